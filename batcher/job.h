@@ -1,0 +1,58 @@
+#ifndef BATCHER_JOB_H
+#define BATCHER_JOB_H
+
+#include "base/arena.h"
+#include "base/mailbox.h"
+#include "batcher/stage.h"
+#include "models/model.h"
+
+/* A piece of work: rows of equal length for one model. server/ makes it, batcher/ runs it, and it
+ * always comes back exactly once, through `on_done`, also when cancelled. It holds no pointer into
+ * the HTTP library (DESIGN, decision 10). A request whose rows differ in length is several jobs.
+ *
+ * Owner: the server loop until scheduler_submit(), the batcher until on_done() is called, then the
+ * server loop again. */
+typedef struct job job;
+struct job {
+    mailbox_node node; /* first: in the scheduler's box going in, in the loop's box coming back */
+    job *next;         /* in the batcher's queue */
+    /* Called on a lane's thread, once; must only post the job to its home (non-blocking). */
+    void (*on_done)(job *j);
+    void *home;        /* for on_done */
+    void *ticket_slot; /* server's own: which live request this belongs to */
+    uint64_t ticket_generation;
+
+    model *model;                      /* holds a reference */
+    int64_t rows, length;              /* length 0 when the model has no sequence axis */
+    tensor inputs[MODEL_TENSORS_MAX];  /* data lives in `memory`, or in the request body kept alive
+                                          by the ticket */
+    tensor outputs[MODEL_TENSORS_MAX]; /* allocated in `memory` before submission: shapes are known
+                                          then */
+    bool output_wanted[MODEL_TENSORS_MAX];
+    arena memory;
+
+    uint64_t deadline_ns; /* clock_now_ns() scale; UINT64_MAX: none */
+    int priority;         /* 0 is the highest class */
+    uint32_t tenant;      /* dense number; 0 is the default tenant */
+
+    _Atomic bool
+        is_cancelled; /* set by the server loop; the batcher then drops what has not started */
+
+    /* Results; written by the batcher. */
+    status result;
+    char error[STATUS_MESSAGE_BYTES_MAX];
+    uint64_t stage_ns[STAGE_COUNT];
+    /* For statistics: the batch that held its last rows. */
+    device_bucket bucket;
+    int32_t device_index;
+    int64_t batch_rows; /* real rows in that batch */
+    bool fell_back;     /* ran on the CPU after or instead of its device */
+
+    /* The batcher's own while queued: the next row not yet given to a batch, rows still computing.
+     */
+    int64_t row_next;
+    _Atomic int64_t rows_left;
+    _Atomic bool has_failed;
+};
+
+#endif

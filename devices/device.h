@@ -1,0 +1,96 @@
+#ifndef DEVICES_DEVICE_H
+#define DEVICES_DEVICE_H
+
+#include "base/status.h"
+#include "base/tensor.h"
+#include "graph/graph.h"
+
+/* Where batches run. A device turns a model at one bucket into a program and executes it, blocking
+ * the caller; up to `lanes` callers at once. One lane = one thread = one batch in flight
+ * (batcher/lane.c), so there are no completion callbacks. */
+
+typedef struct device device;
+typedef struct device_program device_program;
+
+/* (batch, sequence); sequence is 0 for models without a sequence axis. */
+typedef struct device_bucket {
+    int64_t batch, sequence;
+} device_bucket;
+
+typedef enum device_layout {
+    DEVICE_PADDED, /* inputs and outputs are whole tensors of the bucket's shape */
+    DEVICE_RAGGED, /* no padding: the device reads and writes each segment's own tensors; any number
+                      of rows and lengths up to the bucket */
+} device_layout;
+
+typedef enum device_precision { DEVICE_FP32, DEVICE_BF16, DEVICE_INT8 } device_precision;
+
+/* Some rows of one job: `rows` sequences of `length` positions. Tensors are [rows, length, ...] or
+ * [rows, ...], one per graph input and output. */
+typedef struct device_segment {
+    int64_t rows, length;
+    const tensor *inputs;
+    tensor *outputs;
+} device_segment;
+
+typedef struct device_batch {
+    const tensor *inputs; /* DEVICE_PADDED: one per graph input, [batch, sequence, ...] */
+    tensor *outputs;      /* DEVICE_PADDED: one per graph output, data set by the caller */
+    const device_segment *segments; /* always; the only data when DEVICE_RAGGED */
+    int segment_count;
+} device_batch;
+
+/* A model given to a device. `graph` is symbolic and outlives every program made of it. `model_key`
+ * is a hash of the model files, stable over restarts, for caches. Input roles are what batching
+ * needs to know (models/model.h says how they are found). */
+typedef struct device_model {
+    const graph *graph;
+    const char *name;
+    uint64_t model_key;
+    device_precision precision;
+    int mask_input; /* graph input that says which positions are real, or -1 */
+} device_model;
+
+typedef enum device_state { DEVICE_STARTING, DEVICE_HEALTHY, DEVICE_FAILED } device_state;
+
+typedef struct device_status {
+    device_state state;
+    char detail[200]; /* why it is not healthy, or what it is */
+    uint64_t compiles, cache_hits, executions, failures, restarts;
+    uint64_t busy_ns;           /* summed over lanes */
+    double utilisation_of_peak; /* achieved fraction of the peak measured at start, or 0 when
+                                   unknown */
+} device_status;
+
+typedef struct device_interface {
+    /* Makes the program of `model` at `bucket` ready to execute; may take seconds, any thread. The
+     * caller releases it. */
+    status (*compile)(device *d, const device_model *model, device_bucket bucket,
+                      device_program **out);
+    void (*release)(device *d, device_program *program);
+    /* Runs one batch to its end. `lane` (0 .. lanes-1) is the caller's own. STATUS_UNAVAILABLE: the
+     * device is gone or hung, try another; other codes: the batch is at fault. Outputs are
+     * undefined after a failure. */
+    status (*execute)(device *d, device_program *program, int lane, const device_batch *batch);
+    void (*describe)(device *d, device_status *out); /* any thread */
+    void (*destroy)(device *d);                      /* no call may be in progress */
+} device_interface;
+
+struct device {
+    const device_interface *interface;
+    const char *name; /* "cpu", "pjrt:0": unique, for labels */
+    const char *kind; /* "cpu", "TPU v5e": equal kinds have equal speed */
+    int lanes;
+};
+
+/* Programs begin with this; devices add to it. */
+struct device_program {
+    device_layout layout;
+    device_bucket bucket;
+};
+
+/* Our CPU kernels. `threads` lanes; 0: one per core. `level` caps the instruction set ("scalar",
+ * "avx2", ... ), NULL: the best there is. */
+status device_cpu_create(int threads, const char *level, device **out) MUST_CHECK;
+
+#endif

@@ -1,0 +1,136 @@
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/tensor.h"
+#include "graph/op.h"
+
+/* What a model computes: a typed, single-assignment list of nodes in topological order.
+ * Operators have the semantics of ONNX opset 21 (onnx Operators.md); importers rewrite older forms
+ * into it, so the rest of the program knows one form of each operator. Values are known by index;
+ * GRAPH_NO_VALUE marks an absent optional.
+ *
+ * A graph as imported is symbolic: its input dims may depend on B (batch) and S (sequence).
+ * graph_specialise() makes from it, for one (B, S), a graph in which every dim is a constant and
+ * all shape arithmetic has been folded away: that is what devices compile. Both are the same type.
+ */
+
+typedef int32_t graph_value_index;
+#define GRAPH_NO_VALUE ((graph_value_index)-1)
+
+/* A dimension: constant + batch*B + sequence*S + batch_sequence*B*S, or unknown. */
+typedef struct graph_dim {
+    int64_t constant, batch, sequence, batch_sequence;
+    bool is_unknown; /* the importer could not relate it to B and S; never true after specialisation
+                      */
+} graph_dim;
+
+typedef struct graph_shape {
+    int rank; /* -1: not known yet */
+    graph_dim dims[TENSOR_RANK_MAX];
+} graph_shape;
+
+typedef struct graph_value {
+    const char *name; /* unique, never empty */
+    dtype dtype;
+    bool has_dtype;
+    graph_shape shape;
+    const tensor *constant; /* initialiser or folded value; NULL when computed or an input. Data
+                               outlives the graph's users */
+    int32_t producer;       /* node index, or -1 for inputs and constants */
+} graph_value;
+
+typedef enum graph_attribute_kind {
+    GRAPH_ATTRIBUTE_INT,
+    GRAPH_ATTRIBUTE_FLOAT,
+    GRAPH_ATTRIBUTE_STRING,
+    GRAPH_ATTRIBUTE_INTS,
+    GRAPH_ATTRIBUTE_FLOATS,
+    GRAPH_ATTRIBUTE_STRINGS,
+    GRAPH_ATTRIBUTE_TENSOR,
+} graph_attribute_kind;
+
+typedef struct graph_attribute {
+    const char *name;
+    graph_attribute_kind kind;
+    int64_t i;
+    float f;
+    const char *s;
+    const tensor *t;
+    size_t count; /* of the lists */
+    const int64_t *ints;
+    const float *floats;
+    const char *const *strings;
+} graph_attribute;
+
+typedef struct graph_node {
+    graph_op op;
+    const char *name; /* as in the file, or made from the first output's name; for messages */
+    int input_count, output_count, attribute_count;
+    graph_value_index *inputs;  /* GRAPH_NO_VALUE where an optional input is absent */
+    graph_value_index *outputs; /* GRAPH_NO_VALUE where an optional output is not wanted */
+    graph_attribute *attributes;
+} graph_node;
+
+typedef struct graph {
+    arena
+        memory; /* owns everything below except data of constants, which may lie in mapped files */
+    const char *name;
+    const char *source; /* "onnx opset 17 by pytorch 2.1", "hugging face bert": for inspect */
+    graph_value *values;
+    int32_t value_count, value_capacity;
+    graph_node *nodes;
+    int32_t node_count, node_capacity;
+    graph_value_index *inputs, *outputs;
+    int input_count, output_count;
+    /* Files mapped or memory held for the constants: released by graph_destroy through this hook.
+     */
+    void (*release)(void *context);
+    void *release_context;
+} graph;
+
+/* An empty graph, or NULL when memory is out. */
+graph *graph_create(const char *name);
+/* Accepts NULL. */
+void graph_destroy(graph *g);
+
+/* Building. Names are copied; a NULL or taken name gets a fresh one. Memory failures abort: loading
+ * is not the request path, and a model that does not fit cannot be served. */
+graph_value_index graph_add_value(graph *g, const char *name);
+graph_value_index graph_add_input(graph *g, const char *name, dtype type, int rank,
+                                  const graph_dim *dims);
+/* `t->data` must outlive the graph: take it from g->memory or from a file kept by g->release. */
+graph_value_index graph_add_constant(graph *g, const char *name, const tensor *t);
+/* Convenience: copies into g->memory. */
+graph_value_index graph_add_constant_i64(graph *g, const char *name, int rank, const int64_t *dims,
+                                         const int64_t *data);
+graph_value_index graph_add_constant_f32(graph *g, const char *name, int rank, const int64_t *dims,
+                                         const float *data);
+/* Makes a node whose outputs are new values; returns the node's index. inputs/attributes are copied
+ * (attribute payloads are not). */
+int32_t graph_add_node(graph *g, graph_op op, const char *name, int input_count,
+                       const graph_value_index *inputs, int output_count, int attribute_count,
+                       const graph_attribute *attributes);
+/* A node of one output: returns that output. */
+graph_value_index graph_add(graph *g, graph_op op, int input_count, const graph_value_index *inputs,
+                            int attribute_count, const graph_attribute *attributes);
+void graph_add_output(graph *g, graph_value_index value, const char *name);
+
+/* Reading. */
+const graph_attribute *graph_find_attribute(const graph_node *n, const char *name);
+int64_t graph_attribute_int(const graph_node *n, const char *name, int64_t otherwise);
+float graph_attribute_float(const graph_node *n, const char *name, float otherwise);
+const char *graph_attribute_string(const graph_node *n, const char *name, const char *otherwise);
+/* Input `i` of the node, or GRAPH_NO_VALUE when absent or beyond the list. */
+graph_value_index graph_input_of(const graph_node *n, int i);
+
+graph_dim graph_dim_constant(int64_t n);
+bool graph_dim_is_constant(graph_dim d);
+bool graph_dim_equal(graph_dim a, graph_dim b);
+/* The dim at B = batch, S = sequence; the dim must be known. */
+int64_t graph_dim_at(graph_dim d, int64_t batch, int64_t sequence);
+/* "batch", "sequence", "12", "2*sequence+1", "?"; returns `text`. */
+const char *graph_dim_text(char text[64], graph_dim d);
+
+#endif

@@ -1,0 +1,37 @@
+#ifndef GRAPH_SPECIALISE_H
+#define GRAPH_SPECIALISE_H
+
+#include "graph/graph.h"
+
+/* Computes one node whose inputs are all known, for constant folding. Given from outside
+ * (devices/cpu_evaluate.h), because graph/ does not know how a CPU computes. `outputs[i]` has
+ * dtype, shape and data set by the caller; data is NULL for unwanted outputs. `inputs[i]` is NULL
+ * where an optional input is absent. Errors: STATUS_UNSUPPORTED. */
+typedef status (*graph_evaluate_fn)(const graph_node *node, const tensor *const *inputs,
+                                    tensor *outputs);
+
+/* What is fixed about the inputs. `inputs[i]` belongs to graph input i: its dims are always set
+ * (every one non-negative); where `data` is non-NULL the input becomes that constant (for models
+ * whose shapes depend on an input's value). */
+typedef struct graph_binding {
+    const tensor *inputs;
+} graph_binding;
+
+/* A new graph for those shapes: every value has dtype and constant dims, nodes whose inputs are
+ * known are gone, unreachable nodes are gone; inputs and outputs keep their order and names.
+ * Constants are shared with `source`, which must outlive it. Errors: STATUS_INVALID_ARGUMENT when
+ * shapes do not fit (names the node and both shapes), STATUS_UNSUPPORTED when a shape depends on a
+ * value that is not known (names the input to bind). */
+status graph_specialise(const graph *source, const graph_binding *binding,
+                        graph_evaluate_fn evaluate, graph **out) MUST_CHECK;
+
+/* The binding of (B, S) for a graph whose input dims are all known: writes g->input_count tensors
+ * without data. */
+status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *inputs) MUST_CHECK;
+
+/* Finds every value's symbolic shape: specialises at probe points of (B, S), fits each output's
+ * dims as constant + b*B + s*S + bs*B*S, and checks the fit at a further point. Sets
+ * g->values[output].shape and dtype of all graph outputs (is_unknown where no fit exists). */
+status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate) MUST_CHECK;
+
+#endif
