@@ -88,6 +88,7 @@ typedef struct graph {
      */
     void (*release)(void *context);
     void *release_context;
+    struct graph_name_table *names; /* value index by name; graph.c's own */
 } graph;
 
 /* An empty graph, or NULL when memory is out. */
@@ -98,6 +99,8 @@ void graph_destroy(graph *g);
 /* Building. Names are copied; a NULL or taken name gets a fresh one. Memory failures abort: loading
  * is not the request path, and a model that does not fit cannot be served. */
 graph_value_index graph_add_value(graph *g, const char *name);
+/* The value of that name, or GRAPH_NO_VALUE. */
+graph_value_index graph_find_value(const graph *g, const char *name);
 graph_value_index graph_add_input(graph *g, const char *name, dtype type, int rank,
                                   const graph_dim *dims);
 /* `t->data` must outlive the graph: take it from g->memory or from a file kept by g->release. */
@@ -112,10 +115,25 @@ graph_value_index graph_add_constant_f32(graph *g, const char *name, int rank, c
 int32_t graph_add_node(graph *g, graph_op op, const char *name, int input_count,
                        const graph_value_index *inputs, int output_count, int attribute_count,
                        const graph_attribute *attributes);
+/* The same, but writes to existing values, which must have no producer yet (importers know the
+ * names of outputs before the nodes). */
+int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_count,
+                          const graph_value_index *inputs, int output_count,
+                          const graph_value_index *outputs, int attribute_count,
+                          const graph_attribute *attributes);
 /* A node of one output: returns that output. */
 graph_value_index graph_add(graph *g, graph_op op, int input_count, const graph_value_index *inputs,
                             int attribute_count, const graph_attribute *attributes);
+/* Appends an output. With a name (NULL: the value's own) the output is called exactly that: a
+ * computed value is renamed; an input, a constant or a value that already is an output gets an
+ * Identity node. */
 void graph_add_output(graph *g, graph_value_index value, const char *name);
+
+graph_attribute graph_make_int(const char *name, int64_t i);
+graph_attribute graph_make_float(const char *name, float f);
+graph_attribute graph_make_string(const char *name, const char *s);
+/* Copies the list into g->memory. */
+graph_attribute graph_make_ints(graph *g, const char *name, size_t count, const int64_t *ints);
 
 /* Reading. */
 const graph_attribute *graph_find_attribute(const graph_node *n, const char *name);

@@ -1,0 +1,435 @@
+#include "graph/graph.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define GRAPH_BLOCK_BYTES 65536
+
+/* Open addressing with linear probing; a slot holds value index + 1, so zero is empty. Names of
+ * values that were renamed stay findable only by their new name: the slot compares names. */
+typedef struct graph_name_table {
+    int32_t *slots;
+    uint32_t slot_count, used; /* slot_count is a power of two */
+} graph_name_table;
+
+static void *must(void *p)
+{
+    if (p == NULL) {
+        log_error("graph", "out of memory while a model is being loaded");
+        abort();
+    }
+    return p;
+}
+
+graph *graph_create(const char *name)
+{
+    graph *g = calloc(1, sizeof *g);
+    if (g == NULL)
+        return NULL;
+    arena_init(&g->memory, GRAPH_BLOCK_BYTES);
+    g->names = must(arena_allocate_zeroed(&g->memory, 1, sizeof *g->names));
+    g->name = must(arena_copy_string(&g->memory, name ? name : "", name ? strlen(name) : 0));
+    g->source = "";
+    return g;
+}
+
+void graph_destroy(graph *g)
+{
+    if (g == NULL)
+        return;
+    if (g->release != NULL)
+        g->release(g->release_context);
+    arena_dispose(&g->memory);
+    free(g);
+}
+
+static uint32_t hash_name(const char *name)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *name != 0; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+static void place_name(graph_name_table *table, const char *name, graph_value_index value)
+{
+    uint32_t i = hash_name(name) & (table->slot_count - 1);
+    while (table->slots[i] != 0)
+        i = (i + 1) & (table->slot_count - 1);
+    table->slots[i] = value + 1;
+    table->used++;
+}
+
+static void enter_name(graph *g, graph_value_index value)
+{
+    graph_name_table *table = g->names;
+    if (2 * (table->used + 1) > table->slot_count) {
+        table->slot_count = table->slot_count ? 2 * table->slot_count : 64;
+        while (table->slot_count < 4 * (uint32_t)(g->value_count + 1))
+            table->slot_count *= 2;
+        table->slots =
+            must(arena_allocate_zeroed(&g->memory, table->slot_count, sizeof table->slots[0]));
+        table->used = 0;
+        for (graph_value_index i = 0; i < g->value_count; i++)
+            if (i != value && g->values[i].name != NULL)
+                place_name(table, g->values[i].name, i);
+    }
+    place_name(table, g->values[value].name, value);
+}
+
+graph_value_index graph_find_value(const graph *g, const char *name)
+{
+    const graph_name_table *table = g->names;
+    if (table->slot_count == 0)
+        return GRAPH_NO_VALUE;
+    uint32_t i = hash_name(name) & (table->slot_count - 1);
+    for (; table->slots[i] != 0; i = (i + 1) & (table->slot_count - 1)) {
+        graph_value_index value = table->slots[i] - 1;
+        if (strcmp(g->values[value].name, name) == 0)
+            return value;
+    }
+    return GRAPH_NO_VALUE;
+}
+
+static const char *fresh_name(graph *g, const char *wish, graph_value_index value)
+{
+    if (wish != NULL && wish[0] != 0 && graph_find_value(g, wish) == GRAPH_NO_VALUE)
+        return must(arena_copy_string(&g->memory, wish, strlen(wish)));
+    const char *stem = wish != NULL && wish[0] != 0 ? wish : "value";
+    for (unsigned attempt = 0;; attempt++) {
+        char *name = attempt == 0 ? arena_format(&g->memory, "%s_%d", stem, value)
+                                  : arena_format(&g->memory, "%s_%d_%u", stem, value, attempt);
+        if (graph_find_value(g, must(name)) == GRAPH_NO_VALUE)
+            return name;
+    }
+}
+
+static void *grow(arena *memory, void *items, int32_t count, int32_t *capacity, size_t item_bytes)
+{
+    if (count < *capacity)
+        return items;
+    assert(*capacity <= INT32_MAX / 2);
+    int32_t larger = *capacity ? 2 * *capacity : 64;
+    void *moved = must(arena_allocate_zeroed(memory, (size_t)larger, item_bytes));
+    if (count > 0)
+        memcpy(moved, items, (size_t)count * item_bytes);
+    *capacity = larger;
+    return moved;
+}
+
+graph_value_index graph_add_value(graph *g, const char *name)
+{
+    graph_value_index value = g->value_count;
+    g->values =
+        grow(&g->memory, g->values, g->value_count, &g->value_capacity, sizeof g->values[0]);
+    g->values[value] =
+        (graph_value){.name = fresh_name(g, name, value), .shape.rank = -1, .producer = -1};
+    g->value_count++;
+    enter_name(g, value);
+    return value;
+}
+
+static graph_value_index *append(graph *g, graph_value_index *list, int *count,
+                                 graph_value_index value)
+{
+    /* Inputs and outputs are few: the list is copied each time its length is a power of two. */
+    if ((*count & (*count - 1)) == 0) {
+        size_t capacity = *count ? 2 * (size_t)*count : 1;
+        graph_value_index *moved =
+            must(arena_allocate_zeroed(&g->memory, capacity, sizeof moved[0]));
+        if (*count > 0)
+            memcpy(moved, list, (size_t)*count * sizeof moved[0]);
+        list = moved;
+    }
+    list[(*count)++] = value;
+    return list;
+}
+
+graph_value_index graph_add_input(graph *g, const char *name, dtype type, int rank,
+                                  const graph_dim *dims)
+{
+    assert(rank >= -1 && rank <= TENSOR_RANK_MAX);
+    graph_value_index value = graph_add_value(g, name);
+    graph_value *v = &g->values[value];
+    v->dtype = type;
+    v->has_dtype = true;
+    v->shape.rank = rank;
+    for (int i = 0; i < rank; i++)
+        v->shape.dims[i] = dims[i];
+    g->inputs = append(g, g->inputs, &g->input_count, value);
+    return value;
+}
+
+graph_value_index graph_add_constant(graph *g, const char *name, const tensor *t)
+{
+    assert(t->rank >= 0 && t->rank <= TENSOR_RANK_MAX);
+    graph_value_index value = graph_add_value(g, name);
+    tensor *kept = must(arena_allocate(&g->memory, sizeof *kept));
+    *kept = *t;
+    graph_value *v = &g->values[value];
+    v->dtype = t->dtype;
+    v->has_dtype = true;
+    v->constant = kept;
+    v->shape.rank = t->rank;
+    for (int i = 0; i < t->rank; i++)
+        v->shape.dims[i] = graph_dim_constant(t->dims[i]);
+    return value;
+}
+
+static graph_value_index add_constant_copy(graph *g, const char *name, dtype type, int rank,
+                                           const int64_t *dims, const void *data)
+{
+    tensor t;
+    status s = tensor_allocate(&t, &g->memory, type, rank, dims);
+    assert(s == STATUS_OK);
+    (void)s;
+    size_t bytes = tensor_bytes(&t);
+    if (bytes > 0)
+        memcpy(t.data, data, bytes);
+    return graph_add_constant(g, name, &t);
+}
+
+graph_value_index graph_add_constant_i64(graph *g, const char *name, int rank, const int64_t *dims,
+                                         const int64_t *data)
+{
+    return add_constant_copy(g, name, DTYPE_I64, rank, dims, data);
+}
+
+graph_value_index graph_add_constant_f32(graph *g, const char *name, int rank, const int64_t *dims,
+                                         const float *data)
+{
+    return add_constant_copy(g, name, DTYPE_F32, rank, dims, data);
+}
+
+static void *copy_items(graph *g, const void *items, int count, size_t item_bytes)
+{
+    if (count == 0)
+        return NULL;
+    void *copy = must(arena_allocate(&g->memory, (size_t)count * item_bytes));
+    return memcpy(copy, items, (size_t)count * item_bytes);
+}
+
+int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_count,
+                          const graph_value_index *inputs, int output_count,
+                          const graph_value_index *outputs, int attribute_count,
+                          const graph_attribute *attributes)
+{
+    assert((unsigned)op < GRAPH_OP_COUNT && input_count >= 0 && output_count >= 0);
+    for (int i = 0; i < input_count; i++)
+        assert(inputs[i] >= GRAPH_NO_VALUE && inputs[i] < g->value_count);
+    int32_t index = g->node_count;
+    g->nodes = grow(&g->memory, g->nodes, g->node_count, &g->node_capacity, sizeof g->nodes[0]);
+    for (int i = 0; i < output_count; i++) {
+        if (outputs[i] == GRAPH_NO_VALUE)
+            continue;
+        graph_value *v = &g->values[outputs[i]];
+        assert(v->producer == -1 && v->constant == NULL);
+        v->producer = index;
+    }
+    if (name == NULL || name[0] == 0) {
+        name = graph_op_name(op);
+        for (int i = 0; i < output_count; i++) {
+            if (outputs[i] != GRAPH_NO_VALUE) {
+                name = g->values[outputs[i]].name;
+                break;
+            }
+        }
+    }
+    g->nodes[index] = (graph_node){
+        .op = op,
+        .name = must(arena_copy_string(&g->memory, name, strlen(name))),
+        .input_count = input_count,
+        .output_count = output_count,
+        .attribute_count = attribute_count,
+        .inputs = copy_items(g, inputs, input_count, sizeof inputs[0]),
+        .outputs = copy_items(g, outputs, output_count, sizeof outputs[0]),
+        .attributes = copy_items(g, attributes, attribute_count, sizeof attributes[0]),
+    };
+    g->node_count++;
+    return index;
+}
+
+int32_t graph_add_node(graph *g, graph_op op, const char *name, int input_count,
+                       const graph_value_index *inputs, int output_count, int attribute_count,
+                       const graph_attribute *attributes)
+{
+    graph_value_index few[16], *outputs = few;
+    if (output_count > 16)
+        outputs = must(arena_allocate(&g->memory, (size_t)output_count * sizeof outputs[0]));
+    const char *stem = name != NULL && name[0] != 0 ? name : graph_op_name(op);
+    for (int i = 0; i < output_count; i++)
+        outputs[i] = graph_add_value(g, stem);
+    return graph_add_node_to(g, op, name, input_count, inputs, output_count, outputs,
+                             attribute_count, attributes);
+}
+
+graph_value_index graph_add(graph *g, graph_op op, int input_count, const graph_value_index *inputs,
+                            int attribute_count, const graph_attribute *attributes)
+{
+    int32_t node = graph_add_node(g, op, NULL, input_count, inputs, 1, attribute_count, attributes);
+    return g->nodes[node].outputs[0];
+}
+
+static bool is_listed(const graph_value_index *list, int count, graph_value_index value)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == value)
+            return true;
+    return false;
+}
+
+static void rename_value(graph *g, graph_value_index value, const char *name)
+{
+    /* The slot of the old name goes stale: a lookup compares names, so it only costs a probe. */
+    g->values[value].name = must(arena_copy_string(&g->memory, name, strlen(name)));
+    enter_name(g, value);
+}
+
+void graph_add_output(graph *g, graph_value_index value, const char *name)
+{
+    assert(value >= 0 && value < g->value_count);
+    bool is_named = name == NULL || strcmp(g->values[value].name, name) == 0;
+    bool is_output = is_listed(g->outputs, g->output_count, value);
+    if (!is_named || is_output) {
+        if (!is_named) {
+            graph_value_index holder = graph_find_value(g, name);
+            if (holder != GRAPH_NO_VALUE) {
+                assert(!is_listed(g->inputs, g->input_count, holder));
+                assert(!is_listed(g->outputs, g->output_count, holder));
+                rename_value(g, holder, fresh_name(g, name, holder));
+            }
+        }
+        if (is_output || g->values[value].producer == -1) {
+            dtype type = g->values[value].dtype;
+            bool has_dtype = g->values[value].has_dtype;
+            graph_shape shape = g->values[value].shape;
+            graph_value_index copy = graph_add_value(g, name);
+            graph_add_node_to(g, GRAPH_OP_IDENTITY, NULL, 1, &value, 1, &copy, 0, NULL);
+            g->values[copy].dtype = type;
+            g->values[copy].has_dtype = has_dtype;
+            g->values[copy].shape = shape;
+            value = copy;
+        } else {
+            rename_value(g, value, name);
+        }
+    }
+    g->outputs = append(g, g->outputs, &g->output_count, value);
+}
+
+graph_attribute graph_make_int(const char *name, int64_t i)
+{
+    return (graph_attribute){.name = name, .kind = GRAPH_ATTRIBUTE_INT, .i = i};
+}
+
+graph_attribute graph_make_float(const char *name, float f)
+{
+    return (graph_attribute){.name = name, .kind = GRAPH_ATTRIBUTE_FLOAT, .f = f};
+}
+
+graph_attribute graph_make_string(const char *name, const char *s)
+{
+    return (graph_attribute){.name = name, .kind = GRAPH_ATTRIBUTE_STRING, .s = s};
+}
+
+graph_attribute graph_make_ints(graph *g, const char *name, size_t count, const int64_t *ints)
+{
+    assert(count <= INT32_MAX);
+    return (graph_attribute){.name = name,
+                             .kind = GRAPH_ATTRIBUTE_INTS,
+                             .count = count,
+                             .ints = copy_items(g, ints, (int)count, sizeof ints[0])};
+}
+
+const graph_attribute *graph_find_attribute(const graph_node *n, const char *name)
+{
+    for (int i = 0; i < n->attribute_count; i++)
+        if (strcmp(n->attributes[i].name, name) == 0)
+            return &n->attributes[i];
+    return NULL;
+}
+
+int64_t graph_attribute_int(const graph_node *n, const char *name, int64_t otherwise)
+{
+    const graph_attribute *a = graph_find_attribute(n, name);
+    return a != NULL && a->kind == GRAPH_ATTRIBUTE_INT ? a->i : otherwise;
+}
+
+float graph_attribute_float(const graph_node *n, const char *name, float otherwise)
+{
+    const graph_attribute *a = graph_find_attribute(n, name);
+    return a != NULL && a->kind == GRAPH_ATTRIBUTE_FLOAT ? a->f : otherwise;
+}
+
+const char *graph_attribute_string(const graph_node *n, const char *name, const char *otherwise)
+{
+    const graph_attribute *a = graph_find_attribute(n, name);
+    return a != NULL && a->kind == GRAPH_ATTRIBUTE_STRING ? a->s : otherwise;
+}
+
+graph_value_index graph_input_of(const graph_node *n, int i)
+{
+    assert(i >= 0);
+    return i < n->input_count ? n->inputs[i] : GRAPH_NO_VALUE;
+}
+
+graph_dim graph_dim_constant(int64_t n)
+{
+    return (graph_dim){.constant = n};
+}
+
+bool graph_dim_is_constant(graph_dim d)
+{
+    return !d.is_unknown && d.batch == 0 && d.sequence == 0 && d.batch_sequence == 0;
+}
+
+bool graph_dim_equal(graph_dim a, graph_dim b)
+{
+    if (a.is_unknown || b.is_unknown)
+        return a.is_unknown && b.is_unknown;
+    return a.constant == b.constant && a.batch == b.batch && a.sequence == b.sequence &&
+           a.batch_sequence == b.batch_sequence;
+}
+
+int64_t graph_dim_at(graph_dim d, int64_t batch, int64_t sequence)
+{
+    assert(!d.is_unknown);
+    return d.constant + d.batch * batch + d.sequence * sequence +
+           d.batch_sequence * batch * sequence;
+}
+
+static size_t add_term(char text[64], size_t used, int64_t factor, const char *symbol)
+{
+    if (factor == 0 || used >= 63)
+        return used;
+    int n;
+    if (symbol == NULL)
+        n = snprintf(text + used, 64 - used, used && factor > 0 ? "+%lld" : "%lld",
+                     (long long)factor);
+    else if (factor == 1)
+        n = snprintf(text + used, 64 - used, used ? "+%s" : "%s", symbol);
+    else if (factor == -1)
+        n = snprintf(text + used, 64 - used, "-%s", symbol);
+    else
+        n = snprintf(text + used, 64 - used, used && factor > 0 ? "+%lld*%s" : "%lld*%s",
+                     (long long)factor, symbol);
+    return used + (size_t)n;
+}
+
+const char *graph_dim_text(char text[64], graph_dim d)
+{
+    if (d.is_unknown) {
+        memcpy(text, "?", 2);
+        return text;
+    }
+    size_t used = add_term(text, 0, d.batch_sequence, "batch*sequence");
+    used = add_term(text, used, d.batch, "batch");
+    used = add_term(text, used, d.sequence, "sequence");
+    used = add_term(text, used, d.constant, NULL);
+    if (used == 0)
+        memcpy(text, "0", 2);
+    return text;
+}
