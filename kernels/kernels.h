@@ -1,0 +1,97 @@
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* How a CPU computes: one table of function pointers. `scalar` is the specification and fills every
+ * entry; each level overwrites what it does better (kernels.inc lists them all). A table is
+ * constant once made. Kernels run on the calling thread, allocate nothing, keep no state and never
+ * fail: arguments out of range are bugs. Pointers need only the alignment of their element type
+ * unless a comment asks for more. Nothing beyond the stated extents is read or written.
+ *
+ * Results of integer kernels are the same at every level, bit for bit. Float kernels stay within
+ * the bound written beside them. At one level, a row's bits depend on that row's inputs only: not
+ * on the number of rows, nor on its place among them, nor on how the caller cuts rows into calls.
+ */
+
+typedef enum kernels_level {
+    KERNELS_SCALAR,
+    KERNELS_AVX2, /* with FMA and F16C */
+    KERNELS_AVXVNNI,
+    KERNELS_AVX512, /* F, BW, DQ, VL */
+    KERNELS_AVX512VNNI,
+    KERNELS_AMX, /* TILE, INT8 */
+    KERNELS_LEVEL_COUNT
+} kernels_level;
+
+/* Applied to each element of a result before it is stored. */
+typedef enum kernels_activation {
+    KERNELS_IDENTITY,
+    KERNELS_RELU,
+    KERNELS_GELU,      /* x/2 * (1 + erf(x / sqrt(2))) */
+    KERNELS_GELU_TANH, /* x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
+    KERNELS_TANH,
+    KERNELS_SIGMOID,
+    KERNELS_SILU, /* x * sigmoid(x) */
+    KERNELS_ACTIVATION_COUNT
+} kernels_activation;
+
+struct gemm_f32;          /* kernels/gemm_f32.h */
+struct gemm_f32_unpacked; /* kernels/gemm_f32.h */
+struct layer_norm_f32;    /* kernels/rows.h */
+struct softmax_f32;       /* kernels/rows.h */
+
+/* out[i] = f(in[i]); `out` may be `in`. */
+typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
+/* out[i] = f(a[i * a_step], b[i * b_step]); steps are 0 (one value for all) or 1. `out` may be `a`
+ * or `b` where that one's step is 1. */
+typedef void (*kernels_binary_f32)(const float *a, size_t a_step, const float *b, size_t b_step,
+                                   float *out, size_t count);
+
+typedef struct kernels {
+    kernels_level level; /* the highest level that contributed an entry */
+
+    /* Matrix products, kernels/gemm_f32.h. */
+    void (*gemm_pack_f32)(const float *b, size_t b_row_stride, size_t b_column_stride, size_t k,
+                          size_t n, float *packed);
+    void (*gemm_f32)(const struct gemm_f32 *g);
+    void (*gemm_unpacked_f32)(const struct gemm_f32_unpacked *g);
+
+    /* Whole rows, kernels/rows.h. */
+    void (*layer_norm_f32)(const struct layer_norm_f32 *l);
+    void (*softmax_f32)(const struct softmax_f32 *s);
+    float (*reduce_sum_f32)(const float *in, size_t count); /* 0 when empty */
+    float (*reduce_max_f32)(const float *in, size_t count); /* -inf when empty; NaN if one is NaN */
+    float (*reduce_min_f32)(const float *in, size_t count); /* +inf when empty; NaN if one is NaN */
+
+    /* Elementwise; error bounds in kernels/rows.h. */
+    kernels_unary_f32 exp_f32, erf_f32, tanh_f32, sigmoid_f32, relu_f32, gelu_f32, gelu_tanh_f32,
+        silu_f32;
+    /* max and min: NaN if either is NaN. */
+    kernels_binary_f32 add_f32, sub_f32, mul_f32, div_f32, max_f32, min_f32;
+
+    /* Conversions: exact, or round to nearest with ties to even; NaN stays NaN, quiet. */
+    void (*convert_f16_f32)(const uint16_t *in, float *out, size_t count);
+    void (*convert_f32_f16)(const float *in, uint16_t *out, size_t count);
+    void (*convert_bf16_f32)(const uint16_t *in, float *out, size_t count);
+    void (*convert_f32_bf16)(const float *in, uint16_t *out, size_t count);
+} kernels;
+
+/* The table of the best kernels that this CPU and operating system can run, up to `level_name`
+ * ("scalar", "avx2", ...; NULL: no cap). The table lives for ever, is the same for the same level,
+ * and may be used by any thread; so may this function. STATUS_INVALID_ARGUMENT: no such level.
+ * A level that the CPU lacks is not an error: it caps nothing, see kernels->level. */
+status kernels_select(const char *level_name, const kernels **out) MUST_CHECK;
+
+/* "scalar" ... "amx". Static. */
+const char *kernels_level_name(kernels_level level);
+
+/* Makes denormals zero on the calling thread, in results and as inputs (x86: FTZ and DAZ): called
+ * once by every thread that runs kernels, or they cost up to 20%. No effect elsewhere. */
+void kernels_prepare_thread(void);
+
+#endif
