@@ -1,6 +1,9 @@
 #ifndef SERVER_JSON_SCAN_H
 #define SERVER_JSON_SCAN_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/arena.h"
 #include "base/status.h"
 
