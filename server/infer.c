@@ -1,0 +1,203 @@
+#include "server/infer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void infer_scratch_dispose(infer_scratch *s)
+{
+    for (int i = 0; i < MODEL_TENSORS_MAX; i++)
+        free(s->data[i]);
+    free(s->rows);
+    memset(s, 0, sizeof(*s));
+}
+
+void infer_request_init(infer_request *r, const model *m, infer_protocol protocol, job **jobs,
+                        int job_capacity)
+{
+    /* Field by field: the outputs array is large and output_count bounds it. */
+    r->model = m;
+    r->protocol = protocol;
+    r->id = (json_string){NULL, 0};
+    r->output_count = 0;
+    r->timeout_ns = 0;
+    r->priority = 0;
+    r->jobs = jobs;
+    r->job_count = 0;
+    r->job_capacity = job_capacity;
+    r->rows = NULL;
+    r->row_count = 0;
+    r->borrows_body = false;
+}
+
+static int find(const model_tensor *tensors, int count, json_string name)
+{
+    for (int i = 0; i < count; i++) {
+        if (json_string_is(name, tensors[i].name))
+            return i;
+    }
+    return -1;
+}
+
+int infer_find_input(const model *m, json_string name)
+{
+    return find(m->inputs, m->input_count, name);
+}
+
+int infer_find_output(const model *m, json_string name)
+{
+    return find(m->outputs, m->output_count, name);
+}
+
+const char *infer_dims_text(char text[TENSOR_SHAPE_TEXT_BYTES], const model_tensor *t)
+{
+    int n = snprintf(text, TENSOR_SHAPE_TEXT_BYTES, "[");
+    for (int i = 0; i < t->rank; i++) {
+        const char *comma = i ? "," : "";
+        if (i == t->batch_axis)
+            n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%sbatch", comma);
+        else if (i == t->sequence_axis)
+            n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%ssequence", comma);
+        else
+            n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%s%lld", comma,
+                          (long long)t->dims[i]);
+    }
+    snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "]");
+    return text;
+}
+
+static status fail_shape(const model_tensor *declared, const tensor *t)
+{
+    char given[TENSOR_SHAPE_TEXT_BYTES], wanted[TENSOR_SHAPE_TEXT_BYTES];
+    return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\": shape %s, but the model takes %s",
+                       declared->name, tensor_shape_text(given, t->rank, t->dims),
+                       infer_dims_text(wanted, declared));
+}
+
+static status agree(int64_t *common, int64_t found, const char *input, const char *what)
+{
+    if (*common >= 0 && *common != found)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "input \"%s\": %lld %s, but another input has %lld", input,
+                           (long long)found, what, (long long)*common);
+    *common = found;
+    return STATUS_OK;
+}
+
+status infer_check_input(const model *m, int index, const tensor *t, job *j)
+{
+    const model_tensor *declared = &m->inputs[index];
+    if (t->dtype != declared->dtype)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "input \"%s\": datatype %s, but the model takes %s", declared->name,
+                           dtype_kserve_name(t->dtype), dtype_kserve_name(declared->dtype));
+    if (t->rank != declared->rank)
+        return fail_shape(declared, t);
+    for (int i = 0; i < t->rank; i++) {
+        status failure = STATUS_OK;
+        if (i == declared->batch_axis)
+            failure = agree(&j->rows, t->dims[i], declared->name, "rows");
+        else if (i == declared->sequence_axis)
+            failure = agree(&j->length, t->dims[i], declared->name, "positions");
+        else if (declared->dims[i] >= 0 && declared->dims[i] != t->dims[i])
+            failure = fail_shape(declared, t);
+        if (failure)
+            return failure;
+    }
+    return STATUS_OK;
+}
+
+static void fill(tensor *t, double value)
+{
+    int64_t count = tensor_count(t);
+    if (value == 0 || t->dtype == DTYPE_BYTES)
+        return; /* allocated zeroed */
+    for (int64_t i = 0; i < count; i++)
+        tensor_set_number(t, i, value);
+}
+
+static status fill_optional(const model *m, int index, job *j)
+{
+    const model_tensor *declared = &m->inputs[index];
+    if (!declared->is_optional)
+        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" is missing", declared->name);
+    int64_t dims[TENSOR_RANK_MAX];
+    for (int i = 0; i < declared->rank; i++)
+        dims[i] = i == declared->batch_axis      ? j->rows
+                  : i == declared->sequence_axis ? j->length
+                                                 : declared->dims[i];
+    status failure =
+        tensor_allocate(&j->inputs[index], &j->memory, declared->dtype, declared->rank, dims);
+    if (!failure)
+        fill(&j->inputs[index], declared->is_mask ? 1 : declared->default_value);
+    return failure;
+}
+
+/* An output's dim where the model says "varies": by axis, or as the graph computes it. */
+static int64_t output_dim(const model *m, int index, int axis, const job *j)
+{
+    const model_tensor *o = &m->outputs[index];
+    if (axis == o->batch_axis)
+        return j->rows;
+    if (axis == o->sequence_axis)
+        return j->length;
+    if (o->dims[axis] >= 0)
+        return o->dims[axis];
+    const graph_value *v = m->graph ? &m->graph->values[m->graph->outputs[index]] : NULL;
+    if (v == NULL || axis >= v->shape.rank || v->shape.dims[axis].is_unknown)
+        return -1;
+    graph_dim d = v->shape.dims[axis];
+    return d.constant + d.batch * j->rows + d.sequence * j->length +
+           d.batch_sequence * j->rows * j->length;
+}
+
+static status allocate_output(const model *m, int index, job *j)
+{
+    const model_tensor *o = &m->outputs[index];
+    tensor *t = &j->outputs[index];
+    int64_t dims[TENSOR_RANK_MAX];
+    for (int i = 0; i < o->rank; i++) {
+        dims[i] = output_dim(m, index, i, j);
+        if (dims[i] < 0)
+            return status_fail(STATUS_UNSUPPORTED,
+                               "output \"%s\": the size of dimension %d is not known beforehand",
+                               o->name, i);
+    }
+    status failure = tensor_set_shape(t, o->dtype, o->rank, dims);
+    if (failure)
+        return failure;
+    /* Not zeroed: every byte is written by the batcher before anybody reads it. */
+    size_t bytes = tensor_bytes(t);
+    t->data = arena_allocate_aligned(&j->memory, bytes ? bytes : 1, 64);
+    if (t->data == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for output \"%s\"", o->name);
+    return STATUS_OK;
+}
+
+status infer_finish_job(const model *m, job *j, const bool *is_given)
+{
+    if (j->rows < 0)
+        j->rows = 1;
+    if (j->length < 0)
+        j->length = m->batching.sequence_max > 0 ? 1 : 0;
+    if (j->rows == 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "the batch has no rows");
+    if (m->batching.sequence_max > 0 && j->length > m->batching.sequence_max)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "a row of %lld positions: the model's limit is %lld",
+                           (long long)j->length, (long long)m->batching.sequence_max);
+    if (m->batching.sequence_max > 0 && j->length == 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "rows of 0 positions");
+    for (int i = 0; i < m->input_count; i++) {
+        status failure = is_given[i] ? STATUS_OK : fill_optional(m, i, j);
+        if (failure)
+            return failure;
+    }
+    for (int i = 0; i < m->output_count; i++) {
+        status failure = allocate_output(m, i, j);
+        if (failure)
+            return failure;
+    }
+    return STATUS_OK;
+}
