@@ -1,0 +1,12 @@
+#include "kernels/kernels_list.h"
+#include "kernels/x86/gemm_f32_vector.h"
+
+void gemm_f32_avx512(const struct gemm_f32 *g)
+{
+    gemm_rows(g);
+}
+
+void gemm_unpacked_f32_avx512(const struct gemm_f32_unpacked *g)
+{
+    gemm_unpacked(g);
+}

@@ -1,0 +1,163 @@
+#ifndef KERNELS_X86_ROWS_VECTOR_H
+#define KERNELS_X86_ROWS_VECTOR_H
+
+#include <math.h>
+
+#include "kernels/rows.h"
+#include "kernels/x86/elementwise_vector.h"
+
+#ifdef VEC_LANES
+
+static inline float row_sum(const float *in, size_t count)
+{
+    vec a = vec_set(0), b = a;
+    size_t i = 0;
+    for (; i + 2 * VEC_LANES <= count; i += 2 * VEC_LANES) {
+        a = vec_add(a, vec_load(in + i));
+        b = vec_add(b, vec_load(in + i + VEC_LANES));
+    }
+    for (; i < count; i += VEC_LANES) {
+        size_t n = count - i < VEC_LANES ? count - i : VEC_LANES;
+        a = vec_add(a, vec_load_first(in + i, n));
+    }
+    return vec_sum(vec_add(a, b));
+}
+
+/* The largest value, times `sign` (1: maximum, -1: minimum); NaN if any is. */
+static inline float row_extreme(const float *in, size_t count, float sign)
+{
+    vec best = vec_set(-INFINITY), nan = vec_set(0);
+    for (size_t i = 0; i < count; i += VEC_LANES) {
+        size_t n = count - i < VEC_LANES ? count - i : VEC_LANES;
+        vec x = vec_mul(vec_load_first(in + i, n), vec_set(sign));
+        nan = vec_add(nan, vec_keep(vec_is_nan(x), x));
+        best = vec_max(best, n < VEC_LANES ? vec_select(vec_first(n), x, best) : x);
+    }
+    if (vec_any(vec_is_nan(nan)))
+        return NAN;
+    return sign * vec_top(best);
+}
+
+/* out = x + residual, or x; returns the sum of the row. */
+static inline float add_residual(const float *x, const float *residual, float *out, size_t width)
+{
+    vec sum = vec_set(0);
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec y = vec_load_first(x + i, n);
+        if (residual)
+            y = vec_add(y, vec_load_first(residual + i, n));
+        vec_store_first(out + i, n, y);
+        sum = vec_add(sum, y);
+    }
+    return vec_sum(sum);
+}
+
+static inline float squared_distance(const float *x, size_t width, float mean)
+{
+    vec sum = vec_set(0), centre = vec_set(mean);
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec y = vec_sub(vec_load_first(x + i, n), centre);
+        y = n < VEC_LANES ? vec_keep(vec_first(n), y) : y;
+        sum = vec_fma(y, y, sum);
+    }
+    return vec_sum(sum);
+}
+
+/* out = (out - mean) * inverse * gamma + beta; returns the largest magnitude. */
+static inline float normalise(float *out, size_t width, float mean, float inverse,
+                              const float *gamma, const float *beta)
+{
+    vec centre = vec_set(mean), factor = vec_set(inverse), top = vec_set(0);
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec y = vec_mul(vec_sub(vec_load_first(out + i, n), centre), factor);
+        if (gamma)
+            y = vec_mul(y, vec_load_first(gamma + i, n));
+        if (beta)
+            y = vec_add(y, vec_load_first(beta + i, n));
+        vec_store_first(out + i, n, y);
+        y = vec_abs(y);
+        top = vec_max(top, n < VEC_LANES ? vec_keep(vec_first(n), y) : y);
+    }
+    return vec_top(top);
+}
+
+/* One row of layer_norm_f32; returns the largest magnitude of the result (not NaN). */
+static inline float layer_norm_row(const struct layer_norm_f32 *l, size_t row)
+{
+    float *out = l->out + row * l->out_stride;
+    const float *residual = l->residual ? l->residual + row * l->residual_stride : NULL;
+    float count = (float)l->width;
+    float mean = add_residual(l->x + row * l->x_stride, residual, out, l->width) / count;
+    float variance = squared_distance(out, l->width, mean) / count;
+    return normalise(out, l->width, mean, 1 / sqrtf(variance + l->epsilon), l->gamma, l->beta);
+}
+
+/* out = x * scale + bias where the mask lets it, -inf elsewhere; returns the largest. */
+static inline float softmax_scores(const struct softmax_f32 *s, const float *x, const float *bias,
+                                   const uint8_t *mask, float *out)
+{
+    vec top = vec_set(-INFINITY), low = top, scale = vec_set(s->scale), nan = vec_set(0);
+    for (size_t i = 0; i < s->width; i += VEC_LANES) {
+        size_t n = s->width - i < VEC_LANES ? s->width - i : VEC_LANES;
+        vec y = vec_load_first(x + i, n);
+        y = bias ? vec_fma(y, scale, vec_load_first(bias + i, n)) : vec_mul(y, scale);
+        if (mask)
+            y = vec_select(vec_mask_from_bytes(mask + i, n), y, low);
+        else if (n < VEC_LANES)
+            y = vec_select(vec_first(n), y, low);
+        vec_store_first(out + i, n, y);
+        nan = vec_add(nan, vec_keep(vec_is_nan(y), y));
+        top = vec_max(top, y);
+    }
+    return vec_any(vec_is_nan(nan)) ? NAN : vec_top(top);
+}
+
+static inline int row_has_no_key(const uint8_t *mask, size_t width)
+{
+    for (size_t i = 0; i < width; i++) {
+        if (mask[i])
+            return 0;
+    }
+    return 1;
+}
+
+static inline void fill_row(float *out, size_t width, float value)
+{
+    for (size_t i = 0; i < width; i++)
+        out[i] = value;
+}
+
+static inline void softmax_row(const struct softmax_f32 *s, const float *x, const float *bias,
+                               const uint8_t *mask, float *out)
+{
+    size_t width = s->width;
+    if (mask && row_has_no_key(mask, width)) {
+        fill_row(out, width, 1 / (float)width);
+        return;
+    }
+    float top = softmax_scores(s, x, bias, mask, out);
+    if (!(fabsf(top) < INFINITY)) {
+        fill_row(out, width, NAN);
+        return;
+    }
+    const float log2_e = 1.44269504f;
+    vec sum = vec_set(0), shift = vec_set(top), unit = vec_set(log2_e);
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec y = vec_exp2_fast(vec_mul(vec_sub(vec_load_first(out + i, n), shift), unit));
+        y = n < VEC_LANES ? vec_keep(vec_first(n), y) : y;
+        vec_store_first(out + i, n, y);
+        sum = vec_add(sum, y);
+    }
+    vec inverse = vec_set(1 / vec_sum(sum));
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec_store_first(out + i, n, vec_mul(vec_load_first(out + i, n), inverse));
+    }
+}
+
+#endif
+#endif

@@ -1,0 +1,330 @@
+#ifndef KERNELS_X86_VECTOR_H
+#define KERNELS_X86_VECTOR_H
+
+/* One vocabulary for AVX2 and AVX-512 vectors of float, so that a row kernel is written once
+ * (*_vector.h) and compiled for each level by a file of that level. VEC_LANES is defined when the
+ * including file is compiled for one of the two.
+ *
+ * `first` forms touch the first `n` lanes only (n <= VEC_LANES): memory beyond is not accessed,
+ * lanes beyond load as zero. max and min return the second operand if either is NaN. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__AVX512F__)
+
+#include <immintrin.h>
+
+#define VEC_LANES 16
+typedef __m512 vec;
+typedef __mmask16 vec_mask;
+
+static inline vec_mask vec_first(size_t n)
+{
+    return (vec_mask)((1u << n) - 1);
+}
+
+static inline vec vec_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+static inline vec vec_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+static inline void vec_store(float *p, vec x)
+{
+    _mm512_storeu_ps(p, x);
+}
+
+static inline vec vec_load_first(const float *p, size_t n)
+{
+    return _mm512_maskz_loadu_ps(vec_first(n), p);
+}
+
+static inline void vec_store_first(float *p, size_t n, vec x)
+{
+    _mm512_mask_storeu_ps(p, vec_first(n), x);
+}
+
+static inline vec vec_add(vec a, vec b)
+{
+    return _mm512_add_ps(a, b);
+}
+
+static inline vec vec_sub(vec a, vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+static inline vec vec_div(vec a, vec b)
+{
+    return _mm512_div_ps(a, b);
+}
+
+/* a * b + c */
+static inline vec vec_fma(vec a, vec b, vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+/* c - a * b */
+static inline vec vec_fnma(vec a, vec b, vec c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+static inline vec vec_max(vec a, vec b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+static inline vec vec_min(vec a, vec b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+static inline vec vec_abs(vec a)
+{
+    return _mm512_abs_ps(a);
+}
+
+static inline vec vec_copy_sign(vec magnitude, vec sign)
+{
+    __m512i bit = _mm512_set1_epi32((int)0x80000000u);
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+        bit, _mm512_castps_si512(sign), _mm512_castps_si512(magnitude), 0xca)); /* a ? b : c */
+}
+
+static inline vec vec_round(vec a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline vec_mask vec_is_less(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
+
+static inline vec_mask vec_is_nan(vec a)
+{
+    return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+}
+
+static inline int vec_any(vec_mask m)
+{
+    return m != 0;
+}
+
+/* where ? a : b */
+static inline vec vec_select(vec_mask where, vec a, vec b)
+{
+    return _mm512_mask_blend_ps(where, b, a);
+}
+
+/* where ? a : 0 */
+static inline vec vec_keep(vec_mask where, vec a)
+{
+    return _mm512_maskz_mov_ps(where, a);
+}
+
+static inline vec_mask vec_mask_and(vec_mask a, vec_mask b)
+{
+    return a & b;
+}
+
+/* x * 2^n for integral n. */
+static inline vec vec_scale(vec x, vec n)
+{
+    return _mm512_scalef_ps(x, n);
+}
+
+static inline float vec_sum(vec a)
+{
+    return _mm512_reduce_add_ps(a);
+}
+
+static inline float vec_top(vec a)
+{
+    return _mm512_reduce_max_ps(a);
+}
+
+/* The lanes among the first n whose byte is not zero. */
+static inline vec_mask vec_mask_from_bytes(const uint8_t *p, size_t n)
+{
+    __m128i bytes = _mm_maskz_loadu_epi8(vec_first(n), p);
+    return _mm_test_epi8_mask(bytes, bytes);
+}
+
+#elif defined(__AVX2__)
+
+#include <immintrin.h>
+
+#define VEC_LANES 8
+typedef __m256 vec;
+typedef __m256 vec_mask; /* all bits of a lane set or none */
+
+static inline vec_mask vec_first(size_t n)
+{
+    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
+}
+
+static inline vec vec_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+static inline vec vec_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+static inline void vec_store(float *p, vec x)
+{
+    _mm256_storeu_ps(p, x);
+}
+
+static inline vec vec_load_first(const float *p, size_t n)
+{
+    if (n == VEC_LANES) /* masked moves are slow on some CPUs */
+        return _mm256_loadu_ps(p);
+    return _mm256_maskload_ps(p, _mm256_castps_si256(vec_first(n)));
+}
+
+static inline void vec_store_first(float *p, size_t n, vec x)
+{
+    if (n == VEC_LANES)
+        _mm256_storeu_ps(p, x);
+    else
+        _mm256_maskstore_ps(p, _mm256_castps_si256(vec_first(n)), x);
+}
+
+static inline vec vec_add(vec a, vec b)
+{
+    return _mm256_add_ps(a, b);
+}
+
+static inline vec vec_sub(vec a, vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+
+static inline vec vec_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+static inline vec vec_div(vec a, vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+
+static inline vec vec_fma(vec a, vec b, vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+static inline vec vec_fnma(vec a, vec b, vec c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+
+static inline vec vec_max(vec a, vec b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+static inline vec vec_min(vec a, vec b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+static inline vec vec_abs(vec a)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
+}
+
+static inline vec vec_copy_sign(vec magnitude, vec sign)
+{
+    vec bit = _mm256_set1_ps(-0.0f);
+    return _mm256_or_ps(_mm256_and_ps(bit, sign), _mm256_andnot_ps(bit, magnitude));
+}
+
+static inline vec vec_round(vec a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline vec_mask vec_is_less(vec a, vec b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+}
+
+static inline vec_mask vec_is_nan(vec a)
+{
+    return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
+}
+
+static inline int vec_any(vec_mask m)
+{
+    return _mm256_movemask_ps(m) != 0;
+}
+
+static inline vec vec_select(vec_mask where, vec a, vec b)
+{
+    return _mm256_blendv_ps(b, a, where);
+}
+
+static inline vec vec_keep(vec_mask where, vec a)
+{
+    return _mm256_and_ps(where, a);
+}
+
+static inline vec_mask vec_mask_and(vec_mask a, vec_mask b)
+{
+    return _mm256_and_ps(a, b);
+}
+
+/* In two steps, so that neither factor leaves the range of exponents: |n| <= 252. */
+static inline vec vec_scale(vec x, vec n)
+{
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    __m256i rest = _mm256_sub_epi32(whole, half), bias = _mm256_set1_epi32(127);
+    vec a = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
+    vec b = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
+    return _mm256_mul_ps(_mm256_mul_ps(x, a), b);
+}
+
+static inline float vec_sum(vec a)
+{
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+static inline float vec_top(vec a)
+{
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+static inline vec_mask vec_mask_from_bytes(const uint8_t *p, size_t n)
+{
+    uint8_t bytes[8] = {0};
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = p[i];
+    __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes));
+    return _mm256_castsi256_ps(_mm256_cmpgt_epi32(wide, _mm256_setzero_si256()));
+}
+
+#endif
+#endif
