@@ -6,15 +6,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "graph/name_map.h"
 
 #define GRAPH_BLOCK_BYTES 65536
-
-/* Open addressing with linear probing; a slot holds value index + 1, so zero is empty. Names of
- * values that were renamed stay findable only by their new name: the slot compares names. */
-typedef struct graph_name_table {
-    int32_t *slots;
-    uint32_t slot_count, used; /* slot_count is a power of two */
-} graph_name_table;
 
 static void *must(void *p)
 {
@@ -32,6 +26,7 @@ graph *graph_create(const char *name)
         return NULL;
     arena_init(&g->memory, GRAPH_BLOCK_BYTES);
     g->names = must(arena_allocate_zeroed(&g->memory, 1, sizeof *g->names));
+    g->names->memory = &g->memory;
     g->name = must(arena_copy_string(&g->memory, name ? name : "", name ? strlen(name) : 0));
     g->source = "";
     return g;
@@ -47,52 +42,19 @@ void graph_destroy(graph *g)
     free(g);
 }
 
-static uint32_t hash_name(const char *name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (; *name != 0; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return hash;
-}
-
-static void place_name(graph_name_table *table, const char *name, graph_value_index value)
-{
-    uint32_t i = hash_name(name) & (table->slot_count - 1);
-    while (table->slots[i] != 0)
-        i = (i + 1) & (table->slot_count - 1);
-    table->slots[i] = value + 1;
-    table->used++;
-}
-
 static void enter_name(graph *g, graph_value_index value)
 {
-    graph_name_table *table = g->names;
-    if (2 * (table->used + 1) > table->slot_count) {
-        table->slot_count = table->slot_count ? 2 * table->slot_count : 64;
-        while (table->slot_count < 4 * (uint32_t)(g->value_count + 1))
-            table->slot_count *= 2;
-        table->slots =
-            must(arena_allocate_zeroed(&g->memory, table->slot_count, sizeof table->slots[0]));
-        table->used = 0;
-        for (graph_value_index i = 0; i < g->value_count; i++)
-            if (i != value && g->values[i].name != NULL)
-                place_name(table, g->values[i].name, i);
-    }
-    place_name(table, g->values[value].name, value);
+    if (!name_map_put(g->names, g->values[value].name, value))
+        must(NULL);
 }
 
 graph_value_index graph_find_value(const graph *g, const char *name)
 {
-    const graph_name_table *table = g->names;
-    if (table->slot_count == 0)
+    /* A renamed value leaves its old name in the map, where it no longer means it. */
+    int32_t value;
+    if (!name_map_get(g->names, name, &value) || strcmp(g->values[value].name, name) != 0)
         return GRAPH_NO_VALUE;
-    uint32_t i = hash_name(name) & (table->slot_count - 1);
-    for (; table->slots[i] != 0; i = (i + 1) & (table->slot_count - 1)) {
-        graph_value_index value = table->slots[i] - 1;
-        if (strcmp(g->values[value].name, name) == 0)
-            return value;
-    }
-    return GRAPH_NO_VALUE;
+    return value;
 }
 
 static const char *fresh_name(graph *g, const char *wish, graph_value_index value)
@@ -284,7 +246,6 @@ static bool is_listed(const graph_value_index *list, int count, graph_value_inde
 
 static void rename_value(graph *g, graph_value_index value, const char *name)
 {
-    /* The slot of the old name goes stale: a lookup compares names, so it only costs a probe. */
     g->values[value].name = must(arena_copy_string(&g->memory, name, strlen(name)));
     enter_name(g, value);
 }

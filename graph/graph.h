@@ -88,7 +88,7 @@ typedef struct graph {
      */
     void (*release)(void *context);
     void *release_context;
-    struct graph_name_table *names; /* value index by name; graph.c's own */
+    struct name_map *names; /* value index by name, kept by the building functions */
 } graph;
 
 /* An empty graph, or NULL when memory is out. */

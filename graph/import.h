@@ -3,10 +3,18 @@
 
 #include "graph/graph.h"
 
-/* Ceilings of an import; zeroed means defaults. */
+/* A size for a named dim of an ONNX model that is neither batch nor sequence, such as "height". */
+typedef struct graph_fixed_dim {
+    const char *symbol;
+    int64_t size;
+} graph_fixed_dim;
+
+/* Ceilings and choices of an import; zeroed means defaults. */
 typedef struct graph_import_options {
     size_t file_bytes_max; /* default 8 GiB */
     int32_t nodes_max;     /* default 200,000 */
+    const graph_fixed_dim *fixed_dims;
+    int fixed_dim_count;
 } graph_import_options;
 
 /* ONNX (IR version 4 and later, opsets 11-21). External data files are looked for beside the model

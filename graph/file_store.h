@@ -1,0 +1,21 @@
+#ifndef GRAPH_FILE_STORE_H
+#define GRAPH_FILE_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+/* The contents of the weight files that a graph's constants point into: kept until the graph is
+ * destroyed. Files up to FILE_STORE_READ_BYTES_MAX are read at once through base/file_reader (fast
+ * from a cold disk); larger ones are mapped, so that replicas share their pages. */
+
+#define FILE_STORE_READ_BYTES_MAX ((size_t)256 << 20)
+
+/* Opens the file, or finds it already open; `*data` stays valid as long as the graph. The errors of
+ * file_reader_read_whole() and file_map_open(). */
+status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
+                       size_t *bytes) MUST_CHECK;
+
+#endif
