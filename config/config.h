@@ -38,9 +38,9 @@ typedef struct config {
     /* Asked for on the command line instead of serving. */
     bool wants_help, wants_print;
 
-    const char *file;                                      /* the file that was read, or NULL */
+    const char *file;                                       /* the file that was read, or NULL */
     repository_model_options model_list[CONFIG_MODELS_MAX]; /* repository.model_count of them */
-    arena memory;                                          /* of every string above */
+    arena memory;                                           /* of every string above */
 } config;
 
 /* Every default. `c` needs config_dispose(). */

@@ -1,0 +1,46 @@
+#ifndef CONFIG_KEYS_H
+#define CONFIG_KEYS_H
+
+#include "config/config.h"
+
+/* The one table that describes every key of the configuration. */
+
+typedef enum config_kind {
+    CONFIG_BOOL,
+    CONFIG_INTEGER,
+    CONFIG_STRING,    /* or null */
+    CONFIG_CHOICE,    /* a string out of a list; the field is an enum counted from 0 */
+    CONFIG_DEVICES,   /* array of strings */
+    CONFIG_LISTENERS, /* array of "HOST:PORT"; `minimum` is 1 for the TLS ones */
+    CONFIG_MODELS,    /* object: name -> {"path": ..., "precision": ...} */
+} config_kind;
+
+typedef struct config_key {
+    const char *path; /* "limits.json_depth_max": at most one dot */
+    config_kind kind;
+    size_t offset;      /* of the field in `config` */
+    size_t field_bytes; /* integers and enums: 4 or 8, or 2 */
+    int64_t scale;      /* field = value in the file * scale (microseconds kept as nanoseconds) */
+    int64_t minimum, maximum;
+    const char *const *choices; /* ends with NULL */
+    const char *flag;           /* "--threads", or NULL: then only --set reaches it */
+    const char *argument;       /* how --help names the flag's value */
+    const char *help;           /* one sentence */
+} config_key;
+
+extern const config_key config_keys[];
+extern const int config_key_count;
+
+/* What each entry of "models" may hold; offsets are into repository_model_options. */
+extern const char *const config_model_keys[];
+extern const char *const config_precisions[];
+
+/* The key at that path, or NULL. */
+const config_key *config_key_find(const char *path);
+
+int64_t config_key_get_integer(const config *c, const config_key *k);
+void config_key_set_integer(config *c, const config_key *k, int64_t value);
+bool *config_key_bool(const config *c, const config_key *k);
+const char **config_key_string(const config *c, const config_key *k);
+
+#endif

@@ -1,0 +1,196 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/read.h"
+
+/* From the struct and the table to text: --print-config, --help, docs/configuration.md. */
+
+static json_t *listeners_json(const config *c, bool is_tls)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < c->server.listener_count; i++) {
+        const server_listener *l = &c->server.listeners[i];
+        bool has_colon = strchr(l->host, ':') != NULL;
+        if (l->is_tls == is_tls)
+            json_array_append_new(
+                list, json_sprintf(has_colon ? "[%s]:%u" : "%s:%u", l->host, (unsigned)l->port));
+    }
+    return list;
+}
+
+static json_t *models_json(const config *c)
+{
+    json_t *models = json_object();
+    for (int i = 0; i < c->repository.model_count; i++) {
+        const repository_model_options *m = &c->repository.models[i];
+        json_object_set_new(models, m->name,
+                            json_pack("{s:s, s:s?}", "path", m->path, "precision",
+                                      m->has_precision ? config_precisions[m->precision] : NULL));
+    }
+    return models;
+}
+
+static json_t *value_json(const config *c, const config_key *k)
+{
+    json_t *list;
+    switch (k->kind) {
+    case CONFIG_BOOL:
+        return json_boolean(*config_key_bool(c, k));
+    case CONFIG_INTEGER:
+        return json_integer(config_key_get_integer(c, k));
+    case CONFIG_CHOICE:
+        return json_string(k->choices[config_key_get_integer(c, k)]);
+    case CONFIG_STRING:
+        return *config_key_string(c, k) != NULL ? json_string(*config_key_string(c, k))
+                                                : json_null();
+    case CONFIG_DEVICES:
+        list = json_array();
+        for (int i = 0; i < c->device_count; i++)
+            json_array_append_new(list, json_string(c->devices[i]));
+        return list;
+    case CONFIG_LISTENERS:
+        return listeners_json(c, k->minimum != 0);
+    case CONFIG_MODELS:
+        return models_json(c);
+    }
+    return NULL;
+}
+
+status config_print(const config *c, FILE *out)
+{
+    json_t *root = json_object();
+    for (int i = 0; i < config_key_count; i++) {
+        const config_key *k = &config_keys[i];
+        const char *dot = strchr(k->path, '.');
+        json_t *parent = root;
+        if (dot != NULL) {
+            char section[64];
+            snprintf(section, sizeof section, "%.*s", (int)(dot - k->path), k->path);
+            parent = json_object_get(root, section);
+            if (parent == NULL) {
+                json_object_set_new(root, section, json_object());
+                parent = json_object_get(root, section);
+            }
+        }
+        json_object_set_new(parent, dot != NULL ? dot + 1 : k->path, value_json(c, k));
+    }
+    int failed = json_dumpf(root, out, JSON_INDENT(2));
+    json_decref(root);
+    if (failed || fputc('\n', out) == EOF)
+        return status_fail(STATUS_IO, "the configuration could not be written");
+    return STATUS_OK;
+}
+
+/* Prints `text` in lines up to column 96, each after the first indented. */
+static void print_wrapped(FILE *out, const char *text, size_t indent)
+{
+    size_t column = indent;
+    while (*text != 0) {
+        size_t word = strcspn(text, " ");
+        if (column > indent && column + word > 96) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        }
+        fprintf(out, "%s%.*s", column > indent ? " " : "", (int)word, text);
+        column += word + 1;
+        text += word + (text[word] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static void print_flag(FILE *out, const char *flag, const char *argument, const char *help)
+{
+    int used = fprintf(out, "  %s%s%s", flag, argument != NULL ? " " : "",
+                       argument != NULL ? argument : "");
+    if (used > 32)
+        fprintf(out, "\n%*s", 34, "");
+    else
+        fprintf(out, "%*s", 34 - used, "");
+    print_wrapped(out, help, 34);
+}
+
+void config_print_help(FILE *out)
+{
+    fputs("penstock serve: answer inference requests over HTTP until SIGTERM\n\n"
+          "  penstock serve --model digits=examples/models/digits\n"
+          "  penstock serve --config penstock.json --listen *:8080\n\n"
+          "Flags override the file; those marked + may stand several times.\n\n",
+          out);
+    print_flag(out, "--config", "FILE", "Read this JSON file first (docs/configuration.md).");
+    for (int i = 0; i < config_key_count; i++) {
+        const config_key *k = &config_keys[i];
+        bool is_list =
+            k->kind == CONFIG_DEVICES || k->kind == CONFIG_LISTENERS || k->kind == CONFIG_MODELS;
+        char flag[64], argument[128];
+        if (k->flag == NULL)
+            continue;
+        snprintf(flag, sizeof flag, "%s", k->flag);
+        snprintf(argument, sizeof argument, "%s%s", k->argument != NULL ? k->argument : "",
+                 is_list ? " +" : "");
+        if (k->choices != NULL) {
+            argument[0] = 0;
+            for (int j = 0; k->choices[j] != NULL; j++) {
+                size_t used = strlen(argument);
+                snprintf(argument + used, sizeof argument - used, "%s%s", j > 0 ? "|" : "",
+                         k->choices[j]);
+            }
+        }
+        print_flag(out, flag, argument[0] != 0 ? argument : NULL, k->help);
+    }
+    print_flag(out, "--set", "KEY=VALUE +", "Any key of the file, such as --set drain.delay_ms=0.");
+    print_flag(out, "--print-config", NULL,
+               "Print the result of file and flags, with every default, as JSON, and end.");
+    print_flag(out, "--help", NULL, "This page.");
+    fputs("\nSignals: SIGTERM drains and ends, a second one ends now; SIGHUP reads the TLS files "
+          "again.\n",
+          out);
+}
+
+static void print_range(FILE *out, const config_key *k)
+{
+    switch (k->kind) {
+    case CONFIG_BOOL:
+        fputs("boolean", out);
+        break;
+    case CONFIG_INTEGER:
+        fprintf(out, "integer, %" PRId64 " to %" PRId64, k->minimum, k->maximum);
+        break;
+    case CONFIG_STRING:
+        fputs("string or null", out);
+        break;
+    case CONFIG_CHOICE:
+        for (int i = 0; k->choices[i] != NULL; i++)
+            fprintf(out, "%s`%s`", i > 0 ? ", " : "", k->choices[i]);
+        break;
+    case CONFIG_DEVICES:
+        fputs("array of strings", out);
+        break;
+    case CONFIG_LISTENERS:
+        fputs("array of `HOST:PORT`", out);
+        break;
+    case CONFIG_MODELS:
+        fputs("object", out);
+        break;
+    }
+}
+
+void config_print_reference(FILE *out)
+{
+    config c;
+    config_default(&c);
+    fputs("| key | values | default | flag | meaning |\n| --- | --- | --- | --- | --- |\n", out);
+    for (int i = 0; i < config_key_count; i++) {
+        const config_key *k = &config_keys[i];
+        json_t *value = value_json(&c, k);
+        char *text = json_dumps(value, JSON_ENCODE_ANY);
+        fprintf(out, "| `%s` | ", k->path);
+        print_range(out, k);
+        fprintf(out, " | `%s` | %s%s%s | %s |\n", text != NULL ? text : "",
+                k->flag != NULL ? "`" : "", k->flag != NULL ? k->flag : "",
+                k->flag != NULL ? "`" : "", k->help);
+        free(text);
+        json_decref(value);
+    }
+    config_dispose(&c);
+}
