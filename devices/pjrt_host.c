@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -106,7 +105,7 @@ static status load_weight(const host_request *r)
     tensor_of_shape(&r->message.shape, data, &t);
     for (int d = 0; s == STATUS_OK && d < host.session.device_count; d++)
         s = pjrt_session_upload(&host.session, d, &t, &w->buffers[d]);
-    munmap(data, r->message.bytes ? r->message.bytes : 1);
+    pjrt_memory_unmap(data, r->message.bytes);
     if (s == STATUS_OK) {
         table_set(&host.weights, r->message.object, w);
         return STATUS_OK;
@@ -126,7 +125,7 @@ static status compile_program(const host_request *r, pjrt_message *answer, int *
         return s;
     pjrt_loaded_executable *e = NULL;
     s = pjrt_session_compile(&host.session, r->message.device, text, r->message.bytes, &e);
-    munmap(text, r->message.bytes ? r->message.bytes : 1);
+    pjrt_memory_unmap(text, r->message.bytes);
     if (s)
         return s;
     pjrt_bytes bytes = {0};
@@ -183,9 +182,9 @@ static status load_program(const host_request *r)
     }
 done:
     if (serialized != NULL)
-        munmap(serialized, r->message.bytes ? r->message.bytes : 1);
+        pjrt_memory_unmap(serialized, r->message.bytes);
     if (table != NULL)
-        munmap(table, table_bytes ? table_bytes : 1);
+        pjrt_memory_unmap(table, table_bytes);
     destroy_program(p);
     return s;
 }

@@ -111,3 +111,8 @@ status pjrt_memory_map(int fd, size_t bytes, bool is_writable, void **out)
     *out = p;
     return STATUS_OK;
 }
+
+void pjrt_memory_unmap(void *data, size_t bytes)
+{
+    munmap(data, bytes ? bytes : 1);
+}

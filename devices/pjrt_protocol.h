@@ -93,5 +93,6 @@ status pjrt_memory_create(const char *name, size_t bytes, int *fd) MUST_CHECK;
 status pjrt_memory_create_from(const char *name, const void *data, size_t bytes,
                                int *fd) MUST_CHECK;
 status pjrt_memory_map(int fd, size_t bytes, bool is_writable, void **out) MUST_CHECK;
+void pjrt_memory_unmap(void *data, size_t bytes);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -462,7 +461,7 @@ void pjrt_supervisor_destroy(pjrt_supervisor *s)
     for (int i = 0; i < s->lane_count; i++) {
         pjrt_lane *lane = &s->lanes[i];
         if (lane->slot != NULL)
-            munmap(lane->slot, s->options.slot_bytes);
+            pjrt_memory_unmap(lane->slot, s->options.slot_bytes);
         for (int k = 0; k < 3; k++) {
             int fd = (int[]){lane->slot_fd, lane->request_fd, lane->reply_fd}[k];
             if (fd >= 0)

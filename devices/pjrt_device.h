@@ -1,0 +1,36 @@
+#ifndef DEVICES_PJRT_DEVICE_H
+#define DEVICES_PJRT_DEVICE_H
+
+#include "devices/device.h"
+
+/* The devices of one PJRT plugin (libtpu.so on a TPU VM), in one supervised child process. */
+
+typedef struct device_pjrt_options {
+    const char *plugin;       /* path */
+    const char *host_program; /* the penstock binary, NULL: this process's own */
+    const char *cache_folder; /* compile cache, NULL: none */
+    bool
+        is_cache_only; /* a program that is not in the cache is an error instead of a compilation */
+    int lanes;         /* per device, 0: 2 */
+    size_t slot_bytes; /* 0: 256 MiB */
+    uint64_t start_timeout_ns, hang_timeout_ns; /* 0: 120 s, 30 s */
+} device_pjrt_options;
+
+#define DEVICE_PJRT_DEVICES_MAX 64
+
+/* Opens the plugin; `out` receives `*count` devices named "pjrt:0" ... (from `first_number` on).
+ * They share one host: destroy each of them; the last one ends it. STATUS_UNAVAILABLE: there is no
+ * device (libtpu without a TPU), or the plugin fails: serve from the CPU and say so. */
+status device_pjrt_create(const device_pjrt_options *options, int first_number,
+                          device *out[DEVICE_PJRT_DEVICES_MAX], int *count) MUST_CHECK;
+
+/* "api 0.81, stablehlo 1.13.3 on cpu (cpu), 4 devices": for logs, /metrics and `penstock inspect
+ * --device`. */
+const char *device_pjrt_version(const device *d);
+
+typedef struct device_pjrt_cache_counts {
+    uint64_t hits, misses, corrupt, stored, store_failures;
+} device_pjrt_cache_counts;
+void device_pjrt_count_cache(const device *d, device_pjrt_cache_counts *out);
+
+#endif
