@@ -55,4 +55,32 @@ struct job {
     _Atomic bool has_failed;
 };
 
+/* A loop's own jobs, kept with their memory for reuse: in steady state nothing is allocated. One
+ * thread. Zeroed is empty. */
+typedef struct job_pool {
+    job *free;
+    int free_count;
+} job_pool;
+#define JOB_POOL_FREE_MAX 1024          /* idle jobs kept */
+#define JOB_MEMORY_KEEP_BYTES (1 << 18) /* memory an idle job keeps */
+
+/* A job with empty memory, rows and length 0, no model; or NULL when memory is out. */
+job *job_pool_take(job_pool *pool);
+/* Takes the job back, and gives back its reference to the model. */
+void job_pool_give(job_pool *pool, job *j);
+void job_pool_dispose(job_pool *pool);
+
+/* The same on the caller's storage; for the one who wants no pool. */
+void job_init(job *j);
+void job_reset(job *j);
+void job_dispose(job *j);
+
+/* Gives `j->outputs` their shapes for j->model, j->rows and j->length and memory from j->memory,
+ * not zeroed. STATUS_UNSUPPORTED: a dim is not known beforehand; STATUS_OUT_OF_MEMORY. */
+status job_allocate_outputs(job *j) MUST_CHECK;
+
+/* The batcher's: `rows` of the job are done, with `result` (message: status_message()). True when
+ * they were the last: the job's fields then belong to the caller, who calls on_done. */
+bool job_finish_rows(job *j, int64_t rows, status result) MUST_CHECK;
+
 #endif

@@ -33,7 +33,11 @@ void scheduler_nudge(scheduler *s);
 
 typedef struct scheduler_lane_status {
     const device *device;
-    uint64_t batches, rows, busy_ns, padded_tokens, real_tokens;
+    uint64_t batches, rows, busy_ns;
+    uint64_t padded_tokens; /* positions computed for nothing; rows where there is no sequence */
+    uint64_t real_tokens;
+    uint64_t failures;                        /* executions that returned an error */
+    uint64_t fallbacks[MODEL_FALLBACK_COUNT]; /* batches of this lane that ran on the CPU instead */
 } scheduler_lane_status;
 
 /* Counters since start, per lane; returns how many lanes there are, writes at most `capacity`. Any

@@ -1,6 +1,8 @@
 #ifndef DEVICES_DEVICE_H
 #define DEVICES_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "base/status.h"
 #include "base/tensor.h"
 #include "graph/graph.h"
@@ -81,6 +83,9 @@ struct device {
     const char *name; /* "cpu", "pjrt:0": unique, for labels */
     const char *kind; /* "cpu", "TPU v5e": equal kinds have equal speed */
     int lanes;
+    /* Who executes on which lane now (devices/device_lane.h). Zeroed: all lanes are free. */
+    _Atomic uint64_t lanes_taken;
+    _Atomic uint32_t lanes_given;
 };
 
 /* Programs begin with this; devices add to it. */

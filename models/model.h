@@ -1,9 +1,13 @@
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "devices/device.h"
+
+#define MODEL_INDEX_MAX 1024 /* models loaded at once */
+#define MODEL_AXIS_MAX 64    /* bucket sizes of one axis */
 
 /* One served version of a model: immutable once ready, shared by all threads, counted. */
 
@@ -42,6 +46,40 @@ typedef struct model_bucket {
     device_program **programs; /* one per device of the server, NULL where not ready there */
 } model_bucket;
 
+/* Why a batch ran on the CPU although the server has another device. */
+typedef enum model_fallback {
+    MODEL_FALLBACK_DEVICE_FAILED, /* retried after STATUS_UNAVAILABLE */
+    MODEL_FALLBACK_NO_DEVICE,     /* no other device was healthy, or has a program for it */
+    MODEL_FALLBACK_SOONER,        /* the CPU was expected to be done first */
+    MODEL_FALLBACK_COUNT
+} model_fallback;
+/* "device_failed", ... Static. */
+const char *model_fallback_name(model_fallback reason);
+
+typedef enum model_compile_phase {
+    MODEL_COMPILE_WARM_UP, /* before ready */
+    MODEL_COMPILE_EXACT,   /* after ready: models that cannot be padded, at a request's own shape */
+    MODEL_COMPILE_COUNT
+} model_compile_phase;
+/* "warm_up", "exact". Static. */
+const char *model_compile_phase_name(model_compile_phase phase);
+
+/* Counts since load. Any thread reads; relaxed. */
+typedef struct model_counters {
+    _Atomic uint64_t batches, batch_rows; /* mean batch size = batch_rows / batches */
+    /* Positions given by requests, and positions computed; a model without a sequence axis counts
+     * rows. Waste = 1 - real / computed. */
+    _Atomic uint64_t real_tokens, computed_tokens;
+    _Atomic uint64_t fallbacks[MODEL_FALLBACK_COUNT];
+    _Atomic uint64_t compiles[MODEL_COMPILE_COUNT];
+    _Atomic uint64_t isolations; /* batches repeated member by member to find the one at fault */
+} model_counters;
+
+typedef struct model_label {
+    const char *name; /* "stable" */
+    int64_t version;
+} model_label;
+
 typedef struct model {
     const char *name;
     int64_t version;
@@ -63,7 +101,30 @@ typedef struct model {
         queued_rows;  /* admitted and not yet placed; server/admit.c adds, batcher/ subtracts */
     void *statistics; /* server/record.c */
     int index;        /* dense number among loaded models, for tables; reused after unload */
+    uint64_t serial;  /* never reused */
     _Atomic int64_t references;
+
+    model_counters counters;
+    uint64_t slo_ns;      /* latency objective, 0: none */
+    int priority;         /* class of requests that name none; 0 is the highest */
+    const char *findings; /* what the experiments at load found, for inspect; "" when none ran */
+    device *const *devices;
+    int device_count;
+    struct model_exact *exact; /* models/exact.h */
+    void (*on_unused)(
+        struct model *m); /* called when the last reference is given back; NULL: none */
+    void *owner;          /* for on_unused */
+    arena memory;         /* owns the strings and the buckets' program lists */
 } model;
+
+/* A batch of this model must have a request's own rows and length: nothing may be padded. */
+static inline bool model_is_exact(const model *m)
+{
+    return !m->batching.can_batch || (m->batching.sequence_max > 0 && !m->batching.can_pad);
+}
+
+/* Dims of an input or output for `rows` and `length`; false where a dim is not known beforehand. */
+bool model_tensor_dims(const model *m, bool is_output, int index, int64_t rows, int64_t length,
+                       int64_t dims[TENSOR_RANK_MAX]) MUST_CHECK;
 
 #endif

@@ -60,6 +60,10 @@ typedef struct repository_entry {
 /* Lists every known model version; returns the total, writes at most `capacity`. Any thread. */
 int repository_list(repository *r, repository_entry *out, int capacity);
 
+/* The ready models, a reference to each for the caller to release; returns the total, writes at
+ * most `capacity`. Any thread. For metrics and the status page. */
+int repository_ready_models(repository *r, model **out, int capacity);
+
 /* Asks the loading thread to (re)load or unload; on_done is called there with the result. */
 void repository_load(repository *r, const char *name,
                      void (*on_done)(void *context, status result, const char *error),
@@ -68,6 +72,7 @@ void repository_unload(repository *r, const char *name,
                        void (*on_done)(void *context, status result, const char *error),
                        void *context);
 
+/* Every reference must have been given back; waits for the load in progress. */
 void repository_destroy(repository *r);
 
 #endif
