@@ -98,6 +98,8 @@ struct loop {
     ticket *free_tickets;
     infer_scratch scratch;
     text text;
+    uint64_t load_ns, load_busy_ns; /* sample behind endpoint-load-metrics */
+    double load;
     text log; /* access log lines not yet written */
     uint64_t log_since_ns;
 
@@ -193,6 +195,6 @@ void serve_status_page(exchange *e);
 void access_log(exchange *e);
 void access_log_flush(loop *l);
 /* endpoint-load-metrics: into `out`. */
-void write_endpoint_load(text *out, const server *s);
+void write_endpoint_load(text *out, loop *l);
 
 #endif

@@ -87,8 +87,8 @@ status server_listen(server *s)
     for (int i = 0; i < o->listener_count; i++) {
         status failure = check_free(&o->listeners[i]);
         uint16_t port = o->listeners[i].port;
-        for (int loop = 0; !failure && loop < s->loop_count; loop++) {
-            failure = open_one(&o->listeners[i], port, &s->listen_fds[loop][i], &s->ports[i]);
+        for (int l = 0; !failure && l < s->loop_count; l++) {
+            failure = open_one(&o->listeners[i], port, &s->listen_fds[l][i], &s->ports[i]);
             port = s->ports[i];
         }
         if (failure)
