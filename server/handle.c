@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <h2o/http2_internal.h>
-
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/edge.h"
@@ -79,19 +77,12 @@ static exchange *begin_exchange(connection *c, h2o_req_t *request)
     return e;
 }
 
-/* The head as it came over the wire; it stays at the front of the input until the answer is out.
- * HTTP/2 after an upgrade keeps that of stream 1. */
+/* The head as it came over the wire stays at the front of the input until the answer is out.
+ * HTTP/2 has its own framing; the library checks that. */
 static status check_raw_head(const h2o_req_t *request, const h2o_socket_t *socket)
 {
-    if (request->version < 0x200)
-        return head_check(socket->input->bytes, socket->input->size);
-    const h2o_http2_conn_t *conn = (const h2o_http2_conn_t *)request->conn;
-    if (conn->_http1_req_input == NULL)
-        return STATUS_OK;
-    const h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, request);
-    if (stream->stream_id != 1)
-        return STATUS_OK;
-    return head_check(conn->_http1_req_input->bytes, conn->_http1_req_input->size);
+    return request->version < 0x200 ? head_check(socket->input->bytes, socket->input->size)
+                                    : STATUS_OK;
 }
 
 static void dispatch(exchange *e)
@@ -188,15 +179,15 @@ static h2o_iovec_t find_header(const h2o_req_t *request, const char *name, size_
     return at < 0 ? h2o_iovec_init(NULL, 0) : request->headers.entries[at].value;
 }
 
-static bool read_decimal(h2o_iovec_t text, uint64_t *out)
+static bool read_decimal(h2o_iovec_t digits, uint64_t *out)
 {
     uint64_t v = 0;
-    if (text.len == 0 || text.len > 18)
+    if (digits.len == 0 || digits.len > 18)
         return false;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.base[i] < '0' || text.base[i] > '9')
+    for (size_t i = 0; i < digits.len; i++) {
+        if (digits.base[i] < '0' || digits.base[i] > '9')
             return false;
-        v = v * 10 + (uint64_t)(text.base[i] - '0');
+        v = v * 10 + (uint64_t)(digits.base[i] - '0');
     }
     *out = v;
     return true;
@@ -233,11 +224,9 @@ static status parse_body(exchange *e, ticket *t, const char *body, size_t bytes)
     loop *l = e->connection->loop;
     const server_options *o = l->server->options;
     infer_request *r = &t->request;
-    bool is_upgraded = e->request->version >= 0x200 &&
-                       ((h2o_http2_conn_t *)e->request->conn)->_http1_req_input != NULL;
     infer_context context = {.limits = &o->limits,
                              .is_strict = o->strict_json,
-                             .can_borrow = !is_upgraded,
+                             .can_borrow = e->request->version < 0x200,
                              .take_job = ticket_take_job,
                              .pool = t,
                              .scratch = &l->scratch};

@@ -134,47 +134,6 @@ static status fill_optional(const model *m, int index, job *j)
     return failure;
 }
 
-/* An output's dim where the model says "varies": by axis, or as the graph computes it. */
-static int64_t output_dim(const model *m, int index, int axis, const job *j)
-{
-    const model_tensor *o = &m->outputs[index];
-    if (axis == o->batch_axis)
-        return j->rows;
-    if (axis == o->sequence_axis)
-        return j->length;
-    if (o->dims[axis] >= 0)
-        return o->dims[axis];
-    const graph_value *v = m->graph ? &m->graph->values[m->graph->outputs[index]] : NULL;
-    if (v == NULL || axis >= v->shape.rank || v->shape.dims[axis].is_unknown)
-        return -1;
-    graph_dim d = v->shape.dims[axis];
-    return d.constant + d.batch * j->rows + d.sequence * j->length +
-           d.batch_sequence * j->rows * j->length;
-}
-
-static status allocate_output(const model *m, int index, job *j)
-{
-    const model_tensor *o = &m->outputs[index];
-    tensor *t = &j->outputs[index];
-    int64_t dims[TENSOR_RANK_MAX];
-    for (int i = 0; i < o->rank; i++) {
-        dims[i] = output_dim(m, index, i, j);
-        if (dims[i] < 0)
-            return status_fail(STATUS_UNSUPPORTED,
-                               "output \"%s\": the size of dimension %d is not known beforehand",
-                               o->name, i);
-    }
-    status failure = tensor_set_shape(t, o->dtype, o->rank, dims);
-    if (failure)
-        return failure;
-    /* Not zeroed: every byte is written by the batcher before anybody reads it. */
-    size_t bytes = tensor_bytes(t);
-    t->data = arena_allocate_aligned(&j->memory, bytes ? bytes : 1, 64);
-    if (t->data == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for output \"%s\"", o->name);
-    return STATUS_OK;
-}
-
 status infer_finish_job(const model *m, job *j, const bool *is_given)
 {
     if (j->rows < 0)
@@ -194,10 +153,5 @@ status infer_finish_job(const model *m, job *j, const bool *is_given)
         if (failure)
             return failure;
     }
-    for (int i = 0; i < m->output_count; i++) {
-        status failure = allocate_output(m, i, j);
-        if (failure)
-            return failure;
-    }
-    return STATUS_OK;
+    return job_allocate_outputs(j);
 }

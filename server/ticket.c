@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <h2o/http2_internal.h>
-
 #include "base/clock.h"
 #include "server/edge.h"
 
@@ -172,22 +170,10 @@ static void release(ticket *t)
     l->free_tickets = t;
 }
 
-/* Tensors lie in an HTTP/2 stream's body buffer, which dies with the stream: the ticket takes it.
- */
-static void take_body(ticket *t, h2o_req_t *request)
-{
-    if (t->request.borrows_body && t->unpacked == NULL && request->version >= 0x200) {
-        h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, request);
-        t->body = stream->_req_body;
-        stream->_req_body = NULL;
-    }
-}
-
 void ticket_submit(ticket *t)
 {
     infer_request *r = &t->request;
     exchange *e = t->exchange;
-    take_body(t, e->request);
     if (e->request->version < 0x200)
         connection_watch(t->connection, e);
     t->jobs_waiting = r->job_count;
@@ -246,8 +232,9 @@ void ticket_on_job(job *j)
     respond_infer(t->exchange, &t->request);
 }
 
-/* Over HTTP/1 the tensors may lie in the connection's input, which the next request would
- * overwrite: the ticket takes it and the connection ends with this answer. */
+/* Over HTTP/1 (over HTTP/2 they are copied, since the stream may go any time) the tensors may lie
+ * in the connection's input, which the next request would overwrite: the ticket takes it and the
+ * connection ends with this answer. */
 static void take_input(ticket *t)
 {
     h2o_req_t *request = t->exchange->request;

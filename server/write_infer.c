@@ -1,0 +1,227 @@
+/* The answers' JSON. Numbers go through number_write.h: shortest text that reads back the same. */
+#include <assert.h>
+#include <string.h>
+
+#include "server/base64.h"
+#include "server/edge.h"
+#include "server/json_scan.h"
+#include "server/number_write.h"
+
+#define CHUNK 1024 /* elements between two looks at the room left */
+
+static char *write_element(char *out, const tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case DTYPE_BOOL: {
+        bool value = ((const uint8_t *)t->data)[i] != 0;
+        memcpy(out, value ? "true" : "false", 5);
+        return out + (value ? 4 : 5);
+    }
+    case DTYPE_U8:
+        return number_write_u64(out, ((const uint8_t *)t->data)[i]);
+    case DTYPE_U16:
+        return number_write_u64(out, ((const uint16_t *)t->data)[i]);
+    case DTYPE_U32:
+        return number_write_u64(out, ((const uint32_t *)t->data)[i]);
+    case DTYPE_U64:
+        return number_write_u64(out, ((const uint64_t *)t->data)[i]);
+    case DTYPE_I8:
+        return number_write_i64(out, ((const int8_t *)t->data)[i]);
+    case DTYPE_I16:
+        return number_write_i64(out, ((const int16_t *)t->data)[i]);
+    case DTYPE_I32:
+        return number_write_i64(out, ((const int32_t *)t->data)[i]);
+    case DTYPE_I64:
+        return number_write_i64(out, ((const int64_t *)t->data)[i]);
+    /* Exact in binary32; its shortest text reads back as the same 16 bits. */
+    case DTYPE_F16:
+        return number_write_f32(out, dtype_f16_to_f32(((const uint16_t *)t->data)[i]));
+    case DTYPE_BF16:
+        return number_write_f32(out, dtype_bf16_to_f32(((const uint16_t *)t->data)[i]));
+    case DTYPE_F32:
+        return number_write_f32(out, ((const float *)t->data)[i]);
+    case DTYPE_F64:
+        return number_write_f64(out, ((const double *)t->data)[i]);
+    default:
+        assert(false);
+        return out;
+    }
+}
+
+static void write_string(text *out, const tensor_string *s, bool as_base64)
+{
+    const char *data = (const char *)s->data;
+    if (!as_base64 || json_is_utf8(data, s->bytes)) {
+        text_json_string(out, data, s->bytes);
+        return;
+    }
+    text_put(out, "{\"b64\":\"");
+    char *room = text_reserve(out, (s->bytes + 2) / 3 * 4);
+    out->bytes += (size_t)(base64_encode(room, s->data, s->bytes) - room);
+    text_put(out, "\"}");
+}
+
+/* Elements [from, from + count), with commas. */
+static void write_elements(text *out, const tensor *t, int64_t from, int64_t count, bool as_base64)
+{
+    if (t->dtype == DTYPE_BYTES) {
+        for (int64_t i = 0; i < count; i++) {
+            if (i)
+                text_put(out, ",");
+            write_string(out, (const tensor_string *)t->data + from + i, as_base64);
+        }
+        return;
+    }
+    for (int64_t done = 0; done < count;) {
+        int64_t n = count - done < CHUNK ? count - done : CHUNK;
+        char *start = text_reserve(out, (size_t)n * (NUMBER_F64_CHARS + 1)), *at = start;
+        for (int64_t i = 0; i < n; i++) {
+            at = write_element(at, t, from + done + i);
+            *at++ = ',';
+        }
+        done += n;
+        if (done == count)
+            at--;
+        out->bytes += (size_t)(at - start);
+    }
+}
+
+static void write_output(text *out, const infer_request *r, const infer_output *o)
+{
+    const job *j = r->jobs[0];
+    const tensor *t = &j->outputs[o->index];
+    const char *name = r->model->outputs[o->index].name;
+    text_put(out, "{\"name\":");
+    text_json_string(out, name, strlen(name));
+    text_put(out, ",\"datatype\":\"");
+    text_put(out, dtype_kserve_name(t->dtype));
+    text_put(out, "\",\"shape\":[");
+    for (int i = 0; i < t->rank; i++) {
+        if (i)
+            text_put(out, ",");
+        text_i64(out, t->dims[i]);
+    }
+    if (o->is_binary) {
+        size_t bytes = tensor_bytes(t);
+        if (t->dtype == DTYPE_BYTES) {
+            bytes = 0;
+            for (int64_t i = 0; i < tensor_count(t); i++)
+                bytes += 4 + ((const tensor_string *)t->data)[i].bytes;
+        }
+        text_put(out, "],\"parameters\":{\"binary_data_size\":");
+        text_u64(out, bytes);
+        text_put(out, "}}");
+        return;
+    }
+    text_put(out, "],\"data\":[");
+    write_elements(out, t, 0, tensor_count(t), false);
+    text_put(out, "]}");
+}
+
+void write_kserve(text *out, const infer_request *r)
+{
+    const model *m = r->model;
+    text_put(out, "{\"model_name\":");
+    text_json_string(out, m->name, strlen(m->name));
+    text_put(out, ",\"model_version\":\"");
+    text_i64(out, m->version);
+    text_put(out, "\"");
+    if (r->id.text != NULL) {
+        text_put(out, ",\"id\":");
+        text_json_string(out, r->id.text, r->id.bytes);
+    }
+    text_put(out, ",\"outputs\":[");
+    for (int i = 0; i < r->output_count; i++) {
+        if (i)
+            text_put(out, ",");
+        write_output(out, r, &r->outputs[i]);
+    }
+    text_put(out, "]}");
+}
+
+/* Nested arrays from `axis` on; returns how many elements were written. */
+static int64_t write_nested(text *out, const tensor *t, int axis, int64_t from)
+{
+    if (axis == t->rank) {
+        write_elements(out, t, from, 1, true);
+        return 1;
+    }
+    text_put(out, "[");
+    int64_t written = 0;
+    if (axis == t->rank - 1) {
+        written = t->dims[axis];
+        write_elements(out, t, from, written, true);
+    } else {
+        for (int64_t i = 0; i < t->dims[axis]; i++) {
+            if (i)
+                text_put(out, ",");
+            written += write_nested(out, t, axis + 1, from + written);
+        }
+    }
+    text_put(out, "]");
+    return written;
+}
+
+/* Row `row` of the request, of one output. */
+static void write_row(text *out, const infer_request *r, int output, int64_t row)
+{
+    const infer_row *where = &r->rows[row];
+    const tensor *t = &r->jobs[where->job]->outputs[output];
+    int64_t per_row = 1;
+    for (int i = 1; i < t->rank; i++)
+        per_row *= t->dims[i];
+    write_nested(out, t, 1, where->row * per_row);
+}
+
+static void write_column(text *out, const infer_request *r, int output)
+{
+    /* An output without the batch axis is given once. */
+    if (r->model->outputs[output].batch_axis != 0) {
+        write_nested(out, &r->jobs[0]->outputs[output], 0, 0);
+        return;
+    }
+    text_put(out, "[");
+    for (int64_t row = 0; row < r->row_count; row++) {
+        if (row)
+            text_put(out, ",");
+        write_row(out, r, output, row);
+    }
+    text_put(out, "]");
+}
+
+static void write_name(text *out, const infer_request *r, int output)
+{
+    const char *name = r->model->outputs[output].name;
+    text_json_string(out, name, strlen(name));
+    text_put(out, ":");
+}
+
+void write_tensorflow(text *out, const infer_request *r)
+{
+    bool is_rows = r->protocol == INFER_TENSORFLOW_ROWS, is_named = r->model->output_count != 1;
+    text_put(out, is_rows ? "{\"predictions\":[" : "{\"outputs\":");
+    if (is_rows) {
+        for (int64_t row = 0; row < r->row_count; row++) {
+            text_put(out, row ? "," : "");
+            for (int i = 0; i < r->output_count; i++) {
+                text_put(out, is_named ? (i ? "," : "{") : "");
+                if (is_named)
+                    write_name(out, r, i);
+                if (r->model->outputs[i].batch_axis == 0)
+                    write_row(out, r, i, row);
+                else
+                    write_nested(out, &r->jobs[0]->outputs[i], 0, 0);
+            }
+            text_put(out, is_named ? "}" : "");
+        }
+        text_put(out, "]}");
+        return;
+    }
+    for (int i = 0; i < r->output_count; i++) {
+        text_put(out, is_named ? (i ? "," : "{") : "");
+        if (is_named)
+            write_name(out, r, i);
+        write_column(out, r, i);
+    }
+    text_put(out, is_named ? "}}" : "}");
+}
