@@ -84,6 +84,9 @@ typedef struct graph {
     int32_t node_count, node_capacity;
     graph_value_index *inputs, *outputs;
     int input_count, output_count;
+    int64_t
+        sequence_max; /* longest sequence that the position table has rows for; 0: no limit known
+                       */
     /* Files mapped or memory held for the constants: released by graph_destroy through this hook.
      */
     void (*release)(void *context);

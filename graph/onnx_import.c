@@ -1,8 +1,8 @@
 #include "graph/import.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file_reader.h"
