@@ -22,6 +22,7 @@ typedef struct loop loop;
 typedef struct connection connection;
 typedef struct exchange exchange;
 typedef struct ticket ticket;
+typedef struct control control; /* a load or unload under way */
 
 struct connection {
     loop *loop;
@@ -40,6 +41,7 @@ struct connection {
 struct exchange {
     h2o_req_t *request;
     connection *connection;
+    control *control;
     ticket *ticket; /* NULL: none, or answered without it */
     uint64_t begin_ns, accept_ns;
     route route;
@@ -69,7 +71,13 @@ struct ticket {
     size_t deadline_at; /* place in loop->deadlines, or SIZE_MAX */
 };
 
-enum { COMMAND_TLS = 1, COMMAND_CLOSE_LISTENERS = 2, COMMAND_SHUTDOWN = 4, COMMAND_END = 8 };
+enum {
+    COMMAND_TLS = 1,
+    COMMAND_CLOSE_LISTENERS = 2,
+    COMMAND_SHUTDOWN = 4,
+    COMMAND_END = 8,
+    COMMAND_CONTROL = 16
+};
 
 struct loop {
     server *server;
@@ -81,6 +89,7 @@ struct loop {
     SSL_CTX *tls;
 
     mailbox returned; /* jobs that are done */
+    mailbox controls; /* loads and unloads that are done */
     _Atomic unsigned commands;
     _Atomic bool is_awake; /* no need to write to wake_fd */
     int wake_fd;
@@ -188,6 +197,8 @@ void write_tensorflow(text *out, const infer_request *r);
 void serve_metadata(exchange *e);
 void serve_tensorflow_metadata(exchange *e);
 void serve_repository(exchange *e);
+void repository_routes_finish(loop *l);
+void repository_routes_abandon(control *c);
 void serve_health(exchange *e);
 void serve_metrics(exchange *e);
 void serve_stats(exchange *e);

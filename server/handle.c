@@ -22,6 +22,8 @@ static void on_gone(void *context)
         e->code = 499;
     if (e->ticket != NULL)
         ticket_abandon(e->ticket);
+    if (e->control != NULL)
+        repository_routes_abandon(e->control);
     /* A stream that ends before its answer has left was reset. Answers pay resets off, so an
      * honest client that cancels now and then never gets near the ceiling. */
     if (request->version >= 0x200) {
@@ -60,6 +62,7 @@ static exchange *begin_exchange(connection *c, h2o_req_t *request)
     e->request = request;
     e->connection = c;
     e->ticket = NULL;
+    e->control = NULL;
     e->accept_ns = clock_now_ns();
     e->begin_ns = e->accept_ns - arrival_ns(request);
     e->is_head = e->is_answered = e->is_infer = false;

@@ -84,6 +84,8 @@ static void run_commands(loop *l)
         close_listeners(l);
     if (commands & COMMAND_SHUTDOWN)
         h2o_context_request_shutdown(&l->context);
+    if (commands & COMMAND_CONTROL)
+        repository_routes_finish(l);
     if (commands & COMMAND_END)
         l->is_ending = true;
 }
@@ -147,6 +149,7 @@ status loop_init(loop *l, server *s, int index)
     if (l->wake_fd < 0 || l->hangup_fd < 0)
         return status_fail(STATUS_IO, "no descriptors left for loop %d", index);
     mailbox_init(&l->returned);
+    mailbox_init(&l->controls);
     h2o_linklist_init_anchor(&l->connections);
     if (s->tls != NULL) {
         SSL_CTX_up_ref(s->tls);

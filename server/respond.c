@@ -132,7 +132,7 @@ static void compress(exchange *e, h2o_iovec_t *pieces, size_t *count, size_t *by
 static h2o_generator_t no_more = {NULL, NULL};
 
 /* The pieces must live as long as the exchange. */
-static void send(exchange *e, int code, const char *type, h2o_iovec_t *pieces, size_t count)
+static void send_answer(exchange *e, int code, const char *type, h2o_iovec_t *pieces, size_t count)
 {
     h2o_req_t *request = e->request;
     size_t bytes = 0;
@@ -171,7 +171,7 @@ static void record_refusal(exchange *e, int code)
 void respond_text(exchange *e, int code, const char *type, const char *body, size_t bytes)
 {
     h2o_iovec_t copy = h2o_strdup(&e->request->pool, body, bytes);
-    send(e, code, type, &copy, bytes > 0 ? 1 : 0);
+    send_answer(e, code, type, &copy, bytes > 0 ? 1 : 0);
 }
 
 void respond_error(exchange *e, int code, const char *message)
@@ -348,7 +348,7 @@ void respond_infer(exchange *e, const infer_request *r)
         h2o_add_header_by_str(&request->pool, &request->res.headers,
                               H2O_STRLIT("inference-header-content-length"), 0, NULL, digits, n);
     }
-    send(e, 200, count > 1 ? "application/octet-stream" : "application/json", pieces, count);
+    send_answer(e, 200, count > 1 ? "application/octet-stream" : "application/json", pieces, count);
     e->stage_ns[STAGE_RESPOND] = clock_now_ns();
     record_success(e, r);
 }
