@@ -1,0 +1,173 @@
+"""What the HTTP library leaves to us: smuggling forms, verbs, compression, slow and vanished clients."""
+import gzip
+import json
+import socket
+import time
+import zlib
+
+import numpy
+import pytest
+
+import serving
+
+BODY = json.dumps({"inputs": [{"name": "in", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}]}).encode()
+PATH = b"/v2/models/identity_fp32/infer"
+
+
+def head(*lines, method=b"POST", path=PATH, version=b"HTTP/1.1", host=b"Host: a"):
+    lines = [method + b" " + path + b" " + version] + ([host] if host else []) + list(lines)
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+LENGTH = b"Content-Length: %d" % len(BODY)
+CLOSE = b"Connection: close"
+CHUNKED = b"%x\r\n" % len(BODY) + BODY + b"\r\n0\r\n\r\n"
+SMUGGLING = {
+    "length and chunked": head(LENGTH, b"Transfer-Encoding: chunked") + CHUNKED,
+    "chunked and length": head(b"Transfer-Encoding: chunked", LENGTH) + CHUNKED,
+    "two lengths that differ": head(LENGTH, b"Content-Length: 5") + BODY,
+    "two equal lengths": head(LENGTH, LENGTH) + BODY,
+    "list of lengths": head(b"Content-Length: %d, %d" % (len(BODY), len(BODY))) + BODY,
+    "signed length": head(b"Content-Length: +%d" % len(BODY)) + BODY,
+    "negative length": head(b"Content-Length: -1") + BODY,
+    "hexadecimal length": head(b"Content-Length: 0x10") + BODY,
+    "overflowing length": head(b"Content-Length: 99999999999999999999999") + BODY,
+    "empty length": head(b"Content-Length:") + BODY,
+    "unknown coding": head(b"Transfer-Encoding: xchunked") + CHUNKED,
+    "chunked twice": head(b"Transfer-Encoding: chunked, chunked") + CHUNKED,
+    "two transfer encodings": head(b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity") + CHUNKED,
+    "no host": head(LENGTH, host=None) + BODY,
+    "two hosts": head(LENGTH, b"Host: b") + BODY,
+    "folded header": head(LENGTH, b"X-A: b\r\n c") + BODY,
+    "space before colon": head(b"Content-Length : %d" % len(BODY)) + BODY,
+    "bare line feeds": head(LENGTH).replace(b"\r\n", b"\n") + BODY,
+    "zero byte in a header": head(LENGTH, b"X-A: b\0c") + BODY,
+    "bad chunk size": head(b"Transfer-Encoding: chunked") + b"zz\r\n" + BODY + b"\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", SMUGGLING)
+def test_smuggling_forms_are_refused(server, name):
+    """Refused with 400 (501 for a coding), and the connection ends: what follows is never read as a request."""
+    follow = head(b"Connection: close", method=b"GET", path=b"/v2/health/live")
+    got = server.raw(SMUGGLING[name] + follow)
+    assert got == b"" or got.split(b" ")[1] in (b"400", b"501"), got[:300]
+    assert got.count(b"HTTP/1.1 ") <= 1, got
+
+
+def test_a_good_request_in_the_same_form_is_answered(server):
+    for data in (head(LENGTH, CLOSE) + BODY, head(b"Transfer-Encoding: chunked", CLOSE) + CHUNKED):
+        got = server.raw(data)
+        assert got.startswith(b"HTTP/1.1 200"), got
+
+
+def test_pipelined_requests_are_answered_in_order(server):
+    make = lambda i: json.dumps({"id": str(i), **json.loads(BODY)}).encode()
+    data = b"".join(head(b"Content-Length: %d" % len(make(i))) + make(i) for i in range(8))
+    got = server.raw(data + head(CLOSE, method=b"GET", path=b"/v2/health/live"))
+    ids = [int(part.split(b'"', 1)[0]) for part in got.replace(b'"id": "', b'"id":"').split(b'"id":"')[1:]]
+    assert ids == list(range(8)), got[:2000]
+
+
+def test_expect_continue(server):
+    got = server.raw(head(LENGTH, b"Expect: 100-continue", CLOSE) + BODY)
+    assert b"HTTP/1.1 200" in got
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_compressed_request(server, encoding):
+    pack = gzip.compress if encoding == "gzip" else zlib.compress
+    assert server.post(PATH.decode(), pack(BODY), {"Content-Encoding": encoding}).status == 200
+    assert server.post(PATH.decode(), pack(BODY)[:-6], {"Content-Encoding": encoding}).status == 400
+    assert server.post(PATH.decode(), b"not packed", {"Content-Encoding": encoding}).status == 400
+
+
+def test_binary_length_counts_the_decompressed_body(server):
+    text, headers = serving.binary_request({"in": numpy.ones((4, 2), numpy.float32)})
+    answer = server.post(PATH.decode(), gzip.compress(text), dict(headers, **{"Content-Encoding": "gzip"}))
+    assert (serving.binary_outputs(answer)["out"] == 1).all()
+
+
+def test_a_small_body_that_unpacks_to_a_large_one(server):
+    bomb = gzip.compress(b" " * (64 << 20))
+    assert server.post(PATH.decode(), bomb, {"Content-Encoding": "gzip"}).status == 413
+
+
+def test_unknown_encoding(server):
+    assert server.post(PATH.decode(), BODY, {"Content-Encoding": "br"}).status == 415
+
+
+def test_compressed_answers(server):
+    request = {"inputs": [serving.json_input("in", numpy.zeros((10, 500), numpy.float32))]}
+    plain = server.post(PATH.decode(), request).body
+    for encoding, unpack in (("gzip", gzip.decompress), ("deflate", zlib.decompress)):
+        answer = server.post(PATH.decode(), request, {"Accept-Encoding": encoding})
+        assert answer.headers["Content-Encoding"] == encoding and unpack(answer.body) == plain
+    for refused in ("gzip;q=0", "identity", ""):
+        assert "Content-Encoding" not in server.post(PATH.decode(), request, {"Accept-Encoding": refused}).headers
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_wrong_verbs(server, method):
+    answer = server.request(method, "/v2/health/live")
+    assert answer.status == 405 and "GET" in answer.headers["Allow"] and answer.json()["error"]
+
+
+def test_paths(server):
+    for path in ("/v2/models/%2e%2e/config", "/v2/models/a%00b", "/v2//models/digits", "/v2/models/" + "a" * 5000, "/%zz"):
+        assert server.get(path).status in (400, 404, 414), path
+    assert server.get("/v2/models/digit%73").status == 200
+    assert server.get("/v2/health/live?a=b").status == 200
+
+
+@pytest.mark.slow
+def test_slow_upload_is_cut(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=1000") as s:
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", s.port), timeout=20) as slow:
+            slow.sendall(head(b"Content-Length: 100000"))
+            try:
+                while slow.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+        assert time.monotonic() - began < 15
+        assert s.get("/v2/health/live").status == 200
+
+
+def queued(server):
+    lines = [l for l in server.get("/metrics").body.decode().splitlines() if l.startswith("penstock_queue_rows{") and "slow" in l]
+    return sum(float(l.rsplit(" ", 1)[1]) for l in lines)
+
+
+def test_work_of_a_client_that_left_is_cancelled(server):
+    """Forty heavy requests, all abandoned: the queue empties without computing them all."""
+    text, headers = serving.binary_request({"in": numpy.zeros((256, 1024), numpy.float32)})
+    data = head(*[f"{k}: {v}".encode() for k, v in headers.items()], b"Content-Length: %d" % len(text), path=b"/v2/models/slow/infer")
+    sockets = []
+    for _ in range(12):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        s.sendall(data + text)
+        sockets.append(s)
+    time.sleep(0.3)
+    for s in sockets:
+        s.close()
+    end = time.monotonic() + 60
+    while queued(server) > 0:
+        assert time.monotonic() < end, "the queue does not empty"
+        time.sleep(0.1)
+    assert server.infer_binary("digits", {"image": numpy.zeros((1, 64), numpy.float32)})["logits"].shape == (1, 10)
+
+
+def test_many_connections_that_say_nothing(server):
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(300)]
+    assert server.get("/v2/health/live").status == 200
+    for s in idle:
+        s.close()
+
+
+def test_garbage(server):
+    random = numpy.random.default_rng(11)
+    for _ in range(50):
+        server.raw(random.bytes(300), half_close=True)
+    assert server.get("/v2/health/live").status == 200

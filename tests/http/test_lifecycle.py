@@ -1,0 +1,175 @@
+"""Start, reload, drain, end, and the errors of a start that cannot be."""
+import json
+import signal
+import ssl
+import subprocess
+import threading
+import time
+
+import numpy
+import pytest
+
+import serving
+from conftest import make_certificate
+
+
+def penstock(*arguments, timeout=60):
+    return subprocess.run([serving.BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, cwd=serving.ROOT)
+
+
+def bad_starts(tmp_path):
+    wrong_key = tmp_path / "wrong_key.json"
+    wrong_key.write_text('{\n  "models": {},\n  "limits": {"json_depht_max": 5}\n}\n')
+    broken = tmp_path / "broken" / "1" / "model.onnx"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"not a model")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    digits = f"digits={serving.DIGITS}"
+    return {
+        "unknown flag": (["--modell", digits], ["--modell", "--model"]),
+        "no models": ([], ["--repository", "--model"]),
+        "wrong key": (["--config", wrong_key], ["wrong_key.json:3", "json_depht_max", "json_depth_max"]),
+        "no config file": (["--config", tmp_path / "none.json"], ["none.json"]),
+        "no such model folder": (["--model", f"x={tmp_path}/none"], ["none"]),
+        "broken model": (["--model", f"x={tmp_path}/broken"], ["x"]),
+        "empty model folder": (["--model", f"x={empty}"], ["x"]),
+        "no such repository": (["--repository", tmp_path / "none"], ["none"]),
+        "port taken": (["--model", digits, "--listen", "127.0.0.1:{port}"], ["{port}"]),
+        "no such certificate": (
+            ["--model", digits, "--listen-tls", "127.0.0.1:0", "--tls-certificate", "/none.pem", "--tls-key", "/none.key"],
+            ["/none.pem"],
+        ),
+        "tls without certificate": (["--model", digits, "--listen-tls", "127.0.0.1:0"], ["tls.certificate_file"]),
+        "unknown cpu level": (["--model", digits, "--listen", "127.0.0.1:0", "--cpu-level", "mmx"], ["mmx"]),
+    }
+
+
+@pytest.mark.parametrize("name", [
+    "unknown flag", "no models", "wrong key", "no config file", "no such model folder", "broken model", "empty model folder",
+    "no such repository", "port taken", "no such certificate", "tls without certificate", "unknown cpu level",
+])  # fmt: skip
+def test_a_start_that_cannot_be_says_why(tmp_path, server, name):
+    arguments, words = bad_starts(tmp_path)[name]
+    arguments = [str(a).format(port=server.port) for a in arguments]
+    if "--listen" not in arguments and "--listen-tls" not in arguments:
+        arguments += ["--listen", "127.0.0.1:0"]
+    run = penstock("serve", *arguments)
+    assert run.returncode not in (0, -6, -11), run.stderr
+    for word in words:
+        assert word.format(port=server.port) in run.stderr, run.stderr
+
+
+def test_help_and_print_config():
+    text = penstock("serve", "--help")
+    assert text.returncode == 0 and "--print-config" in text.stdout
+    printed = penstock("serve", "--print-config", "--set", "drain.delay_ms=7")
+    assert printed.returncode == 0 and json.loads(printed.stdout)["drain"]["delay_ms"] == 7
+
+
+def test_inspect():
+    run = penstock("inspect", serving.DIGITS)
+    assert run.returncode == 0 and "image" in run.stdout and "logits" in run.stdout, run
+    assert json.loads(penstock("inspect", serving.DIGITS, "--json").stdout)
+    wrong = penstock("inspect", "/none")
+    assert wrong.returncode != 0 and "/none" in wrong.stderr
+
+
+def test_unknown_command():
+    run = penstock("surve")
+    assert run.returncode != 0 and "serve" in run.stderr
+
+
+def test_tls_files_are_read_again(tmp_path):
+    first, second = make_certificate(tmp_path, "first.test"), make_certificate(tmp_path, "second.test")
+
+    def served(port):
+        return ssl.get_server_certificate(("127.0.0.1", port))
+
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, tls=first) as s:
+        before = served(s.tls_port)
+        for new, old in zip(second, first):
+            old.write_bytes(new.read_bytes())
+        s.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + 20
+        while served(s.tls_port) == before:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert served(s.tls_port).split() == second[0].read_text().split()
+        # Broken files change nothing, and say so.
+        first[0].write_text("broken")
+        s.process.send_signal(signal.SIGHUP)
+        while "not reloaded" not in s.log():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert served(s.tls_port).split() == second[0].read_text().split()
+
+
+def test_not_ready_while_draining_yet_serving(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, delay_ms=2000) as s:
+        kept = s.connect()
+        s.request("GET", "/v2/health/ready", connection=kept)
+        s.process.terminate()
+        end = time.monotonic() + 10
+        while s.is_ready():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert s.get("/v2/health/live").status == 200
+        assert s.infer_binary("digits", {"image": numpy.zeros((1, 64), numpy.float32)}, kept)["logits"].shape == (1, 10)
+
+
+def test_second_signal_ends_now(tmp_path):
+    s = serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, delay_ms=60000)
+    s.__enter__()
+    s.process.terminate()
+    end = time.monotonic() + 10
+    while s.is_ready():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    s.process.terminate()
+    assert s.process.wait(10) != 0
+
+
+@pytest.mark.load
+def test_no_request_fails_when_drained_under_load(tmp_path):
+    """Clients keep asking while SIGTERM comes; those told `Connection: close` stop. Every request sent is answered 200."""
+    image = {"image": numpy.zeros((2, 64), numpy.float32)}
+    answered, failures, stop_time = [0], [], [None]
+    lock = threading.Lock()
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, delay_ms=1000) as s:
+        body, headers = serving.binary_request(image)
+
+        def ask():
+            while True:
+                try:
+                    connection = s.connect(timeout=30)
+                    connection.connect()
+                except OSError:
+                    # Refused only once the listeners are closed, which is after the delay.
+                    if stop_time[0] is None or time.monotonic() - stop_time[0] < 0.9:
+                        failures.append("refused")
+                    return
+                while True:
+                    try:
+                        answer = s.post("/v2/models/digits/infer", body, headers, connection)
+                    except OSError as error:
+                        failures.append(repr(error))
+                        return
+                    with lock:
+                        answered[0] += 1
+                    if answer.status != 200:
+                        failures.append(repr(answer))
+                    if answer.headers.get("Connection", "").lower() == "close":
+                        connection.close()
+                        break
+
+        threads = [threading.Thread(target=ask) for _ in range(16)]
+        for t in threads:
+            t.start()
+        time.sleep(1.5)
+        stop_time[0] = time.monotonic()
+        s.process.terminate()
+        for t in threads:
+            t.join(60)
+            assert not t.is_alive()
+    assert answered[0] > 100 and not failures, failures[:5]

@@ -1,0 +1,89 @@
+"""/metrics as Prometheus reads it, and the access log."""
+import json
+import re
+
+import numpy
+import pytest
+
+import serving
+
+parser = pytest.importorskip("prometheus_client.parser")
+FILES = [serving.ROOT / "deploy/grafana-dashboard.json", serving.ROOT / "deploy/prometheus-alerts.yaml", serving.ROOT / "docs/metrics.md"]
+
+
+def samples(server):
+    families = list(parser.text_string_to_metric_families(server.get("/metrics").body.decode()))
+    return families, [s for f in families for s in f.samples]
+
+
+def test_format(server):
+    server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    answer = server.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    families, found = samples(server)
+    assert len({f.name for f in families}) == len(families)
+    for family in families:
+        assert family.name.startswith("penstock_"), family.name
+        assert family.documentation and family.type != "unknown", family.name
+    keys = [(s.name, tuple(sorted(s.labels.items()))) for s in found]
+    assert len(set(keys)) == len(keys)
+    assert all(s.value == s.value for s in found)
+
+
+def test_histograms_are_cumulative(server):
+    families, _ = samples(server)
+    for family in (f for f in families if f.type == "histogram"):
+        series = {}
+        for s in family.samples:
+            if s.name.endswith("_bucket"):
+                series.setdefault(tuple(sorted((k, v) for k, v in s.labels.items() if k != "le")), []).append((float(s.labels["le"]), s.value))
+        for cells in series.values():
+            cells.sort()
+            assert cells[-1][0] == float("inf")
+            assert [c for _, c in cells] == sorted(c for _, c in cells), family.name
+
+
+def test_requests_are_counted_by_code(server):
+    def count(code):
+        return sum(s.value for s in samples(server)[1] if s.name == "penstock_requests_total" and s.labels["model"] == "digits" and s.labels["code"] == code)
+
+    ok, bad = count("200"), count("400")
+    for _ in range(5):
+        server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    server.post("/v2/models/digits/infer", b"{")
+    assert count("200") - ok == 5 and count("400") - bad == 1
+
+
+def test_cardinality_does_not_follow_what_clients_send(server):
+    before = len(samples(server)[1])
+    for i in range(30):
+        server.get(f"/v2/models/made_up_{i}")
+        server.post(f"/v2/models/made_up_{i}/infer", {})
+        server.get(f"/path/{i}")
+    assert len(samples(server)[1]) - before < 10
+
+
+def test_no_compile_after_ready(server):
+    server.infer("digits", {"image": numpy.zeros((3, 64), numpy.float32)})
+    compiles = [s for s in samples(server)[1] if s.name == "penstock_compiles_total" and s.labels.get("phase") == "serving"]
+    assert compiles and sum(s.value for s in compiles) == 0
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_every_metric_named_elsewhere_exists(server, path):
+    server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    families, found = samples(server)
+    known = {s.name for s in found} | {f.name for f in families} | {f.name + "_total" for f in families if f.type == "counter"}
+    known |= {f.name + end for f in families if f.type == "histogram" for end in ("_bucket", "_sum", "_count")}
+    named = set(re.findall(r"\bpenstock_[a-z0-9_]+\b", path.read_text()))
+    assert named and named <= known, sorted(named - known)
+
+
+def test_access_log(tmp_path):
+    log = tmp_path / "access.jsonl"
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", str(log)) as s:
+        s.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+        s.post("/v2/models/digits/infer", b"{", {"User-Agent": 'quote" \\ \x01'.encode("latin-1")})
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    infer = [l for l in lines if "infer" in json.dumps(l)]
+    assert len(infer) == 2
