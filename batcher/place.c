@@ -1,0 +1,304 @@
+#include <assert.h>
+
+#include "base/clock.h"
+#include "batcher/pad.h"
+#include "batcher/scheduler_internal.h"
+#include "batcher/slice.h"
+#include "devices/device_lane.h"
+#include "models/exact.h"
+#include "models/repository.h"
+
+/* How long a device that failed is left alone before it is asked again. */
+#define FAILED_DEVICE_PAUSE_NS UINT64_C(50000000)
+
+bool place_is_healthy(scheduler *s, int device_index, uint64_t now_ns)
+{
+    device_health *h = &s->health[device_index];
+    if (!atomic_load_explicit(&h->has_failed, memory_order_relaxed))
+        return true;
+    if (now_ns < atomic_load_explicit(&h->check_ns, memory_order_relaxed))
+        return false;
+    device_status state = {0};
+    s->devices[device_index]->interface->describe(s->devices[device_index], &state);
+    if (state.state == DEVICE_HEALTHY) {
+        atomic_store_explicit(&h->has_failed, false, memory_order_relaxed);
+        return true;
+    }
+    atomic_store_explicit(&h->check_ns, now_ns + FAILED_DEVICE_PAUSE_NS, memory_order_relaxed);
+    return false;
+}
+
+void place_report_failure(scheduler *s, int device_index, uint64_t now_ns)
+{
+    device_health *h = &s->health[device_index];
+    atomic_store_explicit(&h->check_ns, now_ns + FAILED_DEVICE_PAUSE_NS, memory_order_relaxed);
+    atomic_store_explicit(&h->has_failed, true, memory_order_relaxed);
+}
+
+/* Is there a device other than the CPU that would run this model? */
+static bool has_other_device(scheduler *s, const model_queue *q, uint64_t now_ns)
+{
+    if (model_is_exact(q->model))
+        return false;
+    for (int i = 0; i < scheduler_cpu(s); i++)
+        if (q->tables[i].has_any &&
+            (s->options.fallback == FALLBACK_NEVER || place_is_healthy(s, i, now_ns)))
+            return true;
+    return false;
+}
+
+static uint64_t latency_of(const model_queue *q, int device_index, int list, int64_t rows)
+{
+    int bucket = bucket_choose(&q->tables[device_index], list, rows);
+    return bucket < 0
+               ? 0
+               : atomic_load_explicit(&q->latency_ns[device_index * MODEL_BUCKETS_MAX + bucket],
+                                      memory_order_relaxed);
+}
+
+/* Every other device is busy: would the CPU be done before one of them gets to this work? */
+static bool is_cpu_sooner(scheduler *s, const model_queue *q)
+{
+    int others = 0;
+    for (int i = 0; i < s->lane_count; i++) {
+        const lane *l = &s->lanes[i];
+        if (l->device_index == scheduler_cpu(s))
+            continue;
+        others++;
+        if (atomic_load_explicit(&l->is_sleeping, memory_order_relaxed))
+            return false;
+    }
+    for (int list = 0; list < q->list_count; list++) {
+        if (q->lists[list].rows == 0)
+            continue;
+        int64_t rows = q->lists[list].rows;
+        uint64_t cpu_ns = latency_of(q, scheduler_cpu(s), list, rows);
+        for (int d = 0; d < scheduler_cpu(s); d++) {
+            int64_t rows_max = bucket_rows_max(&q->tables[d], list);
+            uint64_t device_ns = latency_of(q, d, list, rows);
+            if (rows_max == 0 || device_ns == 0 || cpu_ns == 0)
+                continue; /* not measured: any free device is better than waiting */
+            /* The batch in flight, then those that wait, then its own. */
+            uint64_t ahead = (uint64_t)((rows + rows_max - 1) / rows_max) / (uint64_t)others + 1;
+            if (cpu_ns > device_ns * (1 + ahead))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool place_is_eligible(scheduler *s, int device_index, const model_queue *q, uint64_t now_ns)
+{
+    bool is_stopping = atomic_load_explicit(&s->is_stopping, memory_order_relaxed);
+    if (device_index != scheduler_cpu(s))
+        return !model_is_exact(q->model) && q->tables[device_index].has_any &&
+               (is_stopping || s->options.fallback == FALLBACK_NEVER ||
+                place_is_healthy(s, device_index, now_ns));
+    if (!has_other_device(s, q, now_ns))
+        return true;
+    return s->options.fallback == FALLBACK_WHEN_SOONER && is_cpu_sooner(s, q);
+}
+
+/* One job that fills the bucket exactly is computed where it lies. */
+static bool fits_in_place(const batch *b, const batch_member *members, int count,
+                          device_bucket shape)
+{
+    const job *j = members[0].job;
+    const model *m = b->model;
+    if (count != 1 || members[0].rows != j->rows || j->rows != shape.batch ||
+        j->length != shape.sequence)
+        return false;
+    for (int i = 0; i < m->input_count; i++)
+        if ((uintptr_t)j->inputs[i].data % 64 != 0)
+            return false;
+    for (int i = 0; i < m->output_count; i++)
+        if ((uintptr_t)j->outputs[i].data % 64 != 0)
+            return false;
+    return true;
+}
+
+static status execute(lane *l, int device_index, device_program *program, int first, int count)
+{
+    scheduler *s = l->scheduler;
+    batch *b = &l->batch;
+    device *d = s->devices[device_index];
+    const batch_member *members = &b->members[first];
+    device_batch work = {.segments = &b->segments[first], .segment_count = count};
+    bool is_padded = program->layout == DEVICE_PADDED;
+    bool in_place = is_padded && fits_in_place(b, members, count, program->bucket);
+    if (in_place) {
+        work.inputs = members[0].job->inputs;
+        work.outputs = members[0].job->outputs;
+    } else if (is_padded) {
+        status failure =
+            staging_lay_out(&l->staging, b->model, program->bucket, b->queue->staging_bytes);
+        if (failure)
+            return failure;
+        pad_batch(b->model, members, count, l->staging.inputs);
+        work.inputs = l->staging.inputs;
+        work.outputs = l->staging.outputs;
+    }
+    b->shape = program->bucket;
+    b->device_index = device_index;
+    b->stage_ns[STAGE_PAD] = clock_now_ns();
+    int number = device_lane_take(d, l->number);
+    uint64_t start_ns = b->stage_ns[STAGE_PLACE] = clock_now_ns();
+    status failure = d->interface->execute(d, program, number, &work);
+    uint64_t end_ns = b->stage_ns[STAGE_EXECUTE] = clock_now_ns();
+    device_lane_give(d, number);
+    counter_add(&l->busy_ns, end_ns - start_ns);
+    if (failure) {
+        counter_add(&l->failures, 1);
+        return failure;
+    }
+    if (b->bucket >= 0) {
+        _Atomic uint64_t *average =
+            &b->queue->latency_ns[device_index * MODEL_BUCKETS_MAX + b->bucket];
+        uint64_t old = atomic_load_explicit(average, memory_order_relaxed);
+        uint64_t took = end_ns - start_ns;
+        atomic_store_explicit(average, old ? old - old / 8 + took / 8 : took, memory_order_relaxed);
+    }
+    if (is_padded && !in_place)
+        slice_batch(b->model, members, count, work.outputs);
+    b->stage_ns[STAGE_SLICE] = clock_now_ns();
+    /* A ragged program computes nothing but what it was given. */
+    uint64_t positions = b->shape.sequence > 0 ? (uint64_t)b->shape.sequence : 1;
+    uint64_t computed = is_padded ? (uint64_t)b->shape.batch * positions : (uint64_t)b->tokens;
+    counter_add(&l->computed_tokens, computed);
+    counter_add(&b->model->counters.computed_tokens, computed);
+    return STATUS_OK;
+}
+
+static device_bucket exact_shape(const batch *b)
+{
+    const model *m = b->model;
+    device_bucket shape = {b->rows, b->length_max};
+    if (!m->batching.can_batch)
+        return shape;
+    for (int i = m->batch_bucket_count - 1; i >= 0; i--)
+        if (m->batch_buckets[i] >= b->rows)
+            shape.batch = m->batch_buckets[i];
+    return shape;
+}
+
+/* Members [first, first + count) on that device, in the program of the whole batch. */
+static status run_on(lane *l, int device_index, int first, int count)
+{
+    batch *b = &l->batch;
+    if (b->is_exact) {
+        model_exact_entry *entry;
+        device_program *program;
+        status failure = model_exact_take(b->model, exact_shape(b), &entry, &program);
+        if (failure)
+            return failure;
+        failure = execute(l, device_index, program, first, count);
+        model_exact_give(b->model, entry);
+        return failure;
+    }
+    int bucket = b->bucket;
+    device_program *program = b->model->buckets[bucket].programs[device_index];
+    if (program == NULL) {
+        const bucket_table *t = &b->queue->tables[device_index];
+        int sequence = bucket_find_sequence(t, b->length_max);
+        bucket = sequence < 0 ? -1 : bucket_choose(t, sequence, b->rows);
+        if (bucket < 0 || b->model->buckets[bucket].shape.batch < b->rows)
+            return status_fail(STATUS_UNAVAILABLE,
+                               "device \"%s\" has no program for this batch of model \"%s\"",
+                               l->scheduler->devices[device_index]->name, b->model->name);
+        program = b->model->buckets[bucket].programs[device_index];
+    }
+    return execute(l, device_index, program, first, count);
+}
+
+static void count_fallback(lane *l, model_fallback reason)
+{
+    l->batch.fell_back = true;
+    counter_add(&l->fallbacks[reason], 1);
+    counter_add(&l->batch.model->counters.fallbacks[reason], 1);
+}
+
+static status run_with_fallback(lane *l, int first, int count)
+{
+    scheduler *s = l->scheduler;
+    int cpu = scheduler_cpu(s);
+    if (l->device_index == cpu || l->batch.is_exact)
+        return run_on(l, cpu, first, count);
+    status failure = run_on(l, l->device_index, first, count);
+    if (failure != STATUS_UNAVAILABLE)
+        return failure;
+    place_report_failure(s, l->device_index, clock_now_ns());
+    if (s->options.fallback == FALLBACK_NEVER)
+        return failure;
+    /* Others of the queue may now be the CPU's: its lanes do not know yet. */
+    scheduler_wake(s, 0, l->device_index);
+    count_fallback(l, MODEL_FALLBACK_DEVICE_FAILED);
+    return run_on(l, cpu, first, count);
+}
+
+static void finish(lane *l, const batch_member *member, status result)
+{
+    batch *b = &l->batch;
+    job *j = member->job;
+    if (!job_finish_rows(j, member->rows, result))
+        return;
+    for (int i = STAGE_QUEUE; i <= STAGE_SLICE; i++)
+        j->stage_ns[i] = b->stage_ns[i];
+    j->bucket = b->shape;
+    j->device_index = b->device_index;
+    j->batch_rows = b->rows;
+    j->fell_back = b->fell_back;
+    j->on_done(j);
+}
+
+/* The batch failed through one of its members: each again, alone in the same program, so that only
+ * the guilty ones fail. */
+static void isolate(lane *l)
+{
+    batch *b = &l->batch;
+    counter_add(&b->model->counters.isolations, 1);
+    for (int i = 0; i < b->count; i++)
+        finish(l, &b->members[i], run_with_fallback(l, i, 1));
+}
+
+/* A stage that a failed batch never reached took no time. */
+static void close_stages(batch *b)
+{
+    for (int i = STAGE_FORM; i <= STAGE_SLICE; i++)
+        if (b->stage_ns[i] < b->stage_ns[i - 1])
+            b->stage_ns[i] = b->stage_ns[i - 1];
+}
+
+void place_run(lane *l)
+{
+    batch *b = &l->batch;
+    scheduler *s = l->scheduler;
+    assert(b->count > 0);
+    model *m = b->model;
+    /* The last job to go may take the model with it. */
+    model_retain(m);
+    if (l->device_index == scheduler_cpu(s) && s->device_count > 1) {
+        bool has_healthy = false;
+        for (int i = 0; i < scheduler_cpu(s) && !b->is_exact; i++)
+            has_healthy |= b->queue->tables[i].has_any &&
+                           !atomic_load_explicit(&s->health[i].has_failed, memory_order_relaxed);
+        count_fallback(l, has_healthy ? MODEL_FALLBACK_SOONER : MODEL_FALLBACK_NO_DEVICE);
+    }
+    status failure = form_segments(l);
+    if (!failure)
+        failure = run_with_fallback(l, 0, b->count);
+    close_stages(b);
+    counter_add(&l->batches, 1);
+    counter_add(&l->rows, (uint64_t)b->rows);
+    counter_add(&l->real_tokens, (uint64_t)b->tokens);
+    counter_add(&m->counters.batches, 1);
+    counter_add(&m->counters.batch_rows, (uint64_t)b->rows);
+    counter_add(&m->counters.real_tokens, (uint64_t)b->tokens);
+    bool is_members_fault =
+        failure && failure != STATUS_UNAVAILABLE && failure != STATUS_OUT_OF_MEMORY;
+    if (is_members_fault && b->count > 1)
+        isolate(l);
+    else
+        for (int i = 0; i < b->count; i++)
+            finish(l, &b->members[i], failure);
+    model_release(m);
+}

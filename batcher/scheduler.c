@@ -1,0 +1,176 @@
+#include "batcher/scheduler.h"
+
+#include <assert.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "batcher/scheduler_internal.h"
+
+static status start_lanes(scheduler *s)
+{
+    int n = 0;
+    for (int d = 0; d < s->device_count; d++)
+        for (int k = 0; k < s->devices[d]->lanes; k++, n++) {
+            lane *l = &s->lanes[n];
+            l->scheduler = s;
+            l->device_index = d;
+            l->number = k;
+        }
+    s->lanes_alive = s->lane_count;
+    for (int i = 0; i < s->lane_count; i++) {
+        if (pthread_create(&s->lanes[i].thread, NULL, lane_main, &s->lanes[i]) != 0) {
+            pthread_mutex_lock(&s->mutex);
+            s->lanes_alive -= s->lane_count - i;
+            pthread_mutex_unlock(&s->mutex);
+            return status_fail(STATUS_RESOURCE_EXHAUSTED, "cannot start a thread");
+        }
+        s->lanes[i].is_started = true;
+    }
+    return STATUS_OK;
+}
+
+status scheduler_create(const scheduler_options *options, device *const *devices, int device_count,
+                        scheduler **out)
+{
+    assert(device_count > 0);
+    scheduler *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the scheduler");
+    s->options = *options;
+    s->devices = devices;
+    s->device_count = device_count;
+    pthread_mutex_init(&s->mutex, NULL);
+    mailbox_init(&s->inbox);
+    for (int i = 0; i < device_count; i++) {
+        assert(devices[i]->lanes > 0);
+        s->lane_count += devices[i]->lanes;
+    }
+    s->health = calloc((size_t)device_count, sizeof *s->health);
+    s->lanes = calloc((size_t)s->lane_count, sizeof *s->lanes);
+    if (s->health == NULL || s->lanes == NULL) {
+        scheduler_destroy(s);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d lanes", s->lane_count);
+    }
+    /* A device that is still starting is asked before it gets its first batch. */
+    for (int i = 0; i < device_count - 1; i++)
+        atomic_store(&s->health[i].has_failed, true);
+    status failure = start_lanes(s);
+    if (failure) {
+        scheduler_destroy(s);
+        return failure;
+    }
+    *out = s;
+    return STATUS_OK;
+}
+
+void scheduler_wake(scheduler *s, int from, int except)
+{
+    for (int i = from; i < s->lane_count; i++) {
+        lane *l = &s->lanes[i];
+        if (l->device_index == except)
+            continue;
+        /* A read-modify-write even where the lane is awake: it orders this thread's post before
+         * the lane's last look at the box (lane.c, sleep_until). */
+        if (atomic_exchange(&l->is_sleeping, 0)) {
+            syscall(SYS_futex, &l->is_sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+            return;
+        }
+    }
+}
+
+void scheduler_submit(scheduler *s, job *j)
+{
+    assert(j->model != NULL && j->on_done != NULL);
+    /* A box that held something has woken somebody who has not emptied it yet. */
+    if (mailbox_post(&s->inbox, &j->node))
+        scheduler_wake(s, 0, -1);
+}
+
+void scheduler_nudge(scheduler *s)
+{
+    atomic_store(&s->sweep_wanted, true);
+    scheduler_wake(s, 0, -1);
+}
+
+void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
+{
+    (void)s;
+    for (job *j = chain, *next; j != NULL; j = next) {
+        next = j->next;
+        j->next = NULL;
+        int64_t rows = j->rows - j->row_next;
+        status own = atomic_load(&j->is_cancelled) ? STATUS_CANCELLED : result;
+        if (own == STATUS_CANCELLED)
+            status_fail(own, "the request was cancelled while it waited");
+        else if (own == STATUS_DEADLINE_EXCEEDED)
+            status_fail(own, "the deadline passed while the request waited");
+        else if (own == STATUS_UNAVAILABLE)
+            status_fail(own, "no device could run model \"%s\"", j->model->name);
+        else
+            status_fail(own,
+                        "%lld rows of %lld positions fit no batch of model \"%s\": its limits are "
+                        "%lld and %lld",
+                        (long long)j->rows, (long long)j->length, j->model->name,
+                        (long long)j->model->batching.batch_max,
+                        (long long)j->model->batching.sequence_max);
+        atomic_fetch_sub_explicit(&j->model->queued_rows, rows, memory_order_relaxed);
+        bool is_last = true;
+        if (rows > 0)
+            is_last = job_finish_rows(j, rows, own);
+        else
+            j->result = own;
+        if (is_last) {
+            j->stage_ns[STAGE_QUEUE] = now_ns;
+            j->on_done(j);
+        }
+    }
+}
+
+int scheduler_describe(scheduler *s, scheduler_lane_status *out, int capacity)
+{
+    for (int i = 0; i < s->lane_count && i < capacity; i++) {
+        lane *l = &s->lanes[i];
+        uint64_t computed = atomic_load_explicit(&l->computed_tokens, memory_order_relaxed);
+        uint64_t real = atomic_load_explicit(&l->real_tokens, memory_order_relaxed);
+        out[i] = (scheduler_lane_status){
+            .device = s->devices[l->device_index],
+            .batches = atomic_load_explicit(&l->batches, memory_order_relaxed),
+            .rows = atomic_load_explicit(&l->rows, memory_order_relaxed),
+            .busy_ns = atomic_load_explicit(&l->busy_ns, memory_order_relaxed),
+            .padded_tokens = computed > real ? computed - real : 0,
+            .real_tokens = real,
+            .failures = atomic_load_explicit(&l->failures, memory_order_relaxed),
+        };
+        for (int k = 0; k < MODEL_FALLBACK_COUNT; k++)
+            out[i].fallbacks[k] = atomic_load_explicit(&l->fallbacks[k], memory_order_relaxed);
+    }
+    return s->lane_count;
+}
+
+void scheduler_destroy(scheduler *s)
+{
+    if (s == NULL)
+        return;
+    atomic_store(&s->is_stopping, true);
+    for (int i = 0; s->lanes != NULL && i < s->lane_count; i++)
+        scheduler_wake(s, i, -1);
+    for (int i = 0; s->lanes != NULL && i < s->lane_count; i++) {
+        lane *l = &s->lanes[i];
+        if (!l->is_started)
+            continue;
+        pthread_join(l->thread, NULL);
+        staging_dispose(&l->staging);
+        arena_dispose(&l->views);
+    }
+    for (int i = 0; i < s->queue_count; i++)
+        model_queue_destroy(s->queues[i]);
+    assert(mailbox_is_empty(&s->inbox));
+    free(s->seen_queues);
+    free(s->lanes);
+    free(s->health);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}

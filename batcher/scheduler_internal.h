@@ -1,0 +1,107 @@
+#ifndef BATCHER_SCHEDULER_INTERNAL_H
+#define BATCHER_SCHEDULER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "batcher/queue.h"
+#include "batcher/scheduler.h"
+#include "batcher/staging.h"
+
+/* What scheduler.c, lane.c, form.c and place.c share. */
+
+#define BATCH_MEMBERS_MAX 1024
+
+/* One batch on its way through a lane. */
+typedef struct batch {
+    model *model;
+    model_queue *queue;
+    batch_member members[BATCH_MEMBERS_MAX];
+    device_segment segments[BATCH_MEMBERS_MAX];
+    int count;
+    int64_t rows, length_max, tokens;
+    bool is_exact;
+    int bucket; /* index of model->buckets, as the policy chose; -1: exact */
+    /* Filled by running it. */
+    device_bucket shape;
+    int device_index;
+    bool fell_back;
+    uint64_t stage_ns[STAGE_COUNT];
+} batch;
+
+typedef struct lane {
+    struct scheduler *scheduler;
+    pthread_t thread;
+    bool is_started;
+    int device_index, number;     /* of that device's lanes */
+    _Atomic uint32_t is_sleeping; /* futex */
+    uint32_t seen_left;           /* scheduler->left when this lane last decided */
+    staging staging;
+    arena views; /* of segments that are parts of jobs; emptied for each batch */
+    batch batch;
+    /* One writer, the lane; any reader. */
+    _Atomic uint64_t batches, rows, busy_ns, real_tokens, computed_tokens, failures;
+    _Atomic uint64_t fallbacks[MODEL_FALLBACK_COUNT];
+} lane;
+
+typedef struct device_health {
+    _Atomic bool has_failed;
+    _Atomic uint64_t check_ns; /* when to ask the device again */
+} device_health;
+
+struct scheduler {
+    scheduler_options options;
+    device *const *devices;
+    int device_count;
+    device_health *health;
+    lane *lanes; /* by device, then number: the CPU's are last */
+    int lane_count;
+
+    mailbox inbox;
+    _Atomic bool sweep_wanted, is_stopping;
+    _Atomic uint32_t left; /* goes up when a lane leaves work behind */
+
+    pthread_mutex_t mutex; /* held only while a lane decides; guards what follows */
+    model_queue *queues[MODEL_INDEX_MAX];
+    int queue_count; /* highest index in use + 1 */
+    policy_queue *seen_queues;
+    int seen_capacity;
+    policy_model seen_models[MODEL_INDEX_MAX];
+    int lanes_alive;
+};
+
+/* scheduler.c */
+/* Wakes the first sleeping lane at or after `from`, unless it serves device `except`. */
+void scheduler_wake(scheduler *s, int from, int except);
+/* Gives back the rows that a dropped job had waiting; calls on_done when they were its last. Takes
+ * a chain linked by `next`. */
+void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns);
+
+/* lane.c */
+void *lane_main(void *lane_pointer);
+
+/* form.c: takes what the policy decided. With the mutex held. */
+void form_batch(scheduler *s, lane *l, model_queue *q, int list, const policy_decision *decision,
+                job **dropped);
+/* Describes the members as segments, taking views from l->views. Without the mutex. */
+status form_segments(lane *l) MUST_CHECK;
+
+/* place.c */
+bool place_is_healthy(scheduler *s, int device_index, uint64_t now_ns);
+void place_report_failure(scheduler *s, int device_index, uint64_t now_ns);
+/* May a lane of that device take work of this model now? With the mutex held. */
+bool place_is_eligible(scheduler *s, int device_index, const model_queue *q, uint64_t now_ns);
+/* Runs l->batch to its end (on the lane's device, after STATUS_UNAVAILABLE on the CPU) and returns
+ * its jobs. */
+void place_run(lane *l);
+
+static inline int scheduler_cpu(const scheduler *s)
+{
+    return s->device_count - 1;
+}
+
+static inline void counter_add(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+#endif

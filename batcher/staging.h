@@ -1,0 +1,29 @@
+#ifndef BATCHER_STAGING_H
+#define BATCHER_STAGING_H
+
+#include "models/model.h"
+
+/* A lane's own copy of a batch's tensors, in one piece of memory that is as large as the largest
+ * bucket seen: batches allocate nothing. */
+typedef struct staging {
+    void *memory;
+    size_t bytes;
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+} staging;
+
+/* Bytes that a batch of that shape takes; SIZE_MAX when a dim is not known beforehand. */
+size_t staging_bytes(const model *m, device_bucket shape);
+
+/* Shapes and places of all inputs and outputs; contents undefined. Grows the memory to at least
+ * `bytes_min`. STATUS_OUT_OF_MEMORY, STATUS_UNSUPPORTED. */
+status staging_lay_out(staging *s, const model *m, device_bucket shape,
+                       size_t bytes_min) MUST_CHECK;
+void staging_dispose(staging *s);
+
+/* Copies `length` positions of row `from_row` of `from` to row `to_row` of `to`, which may have
+ * another number of rows and positions; positions of `to` beyond `length` are left alone, or
+ * filled with `pad` (an element) when it is not NULL. Axes are those of the model's tensor. */
+void staging_copy_row(const tensor *to, int64_t to_row, const tensor *from, int64_t from_row,
+                      const model_tensor *axes, int64_t length, const void *pad);
+
+#endif
