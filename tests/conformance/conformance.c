@@ -1,0 +1,245 @@
+/* Runs node tests of the onnx package on the CPU and says of each: pass, fail, unsupported, crash.
+ *
+ *     conformance [--rtol R] [--atol A] [--seconds N] FOLDER...
+ *
+ * A folder holds model.onnx and test_data_set_*, as the onnx package lays them out. Each runs in a
+ * child process with a time limit. One line of output each: verdict, tab, name, tab, reason. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "devices/cpu_evaluate.h"
+#include "graph/import.h"
+#include "graph/infer_shapes.h"
+#include "graph/specialise.h"
+#include "tests/conformance/tensor_file.h"
+
+#define PORTS_MAX 64
+
+typedef struct tolerance {
+    double relative, absolute;
+} tolerance;
+
+typedef struct test_case {
+    arena memory;
+    graph *model;
+    tensor inputs[PORTS_MAX], expected[PORTS_MAX];
+    bool is_bound[PORTS_MAX];
+    char note[400]; /* "bound k": inputs whose values decide a shape */
+} test_case;
+
+static status read_ports(test_case *test, const char *folder, const char *kind, int count,
+                         tensor *tensors)
+{
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s_%d.pb", folder, kind, i);
+        status s = tensor_file_read(path, &test->memory, &tensors[i]);
+        if (s)
+            return status_prefix(s, "%s %d", kind, i);
+    }
+    return STATUS_OK;
+}
+
+/* Binds the input that the last failure asked for; false when it asked for none. */
+static bool bind_asked(test_case *test)
+{
+    const char *asked = strstr(status_message(), "bind input \"");
+    if (asked == NULL)
+        return false;
+    asked += strlen("bind input \"");
+    for (int i = 0; i < test->model->input_count; i++) {
+        const char *name = test->model->values[test->model->inputs[i]].name;
+        size_t bytes = strlen(name);
+        if (strncmp(asked, name, bytes) != 0 || asked[bytes] != '"' || test->is_bound[i])
+            continue;
+        test->is_bound[i] = true;
+        size_t used = strlen(test->note);
+        snprintf(test->note + used, sizeof test->note - used, "%s%s", used ? "," : "bound ", name);
+        return true;
+    }
+    return false;
+}
+
+static status specialise(test_case *test, graph **out)
+{
+    for (;;) {
+        tensor binding[PORTS_MAX];
+        for (int i = 0; i < test->model->input_count; i++) {
+            binding[i] = test->inputs[i];
+            if (!test->is_bound[i])
+                binding[i].data = NULL;
+        }
+        status s = graph_specialise(test->model, &(graph_binding){.inputs = binding},
+                                    cpu_evaluate_node, out);
+        if (s != STATUS_UNSUPPORTED || !bind_asked(test))
+            return s;
+    }
+}
+
+/* Runs the specialised graph node by node. */
+static status execute(test_case *test, const graph *g, tensor *outputs)
+{
+    tensor *values = arena_allocate_zeroed(&test->memory, (size_t)g->value_count, sizeof *values);
+    for (int32_t v = 0; v < g->value_count; v++)
+        if (g->values[v].constant != NULL)
+            values[v] = *g->values[v].constant;
+    for (int i = 0; i < g->input_count; i++)
+        values[g->inputs[i]] = test->inputs[i];
+    for (int32_t n = 0; n < g->node_count; n++) {
+        const graph_node *node = &g->nodes[n];
+        const tensor *in[PORTS_MAX] = {NULL};
+        tensor out[PORTS_MAX] = {0};
+        if (node->input_count > PORTS_MAX || node->output_count > PORTS_MAX)
+            return status_fail(STATUS_TOO_LARGE, "a node of many inputs");
+        for (int i = 0; i < node->input_count; i++)
+            in[i] = node->inputs[i] == GRAPH_NO_VALUE ? NULL : &values[node->inputs[i]];
+        status s = graph_infer_node(node, in, out);
+        for (int i = 0; s == STATUS_OK && i < node->output_count; i++)
+            if (node->outputs[i] != GRAPH_NO_VALUE)
+                s = tensor_allocate(&out[i], &test->memory, out[i].dtype, out[i].rank, out[i].dims);
+        if (s == STATUS_OK)
+            s = cpu_evaluate_node(node, in, out);
+        if (s)
+            return s;
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != GRAPH_NO_VALUE)
+                values[node->outputs[i]] = out[i];
+    }
+    for (int i = 0; i < g->output_count; i++)
+        outputs[i] = values[g->outputs[i]];
+    return STATUS_OK;
+}
+
+/* onnx/backend/test/runner: numpy.testing.assert_allclose; bfloat16 gets two of its units. */
+static bool compare(int index, const tensor *found, const tensor *expected, tolerance limit,
+                    char *reason, size_t reason_bytes)
+{
+    char a[TENSOR_SHAPE_TEXT_BYTES], b[TENSOR_SHAPE_TEXT_BYTES];
+    if (found->dtype != expected->dtype || !tensor_same_shape(found, expected)) {
+        snprintf(reason, reason_bytes, "output %d is %s%s, expected %s%s", index,
+                 dtype_name(found->dtype), tensor_shape_text(a, found->rank, found->dims),
+                 dtype_name(expected->dtype), tensor_shape_text(b, expected->rank, expected->dims));
+        return false;
+    }
+    if (found->dtype == DTYPE_BF16 && limit.relative < 0x1p-6)
+        limit.relative = 0x1p-6;
+    for (int64_t i = 0; i < tensor_count(found); i++) {
+        double x = tensor_get_number(found, i), y = tensor_get_number(expected, i);
+        if (x == y || (isnan(x) && isnan(y)) ||
+            fabs(x - y) <= limit.absolute + limit.relative * fabs(y))
+            continue;
+        snprintf(reason, reason_bytes, "output %d[%lld] is %.9g, expected %.9g", index,
+                 (long long)i, x, y);
+        return false;
+    }
+    return true;
+}
+
+static const char *run_data_set(test_case *test, const char *folder, tolerance limit, char *reason,
+                                size_t reason_bytes)
+{
+    graph *made = NULL;
+    tensor found[PORTS_MAX] = {0};
+    status s = read_ports(test, folder, "input", test->model->input_count, test->inputs);
+    if (s == STATUS_OK)
+        s = read_ports(test, folder, "output", test->model->output_count, test->expected);
+    if (s == STATUS_OK)
+        s = specialise(test, &made);
+    if (s == STATUS_OK)
+        s = execute(test, made, found);
+    const char *verdict = "pass";
+    if (s) {
+        snprintf(reason, reason_bytes, "%s: %s", status_name(s), status_message());
+        verdict = s == STATUS_UNSUPPORTED ? "unsupported" : "fail";
+    } else {
+        snprintf(reason, reason_bytes, "%s", test->note);
+        for (int i = 0; i < test->model->output_count; i++)
+            if (!compare(i, &found[i], &test->expected[i], limit, reason, reason_bytes))
+                verdict = "fail";
+    }
+    graph_destroy(made);
+    return verdict;
+}
+
+static const char *run_folder(const char *folder, tolerance limit, char *reason,
+                              size_t reason_bytes)
+{
+    test_case test = {.note = ""};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    status s = graph_import_onnx(path, NULL, &test.model);
+    if (s == STATUS_OK &&
+        (test.model->input_count > PORTS_MAX || test.model->output_count > PORTS_MAX))
+        s = status_fail(STATUS_UNSUPPORTED, "more than %d inputs or outputs", PORTS_MAX);
+    if (s) {
+        snprintf(reason, reason_bytes, "%s: %s", status_name(s), status_message());
+        return s == STATUS_UNSUPPORTED ? "unsupported" : "fail";
+    }
+    const char *verdict = "fail";
+    snprintf(reason, reason_bytes, "no data");
+    for (int k = 0;; k++) {
+        snprintf(path, sizeof path, "%s/test_data_set_%d", folder, k);
+        if (access(path, R_OK) != 0)
+            break;
+        verdict = run_data_set(&test, path, limit, reason, reason_bytes);
+        if (strcmp(verdict, "pass") != 0)
+            break;
+    }
+    graph_destroy(test.model);
+    arena_dispose(&test.memory);
+    return verdict;
+}
+
+static void run_in_child(const char *folder, tolerance limit, unsigned seconds)
+{
+    const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        char reason[STATUS_MESSAGE_BYTES_MAX + 64];
+        alarm(seconds);
+        const char *verdict = run_folder(folder, limit, reason, sizeof reason);
+        for (char *c = reason; *c != 0; c++)
+            if (*c == '\n' || *c == '\t')
+                *c = ' ';
+        printf("%s\t%s\t%s\n", verdict, name, reason);
+        fflush(stdout);
+        _exit(0);
+    }
+    int state = 0;
+    if (child < 0 || waitpid(child, &state, 0) != child)
+        printf("crash\t%s\tno process\n", name);
+    else if (WIFSIGNALED(state))
+        printf("crash\t%s\tsignal %d (%s)\n", name, WTERMSIG(state), strsignal(WTERMSIG(state)));
+    else if (WEXITSTATUS(state) != 0)
+        printf("crash\t%s\texit %d\n", name, WEXITSTATUS(state));
+}
+
+int main(int argc, char **argv)
+{
+    tolerance limit = {1e-3, 1e-7};
+    unsigned seconds = 20;
+    int at = 1;
+    for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+        if (strcmp(argv[at], "--rtol") == 0)
+            limit.relative = strtod(argv[at + 1], NULL);
+        else if (strcmp(argv[at], "--atol") == 0)
+            limit.absolute = strtod(argv[at + 1], NULL);
+        else if (strcmp(argv[at], "--seconds") == 0)
+            seconds = (unsigned)strtoul(argv[at + 1], NULL, 10);
+        else
+            break;
+    }
+    if (at >= argc) {
+        fprintf(stderr, "usage: conformance [--rtol R] [--atol A] [--seconds N] FOLDER...\n");
+        return 2;
+    }
+    for (; at < argc; at++)
+        run_in_child(argv[at], limit, seconds);
+    return 0;
+}
