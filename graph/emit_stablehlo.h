@@ -18,8 +18,8 @@ typedef enum stablehlo_precision {
 typedef enum stablehlo_transform {
     STABLEHLO_AS_IS,
     STABLEHLO_TO_BF16,
-    STABLEHLO_TO_S8,        /* [K,N] s8, round(w / scale[n]) */
-    STABLEHLO_TO_S8_SCALES, /* [N] f32, max|w[:,n]| / 127 */
+    STABLEHLO_TO_S8,        /* s8, round(w / scale[n]), n along the axis */
+    STABLEHLO_TO_S8_SCALES, /* [N] f32, max|w[n]| / 127 */
 } stablehlo_transform;
 
 typedef struct stablehlo_argument {
@@ -27,14 +27,14 @@ typedef struct stablehlo_argument {
     const tensor
         *constant; /* of the graph, when input is -1; identity: constant->data and the transform */
     stablehlo_transform transform;
+    int axis;    /* of output channels, for the S8 transforms: 1 for a [K,N] weight, 0 for [N,K] */
     dtype dtype; /* as the program declares it */
     int rank;
     int64_t dims[TENSOR_RANK_MAX];
 } stablehlo_argument;
 
 typedef struct stablehlo_program {
-    arena memory; /* owns text and arguments */
-    char *text;
+    char *text; /* malloc'd, as is `arguments` */
     size_t bytes;
     stablehlo_argument *arguments; /* in program order: graph inputs that are used first */
     int argument_count, output_count;
