@@ -1,0 +1,31 @@
+# Penstock in a container: built in one stage, run in another that holds only the program and its libraries.
+#
+#   docker build -t penstock .
+#   docker run -p 8080:8080 penstock                                     the bundled model, digits
+#   docker run -p 8080:8080 -v /my/models:/models:ro penstock --repository /models
+FROM debian:bookworm-slim AS build
+WORKDIR /source
+COPY tools tools
+RUN sed 's/#.*//' tools/packages/build.txt | xargs sh -c 'apt-get update -qq && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"' apt
+COPY . .
+RUN cmake --preset release -DPENSTOCK_TESTS=OFF \
+ && cmake --build build/release --target penstock penstock-load \
+ && strip --strip-debug build/release/bin/penstock build/release/bin/penstock-load
+
+FROM debian:bookworm-slim
+RUN apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+      libh2o-evloop0.13 libjansson4 libjemalloc2 liburing2 libnghttp2-14 libprotobuf-c1 libssl3 zlib1g \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/* /usr/share/doc /usr/share/man \
+ && useradd --system --uid 65532 --no-create-home --shell /usr/sbin/nologin penstock
+COPY --from=build /source/build/release/bin/penstock /source/build/release/bin/penstock-load /usr/local/bin/
+COPY examples/models /usr/share/penstock/models
+USER 65532:65532
+EXPOSE 8080
+# The image has no curl: bash opens the connection itself.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["/bin/bash", "-c", \
+  "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /v2/health/live HTTP/1.0\\r\\nHost: a\\r\\n\\r\\n' >&3 && IFS= read -r line <&3 && [[ $line == *' 200 '* ]]"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["penstock", "serve", "--listen", "*:8080"]
+CMD ["--repository", "/usr/share/penstock/models"]
