@@ -164,8 +164,8 @@ static void append_list(emitter *e, const char *name, int count, const int64_t *
 static ssa convolution(emitter *e, const graph_node *n, ssa x, ssa w, dtype result)
 {
     int spatial = x.rank - 2;
-    int64_t strides[TENSOR_RANK_MAX], dilations[TENSOR_RANK_MAX], low[TENSOR_RANK_MAX],
-        high[TENSOR_RANK_MAX];
+    int64_t strides[TENSOR_RANK_MAX] = {0}, dilations[TENSOR_RANK_MAX] = {0}, low[TENSOR_RANK_MAX],
+            high[TENSOR_RANK_MAX];
     emit_ints(n, "strides", spatial, 1, strides);
     emit_ints(n, "dilations", spatial, 1, dilations);
     ssa type = emit_output_type(e, n, 0), v = ssa_of(result, type.rank, type.dims);

@@ -89,7 +89,7 @@ static status emit_split(emitter *e, const graph_node *n)
 
 static status emit_slice(emitter *e, const graph_node *n)
 {
-    const tensor *starts_in, *ends_in, *axes = NULL, *steps = NULL;
+    const tensor *starts_in = NULL, *ends_in = NULL, *axes = NULL, *steps = NULL;
     status s = need_constant(e, n, 1, "start", &starts_in);
     if (s == STATUS_OK)
         s = need_constant(e, n, 2, "end", &ends_in);
@@ -131,7 +131,7 @@ static status emit_slice(emitter *e, const graph_node *n)
 
 static status emit_pad(emitter *e, const graph_node *n)
 {
-    const tensor *pads, *value = NULL, *axes = NULL;
+    const tensor *pads = NULL, *value = NULL, *axes = NULL;
     status s = need_constant(e, n, 1, "pads", &pads);
     if (s == STATUS_OK && emit_has_input(n, 2))
         s = need_constant(e, n, 2, "pad value", &value);
