@@ -42,6 +42,9 @@ typedef enum kernels_activation {
 
 struct gemm_f32;          /* kernels/gemm_f32.h */
 struct gemm_f32_unpacked; /* kernels/gemm_f32.h */
+struct gemm_u8s8;         /* kernels/gemm_scaled.h */
+struct gemm_s16;          /* kernels/gemm_scaled.h */
+struct gemm_bf16;         /* kernels/gemm_scaled.h */
 struct layer_norm_f32;    /* kernels/rows.h */
 struct softmax_f32;       /* kernels/rows.h */
 
@@ -61,6 +64,15 @@ typedef struct kernels {
     void (*gemm_f32)(const struct gemm_f32 *g);
     void (*gemm_unpacked_f32)(const struct gemm_f32_unpacked *g);
 
+    /* Products of quantised operands, kernels/gemm_scaled.h. Strides of `b` as in gemm_pack_f32. */
+    void (*gemm_pack_u8s8)(const int8_t *b, size_t b_row_stride, size_t b_column_stride, size_t k,
+                           size_t n, void *packed);
+    void (*gemm_pack_s16)(const int16_t *b, size_t b_row_stride, size_t b_column_stride, size_t k,
+                          size_t n, void *packed);
+    void (*gemm_u8s8)(const struct gemm_u8s8 *g);
+    void (*gemm_s16)(const struct gemm_s16 *g);
+    void (*gemm_bf16)(const struct gemm_bf16 *g);
+
     /* Whole rows, kernels/rows.h. */
     void (*layer_norm_f32)(const struct layer_norm_f32 *l);
     void (*softmax_f32)(const struct softmax_f32 *s);
@@ -79,6 +91,13 @@ typedef struct kernels {
     void (*convert_f32_f16)(const float *in, uint16_t *out, size_t count);
     void (*convert_bf16_f32)(const uint16_t *in, float *out, size_t count);
     void (*convert_f32_bf16)(const float *in, uint16_t *out, size_t count);
+
+    /* `rounds` times a dozen independent instructions of the kind that gemm_* is made of; returns
+     * the operations done (a multiplication and an addition count as two). See kernels/peak.h. */
+    double (*peak_f32)(size_t rounds);
+    double (*peak_u8s8)(size_t rounds);
+    double (*peak_s16)(size_t rounds);
+    double (*peak_bf16)(size_t rounds);
 } kernels;
 
 /* The table of the best kernels that this CPU and operating system can run, up to `level_name`

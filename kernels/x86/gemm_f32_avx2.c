@@ -16,3 +16,8 @@ void gemm_unpacked_f32_avx2(const struct gemm_f32_unpacked *g)
 {
     gemm_unpacked(g);
 }
+
+double peak_f32_avx2(size_t rounds)
+{
+    return gemm_peak(rounds);
+}

@@ -264,5 +264,25 @@ static inline void gemm_unpacked(const gemm_f32_unpacked *g)
     }
 }
 
+/* `rounds` times twelve independent FMAs on registers; returns the operations done. */
+static double gemm_peak(size_t rounds)
+{
+    vec c[12], a = vec_set(0.5f), b = vec_set(0.25f);
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++)
+        c[i] = vec_set((float)i);
+    for (size_t r = 0; r < rounds; r++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < 12; i++) {
+            c[i] = vec_fma(a, b, c[i]);
+            __asm__ volatile("" : "+v"(c[i]));
+        }
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < 12; i++)
+        __asm__ volatile("" : : "v"(c[i]));
+    return (double)rounds * 12 * VEC_LANES * 2;
+}
+
 #endif
 #endif

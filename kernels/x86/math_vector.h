@@ -115,6 +115,21 @@ static inline vec vec_silu(vec x)
     return vec_mul(x, vec_sigmoid(x));
 }
 
+/* x (1/2 + c P(c^2)), c = x limited to +-4.2: within 7.5e-5 of gelu (fit of Phi(x) - 1/2, weighted
+ * by x). A third of the work of vec_gelu, for results that are quantised to 8 bits afterwards. */
+static inline vec vec_gelu_fast(vec x)
+{
+    vec c = vec_min(vec_set(4.2f), vec_max(vec_set(-4.2f), x)), z = vec_mul(c, c);
+    vec p = vec_fma(z, vec_set(-9.017384523e-10f), vec_set(7.941233802e-08f));
+    p = vec_fma(p, z, vec_set(-3.037901177e-06f));
+    p = vec_fma(p, z, vec_set(6.689024674e-05f));
+    p = vec_fma(p, z, vec_set(-9.506539102e-04f));
+    p = vec_fma(p, z, vec_set(9.298214285e-03f));
+    p = vec_fma(p, z, vec_set(-6.552817342e-02f));
+    p = vec_fma(p, z, vec_set(3.984658562e-01f));
+    return vec_mul(x, vec_fma(c, p, vec_set(0.5f)));
+}
+
 static inline vec vec_relu(vec x)
 {
     return vec_max(vec_set(0), x);

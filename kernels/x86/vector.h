@@ -118,6 +118,11 @@ static inline vec_mask vec_is_nan(vec a)
     return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
 }
 
+static inline vec_mask vec_is_number(vec a)
+{
+    return _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q);
+}
+
 static inline int vec_any(vec_mask m)
 {
     return m != 0;
@@ -161,6 +166,62 @@ static inline vec_mask vec_mask_from_bytes(const uint8_t *p, size_t n)
 {
     __m128i bytes = _mm_maskz_loadu_epi8(vec_first(n), p);
     return _mm_test_epi8_mask(bytes, bytes);
+}
+
+/* Integers: lanes of int32. */
+typedef __m512i vec_i;
+
+static inline vec_i vec_i_set(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+
+static inline vec_i vec_i_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+
+static inline vec_i vec_i_load_first(const int32_t *p, size_t n)
+{
+    return _mm512_maskz_loadu_epi32(vec_first(n), p);
+}
+
+static inline void vec_i_store_first(int32_t *p, size_t n, vec_i x)
+{
+    _mm512_mask_storeu_epi32(p, vec_first(n), x);
+}
+
+static inline vec_i vec_i_add(vec_i a, vec_i b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+static inline vec_i vec_i_mul(vec_i a, vec_i b)
+{
+    return _mm512_mullo_epi32(a, b);
+}
+
+static inline vec vec_from_bits(vec_i x)
+{
+    return _mm512_castsi512_ps(x);
+}
+
+static inline vec vec_from_i(vec_i x)
+{
+    return _mm512_cvtepi32_ps(x);
+}
+
+/* Round to nearest, ties to even; out of int32's range gives its lowest value. */
+static inline vec_i vec_to_i(vec x)
+{
+    return _mm512_cvtps_epi32(x);
+}
+
+/* Stores the first n lanes as bytes, each limited to 0 .. 255. */
+static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
+{
+    __m512i positive = _mm512_max_epi32(x, _mm512_setzero_si512());
+    _mm_mask_storeu_epi8(p, vec_first(n), _mm512_cvtusepi32_epi8(positive));
 }
 
 #elif defined(__AVX2__)
@@ -273,6 +334,11 @@ static inline vec_mask vec_is_nan(vec a)
     return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
 }
 
+static inline vec_mask vec_is_number(vec a)
+{
+    return _mm256_cmp_ps(a, a, _CMP_ORD_Q);
+}
+
 static inline int vec_any(vec_mask m)
 {
     return _mm256_movemask_ps(m) != 0;
@@ -324,6 +390,72 @@ static inline vec_mask vec_mask_from_bytes(const uint8_t *p, size_t n)
         bytes[i] = p[i];
     __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes));
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(wide, _mm256_setzero_si256()));
+}
+
+typedef __m256i vec_i;
+
+static inline vec_i vec_i_set(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+
+static inline vec_i vec_i_load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+static inline vec_i vec_i_load_first(const int32_t *p, size_t n)
+{
+    if (n == VEC_LANES)
+        return vec_i_load(p);
+    return _mm256_maskload_epi32(p, _mm256_castps_si256(vec_first(n)));
+}
+
+static inline void vec_i_store_first(int32_t *p, size_t n, vec_i x)
+{
+    if (n == VEC_LANES)
+        _mm256_storeu_si256((__m256i *)p, x);
+    else
+        _mm256_maskstore_epi32(p, _mm256_castps_si256(vec_first(n)), x);
+}
+
+static inline vec_i vec_i_add(vec_i a, vec_i b)
+{
+    return _mm256_add_epi32(a, b);
+}
+
+static inline vec_i vec_i_mul(vec_i a, vec_i b)
+{
+    return _mm256_mullo_epi32(a, b);
+}
+
+static inline vec vec_from_bits(vec_i x)
+{
+    return _mm256_castsi256_ps(x);
+}
+
+static inline vec vec_from_i(vec_i x)
+{
+    return _mm256_cvtepi32_ps(x);
+}
+
+static inline vec_i vec_to_i(vec x)
+{
+    return _mm256_cvtps_epi32(x);
+}
+
+static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
+{
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    __m128i bytes = _mm_packus_epi16(words, words);
+    if (n == VEC_LANES) {
+        _mm_storel_epi64((__m128i *)p, bytes);
+        return;
+    }
+    uint8_t all[16];
+    _mm_storeu_si128((__m128i *)all, bytes);
+    for (size_t i = 0; i < n; i++)
+        p[i] = all[i];
 }
 
 #endif

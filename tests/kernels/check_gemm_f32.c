@@ -193,7 +193,7 @@ static void bench_packed(const variant *v)
         double seconds = bench_seconds(run_packed, both);
         char what[64];
         snprintf(what, sizeof what, "%zu x %zu x %zu", g.m, g.n, g.k);
-        bench_line(what, 2e-9 * (double)(g.m * g.n * g.k) / seconds, "GFLOP/s", 0);
+        bench_line(what, 2e-9 * (double)(g.m * g.n * g.k) / seconds, "GFLOP/s", bench_peak("f32"));
         check_reset();
     }
 }
@@ -208,7 +208,7 @@ static void bench_unpacked(const variant *v)
         double seconds = bench_seconds(run_packed, both);
         char what[64];
         snprintf(what, sizeof what, "%zu x %zu x %zu%s", g.m, g.n, g.k, i % 2 ? "" : " transposed");
-        bench_line(what, 2e-9 * (double)(g.m * g.n * g.k) / seconds, "GFLOP/s", 0);
+        bench_line(what, 2e-9 * (double)(g.m * g.n * g.k) / seconds, "GFLOP/s", bench_peak("f32"));
         check_reset();
     }
 }

@@ -80,13 +80,14 @@ static void compare_softmax_row(const softmax_f32 *s, size_t r, const float *x)
 {
     const uint8_t *mask = s->mask ? s->mask + r * s->mask_stride : NULL;
     const float *bias = s->bias ? s->bias + r * s->bias_stride : NULL;
-    double top = -INFINITY, sum = 0;
+    double top = -INFINITY, sum = 0, size = 0;
     size_t kept = 0;
     for (size_t i = 0; i < s->width; i++) {
         double y = (double)x[i] * s->scale + (bias ? bias[i] : 0);
         bool is_kept = !mask || mask[i];
         top = is_kept && !isnan(top) && !(y <= top) ? y : top;
         kept += is_kept;
+        size = isfinite(y) ? fmax(size, fabs(y) + (bias ? 2 * fabs(bias[i]) : 0)) : size;
     }
     for (size_t i = 0; i < s->width; i++) {
         double y = (double)x[i] * s->scale + (bias ? bias[i] : 0);
@@ -97,7 +98,7 @@ static void compare_softmax_row(const softmax_f32 *s, size_t r, const float *x)
         double want = mask && !mask[i] ? 0 : exp(y - top) / sum;
         want = !kept ? 1 / (double)s->width : isfinite(top) ? want : NAN;
         float got = s->out[r * s->out_stride + i];
-        if (!check_close("weight", i, got, want, 1e-6 + 1e-6 * want))
+        if (!check_close("weight", i, got, want, 1e-6 + want * (1e-6 + size * 0x1p-23)))
             return;
         if (kept && isfinite(top) && mask && !mask[i] && got != 0)
             check_fail("masked key %zu has weight %g", i, got);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "kernels/cpu_features.h"
 #include "kernels/kernels_list.h"
+#include "kernels/peak.h"
 #include "tests/kernels/emulate.h"
 
 #define BUFFERS_MAX 64
@@ -25,7 +26,8 @@ static const variant variants[] = {
 #undef KERNEL
 };
 
-static const check *const check_lists[] = {checks_gemm_f32, checks_rows, checks_elementwise};
+static const check *const check_lists[] = {checks_gemm_f32, checks_rows, checks_elementwise,
+                                           checks_gemm_scaled};
 
 static struct guarded {
     uint8_t *map, *data;
@@ -33,9 +35,14 @@ static struct guarded {
 } buffers[BUFFERS_MAX];
 static int buffer_count;
 static uint64_t random_state;
-static bool failed;
+static bool failed, is_emulated;
 static const variant *current;
 static sigjmp_buf escape;
+
+bool check_is_slow(void)
+{
+    return is_emulated;
+}
 
 bool check_has_failed(void)
 {
@@ -182,6 +189,20 @@ static uint64_t seed_of(const char *name, uint64_t seed)
     return seed | 1;
 }
 
+double bench_peak(const char *entry)
+{
+    kernels_peaks peaks;
+    const kernels *k;
+    status s = kernels_select(kernels_level_name(current->level), &k);
+    if (s)
+        abort();
+    kernels_measure_peak(k, &peaks);
+    return 1e-9 * (strcmp(entry, "f32") == 0    ? peaks.f32
+                   : strcmp(entry, "u8s8") == 0 ? peaks.u8s8
+                   : strcmp(entry, "s16") == 0  ? peaks.s16
+                                                : peaks.bf16);
+}
+
 static void run_variant(const check *c)
 {
     if (sigsetjmp(escape, 1) == 0) {
@@ -219,7 +240,9 @@ int main(int argc, char **argv)
         if (!strstr(current->name, pattern))
             continue;
         uint32_t missing = current->features & ~features;
-        bool is_emulated = missing && emulate_can(missing);
+        is_emulated = missing && emulate_can(missing);
+        if (strncmp(current->entry, "peak_", 5) == 0)
+            continue; /* measures, does not compute */
         const check *c = find_check(current->entry);
         if (missing && (!is_emulated || is_bench)) {
             printf("skipped %s: this CPU lacks it\n", current->name);

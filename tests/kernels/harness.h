@@ -31,11 +31,13 @@ typedef struct check {
 } check;
 
 /* Each check_*.c exports its list, ended by a NULL entry. */
-extern const check checks_gemm_f32[], checks_rows[], checks_elementwise[];
+extern const check checks_gemm_f32[], checks_rows[], checks_elementwise[], checks_gemm_scaled[];
 
 /* The current variant is wrong; the message says on what input. Only the first is printed. */
 void check_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool check_has_failed(void);
+/* True while the variant is emulated: do less. */
+bool check_is_slow(void);
 
 /* `bytes` bytes that end just before an unreadable page, or begin just after one (by turns); filled
  * with 0xa5, as is the slack on the other side, whose change counts as a failure. Freed when the
@@ -59,6 +61,9 @@ bool check_close(const char *what, size_t index, double got, double want, double
 
 /* --bench: seconds of the fastest of several runs of body(context). */
 double bench_seconds(void (*body)(void *context), void *context);
+/* Gop/s that the units can do at the current variant's level; `type`: "f32", "u8s8", "s16", "bf16".
+ */
+double bench_peak(const char *type);
 /* `unit` such as "GFLOP/s"; `peak` (same unit) prints the fraction when it is not 0. */
 void bench_line(const char *what, double value, const char *unit, double peak);
 

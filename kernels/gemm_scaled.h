@@ -1,0 +1,110 @@
+#ifndef KERNELS_GEMM_SCALED_H
+#define KERNELS_GEMM_SCALED_H
+
+#include "kernels/kernels.h"
+
+/* Matrix products of quantised operands and what is done to their sums before they are stored.
+ *
+ *   sum[m][n] = start[n] + sum over k of (A[m][k] - a_zero[m]) * B[k][n]      in int32, wrapping
+ *   x         = sum * (row_scale[m] * column_scale[n]) + bias[n] + residual[m][n]
+ *   C[m][n]   = activation(x), or that rounded and shifted to u8
+ *
+ * The sum is exact, so every level gives the same; x is within 4e-7 * (|sum * scales| + |bias| +
+ * |residual|). Results of a row depend on nothing but that row of A and the columns of B. */
+
+typedef enum gemm_output {
+    GEMM_S32, /* the sum itself: the epilogue is not looked at */
+    GEMM_F32,
+    GEMM_U8, /* min(255, max(0, round(activation(x)) + c_zero)), ties to even; NaN gives 0 */
+} gemm_output;
+
+typedef struct gemm_scaled_epilogue {
+    const float *row_scale;    /* [m]; NULL: 1 */
+    const float *column_scale; /* [n]; NULL: 1 */
+    const float *bias;         /* [n]; NULL: 0 */
+    const float *residual;     /* [m, n], may be C; NULL: 0 */
+    size_t residual_stride;
+    kernels_activation activation;
+    /* [m], both or neither: lowered and raised to the smallest and largest result of each row.
+     * Set to 0 by the caller beforehand. For the next quantisation. */
+    float *row_low, *row_high;
+} gemm_scaled_epilogue;
+
+/* u8 x s8. B is packed by gemm_pack_u8s8 into panels of 64 columns; a panel is int32[64] of
+ * -(sum of the column), then k in groups of four as [group][64][4] bytes, filled up with zeros. One
+ * layout for all levels, including AMX tiles (row stride 256). GELU is a polynomial here, within
+ * 1e-4 + 3e-6 * |x|. */
+#define GEMM_U8S8_LAYOUT 1 /* for caches on disk: changes whenever the packed form does */
+#define GEMM_SCALED_PANEL_COLUMNS 64
+
+typedef struct gemm_u8s8 {
+    size_t m, n, k;
+    const uint8_t *a; /* [m, k] */
+    size_t a_stride;
+    const int32_t *a_zero; /* [m], 0 to 255; NULL: 128 for all */
+    const void *b;         /* packed; 64-byte aligned */
+    const int32_t *start;  /* [n]; NULL: 0 */
+    gemm_output output;
+    void *c;         /* [m, n] of int32, float or u8 */
+    size_t c_stride; /* elements */
+    int32_t c_zero;
+    gemm_scaled_epilogue epilogue;
+} gemm_u8s8;
+
+static inline size_t gemm_u8s8_panel_bytes(size_t k)
+{
+    return GEMM_SCALED_PANEL_COLUMNS * (sizeof(int32_t) + (k + 3) / 4 * 4);
+}
+
+static inline size_t gemm_u8s8_packed_bytes(size_t k, size_t n)
+{
+    size_t panels = (n + GEMM_SCALED_PANEL_COLUMNS - 1) / GEMM_SCALED_PANEL_COLUMNS;
+    return panels * gemm_u8s8_panel_bytes(k);
+}
+
+/* s16 x s16 of integers within +-GEMM_S16_LIMIT (11 bits with sign): the "bf16" promise. 2,048
+ * products fit an int32; longer sums are gathered as floats in blocks of 2,048. So there is no zero
+ * point, no start and no GEMM_S32. B in panels [k / 2][64][2]. GELU within 1e-6 * max(1, |x|).
+ * Sums are exact for k <= 2048, else within 1e-7 * sum |A||B|. */
+#define GEMM_S16_LIMIT 1023
+#define GEMM_S16_BLOCK 2048
+#define GEMM_S16_LAYOUT 1
+
+typedef struct gemm_s16 {
+    size_t m, n, k;
+    const int16_t *a;
+    size_t a_stride;
+    const void *b; /* packed by gemm_pack_s16; 64-byte aligned */
+    gemm_output output;
+    void *c;
+    size_t c_stride;
+    int32_t c_zero;
+    gemm_scaled_epilogue epilogue;
+} gemm_s16;
+
+/* bf16 x bf16 accumulated in float, two products at a time; layout as s16's, packed by the same
+ * function. Denormals count as zero. Error of the sum: k * 2^-23 * sum |A||B|. */
+typedef struct gemm_bf16 {
+    size_t m, n, k;
+    const uint16_t *a;
+    size_t a_stride;
+    const void *b;
+    gemm_output output; /* GEMM_F32 or GEMM_U8 */
+    void *c;
+    size_t c_stride;
+    int32_t c_zero;
+    gemm_scaled_epilogue epilogue;
+} gemm_bf16;
+
+static inline size_t gemm_s16_panel_bytes(size_t k)
+{
+    return GEMM_SCALED_PANEL_COLUMNS * 4 * ((k + 1) / 2);
+}
+
+static inline size_t gemm_s16_packed_bytes(size_t k, size_t n)
+{
+    size_t panels = (n + GEMM_SCALED_PANEL_COLUMNS - 1) / GEMM_SCALED_PANEL_COLUMNS;
+    return panels * gemm_s16_panel_bytes(k);
+}
+
+#endif

@@ -1,0 +1,182 @@
+#ifndef KERNELS_X86_GEMM_SCALED_VECTOR_H
+#define KERNELS_X86_GEMM_SCALED_VECTOR_H
+
+#include <string.h>
+
+#include "kernels/gemm_scaled.h"
+#include "kernels/x86/math_vector.h"
+
+#ifdef VEC_LANES
+
+/* The products of gemm_scaled.h, all in one form: a step takes four bytes of each row of A (4 x u8,
+ * 2 x s16 or 2 x bf16) against four bytes of each column of B. */
+typedef struct dot_job {
+    size_t m, n, steps, tail_bytes; /* a row of A is 4 * steps + tail_bytes bytes */
+    const uint8_t *a;
+    size_t a_stride;       /* bytes */
+    const int32_t *a_zero; /* u8 only */
+    const int32_t *start;
+    const uint8_t *b;
+    size_t b_header_bytes; /* of column sums before each panel */
+    gemm_output output;
+    void *c;
+    size_t c_stride;
+    int32_t c_zero;
+    const gemm_scaled_epilogue *epilogue;
+    int has_fast_gelu;
+} dot_job;
+
+#define DOT_PANEL GEMM_SCALED_PANEL_COLUMNS
+#define DOT_STEP_BYTES (4 * DOT_PANEL)
+
+static inline size_t dot_panel_bytes(const dot_job *d)
+{
+    return d->b_header_bytes + (d->steps + (d->tail_bytes > 0)) * DOT_STEP_BYTES;
+}
+
+/* GEMM_S32: stores the sums. */
+static inline void dot_store_s32(const dot_job *d, size_t row, size_t column, size_t rows,
+                                 size_t columns, const int32_t *sums, size_t sums_stride)
+{
+    for (size_t i = 0; i < rows; i++) {
+        int32_t *c = (int32_t *)d->c + (row + i) * d->c_stride + column;
+        for (size_t j = 0; j < columns; j += VEC_LANES) {
+            size_t n = columns - j < VEC_LANES ? columns - j : VEC_LANES;
+            vec_i_store_first(c + j, n, vec_i_load(sums + i * sums_stride + j));
+        }
+    }
+}
+
+static inline vec dot_scale(const gemm_scaled_epilogue *e, size_t row, size_t column, size_t n)
+{
+    vec scale = vec_set(e->row_scale ? e->row_scale[row] : 1);
+    if (e->column_scale)
+        scale = vec_mul(scale, vec_load_first(e->column_scale + column, n));
+    return scale;
+}
+
+static inline __attribute__((always_inline)) void
+dot_finish(const kernels_activation activation, const int is_fast_gelu, const dot_job *d,
+           size_t row, size_t column, size_t rows, size_t columns, const float *sums,
+           size_t sums_stride)
+{
+    const gemm_scaled_epilogue *e = d->epilogue;
+    for (size_t i = 0; i < rows; i++) {
+        size_t m = row + i, at = m * d->c_stride + column;
+        vec low = vec_set(0), high = low;
+        for (size_t j = 0; j < columns; j += VEC_LANES) {
+            size_t n = columns - j < VEC_LANES ? columns - j : VEC_LANES;
+            vec x = vec_load(sums + i * sums_stride + j), scale = dot_scale(e, m, column + j, n);
+            x = e->bias ? vec_fma(x, scale, vec_load_first(e->bias + column + j, n))
+                        : vec_mul(x, scale);
+            if (e->residual)
+                x = vec_add(x,
+                            vec_load_first(e->residual + m * e->residual_stride + column + j, n));
+            x = is_fast_gelu ? vec_gelu_fast(x) : vec_activate(activation, x);
+            if (e->row_low) {
+                vec y = n < VEC_LANES ? vec_keep(vec_first(n), x) : x;
+                low = vec_min(y, low);
+                high = vec_max(y, high);
+            }
+            if (d->output == GEMM_F32) {
+                vec_store_first((float *)d->c + at + j, n, x);
+            } else {
+                vec limited = vec_max(vec_min(x, vec_set(1e6f)), vec_set(-1e6f));
+                limited = vec_keep(vec_is_number(x), limited);
+                vec_i q = vec_i_add(vec_to_i(limited), vec_i_set(d->c_zero));
+                vec_i_store_u8((uint8_t *)d->c + at + j, n, q);
+            }
+        }
+        if (e->row_low) {
+            float bottom = -vec_top(vec_sub(vec_set(0), low)), top = vec_top(high);
+            e->row_low[m] = bottom < e->row_low[m] ? bottom : e->row_low[m];
+            e->row_high[m] = top > e->row_high[m] ? top : e->row_high[m];
+        }
+    }
+}
+
+/* Epilogue of rows x columns sums, stored into C at (row, column). */
+static void dot_finish_of(const dot_job *d, size_t row, size_t column, size_t rows, size_t columns,
+                          const float *sums, size_t sums_stride)
+{
+    kernels_activation activation = d->epilogue->activation;
+    if (d->output == GEMM_S32) {
+        dot_store_s32(d, row, column, rows, columns, (const int32_t *)sums, sums_stride);
+        return;
+    }
+    switch (activation) {
+    case KERNELS_IDENTITY:
+        dot_finish(KERNELS_IDENTITY, 0, d, row, column, rows, columns, sums, sums_stride);
+        break;
+    case KERNELS_RELU:
+        dot_finish(KERNELS_RELU, 0, d, row, column, rows, columns, sums, sums_stride);
+        break;
+    case KERNELS_GELU:
+        if (d->has_fast_gelu)
+            dot_finish(KERNELS_GELU, 1, d, row, column, rows, columns, sums, sums_stride);
+        else
+            dot_finish(KERNELS_GELU, 0, d, row, column, rows, columns, sums, sums_stride);
+        break;
+    default:
+        dot_finish(activation, 0, d, row, column, rows, columns, sums, sums_stride);
+        break;
+    }
+}
+
+static inline dot_job dot_job_of_u8s8(const struct gemm_u8s8 *g)
+{
+    dot_job d = {.m = g->m,
+                 .n = g->n,
+                 .steps = g->k / 4,
+                 .tail_bytes = g->k % 4,
+                 .a = g->a,
+                 .a_stride = g->a_stride,
+                 .a_zero = g->a_zero,
+                 .start = g->start,
+                 .b = g->b,
+                 .b_header_bytes = DOT_PANEL * sizeof(int32_t),
+                 .output = g->output,
+                 .c = g->c,
+                 .c_stride = g->c_stride,
+                 .c_zero = g->c_zero,
+                 .epilogue = &g->epilogue,
+                 .has_fast_gelu = 1};
+    return d;
+}
+
+static inline dot_job dot_job_of_s16(const struct gemm_s16 *g)
+{
+    dot_job d = {.m = g->m,
+                 .n = g->n,
+                 .steps = g->k / 2,
+                 .tail_bytes = g->k % 2 * 2,
+                 .a = (const uint8_t *)g->a,
+                 .a_stride = g->a_stride * 2,
+                 .b = g->b,
+                 .output = g->output,
+                 .c = g->c,
+                 .c_stride = g->c_stride,
+                 .c_zero = g->c_zero,
+                 .epilogue = &g->epilogue};
+    return d;
+}
+
+static inline dot_job dot_job_of_bf16(const struct gemm_bf16 *g)
+{
+    dot_job d = {.m = g->m,
+                 .n = g->n,
+                 .steps = g->k / 2,
+                 .tail_bytes = g->k % 2 * 2,
+                 .a = (const uint8_t *)g->a,
+                 .a_stride = g->a_stride * 2,
+                 .b = g->b,
+                 .output = g->output,
+                 .c = g->c,
+                 .c_stride = g->c_stride,
+                 .c_zero = g->c_zero,
+                 .epilogue = &g->epilogue};
+    return d;
+}
+
+#endif
+#endif
