@@ -1,0 +1,218 @@
+/* penstock inspect DIR: what the importer understood, and how the model will be batched. The model
+ * is loaded as for serving, so that what is shown is what will run. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "devices/device.h"
+#include "models/repository.h"
+#include "server/command.h"
+#include "server/infer.h"
+#include "server/text.h"
+
+static void print_help(FILE *out)
+{
+    fputs(
+        "usage: penstock inspect DIR [--json] [--precision fp32|bf16|int8]\n\n"
+        "Loads the model in DIR (a version folder, or one holding model.onnx, or a Hugging Face\n"
+        "directory) on the CPU, and shows inputs, outputs, axes, buckets, operators, and whether\n"
+        "its rows can be batched and padded. A model that cannot be served is refused with node,\n"
+        "operator and reason, and exit status 1.\n\n"
+        "  --json             one JSON object\n"
+        "  --precision P      as for penstock serve\n"
+        "  --help             this text\n",
+        out);
+}
+
+static void count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
+{
+    memset(counts, 0, GRAPH_OP_COUNT * sizeof(int));
+    for (int32_t i = 0; i < g->node_count; i++)
+        counts[g->nodes[i].op]++;
+}
+
+static void put_string(text *out, const char *s)
+{
+    text_json_string(out, s ? s : "", s ? strlen(s) : 0);
+}
+
+static void json_tensors(text *out, const char *key, const model_tensor *tensors, int count,
+                         bool are_inputs)
+{
+    text_format(out, ",\"%s\":[", key);
+    for (int i = 0; i < count; i++) {
+        const model_tensor *t = &tensors[i];
+        char dims[TENSOR_SHAPE_TEXT_BYTES];
+        text_put(out, i ? ",{\"name\":" : "{\"name\":");
+        put_string(out, t->name);
+        text_format(out, ",\"datatype\":\"%s\",\"dims\":", dtype_kserve_name(t->dtype));
+        put_string(out, infer_dims_text(dims, t));
+        text_format(out, ",\"batch_axis\":%d,\"sequence_axis\":%d", t->batch_axis,
+                    t->sequence_axis);
+        if (are_inputs)
+            text_format(out, ",\"pad_value\":%.17g,\"is_mask\":%s,\"is_optional\":%s", t->pad_value,
+                        t->is_mask ? "true" : "false", t->is_optional ? "true" : "false");
+        text_put(out, "}");
+    }
+    text_put(out, "]");
+}
+
+static void print_json(const model *m)
+{
+    text out = {0};
+    int counts[GRAPH_OP_COUNT];
+    count_operators(m->graph, counts);
+    text_put(&out, "{\"platform\":");
+    put_string(&out, m->platform);
+    text_put(&out, ",\"source\":");
+    put_string(&out, m->graph->source);
+    json_tensors(&out, "inputs", m->inputs, m->input_count, true);
+    json_tensors(&out, "outputs", m->outputs, m->output_count, false);
+    text_format(&out,
+                ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
+                "\"findings\":",
+                m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
+                (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
+    put_string(&out, m->findings);
+    text_put(&out, ",\"buckets\":[");
+    for (int i = 0; i < m->bucket_count; i++)
+        text_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
+                    (long long)m->buckets[i].shape.batch, (long long)m->buckets[i].shape.sequence);
+    text_format(&out, "],\"nodes\":%d,\"operators\":{", m->graph->node_count);
+    bool is_first = true;
+    for (int op = 0; op < GRAPH_OP_COUNT; op++) {
+        if (counts[op] > 0) {
+            text_format(&out, "%s\"%s\":%d", is_first ? "" : ",", graph_op_name((graph_op)op),
+                        counts[op]);
+            is_first = false;
+        }
+    }
+    text_format(&out, "},\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f}\n",
+                (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
+    fwrite(out.data, 1, out.bytes, stdout);
+    text_dispose(&out);
+}
+
+static void print_tensors(const char *title, const model_tensor *tensors, int count)
+{
+    printf("%s\n", title);
+    for (int i = 0; i < count; i++) {
+        char dims[TENSOR_SHAPE_TEXT_BYTES];
+        printf("  %-24s %-6s %s", tensors[i].name, dtype_kserve_name(tensors[i].dtype),
+               infer_dims_text(dims, &tensors[i]));
+        printf("%s%s\n", tensors[i].is_mask ? "  mask" : "",
+               tensors[i].is_optional ? "  optional" : "");
+    }
+}
+
+static void print_text(const model *m)
+{
+    int counts[GRAPH_OP_COUNT];
+    count_operators(m->graph, counts);
+    printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
+    print_tensors("inputs", m->inputs, m->input_count);
+    print_tensors("outputs", m->outputs, m->output_count);
+    printf("batching  %s, %s; at most %lld rows",
+           m->batching.can_batch ? "rows are independent" : "rows run alone",
+           m->batching.sequence_max == 0 ? "no sequence axis"
+           : m->batching.can_pad         ? "rows can be padded"
+                                         : "rows run at their own length",
+           (long long)m->batching.batch_max);
+    if (m->batching.sequence_max > 0)
+        printf(" of at most %lld positions", (long long)m->batching.sequence_max);
+    printf("\n");
+    if (m->findings && m->findings[0])
+        printf("why       %s\n", m->findings);
+    printf("buckets  ");
+    for (int i = 0; i < m->bucket_count; i++)
+        printf(" %lldx%lld", (long long)m->buckets[i].shape.batch,
+               (long long)m->buckets[i].shape.sequence);
+    printf("\noperators (%d nodes)\n", m->graph->node_count);
+    for (int op = 0; op < GRAPH_OP_COUNT; op++) {
+        if (counts[op] > 0)
+            printf("  %6d  %s\n", counts[op], graph_op_name((graph_op)op));
+    }
+    printf("loaded in %.1f ms, warmed up in %.1f ms\n", (double)m->load_ns / 1e6,
+           (double)m->warm_up_ns / 1e6);
+}
+
+static int inspect(const char *path, device_precision precision, bool is_json)
+{
+    device *cpu = NULL;
+    repository *models = NULL;
+    model *m = NULL;
+    const repository_model_options one = {
+        .name = "model", .path = path, .precision = precision, .has_precision = true};
+    const repository_options options = {.models = &one,
+                                        .model_count = 1,
+                                        .precision = precision,
+                                        .batch_max = 16,
+                                        .queue_rows_max = 1024,
+                                        .sequence_max = 512};
+    log_configure(LOG_ERROR, LOG_FORMAT_AUTO);
+    status failure = device_cpu_create(0, NULL, &cpu);
+    if (!failure)
+        failure = repository_create(&options, &cpu, 1, &models);
+    if (!failure)
+        failure = repository_wait(models);
+    if (!failure)
+        failure = repository_find(models, "model", 5, 0, &m);
+    if (failure) {
+        if (is_json) {
+            text out = {0};
+            text_put(&out, "{\"error\":");
+            put_string(&out, status_message());
+            text_put(&out, "}\n");
+            fwrite(out.data, 1, out.bytes, stdout);
+            text_dispose(&out);
+        }
+        fprintf(stderr, "penstock inspect: %s\n", status_message());
+    } else {
+        if (is_json)
+            print_json(m);
+        else
+            print_text(m);
+        model_release(m);
+    }
+    if (models != NULL)
+        repository_destroy(models);
+    if (cpu != NULL)
+        cpu->interface->destroy(cpu);
+    return failure ? 1 : 0;
+}
+
+int command_inspect(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"precision", required_argument, NULL, 'p'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    bool is_json = false;
+    device_precision precision = DEVICE_FP32;
+    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (c == 'h') {
+            print_help(stdout);
+            return 0;
+        }
+        if (c == 'j') {
+            is_json = true;
+        } else if (c == 'p' && strcmp(optarg, "fp32") == 0) {
+            precision = DEVICE_FP32;
+        } else if (c == 'p' && strcmp(optarg, "bf16") == 0) {
+            precision = DEVICE_BF16;
+        } else if (c == 'p' && strcmp(optarg, "int8") == 0) {
+            precision = DEVICE_INT8;
+        } else {
+            if (c == 'p')
+                fprintf(stderr, "penstock inspect: --precision is fp32, bf16 or int8\n");
+            print_help(stderr);
+            return 2;
+        }
+    }
+    if (optind != argc - 1) {
+        print_help(stderr);
+        return 2;
+    }
+    return inspect(argv[optind], precision, is_json);
+}

@@ -1,0 +1,119 @@
+/* penstock serve: options, devices, models, edge; then signals. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "devices/device.h"
+#include "devices/pjrt_device.h"
+#include "server/command.h"
+#include "server/server.h"
+
+#define DEVICES_MAX (2 * DEVICE_PJRT_DEVICES_MAX + 1)
+
+typedef struct parts {
+    device *devices[DEVICES_MAX];
+    int device_count;
+    repository *models;
+    scheduler *work;
+    server *edge;
+} parts;
+
+static int fail(const char *what)
+{
+    log_error("server", "%s: %s", what, status_message());
+    return 1;
+}
+
+/* "cpu", or every device of "pjrt:PLUGIN.so". */
+static status start_device(const config *c, const char *name, parts *p)
+{
+    status failure;
+    int count = 1;
+    if (strcmp(name, "cpu") == 0) {
+        failure = device_cpu_create(c->cpu_threads, c->cpu_level, &p->devices[p->device_count]);
+    } else if (strncmp(name, "pjrt:", 5) == 0) {
+        device_pjrt_options options = {.plugin = name + 5,
+                                       .cache_folder = c->repository.cache_folder,
+                                       .is_cache_only = c->cache_only};
+        if (p->device_count + DEVICE_PJRT_DEVICES_MAX >= DEVICES_MAX)
+            return status_fail(STATUS_TOO_LARGE, "more than %d devices", DEVICES_MAX);
+        failure =
+            device_pjrt_create(&options, p->device_count, &p->devices[p->device_count], &count);
+    } else {
+        return status_fail(STATUS_UNSUPPORTED, "device \"%s\" is unknown: cpu or pjrt:PLUGIN.so",
+                           name);
+    }
+    if (!failure)
+        p->device_count += count;
+    return failure;
+}
+
+static status start_devices(const config *c, parts *p)
+{
+    for (int i = 0; i < c->device_count; i++) {
+        if (strcmp(c->devices[i], "cpu") == 0)
+            continue; /* always there, and last: scheduler.h */
+        status failure = start_device(c, c->devices[i], p);
+        if (failure && c->require_device)
+            return failure;
+        if (failure)
+            log_warning("server", "serving without a device: %s", status_message());
+    }
+    return start_device(c, "cpu", p);
+}
+
+static void stop(parts *p)
+{
+    /* Jobs hold models, models hold programs of devices: in this order. */
+    if (p->work != NULL)
+        scheduler_destroy(p->work);
+    if (p->models != NULL)
+        repository_destroy(p->models);
+    for (int i = 0; i < p->device_count; i++)
+        p->devices[i]->interface->destroy(p->devices[i]);
+}
+
+static int serve(const config *c)
+{
+    parts p = {0};
+    server_block_signals();
+    if (start_devices(c, &p))
+        return fail("device");
+    if (repository_create(&c->repository, p.devices, p.device_count, &p.models)) {
+        fail("models");
+        stop(&p);
+        return 1;
+    }
+    if (scheduler_create(&c->scheduler, p.devices, p.device_count, &p.work)) {
+        fail("scheduler");
+        stop(&p);
+        return 1;
+    }
+    if (server_start(&c->server, p.models, p.work, p.devices, p.device_count, &p.edge))
+        return fail("server"); /* loading may be under way: the process ends as it is */
+    server_run(p.edge);
+    stop(&p);
+    return 0;
+}
+
+int command_serve(int argc, char **argv)
+{
+    config c;
+    if (config_load(&c, argc - 1, argv + 1)) {
+        fprintf(stderr, "penstock serve: %s\n", status_message());
+        return 2;
+    }
+    int code;
+    if (c.wants_help) {
+        config_print_help(stdout);
+        code = 0;
+    } else if (c.wants_print) {
+        code = config_print(&c, stdout) ? 1 : 0;
+    } else {
+        log_configure(c.log_level, c.log_format);
+        code = serve(&c);
+    }
+    config_dispose(&c);
+    return code;
+}

@@ -1,0 +1,360 @@
+/* GET /metrics: Prometheus text exposition 0.0.4. Labels are models, stages, buckets and devices:
+ * as many as the operator configured, never what a client sends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/edge.h"
+#include "server/version.h"
+
+#define MODELS_MAX 1024
+#define LANES_MAX 256
+
+static const double bucket_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                       0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
+static const double quantiles[] = {0.5, 0.95, 0.99, 0.999};
+
+static void family(text *out, const char *name, const char *type, const char *help)
+{
+    text_format(out, "# HELP penstock_%s %s\n# TYPE penstock_%s %s\n", name, help, name, type);
+}
+
+/* A label value: backslash, quote and newline escaped (exposition format). */
+static void put_label(text *out, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '\\' || *value == '"')
+            text_append(out, "\\", 1);
+        if (*value == '\n')
+            text_put(out, "\\n");
+        else
+            text_append(out, value, 1);
+    }
+}
+
+/* {model="m",version="1" and leaves the brace open. */
+static void open_labels(text *out, const char *family_name, const char *name, int64_t version)
+{
+    text_format(out, "penstock_%s{model=\"", family_name);
+    put_label(out, name);
+    text_format(out, "\",version=\"%lld\"", (long long)version);
+}
+
+static void write_codes(text *out, const recorder *r)
+{
+    family(out, "requests_total", "counter", "Inference requests by HTTP code (0: other codes).");
+    for (const model_record *m = record_first(r); m != NULL; m = record_next(m)) {
+        record_totals totals;
+        record_read_totals(r, m, &totals);
+        for (int i = 0; i < RECORD_CODES; i++) {
+            if (totals.codes[i] == 0)
+                continue;
+            open_labels(out, "requests_total", record_name(m), record_version(m));
+            text_format(out, ",code=\"%d\"} %llu\n", record_code(i),
+                        (unsigned long long)totals.codes[i]);
+        }
+    }
+}
+
+static void write_histograms(text *out, const recorder *r, uint64_t now_ns)
+{
+    histogram h;
+    family(out, "stage_seconds", "histogram",
+           "Time of answered requests by stage; stage=total is from first byte to answer.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        for (int series = 0; series < RECORD_SERIES; series++) {
+            record_read(r, m, series, false, now_ns, &h);
+            if (h.count == 0)
+                continue;
+            for (size_t i = 0; i < sizeof(bucket_bounds) / sizeof(bucket_bounds[0]); i++) {
+                open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
+                text_format(out, ",stage=\"%s\",le=\"%g\"} %llu\n", record_series_name(series),
+                            bucket_bounds[i],
+                            (unsigned long long)histogram_count_at_most(
+                                &h, (uint64_t)(bucket_bounds[i] * 1e9)));
+            }
+            open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
+            text_format(out, ",stage=\"%s\",le=\"+Inf\"} %llu\n", record_series_name(series),
+                        (unsigned long long)h.count);
+            open_labels(out, "stage_seconds_sum", record_name(m), record_version(m));
+            text_format(out, ",stage=\"%s\"} %.9f\n", record_series_name(series),
+                        (double)h.sum / 1e9);
+            open_labels(out, "stage_seconds_count", record_name(m), record_version(m));
+            text_format(out, ",stage=\"%s\"} %llu\n", record_series_name(series),
+                        (unsigned long long)h.count);
+        }
+    }
+}
+
+static void write_quantiles(text *out, const recorder *r, uint64_t now_ns)
+{
+    histogram h;
+    family(out, "latency_seconds", "gauge",
+           "Quantiles by stage, exact to 1%: window=60s slides, window=start is since start.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        for (int series = 0; series < RECORD_SERIES; series++) {
+            for (int is_window = 1; is_window >= 0; is_window--) {
+                record_read(r, m, series, is_window, now_ns, &h);
+                for (int q = 0; h.count > 0 && q < 4; q++) {
+                    open_labels(out, "latency_seconds", record_name(m), record_version(m));
+                    text_format(out, ",stage=\"%s\",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                record_series_name(series), is_window ? "60s" : "start",
+                                quantiles[q], (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                }
+            }
+        }
+    }
+    family(out, "bucket_seconds", "gauge",
+           "Quantiles since start by (batch, sequence) bucket, of execution and of the total.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
+            for (int is_total = 0; is_total < 2; is_total++) {
+                device_bucket shape;
+                if (!record_read_bucket(r, m, bucket, is_total, &h, &shape))
+                    break;
+                for (int q = 0; q < 4; q++) {
+                    open_labels(out, "bucket_seconds", record_name(m), record_version(m));
+                    text_format(
+                        out,
+                        ",batch=\"%lld\",sequence=\"%lld\",stage=\"%s\",quantile=\"%g\"} %.9f\n",
+                        (long long)shape.batch, (long long)shape.sequence,
+                        is_total ? "total" : "execute", quantiles[q],
+                        (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                }
+            }
+        }
+    }
+}
+
+static uint64_t counter(_Atomic uint64_t *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+/* One line a model of a counter or gauge. */
+static void model_line(text *out, const char *name, const model *m, const char *more, double value)
+{
+    open_labels(out, name, m->name, m->version);
+    text_format(out, "%s} %.17g\n", more, value);
+}
+
+static void write_models(text *out, model **models, int count)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } families[] = {
+        {"queue_rows", "gauge", "Rows admitted and not yet placed in a batch."},
+        {"batches_total", "counter", "Batches executed."},
+        {"batch_rows_total", "counter", "Rows in them; divided by batches_total: the mean batch."},
+        {"real_tokens_total", "counter", "Positions that requests gave (rows without sequence)."},
+        {"computed_tokens_total", "counter", "Positions computed, padding included."},
+        {"padding_waste_ratio", "gauge", "Share of computed positions that was padding."},
+        {"isolations_total", "counter", "Batches repeated to find the member at fault."},
+        {"load_seconds", "gauge", "Time to load the model."},
+        {"warm_up_seconds", "gauge", "Time to compile and execute every bucket."},
+    };
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        family(out, families[f].name, families[f].type, families[f].help);
+        for (int i = 0; i < count; i++) {
+            model *m = models[i];
+            double real = (double)counter(&m->counters.real_tokens),
+                   computed = (double)counter(&m->counters.computed_tokens);
+            double values[] = {(double)atomic_load(&m->queued_rows),
+                               (double)counter(&m->counters.batches),
+                               (double)counter(&m->counters.batch_rows),
+                               real,
+                               computed,
+                               computed > 0 && computed > real ? 1 - real / computed : 0,
+                               (double)counter(&m->counters.isolations),
+                               (double)m->load_ns / 1e9,
+                               (double)m->warm_up_ns / 1e9};
+            model_line(out, families[f].name, m, "", values[f]);
+        }
+    }
+    char label[100];
+    family(out, "compiles_total", "counter",
+           "Programs made, by phase; exact ones come after ready.");
+    for (int i = 0; i < count; i++) {
+        for (int p = 0; p < MODEL_COMPILE_COUNT; p++) {
+            snprintf(label, sizeof(label), ",phase=\"%s\"",
+                     model_compile_phase_name((model_compile_phase)p));
+            model_line(out, "compiles_total", models[i], label,
+                       (double)counter(&models[i]->counters.compiles[p]));
+        }
+    }
+    family(out, "fallbacks_total", "counter", "Batches that ran on the CPU beside a device.");
+    for (int i = 0; i < count; i++) {
+        for (int p = 0; p < MODEL_FALLBACK_COUNT; p++) {
+            snprintf(label, sizeof(label), ",reason=\"%s\"",
+                     model_fallback_name((model_fallback)p));
+            model_line(out, "fallbacks_total", models[i], label,
+                       (double)counter(&models[i]->counters.fallbacks[p]));
+        }
+    }
+}
+
+static void write_batch_sizes(text *out, const recorder *r)
+{
+    family(out, "request_batch_rows", "histogram",
+           "Size of the batch an answered request was computed in.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        record_totals totals;
+        record_read_totals(r, m, &totals);
+        uint64_t so_far = 0;
+        for (int i = 0; i < RECORD_BATCH_CELLS; i++) {
+            so_far += totals.batch_cells[i];
+            open_labels(out, "request_batch_rows_bucket", record_name(m), record_version(m));
+            if (i == RECORD_BATCH_CELLS - 1)
+                text_format(out, ",le=\"+Inf\"} %llu\n", (unsigned long long)so_far);
+            else
+                text_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
+        }
+        open_labels(out, "request_batch_rows_count", record_name(m), record_version(m));
+        text_format(out, "} %llu\n", (unsigned long long)so_far);
+    }
+    family(out, "rows_total", "counter", "Rows of answered requests.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        record_totals totals;
+        record_read_totals(r, m, &totals);
+        open_labels(out, "rows_total", record_name(m), record_version(m));
+        text_format(out, "} %llu\n", (unsigned long long)totals.rows);
+    }
+}
+
+static void write_devices(text *out, server *s, uint64_t now_ns)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } families[] = {
+        {"device_healthy", "gauge", "1 when the device executes."},
+        {"device_busy_seconds_total", "counter", "Time in execution, summed over lanes."},
+        {"device_busy_fraction", "gauge", "Share of time in execution since start, per lane."},
+        {"device_executions_total", "counter", "Batches executed."},
+        {"device_failures_total", "counter", "Executions that failed."},
+        {"device_compiles_total", "counter", "Programs compiled."},
+        {"device_cache_hits_total", "counter", "Programs taken from the cache."},
+        {"device_restarts_total", "counter", "Restarts of the device's process."},
+        {"device_peak_fraction", "gauge", "Achieved share of the peak measured at start."},
+    };
+    double up_ns = (double)(now_ns - s->start_ns);
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        family(out, families[f].name, families[f].type, families[f].help);
+        for (int i = 0; i < s->device_count; i++) {
+            device *d = s->devices[i];
+            device_status at = {0};
+            d->interface->describe(d, &at);
+            double values[] = {at.state == DEVICE_HEALTHY,
+                               (double)at.busy_ns / 1e9,
+                               (double)at.busy_ns / (up_ns * (d->lanes ? d->lanes : 1)),
+                               (double)at.executions,
+                               (double)at.failures,
+                               (double)at.compiles,
+                               (double)at.cache_hits,
+                               (double)at.restarts,
+                               at.utilisation_of_peak};
+            text_format(out, "penstock_%s{device=\"", families[f].name);
+            put_label(out, d->name);
+            text_put(out, "\",kind=\"");
+            put_label(out, d->kind);
+            text_format(out, "\"} %.17g\n", values[f]);
+        }
+    }
+}
+
+static double resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long total = 0, resident = 0;
+    if (file != NULL) {
+        if (fscanf(file, "%lld %lld", &total, &resident) != 2)
+            resident = 0;
+        fclose(file);
+    }
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void gauge(text *out, const char *name, const char *help, double value)
+{
+    family(out, name, "gauge", help);
+    text_format(out, "penstock_%s %.17g\n", name, value);
+}
+
+static void write_server_gauges(text *out, server *s, uint64_t now_ns)
+{
+    int open = 0;
+    char progress[8];
+    for (int i = 0; i < s->loop_count; i++)
+        open += atomic_load(&s->loops[i].exchange_count);
+    bool is_ready =
+        !atomic_load(&s->is_draining) && repository_is_ready(s->models, progress, sizeof(progress));
+    family(out, "build_info", "gauge", "Version.");
+    text_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
+    gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
+          is_ready);
+    gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
+    gauge(out, "requests_open", "Requests being handled.", open);
+    gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
+    gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
+}
+
+void serve_metrics(exchange *e)
+{
+    server *s = e->connection->loop->server;
+    uint64_t now_ns = clock_now_ns();
+    text out = {0};
+    model **models = malloc(MODELS_MAX * sizeof(*models));
+    int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
+    count = count < MODELS_MAX ? count : MODELS_MAX;
+    write_server_gauges(&out, s, now_ns);
+    write_codes(&out, s->recorder);
+    write_histograms(&out, s->recorder, now_ns);
+    write_quantiles(&out, s->recorder, now_ns);
+    write_batch_sizes(&out, s->recorder);
+    write_models(&out, models, count);
+    write_devices(&out, s, now_ns);
+    for (int i = 0; i < count; i++)
+        model_release(models[i]);
+    free(models);
+    respond_text(e, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
+    text_dispose(&out);
+}
+
+/* Share of lane time in execution since this loop's last sample, at most five times a second. */
+static double utilisation(loop *l, uint64_t now_ns)
+{
+    server *s = l->server;
+    if (now_ns - l->load_ns < 200000000)
+        return l->load;
+    uint64_t busy_ns = 0;
+    int lanes = 0;
+    for (int i = 0; i < s->device_count; i++) {
+        device_status at = {0};
+        s->devices[i]->interface->describe(s->devices[i], &at);
+        busy_ns += at.busy_ns;
+        lanes += s->devices[i]->lanes;
+    }
+    double span = (double)(now_ns - l->load_ns) * (lanes ? lanes : 1);
+    double load = l->load_ns ? (double)(busy_ns - l->load_busy_ns) / span : 0;
+    l->load = load < 0 ? 0 : load > 1 ? 1 : load;
+    l->load_ns = now_ns;
+    l->load_busy_ns = busy_ns;
+    return l->load;
+}
+
+/* ORCA load report in its text form (PROTOCOL.md, "For load balancers"). */
+void write_endpoint_load(text *out, loop *l)
+{
+    model *models[64];
+    int64_t depth = 0;
+    int count = repository_ready_models(l->server->models, models, 64);
+    for (int i = 0; i < count && i < 64; i++) {
+        int64_t rows = atomic_load_explicit(&models[i]->queued_rows, memory_order_relaxed);
+        depth += rows > 0 ? rows : 0;
+        model_release(models[i]);
+    }
+    double load = utilisation(l, clock_now_ns());
+    text_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
+    text_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
+}
