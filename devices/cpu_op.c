@@ -5,14 +5,15 @@
 #include <string.h>
 
 #include "devices/cpu_block.h"
+#include "devices/cpu_weights.h"
 
 /* Operators that widen have at most this many inputs and outputs. */
 #define WIDEN_OPERANDS_MAX 12
 
 static const cpu_op_family *const families[] = {
-    &cpu_ops_unary,     &cpu_ops_binary,  &cpu_ops_cast,     &cpu_ops_move,    &cpu_ops_generate,
-    &cpu_ops_gather,    &cpu_ops_scatter, &cpu_ops_select,   &cpu_ops_reduce,  &cpu_ops_softmax,
-    &cpu_ops_normalise, &cpu_ops_matmul,  &cpu_ops_einsum,   &cpu_ops_conv,    &cpu_ops_pool,
+    &cpu_ops_unary,     &cpu_ops_binary,  &cpu_ops_cast,   &cpu_ops_move,   &cpu_ops_generate,
+    &cpu_ops_gather,    &cpu_ops_scatter, &cpu_ops_select, &cpu_ops_reduce, &cpu_ops_softmax,
+    &cpu_ops_normalise, &cpu_ops_matmul,  &cpu_ops_einsum, &cpu_ops_conv,   &cpu_ops_pool,
     &cpu_ops_quantise,  &cpu_ops_integer, &cpu_ops_resize,
 };
 
@@ -61,12 +62,14 @@ static bool is_widened(unsigned widen, dtype type)
 /* Whether the node runs on copies. What decides is input 0, so that I64 side inputs never do. */
 static bool runs_widened(const cpu_op *op, const graph_node *node, const tensor *const *inputs)
 {
-    return op->widen && node->input_count > 0 && inputs[0] && is_widened(op->widen, inputs[0]->dtype);
+    return op->widen && node->input_count > 0 && inputs[0] &&
+           is_widened(op->widen, inputs[0]->dtype);
 }
 
 typedef struct widened {
     const void *state; /* the operator's own */
     size_t scratch_offset;
+    const float *constants[WIDEN_OPERANDS_MAX]; /* inputs widened once, or NULL */
 } widened;
 
 static size_t widened_bytes(const tensor *t)
@@ -81,13 +84,25 @@ static status prepare_widened(const cpu_op *op, cpu_prepare *p)
     tensor in[WIDEN_OPERANDS_MAX], out[WIDEN_OPERANDS_MAX];
     const tensor *inputs[WIDEN_OPERANDS_MAX] = {0};
     size_t bytes = 0;
+    widened *w = arena_allocate_zeroed(p->memory, 1, sizeof *w);
+    if (!w)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
     for (int i = 0; i < node->input_count; i++) {
         inputs[i] = p->inputs[i];
-        if (p->inputs[i] && is_widened(op->widen, p->inputs[i]->dtype)) {
-            in[i] = *p->inputs[i];
-            in[i].dtype = DTYPE_F32;
-            in[i].data = NULL;
-            inputs[i] = &in[i];
+        if (!p->inputs[i] || !is_widened(op->widen, p->inputs[i]->dtype))
+            continue;
+        in[i] = *p->inputs[i];
+        in[i].dtype = DTYPE_F32;
+        in[i].data = NULL;
+        inputs[i] = &in[i];
+        if (p->weights && p->inputs[i]->data && dtype_is_float(p->inputs[i]->dtype)) {
+            w->constants[i] = cpu_weights_find(
+                p->weights, p->kernels,
+                &(cpu_weights_key){.constant = p->inputs[i], .form = CPU_WEIGHTS_F32});
+            if (!w->constants[i])
+                return status_fail(STATUS_OUT_OF_MEMORY, "no memory to widen weights");
+            in[i].data = (void *)(uintptr_t)w->constants[i];
+        } else {
             bytes += widened_bytes(&in[i]);
         }
     }
@@ -106,10 +121,8 @@ static status prepare_widened(const cpu_op *op, cpu_prepare *p)
         if (s)
             return s;
     }
-    widened *w = arena_allocate(p->memory, sizeof *w);
-    if (!w)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-    *w = (widened){.state = inner.state, .scratch_offset = bytes};
+    w->state = inner.state;
+    w->scratch_offset = bytes;
     p->state = w;
     p->scratch_bytes = bytes + inner.scratch_bytes;
     return STATUS_OK;
@@ -137,10 +150,14 @@ static status run_widened(const cpu_op *op, const cpu_call *c)
         if (c->inputs[i] && is_widened(op->widen, c->inputs[i]->dtype)) {
             in[i] = *c->inputs[i];
             in[i].dtype = DTYPE_F32;
+            inputs[i] = &in[i];
+            if (w->constants[i]) {
+                in[i].data = (void *)(uintptr_t)w->constants[i];
+                continue;
+            }
             in[i].data = scratch;
             scratch += widened_bytes(&in[i]);
             convert(c->inputs[i], &in[i]);
-            inputs[i] = &in[i];
         }
     }
     for (int i = 0; i < node->output_count; i++) {
@@ -167,7 +184,8 @@ static status run_widened(const cpu_op *op, const cpu_call *c)
 
 static status name_node(status s, const graph_node *node)
 {
-    return status_prefix(s, "%s node \"%s\"", graph_op_name(node->op), node->name ? node->name : "");
+    return status_prefix(s, "%s node \"%s\"", graph_op_name(node->op),
+                         node->name ? node->name : "");
 }
 
 status cpu_op_prepare(cpu_prepare *p)

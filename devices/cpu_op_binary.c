@@ -61,9 +61,9 @@ FORMULA(prelu_u64, uint64_t, u64, u64, ((void)y, x))
 FORMULA(mod_f32, float, f32, f32, x - y * floor(x / y))
 FORMULA(mod_f64, double, f64, f64, x - y * floor(x / y))
 FORMULA(mod_i64, int64_t, i64, i64,
-        y == 0 || y == -1                   ? 0
+        y == 0 || y == -1                        ? 0
         : (x % y != 0) && (x % y < 0) != (y < 0) ? x % y + y
-                                            : x % y)
+                                                 : x % y)
 FORMULA(mod_u64, uint64_t, u64, u64, y == 0 ? 0 : x % y)
 FORMULA(fmod_f32, float, f32, f32, fmod(x, y))
 FORMULA(fmod_f64, double, f64, f64, fmod(x, y))
@@ -358,8 +358,8 @@ static status prepare_clip(cpu_prepare *p)
 
 static status run_clip(const cpu_call *c)
 {
-    const tensor *in = c->inputs[0], *bounds[2] = {cpu_input(c->inputs, c->node, 1),
-                                                   cpu_input(c->inputs, c->node, 2)};
+    const tensor *in = c->inputs[0],
+                 *bounds[2] = {cpu_input(c->inputs, c->node, 1), cpu_input(c->inputs, c->node, 2)};
     tensor *out = &c->outputs[0];
     cpu_compute compute = cpu_compute_of(in->dtype);
     static const binary_block maxima[] = {max_f32, max_f64, max_i64, max_u64};
@@ -382,8 +382,14 @@ static status run_clip(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define BINARY(identifier) {GRAPH_OP_##identifier, prepare_binary, run_binary, 0, false}
-#define VARIADIC(identifier) {GRAPH_OP_##identifier, prepare_binary, run_variadic, 0, false}
+#define BINARY(identifier)                                                                         \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare_binary, run_binary, 0, false                                \
+    }
+#define VARIADIC(identifier)                                                                       \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare_binary, run_variadic, 0, false                              \
+    }
 
 static const cpu_op table[] = {
     BINARY(ADD),

@@ -42,8 +42,8 @@ static status run_gather_elements(const cpu_call *c)
             return s;
         for (int d = 0; d < data->rank; d++)
             from += (d == axis ? index : at[d]) * strides[d];
-        memcpy((char *)out->data + (size_t)i * bytes, (const char *)data->data + (size_t)from * bytes,
-               bytes);
+        memcpy((char *)out->data + (size_t)i * bytes,
+               (const char *)data->data + (size_t)from * bytes, bytes);
         for (int d = out->rank - 1; d >= 0 && ++at[d] == out->dims[d]; d--)
             at[d] = 0;
     }

@@ -13,7 +13,7 @@
 
 typedef struct matmul_state {
     int64_t m, n, k;
-    cpu_walk batches; /* operands: out, a, b, counting matrices in elements */
+    cpu_walk batches;    /* operands: out, a, b, counting matrices in elements */
     const float *packed; /* of the only B, or NULL */
 } matmul_state;
 
@@ -83,7 +83,8 @@ static status prepare_matmul(cpu_prepare *p)
     do {                                                                                           \
         type sum = 0;                                                                              \
         for (int64_t k0 = 0; k0 < s->k; k0 += CPU_BLOCK_ELEMENTS) {                                \
-            size_t count = (size_t)(s->k - k0 < CPU_BLOCK_ELEMENTS ? s->k - k0 : CPU_BLOCK_ELEMENTS);          \
+            size_t count =                                                                         \
+                (size_t)(s->k - k0 < CPU_BLOCK_ELEMENTS ? s->k - k0 : CPU_BLOCK_ELEMENTS);         \
             cpu_load(compute, a->dtype, a->data, a_at + i * s->k + k0, 1, count, &x);              \
             cpu_load(compute, b->dtype, b->data, b_at + k0 * s->n + j, s->n, count, &y);           \
             for (size_t l = 0; l < count; l++)                                                     \
@@ -222,8 +223,8 @@ static status run_gemm(const cpu_call *c)
         a = c->scratch;
     }
     /* The kernel multiplies by alpha, where 0 would mean 1, and adds a row of n. */
-    bool is_fused = bias && s->beta == 1 && bias->rank > 0 &&
-                    bias->dims[bias->rank - 1] == s->n && tensor_count(bias) == s->n;
+    bool is_fused = bias && s->beta == 1 && bias->rank > 0 && bias->dims[bias->rank - 1] == s->n &&
+                    tensor_count(bias) == s->n;
     gemm_f32_epilogue epilogue = {.scale = s->alpha, .bias = is_fused ? bias->data : NULL};
     if (s->alpha == 0)
         memset(c->outputs[0].data, 0, tensor_bytes(&c->outputs[0]));

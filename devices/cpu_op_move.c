@@ -32,7 +32,8 @@ static status run_concat(const cpu_call *c)
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), out->rank);
     size_t bytes = dtype_bytes(out->dtype);
-    int64_t outer = cpu_product(out->dims, 0, axis), inner = cpu_product(out->dims, axis + 1, out->rank);
+    int64_t outer = cpu_product(out->dims, 0, axis),
+            inner = cpu_product(out->dims, axis + 1, out->rank);
     size_t out_row = (size_t)(out->dims[axis] * inner) * bytes, offset = 0;
     for (int i = 0; i < c->node->input_count; i++) {
         const tensor *in = c->inputs[i];
@@ -52,7 +53,8 @@ static status run_split(const cpu_call *c)
     const tensor *in = c->inputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
     size_t bytes = dtype_bytes(in->dtype);
-    int64_t outer = cpu_product(in->dims, 0, axis), inner = cpu_product(in->dims, axis + 1, in->rank);
+    int64_t outer = cpu_product(in->dims, 0, axis),
+            inner = cpu_product(in->dims, axis + 1, in->rank);
     size_t in_row = (size_t)(in->dims[axis] * inner) * bytes, offset = 0;
     for (int i = 0; i < c->node->output_count; i++) {
         tensor *out = &c->outputs[i];
@@ -79,7 +81,8 @@ static int64_t slice_start(int64_t start, int64_t step, int64_t n)
 static status run_slice(const cpu_call *c)
 {
     const tensor *in = c->inputs[0], *out = &c->outputs[0], *starts = c->inputs[1];
-    const tensor *axes = cpu_input(c->inputs, c->node, 3), *steps = cpu_input(c->inputs, c->node, 4);
+    const tensor *axes = cpu_input(c->inputs, c->node, 3),
+                 *steps = cpu_input(c->inputs, c->node, 4);
     int64_t from[TENSOR_RANK_MAX], to[TENSOR_RANK_MAX], dense[TENSOR_RANK_MAX], offset = 0;
     if (tensor_count(out) == 0)
         return STATUS_OK;
@@ -178,7 +181,8 @@ static int64_t pad_source(pad_mode mode, int64_t j, int64_t n)
 static status run_pad(const cpu_call *c)
 {
     const tensor *in = c->inputs[0], *out = &c->outputs[0], *pads = c->inputs[1];
-    const tensor *value = cpu_input(c->inputs, c->node, 2), *axes = cpu_input(c->inputs, c->node, 3);
+    const tensor *value = cpu_input(c->inputs, c->node, 2),
+                 *axes = cpu_input(c->inputs, c->node, 3);
     const char *name = graph_attribute_string(c->node, "mode", "constant");
     pad_mode mode = name[0] == 'r'   ? PAD_REFLECT
                     : name[0] == 'e' ? PAD_EDGE
@@ -251,8 +255,10 @@ static status run_reverse_sequence(const cpu_call *c)
                                (long long)length, (long long)times);
         for (int64_t t = 0; t < times; t++) {
             int64_t s = t < length ? length - 1 - t : t;
-            memcpy((char *)out->data + (b * strides[batch_axis] + t * strides[time_axis]) * (int64_t)bytes,
-                   (const char *)in->data + (b * strides[batch_axis] + s * strides[time_axis]) * (int64_t)bytes,
+            memcpy((char *)out->data +
+                       (b * strides[batch_axis] + t * strides[time_axis]) * (int64_t)bytes,
+                   (const char *)in->data +
+                       (b * strides[batch_axis] + s * strides[time_axis]) * (int64_t)bytes,
                    (size_t)inner * bytes);
         }
     }

@@ -55,7 +55,8 @@ static status run_layer_normalization(const cpu_call *c)
     int64_t rows = cpu_product(x->dims, 0, axis), width = cpu_product(x->dims, axis, x->rank);
     if (!rows || !width)
         return STATUS_OK;
-    bool is_plain = (!scale || tensor_count(scale) == width) && (!bias || tensor_count(bias) == width);
+    bool is_plain =
+        (!scale || tensor_count(scale) == width) && (!bias || tensor_count(bias) == width);
     if (is_plain && out->data)
         c->kernels->layer_norm_f32(&(layer_norm_f32){.rows = (size_t)rows,
                                                      .width = (size_t)width,
@@ -130,8 +131,8 @@ static status run_instance_normalization(const cpu_call *c)
     int64_t channels = x->dims[1], plane = cpu_product(x->dims, 2, x->rank);
     for (int64_t i = 0; i < x->dims[0] * channels && plane; i++) {
         const float *from = (const float *)x->data + i * plane;
-        apply(from, plane, moments_of(from, plane, epsilon), scale[i % channels], bias[i % channels],
-              (float *)c->outputs[0].data + i * plane);
+        apply(from, plane, moments_of(from, plane, epsilon), scale[i % channels],
+              bias[i % channels], (float *)c->outputs[0].data + i * plane);
     }
     return STATUS_OK;
 }
@@ -239,7 +240,10 @@ static status run_lrn(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define ROW(identifier, prepare, run) {GRAPH_OP_##identifier, prepare, run, CPU_WIDEN_FLOATS, false}
+#define ROW(identifier, prepare, run)                                                              \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare, run, CPU_WIDEN_FLOATS, false                               \
+    }
 
 static const cpu_op table[] = {
     ROW(LAYER_NORMALIZATION, prepare_f32, run_layer_normalization),

@@ -193,7 +193,8 @@ static void reduce_along(const reduce_plan *p, const tensor *in, int64_t base,
     for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c))
         for (int64_t i = 0; i < run; i += LANES) {
             size_t n = (size_t)(run - i < LANES ? run - i : LANES);
-            cpu_load(p->compute, in->dtype, in->data, base + c.offsets[0] + i * along, along, n, &x);
+            cpu_load(p->compute, in->dtype, in->data, base + c.offsets[0] + i * along, along, n,
+                     &x);
             combine(p, &lanes, &x, &top, n);
         }
     start(p, sum, 1);
@@ -213,11 +214,11 @@ static void finish(graph_op op, const reduce_plan *p, const cpu_block *maximum, 
     for (size_t i = 0; i < n; i++) {
         if (p->compute == CPU_COMPUTE_F64) {
             double x = sum->f64[i];
-            sum->f64[i] = op == GRAPH_OP_REDUCE_MEAN      ? x / count
-                          : op == GRAPH_OP_REDUCE_L2      ? sqrt(x)
-                          : op == GRAPH_OP_REDUCE_LOG_SUM ? log(x)
+            sum->f64[i] = op == GRAPH_OP_REDUCE_MEAN          ? x / count
+                          : op == GRAPH_OP_REDUCE_L2          ? sqrt(x)
+                          : op == GRAPH_OP_REDUCE_LOG_SUM     ? log(x)
                           : op == GRAPH_OP_REDUCE_LOG_SUM_EXP ? maximum->f64[i] + log(x)
-                                                          : x;
+                                                              : x;
         } else if (op == GRAPH_OP_REDUCE_MEAN && p->reduced_count) {
             if (p->compute == CPU_COMPUTE_I64)
                 sum->i64[i] /= p->reduced_count;
@@ -283,10 +284,10 @@ static status prepare_reduce(cpu_prepare *p)
 
 /* Whether x comes before the best so far. The first NaN wins, as in NumPy. */
 #define IS_BETTER(x, best)                                                                         \
-    ((x) != (x)             ? (best) == (best)                                                     \
-     : (best) != (best)     ? false                                                                \
-     : is_max ? (x) > (best)                                                                       \
-              : (x) < (best))
+    ((x) != (x)         ? (best) == (best)                                                         \
+     : (best) != (best) ? false                                                                    \
+     : is_max           ? (x) > (best)                                                             \
+                        : (x) < (best))
 
 static status run_arg(const cpu_call *c)
 {
@@ -308,8 +309,8 @@ static status run_arg(const cpu_call *c)
             bool is_better = compute == CPU_COMPUTE_F64   ? IS_BETTER(x.f64[0], best.f64[0])
                              : compute == CPU_COMPUTE_I64 ? IS_BETTER(x.i64[0], best.i64[0])
                                                           : IS_BETTER(x.u64[0], best.u64[0]);
-            bool is_equal = compute == CPU_COMPUTE_F64 ? x.f64[0] == best.f64[0]
-                                                       : x.u64[0] == best.u64[0];
+            bool is_equal =
+                compute == CPU_COMPUTE_F64 ? x.f64[0] == best.f64[0] : x.u64[0] == best.u64[0];
             if (is_better || (is_last && is_equal)) {
                 best = x;
                 place = i;
@@ -354,7 +355,10 @@ static status run_cum_sum(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define REDUCE(identifier) {GRAPH_OP_##identifier, prepare_reduce, run_reduce, 0, false}
+#define REDUCE(identifier)                                                                         \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare_reduce, run_reduce, 0, false                                \
+    }
 
 static const cpu_op table[] = {
     REDUCE(REDUCE_L1),

@@ -41,7 +41,8 @@ static void combine(scatter_reduction reduction, tensor *out, int64_t to, const 
         return;
     }
     cpu_compute compute = cpu_compute_of(out->dtype);
-    bool is_unsigned = compute == CPU_COMPUTE_U64 || (compute == CPU_COMPUTE_I64 && reduction < SCATTER_MAX);
+    bool is_unsigned =
+        compute == CPU_COMPUTE_U64 || (compute == CPU_COMPUTE_I64 && reduction < SCATTER_MAX);
     for (int64_t i = 0; i < count; i++) {
         cpu_block old, new;
         cpu_load(compute, out->dtype, out->data, to + i, 1, 1, &old);

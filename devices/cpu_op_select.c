@@ -16,7 +16,8 @@ static status run_compress(const cpu_call *c)
     int axis = attribute ? cpu_axis(attribute->i, in->rank) : 0;
     int64_t outer = attribute ? cpu_product(in->dims, 0, axis) : 1;
     int64_t n = attribute ? in->dims[axis] : tensor_count(in);
-    size_t row = (attribute ? (size_t)cpu_product(in->dims, axis + 1, in->rank) : 1) * dtype_bytes(in->dtype);
+    size_t row = (attribute ? (size_t)cpu_product(in->dims, axis + 1, in->rank) : 1) *
+                 dtype_bytes(in->dtype);
     int64_t choices = tensor_count(condition) < n ? tensor_count(condition) : n;
     const uint8_t *chosen = condition->data;
     char *to = out->data, *end = to + tensor_bytes(out);
@@ -187,7 +188,8 @@ static status run_top_k(const cpu_call *c)
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), in->rank);
     ranked_order order = order_of(in->dtype, graph_attribute_int(c->node, "largest", 1) != 0);
     int64_t n = in->dims[axis], k = values->dims[axis];
-    int64_t outer = cpu_product(in->dims, 0, axis), inner = cpu_product(in->dims, axis + 1, in->rank);
+    int64_t outer = cpu_product(in->dims, 0, axis),
+            inner = cpu_product(in->dims, axis + 1, in->rank);
     size_t bytes = dtype_bytes(in->dtype);
     ranked *items = c->scratch;
     for (int64_t row = 0; row < outer * inner; row++) {
@@ -198,7 +200,8 @@ static status run_top_k(const cpu_call *c)
             int64_t to = (o * k + i) * inner + row % inner;
             if (values->data)
                 memcpy((char *)values->data + (size_t)to * bytes,
-                       (const char *)in->data + (size_t)(first + items[i].place * inner) * bytes, bytes);
+                       (const char *)in->data + (size_t)(first + items[i].place * inner) * bytes,
+                       bytes);
             if (places)
                 places[to] = items[i].place;
         }

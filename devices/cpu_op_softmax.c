@@ -28,7 +28,8 @@ static status prepare_rows(cpu_prepare *p)
     return STATUS_OK;
 }
 
-static void each_row(const cpu_call *c, void (*change)(const graph_node *node, double *x, int64_t n))
+static void each_row(const cpu_call *c,
+                     void (*change)(const graph_node *node, double *x, int64_t n))
 {
     const tensor *in = c->inputs[0];
     tensor *out = &c->outputs[0];

@@ -53,20 +53,20 @@ FORMULA(elu_f32, elu_f64, x < 0 ? alpha * expm1(x) : x)
 FORMULA(erf_f32, erf_f64, erf(x))
 FORMULA(exp_f32, exp_f64, exp(x))
 FORMULA(floor_f32, floor_f64, floor(x))
-FORMULA(gelu_f32, gelu_f64, x * (1 + erf(x * (float)M_SQRT1_2)) / 2)
+FORMULA(gelu_f32, gelu_f64, x *(1 + erf(x * (float)M_SQRT1_2)) / 2)
 FORMULA(gelu_tanh_f32, gelu_tanh_f64,
-        x * (1 + tanh((float)(M_2_SQRTPI * M_SQRT1_2) * (x + 0.044715f * x * x * x))) / 2)
-FORMULA(hard_sigmoid_f32, hard_sigmoid_f64, fmax(0, fmin(1, alpha * x + beta)))
-FORMULA(hard_swish_f32, hard_swish_f64, x * fmax(0, fmin(1, x / 6 + 0.5f)))
+        x *(1 + tanh((float)(M_2_SQRTPI * M_SQRT1_2) * (x + 0.044715f * x * x * x))) / 2)
+FORMULA(hard_sigmoid_f32, hard_sigmoid_f64, fmax(0, fmin(1, alpha *x + beta)))
+FORMULA(hard_swish_f32, hard_swish_f64, x *fmax(0, fmin(1, x / 6 + 0.5f)))
 FORMULA(leaky_relu_f32, leaky_relu_f64, x < 0 ? alpha * x : x)
 FORMULA(log_f32, log_f64, log(x))
-FORMULA(mish_f32, mish_f64, x * tanh(x > 20 ? x : log1p(exp(x))))
+FORMULA(mish_f32, mish_f64, x *tanh(x > 20 ? x : log1p(exp(x))))
 FORMULA(neg_f32, neg_f64, -x)
 FORMULA(reciprocal_f32, reciprocal_f64, 1 / x)
 FORMULA(relu_f32, relu_f64, x < 0 ? 0 : x)
 FORMULA(round_f32, round_f64, nearbyint(x))
 FORMULA(selu_f32, selu_f64, x > 0 ? beta * x : beta * alpha * expm1(x))
-FORMULA(shrink_f32, shrink_f64, x < -beta ? x + alpha : x > beta ? x - alpha : 0)
+FORMULA(shrink_f32, shrink_f64, x<-beta ? x + alpha : x> beta ? x - alpha : 0)
 FORMULA(sigmoid_f32, sigmoid_f64, 1 / (1 + exp(-x)))
 FORMULA(sign_f32, sign_f64, x > 0 ? 1 : x < 0 ? -1 : x)
 FORMULA(sin_f32, sin_f64, sin(x))
@@ -110,7 +110,12 @@ static const unary_formula formulas[] = {
     {GRAPH_OP_EXP, exp_f32, exp_f64, NULL, {0}, {0}},
     {GRAPH_OP_FLOOR, floor_f32, floor_f64, same_i64, {0}, {0}},
     {GRAPH_OP_GELU, gelu_f32, gelu_f64, NULL, {0}, {0}},
-    {GRAPH_OP_HARD_SIGMOID, hard_sigmoid_f32, hard_sigmoid_f64, NULL, {"alpha", "beta"}, {0.2f, 0.5f}},
+    {GRAPH_OP_HARD_SIGMOID,
+     hard_sigmoid_f32,
+     hard_sigmoid_f64,
+     NULL,
+     {"alpha", "beta"},
+     {0.2f, 0.5f}},
     {GRAPH_OP_HARD_SWISH, hard_swish_f32, hard_swish_f64, NULL, {0}, {0}},
     {GRAPH_OP_LEAKY_RELU, leaky_relu_f32, leaky_relu_f64, NULL, {"alpha"}, {0.01f}},
     {GRAPH_OP_LOG, log_f32, log_f64, NULL, {0}, {0}},
@@ -119,7 +124,12 @@ static const unary_formula formulas[] = {
     {GRAPH_OP_RECIPROCAL, reciprocal_f32, reciprocal_f64, NULL, {0}, {0}},
     {GRAPH_OP_RELU, relu_f32, relu_f64, relu_i64, {0}, {0}},
     {GRAPH_OP_ROUND, round_f32, round_f64, same_i64, {0}, {0}},
-    {GRAPH_OP_SELU, selu_f32, selu_f64, NULL, {"alpha", "gamma"}, {1.67326319217681884765625f, 1.05070102214813232421875f}},
+    {GRAPH_OP_SELU,
+     selu_f32,
+     selu_f64,
+     NULL,
+     {"alpha", "gamma"},
+     {1.67326319217681884765625f, 1.05070102214813232421875f}},
     {GRAPH_OP_SHRINK, shrink_f32, shrink_f64, NULL, {"bias", "lambd"}, {0, 0.5f}},
     {GRAPH_OP_SIGMOID, sigmoid_f32, sigmoid_f64, NULL, {0}, {0}},
     {GRAPH_OP_SIGN, sign_f32, sign_f64, sign_i64, {0}, {0}},
@@ -183,8 +193,8 @@ static status prepare_unary(cpu_prepare *p)
         state->parameters[a] = name ? graph_attribute_float(node, name, otherwise) : otherwise;
     }
     dtype type = p->inputs[0]->dtype;
-    if (type >= DTYPE_BYTES || (!dtype_is_float(type) && !state->formula.i64 &&
-                                node->op != GRAPH_OP_SHRINK))
+    if (type >= DTYPE_BYTES ||
+        (!dtype_is_float(type) && !state->formula.i64 && node->op != GRAPH_OP_SHRINK))
         return cpu_op_fail_dtype(node, type);
     p->state = state;
     return STATUS_OK;
@@ -221,7 +231,7 @@ static status run_unary(const cpu_call *c)
         const uint64_t *x = in->data;
         uint64_t *y = out->data;
         for (size_t i = 0; i < count; i++)
-            y[i] = c->node->op == GRAPH_OP_SIGN ? x[i] > 0
+            y[i] = c->node->op == GRAPH_OP_SIGN  ? x[i] > 0
                    : c->node->op == GRAPH_OP_NEG ? 0 - x[i]
                                                  : x[i];
         return STATUS_OK;
@@ -282,18 +292,48 @@ static status run_is_special(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define UNARY(identifier) {GRAPH_OP_##identifier, prepare_unary, run_unary, 0, false}
+#define UNARY(identifier)                                                                          \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare_unary, run_unary, 0, false                                  \
+    }
 
 static const cpu_op table[] = {
-    UNARY(ABS),          UNARY(ACOS),     UNARY(ACOSH),      UNARY(ASIN),
-    UNARY(ASINH),        UNARY(ATAN),     UNARY(ATANH),      UNARY(CEIL),
-    UNARY(CELU),         UNARY(COS),      UNARY(COSH),       UNARY(ELU),
-    UNARY(ERF),          UNARY(EXP),      UNARY(FLOOR),      UNARY(GELU),
-    UNARY(HARD_SIGMOID), UNARY(LOG),      UNARY(HARD_SWISH), UNARY(LEAKY_RELU),
-    UNARY(MISH),         UNARY(NEG),      UNARY(RECIPROCAL), UNARY(RELU),
-    UNARY(ROUND),        UNARY(SELU),     UNARY(SHRINK),     UNARY(SIGMOID),
-    UNARY(SIGN),         UNARY(SIN),      UNARY(SINH),       UNARY(SOFTPLUS),
-    UNARY(SOFTSIGN),     UNARY(SQRT),     UNARY(TAN),        UNARY(TANH),
+    UNARY(ABS),
+    UNARY(ACOS),
+    UNARY(ACOSH),
+    UNARY(ASIN),
+    UNARY(ASINH),
+    UNARY(ATAN),
+    UNARY(ATANH),
+    UNARY(CEIL),
+    UNARY(CELU),
+    UNARY(COS),
+    UNARY(COSH),
+    UNARY(ELU),
+    UNARY(ERF),
+    UNARY(EXP),
+    UNARY(FLOOR),
+    UNARY(GELU),
+    UNARY(HARD_SIGMOID),
+    UNARY(LOG),
+    UNARY(HARD_SWISH),
+    UNARY(LEAKY_RELU),
+    UNARY(MISH),
+    UNARY(NEG),
+    UNARY(RECIPROCAL),
+    UNARY(RELU),
+    UNARY(ROUND),
+    UNARY(SELU),
+    UNARY(SHRINK),
+    UNARY(SIGMOID),
+    UNARY(SIGN),
+    UNARY(SIN),
+    UNARY(SINH),
+    UNARY(SOFTPLUS),
+    UNARY(SOFTSIGN),
+    UNARY(SQRT),
+    UNARY(TAN),
+    UNARY(TANH),
     UNARY(THRESHOLDED_RELU),
     {GRAPH_OP_NOT, NULL, run_not, 0, false},
     {GRAPH_OP_BITWISE_NOT, NULL, run_bitwise_not, 0, false},

@@ -222,7 +222,8 @@ void cpu_copy_mapped(size_t element_bytes, int rank, const int64_t *dims,
         const int64_t *map = maps[rank - 1];
         for (int64_t j = 0; j < run; j++, t += element_bytes) {
             bool is_fill = is_filled || map[j] < 0;
-            const char *f = is_fill ? fill : (const char *)from + (base + map[j]) * (int64_t)element_bytes;
+            const char *f =
+                is_fill ? fill : (const char *)from + (base + map[j]) * (int64_t)element_bytes;
             memcpy(t, f, element_bytes);
         }
         for (int i = rank - 2; i >= 0 && ++index[i] == dims[i]; i--)

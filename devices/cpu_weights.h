@@ -31,7 +31,8 @@ void cpu_weights_release(cpu_weights *w); /* accepts NULL */
 
 /* The transformed constant, 64-byte aligned; lives as long as `w`. Constants are F32, F16, BF16 or
  * F64. NULL when memory is out. */
-const float *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights_key *key) MUST_CHECK;
+const float *cpu_weights_find(cpu_weights *w, const kernels *k,
+                              const cpu_weights_key *key) MUST_CHECK;
 
 /* Bytes held. */
 size_t cpu_weights_bytes(cpu_weights *w);
