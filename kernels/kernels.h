@@ -40,13 +40,16 @@ typedef enum kernels_activation {
     KERNELS_ACTIVATION_COUNT
 } kernels_activation;
 
-struct gemm_f32;          /* kernels/gemm_f32.h */
-struct gemm_f32_unpacked; /* kernels/gemm_f32.h */
-struct gemm_u8s8;         /* kernels/gemm_scaled.h */
-struct gemm_s16;          /* kernels/gemm_scaled.h */
-struct gemm_bf16;         /* kernels/gemm_scaled.h */
-struct layer_norm_f32;    /* kernels/rows.h */
-struct softmax_f32;       /* kernels/rows.h */
+struct gemm_f32;            /* kernels/gemm_f32.h */
+struct gemm_f32_unpacked;   /* kernels/gemm_f32.h */
+struct gemm_u8s8;           /* kernels/gemm_scaled.h */
+struct gemm_s16;            /* kernels/gemm_scaled.h */
+struct gemm_bf16;           /* kernels/gemm_scaled.h */
+struct layer_norm_f32;      /* kernels/rows.h */
+struct softmax_f32;         /* kernels/rows.h */
+struct quantise_u8;         /* kernels/quantise.h */
+struct quantise_s16;        /* kernels/quantise.h */
+struct layer_norm_quantise; /* kernels/quantise.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
 typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
@@ -79,6 +82,11 @@ typedef struct kernels {
     float (*reduce_sum_f32)(const float *in, size_t count); /* 0 when empty */
     float (*reduce_max_f32)(const float *in, size_t count); /* -inf when empty; NaN if one is NaN */
     float (*reduce_min_f32)(const float *in, size_t count); /* +inf when empty; NaN if one is NaN */
+
+    /* Floats to integers with a scale per row, kernels/quantise.h. */
+    void (*quantise_u8)(const struct quantise_u8 *q);
+    void (*quantise_s16)(const struct quantise_s16 *q);
+    void (*layer_norm_quantise)(const struct layer_norm_quantise *l);
 
     /* Elementwise; error bounds in kernels/rows.h. */
     kernels_unary_f32 exp_f32, erf_f32, tanh_f32, sigmoid_f32, relu_f32, gelu_f32, gelu_tanh_f32,

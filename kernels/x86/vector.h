@@ -224,6 +224,12 @@ static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
     _mm_mask_storeu_epi8(p, vec_first(n), _mm512_cvtusepi32_epi8(positive));
 }
 
+/* Stores the first n lanes as 16-bit integers, limited to their range. */
+static inline void vec_i_store_s16(int16_t *p, size_t n, vec_i x)
+{
+    _mm256_mask_storeu_epi16(p, vec_first(n), _mm512_cvtsepi32_epi16(x));
+}
+
 #elif defined(__AVX2__)
 
 #include <immintrin.h>
@@ -454,6 +460,19 @@ static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
     }
     uint8_t all[16];
     _mm_storeu_si128((__m128i *)all, bytes);
+    for (size_t i = 0; i < n; i++)
+        p[i] = all[i];
+}
+
+static inline void vec_i_store_s16(int16_t *p, size_t n, vec_i x)
+{
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    if (n == VEC_LANES) {
+        _mm_storeu_si128((__m128i *)p, words);
+        return;
+    }
+    int16_t all[8];
+    _mm_storeu_si128((__m128i *)all, words);
     for (size_t i = 0; i < n; i++)
         p[i] = all[i];
 }

@@ -27,7 +27,7 @@ static const variant variants[] = {
 };
 
 static const check *const check_lists[] = {checks_gemm_f32, checks_rows, checks_elementwise,
-                                           checks_gemm_scaled};
+                                           checks_gemm_scaled, checks_quantise};
 
 static struct guarded {
     uint8_t *map, *data;

@@ -1,0 +1,86 @@
+#ifndef KERNELS_X86_QUANTISE_VECTOR_H
+#define KERNELS_X86_QUANTISE_VECTOR_H
+
+#include "kernels/gemm_scaled.h"
+#include "kernels/quantise.h"
+#include "kernels/x86/rows_vector.h"
+
+#ifdef VEC_LANES
+
+typedef struct row_range {
+    float low, high;
+} row_range;
+
+/* Lanes beyond the row load as zero, which the range includes anyway. */
+static inline row_range find_range(const float *x, size_t width)
+{
+    vec low = vec_set(0), high = low;
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        vec y = vec_load_first(x + i, width - i < VEC_LANES ? width - i : VEC_LANES);
+        low = vec_min(y, low);
+        high = vec_max(y, high);
+    }
+    return (row_range){-vec_top(vec_sub(vec_set(0), low)), vec_top(high)};
+}
+
+/* |x * factor| is at most 255, or NaN, which becomes 0. */
+static inline void quantise_row_u8(const float *x, size_t width, row_range range, uint8_t *out,
+                                   float *scale, int32_t *zero)
+{
+    float top = range.high > -range.low ? range.high : -range.low;
+    float span = zero ? range.high - range.low : top, levels = zero ? 255 : 127;
+    float factor = span > 0 ? levels / span : 0;
+    vec by = vec_set(factor);
+    int32_t offset = zero ? (int32_t)lrintf(-range.low * factor) : 128;
+    vec_i shift = vec_i_set(offset);
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec_i q = vec_to_i(vec_mul(vec_load_first(x + i, n), by));
+        vec_i_store_u8(out + i, n, vec_i_add(q, shift));
+    }
+    *scale = span / levels;
+    if (zero)
+        *zero = offset;
+}
+
+static inline void quantise_rows_u8(const quantise_u8 *q)
+{
+    for (size_t r = 0; r < q->rows; r++) {
+        const float *x = q->x + r * q->x_stride;
+        row_range range = q->low ? (row_range){q->low[r], q->high[r]} : find_range(x, q->width);
+        quantise_row_u8(x, q->width, range, q->out + r * q->out_stride, q->scale + r,
+                        q->zero ? q->zero + r : NULL);
+    }
+}
+
+static inline void quantise_rows_s16(const quantise_s16 *q)
+{
+    for (size_t r = 0; r < q->rows; r++) {
+        const float *x = q->x + r * q->x_stride;
+        int16_t *out = q->out + r * q->out_stride;
+        row_range range = q->low ? (row_range){q->low[r], q->high[r]} : find_range(x, q->width);
+        float top = range.high > -range.low ? range.high : -range.low;
+        vec by = vec_set(top > 0 ? GEMM_S16_LIMIT / top : 0);
+        for (size_t i = 0; i < q->width; i += VEC_LANES) {
+            size_t n = q->width - i < VEC_LANES ? q->width - i : VEC_LANES;
+            vec_i_store_s16(out + i, n, vec_to_i(vec_mul(vec_load_first(x + i, n), by)));
+        }
+        q->scale[r] = top / GEMM_S16_LIMIT;
+    }
+}
+
+static inline void layer_norm_quantise_rows(const layer_norm_quantise *l)
+{
+    for (size_t r = 0; r < l->norm.rows; r++) {
+        const float *x = l->norm.out + r * l->norm.out_stride;
+        float top = layer_norm_row(&l->norm, r);
+        row_range range = {-top, top};
+        if (l->zero)
+            range = find_range(x, l->norm.width);
+        quantise_row_u8(x, l->norm.width, range, l->out + r * l->out_stride, l->scale + r,
+                        l->zero ? l->zero + r : NULL);
+    }
+}
+
+#endif
+#endif
