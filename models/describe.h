@@ -1,0 +1,17 @@
+#ifndef MODELS_DESCRIBE_H
+#define MODELS_DESCRIBE_H
+
+#include "models/manifest.h"
+#include "models/model.h"
+
+/* Fills m->inputs and m->outputs from m->graph, whose outputs have symbolic shapes by now, and from
+ * what the manifest says of inputs. Names are borrowed from the graph.
+ * STATUS_UNSUPPORTED: too many tensors, an input dim that is neither batch nor sequence;
+ * STATUS_INVALID_ARGUMENT: the manifest names an input that there is not. */
+status describe_tensors(model *m, const manifest *file, bool is_hugging_face) MUST_CHECK;
+
+/* Does any input have a batch (sequence) axis? */
+bool describe_has_batch(const model *m);
+bool describe_has_sequence(const model *m);
+
+#endif

@@ -1,0 +1,255 @@
+#include "models/load.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "devices/cpu_evaluate.h"
+#include "graph/specialise.h"
+#include "models/buckets.h"
+#include "models/describe.h"
+#include "models/exact.h"
+#include "models/probe.h"
+#include "models/warm_up.h"
+
+#define PATH_BYTES_MAX 4096
+
+static bool is_file(const char *folder, const char *name, char path[PATH_BYTES_MAX])
+{
+    struct stat s;
+    int n = snprintf(path, PATH_BYTES_MAX, "%s/%s", folder, name);
+    return n > 0 && n < PATH_BYTES_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* model.onnx, or the only .onnx file there is. */
+static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
+{
+    struct stat s;
+    size_t bytes = strlen(folder);
+    if (bytes > 5 && strcmp(folder + bytes - 5, ".onnx") == 0 && stat(folder, &s) == 0 &&
+        S_ISREG(s.st_mode)) {
+        snprintf(path, PATH_BYTES_MAX, "%s", folder);
+        return true;
+    }
+    if (is_file(folder, "model.onnx", path))
+        return true;
+    int found = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        size_t n = strlen(e->d_name);
+        char candidate[PATH_BYTES_MAX];
+        if (n > 5 && strcmp(e->d_name + n - 5, ".onnx") == 0 &&
+            is_file(folder, e->d_name, candidate)) {
+            memcpy(path, candidate, sizeof candidate);
+            found++;
+        }
+    }
+    if (d != NULL)
+        closedir(d);
+    return found == 1;
+}
+
+static bool is_hugging_face(const char *folder)
+{
+    char path[PATH_BYTES_MAX];
+    return is_file(folder, "config.json", path) &&
+           (is_file(folder, "model.safetensors", path) ||
+            is_file(folder, "model.safetensors.index.json", path));
+}
+
+bool load_has_model_file(const char *folder)
+{
+    char path[PATH_BYTES_MAX];
+    return find_onnx(folder, path) || is_hugging_face(folder) ||
+           is_file(folder, "program.mlir", path);
+}
+
+/* FNV-1a over 8 bytes at a time: a key for caches, not a defence. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (; bytes >= 8; p += 8, bytes -= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = (hash ^ word) * UINT64_C(1099511628211);
+        hash ^= hash >> 29;
+    }
+    for (; bytes > 0; p++, bytes--)
+        hash = (hash ^ *p) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static uint64_t hash_file(uint64_t hash, const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    char *buffer = malloc(1 << 20);
+    for (ssize_t n; descriptor >= 0 && buffer && (n = read(descriptor, buffer, 1 << 20)) > 0;)
+        hash = hash_bytes(hash, buffer, (size_t)n);
+    free(buffer);
+    if (descriptor >= 0)
+        close(descriptor);
+    return hash;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Over the names and contents of the folder's files, in the order of their names. */
+static uint64_t hash_model(const char *folder)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    struct stat s;
+    if (stat(folder, &s) == 0 && S_ISREG(s.st_mode))
+        return hash_file(hash, folder);
+    char *names[256];
+    size_t count = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d != NULL && count < 256 && (e = readdir(d)) != NULL;)
+        if (e->d_name[0] != '.' && strcmp(e->d_name, "model.json") != 0)
+            names[count++] = strdup(e->d_name);
+    if (d != NULL)
+        closedir(d);
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_BYTES_MAX];
+        if (names[i] != NULL && is_file(folder, names[i], path)) {
+            hash = hash_bytes(hash, names[i], strlen(names[i]));
+            hash = hash_file(hash, path);
+        }
+        free(names[i]);
+    }
+    return hash;
+}
+
+static status import(model *m, const load_request *r, const manifest *file, bool *is_hf)
+{
+    graph_import_options options = {.fixed_dims = file->fixed_dims,
+                                    .fixed_dim_count = file->fixed_dim_count};
+    char path[PATH_BYTES_MAX];
+    graph *g = NULL;
+    status failure;
+    *is_hf = false;
+    if (find_onnx(r->folder, path)) {
+        m->platform = "onnx";
+        failure = graph_import_onnx(path, &options, &g);
+    } else if (is_hugging_face(r->folder)) {
+        m->platform = "hugging_face";
+        *is_hf = true;
+        failure = graph_import_hugging_face(r->folder, file->pooling, &options, &g);
+    } else if (is_file(r->folder, "program.mlir", path)) {
+        return status_fail(STATUS_UNSUPPORTED, "%s: StableHLO programs are not served yet", path);
+    } else {
+        return status_fail(STATUS_NOT_FOUND,
+                           "%s: no model.onnx, and no config.json with model.safetensors",
+                           r->folder);
+    }
+    if (failure)
+        return failure;
+    m->graph = g;
+    return graph_infer_symbolic(g, cpu_evaluate_node);
+}
+
+static void set_batching(model *m, const load_request *r, const manifest *file)
+{
+    const repository_options *o = r->options;
+    model_batching *b = &m->batching;
+    b->batch_max = file->batch_bucket_count ? file->batch_buckets[file->batch_bucket_count - 1]
+                   : file->batch_max        ? file->batch_max
+                   : o->batch_max           ? o->batch_max
+                                            : 16;
+    b->sequence_max = file->sequence_bucket_count
+                          ? file->sequence_buckets[file->sequence_bucket_count - 1]
+                      : file->sequence_max ? file->sequence_max
+                      : o->sequence_max    ? o->sequence_max
+                                           : 512;
+    b->queue_delay_ns = file->has_queue_delay ? file->queue_delay_ns : o->queue_delay_ns;
+    b->queue_rows_max = file->queue_rows_max ? file->queue_rows_max
+                        : o->queue_rows_max  ? o->queue_rows_max
+                                             : 1024;
+    m->slo_ns = file->slo_ns;
+    m->priority = file->priority;
+    m->on_device.precision = r->own && r->own->has_precision ? r->own->precision
+                             : file->has_precision           ? file->precision
+                                                             : o->precision;
+}
+
+static status make(model *m, const load_request *r, const manifest *file)
+{
+    bool is_hf;
+    uint64_t start_ns = clock_now_ns();
+    char text[200];
+    snprintf(text, sizeof text, "%s: reading", m->name);
+    r->say(r->context, text);
+    set_batching(m, r, file);
+    status failure = import(m, r, file, &is_hf);
+    if (failure)
+        return failure;
+    m->on_device.graph = m->graph;
+    m->on_device.name = m->name;
+    m->on_device.model_key = hash_model(r->folder);
+    failure = describe_tensors(m, file, is_hf);
+    if (failure)
+        return failure;
+    snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
+    r->say(r->context, text);
+    failure = probe_model(m, file);
+    if (!failure)
+        failure = buckets_make(m, file);
+    if (failure)
+        return failure;
+    if (model_is_exact(m)) {
+        m->exact = model_exact_create(m->devices[m->device_count - 1]);
+        if (m->exact == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    }
+    m->load_ns = clock_now_ns() - start_ns;
+    return warm_up_model(m, r->say, r->context);
+}
+
+status load_model(const load_request *r, model **out)
+{
+    manifest file;
+    status failure = manifest_read(r->manifest, &file);
+    if (failure)
+        return failure;
+    model *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        manifest_dispose(&file);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    }
+    m->name = arena_copy_string(&m->memory, r->name, strlen(r->name));
+    m->folder = arena_copy_string(&m->memory, r->folder, strlen(r->folder));
+    m->version = r->version;
+    m->devices = r->devices;
+    m->device_count = r->device_count;
+    m->findings = "";
+    atomic_store(&m->references, 1);
+    failure = make(m, r, &file);
+    manifest_dispose(&file);
+    if (failure) {
+        load_destroy(m);
+        return failure;
+    }
+    log_info("models", "%s version %lld is ready: %s, %d buckets, loaded in %.0f ms, warm in %.0f",
+             m->name, (long long)m->version, m->graph->source ? m->graph->source : m->platform,
+             m->bucket_count, (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
+    *out = m;
+    return STATUS_OK;
+}
+
+void load_destroy(model *m)
+{
+    warm_up_undo(m);
+    model_exact_destroy(m->exact);
+    graph_destroy(m->graph);
+    arena_dispose(&m->memory);
+    free(m);
+}
