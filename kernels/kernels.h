@@ -47,6 +47,7 @@ struct gemm_s16;            /* kernels/gemm_scaled.h */
 struct gemm_bf16;           /* kernels/gemm_scaled.h */
 struct layer_norm_f32;      /* kernels/rows.h */
 struct softmax_f32;         /* kernels/rows.h */
+struct attention_f32;       /* kernels/attention.h */
 struct quantise_u8;         /* kernels/quantise.h */
 struct quantise_s16;        /* kernels/quantise.h */
 struct layer_norm_quantise; /* kernels/quantise.h */
@@ -87,6 +88,9 @@ typedef struct kernels {
     void (*quantise_u8)(const struct quantise_u8 *q);
     void (*quantise_s16)(const struct quantise_s16 *q);
     void (*layer_norm_quantise)(const struct layer_norm_quantise *l);
+
+    /* Attention of ragged batches, kernels/attention.h. */
+    void (*attention_f32)(const struct attention_f32 *a);
 
     /* Elementwise; error bounds in kernels/rows.h. */
     kernels_unary_f32 exp_f32, erf_f32, tanh_f32, sigmoid_f32, relu_f32, gelu_f32, gelu_tanh_f32,

@@ -21,44 +21,53 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
-/* sums[rows][TILE_COLUMNS] (+)= A[rows][k] * panel[k][first TILE_COLUMNS]; one accumulator per
- * element, k ascending. `rows` is a constant at every call, so the loops over it unroll and `c`
- * lives in registers. */
-TILE_INLINE void tile(const int rows, const float *a, size_t a_stride, const float *panel, size_t k,
-                      float *sums, int is_first)
+/* sums[rows][vectors * VEC_LANES] (+)= A[rows][k] * panel[k][..]; one accumulator per element, k
+ * ascending. `rows` and `vectors` are constants at every call, so the loops over them unroll and
+ * `c` lives in registers. */
+TILE_INLINE void tile(const int rows, const int vectors, const float *a, size_t a_stride,
+                      const float *panel, size_t k, float *sums, size_t sums_stride, int is_first)
 {
     vec c[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 2
-        for (int j = 0; j < TILE_VECTORS; j++)
-            c[i][j] = is_first ? vec_set(0) : vec_load(sums + i * TILE_COLUMNS + j * VEC_LANES);
+        for (int j = 0; j < vectors; j++)
+            c[i][j] = is_first ? vec_set(0) : vec_load(sums + i * sums_stride + j * VEC_LANES);
     }
     for (size_t p = 0; p < k; p++) {
-        vec b0 = vec_load(panel), b1 = vec_load(panel + VEC_LANES);
+        vec b[TILE_VECTORS];
+#pragma GCC unroll 2
+        for (int j = 0; j < vectors; j++)
+            b[j] = vec_load(panel + j * VEC_LANES);
         panel += PANEL;
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             vec x = vec_set(a[i * a_stride + p]);
-            c[i][0] = vec_fma(x, b0, c[i][0]);
-            c[i][1] = vec_fma(x, b1, c[i][1]);
+#pragma GCC unroll 2
+            for (int j = 0; j < vectors; j++)
+                c[i][j] = vec_fma(x, b[j], c[i][j]);
         }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 2
-        for (int j = 0; j < TILE_VECTORS; j++)
-            vec_store(sums + i * TILE_COLUMNS + j * VEC_LANES, c[i][j]);
+        for (int j = 0; j < vectors; j++)
+            vec_store(sums + i * sums_stride + j * VEC_LANES, c[i][j]);
     }
 }
 
+/* A tile of 1 .. TILE_ROWS rows of which `columns` (1 .. TILE_COLUMNS) are wanted; whole vectors of
+ * them are written. */
 #define TILE_CASE(rows)                                                                            \
     case rows:                                                                                     \
-        tile(rows, a, a_stride, panel, k, sums, is_first);                                         \
+        if (columns > VEC_LANES)                                                                   \
+            tile(rows, 2, a, a_stride, panel, k, sums, sums_stride, is_first);                     \
+        else                                                                                       \
+            tile(rows, 1, a, a_stride, panel, k, sums, sums_stride, is_first);                     \
         break
 
-static void tile_of(int rows, const float *a, size_t a_stride, const float *panel, size_t k,
-                    float *sums, int is_first)
+static void tile_of(size_t rows, size_t columns, const float *a, size_t a_stride,
+                    const float *panel, size_t k, float *sums, size_t sums_stride, int is_first)
 {
     switch (rows) {
         TILE_CASE(1);
@@ -102,8 +111,8 @@ TILE_INLINE void finish(kernels_activation activation, const gemm_f32_epilogue *
 
 /* Adds the epilogue to rows x columns of sums and stores them at `c`, which is C at (row, column).
  */
-static void finish_of(const gemm_f32_epilogue *e, size_t row, size_t column, size_t rows,
-                      size_t columns, const float *sums, float *c, size_t c_stride)
+static inline void finish_of(const gemm_f32_epilogue *e, size_t row, size_t column, size_t rows,
+                             size_t columns, const float *sums, float *c, size_t c_stride)
 {
     switch (e->activation) {
     case KERNELS_IDENTITY:
@@ -136,7 +145,7 @@ static inline void prefetch_span(const char *p, size_t from, size_t to)
 }
 
 /* All rows against one panel; meanwhile the next panel is asked for, a part per tile. */
-static void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0)
+static inline void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0)
 {
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
     const float *panel = g->b + gemm_f32_packed_offset(g->k, n0);
@@ -150,7 +159,8 @@ static void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0)
                       panel_bytes * (tile_index + 1) / tiles);
         for (size_t j = 0; j < columns; j += TILE_COLUMNS) {
             size_t width = columns - j < TILE_COLUMNS ? columns - j : TILE_COLUMNS;
-            tile_of((int)rows, g->a + m * g->a_stride, g->a_stride, panel + j, g->k, sums, 1);
+            tile_of(rows, width, g->a + m * g->a_stride, g->a_stride, panel + j, g->k, sums,
+                    TILE_COLUMNS, 1);
             finish_of(&g->epilogue, m, n0 + j, rows, width, sums, g->c + m * g->c_stride + n0 + j,
                       g->c_stride);
         }
@@ -227,8 +237,8 @@ static inline void gemm_pack(const float *b, size_t row_stride, size_t column_st
 
 /* Packs K_BLOCK x PANEL at a time on the stack; partial sums of ROW_BLOCK rows wait beside it, as
  * floats, which keeps the order and the bits of a single pass. */
-static void unpacked_block(const gemm_f32_unpacked *g, size_t m0, size_t m1, size_t n0,
-                           float *packed, int is_packed)
+static inline void unpacked_block(const gemm_f32_unpacked *g, size_t m0, size_t m1, size_t n0,
+                                  float *packed, int is_packed)
 {
     float sums[PANEL / TILE_COLUMNS][ROW_BLOCK * TILE_COLUMNS] __attribute__((aligned(64)));
     size_t columns = g->n - n0 < PANEL ? g->n - n0 : PANEL;
@@ -241,8 +251,8 @@ static void unpacked_block(const gemm_f32_unpacked *g, size_t m0, size_t m1, siz
         for (size_t m = m0, rows; m < m1; m += rows) {
             rows = tile_rows(m1 - m);
             for (size_t j = 0; j < columns; j += TILE_COLUMNS)
-                tile_of((int)rows, g->a + m * g->a_stride + k0, g->a_stride, packed + j, k,
-                        sums[j / TILE_COLUMNS] + (m - m0) * TILE_COLUMNS, k0 == 0);
+                tile_of(rows, columns - j, g->a + m * g->a_stride + k0, g->a_stride, packed + j, k,
+                        sums[j / TILE_COLUMNS] + (m - m0) * TILE_COLUMNS, TILE_COLUMNS, k0 == 0);
         }
         k0 += k;
     } while (k0 < g->k);
@@ -265,7 +275,7 @@ static inline void gemm_unpacked(const gemm_f32_unpacked *g)
 }
 
 /* `rounds` times twelve independent FMAs on registers; returns the operations done. */
-static double gemm_peak(size_t rounds)
+static inline double gemm_peak(size_t rounds)
 {
     vec c[12], a = vec_set(0.5f), b = vec_set(0.25f);
 #pragma GCC unroll 12

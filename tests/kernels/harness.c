@@ -26,8 +26,8 @@ static const variant variants[] = {
 #undef KERNEL
 };
 
-static const check *const check_lists[] = {checks_gemm_f32, checks_rows, checks_elementwise,
-                                           checks_gemm_scaled, checks_quantise};
+static const check *const check_lists[] = {checks_gemm_f32,    checks_rows,     checks_elementwise,
+                                           checks_gemm_scaled, checks_quantise, checks_attention};
 
 static struct guarded {
     uint8_t *map, *data;

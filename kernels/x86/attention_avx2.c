@@ -1,0 +1,7 @@
+#include "kernels/kernels_list.h"
+#include "kernels/x86/attention_vector.h"
+
+void attention_f32_avx2(const struct attention_f32 *a)
+{
+    attention_run(a);
+}

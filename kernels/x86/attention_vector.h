@@ -1,0 +1,88 @@
+#ifndef KERNELS_X86_ATTENTION_VECTOR_H
+#define KERNELS_X86_ATTENTION_VECTOR_H
+
+#include "kernels/attention.h"
+#include "kernels/x86/gemm_f32_vector.h"
+#include "kernels/x86/rows_vector.h"
+
+#ifdef VEC_LANES
+
+/* One head of one sequence. Keys are packed transposed and values as they are, both into panels of
+ * 32 columns (gemm_f32.h), so that both products are its tiles; scores of a tile's rows lie whole
+ * in `scores`, [TILE_ROWS][padded]. */
+typedef struct attention_head {
+    const attention_f32 *a;
+    size_t first, length, padded, head;
+    float *keys, *values, *scores;
+} attention_head;
+
+static void attention_pack(const attention_head *h)
+{
+    const attention_f32 *a = h->a;
+    size_t at = h->first * a->qkv_stride + h->head * a->head_size, width = a->head_size;
+    gemm_pack(a->k + at, 1, a->qkv_stride, width, h->length, h->keys);
+    gemm_pack(a->v + at, a->qkv_stride, 1, h->length, width, h->values);
+}
+
+static void attention_weights(const attention_head *h, size_t i, size_t rows)
+{
+    const attention_f32 *a = h->a;
+    const float *q = a->q + (h->first + i) * a->qkv_stride + h->head * a->head_size;
+    for (size_t j = 0; j < h->length; j += TILE_COLUMNS) {
+        const float *panel = h->keys + j / PANEL * PANEL * a->head_size + j % PANEL;
+        tile_of(rows, h->length - j, q, a->qkv_stride, panel, a->head_size, h->scores + j,
+                h->padded, 1);
+    }
+    softmax_f32 s = {.width = h->length, .scale = a->scale};
+    const uint8_t *mask = a->mask ? a->mask + h->first : NULL;
+    for (size_t r = 0; r < rows; r++) {
+        const float *bias = NULL;
+        if (a->bias)
+            bias = a->bias + (ptrdiff_t)h->head * a->bias_head_stride +
+                   (ptrdiff_t)(i + r) * a->bias_row_stride;
+        float *row = h->scores + r * h->padded;
+        softmax_row(&s, row, bias, mask, row);
+    }
+}
+
+static void attention_values(const attention_head *h, size_t i, size_t rows)
+{
+    const attention_f32 *a = h->a;
+    float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
+    for (size_t x = 0; x < a->head_size; x += TILE_COLUMNS) {
+        size_t width = a->head_size - x < TILE_COLUMNS ? a->head_size - x : TILE_COLUMNS;
+        const float *panel = h->values + x / PANEL * PANEL * h->length + x % PANEL;
+        tile_of(rows, width, h->scores, h->padded, panel, h->length, sums, TILE_COLUMNS, 1);
+        float *out = a->out + (h->first + i) * a->out_stride + h->head * a->head_size + x;
+        for (size_t r = 0; r < rows; r++) {
+            for (size_t y = 0; y < width; y += VEC_LANES) {
+                size_t n = width - y < VEC_LANES ? width - y : VEC_LANES;
+                vec_store_first(out + r * a->out_stride + y, n,
+                                vec_load(sums + r * TILE_COLUMNS + y));
+            }
+        }
+    }
+}
+
+static inline void attention_run(const attention_f32 *a)
+{
+    for (size_t s = 0; s < a->sequences; s++) {
+        attention_head h = {.a = a, .first = (size_t)a->offsets[s]};
+        h.length = (size_t)a->offsets[s + 1] - h.first;
+        h.padded = (h.length + PANEL - 1) / PANEL * PANEL;
+        h.keys = a->workspace;
+        h.values = h.keys + h.padded * a->head_size;
+        h.scores = h.values + gemm_f32_packed_count(h.length, a->head_size);
+        for (h.head = 0; h.head < a->heads; h.head++) {
+            attention_pack(&h);
+            for (size_t i = 0, rows; i < h.length; i += rows) {
+                rows = tile_rows(h.length - i);
+                attention_weights(&h, i, rows);
+                attention_values(&h, i, rows);
+            }
+        }
+    }
+}
+
+#endif
+#endif
