@@ -137,7 +137,9 @@ static uint64_t counter(_Atomic uint64_t *c)
 static void model_line(text *out, const char *name, const model *m, const char *more, double value)
 {
     open_labels(out, name, m->name, m->version);
-    text_format(out, "%s} %.17g\n", more, value);
+    text_format(out, "%s} ", more);
+    text_f64(out, value);
+    text_put(out, "\n");
 }
 
 static void write_models(text *out, model **models, int count)
@@ -258,7 +260,9 @@ static void write_devices(text *out, server *s, uint64_t now_ns)
             put_label(out, d->name);
             text_put(out, "\",kind=\"");
             put_label(out, d->kind);
-            text_format(out, "\"} %.17g\n", values[f]);
+            text_put(out, "\"} ");
+            text_f64(out, values[f]);
+            text_put(out, "\n");
         }
     }
 }
@@ -278,7 +282,9 @@ static double resident_bytes(void)
 static void gauge(text *out, const char *name, const char *help, double value)
 {
     family(out, name, "gauge", help);
-    text_format(out, "penstock_%s %.17g\n", name, value);
+    text_format(out, "penstock_%s ", name);
+    text_f64(out, value);
+    text_put(out, "\n");
 }
 
 static void write_server_gauges(text *out, server *s, uint64_t now_ns)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/chunked.h"
 #include "server/edge.h"
 
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
@@ -74,6 +75,7 @@ status server_start(const server_options *options, repository *models, scheduler
                     device *const *devices, int device_count, server **out)
 {
     assert(the_server == NULL);
+    assert(chunked_is_in_place()); /* else smuggling forms would pass */
     server *s = calloc(1, sizeof(*s));
     if (s == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the server");
