@@ -166,7 +166,7 @@ static void run_model(device *const *devices, int device_count, json_t *entry, c
     const char *key;
     json_t *value;
     json_object_foreach(by_output, key, value) distance = fmax(distance, json_number_value(value));
-    double bound = fmax(c.tolerance, fmax(3 * step, 1.5 * distance));
+    double bound = fmax(c.tolerance, fmax(3 * step, 2 * distance));
     bool is_good = s == STATUS_OK && worst <= bound;
     printf("%s %s: %d cases, largest difference %.2e (bound %.2e), %.1f s%s%s\n",
            is_good ? "ok  " : "FAIL", c.name, c.number, worst, bound,
