@@ -215,7 +215,7 @@ static const char *const key_names[KEY_COUNT] = {
 
 static status read_flag(reader *r, json_t *v, int *out)
 {
-    bool flag;
+    bool flag = false;
     status failure = read_bool(r, v, &flag);
     if (!failure)
         *out = flag;
