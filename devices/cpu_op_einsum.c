@@ -170,7 +170,7 @@ static status run_einsum(const cpu_call *c)
         union {
             double f;
             uint64_t u;
-        } sum = {.u = 0}, product, x;
+        } sum = {.u = 0}, product = {.u = 0}, x;
         do {
             if (is_empty)
                 break;
