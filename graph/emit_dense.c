@@ -154,10 +154,10 @@ void emit_ints(const graph_node *n, const char *name, int count, int64_t otherwi
 
 static void append_list(emitter *e, const char *name, int count, const int64_t *numbers)
 {
-    text_append(e, "%s = [", name);
+    stablehlo_append(e, "%s = [", name);
     for (int i = 0; i < count; i++)
-        text_append(e, "%s%lld", i ? ", " : "", (long long)numbers[i]);
-    text_append(e, "]");
+        stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+    stablehlo_append(e, "]");
 }
 
 /* x [N,C,spatial...] by w [M,C/group,kernel...] */
@@ -172,31 +172,31 @@ static ssa convolution(emitter *e, const graph_node *n, ssa x, ssa w, dtype resu
     emit_window_pads(n, spatial, x.dims + 2, type.dims + 2, w.dims + 2, strides, dilations, low,
                      high);
     v.number = ++e->last_number;
-    text_append(e, "    %%%d = stablehlo.convolution(%%%d, %%%d) dim_numbers = [b, f", v.number,
-                x.number, w.number);
+    stablehlo_append(e, "    %%%d = stablehlo.convolution(%%%d, %%%d) dim_numbers = [b, f",
+                     v.number, x.number, w.number);
     for (int i = 0; i < spatial; i++)
-        text_append(e, ", %d", i);
-    text_append(e, "]x[o, i");
+        stablehlo_append(e, ", %d", i);
+    stablehlo_append(e, "]x[o, i");
     for (int i = 0; i < spatial; i++)
-        text_append(e, ", %d", i);
-    text_append(e, "]->[b, f");
+        stablehlo_append(e, ", %d", i);
+    stablehlo_append(e, "]->[b, f");
     for (int i = 0; i < spatial; i++)
-        text_append(e, ", %d", i);
-    text_append(e, "], window = {");
+        stablehlo_append(e, ", %d", i);
+    stablehlo_append(e, "], window = {");
     append_list(e, "stride", spatial, strides);
-    text_append(e, ", pad = [");
+    stablehlo_append(e, ", pad = [");
     for (int i = 0; i < spatial; i++)
-        text_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)low[i], (long long)high[i]);
-    text_append(e, "], ");
+        stablehlo_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)low[i], (long long)high[i]);
+    stablehlo_append(e, "], ");
     append_list(e, "rhs_dilate", spatial, dilations);
-    text_append(e, "} {batch_group_count = 1 : i64, feature_group_count = %lld : i64} : (",
-                (long long)graph_attribute_int(n, "group", 1));
-    text_append_type(e, &x);
-    text_append(e, ", ");
-    text_append_type(e, &w);
-    text_append(e, ") -> ");
-    text_append_type(e, &v);
-    text_append(e, "\n");
+    stablehlo_append(e, "} {batch_group_count = 1 : i64, feature_group_count = %lld : i64} : (",
+                     (long long)graph_attribute_int(n, "group", 1));
+    stablehlo_append_type(e, &x);
+    stablehlo_append(e, ", ");
+    stablehlo_append_type(e, &w);
+    stablehlo_append(e, ") -> ");
+    stablehlo_append_type(e, &v);
+    stablehlo_append(e, "\n");
     int64_t depth = 1;
     for (int i = 1; i < w.rank; i++)
         depth *= w.dims[i];

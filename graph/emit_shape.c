@@ -189,28 +189,29 @@ static ssa gather(emitter *e, ssa x, ssa indices, int index_vector_dim, int coll
 {
     ssa v = type;
     v.number = ++e->last_number;
-    text_append(
+    stablehlo_append(
         e, "    %%%d = \"stablehlo.gather\"(%%%d, %%%d) <{dimension_numbers = #stablehlo.gather<",
         v.number, x.number, indices.number);
-    text_append(e, "offset_dims = [");
+    stablehlo_append(e, "offset_dims = [");
     for (int i = 0; i < offset_count; i++)
-        text_append(e, "%s%lld", i ? ", " : "", (long long)offsets[i]);
+        stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)offsets[i]);
     for (int pass = 0; pass < 2; pass++) {
-        text_append(e, pass == 0 ? "], collapsed_slice_dims = [" : "], start_index_map = [");
+        stablehlo_append(e, pass == 0 ? "], collapsed_slice_dims = [" : "], start_index_map = [");
         for (int i = 0; i < collapsed_count; i++)
-            text_append(e, "%s%lld", i ? ", " : "", (long long)collapsed[i]);
+            stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)collapsed[i]);
     }
-    text_append(e, "], index_vector_dim = %d>, indices_are_sorted = false, slice_sizes = array<i64",
-                index_vector_dim);
+    stablehlo_append(
+        e, "], index_vector_dim = %d>, indices_are_sorted = false, slice_sizes = array<i64",
+        index_vector_dim);
     for (int i = 0; i < x.rank; i++)
-        text_append(e, "%s%lld", i ? ", " : ": ", (long long)sizes[i]);
-    text_append(e, ">}> : (");
-    text_append_type(e, &x);
-    text_append(e, ", ");
-    text_append_type(e, &indices);
-    text_append(e, ") -> ");
-    text_append_type(e, &v);
-    text_append(e, "\n");
+        stablehlo_append(e, "%s%lld", i ? ", " : ": ", (long long)sizes[i]);
+    stablehlo_append(e, ">}> : (");
+    stablehlo_append_type(e, &x);
+    stablehlo_append(e, ", ");
+    stablehlo_append_type(e, &indices);
+    stablehlo_append(e, ") -> ");
+    stablehlo_append_type(e, &v);
+    stablehlo_append(e, "\n");
     return v;
 }
 

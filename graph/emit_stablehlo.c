@@ -144,27 +144,27 @@ static void write_module(emitter *e)
     size_t body_bytes = e->body_bytes;
     e->body = NULL;
     e->body_bytes = e->body_capacity = 0;
-    text_append(e, "module @penstock {\n  func.func public @main(");
+    stablehlo_append(e, "module @penstock {\n  func.func public @main(");
     for (int i = 0; i < p->argument_count; i++) {
         ssa v = argument_value(&p->arguments[i], i);
-        text_append(e, "%s%%%d: ", i ? ", " : "", v.number);
-        text_append_type(e, &v);
+        stablehlo_append(e, "%s%%%d: ", i ? ", " : "", v.number);
+        stablehlo_append_type(e, &v);
     }
-    text_append(e, ") -> (");
+    stablehlo_append(e, ") -> (");
     for (int i = 0; i < e->graph->output_count; i++) {
         ssa v = type_of_value(&e->graph->values[e->graph->outputs[i]]);
-        text_append(e, i ? ", " : "");
-        text_append_type(e, &v);
+        stablehlo_append(e, i ? ", " : "");
+        stablehlo_append_type(e, &v);
     }
-    text_append(e, ") {\n%.*s    return ", (int)body_bytes, body ? body : "");
+    stablehlo_append(e, ") {\n%.*s    return ", (int)body_bytes, body ? body : "");
     for (int i = 0; i < e->graph->output_count; i++)
-        text_append(e, "%s%%%d", i ? ", " : "", e->values[e->graph->outputs[i]].number);
-    text_append(e, " : ");
+        stablehlo_append(e, "%s%%%d", i ? ", " : "", e->values[e->graph->outputs[i]].number);
+    stablehlo_append(e, " : ");
     for (int i = 0; i < e->graph->output_count; i++) {
-        text_append(e, i ? ", " : "");
-        text_append_type(e, &e->values[e->graph->outputs[i]]);
+        stablehlo_append(e, i ? ", " : "");
+        stablehlo_append_type(e, &e->values[e->graph->outputs[i]]);
     }
-    text_append(e, "\n  }\n}\n");
+    stablehlo_append(e, "\n  }\n}\n");
     free(body);
 }
 

@@ -13,7 +13,7 @@ static const char *const element_types[DTYPE_COUNT] = {
     [DTYPE_F64] = "f64",  [DTYPE_BYTES] = "none",
 };
 
-void text_append(emitter *e, const char *format, ...)
+void stablehlo_append(emitter *e, const char *format, ...)
 {
     for (;;) {
         size_t room = e->body_capacity - e->body_bytes;
@@ -32,28 +32,28 @@ void text_append(emitter *e, const char *format, ...)
     }
 }
 
-void text_append_type(emitter *e, const ssa *v)
+void stablehlo_append_type(emitter *e, const ssa *v)
 {
-    text_append(e, "tensor<");
+    stablehlo_append(e, "tensor<");
     for (int i = 0; i < v->rank; i++)
-        text_append(e, "%lldx", (long long)v->dims[i]);
-    text_append(e, "%s>", element_types[v->dtype]);
+        stablehlo_append(e, "%lldx", (long long)v->dims[i]);
+    stablehlo_append(e, "%s>", element_types[v->dtype]);
 }
 
 static void append_numbers(emitter *e, const char *name, int count, const int64_t *numbers)
 {
-    text_append(e, "%s[", name);
+    stablehlo_append(e, "%s[", name);
     for (int i = 0; i < count; i++)
-        text_append(e, "%s%lld", i ? ", " : "", (long long)numbers[i]);
-    text_append(e, "]");
+        stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+    stablehlo_append(e, "]");
 }
 
 static void append_array(emitter *e, const char *name, int count, const int64_t *numbers)
 {
-    text_append(e, "%s = array<i64", name);
+    stablehlo_append(e, "%s = array<i64", name);
     for (int i = 0; i < count; i++)
-        text_append(e, "%s%lld", i ? ", " : ": ", (long long)numbers[i]);
-    text_append(e, ">");
+        stablehlo_append(e, "%s%lld", i ? ", " : ": ", (long long)numbers[i]);
+    stablehlo_append(e, ">");
 }
 
 ssa ssa_of(dtype type, int rank, const int64_t *dims)
@@ -82,28 +82,28 @@ int64_t ssa_count(const ssa *v)
 static ssa begin(emitter *e, ssa v)
 {
     v.number = ++e->last_number;
-    text_append(e, "    %%%d = ", v.number);
+    stablehlo_append(e, "    %%%d = ", v.number);
     return v;
 }
 
 /* " : (types of operands) -> type" and the end of the line */
 static void end_function_type(emitter *e, int count, const ssa *operands, const ssa *result)
 {
-    text_append(e, " : (");
+    stablehlo_append(e, " : (");
     for (int i = 0; i < count; i++) {
-        text_append(e, i ? ", " : "");
-        text_append_type(e, &operands[i]);
+        stablehlo_append(e, i ? ", " : "");
+        stablehlo_append_type(e, &operands[i]);
     }
-    text_append(e, ") -> ");
-    text_append_type(e, result);
-    text_append(e, "\n");
+    stablehlo_append(e, ") -> ");
+    stablehlo_append_type(e, result);
+    stablehlo_append(e, "\n");
 }
 
 static void end_type(emitter *e, const ssa *v)
 {
-    text_append(e, " : ");
-    text_append_type(e, v);
-    text_append(e, "\n");
+    stablehlo_append(e, " : ");
+    stablehlo_append_type(e, v);
+    stablehlo_append(e, "\n");
 }
 
 static bool has_dims(const ssa *a, int rank, const int64_t *dims)
@@ -114,7 +114,7 @@ static bool has_dims(const ssa *a, int rank, const int64_t *dims)
 ssa hlo_unary(emitter *e, const char *op, ssa a)
 {
     ssa v = begin(e, a);
-    text_append(e, "stablehlo.%s %%%d", op, a.number);
+    stablehlo_append(e, "stablehlo.%s %%%d", op, a.number);
     end_type(e, &v);
     return v;
 }
@@ -123,7 +123,7 @@ ssa hlo_binary(emitter *e, const char *op, ssa a, ssa b)
 {
     assert(a.dtype == b.dtype && has_dims(&a, b.rank, b.dims));
     ssa v = begin(e, a);
-    text_append(e, "stablehlo.%s %%%d, %%%d", op, a.number, b.number);
+    stablehlo_append(e, "stablehlo.%s %%%d, %%%d", op, a.number, b.number);
     end_type(e, &v);
     return v;
 }
@@ -135,7 +135,8 @@ ssa hlo_compare(emitter *e, const char *direction, ssa a, ssa b)
                        : dtype_is_signed(a.dtype) ? "SIGNED"
                                                   : "UNSIGNED";
     ssa v = begin(e, ssa_like(&a, DTYPE_BOOL));
-    text_append(e, "stablehlo.compare %s, %%%d, %%%d, %s", direction, a.number, b.number, kind);
+    stablehlo_append(e, "stablehlo.compare %s, %%%d, %%%d, %s", direction, a.number, b.number,
+                     kind);
     end_function_type(e, 2, (ssa[]){a, b}, &v);
     return v;
 }
@@ -145,11 +146,12 @@ ssa hlo_select(emitter *e, ssa condition, ssa yes, ssa no)
     assert(condition.dtype == DTYPE_BOOL && yes.dtype == no.dtype &&
            has_dims(&yes, no.rank, no.dims));
     ssa v = begin(e, yes);
-    text_append(e, "stablehlo.select %%%d, %%%d, %%%d : ", condition.number, yes.number, no.number);
-    text_append_type(e, &condition);
-    text_append(e, ", ");
-    text_append_type(e, &yes);
-    text_append(e, "\n");
+    stablehlo_append(e, "stablehlo.select %%%d, %%%d, %%%d : ", condition.number, yes.number,
+                     no.number);
+    stablehlo_append_type(e, &condition);
+    stablehlo_append(e, ", ");
+    stablehlo_append_type(e, &yes);
+    stablehlo_append(e, "\n");
     return v;
 }
 
@@ -158,7 +160,7 @@ ssa hlo_convert(emitter *e, ssa a, dtype type)
     if (a.dtype == type)
         return a;
     ssa v = begin(e, ssa_like(&a, type));
-    text_append(e, "stablehlo.convert %%%d", a.number);
+    stablehlo_append(e, "stablehlo.convert %%%d", a.number);
     end_function_type(e, 1, &a, &v);
     return v;
 }
@@ -166,29 +168,29 @@ ssa hlo_convert(emitter *e, ssa a, dtype type)
 static void append_number(emitter *e, dtype type, double value)
 {
     if (type == DTYPE_BOOL)
-        text_append(e, value != 0 ? "true" : "false");
+        stablehlo_append(e, value != 0 ? "true" : "false");
     else if (!dtype_is_float(type))
-        text_append(e, "%lld", (long long)value);
+        stablehlo_append(e, "%lld", (long long)value);
     else if (type == DTYPE_F64 && !isfinite(value))
-        text_append(e, isnan(value) ? "0x7FF8000000000000"
-                       : value > 0  ? "0x7FF0000000000000"
-                                    : "0xFFF0000000000000");
+        stablehlo_append(e, isnan(value) ? "0x7FF8000000000000"
+                            : value > 0  ? "0x7FF0000000000000"
+                                         : "0xFFF0000000000000");
     else if (type == DTYPE_F32 && !isfinite((float)value))
-        text_append(e, isnan(value) ? "0x7FC00000" : value > 0 ? "0x7F800000" : "0xFF800000");
+        stablehlo_append(e, isnan(value) ? "0x7FC00000" : value > 0 ? "0x7F800000" : "0xFF800000");
     else if (type == DTYPE_BF16 && !isfinite(dtype_bf16_to_f32(dtype_f32_to_bf16((float)value))))
-        text_append(e, isnan(value) ? "0x7FC0" : value > 0 ? "0x7F80" : "0xFF80");
+        stablehlo_append(e, isnan(value) ? "0x7FC0" : value > 0 ? "0x7F80" : "0xFF80");
     else if (type == DTYPE_F16 && !isfinite(dtype_f16_to_f32(dtype_f32_to_f16((float)value))))
-        text_append(e, isnan(value) ? "0x7E00" : value > 0 ? "0x7C00" : "0xFC00");
+        stablehlo_append(e, isnan(value) ? "0x7E00" : value > 0 ? "0x7C00" : "0xFC00");
     else
-        text_append(e, "%.17e", value);
+        stablehlo_append(e, "%.17e", value);
 }
 
 ssa hlo_splat(emitter *e, dtype type, int rank, const int64_t *dims, double value)
 {
     ssa v = begin(e, ssa_of(type, rank, dims));
-    text_append(e, "stablehlo.constant dense<");
+    stablehlo_append(e, "stablehlo.constant dense<");
     append_number(e, type, value);
-    text_append(e, ">");
+    stablehlo_append(e, ">");
     end_type(e, &v);
     return v;
 }
@@ -211,10 +213,10 @@ ssa hlo_literal(emitter *e, const tensor *t)
     if (bytes == 0 || tensor_count(t) == 1)
         return hlo_splat(e, t->dtype, t->rank, t->dims, bytes ? tensor_get_number(t, 0) : 0);
     v = begin(e, v);
-    text_append(e, "stablehlo.constant dense<\"0x");
+    stablehlo_append(e, "stablehlo.constant dense<\"0x");
     for (size_t i = 0; i < bytes; i++)
-        text_append(e, "%02X", ((const unsigned char *)t->data)[i]);
-    text_append(e, "\">");
+        stablehlo_append(e, "%02X", ((const unsigned char *)t->data)[i]);
+    stablehlo_append(e, "\">");
     end_type(e, &v);
     return v;
 }
@@ -225,7 +227,7 @@ ssa hlo_broadcast(emitter *e, ssa a, int rank, const int64_t *dims, const int *m
     for (int i = 0; i < a.rank; i++)
         places[i] = map[i];
     ssa v = begin(e, ssa_of(a.dtype, rank, dims));
-    text_append(e, "stablehlo.broadcast_in_dim %%%d, ", a.number);
+    stablehlo_append(e, "stablehlo.broadcast_in_dim %%%d, ", a.number);
     append_numbers(e, "dims = ", a.rank, places);
     end_function_type(e, 1, &a, &v);
     return v;
@@ -260,7 +262,7 @@ ssa hlo_reshape(emitter *e, ssa a, int rank, const int64_t *dims)
     ssa v = ssa_of(a.dtype, rank, dims);
     assert(ssa_count(&v) == ssa_count(&a));
     v = begin(e, v);
-    text_append(e, "stablehlo.reshape %%%d", a.number);
+    stablehlo_append(e, "stablehlo.reshape %%%d", a.number);
     end_function_type(e, 1, &a, &v);
     return v;
 }
@@ -274,7 +276,7 @@ ssa hlo_transpose(emitter *e, ssa a, const int *permutation)
         v.dims[i] = a.dims[permutation[i]];
     }
     v = begin(e, v);
-    text_append(e, "stablehlo.transpose %%%d, ", a.number);
+    stablehlo_append(e, "stablehlo.transpose %%%d, ", a.number);
     append_numbers(e, "dims = ", a.rank, order);
     end_function_type(e, 1, &a, &v);
     return v;
@@ -287,11 +289,11 @@ ssa hlo_slice(emitter *e, ssa a, const int64_t *starts, const int64_t *limits,
     for (int i = 0; i < a.rank; i++)
         v.dims[i] = (limits[i] - starts[i] + strides[i] - 1) / strides[i];
     v = begin(e, v);
-    text_append(e, "stablehlo.slice %%%d [", a.number);
+    stablehlo_append(e, "stablehlo.slice %%%d [", a.number);
     for (int i = 0; i < a.rank; i++)
-        text_append(e, "%s%lld:%lld:%lld", i ? ", " : "", (long long)starts[i],
-                    (long long)limits[i], (long long)strides[i]);
-    text_append(e, "]");
+        stablehlo_append(e, "%s%lld:%lld:%lld", i ? ", " : "", (long long)starts[i],
+                         (long long)limits[i], (long long)strides[i]);
+    stablehlo_append(e, "]");
     end_function_type(e, 1, &a, &v);
     return v;
 }
@@ -303,10 +305,10 @@ ssa hlo_concatenate(emitter *e, int count, const ssa *parts, int axis)
     for (int i = 0; i < count; i++)
         v.dims[axis] += parts[i].dims[axis];
     v = begin(e, v);
-    text_append(e, "stablehlo.concatenate ");
+    stablehlo_append(e, "stablehlo.concatenate ");
     for (int i = 0; i < count; i++)
-        text_append(e, "%s%%%d", i ? ", " : "", parts[i].number);
-    text_append(e, ", dim = %d", axis);
+        stablehlo_append(e, "%s%%%d", i ? ", " : "", parts[i].number);
+    stablehlo_append(e, ", dim = %d", axis);
     end_function_type(e, count, parts, &v);
     return v;
 }
@@ -314,7 +316,7 @@ ssa hlo_concatenate(emitter *e, int count, const ssa *parts, int axis)
 ssa hlo_reverse(emitter *e, ssa a, int axis)
 {
     ssa v = begin(e, a);
-    text_append(e, "stablehlo.reverse %%%d, dims = [%d]", a.number, axis);
+    stablehlo_append(e, "stablehlo.reverse %%%d, dims = [%d]", a.number, axis);
     end_type(e, &v);
     return v;
 }
@@ -322,7 +324,7 @@ ssa hlo_reverse(emitter *e, ssa a, int axis)
 ssa hlo_iota(emitter *e, dtype type, int rank, const int64_t *dims, int axis)
 {
     ssa v = begin(e, ssa_of(type, rank, dims));
-    text_append(e, "stablehlo.iota dim = %d", axis);
+    stablehlo_append(e, "stablehlo.iota dim = %d", axis);
     end_type(e, &v);
     return v;
 }
@@ -334,7 +336,7 @@ ssa hlo_pad(emitter *e, ssa a, double value, const int64_t *low, const int64_t *
     for (int i = 0; i < a.rank; i++)
         v.dims[i] += low[i] + high[i];
     v = begin(e, v);
-    text_append(e, "stablehlo.pad %%%d, %%%d, ", a.number, fill.number);
+    stablehlo_append(e, "stablehlo.pad %%%d, %%%d, ", a.number, fill.number);
     append_numbers(e, "low = ", a.rank, low);
     append_numbers(e, ", high = ", a.rank, high);
     append_numbers(e, ", interior = ", a.rank, none);
@@ -355,8 +357,8 @@ ssa hlo_reduce(emitter *e, const char *op, ssa a, double start, const bool *is_r
     if (axis_count == 0)
         return a;
     v = begin(e, v);
-    text_append(e, "stablehlo.reduce(%%%d init: %%%d) applies stablehlo.%s across ", a.number,
-                fill.number, op);
+    stablehlo_append(e, "stablehlo.reduce(%%%d init: %%%d) applies stablehlo.%s across ", a.number,
+                     fill.number, op);
     append_numbers(e, "dimensions = ", axis_count, axes);
     end_function_type(e, 2, (ssa[]){a, fill}, &v);
     return v;
@@ -381,22 +383,22 @@ ssa hlo_reduce_window(emitter *e, const char *op, ssa a, double start, const int
         v.dims[i] = (a.dims[i] + low[i] + high[i] - span) / strides[i] + 1;
     }
     v = begin(e, v);
-    text_append(e, "\"stablehlo.reduce_window\"(%%%d, %%%d) <{", a.number, fill.number);
+    stablehlo_append(e, "\"stablehlo.reduce_window\"(%%%d, %%%d) <{", a.number, fill.number);
     append_array(e, "window_dimensions", a.rank, window);
     append_array(e, ", window_strides", a.rank, strides);
     append_array(e, ", window_dilations", a.rank, dilations);
-    text_append(e, ", padding = dense<[");
+    stablehlo_append(e, ", padding = dense<[");
     for (int i = 0; i < a.rank; i++)
-        text_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)low[i], (long long)high[i]);
-    text_append(e, "]> : tensor<%dx2xi64>}> ({\n    ^bb0(%%l: ", a.rank);
-    text_append_type(e, &element);
-    text_append(e, ", %%r: ");
-    text_append_type(e, &element);
-    text_append(e, "):\n      %%s = stablehlo.%s %%l, %%r : ", op);
-    text_append_type(e, &element);
-    text_append(e, "\n      stablehlo.return %%s : ");
-    text_append_type(e, &element);
-    text_append(e, "\n    })");
+        stablehlo_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)low[i], (long long)high[i]);
+    stablehlo_append(e, "]> : tensor<%dx2xi64>}> ({\n    ^bb0(%%l: ", a.rank);
+    stablehlo_append_type(e, &element);
+    stablehlo_append(e, ", %%r: ");
+    stablehlo_append_type(e, &element);
+    stablehlo_append(e, "):\n      %%s = stablehlo.%s %%l, %%r : ", op);
+    stablehlo_append_type(e, &element);
+    stablehlo_append(e, "\n      stablehlo.return %%s : ");
+    stablehlo_append_type(e, &element);
+    stablehlo_append(e, "\n    })");
     end_function_type(e, 2, (ssa[]){a, fill}, &v);
     return v;
 }
@@ -413,13 +415,13 @@ ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contr
         if (i != contract_b)
             v.dims[v.rank++] = b.dims[i];
     v = begin(e, v);
-    text_append(e, "stablehlo.dot_general %%%d, %%%d, ", a.number, b.number);
+    stablehlo_append(e, "stablehlo.dot_general %%%d, %%%d, ", a.number, b.number);
     if (batch_count > 0) {
         append_numbers(e, "batching_dims = ", batch_count, first);
         append_numbers(e, " x ", batch_count, first);
-        text_append(e, ", ");
+        stablehlo_append(e, ", ");
     }
-    text_append(e, "contracting_dims = [%d] x [%d]", contract_a, contract_b);
+    stablehlo_append(e, "contracting_dims = [%d] x [%d]", contract_a, contract_b);
     end_function_type(e, 2, (ssa[]){a, b}, &v);
     int64_t work = ssa_count(&v) * a.dims[contract_a];
     e->program->flops += 2.0 * (double)work;

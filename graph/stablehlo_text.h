@@ -32,9 +32,9 @@ typedef struct emitter {
     int argument_capacity;
 } emitter;
 
-void text_append(emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void stablehlo_append(emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "tensor<2x3xf32>" of that type. */
-void text_append_type(emitter *e, const ssa *v);
+void stablehlo_append_type(emitter *e, const ssa *v);
 
 ssa ssa_like(const ssa *v, dtype type);
 ssa ssa_of(dtype type, int rank, const int64_t *dims);
