@@ -23,8 +23,12 @@ status onnx_fail(const onnx_node *n, status code, const char *format, ...)
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    return status_fail(code, "node '%s': %s%s%s (opset %lld): %s", n->name, n->domain,
-                       n->domain[0] ? "::" : "", n->op_type, (long long)n->opset, detail);
+    /* As in the file: a normaliser may have renamed the operator already. */
+    const char *op_type = n->proto->op_type, *domain = n->proto->domain;
+    domain = domain != NULL && strcmp(domain, "ai.onnx") != 0 ? domain : "";
+    return status_fail(code, "node '%s': %s%s%s (opset %lld): %s", n->name, domain,
+                       domain[0] ? "::" : "", op_type != NULL ? op_type : "", (long long)n->opset,
+                       detail);
 }
 
 status onnx_scope_define(onnx_scope *scope, const char *name, graph_value_index value)

@@ -1,0 +1,177 @@
+#include "graph/import.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Structure and refusals; the numbers are compared with PyTorch's in tests/import. */
+
+static const char *data_folder(void)
+{
+    static char folder[500];
+    const char *file = __FILE__; /* <source>/tests/unit/graph/import_hugging_face.c */
+    const char *end = strstr(file, "unit/graph/");
+    cr_assert_not_null(end);
+    snprintf(folder, sizeof folder, "%.*sdata/hugging_face", (int)(end - file), file);
+    return folder;
+}
+
+static graph *import(const char *name, const char *pooling)
+{
+    char path[600];
+    graph *g = NULL;
+    snprintf(path, sizeof path, "%s/%s", data_folder(), name);
+    status s = graph_import_hugging_face(path, pooling, NULL, &g);
+    cr_assert_eq(s, STATUS_OK, "%s", status_message());
+    return g;
+}
+
+Test(import_hugging_face, names_inputs_and_outputs)
+{
+    static const struct {
+        const char *folder, *source, *outputs[2];
+        int inputs;
+        int64_t sequence_max;
+    } cases[] = {
+        {"bert", "hugging face bert", {"last_hidden_state", "pooler_output"}, 3, 20},
+        {"bert_classes", "hugging face bert", {"logits"}, 3, 20},
+        {"roberta_classes", "hugging face roberta", {"logits"}, 2, 18},
+        {"xlm_roberta", "hugging face xlm-roberta", {"last_hidden_state", "pooler_output"}, 2, 18},
+        {"distilbert_classes", "hugging face distilbert", {"logits"}, 2, 20},
+        {"mpnet", "hugging face mpnet", {"last_hidden_state", "pooler_output"}, 2, 168},
+        {"electra_classes", "hugging face electra", {"logits"}, 3, 20},
+        {"sentence", "hugging face bert", {"sentence_embedding"}, 3, 20},
+    };
+    static const char *const inputs[] = {"input_ids", "attention_mask", "token_type_ids"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        graph *g = import(cases[i].folder, NULL);
+        cr_assert_str_eq(g->source, cases[i].source);
+        cr_assert_eq(g->input_count, cases[i].inputs);
+        for (int j = 0; j < g->input_count; j++) {
+            const graph_value *v = &g->values[g->inputs[j]];
+            cr_assert_str_eq(v->name, inputs[j]);
+            cr_assert_eq(v->dtype, DTYPE_I64);
+            cr_assert(v->shape.dims[0].batch == 1 && v->shape.dims[1].sequence == 1);
+        }
+        cr_assert_eq(g->output_count, cases[i].outputs[1] != NULL ? 2 : 1);
+        for (int j = 0; j < g->output_count; j++)
+            cr_assert_str_eq(g->values[g->outputs[j]].name, cases[i].outputs[j]);
+        cr_assert_eq(g->sequence_max, cases[i].sequence_max);
+        graph_destroy(g);
+    }
+}
+
+Test(import_hugging_face, pooling_can_be_chosen)
+{
+    graph *g = import("sentence", "none");
+    cr_assert_str_eq(g->values[g->outputs[0]].name, "last_hidden_state");
+    graph_destroy(g);
+    static const char *const modes[] = {"mean", "cls", "max", "mean_sqrt_len"};
+    for (int i = 0; i < 4; i++) {
+        g = import("bert", modes[i]);
+        cr_assert_eq(g->output_count, 1);
+        cr_assert_str_eq(g->values[g->outputs[0]].name, "sentence_embedding");
+        graph_destroy(g);
+    }
+}
+
+static char folder[64];
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/penstock-unit-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void remove_folder(void)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+TestSuite(import_hugging_face_folder, .init = make_folder, .fini = remove_folder);
+
+static void run(const char *format, const char *a, const char *b)
+{
+    char command[2000];
+    snprintf(command, sizeof command, format, a, b);
+    cr_assert_eq(system(command), 0);
+}
+
+static void copy_model(const char *name)
+{
+    char from[600];
+    snprintf(from, sizeof from, "%s/%s", data_folder(), name);
+    run("cp -r '%s/.' '%s'", from, folder);
+}
+
+static void expect_failure(status code, const char *word)
+{
+    graph *g = NULL;
+    status s = graph_import_hugging_face(folder, NULL, NULL, &g);
+    cr_assert_eq(s, code, "%s: %s", status_name(s), s ? status_message() : "imported");
+    cr_assert(strstr(status_message(), word) != NULL, "'%s' lacks '%s'", status_message(), word);
+    cr_assert(strstr(status_message(), folder) != NULL);
+}
+
+Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
+{
+    expect_failure(STATUS_NOT_FOUND, "config.json");
+    copy_model("bert");
+    run("sed -i 's/\"model_type\": \"bert\"/\"model_type\": \"gpt2\"/' '%s/config.json'%s", folder,
+        "");
+    expect_failure(STATUS_UNSUPPORTED, "gpt2");
+    copy_model("bert");
+    run("sed -i 's/gelu_new/maxout/' '%s/config.json'%s", folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "maxout");
+    copy_model("bert");
+    run("sed -i 's/\"num_attention_heads\": 2/\"num_attention_heads\": 3/' '%s/config.json'%s",
+        folder, "");
+    expect_failure(STATUS_CORRUPT, "3 heads");
+    copy_model("bert");
+    run("sed -i 's/\"num_hidden_layers\": 2/\"num_hidden_layers\": 3/' '%s/config.json'%s", folder,
+        "");
+    expect_failure(STATUS_CORRUPT, "encoder.layer.2.");
+    copy_model("bert");
+    run("echo '{' > '%s/config.json'%s", folder, "");
+    expect_failure(STATUS_CORRUPT, "config.json: line");
+    copy_model("bert");
+    run("rm '%s/model.safetensors'%s", folder, "");
+    expect_failure(STATUS_NOT_FOUND, "model.safetensors");
+    run("touch '%s/pytorch_model.bin'%s", folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "pytorch_model.bin");
+}
+
+Test(import_hugging_face_folder, refuses_poolings_it_does_not_know)
+{
+    copy_model("sentence");
+    run("echo '{\"pooling_mode_lasttoken\": true}' > '%s/1_Pooling/config.json'%s", folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "lasttoken");
+    run("echo '{\"pooling_mode\": \"max\"}' > '%s/1_Pooling/config.json'%s", folder, "");
+    graph *g = NULL;
+    cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK);
+    graph_destroy(g);
+    run("sed -i 's/models.Normalize/models.LSTM/' '%s/modules.json'%s", folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "LSTM");
+    cr_assert_eq(graph_import_hugging_face(folder, "median", NULL, &g), STATUS_UNSUPPORTED);
+}
+
+Test(import_hugging_face_folder, reads_sharded_weights)
+{
+    copy_model("bert");
+    run("mv '%s/model.safetensors' '%s/part-1.safetensors'", folder, folder);
+    run("echo '{\"weight_map\":{\"a\":\"part-1.safetensors\",\"b\":\"part-1.safetensors\"}}' > "
+        "'%s/model.safetensors.index.json'%s",
+        folder, "");
+    graph *g = NULL;
+    cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK, "%s",
+                 status_message());
+    graph_destroy(g);
+    run("echo '{\"weight_map\":{\"a\":\"../part-1.safetensors\"}}' > "
+        "'%s/model.safetensors.index.json'%s",
+        folder, "");
+    expect_failure(STATUS_CORRUPT, "not in a file of this folder");
+}
