@@ -34,7 +34,7 @@ typedef struct attention_f32 {
 static inline size_t attention_f32_workspace_bytes(size_t length_max, size_t head_size)
 {
     size_t length = (length_max + 31) / 32 * 32, width = (head_size + 31) / 32 * 32;
-    return (length * head_size + length * width + 12 * length) * sizeof(float);
+    return (length * head_size + length * width + 12 * (length + 16)) * sizeof(float);
 }
 
 #endif

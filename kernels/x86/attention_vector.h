@@ -12,7 +12,7 @@
  * in `scores`, [TILE_ROWS][padded]. */
 typedef struct attention_head {
     const attention_f32 *a;
-    size_t first, length, padded, head;
+    size_t first, length, scores_stride, head;
     float *keys, *values, *scores;
 } attention_head;
 
@@ -31,7 +31,7 @@ static void attention_weights(const attention_head *h, size_t i, size_t rows)
     for (size_t j = 0; j < h->length; j += TILE_COLUMNS) {
         const float *panel = h->keys + j / PANEL * PANEL * a->head_size + j % PANEL;
         tile_of(rows, h->length - j, q, a->qkv_stride, panel, a->head_size, h->scores + j,
-                h->padded, 1);
+                h->scores_stride, 1);
     }
     softmax_f32 s = {.width = h->length, .scale = a->scale};
     const uint8_t *mask = a->mask ? a->mask + h->first : NULL;
@@ -40,7 +40,7 @@ static void attention_weights(const attention_head *h, size_t i, size_t rows)
         if (a->bias)
             bias = a->bias + (ptrdiff_t)h->head * a->bias_head_stride +
                    (ptrdiff_t)(i + r) * a->bias_row_stride;
-        float *row = h->scores + r * h->padded;
+        float *row = h->scores + r * h->scores_stride;
         softmax_row(&s, row, bias, mask, row);
     }
 }
@@ -52,7 +52,7 @@ static void attention_values(const attention_head *h, size_t i, size_t rows)
     for (size_t x = 0; x < a->head_size; x += TILE_COLUMNS) {
         size_t width = a->head_size - x < TILE_COLUMNS ? a->head_size - x : TILE_COLUMNS;
         const float *panel = h->values + x / PANEL * PANEL * h->length + x % PANEL;
-        tile_of(rows, width, h->scores, h->padded, panel, h->length, sums, TILE_COLUMNS, 1);
+        tile_of(rows, width, h->scores, h->scores_stride, panel, h->length, sums, TILE_COLUMNS, 1);
         float *out = a->out + (h->first + i) * a->out_stride + h->head * a->head_size + x;
         for (size_t r = 0; r < rows; r++) {
             for (size_t y = 0; y < width; y += VEC_LANES) {
@@ -69,9 +69,10 @@ static inline void attention_run(const attention_f32 *a)
     for (size_t s = 0; s < a->sequences; s++) {
         attention_head h = {.a = a, .first = (size_t)a->offsets[s]};
         h.length = (size_t)a->offsets[s + 1] - h.first;
-        h.padded = (h.length + PANEL - 1) / PANEL * PANEL;
+        size_t padded = (h.length + PANEL - 1) / PANEL * PANEL;
+        h.scores_stride = padded + 16;
         h.keys = a->workspace;
-        h.values = h.keys + h.padded * a->head_size;
+        h.values = h.keys + padded * a->head_size;
         h.scores = h.values + gemm_f32_packed_count(h.length, a->head_size);
         for (h.head = 0; h.head < a->heads; h.head++) {
             attention_pack(&h);

@@ -142,17 +142,6 @@ static void dot_tile_in_blocks(size_t rows, size_t block, const dot_job *d, cons
     memcpy(whole->sums, total, sizeof total);
 }
 
-/* Where the sums of a panel's columns begin: at `start`, less a zero point of 128 unless rows have
- * their own. */
-static void dot_fill_starts(const dot_job *d, size_t n0, size_t columns,
-                            const int32_t *negative_sums, int32_t *starts)
-{
-    if (d->start)
-        memcpy(starts, d->start + n0, columns * sizeof *starts);
-    for (size_t j = 0; !d->a_zero && j < DOT_PANEL; j++)
-        starts[j] = (int32_t)((uint32_t)starts[j] + 128u * (uint32_t)negative_sums[j]);
-}
-
 static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t block)
 {
     float sums[DOT_TILE_ROWS * DOT_TILE_COLUMNS] __attribute__((aligned(64)));

@@ -179,12 +179,14 @@ static inline void gemm_rows(const gemm_f32 *g)
     }
 }
 
-/* Transposes eight rows of eight floats: out[j * out_stride + i] = in[i * in_stride + j]. */
-static inline void transpose_8x8(const float *in, size_t in_stride, float *out, size_t out_stride)
+/* Transposes eight rows of eight floats: out[j * out_stride + i] = in[i * in_stride + j], of which
+ * rows from `rows` on count as zeros and are not read. */
+static inline void transpose_8x8(const float *in, size_t in_stride, size_t rows, float *out,
+                                 size_t out_stride)
 {
     __m256 r[8], t[8];
     for (size_t i = 0; i < 8; i++)
-        r[i] = _mm256_loadu_ps(in + i * in_stride);
+        r[i] = i < rows ? _mm256_loadu_ps(in + i * in_stride) : _mm256_setzero_ps();
     for (size_t i = 0; i < 4; i++) {
         t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
         t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
@@ -206,17 +208,22 @@ static void pack_panel(const float *b, size_t row_stride, size_t column_stride, 
                        size_t columns, float *packed)
 {
     size_t i = 0;
-    if (row_stride == 1 && columns == PANEL) {
+    if (row_stride == 1) {
         for (; i + 8 <= k; i += 8) {
-            for (size_t j = 0; j < PANEL; j += 8)
-                transpose_8x8(b + j * column_stride + i, column_stride, packed + i * PANEL + j,
-                              PANEL);
+            for (size_t j = 0; j < PANEL; j += 8) {
+                size_t left = columns > j ? columns - j : 0;
+                transpose_8x8(b + j * column_stride + i, column_stride, left < 8 ? left : 8,
+                              packed + i * PANEL + j, PANEL);
+            }
         }
     }
     if (column_stride == 1) {
         for (; i < k; i++) {
-            memcpy(packed + i * PANEL, b + i * row_stride, columns * sizeof *b);
-            memset(packed + i * PANEL + columns, 0, (PANEL - columns) * sizeof *b);
+            for (size_t j = 0; j < PANEL; j += VEC_LANES) {
+                size_t left = columns > j ? columns - j : 0;
+                vec x = vec_load_first(b + i * row_stride + j, left < VEC_LANES ? left : VEC_LANES);
+                vec_store(packed + i * PANEL + j, x);
+            }
         }
     }
     for (; i < k; i++) {

@@ -47,6 +47,17 @@ static inline void dot_store_s32(const dot_job *d, size_t row, size_t column, si
     }
 }
 
+/* Where the sums of a panel's columns begin: at `start`, less a zero point of 128 unless rows have
+ * their own. */
+static inline void dot_fill_starts(const dot_job *d, size_t n0, size_t columns,
+                                   const int32_t *negative_sums, int32_t *starts)
+{
+    if (d->start)
+        memcpy(starts, d->start + n0, columns * sizeof *starts);
+    for (size_t j = 0; !d->a_zero && j < DOT_PANEL; j++)
+        starts[j] = (int32_t)((uint32_t)starts[j] + 128u * (uint32_t)negative_sums[j]);
+}
+
 static inline vec dot_scale(const gemm_scaled_epilogue *e, size_t row, size_t column, size_t n)
 {
     vec scale = vec_set(e->row_scale ? e->row_scale[row] : 1);
@@ -96,8 +107,8 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const do
 }
 
 /* Epilogue of rows x columns sums, stored into C at (row, column). */
-static void dot_finish_of(const dot_job *d, size_t row, size_t column, size_t rows, size_t columns,
-                          const float *sums, size_t sums_stride)
+static inline void dot_finish_of(const dot_job *d, size_t row, size_t column, size_t rows,
+                                 size_t columns, const float *sums, size_t sums_stride)
 {
     kernels_activation activation = d->epilogue->activation;
     if (d->output == GEMM_S32) {

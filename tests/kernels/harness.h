@@ -37,7 +37,7 @@ extern const check checks_gemm_f32[], checks_rows[], checks_elementwise[], check
 /* The current variant is wrong; the message says on what input. Only the first is printed. */
 void check_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool check_has_failed(void);
-/* True while the variant is emulated: do less. */
+/* True while the variant is emulated, an instruction at a time and about 10 us each: do less. */
 bool check_is_slow(void);
 
 /* `bytes` bytes that end just before an unreadable page, or begin just after one (by turns); filled
