@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "devices/device.h"
 #include "models/repository.h"
+#include "server/answer.h"
 #include "server/command.h"
 #include "server/infer.h"
-#include "server/text.h"
 
 static void print_help(FILE *out)
 {
@@ -32,66 +32,68 @@ static void count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
         counts[g->nodes[i].op]++;
 }
 
-static void put_string(text *out, const char *s)
+static void put_string(answer *out, const char *s)
 {
-    text_json_string(out, s ? s : "", s ? strlen(s) : 0);
+    answer_json_string(out, s ? s : "", s ? strlen(s) : 0);
 }
 
-static void json_tensors(text *out, const char *key, const model_tensor *tensors, int count,
+static void json_tensors(answer *out, const char *key, const model_tensor *tensors, int count,
                          bool are_inputs)
 {
-    text_format(out, ",\"%s\":[", key);
+    answer_format(out, ",\"%s\":[", key);
     for (int i = 0; i < count; i++) {
         const model_tensor *t = &tensors[i];
         char dims[TENSOR_SHAPE_TEXT_BYTES];
-        text_put(out, i ? ",{\"name\":" : "{\"name\":");
+        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
         put_string(out, t->name);
-        text_format(out, ",\"datatype\":\"%s\",\"dims\":", dtype_kserve_name(t->dtype));
+        answer_format(out, ",\"datatype\":\"%s\",\"dims\":", dtype_kserve_name(t->dtype));
         put_string(out, infer_dims_text(dims, t));
-        text_format(out, ",\"batch_axis\":%d,\"sequence_axis\":%d", t->batch_axis,
-                    t->sequence_axis);
+        answer_format(out, ",\"batch_axis\":%d,\"sequence_axis\":%d", t->batch_axis,
+                      t->sequence_axis);
         if (are_inputs)
-            text_format(out, ",\"pad_value\":%.17g,\"is_mask\":%s,\"is_optional\":%s", t->pad_value,
-                        t->is_mask ? "true" : "false", t->is_optional ? "true" : "false");
-        text_put(out, "}");
+            answer_format(out, ",\"pad_value\":%.17g,\"is_mask\":%s,\"is_optional\":%s",
+                          t->pad_value, t->is_mask ? "true" : "false",
+                          t->is_optional ? "true" : "false");
+        answer_put(out, "}");
     }
-    text_put(out, "]");
+    answer_put(out, "]");
 }
 
 static void print_json(const model *m)
 {
-    text out = {0};
+    answer out = {0};
     int counts[GRAPH_OP_COUNT];
     count_operators(m->graph, counts);
-    text_put(&out, "{\"platform\":");
+    answer_put(&out, "{\"platform\":");
     put_string(&out, m->platform);
-    text_put(&out, ",\"source\":");
+    answer_put(&out, ",\"source\":");
     put_string(&out, m->graph->source);
     json_tensors(&out, "inputs", m->inputs, m->input_count, true);
     json_tensors(&out, "outputs", m->outputs, m->output_count, false);
-    text_format(&out,
-                ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
-                "\"findings\":",
-                m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
-                (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
+    answer_format(&out,
+                  ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
+                  "\"findings\":",
+                  m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
+                  (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
     put_string(&out, m->findings);
-    text_put(&out, ",\"buckets\":[");
+    answer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < m->bucket_count; i++)
-        text_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
-                    (long long)m->buckets[i].shape.batch, (long long)m->buckets[i].shape.sequence);
-    text_format(&out, "],\"nodes\":%d,\"operators\":{", m->graph->node_count);
+        answer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
+                      (long long)m->buckets[i].shape.batch,
+                      (long long)m->buckets[i].shape.sequence);
+    answer_format(&out, "],\"nodes\":%d,\"operators\":{", m->graph->node_count);
     bool is_first = true;
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0) {
-            text_format(&out, "%s\"%s\":%d", is_first ? "" : ",", graph_op_name((graph_op)op),
-                        counts[op]);
+            answer_format(&out, "%s\"%s\":%d", is_first ? "" : ",", graph_op_name((graph_op)op),
+                          counts[op]);
             is_first = false;
         }
     }
-    text_format(&out, "},\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f}\n",
-                (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
+    answer_format(&out, "},\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f}\n",
+                  (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
     fwrite(out.data, 1, out.bytes, stdout);
-    text_dispose(&out);
+    answer_dispose(&out);
 }
 
 static void print_tensors(const char *title, const model_tensor *tensors, int count)
@@ -160,12 +162,12 @@ static int inspect(const char *path, device_precision precision, bool is_json)
         failure = repository_find(models, "model", 5, 0, &m);
     if (failure) {
         if (is_json) {
-            text out = {0};
-            text_put(&out, "{\"error\":");
+            answer out = {0};
+            answer_put(&out, "{\"error\":");
             put_string(&out, status_message());
-            text_put(&out, "}\n");
+            answer_put(&out, "}\n");
             fwrite(out.data, 1, out.bytes, stdout);
-            text_dispose(&out);
+            answer_dispose(&out);
         }
         fprintf(stderr, "penstock inspect: %s\n", status_message());
     } else {

@@ -5,12 +5,12 @@
 #include <pthread.h>
 
 #include "base/mailbox.h"
+#include "server/answer.h"
 #include "server/compress.h"
 #include "server/infer.h"
 #include "server/record.h"
 #include "server/route.h"
 #include "server/server.h"
-#include "server/text.h"
 
 /* What the files of this room share, and nobody else sees. Owners:
  *   loop        its thread; `returned` and `commands` are how others reach it
@@ -106,10 +106,10 @@ struct loop {
     int free_job_count;
     ticket *free_tickets;
     infer_scratch scratch;
-    text text;
+    answer text;
     uint64_t load_ns, load_busy_ns; /* sample behind endpoint-load-metrics */
     double load;
-    text log; /* access log lines not yet written */
+    answer log; /* access log lines not yet written */
     uint64_t log_since_ns;
 
     ticket **deadlines; /* binary heap by deadline_ns */
@@ -190,8 +190,8 @@ void respond_text(exchange *e, int code, const char *type, const char *body, siz
 void respond_infer(exchange *e, const infer_request *r);
 void respond_header(exchange *e, const char *name, const char *value, size_t bytes);
 /* respond_infer's writers; both append to `out`. */
-void write_kserve(text *out, const infer_request *r);
-void write_tensorflow(text *out, const infer_request *r);
+void write_kserve(answer *out, const infer_request *r);
+void write_tensorflow(answer *out, const infer_request *r);
 
 /* metadata.c, metrics.c, status_page.c, health.c, access_log.c */
 void serve_metadata(exchange *e);
@@ -206,6 +206,6 @@ void serve_status_page(exchange *e);
 void access_log(exchange *e);
 void access_log_flush(loop *l);
 /* endpoint-load-metrics: into `out`. */
-void write_endpoint_load(text *out, loop *l);
+void write_endpoint_load(answer *out, loop *l);
 
 #endif

@@ -14,7 +14,6 @@ static void on_gone(void *context)
     exchange *e = context;
     connection *c = e->connection;
     loop *l = c->loop;
-    h2o_req_t *request = e->request;
     if (c->pending == e)
         c->pending = NULL;
     bool was_answered = e->is_answered;
@@ -24,16 +23,8 @@ static void on_gone(void *context)
         ticket_abandon(e->ticket);
     if (e->control != NULL)
         repository_routes_abandon(e->control);
-    /* A stream that ends before its answer has left was reset. Answers pay resets off, so an
-     * honest client that cancels now and then never gets near the ceiling. */
-    if (request->version >= 0x200) {
-        if (!was_answered || request->timestamps.response_end_at.tv_sec == 0)
-            c->resets++;
-        else if (c->resets > 0)
-            c->resets--;
-        if (c->resets > l->server->options->limits.connection_resets_max)
-            connection_condemn(c);
-    }
+    if (c->resets > 0)
+        c->resets--; /* reset.c says why */
     if (!was_answered) {
         record_sample sample = {
             .begin_ns = e->begin_ns, .stage_ns = e->stage_ns, .code = 499, .bucket_index = -1};

@@ -6,24 +6,24 @@
 
 static void respond_ready(exchange *e, bool is_ready, const char *state, const char *progress)
 {
-    text body = {0};
-    text_put(&body, is_ready ? "{\"ready\":true,\"state\":\"" : "{\"ready\":false,\"state\":\"");
-    text_put(&body, state);
-    text_put(&body, "\"");
+    answer body = {0};
+    answer_put(&body, is_ready ? "{\"ready\":true,\"state\":\"" : "{\"ready\":false,\"state\":\"");
+    answer_put(&body, state);
+    answer_put(&body, "\"");
     if (progress[0]) {
         /* Errors always carry "error"; "progress" says what is being done. */
-        text_put(&body, ",\"progress\":");
-        text_json_string(&body, progress, strlen(progress));
+        answer_put(&body, ",\"progress\":");
+        answer_json_string(&body, progress, strlen(progress));
     }
     if (!is_ready) {
-        text_put(&body, ",\"error\":");
+        answer_put(&body, ",\"error\":");
         const char *why = progress[0] ? progress : state;
-        text_json_string(&body, why, strlen(why));
+        answer_json_string(&body, why, strlen(why));
         respond_header(e, "retry-after", "1", 1);
     }
-    text_put(&body, "}");
+    answer_put(&body, "}");
     respond_text(e, is_ready ? 200 : 503, "application/json", body.data, body.bytes);
-    text_dispose(&body);
+    answer_dispose(&body);
 }
 
 static void serve_model_ready(exchange *e, server *s)

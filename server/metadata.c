@@ -7,65 +7,65 @@
 
 #define ENTRIES_MAX 1024
 
-static void respond_json(exchange *e, text *body)
+static void respond_json(exchange *e, answer *body)
 {
     respond_text(e, 200, "application/json", body->data, body->bytes);
-    text_dispose(body);
+    answer_dispose(body);
 }
 
-static void put_string(text *out, const char *s)
+static void put_string(answer *out, const char *s)
 {
-    text_json_string(out, s, strlen(s));
+    answer_json_string(out, s, strlen(s));
 }
 
-static void write_dims(text *out, const model_tensor *t, int from)
+static void write_dims(answer *out, const model_tensor *t, int from)
 {
-    text_put(out, "[");
+    answer_put(out, "[");
     for (int i = from; i < t->rank; i++) {
-        text_put(out, i > from ? "," : "");
+        answer_put(out, i > from ? "," : "");
         bool varies = i == t->batch_axis || i == t->sequence_axis;
-        text_i64(out, varies ? -1 : t->dims[i]);
+        answer_i64(out, varies ? -1 : t->dims[i]);
     }
-    text_put(out, "]");
+    answer_put(out, "]");
 }
 
-static void write_server(text *out, const server *s)
+static void write_server(answer *out, const server *s)
 {
-    text_put(out, "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
-                  "\"binary_tensor_data\",\"model_configuration\",\"parameters\",\"statistics\"");
-    text_put(out, s->options->repository_control ? ",\"model_repository\"]}" : "]}");
+    answer_put(out, "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
+                    "\"binary_tensor_data\",\"model_configuration\",\"parameters\",\"statistics\"");
+    answer_put(out, s->options->repository_control ? ",\"model_repository\"]}" : "]}");
 }
 
-static void write_tensors(text *out, const char *key, const model_tensor *tensors, int count)
+static void write_tensors(answer *out, const char *key, const model_tensor *tensors, int count)
 {
-    text_format(out, ",\"%s\":[", key);
+    answer_format(out, ",\"%s\":[", key);
     for (int i = 0; i < count; i++) {
-        text_put(out, i ? ",{\"name\":" : "{\"name\":");
+        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
         put_string(out, tensors[i].name);
-        text_format(out, ",\"datatype\":\"%s\",\"shape\":", dtype_kserve_name(tensors[i].dtype));
+        answer_format(out, ",\"datatype\":\"%s\",\"shape\":", dtype_kserve_name(tensors[i].dtype));
         write_dims(out, &tensors[i], 0);
-        text_put(out, "}");
+        answer_put(out, "}");
     }
-    text_put(out, "]");
+    answer_put(out, "]");
 }
 
-static void write_model(text *out, const model *m, const server *s)
+static void write_model(answer *out, const model *m, const server *s)
 {
     repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
     int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
-    text_put(out, "{\"name\":");
+    answer_put(out, "{\"name\":");
     put_string(out, m->name);
-    text_put(out, ",\"versions\":[");
+    answer_put(out, ",\"versions\":[");
     int written = 0;
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
         if (strcmp(entries[i].name, m->name) == 0 && entries[i].state == MODEL_READY)
-            text_format(out, "%s\"%lld\"", written++ ? "," : "", (long long)entries[i].version);
+            answer_format(out, "%s\"%lld\"", written++ ? "," : "", (long long)entries[i].version);
     }
     free(entries);
-    text_format(out, "],\"platform\":\"%s\"", m->platform);
+    answer_format(out, "],\"platform\":\"%s\"", m->platform);
     write_tensors(out, "inputs", m->inputs, m->input_count);
     write_tensors(out, "outputs", m->outputs, m->output_count);
-    text_put(out, "}");
+    answer_put(out, "}");
 }
 
 /* Names of Triton's model_config.proto. */
@@ -90,40 +90,41 @@ static bool is_batched(const model *m)
     return m->input_count > 0;
 }
 
-static void write_config_tensors(text *out, const char *key, const model_tensor *tensors, int count,
-                                 bool batched)
+static void write_config_tensors(answer *out, const char *key, const model_tensor *tensors,
+                                 int count, bool batched)
 {
-    text_format(out, ",\"%s\":[", key);
+    answer_format(out, ",\"%s\":[", key);
     for (int i = 0; i < count; i++) {
-        text_put(out, i ? ",{\"name\":" : "{\"name\":");
+        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
         put_string(out, tensors[i].name);
-        text_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(tensors[i].dtype));
+        answer_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(tensors[i].dtype));
         write_dims(out, &tensors[i], batched && tensors[i].batch_axis == 0 ? 1 : 0);
         if (tensors[i].is_optional)
-            text_put(out, ",\"optional\":true");
-        text_put(out, "}");
+            answer_put(out, ",\"optional\":true");
+        answer_put(out, "}");
     }
-    text_put(out, "]");
+    answer_put(out, "]");
 }
 
-static void write_config(text *out, const model *m)
+static void write_config(answer *out, const model *m)
 {
     bool batched = is_batched(m);
-    text_put(out, "{\"name\":");
+    answer_put(out, "{\"name\":");
     put_string(out, m->name);
-    text_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
-    text_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
-    text_format(out, ",\"max_batch_size\":%lld", batched ? (long long)m->batching.batch_max : 0ll);
+    answer_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
+    answer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
+    answer_format(out, ",\"max_batch_size\":%lld",
+                  batched ? (long long)m->batching.batch_max : 0ll);
     write_config_tensors(out, "input", m->inputs, m->input_count, batched);
     write_config_tensors(out, "output", m->outputs, m->output_count, batched);
     if (batched && m->batching.can_batch) {
-        text_put(out, ",\"dynamic_batching\":{\"preferred_batch_size\":[");
+        answer_put(out, ",\"dynamic_batching\":{\"preferred_batch_size\":[");
         for (int i = 0; i < m->batch_bucket_count; i++)
-            text_format(out, "%s%lld", i ? "," : "", (long long)m->batch_buckets[i]);
-        text_format(out, "],\"max_queue_delay_microseconds\":%llu}",
-                    (unsigned long long)(m->batching.queue_delay_ns / 1000));
+            answer_format(out, "%s%lld", i ? "," : "", (long long)m->batch_buckets[i]);
+        answer_format(out, "],\"max_queue_delay_microseconds\":%llu}",
+                      (unsigned long long)(m->batching.queue_delay_ns / 1000));
     }
-    text_put(out, "}");
+    answer_put(out, "}");
 }
 
 static status find(const exchange *e, model **out)
@@ -138,7 +139,7 @@ static status find(const exchange *e, model **out)
 void serve_metadata(exchange *e)
 {
     server *s = e->connection->loop->server;
-    text body = {0};
+    answer body = {0};
     if (e->route.kind == ROUTE_SERVER_METADATA) {
         write_server(&body, s);
         respond_json(e, &body);
@@ -184,50 +185,50 @@ static void serve_tensorflow_status(exchange *e, server *s)
         respond_error(e, 404, status_message());
         return;
     }
-    text body = {0};
-    text_put(&body, "{\"model_version_status\":[");
+    answer body = {0};
+    answer_put(&body, "{\"model_version_status\":[");
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
         const repository_entry *entry = &entries[i];
         if (strcmp(entry->name, e->route.name) != 0 || (version && version != entry->version))
             continue;
         bool is_failed = entry->state == MODEL_FAILED;
-        text_format(&body,
-                    "%s{\"version\":\"%lld\",\"state\":\"%s\",\"status\":{\"error_code\":\"%s\","
-                    "\"error_message\":",
-                    written++ ? "," : "", (long long)entry->version, tensorflow_state(entry->state),
-                    is_failed ? "UNKNOWN" : "OK");
+        answer_format(&body,
+                      "%s{\"version\":\"%lld\",\"state\":\"%s\",\"status\":{\"error_code\":\"%s\","
+                      "\"error_message\":",
+                      written++ ? "," : "", (long long)entry->version,
+                      tensorflow_state(entry->state), is_failed ? "UNKNOWN" : "OK");
         put_string(&body, is_failed ? entry->reason : "");
-        text_put(&body, "}}");
+        answer_put(&body, "}}");
     }
-    text_put(&body, "]}");
+    answer_put(&body, "]}");
     free(entries);
     if (written > 0) {
         respond_json(e, &body);
         return;
     }
-    text_dispose(&body);
+    answer_dispose(&body);
     respond_error(e, 404, "no such model or version");
 }
 
 /* A signature's tensor, as SignatureDef is written in JSON. */
-static void write_signature(text *out, const char *key, const model_tensor *tensors, int count)
+static void write_signature(answer *out, const char *key, const model_tensor *tensors, int count)
 {
-    text_format(out, "\"%s\":{", key);
+    answer_format(out, "\"%s\":{", key);
     for (int i = 0; i < count; i++) {
         const model_tensor *t = &tensors[i];
-        text_put(out, i ? "," : "");
+        answer_put(out, i ? "," : "");
         put_string(out, t->name);
-        text_format(out, ":{\"dtype\":\"%s\",\"name\":", dtype_tensorflow_name(t->dtype));
+        answer_format(out, ":{\"dtype\":\"%s\",\"name\":", dtype_tensorflow_name(t->dtype));
         put_string(out, t->name);
-        text_put(out, ",\"tensor_shape\":{\"unknown_rank\":false,\"dim\":[");
+        answer_put(out, ",\"tensor_shape\":{\"unknown_rank\":false,\"dim\":[");
         for (int d = 0; d < t->rank; d++) {
             bool varies = d == t->batch_axis || d == t->sequence_axis;
-            text_format(out, "%s{\"size\":\"%lld\",\"name\":\"\"}", d ? "," : "",
-                        varies ? -1ll : (long long)t->dims[d]);
+            answer_format(out, "%s{\"size\":\"%lld\",\"name\":\"\"}", d ? "," : "",
+                          varies ? -1ll : (long long)t->dims[d]);
         }
-        text_put(out, "]}}");
+        answer_put(out, "]}}");
     }
-    text_put(out, "}");
+    answer_put(out, "}");
 }
 
 void serve_tensorflow_metadata(exchange *e)
@@ -243,15 +244,15 @@ void serve_tensorflow_metadata(exchange *e)
         respond_status(e, failure, status_message());
         return;
     }
-    text body = {0};
-    text_put(&body, "{\"model_spec\":{\"name\":");
+    answer body = {0};
+    answer_put(&body, "{\"model_spec\":{\"name\":");
     put_string(&body, m->name);
-    text_format(&body, ",\"signature_name\":\"\",\"version\":\"%lld\"},", (long long)m->version);
-    text_put(&body, "\"metadata\":{\"signature_def\":{\"signature_def\":{\"serving_default\":{");
+    answer_format(&body, ",\"signature_name\":\"\",\"version\":\"%lld\"},", (long long)m->version);
+    answer_put(&body, "\"metadata\":{\"signature_def\":{\"signature_def\":{\"serving_default\":{");
     write_signature(&body, "inputs", m->inputs, m->input_count);
-    text_put(&body, ",");
+    answer_put(&body, ",");
     write_signature(&body, "outputs", m->outputs, m->output_count);
-    text_put(&body, ",\"method_name\":\"tensorflow/serving/predict\"}}}}}");
+    answer_put(&body, ",\"method_name\":\"tensorflow/serving/predict\"}}}}}");
     model_release(m);
     respond_json(e, &body);
 }

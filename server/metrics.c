@@ -16,33 +16,33 @@ static const double bucket_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0
                                        0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 static const double quantiles[] = {0.5, 0.95, 0.99, 0.999};
 
-static void family(text *out, const char *name, const char *type, const char *help)
+static void family(answer *out, const char *name, const char *type, const char *help)
 {
-    text_format(out, "# HELP penstock_%s %s\n# TYPE penstock_%s %s\n", name, help, name, type);
+    answer_format(out, "# HELP penstock_%s %s\n# TYPE penstock_%s %s\n", name, help, name, type);
 }
 
 /* A label value: backslash, quote and newline escaped (exposition format). */
-static void put_label(text *out, const char *value)
+static void put_label(answer *out, const char *value)
 {
     for (; *value; value++) {
         if (*value == '\\' || *value == '"')
-            text_append(out, "\\", 1);
+            answer_append(out, "\\", 1);
         if (*value == '\n')
-            text_put(out, "\\n");
+            answer_put(out, "\\n");
         else
-            text_append(out, value, 1);
+            answer_append(out, value, 1);
     }
 }
 
 /* {model="m",version="1" and leaves the brace open. */
-static void open_labels(text *out, const char *family_name, const char *name, int64_t version)
+static void open_labels(answer *out, const char *family_name, const char *name, int64_t version)
 {
-    text_format(out, "penstock_%s{model=\"", family_name);
+    answer_format(out, "penstock_%s{model=\"", family_name);
     put_label(out, name);
-    text_format(out, "\",version=\"%lld\"", (long long)version);
+    answer_format(out, "\",version=\"%lld\"", (long long)version);
 }
 
-static void write_codes(text *out, const recorder *r)
+static void write_codes(answer *out, const recorder *r)
 {
     family(out, "requests_total", "counter", "Inference requests by HTTP code (0: other codes).");
     for (const model_record *m = record_first(r); m != NULL; m = record_next(m)) {
@@ -52,13 +52,13 @@ static void write_codes(text *out, const recorder *r)
             if (totals.codes[i] == 0)
                 continue;
             open_labels(out, "requests_total", record_name(m), record_version(m));
-            text_format(out, ",code=\"%d\"} %llu\n", record_code(i),
-                        (unsigned long long)totals.codes[i]);
+            answer_format(out, ",code=\"%d\"} %llu\n", record_code(i),
+                          (unsigned long long)totals.codes[i]);
         }
     }
 }
 
-static void write_histograms(text *out, const recorder *r, uint64_t now_ns)
+static void write_histograms(answer *out, const recorder *r, uint64_t now_ns)
 {
     histogram h;
     family(out, "stage_seconds", "histogram",
@@ -70,25 +70,25 @@ static void write_histograms(text *out, const recorder *r, uint64_t now_ns)
                 continue;
             for (size_t i = 0; i < sizeof(bucket_bounds) / sizeof(bucket_bounds[0]); i++) {
                 open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
-                text_format(out, ",stage=\"%s\",le=\"%g\"} %llu\n", record_series_name(series),
-                            bucket_bounds[i],
-                            (unsigned long long)histogram_count_at_most(
-                                &h, (uint64_t)(bucket_bounds[i] * 1e9)));
+                answer_format(out, ",stage=\"%s\",le=\"%g\"} %llu\n", record_series_name(series),
+                              bucket_bounds[i],
+                              (unsigned long long)histogram_count_at_most(
+                                  &h, (uint64_t)(bucket_bounds[i] * 1e9)));
             }
             open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
-            text_format(out, ",stage=\"%s\",le=\"+Inf\"} %llu\n", record_series_name(series),
-                        (unsigned long long)h.count);
+            answer_format(out, ",stage=\"%s\",le=\"+Inf\"} %llu\n", record_series_name(series),
+                          (unsigned long long)h.count);
             open_labels(out, "stage_seconds_sum", record_name(m), record_version(m));
-            text_format(out, ",stage=\"%s\"} %.9f\n", record_series_name(series),
-                        (double)h.sum / 1e9);
+            answer_format(out, ",stage=\"%s\"} %.9f\n", record_series_name(series),
+                          (double)h.sum / 1e9);
             open_labels(out, "stage_seconds_count", record_name(m), record_version(m));
-            text_format(out, ",stage=\"%s\"} %llu\n", record_series_name(series),
-                        (unsigned long long)h.count);
+            answer_format(out, ",stage=\"%s\"} %llu\n", record_series_name(series),
+                          (unsigned long long)h.count);
         }
     }
 }
 
-static void write_quantiles(text *out, const recorder *r, uint64_t now_ns)
+static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
 {
     histogram h;
     family(out, "latency_seconds", "gauge",
@@ -99,9 +99,9 @@ static void write_quantiles(text *out, const recorder *r, uint64_t now_ns)
                 record_read(r, m, series, is_window, now_ns, &h);
                 for (int q = 0; h.count > 0 && q < 4; q++) {
                     open_labels(out, "latency_seconds", record_name(m), record_version(m));
-                    text_format(out, ",stage=\"%s\",window=\"%s\",quantile=\"%g\"} %.9f\n",
-                                record_series_name(series), is_window ? "60s" : "start",
-                                quantiles[q], (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                    answer_format(out, ",stage=\"%s\",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                  record_series_name(series), is_window ? "60s" : "start",
+                                  quantiles[q], (double)histogram_quantile(&h, quantiles[q]) / 1e9);
                 }
             }
         }
@@ -116,7 +116,7 @@ static void write_quantiles(text *out, const recorder *r, uint64_t now_ns)
                     break;
                 for (int q = 0; q < 4; q++) {
                     open_labels(out, "bucket_seconds", record_name(m), record_version(m));
-                    text_format(
+                    answer_format(
                         out,
                         ",batch=\"%lld\",sequence=\"%lld\",stage=\"%s\",quantile=\"%g\"} %.9f\n",
                         (long long)shape.batch, (long long)shape.sequence,
@@ -134,15 +134,16 @@ static uint64_t counter(_Atomic uint64_t *c)
 }
 
 /* One line a model of a counter or gauge. */
-static void model_line(text *out, const char *name, const model *m, const char *more, double value)
+static void model_line(answer *out, const char *name, const model *m, const char *more,
+                       double value)
 {
     open_labels(out, name, m->name, m->version);
-    text_format(out, "%s} ", more);
-    text_f64(out, value);
-    text_put(out, "\n");
+    answer_format(out, "%s} ", more);
+    answer_f64(out, value);
+    answer_put(out, "\n");
 }
 
-static void write_models(text *out, model **models, int count)
+static void write_models(answer *out, model **models, int count)
 {
     static const struct {
         const char *name, *type, *help;
@@ -197,7 +198,7 @@ static void write_models(text *out, model **models, int count)
     }
 }
 
-static void write_batch_sizes(text *out, const recorder *r)
+static void write_batch_sizes(answer *out, const recorder *r)
 {
     family(out, "request_batch_rows", "histogram",
            "Size of the batch an answered request was computed in.");
@@ -209,23 +210,23 @@ static void write_batch_sizes(text *out, const recorder *r)
             so_far += totals.batch_cells[i];
             open_labels(out, "request_batch_rows_bucket", record_name(m), record_version(m));
             if (i == RECORD_BATCH_CELLS - 1)
-                text_format(out, ",le=\"+Inf\"} %llu\n", (unsigned long long)so_far);
+                answer_format(out, ",le=\"+Inf\"} %llu\n", (unsigned long long)so_far);
             else
-                text_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
+                answer_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
         }
         open_labels(out, "request_batch_rows_count", record_name(m), record_version(m));
-        text_format(out, "} %llu\n", (unsigned long long)so_far);
+        answer_format(out, "} %llu\n", (unsigned long long)so_far);
     }
     family(out, "rows_total", "counter", "Rows of answered requests.");
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         record_totals totals;
         record_read_totals(r, m, &totals);
         open_labels(out, "rows_total", record_name(m), record_version(m));
-        text_format(out, "} %llu\n", (unsigned long long)totals.rows);
+        answer_format(out, "} %llu\n", (unsigned long long)totals.rows);
     }
 }
 
-static void write_devices(text *out, server *s, uint64_t now_ns)
+static void write_devices(answer *out, server *s, uint64_t now_ns)
 {
     static const struct {
         const char *name, *type, *help;
@@ -256,13 +257,13 @@ static void write_devices(text *out, server *s, uint64_t now_ns)
                                (double)at.cache_hits,
                                (double)at.restarts,
                                at.utilisation_of_peak};
-            text_format(out, "penstock_%s{device=\"", families[f].name);
+            answer_format(out, "penstock_%s{device=\"", families[f].name);
             put_label(out, d->name);
-            text_put(out, "\",kind=\"");
+            answer_put(out, "\",kind=\"");
             put_label(out, d->kind);
-            text_put(out, "\"} ");
-            text_f64(out, values[f]);
-            text_put(out, "\n");
+            answer_put(out, "\"} ");
+            answer_f64(out, values[f]);
+            answer_put(out, "\n");
         }
     }
 }
@@ -279,15 +280,15 @@ static double resident_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void gauge(text *out, const char *name, const char *help, double value)
+static void gauge(answer *out, const char *name, const char *help, double value)
 {
     family(out, name, "gauge", help);
-    text_format(out, "penstock_%s ", name);
-    text_f64(out, value);
-    text_put(out, "\n");
+    answer_format(out, "penstock_%s ", name);
+    answer_f64(out, value);
+    answer_put(out, "\n");
 }
 
-static void write_server_gauges(text *out, server *s, uint64_t now_ns)
+static void write_server_gauges(answer *out, server *s, uint64_t now_ns)
 {
     int open = 0;
     char progress[8];
@@ -296,7 +297,7 @@ static void write_server_gauges(text *out, server *s, uint64_t now_ns)
     bool is_ready =
         !atomic_load(&s->is_draining) && repository_is_ready(s->models, progress, sizeof(progress));
     family(out, "build_info", "gauge", "Version.");
-    text_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
+    answer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
     gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
           is_ready);
     gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
@@ -309,7 +310,7 @@ void serve_metrics(exchange *e)
 {
     server *s = e->connection->loop->server;
     uint64_t now_ns = clock_now_ns();
-    text out = {0};
+    answer out = {0};
     model **models = malloc(MODELS_MAX * sizeof(*models));
     int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
@@ -324,7 +325,7 @@ void serve_metrics(exchange *e)
         model_release(models[i]);
     free(models);
     respond_text(e, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
-    text_dispose(&out);
+    answer_dispose(&out);
 }
 
 /* Share of lane time in execution since this loop's last sample, at most five times a second. */
@@ -350,7 +351,7 @@ static double utilisation(loop *l, uint64_t now_ns)
 }
 
 /* ORCA load report in its text form (PROTOCOL.md, "For load balancers"). */
-void write_endpoint_load(text *out, loop *l)
+void write_endpoint_load(answer *out, loop *l)
 {
     model *models[64];
     int64_t depth = 0;
@@ -361,6 +362,6 @@ void write_endpoint_load(text *out, loop *l)
         model_release(models[i]);
     }
     double load = utilisation(l, clock_now_ns());
-    text_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
-    text_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
+    answer_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
+    answer_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
 }

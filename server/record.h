@@ -3,7 +3,7 @@
 
 #include "base/histogram.h"
 #include "batcher/job.h"
-#include "server/text.h"
+#include "server/answer.h"
 
 /* Counts what happened: per model, and inside it per loop, so that each histogram has one writer.
  * Readers merge. A model's record is found by name and version and never freed, so counters go on

@@ -95,10 +95,10 @@ static void add_common_headers(exchange *e)
                               NULL, trace.base, trace.len);
     if (l->server->options->endpoint_load ||
         find_header(request, H2O_STRLIT("endpoint-load-metrics-format")).base != NULL) {
-        text line = {0};
+        answer line = {0};
         write_endpoint_load(&line, l);
         respond_header(e, "endpoint-load-metrics", line.data, line.bytes);
-        text_dispose(&line);
+        answer_dispose(&line);
     }
     if (atomic_load_explicit(&l->server->is_stopping, memory_order_relaxed))
         request->http1_is_persistent = 0;
@@ -176,16 +176,16 @@ void respond_text(exchange *e, int code, const char *type, const char *body, siz
 
 void respond_error(exchange *e, int code, const char *message)
 {
-    text body = {0};
-    text_put(&body, "{\"error\":");
-    text_json_string(&body, message[0] ? message : reason_of(code),
-                     strlen(message[0] ? message : reason_of(code)));
-    text_put(&body, "}");
+    answer body = {0};
+    answer_put(&body, "{\"error\":");
+    answer_json_string(&body, message[0] ? message : reason_of(code),
+                       strlen(message[0] ? message : reason_of(code)));
+    answer_put(&body, "}");
     if (code == 429 || code == 503)
         respond_header(e, "retry-after", "1", 1);
     record_refusal(e, code);
     respond_text(e, code, "application/json", body.data, body.bytes);
-    text_dispose(&body);
+    answer_dispose(&body);
 }
 
 void respond_status(exchange *e, status s, const char *message)
@@ -321,8 +321,8 @@ void respond_infer(exchange *e, const infer_request *r)
         respond_error(e, 500, "the answer holds NaN or Infinity, which strict JSON has not");
         return;
     }
-    text *out = &l->text;
-    text_reset(out, TEXT_KEEP_BYTES);
+    answer *out = &l->text;
+    answer_reset(out, TEXT_KEEP_BYTES);
     if (r->protocol == INFER_KSERVE)
         write_kserve(out, r);
     else

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "server/chunked.h"
 #include "server/edge.h"
+#include "server/reset.h"
 
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
 #define IDLE_GRACE_NS 2000000000ull
@@ -76,6 +77,7 @@ status server_start(const server_options *options, repository *models, scheduler
 {
     assert(the_server == NULL);
     assert(chunked_is_in_place()); /* else smuggling forms would pass */
+    reset_find_library();
     server *s = calloc(1, sizeof(*s));
     if (s == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the server");

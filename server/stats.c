@@ -8,10 +8,10 @@
 
 #define MODELS_MAX 1024
 
-static void put_span(text *out, const char *name, uint64_t count, uint64_t ns, bool is_last)
+static void put_span(answer *out, const char *name, uint64_t count, uint64_t ns, bool is_last)
 {
-    text_format(out, "\"%s\":{\"count\":%llu,\"ns\":%llu}%s", name, (unsigned long long)count,
-                (unsigned long long)ns, is_last ? "" : ",");
+    answer_format(out, "\"%s\":{\"count\":%llu,\"ns\":%llu}%s", name, (unsigned long long)count,
+                  (unsigned long long)ns, is_last ? "" : ",");
 }
 
 static uint64_t sum(const record_totals *t, stage from, stage to)
@@ -22,48 +22,48 @@ static uint64_t sum(const record_totals *t, stage from, stage to)
     return ns;
 }
 
-static void write_latency(text *out, const recorder *r, const model_record *m, uint64_t now_ns)
+static void write_latency(answer *out, const recorder *r, const model_record *m, uint64_t now_ns)
 {
     histogram h;
-    text_put(out, ",\"latency_ms\":{");
+    answer_put(out, ",\"latency_ms\":{");
     for (int is_window = 1; is_window >= 0; is_window--) {
-        text_put(out, is_window ? "\"60s\":{" : ",\"start\":{");
+        answer_put(out, is_window ? "\"60s\":{" : ",\"start\":{");
         bool is_first = true;
         for (int series = 0; series < RECORD_SERIES; series++) {
             record_read(r, m, series, is_window, now_ns, &h);
             if (h.count == 0)
                 continue;
-            text_format(out, "%s\"%s\":{\"count\":%llu", is_first ? "" : ",",
-                        record_series_name(series), (unsigned long long)h.count);
+            answer_format(out, "%s\"%s\":{\"count\":%llu", is_first ? "" : ",",
+                          record_series_name(series), (unsigned long long)h.count);
             static const struct {
                 const char *name;
                 double q;
             } wanted[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
             for (int i = 0; i < 4; i++)
-                text_format(out, ",\"%s\":%.6f", wanted[i].name,
-                            (double)histogram_quantile(&h, wanted[i].q) / 1e6);
-            text_put(out, "}");
+                answer_format(out, ",\"%s\":%.6f", wanted[i].name,
+                              (double)histogram_quantile(&h, wanted[i].q) / 1e6);
+            answer_put(out, "}");
             is_first = false;
         }
-        text_put(out, "}");
+        answer_put(out, "}");
     }
-    text_put(out, "}");
+    answer_put(out, "}");
 }
 
-static void write_one(text *out, server *s, model *m, uint64_t now_ns)
+static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
     record_totals t;
     record_read_totals(s->recorder, record, &t);
     uint64_t last_ms = t.last_ns ? (clock_wall_ns() - (now_ns - t.last_ns)) / 1000000 : 0;
     uint64_t batches = atomic_load(&m->counters.batches);
-    text_put(out, "{\"name\":");
-    text_json_string(out, m->name, strlen(m->name));
-    text_format(out,
-                ",\"version\":\"%lld\",\"last_inference\":%llu,\"inference_count\":%llu,"
-                "\"execution_count\":%llu,\"inference_stats\":{",
-                (long long)m->version, (unsigned long long)last_ms, (unsigned long long)t.rows,
-                (unsigned long long)batches);
+    answer_put(out, "{\"name\":");
+    answer_json_string(out, m->name, strlen(m->name));
+    answer_format(out,
+                  ",\"version\":\"%lld\",\"last_inference\":%llu,\"inference_count\":%llu,"
+                  "\"execution_count\":%llu,\"inference_stats\":{",
+                  (long long)m->version, (unsigned long long)last_ms, (unsigned long long)t.rows,
+                  (unsigned long long)batches);
     put_span(out, "success", t.success_count, t.success_ns, false);
     put_span(out, "fail", t.failure_count, t.failure_ns, false);
     put_span(out, "queue", t.success_count, sum(&t, STAGE_QUEUE, STAGE_QUEUE), false);
@@ -72,30 +72,30 @@ static void write_one(text *out, server *s, model *m, uint64_t now_ns)
     put_span(out, "compute_output", t.success_count, sum(&t, STAGE_SLICE, STAGE_SLICE), false);
     put_span(out, "cache_hit", 0, 0, false);
     put_span(out, "cache_miss", 0, 0, true);
-    text_put(out, "},\"batch_stats\":[]");
-    text_format(out,
-                ",\"batch_rows\":%llu,\"real_tokens\":%llu,\"computed_tokens\":%llu,"
-                "\"queue_rows\":%lld",
-                (unsigned long long)atomic_load(&m->counters.batch_rows),
-                (unsigned long long)atomic_load(&m->counters.real_tokens),
-                (unsigned long long)atomic_load(&m->counters.computed_tokens),
-                (long long)atomic_load(&m->queued_rows));
+    answer_put(out, "},\"batch_stats\":[]");
+    answer_format(out,
+                  ",\"batch_rows\":%llu,\"real_tokens\":%llu,\"computed_tokens\":%llu,"
+                  "\"queue_rows\":%lld",
+                  (unsigned long long)atomic_load(&m->counters.batch_rows),
+                  (unsigned long long)atomic_load(&m->counters.real_tokens),
+                  (unsigned long long)atomic_load(&m->counters.computed_tokens),
+                  (long long)atomic_load(&m->queued_rows));
     write_latency(out, s->recorder, record, now_ns);
-    text_put(out, "}");
+    answer_put(out, "}");
 }
 
 void serve_stats(exchange *e)
 {
     server *s = e->connection->loop->server;
     uint64_t now_ns = clock_now_ns();
-    text out = {0};
-    text_put(&out, "{\"model_stats\":[");
+    answer out = {0};
+    answer_put(&out, "{\"model_stats\":[");
     if (e->route.kind == ROUTE_MODEL_STATS) {
         model *m;
         status failure =
             repository_find(s->models, e->route.name, e->route.name_bytes, e->route.version, &m);
         if (failure) {
-            text_dispose(&out);
+            answer_dispose(&out);
             respond_status(e, failure, status_message());
             return;
         }
@@ -106,13 +106,13 @@ void serve_stats(exchange *e)
         int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
         for (int i = 0; i < count && i < MODELS_MAX; i++) {
             if (i)
-                text_put(&out, ",");
+                answer_put(&out, ",");
             write_one(&out, s, models[i], now_ns);
             model_release(models[i]);
         }
         free(models);
     }
-    text_put(&out, "]}");
+    answer_put(&out, "]}");
     respond_text(e, 200, "application/json", out.data, out.bytes);
-    text_dispose(&out);
+    answer_dispose(&out);
 }

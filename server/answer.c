@@ -1,4 +1,4 @@
-#include "server/text.h"
+#include "server/answer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,20 +8,20 @@
 #include "server/json_scan.h"
 #include "server/number_write.h"
 
-void text_dispose(text *t)
+void answer_dispose(answer *t)
 {
     free(t->data);
-    *t = (text){0};
+    *t = (answer){0};
 }
 
-void text_reset(text *t, size_t keep_bytes)
+void answer_reset(answer *t, size_t keep_bytes)
 {
     if (t->capacity > keep_bytes)
-        text_dispose(t);
+        answer_dispose(t);
     t->bytes = 0;
 }
 
-char *text_reserve(text *t, size_t bytes)
+char *answer_reserve(answer *t, size_t bytes)
 {
     if (t->capacity - t->bytes < bytes) {
         size_t larger = t->capacity ? t->capacity : 1024;
@@ -36,23 +36,23 @@ char *text_reserve(text *t, size_t bytes)
     return t->data + t->bytes;
 }
 
-void text_append(text *t, const char *data, size_t bytes)
+void answer_append(answer *t, const char *data, size_t bytes)
 {
-    memcpy(text_reserve(t, bytes + 1), data, bytes);
+    memcpy(answer_reserve(t, bytes + 1), data, bytes);
     t->bytes += bytes;
 }
 
-void text_put(text *t, const char *string)
+void answer_put(answer *t, const char *string)
 {
-    text_append(t, string, strlen(string));
+    answer_append(t, string, strlen(string));
 }
 
-void text_format(text *t, const char *format, ...)
+void answer_format(answer *t, const char *format, ...)
 {
     for (size_t room = 256;; room *= 2) {
         va_list arguments;
         va_start(arguments, format);
-        int n = vsnprintf(text_reserve(t, room), room, format, arguments);
+        int n = vsnprintf(answer_reserve(t, room), room, format, arguments);
         va_end(arguments);
         if (n < 0)
             abort();
@@ -64,21 +64,21 @@ void text_format(text *t, const char *format, ...)
     }
 }
 
-void text_u64(text *t, uint64_t value)
+void answer_u64(answer *t, uint64_t value)
 {
-    char *out = text_reserve(t, NUMBER_INTEGER_CHARS);
+    char *out = answer_reserve(t, NUMBER_INTEGER_CHARS);
     t->bytes += (size_t)(number_write_u64(out, value) - out);
 }
 
-void text_i64(text *t, int64_t value)
+void answer_i64(answer *t, int64_t value)
 {
-    char *out = text_reserve(t, NUMBER_INTEGER_CHARS);
+    char *out = answer_reserve(t, NUMBER_INTEGER_CHARS);
     t->bytes += (size_t)(number_write_i64(out, value) - out);
 }
 
-void text_f64(text *t, double value)
+void answer_f64(answer *t, double value)
 {
-    char *out = text_reserve(t, NUMBER_F64_CHARS);
+    char *out = answer_reserve(t, NUMBER_F64_CHARS);
     t->bytes += (size_t)(number_write_f64(out, value) - out);
 }
 
@@ -92,10 +92,10 @@ static size_t character_bytes(const char *data, size_t bytes)
     return 0;
 }
 
-void text_json_string(text *t, const char *data, size_t bytes)
+void answer_json_string(answer *t, const char *data, size_t bytes)
 {
     static const char hex[] = "0123456789abcdef";
-    char *start = text_reserve(t, bytes * 6 + 3), *out = start;
+    char *start = answer_reserve(t, bytes * 6 + 3), *out = start;
     *out++ = '"';
     for (size_t i = 0; i < bytes;) {
         unsigned char c = (unsigned char)data[i];
