@@ -1,0 +1,23 @@
+#ifndef LOADTEST_RUN_H
+#define LOADTEST_RUN_H
+
+#include "loadtest/worker.h"
+
+/* One run: threads started, watched, joined, their results merged. */
+typedef struct run_plan {
+    worker_plan worker; /* of all threads together; index and count are filled in */
+    unsigned threads;
+    bool realtime;      /* threads scheduled ahead of ordinary ones, where that is allowed */
+    result_setup setup; /* copied into the result, with the protocol that was agreed */
+    const result_slo *slo;
+    size_t slo_count;
+    bool stop_when_lost; /* end the run as soon as the objectives cannot be held any more */
+    int live;            /* -1: no live view; 0: a line each second; 1: a terminal */
+    const char *label;   /* of the live view; may be NULL */
+} run_plan;
+
+/* Blocks until the run is over. `out` must be zeroed; free it with result_dispose. A SIGINT ends
+ * the run early and keeps what was measured: `*interrupted`. */
+status run_execute(const run_plan *plan, result *out, bool *interrupted) MUST_CHECK;
+
+#endif

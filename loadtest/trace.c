@@ -1,0 +1,206 @@
+#include "loadtest/trace.h"
+
+#include "loadtest/buffer.h"
+#include "loadtest/quantity.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct timed_line {
+    double seconds;
+    size_t order; /* a stable sort keeps the file's order */
+    bool whole_seconds;
+    uint32_t length;
+    char *body;
+} timed_line;
+
+/* "2026-11-21T14:13:20.123Z" or with an offset; NaN if it is not. */
+static double iso8601(const char *text)
+{
+    struct tm tm = {0};
+    double seconds;
+    int end = 0;
+    if (sscanf(text, "%4d-%2d-%2d%*1[T ]%2d:%2d:%lf%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+               &tm.tm_hour, &tm.tm_min, &seconds, &end) < 6)
+        return NAN;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    int hours = 0, minutes = 0;
+    char sign = '+';
+    if (sscanf(text + end, "%c%2d:%2d", &sign, &hours, &minutes) < 2 ||
+        (sign != '+' && sign != '-'))
+        hours = minutes = 0;
+    double shift = (hours * 60 + minutes) * 60;
+    return (double)timegm(&tm) + seconds - (sign == '-' ? -shift : shift);
+}
+
+/* The time in "[21/Nov/2026:14:13:20 +0000]"; NaN if there is none. */
+static double common_log(const char *line)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    const char *bracket = strchr(line, '[');
+    struct tm tm = {0};
+    char month[4] = "", sign = '+';
+    int hours = 0, minutes = 0;
+    if (bracket == NULL ||
+        sscanf(bracket, "[%2d/%3[A-Za-z]/%4d:%2d:%2d:%2d %c%2d%2d", &tm.tm_mday, month, &tm.tm_year,
+               &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &sign, &hours, &minutes) < 6)
+        return NAN;
+    const char *found = strstr(months, month);
+    if (strlen(month) != 3 || found == NULL)
+        return NAN;
+    tm.tm_mon = (int)(found - months) / 3;
+    tm.tm_year -= 1900;
+    int shift = (hours * 60 + minutes) * 60;
+    return (double)timegm(&tm) - (sign == '-' ? -shift : shift);
+}
+
+static double json_time(const json_t *object)
+{
+    static const char *const keys[] = {"time", "timestamp", "ts", "@timestamp"};
+    const json_t *offset = json_object_get(object, "offset_ms");
+    if (json_is_number(offset))
+        return json_number_value(offset) / 1e3;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = json_object_get(object, keys[i]);
+        if (json_is_number(value))
+            return json_number_value(value);
+        if (json_is_string(value))
+            return iso8601(json_string_value(value));
+    }
+    return NAN;
+}
+
+static bool read_json(timed_line *to, const char *line)
+{
+    json_t *object = json_loads(line, 0, NULL);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return false;
+    }
+    to->seconds = json_time(object);
+    const json_t *length = json_object_get(object, "tokens");
+    if (length == NULL)
+        length = json_object_get(object, "length");
+    if (json_is_integer(length) && json_integer_value(length) > 0 &&
+        json_integer_value(length) < 10000000)
+        to->length = (uint32_t)json_integer_value(length);
+    const json_t *body = json_object_get(object, "body");
+    if (json_is_string(body))
+        to->body = memory_string(json_string_value(body), json_string_length(body));
+    else if (body != NULL)
+        to->body = json_dumps(body, JSON_COMPACT);
+    json_decref(object);
+    return true;
+}
+
+static bool read_line(timed_line *to, const char *line)
+{
+    if (*line == '{')
+        return read_json(to, line) && isfinite(to->seconds);
+    char *end;
+    to->seconds = strtod(line, &end);
+    if (end != line && (*end == 0 || strchr(" \t,;\r", *end) != NULL) && isfinite(to->seconds)) {
+        long length = strtol(end + strspn(end, " \t,;"), NULL, 10);
+        to->length = length > 0 && length < 10000000 ? (uint32_t)length : 0;
+        return true;
+    }
+    to->seconds = common_log(line);
+    to->whole_seconds = true;
+    return isfinite(to->seconds);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const timed_line *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* A log with whole seconds says nothing of the order inside one: spread it evenly. */
+static void spread(timed_line *lines, size_t count)
+{
+    for (size_t first = 0; first < count;) {
+        size_t next = first;
+        double second = lines[first].seconds;
+        while (next < count && lines[next].seconds == second)
+            next++;
+        if (lines[first].whole_seconds)
+            for (size_t i = first; i < next; i++)
+                lines[i].seconds = second + (double)(i - first) / (double)(next - first);
+        first = next;
+    }
+}
+
+status trace_parse(trace *t, char *text, const char *path, double speed)
+{
+    timed_line *lines = NULL;
+    size_t count = 0, capacity = 0, number = 1;
+    status s = STATUS_OK;
+    for (char *at = text; *at != 0; number++) {
+        size_t bytes = strcspn(at, "\n");
+        char *next = at + bytes + (at[bytes] == '\n');
+        at[bytes] = 0;
+        at += strspn(at, " \t\r");
+        if (*at != 0 && *at != '#') {
+            if (count == capacity) {
+                capacity = capacity ? capacity * 2 : 256;
+                lines = memory_resize(lines, capacity, sizeof *lines);
+            }
+            lines[count] = (timed_line){.order = count};
+            if (!read_line(&lines[count], at)) {
+                free(lines[count].body);
+                s = status_fail(STATUS_INVALID_ARGUMENT, "%s:%zu: no time in \"%.60s\"", path,
+                                number, at);
+                goto fail;
+            }
+            count++;
+        }
+        at = next;
+    }
+    if (count == 0) {
+        s = status_fail(STATUS_INVALID_ARGUMENT, "%s holds no requests", path);
+        goto fail;
+    }
+    qsort(lines, count, sizeof *lines, by_time);
+    spread(lines, count);
+    t->entries = memory_take(count, sizeof *t->entries);
+    t->count = count;
+    for (size_t i = 0; i < count; i++) {
+        double offset = (lines[i].seconds - lines[0].seconds) / speed * 1e9;
+        t->entries[i] = (trace_entry){(uint64_t)llround(offset), lines[i].length, lines[i].body};
+    }
+    free(lines);
+    return STATUS_OK;
+fail:
+    for (size_t i = 0; i < count; i++)
+        free(lines[i].body);
+    free(lines);
+    return s;
+}
+
+status trace_read(trace *t, const char *path, double speed)
+{
+    char *text;
+    size_t bytes;
+    status s = quantity_read_file(path, &text, &bytes);
+    if (s)
+        return s;
+    s = trace_parse(t, text, path, speed);
+    free(text);
+    return s;
+}
+
+void trace_dispose(trace *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        free(t->entries[i].body);
+    free(t->entries);
+    *t = (trace){0};
+}
