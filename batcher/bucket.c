@@ -52,18 +52,18 @@ int bucket_choose(const bucket_table *t, int sequence, int64_t rows)
             if (index < 0)
                 continue;
             if (t->batches[b] >= rows)
-                /* A longer sequence only when the right one has nothing ready at all: splitting
-                 * the rows costs less than padding every one of them. */
-                return largest >= 0 ? largest : index;
+                return index;
             if (t->batches[b] > largest_rows) {
                 largest = index;
                 largest_rows = t->batches[b];
             }
         }
+        /* A longer sequence only when the right one has nothing ready at all: splitting the rows
+         * costs less than padding every one of them. */
         if (largest >= 0)
             return largest;
     }
-    return largest;
+    return -1;
 }
 
 int64_t bucket_rows_max(const bucket_table *t, int sequence)

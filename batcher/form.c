@@ -3,11 +3,12 @@
 #include "base/clock.h"
 #include "batcher/scheduler_internal.h"
 
-static void take(batch *b, model_queue *q, int list, int64_t rows, int64_t length, bool whole,
+static void take(batch *b, model_queue *q, int list, int64_t rows, int64_t length, int jobs_max,
                  job **dropped)
 {
-    b->rows += model_queue_take(q, list, rows, length, whole, b->members, &b->count,
-                                BATCH_MEMBERS_MAX, dropped);
+    bool is_whole = jobs_max == 1;
+    b->rows +=
+        model_queue_take(q, list, rows, length, is_whole, b->members, &b->count, jobs_max, dropped);
 }
 
 void form_batch(scheduler *s, lane *l, model_queue *q, int list, const policy_decision *decision,
@@ -17,16 +18,21 @@ void form_batch(scheduler *s, lane *l, model_queue *q, int list, const policy_de
     *b = (batch){.model = NULL, .queue = q, .bucket = decision->bucket};
     b->is_exact = decision->bucket < 0;
     if (b->is_exact) {
-        const job *head = q->lists[0].first;
+        /* Of a dropped head the next one takes the place: decide by what is really first. */
+        model_queue_drop_head(q, list, dropped);
+        const job *head = q->lists[list].first;
+        if (head == NULL)
+            return;
         bool is_alone = !head->model->batching.can_batch;
-        take(b, q, list, is_alone ? head->rows : decision->rows, head->length, is_alone, dropped);
+        take(b, q, list, is_alone ? INT64_MAX : decision->rows, head->length,
+             is_alone ? 1 : BATCH_MEMBERS_MAX, dropped);
     } else {
         bool is_ragged = q->tables[l->device_index].is_ragged;
-        take(b, q, list, decision->rows, -1, false, dropped);
+        take(b, q, list, decision->rows, -1, BATCH_MEMBERS_MAX, dropped);
         int64_t wanted = decision->rows + decision->fill_rows;
         for (int i = is_ragged ? q->list_count - 1 : list - 1; i >= 0 && b->rows < wanted; i--)
             if (i != list)
-                take(b, q, i, wanted - b->rows, -1, false, dropped);
+                take(b, q, i, wanted - b->rows, -1, BATCH_MEMBERS_MAX, dropped);
     }
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];

@@ -46,6 +46,7 @@ static policy_decision plan(const policy_snapshot *s, int q)
         d.bucket = bucket_choose(m->table, sequence, m->table->is_ragged ? rows_max : d.rows);
         assert(d.bucket >= 0);
         int64_t room = bucket_rows(m->table, d.bucket) - d.rows;
+        assert(room >= 0);
         int64_t others = room > 0 ? company(s, q) : 0;
         d.fill_rows = others < room ? others : room;
     }

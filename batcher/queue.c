@@ -99,20 +99,33 @@ static void drop(job **dropped, job *j)
     *dropped = j;
 }
 
+/* A job that failed in part is not worth more device time; it comes back as failed. */
+static bool is_dead(const job *j)
+{
+    return atomic_load_explicit(&j->is_cancelled, memory_order_relaxed) ||
+           atomic_load_explicit(&j->has_failed, memory_order_relaxed);
+}
+
+void model_queue_drop_head(model_queue *q, int list, job **dropped)
+{
+    job_list *l = &q->lists[list];
+    while (l->first != NULL && is_dead(l->first)) {
+        job *j = l->first;
+        unlink_after(q, l, NULL, j);
+        drop(dropped, j);
+    }
+}
+
 int64_t model_queue_take(model_queue *q, int list, int64_t rows, int64_t length, bool whole_jobs,
                          batch_member *members, int *count, int capacity, job **dropped)
 {
     job_list *l = &q->lists[list];
     int64_t taken = 0;
-    while (taken < rows && l->first != NULL && *count < capacity) {
+    while (taken < rows && *count < capacity) {
+        model_queue_drop_head(q, list, dropped);
         job *j = l->first;
-        /* A job that failed in part is not worth more device time; it comes back as failed. */
-        if (atomic_load_explicit(&j->is_cancelled, memory_order_relaxed) ||
-            atomic_load_explicit(&j->has_failed, memory_order_relaxed)) {
-            unlink_after(q, l, NULL, j);
-            drop(dropped, j);
-            continue;
-        }
+        if (j == NULL)
+            break;
         if (length >= 0 && j->length != length)
             break;
         int64_t part = j->rows - j->row_next;

@@ -39,6 +39,9 @@ void model_queue_destroy(model_queue *q); /* must hold no jobs */
 /* Appends. The job has at least one row and a length that some bucket holds. */
 void model_queue_push(model_queue *q, job *j);
 
+/* Unlinks cancelled and failed jobs from the head of a list to `*dropped`. */
+void model_queue_drop_head(model_queue *q, int list, job **dropped);
+
 /* Takes up to `rows` rows from the head of list `list`; adds members at `*count`. Jobs that were
  * cancelled are unlinked to `*dropped` instead. With `length` >= 0 only while the head has that
  * length. Returns the rows taken. */

@@ -1,0 +1,298 @@
+#include <criterion/criterion.h>
+
+#include "base/clock.h"
+#include "batcher/pad.h"
+#include "batcher/slice.h"
+#include "tests/unit/batcher/fake_device.h"
+
+typedef struct rig {
+    fake_device accelerator, cpu;
+    device *devices[2];
+    model *model;
+    scheduler *scheduler;
+    job_pool pool;
+    mailbox box;
+    _Atomic int64_t back;
+} rig;
+
+static rig r;
+
+static void on_done(job *j)
+{
+    mailbox_post(&r.box, &j->node);
+    atomic_fetch_add(&r.back, 1);
+}
+
+static void start(bool has_accelerator, scheduler_fallback fallback, bool can_batch, bool can_pad)
+{
+    memset(&r, 0, sizeof r);
+    mailbox_init(&r.box);
+    fake_device_init(&r.accelerator, "accelerator", 1);
+    fake_device_init(&r.cpu, "cpu", 1);
+    int n = 0;
+    if (has_accelerator)
+        r.devices[n++] = &r.accelerator.base;
+    r.devices[n++] = &r.cpu.base;
+    r.model = fake_model_create(r.devices, n, 0, can_batch, can_pad);
+    cr_assert_eq(scheduler_create(&(scheduler_options){fallback}, r.devices, n, &r.scheduler), 0);
+}
+
+static job *send(int64_t rows, int64_t length, int64_t first)
+{
+    job *j = fake_job(&r.pool, r.model, rows, length, first, on_done, NULL);
+    scheduler_submit(r.scheduler, j);
+    return j;
+}
+
+static void wait_back(int64_t count)
+{
+    for (int i = 0; i < 20000 && atomic_load(&r.back) < count; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    cr_assert_eq(atomic_load(&r.back), count);
+}
+
+static void stop(void)
+{
+    scheduler_destroy(r.scheduler);
+    for (mailbox_node *n = mailbox_take_all(&r.box), *next; n; n = next) {
+        next = n->next;
+        job_pool_give(&r.pool, (job *)n);
+    }
+    cr_assert_eq(atomic_load(&r.model->queued_rows), 0);
+    job_pool_dispose(&r.pool);
+    fake_model_destroy(r.model);
+}
+
+/* Occupies the CPU until release(). */
+static void hold(fake_device *f)
+{
+    atomic_store(&f->is_held, true);
+    send(1, 1, 1);
+    while (atomic_load(&f->inside) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+Test(scheduler, jobs_that_wait_make_one_batch)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    hold(&r.cpu);
+    job *jobs[6];
+    for (int i = 0; i < 6; i++)
+        jobs[i] = send(1, 5 + i % 4, 10 * i);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(7);
+    for (int i = 0; i < 6; i++) {
+        cr_assert_eq(jobs[i]->result, STATUS_OK);
+        cr_assert(fake_is_right(jobs[i]));
+        cr_assert_eq(jobs[i]->batch_rows, 6);
+        cr_assert_eq(jobs[i]->bucket.batch, 8);
+        cr_assert_eq(jobs[i]->bucket.sequence, 8);
+        for (int s = STAGE_QUEUE; s <= STAGE_SLICE; s++)
+            cr_assert_geq(jobs[i]->stage_ns[s], jobs[i]->stage_ns[s - 1]);
+    }
+    cr_assert_eq(atomic_load(&r.model->counters.batches), 2);
+    cr_assert_eq(atomic_load(&r.model->counters.computed_tokens), 4 + 64);
+    stop();
+}
+
+Test(scheduler, a_job_larger_than_every_bucket_is_split_and_reassembled)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    job *j = send(29, 7, 3);
+    wait_back(1);
+    cr_assert_eq(j->result, STATUS_OK);
+    cr_assert(fake_is_right(j));
+    cr_assert_eq(atomic_load(&r.cpu.rows), 29);
+    stop();
+}
+
+Test(scheduler, a_row_that_is_too_long_is_refused)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    job *j = send(1, 17, 3);
+    wait_back(1);
+    cr_assert_eq(j->result, STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(j->error, "16"), "%s", j->error);
+    stop();
+}
+
+Test(scheduler, only_the_guilty_member_fails)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    hold(&r.cpu);
+    job *jobs[5];
+    for (int i = 0; i < 5; i++)
+        jobs[i] = send(1, 8, i == 2 ? FAKE_BAD_ID : 100 * i + 1000);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(6);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(jobs[i]->result, i == 2 ? STATUS_INVALID_ARGUMENT : STATUS_OK);
+        cr_assert(i == 2 || fake_is_right(jobs[i]));
+    }
+    cr_assert(strstr(jobs[2]->error, "666"));
+    cr_assert_eq(atomic_load(&r.model->counters.isolations), 1);
+    stop();
+}
+
+Test(scheduler, a_device_that_fails_is_replaced_by_the_cpu)
+{
+    start(true, FALLBACK_ON_FAILURE, true, true);
+    job *a = send(2, 4, 1);
+    wait_back(1);
+    cr_assert_eq(a->device_index, 0);
+    cr_assert_not(a->fell_back);
+    atomic_store(&r.accelerator.is_gone, true);
+    job *b = send(2, 4, 1);
+    wait_back(2);
+    cr_assert_eq(b->result, STATUS_OK);
+    cr_assert(fake_is_right(b));
+    cr_assert_eq(b->device_index, 1);
+    cr_assert(b->fell_back);
+    cr_assert_eq(atomic_load(&r.model->counters.fallbacks[MODEL_FALLBACK_DEVICE_FAILED]), 1);
+    job *c = send(2, 4, 1);
+    wait_back(3);
+    cr_assert(c->fell_back && c->result == STATUS_OK);
+    stop();
+}
+
+Test(scheduler, without_fallback_the_failure_is_the_answer)
+{
+    start(true, FALLBACK_NEVER, true, true);
+    atomic_store(&r.accelerator.is_gone, true);
+    job *j = send(2, 4, 1);
+    wait_back(1);
+    cr_assert_eq(j->result, STATUS_UNAVAILABLE);
+    cr_assert_eq(atomic_load(&r.cpu.executions), 0);
+    stop();
+}
+
+Test(scheduler, cancelled_and_overdue_jobs_come_back_without_running)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    hold(&r.cpu);
+    job *cancelled = send(1, 4, 1);
+    job *late = fake_job(&r.pool, r.model, 1, 4, 1, on_done, NULL);
+    late->deadline_ns = clock_now_ns();
+    scheduler_submit(r.scheduler, late);
+    job *good = send(1, 4, 1);
+    atomic_store(&cancelled->is_cancelled, true);
+    scheduler_nudge(r.scheduler);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(4);
+    cr_assert_eq(cancelled->result, STATUS_CANCELLED);
+    cr_assert_eq(late->result, STATUS_DEADLINE_EXCEEDED);
+    cr_assert_eq(good->result, STATUS_OK);
+    cr_assert_eq(atomic_load(&r.cpu.rows), 2);
+    stop();
+}
+
+Test(scheduler, destroy_finishes_what_waits)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    r.model->batching.queue_delay_ns = UINT64_C(3600000000000);
+    job *j = send(1, 4, 1);
+    scheduler_destroy(r.scheduler);
+    cr_assert_eq(atomic_load(&r.back), 1);
+    cr_assert_eq(j->result, STATUS_OK);
+    cr_assert_eq(scheduler_create(&(scheduler_options){0}, r.devices, 1, &r.scheduler), 0);
+    stop();
+}
+
+Test(scheduler, rows_that_must_not_be_padded_run_at_their_length)
+{
+    start(false, FALLBACK_NEVER, true, false);
+    job *a = send(3, 5, 1);
+    wait_back(1);
+    cr_assert(fake_is_right(a));
+    cr_assert_eq(a->bucket.sequence, 5);
+    cr_assert_eq(a->bucket.batch, 4);
+    job *b = send(3, 5, 1);
+    wait_back(2);
+    cr_assert(fake_is_right(b));
+    cr_assert_eq(atomic_load(&r.model->counters.compiles[MODEL_COMPILE_EXACT]), 1);
+    stop();
+}
+
+Test(scheduler, a_model_that_mixes_rows_runs_each_job_alone)
+{
+    start(false, FALLBACK_NEVER, false, false);
+    hold(&r.cpu);
+    job *a = send(3, 5, 1), *b = send(3, 5, 50);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(3);
+    cr_assert(fake_is_right(a) && fake_is_right(b));
+    cr_assert_eq(a->batch_rows, 3);
+    cr_assert_eq(b->batch_rows, 3);
+    cr_assert_eq(a->bucket.batch, 3);
+    stop();
+}
+
+Test(scheduler, ragged_programs_use_the_jobs_own_tensors)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    for (int i = 0; i < r.model->bucket_count; i++)
+        r.model->buckets[i].programs[0]->layout = DEVICE_RAGGED;
+    hold(&r.cpu);
+    job *jobs[5];
+    for (int i = 0; i < 5; i++)
+        jobs[i] = send(1 + i, 3 * i + 1, 20 * i);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(6);
+    for (int i = 0; i < 5; i++)
+        cr_assert(jobs[i]->result == STATUS_OK && fake_is_right(jobs[i]));
+    cr_assert_eq(atomic_load(&r.model->counters.computed_tokens),
+                 atomic_load(&r.model->counters.real_tokens));
+    stop();
+}
+
+Test(pad, mask_pad_value_and_repeated_row)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    job *j = fake_job(&r.pool, r.model, 2, 3, 10, on_done, NULL);
+    int64_t ids[4 * 5], mask[4 * 5];
+    tensor to[2] = {{.dtype = DTYPE_I64, .rank = 2, .dims = {4, 5}, .data = ids},
+                    {.dtype = DTYPE_I64, .rank = 2, .dims = {4, 5}, .data = mask}};
+    batch_member member = {.job = j, .row = 0, .rows = 2};
+    pad_batch(r.model, &member, 1, to);
+    int64_t want[20] = {10, 11, 12, 7, 7, 13, 14, 15, 7, 7, 10, 11, 12, 7, 7, 10, 11, 12, 7, 7};
+    for (int i = 0; i < 20; i++) {
+        cr_assert_eq(ids[i], want[i]);
+        cr_assert_eq(mask[i], i % 5 < 3);
+    }
+    job_pool_give(&r.pool, j);
+    atomic_store(&r.model->queued_rows, 0);
+    stop();
+}
+
+Test(slice, inner_sequence_axis_is_cut)
+{
+    /* [2, 3, 4 (sequence), 2] to a job of length 3. */
+    static float from[2 * 3 * 4 * 2], to[1 * 3 * 3 * 2];
+    for (int i = 0; i < 48; i++)
+        from[i] = (float)i;
+    static model m;
+    m.output_count = 1;
+    m.outputs[0] = (model_tensor){
+        .dtype = DTYPE_F32, .rank = 4, .dims = {-1, 3, -1, 2}, .batch_axis = 0, .sequence_axis = 2};
+    static job j;
+    j.rows = 1;
+    j.length = 3;
+    j.outputs[0] = (tensor){.dtype = DTYPE_F32, .rank = 4, .dims = {1, 3, 3, 2}, .data = to};
+    tensor whole = {.dtype = DTYPE_F32, .rank = 4, .dims = {2, 3, 4, 2}, .data = from};
+    static job other;
+    other = j;
+    float unused[18];
+    other.outputs[0].data = unused;
+    batch_member members[2] = {{.job = &other, .rows = 1}, {.job = &j, .rows = 1}};
+    slice_batch(&m, members, 2, &whole);
+    for (int h = 0; h < 3; h++)
+        for (int s = 0; s < 3; s++)
+            for (int k = 0; k < 2; k++)
+                cr_assert_eq(to[(h * 3 + s) * 2 + k], from[24 + (h * 4 + s) * 2 + k]);
+}
+
+Test(stage, names)
+{
+    cr_assert_str_eq(stage_name(STAGE_ACCEPT), "accept");
+    cr_assert_str_eq(stage_name(STAGE_RECORD), "record");
+}
