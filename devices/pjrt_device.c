@@ -10,14 +10,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "devices/compile_cache.h"
-#include "devices/cpu_evaluate.h"
+#include "devices/pjrt_program.h"
 #include "devices/pjrt_supervisor.h"
 #include "devices/pjrt_weights.h"
 #include "graph/emit_stablehlo.h"
-#include "graph/specialise.h"
 
 #define ROOM "devices"
-#define COMPILE_OPTIONS_TEXT "replicas 1 partitions 1 portable"
 
 /* One program is loaded once for all devices of the host; each device's device_program refers to
  * it. */
@@ -63,21 +61,6 @@ typedef struct pjrt_device {
     _Atomic uint64_t executions, failures, busy_ns;
 } pjrt_device;
 
-static const char *precision_name(device_precision precision)
-{
-    static const char *const names[] = {
-        [DEVICE_FP32] = "fp32", [DEVICE_BF16] = "bf16", [DEVICE_INT8] = "int8"};
-    return names[precision];
-}
-
-static stablehlo_precision emit_precision(device_precision precision)
-{
-    static const stablehlo_precision precisions[] = {[DEVICE_FP32] = STABLEHLO_FP32,
-                                                     [DEVICE_BF16] = STABLEHLO_BF16,
-                                                     [DEVICE_INT8] = STABLEHLO_INT8};
-    return precisions[precision];
-}
-
 static bool is_same_program(const shared_program *p, const device_model *model,
                             device_bucket bucket)
 {
@@ -87,44 +70,13 @@ static bool is_same_program(const shared_program *p, const device_model *model,
 
 /* --- compiling --- */
 
-static status emit(const device_model *model, device_bucket bucket, graph **specialised,
-                   stablehlo_program *program)
-{
-    tensor inputs[PJRT_SLOT_TENSORS_MAX];
-    if (model->graph->input_count > PJRT_SLOT_TENSORS_MAX ||
-        model->graph->output_count > PJRT_SLOT_TENSORS_MAX)
-        return status_fail(
-            STATUS_UNSUPPORTED, "%d inputs and %d outputs; a device takes %d of each",
-            model->graph->input_count, model->graph->output_count, PJRT_SLOT_TENSORS_MAX);
-    memset(inputs, 0, sizeof inputs);
-    status s = graph_bind(model->graph, bucket.batch, bucket.sequence, inputs);
-    if (s == STATUS_OK)
-        s = graph_specialise(model->graph, &(graph_binding){inputs}, cpu_evaluate_node,
-                             specialised);
-    if (s)
-        return s;
-    s = graph_emit_stablehlo(*specialised, emit_precision(model->precision), program);
-    if (s) {
-        graph_destroy(*specialised);
-        *specialised = NULL;
-    }
-    return s;
-}
-
 /* The serialised program from the cache, or compiled now and put there. The memfd is the caller's.
  */
 static status obtain(pjrt_group *g, const device_model *model, device_bucket bucket,
                      const stablehlo_program *program, int *fd, size_t *bytes)
 {
-    compile_cache_identity identity = {.program = program->text,
-                                       .program_bytes = program->bytes,
-                                       .precision = precision_name(model->precision),
-                                       .batch = bucket.batch,
-                                       .sequence = bucket.sequence,
-                                       .device_kind = g->facts.device_kind,
-                                       .compiler = g->facts.version,
-                                       .options = COMPILE_OPTIONS_TEXT};
-    compile_cache_key key = compile_cache_make_key(&identity);
+    compile_cache_key key =
+        pjrt_program_key(model, bucket, program, g->facts.device_kind, g->facts.version);
     compile_cache_entry entry;
     if (g->cache != NULL && compile_cache_get(g->cache, &key, &entry) == STATUS_OK) {
         status s =
@@ -151,13 +103,10 @@ static status obtain(pjrt_group *g, const device_model *model, device_bucket buc
     void *data = NULL;
     s = pjrt_memory_map(*fd, *bytes, false, &data);
     if (s == STATUS_OK) {
-        char summary[600];
-        int summary_bytes = snprintf(summary, sizeof summary,
-                                     "model %s\nprecision %s\nbatch %lld\nsequence %lld\ndevice "
-                                     "%s\ncompiler %s\ncompile_seconds %.3f\n",
-                                     model->name, identity.precision, (long long)bucket.batch,
-                                     (long long)bucket.sequence, identity.device_kind,
-                                     identity.compiler, (double)compile_ns * 1e-9);
+        char summary[PJRT_SUMMARY_BYTES];
+        int summary_bytes =
+            pjrt_program_summary(summary, model, bucket, program, g->facts.device_kind,
+                                 g->facts.version, (double)compile_ns * 1e-9);
         entry = (compile_cache_entry){data, *bytes, summary, (size_t)summary_bytes};
         if (compile_cache_put(g->cache, &key, &entry))
             log_warning(ROOM, "%s", status_message());
@@ -195,7 +144,7 @@ static status make_program(pjrt_group *g, const device_model *model, shared_prog
 {
     graph *specialised = NULL;
     stablehlo_program program;
-    status s = emit(model, p->bucket, &specialised, &program);
+    status s = pjrt_program_emit(model, p->bucket, &specialised, &program);
     if (s)
         return s;
     int fd = -1;

@@ -1,0 +1,25 @@
+#ifndef DEVICES_HLO_SUMMARY_H
+#define DEVICES_HLO_SUMMARY_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an optimized program says of itself: read from the HloModuleProto (xla/service/hlo.proto)
+ * that a compiler hands out. */
+typedef struct hlo_summary {
+    int products;      /* dot and convolution instructions, wherever they ended up */
+    int products_s8;   /* of these, with two 8-bit integer operands */
+    int products_bf16; /* ... with bf16 operands */
+    int products_f32;
+    int64_t estimated_cycles; /* sum of the compiler's own estimates (backend_config); 0 when it
+                                 gives none. No measurement */
+    int instructions;
+} hlo_summary;
+
+/* `data` is an HloModuleProto, or one wrapped with its config (HloModuleProtoWithConfig).
+ * STATUS_CORRUPT when it is neither. */
+status hlo_summarise(const void *data, size_t bytes, hlo_summary *out) MUST_CHECK;
+
+#endif

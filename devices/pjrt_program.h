@@ -1,0 +1,29 @@
+#ifndef DEVICES_PJRT_PROGRAM_H
+#define DEVICES_PJRT_PROGRAM_H
+
+#include "devices/compile_cache.h"
+#include "devices/device.h"
+#include "graph/emit_stablehlo.h"
+
+/* What the serving device and `penstock compile` share, so that the entries one writes are the ones
+ * the other looks for. */
+
+/* The model at that bucket as StableHLO. The caller disposes of the program, then destroys the
+ * graph (the program borrows its constants). */
+status pjrt_program_emit(const device_model *model, device_bucket bucket, graph **specialised,
+                         stablehlo_program *out) MUST_CHECK;
+
+compile_cache_key pjrt_program_key(const device_model *model, device_bucket bucket,
+                                   const stablehlo_program *program, const char *device_kind,
+                                   const char *compiler);
+
+#define PJRT_SUMMARY_BYTES 2048
+/* Lines "key value" for people and tools that look into an entry; returns the bytes written. */
+int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model,
+                         device_bucket bucket, const stablehlo_program *program,
+                         const char *device_kind, const char *compiler, double compile_seconds);
+
+/* "fp32", "bf16", "int8". */
+const char *pjrt_precision_name(device_precision precision);
+
+#endif

@@ -1,0 +1,345 @@
+/* penstock compile: programs for a TPU, made on a machine that has none. They go to the compile
+ * cache a server on that TPU starts from. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "devices/device.h"
+#include "devices/hlo_summary.h"
+#include "devices/pjrt_plugin.h"
+#include "devices/pjrt_program.h"
+#include "models/repository.h"
+#include "server/command.h"
+
+static void print_help(FILE *out)
+{
+    fputs(
+        "usage: penstock compile --model DIR --target tpu:v5e:1x1 --cache DIR --plugin libtpu.so "
+        "[OPTION...]\n\n"
+        "Compiles every bucket of the model for a TPU, with no TPU at hand, and keeps the programs "
+        "in\n"
+        "the compile cache. A server on that TPU with the same plugin release, started with the "
+        "same\n"
+        "--cache, then compiles nothing. The figures are the compiler's estimates, not "
+        "measurements.\n\n"
+        "  --model DIR        what `penstock inspect` takes, or NAME=DIR\n"
+        "  --target T         tpu:v4:2x2x1, tpu:v5e:1x1, tpu:v5p:2x2x1, tpu:v6e:1x1, ...\n"
+        "  --cache DIR        where the entries go; made when missing\n"
+        "  --plugin FILE      libtpu.so (of the PyPI package libtpu); default: $TPU_LIBRARY_PATH\n"
+        "  --precision P      fp32, bf16 (default) or int8\n"
+        "  --batch N,N,...    instead of the model's own buckets, these batch sizes\n"
+        "  --sequence N,N,... and these lengths\n"
+        "  --json             one JSON object a bucket, a line each\n"
+        "  --help             this text\n",
+        out);
+}
+
+typedef struct target_facts {
+    const char *prefix;          /* of the topology */
+    double clock_hz;             /* of the tensor core, to turn cycles into seconds */
+    double bf16_flops, int8_ops; /* published peaks per chip */
+    const char *generation;
+} target_facts;
+
+/* Published figures of Google Cloud's TPU system architecture pages; v4 has no int8 beyond its bf16
+ * rate. Clocks: FACTS. */
+static const target_facts targets[] = {
+    {"v4", 1.05e9, 275e12, 275e12, "v4"},
+    {"v5e", 1.5e9, 197e12, 394e12, "v5e"},
+    {"v5p", 1.75e9, 459e12, 918e12, "v5p"},
+    {"v6e", 1.75e9, 918e12, 1836e12, "v6e"},
+};
+
+#define AXIS_MAX 32
+
+typedef struct compile_options {
+    const char *model, *target, *cache, *plugin;
+    device_precision precision;
+    int64_t batch[AXIS_MAX], sequence[AXIS_MAX];
+    int batch_count, sequence_count;
+    bool is_json;
+} compile_options;
+
+typedef struct totals {
+    int compiled, kept, already, failed;
+    double seconds;
+} totals;
+
+static const target_facts *facts_of(const char *topology)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        size_t bytes = strlen(targets[i].prefix);
+        if (strncmp(topology, targets[i].prefix, bytes) == 0 && topology[bytes] == ':')
+            return &targets[i];
+    }
+    return NULL;
+}
+
+static status read_numbers(const char *flag, const char *text, int64_t *out, int *count)
+{
+    *count = 0;
+    while (*text != 0) {
+        char *end;
+        long long n = strtoll(text, &end, 10);
+        if (end == text || n < 1 || n > 1000000 || (*end != ',' && *end != 0) || *count == AXIS_MAX)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "%s takes up to %d numbers from 1, such as 1,8,32", flag, AXIS_MAX);
+        out[(*count)++] = n;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return STATUS_OK;
+}
+
+static status read_precision(const char *text, device_precision *out)
+{
+    for (int p = DEVICE_FP32; p <= DEVICE_INT8; p++)
+        if (strcmp(text, pjrt_precision_name((device_precision)p)) == 0) {
+            *out = (device_precision)p;
+            return STATUS_OK;
+        }
+    return status_fail(STATUS_INVALID_ARGUMENT, "--precision %s: it is fp32, bf16 or int8", text);
+}
+
+static void say(const compile_options *o, device_bucket bucket, const char *state, double seconds,
+                const stablehlo_program *program, const pjrt_ahead_of_time *made,
+                const hlo_summary *hlo, const target_facts *facts)
+{
+    double run_seconds =
+        hlo->estimated_cycles > 0 ? (double)hlo->estimated_cycles / facts->clock_hz : 0;
+    double tokens = (double)bucket.batch * (double)(bucket.sequence ? bucket.sequence : 1);
+    double peak = o->precision == DEVICE_INT8 ? facts->int8_ops : facts->bf16_flops;
+    double rate = run_seconds > 0 ? tokens / run_seconds : 0;
+    double mfu = run_seconds > 0 ? program->flops / run_seconds / peak : 0;
+    if (o->is_json)
+        printf("{\"batch\":%lld,\"sequence\":%lld,\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_"
+               "bytes\":%lld,"
+               "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,\"estimated_"
+               "cycles\":%lld,"
+               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%.4f,\"dense_layers\":%d,\"dense_"
+               "layers_int8\":%d,"
+               "\"products\":%d,\"products_s8\":%d,\"products_bf16\":%d,\"products_f32\":%d}\n",
+               (long long)bucket.batch, (long long)bucket.sequence, state, seconds,
+               (long long)made->code_bytes, (long long)made->temporary_bytes,
+               (long long)made->peak_bytes, made->serialized.bytes,
+               (long long)hlo->estimated_cycles, rate, mfu, program->dense_count,
+               program->dense_int8_count, hlo->products, hlo->products_s8, hlo->products_bf16,
+               hlo->products_f32);
+    else
+        printf("%6lld %6lld  %-8s %8.1f %9.1f %9.1f %12lld %12.0f %6.1f%%  %d of %d in s8\n",
+               (long long)bucket.batch, (long long)bucket.sequence, state, seconds,
+               (double)made->code_bytes / 1048576, (double)made->temporary_bytes / 1048576,
+               (long long)hlo->estimated_cycles, rate, 100 * mfu, hlo->products_s8, hlo->products);
+    fflush(stdout);
+}
+
+static status keep(compile_cache *cache, const compile_cache_key *key, const device_model *model,
+                   device_bucket bucket, const stablehlo_program *program,
+                   const pjrt_ahead_of_time *made, const hlo_summary *hlo, const char *compiler,
+                   double seconds)
+{
+    char text[PJRT_SUMMARY_BYTES + 400];
+    int bytes =
+        pjrt_program_summary(text, model, bucket, program, made->device_kind, compiler, seconds);
+    bytes += snprintf(text + bytes, sizeof text - (size_t)bytes,
+                      "code_bytes %lld\ntemporary_bytes %lld\npeak_bytes %lld\nestimated_cycles "
+                      "%lld\nproducts %d\n"
+                      "products_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n",
+                      (long long)made->code_bytes, (long long)made->temporary_bytes,
+                      (long long)made->peak_bytes, (long long)hlo->estimated_cycles, hlo->products,
+                      hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+    compile_cache_entry entry = {made->serialized.data, made->serialized.bytes, text,
+                                 (size_t)bytes};
+    return compile_cache_put(cache, key, &entry);
+}
+
+static status compile_bucket(const compile_options *o, const pjrt_plugin *plugin,
+                             const char *topology, compile_cache *cache, const device_model *model,
+                             device_bucket bucket, totals *t)
+{
+    graph *specialised = NULL;
+    stablehlo_program program;
+    pjrt_ahead_of_time made = {0};
+    hlo_summary hlo = {0};
+    status s = pjrt_program_emit(model, bucket, &specialised, &program);
+    if (s)
+        return s;
+    uint64_t start_ns = clock_now_ns();
+    s = pjrt_compile_ahead(plugin, topology, program.text, program.bytes, &made);
+    double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+    if (s == STATUS_OK) {
+        t->compiled++;
+        t->seconds += seconds;
+        if (made.optimized_hlo.bytes > 0 &&
+            hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &hlo))
+            log_warning("server", "%s", status_message());
+        compile_cache_key key =
+            pjrt_program_key(model, bucket, &program, made.device_kind, plugin->version_text);
+        s = keep(cache, &key, model, bucket, &program, &made, &hlo, plugin->version_text, seconds);
+        say(o, bucket, s ? "not kept" : "kept", seconds, &program, &made, &hlo, facts_of(topology));
+    }
+    pjrt_ahead_of_time_dispose(&made);
+    stablehlo_program_dispose(&program);
+    graph_destroy(specialised);
+    return s;
+}
+
+static void choose_buckets(compile_options *o, const model *m)
+{
+    if (o->batch_count == 0) {
+        o->batch_count = m->batch_bucket_count < AXIS_MAX ? m->batch_bucket_count : AXIS_MAX;
+        memcpy(o->batch, m->batch_buckets, (size_t)o->batch_count * sizeof *o->batch);
+    }
+    if (o->sequence_count == 0) {
+        o->sequence_count =
+            m->sequence_bucket_count < AXIS_MAX ? m->sequence_bucket_count : AXIS_MAX;
+        memcpy(o->sequence, m->sequence_buckets, (size_t)o->sequence_count * sizeof *o->sequence);
+    }
+    if (o->sequence_count == 0)
+        o->sequence[o->sequence_count++] = 0;
+}
+
+static int compile_model(compile_options *o, const pjrt_plugin *plugin, compile_cache *cache,
+                         const model *m)
+{
+    totals t = {0};
+    const char *topology = o->target + 4; /* after "tpu:" */
+    choose_buckets(o, m);
+    device_model on_device = m->on_device;
+    on_device.precision = o->precision;
+    if (!o->is_json)
+        printf("%s in %s for %s with %s\n\n batch length  entry     compile   code      scratch    "
+               "estimated    estimated"
+               "    est.   matrix\n                          s        MiB       MiB        cycles  "
+               "   tokens/s     MFU"
+               "   products\n",
+               m->name, pjrt_precision_name(o->precision), topology, plugin->version_text);
+    for (int i = 0; i < o->sequence_count; i++)
+        for (int k = 0; k < o->batch_count; k++) {
+            device_bucket bucket = {o->batch[k], o->sequence[i]};
+            if (compile_bucket(o, plugin, topology, cache, &on_device, bucket, &t)) {
+                fprintf(stderr, "penstock compile: batch %lld, length %lld: %s\n",
+                        (long long)bucket.batch, (long long)bucket.sequence, status_message());
+                t.failed++;
+            }
+        }
+    if (!o->is_json)
+        printf("\n%d programs in %.1f s, in %s\n", t.compiled, t.seconds, o->cache);
+    return t.failed > 0 ? 1 : 0;
+}
+
+static int run(compile_options *o)
+{
+    pjrt_plugin plugin;
+    compile_cache *cache = NULL;
+    device *cpu = NULL;
+    repository *models = NULL;
+    model *m = NULL;
+    int code = 1;
+    const char *equals = strchr(o->model, '='), *path = equals ? equals + 1 : o->model;
+    char name[128] = "model";
+    if (equals != NULL)
+        snprintf(name, sizeof name, "%.*s", (int)(equals - o->model), o->model);
+    /* No chip here: ask nobody for one, and let several compilers run side by side. */
+    setenv("TPU_SKIP_MDS_QUERY", "1", 0);
+    setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
+    repository_model_options own = {
+        .name = name, .path = path, .precision = DEVICE_FP32, .has_precision = true};
+    repository_options options = {
+        .models = &own, .model_count = 1, .batch_max = 16, .queue_rows_max = 1024, .sequence_max = 512};
+    if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &cache) ||
+        device_cpu_create(0, NULL, &cpu) || repository_create(&options, &cpu, 1, &models) ||
+        repository_wait(models) || repository_find(models, name, strlen(name), 0, &m)) {
+        fprintf(stderr, "penstock compile: %s\n", status_message());
+        goto done;
+    }
+    code = compile_model(o, &plugin, cache, m);
+done:
+    if (m != NULL)
+        model_release(m);
+    if (models != NULL)
+        repository_destroy(models);
+    if (cpu != NULL)
+        cpu->interface->destroy(cpu);
+    compile_cache_close(cache);
+    return code;
+}
+
+static status read_flags(int argc, char **argv, compile_options *o, bool *wants_help)
+{
+    static const struct option flags[] = {{"model", required_argument, NULL, 'm'},
+                                          {"target", required_argument, NULL, 't'},
+                                          {"cache", required_argument, NULL, 'c'},
+                                          {"plugin", required_argument, NULL, 'p'},
+                                          {"precision", required_argument, NULL, 'r'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"sequence", required_argument, NULL, 's'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    status s = STATUS_OK;
+    for (int flag; s == STATUS_OK && (flag = getopt_long(argc, argv, "h", flags, NULL)) != -1;) {
+        switch (flag) {
+        case 'm':
+            o->model = optarg;
+            break;
+        case 't':
+            o->target = optarg;
+            break;
+        case 'c':
+            o->cache = optarg;
+            break;
+        case 'p':
+            o->plugin = optarg;
+            break;
+        case 'r':
+            s = read_precision(optarg, &o->precision);
+            break;
+        case 'b':
+            s = read_numbers("--batch", optarg, o->batch, &o->batch_count);
+            break;
+        case 's':
+            s = read_numbers("--sequence", optarg, o->sequence, &o->sequence_count);
+            break;
+        case 'j':
+            o->is_json = true;
+            break;
+        case 'h':
+            *wants_help = true;
+            return STATUS_OK;
+        default:
+            return status_fail(STATUS_INVALID_ARGUMENT, "see penstock compile --help");
+        }
+    }
+    if (s)
+        return s;
+    if (o->model == NULL || o->target == NULL || o->cache == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT, "--model, --target and --cache are needed");
+    if (o->plugin == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--plugin is needed: libtpu.so of the PyPI package libtpu");
+    if (strncmp(o->target, "tpu:", 4) != 0 || facts_of(o->target + 4) == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--target %s: it is tpu:GENERATION:TOPOLOGY with v4, v5e, v5p or v6e, "
+                           "such as tpu:v5e:1x1",
+                           o->target);
+    return STATUS_OK;
+}
+
+int command_compile(int argc, char **argv)
+{
+    compile_options o = {.precision = DEVICE_BF16, .plugin = getenv("TPU_LIBRARY_PATH")};
+    bool wants_help = false;
+    log_configure(LOG_WARNING, LOG_FORMAT_AUTO);
+    if (read_flags(argc, argv, &o, &wants_help)) {
+        fprintf(stderr, "penstock compile: %s\n", status_message());
+        return 2;
+    }
+    if (wants_help) {
+        print_help(stdout);
+        return 0;
+    }
+    return run(&o);
+}
