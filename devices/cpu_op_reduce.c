@@ -24,6 +24,7 @@ typedef struct reduce_plan {
     cpu_walk kept, reduced; /* operand 0: the input; of `kept`, operand 1: the output */
     reduce_kind kind;
     cpu_compute compute; /* F64, I64 or U64 */
+    dtype type;
     int64_t reduced_count;
 } reduce_plan;
 
@@ -86,12 +87,14 @@ static double start_f64(reduce_kind kind)
                                 : 0;
 }
 
-static uint64_t start_integer(reduce_kind kind, bool is_signed)
+/* Of an empty set: the least or greatest of the type, as NumPy has it. */
+static uint64_t start_integer(reduce_kind kind, dtype type)
 {
-    return kind == REDUCE_PROD  ? 1
-           : kind == REDUCE_MAX ? (is_signed ? (uint64_t)INT64_MIN : 0)
-           : kind == REDUCE_MIN ? (is_signed ? (uint64_t)INT64_MAX : UINT64_MAX)
-                                : 0;
+    if (kind == REDUCE_MAX)
+        return type == DTYPE_BOOL ? 0 : (uint64_t)dtype_integer_min(type);
+    if (kind == REDUCE_MIN)
+        return type == DTYPE_BOOL ? 1 : dtype_integer_max(type);
+    return kind == REDUCE_PROD;
 }
 
 #define EACH(member, expression)                                                                   \
@@ -159,7 +162,7 @@ static void start(const reduce_plan *p, cpu_block *sum, size_t n)
         if (p->compute == CPU_COMPUTE_F64)
             sum->f64[i] = start_f64(p->kind);
         else
-            sum->u64[i] = start_integer(p->kind, p->compute == CPU_COMPUTE_I64);
+            sum->u64[i] = start_integer(p->kind, p->type);
 }
 
 /* `n` neighbouring outputs at once: input offsets base, base + step, ... */
@@ -258,7 +261,7 @@ static status run_reduce(const cpu_call *c)
     const tensor *in = c->inputs[0];
     tensor *out = &c->outputs[0];
     graph_op op = c->node->op;
-    reduce_plan p = {.kind = kind_of(op), .compute = cpu_compute_of(in->dtype)};
+    reduce_plan p = {.kind = kind_of(op), .compute = cpu_compute_of(in->dtype), .type = in->dtype};
     if (p.compute == CPU_COMPUTE_F32 || op == GRAPH_OP_REDUCE_LOG_SUM_EXP)
         p.compute = CPU_COMPUTE_F64;
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));

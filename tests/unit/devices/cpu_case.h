@@ -1,0 +1,30 @@
+#ifndef TESTS_UNIT_DEVICES_CPU_CASE_H
+#define TESTS_UNIT_DEVICES_CPU_CASE_H
+
+#include "graph/graph.h"
+
+/* One node with its tensors, evaluated by itself: inferred by graph_infer_node, computed by
+ * cpu_evaluate_node. */
+#define CPU_CASE_OPERANDS 8
+
+typedef struct cpu_case {
+    arena memory;
+    graph_attribute attributes[8];
+    int attribute_count;
+    tensor inputs[CPU_CASE_OPERANDS];
+    bool is_absent[CPU_CASE_OPERANDS];
+    int input_count;
+    tensor outputs[CPU_CASE_OPERANDS];
+} cpu_case;
+
+/* Adds an input of `count` numbers converted to `type`; `dims` ends with -1. */
+tensor *cpu_case_input(cpu_case *c, dtype type, const int64_t *dims, const double *numbers);
+/* The same with reproducible numbers between -2 and 2. */
+tensor *cpu_case_random(cpu_case *c, dtype type, const int64_t *dims);
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__ __VA_OPT__(, ) - 1})
+
+/* Runs; asserts that inference succeeds. */
+status cpu_case_run(cpu_case *c, graph_op op, int output_count);
+void cpu_case_dispose(cpu_case *c);
+
+#endif
