@@ -135,14 +135,14 @@ static void say(const compile_options *o, device_bucket bucket, const char *stat
     fflush(stdout);
 }
 
-static status keep(compile_cache *cache, const compile_cache_key *key, const device_model *model,
+static status keep(compile_cache *cache, const compile_cache_key *key, const device_model *what,
                    device_bucket bucket, const stablehlo_program *program,
                    const pjrt_ahead_of_time *made, const hlo_summary *hlo, const char *compiler,
                    double seconds)
 {
     char text[PJRT_SUMMARY_BYTES + 400];
     int bytes =
-        pjrt_program_summary(text, model, bucket, program, made->device_kind, compiler, seconds);
+        pjrt_program_summary(text, what, bucket, program, made->device_kind, compiler, seconds);
     bytes += snprintf(text + bytes, sizeof text - (size_t)bytes,
                       "code_bytes %lld\ntemporary_bytes %lld\npeak_bytes %lld\nestimated_cycles "
                       "%lld\nproducts %d\n"
@@ -156,14 +156,14 @@ static status keep(compile_cache *cache, const compile_cache_key *key, const dev
 }
 
 static status compile_bucket(const compile_options *o, const pjrt_plugin *plugin,
-                             const char *topology, compile_cache *cache, const device_model *model,
+                             const char *topology, compile_cache *cache, const device_model *what,
                              device_bucket bucket, totals *t)
 {
     graph *specialised = NULL;
     stablehlo_program program;
     pjrt_ahead_of_time made = {0};
     hlo_summary hlo = {0};
-    status s = pjrt_program_emit(model, bucket, &specialised, &program);
+    status s = pjrt_program_emit(what, bucket, &specialised, &program);
     if (s)
         return s;
     uint64_t start_ns = clock_now_ns();
@@ -176,8 +176,8 @@ static status compile_bucket(const compile_options *o, const pjrt_plugin *plugin
             hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &hlo))
             log_warning("server", "%s", status_message());
         compile_cache_key key =
-            pjrt_program_key(model, bucket, &program, made.device_kind, plugin->version_text);
-        s = keep(cache, &key, model, bucket, &program, &made, &hlo, plugin->version_text, seconds);
+            pjrt_program_key(what, bucket, &program, made.device_kind, plugin->version_text);
+        s = keep(cache, &key, what, bucket, &program, &made, &hlo, plugin->version_text, seconds);
         say(o, bucket, s ? "not kept" : "kept", seconds, &program, &made, &hlo, facts_of(topology));
     }
     pjrt_ahead_of_time_dispose(&made);
@@ -247,8 +247,11 @@ static int run(compile_options *o)
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
     repository_model_options own = {
         .name = name, .path = path, .precision = DEVICE_FP32, .has_precision = true};
-    repository_options options = {
-        .models = &own, .model_count = 1, .batch_max = 16, .queue_rows_max = 1024, .sequence_max = 512};
+    repository_options options = {.models = &own,
+                                  .model_count = 1,
+                                  .batch_max = 16,
+                                  .queue_rows_max = 1024,
+                                  .sequence_max = 512};
     if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &cache) ||
         device_cpu_create(0, NULL, &cpu) || repository_create(&options, &cpu, 1, &models) ||
         repository_wait(models) || repository_find(models, name, strlen(name), 0, &m)) {
