@@ -300,9 +300,9 @@ static status experiment(model *m, const manifest *file, double *batch_apart, do
         failure = compare(m, length, longest, seed, &apart);
         *pad_apart = fmax(*pad_apart, failure ? INFINITY : apart);
     }
-    b->can_pad = file->can_pad >= 0
-                     ? file->can_pad != 0
-                     : b->sequence_max > 0 && longest > length && *pad_apart <= TOLERANCE_OF_RANGE;
+    b->can_pad = file->can_pad >= 0 ? file->can_pad != 0
+                                    : b->can_batch && b->sequence_max > 0 && longest > length &&
+                                          *pad_apart <= TOLERANCE_OF_RANGE;
     return STATUS_OK;
 }
 

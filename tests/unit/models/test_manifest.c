@@ -1,0 +1,128 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "models/buckets.h"
+#include "models/manifest.h"
+#include "models/manifest_position.h"
+
+static status read(const char *text, manifest *m)
+{
+    return manifest_read_text("model.json", text, strlen(text), m);
+}
+
+Test(manifest, everything_is_read)
+{
+    manifest m;
+    cr_assert_eq(read("{\"precision\": \"int8\", \"buckets\": {\"batch\": [1, 8], \"sequence\": "
+                      "[16, 64]}, \"batch_max\": 8, \"queue_delay_us\": 20, \"slo_ms\": 2.5, "
+                      "\"priority\": 1, \"inputs\": {\"x\": {\"pad\": 1, \"default\": 3}, \"m\": "
+                      "{\"mask\": true}}, \"labels\": {\"stable\": 3}, \"pooling\": \"cls\", "
+                      "\"can_pad\": false, \"dims\": {\"height\": 224}}",
+                      &m),
+                 STATUS_OK, "%s", status_message());
+    cr_assert_eq(m.precision, DEVICE_INT8);
+    cr_assert_eq(m.batch_buckets[1], 8);
+    cr_assert_eq(m.sequence_bucket_count, 2);
+    cr_assert_eq(m.queue_delay_ns, 20000);
+    cr_assert_eq(m.slo_ns, 2500000);
+    cr_assert_eq(manifest_find_input(&m, "x")->pad_value, 1);
+    cr_assert(manifest_find_input(&m, "x")->is_optional);
+    cr_assert(manifest_find_input(&m, "m")->is_mask);
+    cr_assert_eq(m.labels[0].version, 3);
+    cr_assert_eq(m.can_pad, 0);
+    cr_assert_eq(m.can_batch, -1);
+    cr_assert_eq(m.fixed_dims[0].size, 224);
+    manifest_dispose(&m);
+}
+
+static void refused(const char *text, const char *words, const char *more)
+{
+    manifest m;
+    cr_assert_eq(read(text, &m), STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(status_message(), words), "%s", status_message());
+    cr_assert(strstr(status_message(), more), "%s", status_message());
+}
+
+Test(manifest, what_is_wrong_is_named_by_line_and_path)
+{
+    refused("{\n \"precison\": \"int8\"}", "model.json:2: precison", "did you mean \"precision\"");
+    refused("{\"inputs\":\n{\"a\": {},\n\"b\": {\"pda\": 1}}}", "model.json:3: inputs.b.pda",
+            "\"pad\"");
+    refused("{\"precision\": \"fp8\"}", "precision: must be one of", "\"bf16\"");
+    refused("{\n\n\"buckets\": {\"batch\": [8, 1]}}", "model.json:3: buckets.batch", "grow");
+    refused("{\"batch_max\": 0}", "batch_max", "1 to 65536");
+    refused("{\"batch_max\": 1.5}", "batch_max", "whole number");
+    refused("{\n\"batch_max\": }", "model.json:2", "JSON");
+    refused("[]", "model.json:1", "object");
+}
+
+Test(manifest, absent_file_is_all_defaults)
+{
+    manifest m;
+    cr_assert_eq(manifest_read("/nowhere/model.json", &m), STATUS_OK);
+    cr_assert_eq(m.batch_max, 0);
+    manifest_dispose(&m);
+}
+
+Test(manifest, line_of_a_path_skips_strings_and_nests)
+{
+    const char *text = "{ \"x\": \"}{\\\"\",\n\"y\": [1, {\"z\": 2}],\n\"z\": {\n\"y\": 1}}";
+    const char *path[] = {"z", "y"};
+    cr_assert_eq(manifest_line(text, strlen(text), path, 2), 4);
+    cr_assert_eq(manifest_line(text, strlen(text), path, 1), 3);
+    cr_assert_eq(manifest_line(text, strlen(text), path + 1, 1), 2);
+}
+
+static model *empty_model(int64_t batch_max, int64_t sequence_max)
+{
+    model *m = calloc(1, sizeof *m);
+    m->name = "m";
+    m->device_count = 1;
+    m->batching = (model_batching){
+        .can_batch = true, .can_pad = true, .batch_max = batch_max, .sequence_max = sequence_max};
+    return m;
+}
+
+static void dispose(model *m)
+{
+    arena_dispose(&m->memory);
+    free(m);
+}
+
+Test(buckets, automatic_ones_cover_the_limits_within_the_token_budget)
+{
+    manifest file;
+    cr_assert_eq(read("{}", &file), STATUS_OK);
+    model *m = empty_model(12, 300);
+    cr_assert_eq(buckets_make(m, &file), STATUS_OK);
+    cr_assert_eq(m->sequence_buckets[m->sequence_bucket_count - 1], 300);
+    cr_assert_eq(m->batch_buckets[m->batch_bucket_count - 1], 12);
+    bool has_single = false;
+    for (int i = 0; i < m->bucket_count; i++) {
+        device_bucket s = m->buckets[i].shape;
+        cr_assert(s.batch == 1 || s.batch * s.sequence <= BUCKETS_TOKENS_MAX);
+        has_single |= s.batch == 1 && s.sequence == 300;
+    }
+    cr_assert(has_single);
+    dispose(m);
+}
+
+Test(buckets, declared_ones_are_taken_and_checked)
+{
+    manifest file;
+    cr_assert_eq(read("{\"buckets\": {\"batch\": [2, 4], \"sequence\": [32, 128]}}", &file),
+                 STATUS_OK);
+    model *m = empty_model(4, 128);
+    cr_assert_eq(buckets_make(m, &file), STATUS_OK);
+    cr_assert_eq(m->bucket_count, 4);
+    dispose(m);
+    m = empty_model(4, 100);
+    cr_assert_eq(buckets_make(m, &file), STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(status_message(), "128"));
+    dispose(m);
+    m = empty_model(8, 0);
+    cr_assert_eq(read("{}", &file), STATUS_OK);
+    cr_assert_eq(buckets_make(m, &file), STATUS_OK);
+    cr_assert_eq(m->bucket_count, 4, "no sequence axis: 1, 2, 4, 8");
+    dispose(m);
+}

@@ -1,0 +1,214 @@
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "models/repository.h"
+#include "models/snapshot.h"
+
+static const char *shared_model(const char *name, char path[4096])
+{
+    const char *shared = getenv("PENSTOCK_SHARED");
+    snprintf(path, 4096, "%s/models/models/%s", shared ? shared : "../shared", name);
+    if (access(path, R_OK) != 0)
+        cr_skip_test("%s is absent", path);
+    return path;
+}
+
+/* A folder <root>/<name>/<version>/model.onnx made of links. */
+static void put(const char *root, const char *name, int version, const char *onnx)
+{
+    char path[8192], full[4096];
+    if (realpath(onnx, full) == NULL)
+        cr_assert_fail("%s", onnx);
+    snprintf(path, sizeof path, "mkdir -p %s/%s/%d && ln -sfn %s %s/%s/%d/model.onnx", root, name,
+             version, full, root, name, version);
+    cr_assert_eq(system(path), 0);
+}
+
+static device *cpu;
+static char root[64];
+
+static void begin(void)
+{
+    cr_assert_eq(device_cpu_create(1, NULL, &cpu), STATUS_OK);
+    strcpy(root, "/tmp/penstock-models-XXXXXX");
+    cr_assert_not_null(mkdtemp(root));
+}
+
+static void end(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    cr_assert_eq(system(command), 0);
+    cpu->interface->destroy(cpu);
+}
+
+typedef struct answer {
+    _Atomic bool is_there;
+    status result;
+} answer;
+
+static void on_done(void *context, status result, const char *error)
+{
+    answer *a = context;
+    (void)error;
+    a->result = result;
+    atomic_store(&a->is_there, true);
+}
+
+static status await(answer *a)
+{
+    while (!atomic_load(&a->is_there))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    atomic_store(&a->is_there, false);
+    return a->result;
+}
+
+Test(repository, versions_labels_failures_reload_and_unload)
+{
+    char onnx[4096];
+    shared_model("digits_mlp.onnx", onnx);
+    begin();
+    put(root, "digits", 1, onnx);
+    put(root, "digits", 3, onnx);
+    char path[256];
+    snprintf(path, sizeof path, "%s/digits/model.json", root);
+    FILE *f = fopen(path, "w");
+    fputs("{\"labels\": {\"stable\": 1}, \"batch_max\": 4}", f);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/empty", root);
+    mkdir(path, 0777);
+    repository_options options = {.folder = root};
+    repository *r;
+    device *devices[] = {cpu};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+    cr_assert_eq(repository_wait(r), STATUS_NOT_FOUND, "the empty one failed");
+    char progress[300];
+    cr_assert_not(repository_is_ready(r, progress, sizeof progress));
+    cr_assert(strstr(progress, "empty"), "%s", progress);
+
+    model *m, *old;
+    cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_OK, "%s", status_message());
+    cr_assert_eq(m->version, 3);
+    cr_assert_eq(m->batching.batch_max, 4);
+    cr_assert(m->batching.can_batch);
+    cr_assert_eq(m->bucket_count, 3);
+    cr_assert_eq(repository_find_label(r, "digits", 6, "stable", 6, &old), STATUS_OK);
+    cr_assert_eq(old->version, 1);
+    model_release(old);
+    cr_assert_eq(repository_find_label(r, "digits", 6, "canary", 6, &old), STATUS_NOT_FOUND);
+    cr_assert_eq(repository_find(r, "digits", 6, 2, &old), STATUS_NOT_FOUND);
+    cr_assert_eq(repository_find(r, "digit", 5, 0, &old), STATUS_NOT_FOUND);
+    cr_assert_eq(repository_find(r, "empty", 5, 0, &old), STATUS_UNAVAILABLE);
+    cr_assert_eq(repository_list(r, NULL, 0), 3);
+
+    /* A reload while somebody holds the old one. */
+    answer a = {0};
+    repository_load(r, "digits", on_done, &a);
+    cr_assert_eq(await(&a), STATUS_OK);
+    cr_assert_eq(repository_find(r, "digits", 6, 3, &old), STATUS_OK);
+    cr_assert_neq(old, m);
+    model_release(old);
+    cr_assert_eq(m->version, 3, "still alive");
+    model_release(m);
+    repository_unload(r, "digits", on_done, &a);
+    cr_assert_eq(await(&a), STATUS_OK);
+    cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_UNAVAILABLE);
+    repository_load(r, "digits", on_done, &a);
+    cr_assert_eq(await(&a), STATUS_OK);
+    cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_OK);
+    model_release(m);
+    repository_load(r, "../digits", on_done, &a);
+    cr_assert_eq(await(&a), STATUS_NOT_FOUND);
+    repository_destroy(r);
+    end();
+}
+
+typedef struct looker {
+    repository *repository;
+    _Atomic bool stop;
+    int64_t found, missed;
+} looker;
+
+static void *look(void *pointer)
+{
+    looker *l = pointer;
+    while (!atomic_load(&l->stop)) {
+        model *m;
+        if (repository_find(l->repository, "digits", 6, 0, &m) == STATUS_OK) {
+            l->found += m->input_count == 1;
+            model_release(m);
+        } else {
+            l->missed++;
+        }
+    }
+    return NULL;
+}
+
+Test(repository, lookups_never_miss_while_it_reloads)
+{
+    char onnx[4096];
+    shared_model("digits_mlp.onnx", onnx);
+    begin();
+    repository_model_options own = {.name = "digits", .path = onnx};
+    repository_options options = {.models = &own, .model_count = 1, .batch_max = 2};
+    repository *r;
+    device *devices[] = {cpu};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+    cr_assert_eq(repository_wait(r), STATUS_OK, "%s", status_message());
+    cr_assert(repository_is_ready(r, NULL, 0));
+    looker l = {.repository = r};
+    pthread_t thread;
+    pthread_create(&thread, NULL, look, &l);
+    answer a = {0};
+    for (int i = 0; i < 20; i++) {
+        repository_load(r, "digits", on_done, &a);
+        cr_assert_eq(await(&a), STATUS_OK);
+    }
+    atomic_store(&l.stop, true);
+    pthread_join(thread, NULL);
+    cr_assert_eq(l.missed, 0);
+    cr_assert_gt(l.found, 0);
+    repository_destroy(r);
+    end();
+}
+
+static void expect(const char *file, bool can_batch, bool can_pad, int64_t sequence_max)
+{
+    char onnx[4096];
+    shared_model(file, onnx);
+    begin();
+    repository_model_options own = {.name = "m", .path = onnx};
+    repository_options options = {
+        .models = &own, .model_count = 1, .batch_max = 2, .sequence_max = 40};
+    repository *r;
+    model *m;
+    device *devices[] = {cpu};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+    cr_assert_eq(repository_wait(r), STATUS_OK, "%s: %s", file, status_message());
+    cr_assert_eq(repository_find(r, "m", 1, 0, &m), STATUS_OK);
+    cr_expect_eq(m->batching.can_batch, can_batch, "%s: %s", file, m->findings);
+    cr_expect_eq(m->batching.can_pad, can_pad, "%s: %s", file, m->findings);
+    cr_expect_eq(m->batching.sequence_max, sequence_max, "%s", file);
+    model_release(m);
+    repository_destroy(r);
+    end();
+}
+
+Test(probe, experiments_find_how_real_models_may_be_batched)
+{
+    expect("bert_tiny_legacy.onnx", true, true, 40);
+    expect("bert_tiny_dynamo.onnx", true, true, 40);
+    expect("bert_tiny_cls_legacy.onnx", true, true, 40);
+    expect("distilbert_tiny_legacy.onnx", true, true, 40);
+    expect("roberta_tiny_legacy.onnx", true, true, 40);
+    /* Its activations share one scale over the batch. */
+    expect("bert_tiny_int8_dynamic.onnx", false, false, 40);
+    expect("resnet_tiny.onnx", true, false, 0);
+    expect("cnn_3x32x32_dynamo.onnx", true, false, 0);
+}
