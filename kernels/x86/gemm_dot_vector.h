@@ -29,7 +29,10 @@ typedef struct dot_tile {
     const uint8_t *groups;        /* B at the first step */
     const int32_t *starts;        /* of the sums, without what a_zero adds; NULL: 0 */
     const int32_t *negative_sums; /* NULL unless there is a_zero */
-    float *sums;                  /* [rows][DOT_TILE_COLUMNS]; int32 for GEMM_S32 */
+    float *
+        sums; /* [rows][DOT_TILE_COLUMNS], int32 for GEMM_S32: to be finished; or NULL, and then: */
+    const float *scales, *biases; /* of the tile's columns */
+    float row_scales[DOT_TILE_ROWS];
 } dot_tile;
 
 DOT_INLINE vec_i dot_start(const dot_job *d, const dot_tile *t, int i, int j)
@@ -71,6 +74,21 @@ DOT_INLINE void dot_tile_fixed(const int rows, const int vectors, const dot_job 
                     c[i][j] = dot_step(c[i][j], x, y[j]);
             }
         }
+    }
+    if (!t->sums) { /* the commonest epilogue straight from the registers: the rest of C can wait */
+        float *out = (float *)d->c + t->m * d->c_stride + t->n0;
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            vec row_scale = vec_set(t->row_scales[i]);
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) {
+                vec scale = vec_mul(row_scale, vec_load(t->scales + j * VEC_LANES));
+                vec x = dot_to_float(c[i][j]);
+                vec_store(out + (size_t)i * d->c_stride + j * VEC_LANES,
+                          vec_fma(x, scale, vec_load(t->biases + j * VEC_LANES)));
+            }
+        }
+        return;
     }
     float *sums = t->sums;
     int is_integer = d->output == GEMM_S32;
@@ -151,6 +169,13 @@ static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t 
     int32_t starts[DOT_PANEL] __attribute__((aligned(64))) = {0};
     if (d->b_header_bytes)
         dot_fill_starts(d, n0, columns, (const int32_t *)panel, starts);
+    float scales[DOT_PANEL] __attribute__((aligned(64)));
+    float biases[DOT_PANEL] __attribute__((aligned(64)));
+    int is_direct = dot_is_direct(d) && columns == DOT_PANEL && d->steps <= block;
+    for (size_t j = 0; is_direct && j < DOT_PANEL; j++) {
+        scales[j] = d->epilogue->column_scale ? d->epilogue->column_scale[n0 + j] : 1;
+        biases[j] = d->epilogue->bias ? d->epilogue->bias[n0 + j] : 0;
+    }
     size_t ahead = n0 + DOT_PANEL < d->n ? bytes : 0; /* to be prefetched, a part per tile */
     size_t tiles = (m1 - m0 + DOT_TILE_ROWS - 1) / DOT_TILE_ROWS, done = 0;
     for (size_t m = m0, rows; tiles > 0; m += rows, tiles--) {
@@ -169,12 +194,17 @@ static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t 
             t.parts[1] = (dot_part){tails[0], 4, d->tail_bytes > 0};
             t.negative_sums = d->a_zero ? (const int32_t *)panel + j : NULL;
             t.starts = d->b_header_bytes ? starts + j : NULL;
-            t.sums = sums;
+            t.sums = is_direct ? NULL : sums;
+            t.scales = scales + j;
+            t.biases = biases + j;
+            for (size_t i = 0; i < rows; i++)
+                t.row_scales[i] = d->epilogue->row_scale ? d->epilogue->row_scale[m + i] : 1;
             if (d->steps > block)
                 dot_tile_in_blocks(rows, block, d, &t);
             else
                 dot_tile_of(rows, d, &t);
-            dot_finish_of(d, m, n0 + j, rows, width, sums, DOT_TILE_COLUMNS);
+            if (!is_direct)
+                dot_finish_of(d, m, n0 + j, rows, width, sums, DOT_TILE_COLUMNS);
         }
     }
 }

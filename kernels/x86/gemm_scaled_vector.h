@@ -47,6 +47,14 @@ static inline void dot_store_s32(const dot_job *d, size_t row, size_t column, si
     }
 }
 
+/* Scales and bias only. */
+static inline int dot_is_direct(const dot_job *d)
+{
+    const gemm_scaled_epilogue *e = d->epilogue;
+    return d->output == GEMM_F32 && !e->residual && !e->row_low &&
+           e->activation == KERNELS_IDENTITY;
+}
+
 /* Where the sums of a panel's columns begin: at `start`, less a zero point of 128 unless rows have
  * their own. */
 static inline void dot_fill_starts(const dot_job *d, size_t n0, size_t columns,
