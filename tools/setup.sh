@@ -28,16 +28,22 @@ install_packages() {
 
 log_file() { mkdir -p build/logs; echo "build/logs/$1.log"; }
 
-# build PRESET [TARGET...]: configures where needed, builds what changed. Quiet unless it fails.
+# configure PRESET [FLAG...]: quick when nothing changed.
+configure() {
+    local preset=$1 log
+    log=$(log_file "configure-$preset")
+    shift
+    cmake --preset "$preset" "$@" >"$log" 2>&1 || { grep -A 12 'CMake Error' "$log" >&2; die "cmake failed (whole log: $log)"; }
+}
+
+# build PRESET [TARGET...]: builds what changed. Quiet unless it fails.
 build() {
     local preset=$1 log started=$SECONDS
     shift
     log=$(log_file "build-$preset")
     say "Building build/$preset${*:+ ($*)}"
-    {
-        [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset"
-        cmake --build "build/$preset" ${*:+--target "$@"}
-    } >"$log" 2>&1 || { grep -E -A 12 'error|FAILED|CMake Error' "$log" | head -n 60 >&2; die "the build failed (whole log: $log)"; }
+    cmake --build "build/$preset" ${*:+--target "$@"} >"$log" 2>&1 ||
+        { grep -E -A 12 'error|FAILED' "$log" | head -n 60 >&2; die "the build failed (whole log: $log)"; }
     say "Built in $((SECONDS - started)) s"
 }
 

@@ -52,6 +52,7 @@ class Server:
             arguments += ["--listen-tls", "127.0.0.1:0", "--tls-certificate", str(tls[0]), "--tls-key", str(tls[1])]
         self.arguments = arguments + list(flags)
         self.port = self.tls_port = None
+        self.is_told = False
 
     def __enter__(self):
         with open(self.log_path, "wb") as log:
@@ -72,14 +73,19 @@ class Server:
             assert "Sanitizer" not in self.log() and "runtime error:" not in self.log(), self.log()[-6000:]
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+        self.terminate()
         try:
             return self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"not ended {STOP_S} s after SIGTERM\n{self.log()[-3000:]}")
+
+    def terminate(self):
+        """The first SIGTERM only: a second one means now."""
+        if not self.is_told and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.is_told = True
 
     def log(self):
         return self.log_path.read_text(errors="replace")
@@ -145,10 +151,13 @@ class Server:
     def raw(self, data, timeout=20, half_close=False, until_close=True):
         """Bytes on a bare socket, and all that comes back."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as s:
-            s.sendall(data)
+            got = b""
+            try:
+                s.sendall(data)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # refused while still sending: the answer is there to be read
             if half_close:
                 s.shutdown(socket.SHUT_WR)
-            got = b""
             try:
                 while part := s.recv(65536):
                     got += part

@@ -8,6 +8,7 @@ import pytest
 
 import serving
 
+TIMES = 20
 FOLDER = serving.shared_models()
 MODELS = {m["name"]: m for m in json.loads((FOLDER / "manifest.json").read_text())["models"]}
 
@@ -83,10 +84,10 @@ def test_with_strangers(golden_server, name):
 def test_more_rows_than_the_largest_bucket(golden_server, name):
     request, response = cases(name)[-1]
     inputs = inputs_of(request)
-    many = {n: numpy.concatenate([a] * 50) for n, a in inputs.items()}
+    many = {n: numpy.concatenate([a] * TIMES) for n, a in inputs.items()}
     got = golden_server.infer_binary(name, many)
     for output in response["outputs"]:
-        expected = numpy.concatenate([serving.json_array(output)] * 50)
+        expected = numpy.concatenate([serving.json_array(output)] * TIMES)
         assert numpy.abs(got[output["name"]] - expected).max() <= MODELS[name]["tolerance_abs"]
 
 

@@ -157,7 +157,7 @@ def test_goaway_on_drain(tmp_path):
     with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}) as s:
         c = Connection(s)
         c.finish([c.start("GET", "/v2/health/live")])
-        s.process.terminate()
+        s.terminate()
         events = []
         end = time.monotonic() + 30
         while not any(isinstance(e, h2.events.ConnectionTerminated) for e in events) and time.monotonic() < end:

@@ -146,7 +146,7 @@ def test_every_datatype_in_binary(server, datatype):
 def test_floats_round_to_nearest_even_and_print_shortest(server):
     halves = [1.00048828125, 1.00146484375, 65504, -0.0]
     data = server.post(infer_url("identity_fp16"), body(data=halves, shape=[1, 4], datatype="FP16")).json()["outputs"][0]["data"]
-    assert data == [1.0, 1.001953125, 65504, 0.0] or numpy.allclose(data, [1.0, 1.002, 65504, 0])
+    assert (numpy.array(data, numpy.float16) == [1.0, 1.001953125, 65504, 0.0]).all()
     text = server.post(infer_url(), body(data=[0.1, 16777217], datatype="FP32")).body
     assert b"[0.1," in text.replace(b" ", b"") and b"16777216" in text
     subnormal = server.post(infer_url(), body(data=[1e-45, 3.4028235e38])).json()["outputs"][0]["data"]
@@ -239,8 +239,8 @@ def test_empty_batch_is_answered_or_refused_but_not_an_accident(server):
 
 
 def test_body_over_the_ceiling(server):
-    answer = server.post(infer_url(), b"x" * (9 << 20))
-    assert answer.status == 413 and answer.json()["error"]
+    got = server.raw(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (9 << 20) + b"x" * (9 << 20))
+    assert got.startswith(b"HTTP/1.1 413") and b'"error"' in got
 
 
 def test_deadline(server):

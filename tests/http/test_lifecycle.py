@@ -109,7 +109,7 @@ def test_not_ready_while_draining_yet_serving(tmp_path):
     with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, delay_ms=2000) as s:
         kept = s.connect()
         s.request("GET", "/v2/health/ready", connection=kept)
-        s.process.terminate()
+        s.terminate()
         end = time.monotonic() + 10
         while s.is_ready():
             assert time.monotonic() < end
@@ -168,7 +168,7 @@ def test_no_request_fails_when_drained_under_load(tmp_path):
             t.start()
         time.sleep(1.5)
         stop_time[0] = time.monotonic()
-        s.process.terminate()
+        s.terminate()
         for t in threads:
             t.join(60)
             assert not t.is_alive()

@@ -83,7 +83,7 @@ def test_access_log(tmp_path):
     log = tmp_path / "access.jsonl"
     with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", str(log)) as s:
         s.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
-        s.post("/v2/models/digits/infer", b"{", {"User-Agent": 'quote" \\ \x01'.encode("latin-1")})
+        s.post("/v2/models/digits/infer", b"{", {"traceparent": 'quote" \\ x'})
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     infer = [l for l in lines if "infer" in json.dumps(l)]
     assert len(infer) == 2

@@ -43,7 +43,7 @@ def test_infer(client, binary_in, binary_out):
 
 @pytest.mark.parametrize("request_how, response_how", [("gzip", "gzip"), ("deflate", "deflate"), (None, "gzip"), ("gzip", None)])
 def test_compressed(client, request_how, response_how):
-    values = numpy.zeros((1, 5000), numpy.float32)
+    values = numpy.zeros((10, 500), numpy.float32)
     tensor = client_module.InferInput("in", values.shape, "FP32")
     tensor.set_data_from_numpy(values)
     result = client.infer("identity_fp32", [tensor], request_compression_algorithm=request_how, response_compression_algorithm=response_how)
