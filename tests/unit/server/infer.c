@@ -1,0 +1,256 @@
+/* Request bodies to jobs: KServe with and without binary tensors, TensorFlow Serving. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/infer.h"
+
+static model the_model;
+static job *taken[8];
+static int taken_count;
+
+static job *take_job(void *pool)
+{
+    (void)pool;
+    job *j = calloc(1, sizeof(*j));
+    j->model = &the_model;
+    j->rows = j->length = -1;
+    taken[taken_count++] = j;
+    return j;
+}
+
+static model_tensor tensor_of(const char *name, dtype type, int64_t dim, bool is_sequence)
+{
+    return (model_tensor){.name = name,
+                          .dtype = type,
+                          .rank = 2,
+                          .dims = {-1, is_sequence ? -1 : dim},
+                          .batch_axis = 0,
+                          .sequence_axis = is_sequence ? 1 : -1};
+}
+
+/* x: FP32 [batch,2], y: INT64 [batch,sequence], mask optional; one output like x. */
+static void make_model(bool has_sequence)
+{
+    memset(&the_model, 0, sizeof(the_model));
+    the_model.name = "m";
+    the_model.version = 1;
+    if (has_sequence) {
+        the_model.inputs[0] = tensor_of("ids", DTYPE_I64, 0, true);
+        the_model.inputs[1] = tensor_of("mask", DTYPE_I64, 0, true);
+        the_model.inputs[1].is_mask = the_model.inputs[1].is_optional = true;
+        the_model.input_count = 2;
+    } else {
+        the_model.inputs[0] = tensor_of("x", DTYPE_F32, 2, false);
+        the_model.input_count = 1;
+    }
+    the_model.outputs[0] = tensor_of("y", DTYPE_F32, 2, false);
+    the_model.output_count = 1;
+    the_model.batching = (model_batching){.can_batch = true,
+                                          .can_pad = true,
+                                          .batch_max = 8,
+                                          .sequence_max = has_sequence ? 4 : 0,
+                                          .queue_rows_max = 100};
+}
+
+static server_limits limits = {.json_depth_max = 16, .request_jobs_max = 4};
+static infer_scratch scratch;
+static job *jobs[8];
+static infer_request request;
+
+static void forget(void)
+{
+    for (int i = 0; i < taken_count; i++) {
+        arena_dispose(&taken[i]->memory);
+        free(taken[i]);
+    }
+    taken_count = 0;
+    infer_scratch_dispose(&scratch);
+}
+
+static infer_context context(void)
+{
+    return (infer_context){.limits = &limits, .take_job = take_job, .scratch = &scratch};
+}
+
+static status kserve(const void *body, size_t bytes, size_t json_bytes)
+{
+    infer_context c = context();
+    infer_request_init(&request, &the_model, INFER_KSERVE, jobs, 8);
+    return parse_kserve(&request, &c, body, bytes, json_bytes);
+}
+
+static status kserve_text(const char *json)
+{
+    return kserve(json, strlen(json), strlen(json));
+}
+
+static status tensorflow(const char *json)
+{
+    infer_context c = context();
+    infer_request_init(&request, &the_model, INFER_TENSORFLOW_ROWS, jobs, 8);
+    return parse_tensorflow(&request, &c, json, strlen(json));
+}
+
+#define X(more) "{\"inputs\":[{\"name\":\"x\"," more "}]}"
+
+TestSuite(infer, .fini = forget);
+
+Test(infer, kserve_json)
+{
+    make_model(false);
+    cr_assert_eq(
+        kserve_text("{\"id\":\"7\",\"parameters\":{\"timeout\":5,\"other\":[1]},\"inputs\":[{"
+                    "\"data\":[[1,2],[3,4]],\"name\":\"x\",\"shape\":[2,2],\"datatype\":"
+                    "\"FP32\"}],\"outputs\":[{\"name\":\"y\",\"parameters\":{\"binary_data\":"
+                    "true}}]}"),
+        STATUS_OK, "%s", status_message());
+    cr_assert(jobs[0]->rows == 2 && ((float *)jobs[0]->inputs[0].data)[3] == 4);
+    cr_assert(json_string_is(request.id, "7") && request.timeout_ns == 5000);
+    cr_assert(request.output_count == 1 && request.outputs[0].is_binary);
+    cr_assert_eq(jobs[0]->outputs[0].dims[0], 2);
+}
+
+Test(infer, kserve_refusals_name_what_is_wrong)
+{
+    static const struct {
+        const char *json, *says;
+    } cases[] = {
+        {"[]", "object"},
+        {"{}", "inputs"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2]") "x", "nothing more"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1]"), "shape"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2,3]"), "more than"},
+        {X("\"shape\":[2,1],\"datatype\":\"FP32\",\"data\":[1,2]"), "[batch,2]"},
+        {X("\"shape\":[2],\"datatype\":\"FP32\",\"data\":[1,2]"), "[batch,2]"},
+        {X("\"shape\":[-1,2],\"datatype\":\"FP32\",\"data\":[1,2]"), "not negative"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP64\",\"data\":[1,2]"), "FP64"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP31\",\"data\":[1,2]"), "FP31"},
+        {X("\"shape\":[1,2],\"data\":[1,2]"), "datatype"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\""), "no data"},
+        {X("\"shape\":[0,2],\"datatype\":\"FP32\",\"data\":[]"), "no rows"},
+        {X("\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":[[1,2,3,4]]"), "shape"},
+        {X("\"shape\":[1000000000000,2],\"datatype\":\"FP32\",\"data\":[]"), "more elements"},
+        {"{\"inputs\":[{\"name\":\"z\",\"shape\":[1],\"datatype\":\"FP32\",\"data\":[1]}]}", "z"},
+        {"{\"inputs\":[]}", "missing"},
+        {"{\"inputs\":[],\"inputs\":[]}", "twice"},
+        {"{\"outputs\":[{\"name\":\"q\"}],\"inputs\":[]}", "q"},
+    };
+    make_model(false);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cr_assert_eq(kserve_text(cases[i].json), STATUS_INVALID_ARGUMENT, "%s", cases[i].json);
+        cr_assert(strstr(status_message(), cases[i].says), "%s: %s", cases[i].json,
+                  status_message());
+        forget();
+    }
+}
+
+#define BINARY(size)                                                                               \
+    X("\"shape\":[1,2],\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":" size "}")
+
+static status binary(const char *json, size_t blob_bytes)
+{
+    char body[512];
+    size_t n = strlen(json);
+    float values[4] = {1.5f, 2.5f, 3.5f, 4.5f};
+    memcpy(body, json, n);
+    memcpy(body + n, values, sizeof(values));
+    return kserve(body, n + blob_bytes, n);
+}
+
+Test(infer, binary_tensors_must_fit_exactly)
+{
+    make_model(false);
+    cr_assert_eq(binary(BINARY("8"), 8), STATUS_OK, "%s", status_message());
+    cr_assert_eq(((float *)jobs[0]->inputs[0].data)[1], 2.5f);
+    cr_assert_eq(binary(BINARY("8"), 9), STATUS_INVALID_ARGUMENT, "a byte is left over");
+    cr_assert_eq(binary(BINARY("8"), 7), STATUS_INVALID_ARGUMENT, "a byte is missing");
+    cr_assert_eq(binary(BINARY("4"), 4), STATUS_INVALID_ARGUMENT, "half a tensor");
+    cr_assert_eq(binary(BINARY("-1"), 0), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(binary(BINARY("\"8\""), 8), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(binary(X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2],\"parameters\":{"
+                          "\"binary_data_size\":8}"),
+                        8),
+                 STATUS_INVALID_ARGUMENT, "both forms");
+}
+
+Test(infer, raw_mode_takes_the_body_as_the_input)
+{
+    float values[2] = {1, 2};
+    infer_context c = context();
+    make_model(false);
+    infer_request_init(&request, &the_model, INFER_KSERVE, jobs, 8);
+    cr_assert_eq(parse_kserve_raw(&request, &c, (char *)values, 8), STATUS_OK);
+    cr_assert(jobs[0]->rows == 1 && request.outputs[0].is_binary);
+    infer_request_init(&request, &the_model, INFER_KSERVE, jobs, 8);
+    cr_assert_eq(parse_kserve_raw(&request, &c, (char *)values, 4), STATUS_INVALID_ARGUMENT);
+}
+
+Test(infer, strings_in_binary_form)
+{
+    tensor t;
+    bool is_borrowed;
+    arena memory = {0};
+    cr_assert_eq(tensor_set_shape(&t, DTYPE_BYTES, 1, (int64_t[]){2}), STATUS_OK);
+    cr_assert_eq(parse_binary_tensor(&t, &memory, "\2\0\0\0ab\0\0\0\0", 10, false, &is_borrowed),
+                 STATUS_OK);
+    cr_assert(((tensor_string *)t.data)[0].bytes == 2 && ((tensor_string *)t.data)[1].bytes == 0);
+    cr_assert_eq(parse_binary_tensor(&t, &memory, "\2\0\0\0ab\1\0\0\0", 10, false, &is_borrowed),
+                 STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(parse_binary_tensor(&t, &memory, "\2\0\0\0ab\0\0\0\0x", 11, false, &is_borrowed),
+                 STATUS_INVALID_ARGUMENT);
+    arena_dispose(&memory);
+}
+
+Test(infer, optional_masks_are_filled_and_long_rows_refused)
+{
+    make_model(true);
+    cr_assert_eq(
+        kserve_text("{\"inputs\":[{\"name\":\"ids\",\"shape\":[1,3],\"datatype\":\"INT64\","
+                    "\"data\":[5,6,7]}]}"),
+        STATUS_OK, "%s", status_message());
+    cr_assert(jobs[0]->length == 3 && ((int64_t *)jobs[0]->inputs[1].data)[2] == 1);
+    cr_assert_eq(
+        kserve_text("{\"inputs\":[{\"name\":\"ids\",\"shape\":[1,5],\"datatype\":\"INT64\","
+                    "\"data\":[5,6,7,8,9]}]}"),
+        STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(status_message(), "limit is 4"), "%s", status_message());
+}
+
+Test(infer, tensorflow_rows_of_different_lengths_become_jobs)
+{
+    make_model(true);
+    cr_assert_eq(tensorflow("{\"instances\":[[1,2],[3],[4,5],{\"ids\":[6]}]}"),
+                 STATUS_INVALID_ARGUMENT, "objects and arrays mixed");
+    cr_assert_eq(tensorflow("{\"instances\":[[1,2],[3],[4,5]]}"), STATUS_OK, "%s",
+                 status_message());
+    cr_assert(request.job_count == 2 && jobs[0]->rows == 2 && jobs[1]->rows == 1);
+    cr_assert_eq(((int64_t *)jobs[0]->inputs[0].data)[3], 5);
+    cr_assert(request.rows[1].job == 1 && request.rows[2].row == 1);
+    cr_assert_eq(tensorflow("{\"inputs\":{\"ids\":[[1,2],[3]],\"mask\":[[1,1],[1]]}}"), STATUS_OK,
+                 "%s", status_message());
+    cr_assert_eq(request.protocol, INFER_TENSORFLOW_COLUMNS);
+}
+
+Test(infer, tensorflow_refusals)
+{
+    static const char *const texts[] = {
+        "{}",
+        "{\"instances\":[]}",
+        "{\"instances\":[[1]],\"inputs\":[[1]]}",
+        "{\"instances\":[{\"ids\":[1]},{\"ids\":[1],\"mask\":[1]}]}",
+        "{\"instances\":[{\"ids\":[1,2],\"mask\":[1]}]}",
+        "{\"instances\":[{\"q\":[1]}]}",
+        "{\"instances\":[1]}",
+        "{\"instances\":[[[1]]]}",
+        "{\"instances\":[[1],[1,2],[1,2,3],[]]}",
+        "{\"inputs\":{\"ids\":[[1],[2]],\"mask\":[[1]]}}",
+        "{\"inputs\":{}}",
+        "{\"instances\":[[1]],\"signature_name\":\"other\"}",
+        "{\"instances\":{\"ids\":[1]}}"};
+    make_model(true);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        cr_assert_neq(tensorflow(texts[i]), STATUS_OK, "%s", texts[i]);
+        forget();
+    }
+}

@@ -1,0 +1,95 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "server/record.h"
+
+#define S 1000000000ull
+
+static recorder *r;
+static model_record *record;
+
+static void give(int code, uint64_t begin_ns, uint64_t took_ns)
+{
+    uint64_t stages[STAGE_COUNT];
+    for (int i = 0; i < STAGE_COUNT; i++)
+        stages[i] = begin_ns + took_ns * (uint64_t)(i + 1) / STAGE_COUNT;
+    record_sample sample = {.begin_ns = begin_ns,
+                            .stage_ns = stages,
+                            .code = code,
+                            .rows = 2,
+                            .batch_rows = 8,
+                            .bucket = {8, 16},
+                            .bucket_index = 3};
+    record_request(r, record, 0, &sample, begin_ns + took_ns);
+}
+
+static void begin(void)
+{
+    static model m;
+    memset(&m, 0, sizeof(m));
+    m.name = "m";
+    m.version = 2;
+    r = recorder_create(2);
+    record = record_of_model(r, &m);
+}
+
+TestSuite(record, .init = begin);
+
+Test(record, the_window_forgets_and_the_start_does_not)
+{
+    histogram h;
+    give(200, 100 * S, 5000000);
+    give(200, 130 * S, 1000000);
+    record_read(r, record, RECORD_STAGE_TOTAL, true, 131 * S, &h);
+    cr_assert_eq(h.count, 2);
+    record_read(r, record, RECORD_STAGE_TOTAL, true, 175 * S, &h);
+    cr_assert_eq(h.count, 1, "the first is older than a minute");
+    cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1e6, 1e4);
+    record_read(r, record, RECORD_STAGE_TOTAL, true, 400 * S, &h);
+    cr_assert_eq(h.count, 0);
+    record_read(r, record, RECORD_STAGE_TOTAL, false, 400 * S, &h);
+    cr_assert_eq(h.count, 2);
+    /* A slot that comes round again starts empty. */
+    give(200, 170 * S, 1000000);
+    record_read(r, record, RECORD_STAGE_TOTAL, true, 171 * S, &h);
+    cr_assert_eq(h.count, 2);
+}
+
+Test(record, refusals_are_counted_and_not_timed)
+{
+    histogram h;
+    record_totals totals;
+    give(200, 10 * S, 1000000);
+    give(429, 10 * S, 10);
+    give(418, 10 * S, 10);
+    record_read_totals(r, record, &totals);
+    cr_assert(totals.success_count == 1 && totals.failure_count == 2 && totals.rows == 2);
+    int others = 0;
+    for (int i = 0; i < RECORD_CODES; i++) {
+        if (record_code(i) == 429)
+            cr_assert_eq(totals.codes[i], 1);
+        if (record_code(i) == 0)
+            others += (int)totals.codes[i];
+    }
+    cr_assert_eq(others, 1);
+    record_read(r, record, RECORD_STAGE_TOTAL, false, 10 * S, &h);
+    cr_assert_eq(h.count, 1);
+}
+
+Test(record, buckets_and_stages_are_kept_apart)
+{
+    histogram h;
+    device_bucket shape;
+    give(200, 10 * S, 11000000);
+    cr_assert(record_read_bucket(r, record, 3, false, &h, &shape));
+    cr_assert(shape.batch == 8 && shape.sequence == 16);
+    cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1e6, 2e4, "execute is one eleventh");
+    cr_assert_not(record_read_bucket(r, record, 4, false, &h, &shape));
+}
+
+Test(record, a_model_that_comes_back_keeps_its_counters)
+{
+    model again = {.name = "m", .version = 2}, other = {.name = "m", .version = 3};
+    cr_assert_eq(record_of_model(r, &again), record);
+    cr_assert_neq(record_of_model(r, &other), record);
+}
