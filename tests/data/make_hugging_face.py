@@ -48,7 +48,7 @@ for number, (name, model) in enumerate(cases.items()):
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     model = model.float()
-    length = 160 if name == "mpnet" else 9
+    length = 60 if name == "mpnet" else 9  # larger ones are not folded by the test
     pad = model.config.pad_token_id
     ids = torch.randint(3, 24, (2, length))
     mask = torch.ones_like(ids)
