@@ -1,0 +1,116 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "batcher/scheduler.h"
+#include "models/probe.h"
+#include "models/repository.h"
+
+/* Batch-mates and padding do not change an answer: a real model, alone and among strangers. */
+
+static _Atomic int back;
+
+static void on_back(job *j)
+{
+    (void)j;
+    atomic_fetch_add(&back, 1);
+}
+
+static job *make(model *m, job_pool *pool, int64_t rows, int64_t length, uint64_t seed)
+{
+    job *j = job_pool_take(pool);
+    model_retain(m);
+    j->model = m;
+    j->rows = rows;
+    j->length = length;
+    j->on_done = on_back;
+    cr_assert_eq(probe_make_inputs(m, (device_bucket){rows, length}, seed, &j->memory, j->inputs),
+                 0);
+    cr_assert_eq(job_allocate_outputs(j), 0);
+    return j;
+}
+
+static void await(int count)
+{
+    while (atomic_load(&back) < count)
+        usleep(500);
+}
+
+static void compare(const char *name)
+{
+    char path[4096];
+    const char *shared = getenv("PENSTOCK_SHARED");
+    snprintf(path, sizeof path, "%s/models/models/%s", shared ? shared : "../shared", name);
+    if (access(path, R_OK) != 0)
+        cr_skip_test("%s is absent", path);
+    device *cpu;
+    cr_assert_eq(device_cpu_create(1, NULL, &cpu), 0);
+    device *devices[] = {cpu};
+    repository_model_options own = {.name = "m", .path = path};
+    repository_options options = {
+        .models = &own, .model_count = 1, .batch_max = 8, .sequence_max = 32};
+    repository *r;
+    scheduler *s;
+    model *m;
+    job_pool pool = {0};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), 0);
+    cr_assert_eq(repository_wait(r), 0, "%s", status_message());
+    cr_assert_eq(repository_find(r, "m", 1, 0, &m), 0);
+    cr_assert_eq(scheduler_create(&(scheduler_options){0}, devices, 1, &s), 0);
+    enum { JOBS = 24 };
+    job *alone[JOBS], *among[JOBS];
+    atomic_store(&back, 0);
+    for (int i = 0; i < JOBS; i++) {
+        int64_t length = m->batching.sequence_max > 0 ? 1 + (i * 7) % 32 : 0;
+        alone[i] = make(m, &pool, 1 + i % 3, length, (uint64_t)i + 1);
+        among[i] = make(m, &pool, 1 + i % 3, length, (uint64_t)i + 1);
+        atomic_fetch_add(&m->queued_rows, 2 * (1 + i % 3));
+        scheduler_submit(s, alone[i]);
+        await(i + 1);
+    }
+    for (int i = 0; i < JOBS; i++)
+        scheduler_submit(s, among[i]);
+    await(2 * JOBS);
+    bool has_company = false;
+    for (int i = 0; i < JOBS; i++) {
+        cr_assert_eq(alone[i]->result, 0, "%s: %s", name, alone[i]->error);
+        cr_assert_eq(among[i]->result, 0, "%s: %s", name, among[i]->error);
+        has_company |= among[i]->batch_rows > among[i]->rows;
+        bool same_bucket = alone[i]->bucket.batch == among[i]->bucket.batch &&
+                           alone[i]->bucket.sequence == among[i]->bucket.sequence;
+        for (int o = 0; o < m->output_count; o++) {
+            double low = INFINITY, high = -INFINITY, apart = 0;
+            for (int64_t k = 0; k < tensor_count(&alone[i]->outputs[o]); k++) {
+                double x = tensor_get_number(&alone[i]->outputs[o], k);
+                double y = tensor_get_number(&among[i]->outputs[o], k);
+                low = fmin(low, x);
+                high = fmax(high, x);
+                apart = fmax(apart, fabs(x - y));
+            }
+            cr_assert_leq(apart, same_bucket ? 0 : 1e-5 * (high - low), "%s: job %d", name, i);
+        }
+        job_pool_give(&pool, alone[i]);
+        job_pool_give(&pool, among[i]);
+    }
+    cr_assert(has_company, "%s: no batch was formed", name);
+    cr_assert_eq(atomic_load(&m->queued_rows), 0);
+    scheduler_destroy(s);
+    model_release(m);
+    job_pool_dispose(&pool);
+    repository_destroy(r);
+    cpu->interface->destroy(cpu);
+}
+
+Test(independence, encoder)
+{
+    compare("bert_tiny_legacy.onnx");
+}
+Test(independence, encoder_with_positions_from_the_mask)
+{
+    compare("roberta_tiny_legacy.onnx");
+}
+Test(independence, convolution)
+{
+    compare("cnn_3x32x32_bn.onnx");
+}
