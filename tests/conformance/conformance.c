@@ -1,6 +1,6 @@
 /* Runs node tests of the onnx package on the CPU and says of each: pass, fail, unsupported, crash.
  *
- *     conformance [--rtol R] [--atol A] [--seconds N] FOLDER...
+ *     conformance [--rtol R] [--atol A] [--cpu-level L] [--seconds N] FOLDER...
  *
  * A folder holds model.onnx and test_data_set_*, as the onnx package lays them out. Each runs in a
  * child process with a time limit. One line of output each: verdict, tab, name, tab, reason. */
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "devices/cpu_evaluate.h"
+#include "devices/cpu_plan.h"
 #include "graph/import.h"
-#include "graph/infer_shapes.h"
 #include "graph/specialise.h"
 #include "tests/conformance/tensor_file.h"
 
@@ -27,6 +27,7 @@ typedef struct tolerance {
 typedef struct test_case {
     arena memory;
     graph *model;
+    const char *level; /* of the kernels; NULL: the best this CPU has */
     tensor inputs[PORTS_MAX], expected[PORTS_MAX];
     bool is_bound[PORTS_MAX];
     char note[400]; /* "bound k": inputs whose values decide a shape */
@@ -81,38 +82,32 @@ static status specialise(test_case *test, graph **out)
     }
 }
 
-/* Runs the specialised graph node by node. */
+/* Runs the specialised graph the way a bucket is served: as a plan over one workspace. */
 static status execute(test_case *test, const graph *g, tensor *outputs)
 {
-    tensor *values = arena_allocate_zeroed(&test->memory, (size_t)g->value_count, sizeof *values);
-    for (int32_t v = 0; v < g->value_count; v++)
-        if (g->values[v].constant != NULL)
-            values[v] = *g->values[v].constant;
-    for (int i = 0; i < g->input_count; i++)
-        values[g->inputs[i]] = test->inputs[i];
-    for (int32_t n = 0; n < g->node_count; n++) {
-        const graph_node *node = &g->nodes[n];
-        const tensor *in[PORTS_MAX] = {NULL};
-        tensor out[PORTS_MAX] = {0};
-        if (node->input_count > PORTS_MAX || node->output_count > PORTS_MAX)
-            return status_fail(STATUS_TOO_LARGE, "a node of many inputs");
-        for (int i = 0; i < node->input_count; i++)
-            in[i] = node->inputs[i] == GRAPH_NO_VALUE ? NULL : &values[node->inputs[i]];
-        status s = graph_infer_node(node, in, out);
-        for (int i = 0; s == STATUS_OK && i < node->output_count; i++)
-            if (node->outputs[i] != GRAPH_NO_VALUE)
-                s = tensor_allocate(&out[i], &test->memory, out[i].dtype, out[i].rank, out[i].dims);
-        if (s == STATUS_OK)
-            s = cpu_evaluate_node(node, in, out);
-        if (s)
-            return s;
-        for (int i = 0; i < node->output_count; i++)
-            if (node->outputs[i] != GRAPH_NO_VALUE)
-                values[node->outputs[i]] = out[i];
+    const kernels *table;
+    cpu_plan *plan = NULL;
+    status s = kernels_select(test->level, &table);
+    if (s)
+        return s;
+    if ((s = cpu_plan_create(g, table, NULL, &plan)))
+        return s;
+    size_t bytes = cpu_plan_workspace_bytes(plan);
+    void *workspace =
+        arena_allocate_aligned(&test->memory, bytes ? bytes : 1, CPU_PLAN_WORKSPACE_ALIGNMENT);
+    if (workspace == NULL)
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a workspace of %zu bytes", bytes);
+    for (int i = 0; s == STATUS_OK && i < g->output_count; i++) {
+        const graph_value *v = &g->values[g->outputs[i]];
+        int64_t dims[TENSOR_RANK_MAX];
+        for (int d = 0; d < v->shape.rank; d++)
+            dims[d] = v->shape.dims[d].constant;
+        s = tensor_allocate(&outputs[i], &test->memory, v->dtype, v->shape.rank, dims);
     }
-    for (int i = 0; i < g->output_count; i++)
-        outputs[i] = values[g->outputs[i]];
-    return STATUS_OK;
+    if (s == STATUS_OK)
+        s = cpu_plan_run(plan, test->inputs, outputs, workspace);
+    cpu_plan_destroy(plan);
+    return s;
 }
 
 /* onnx/backend/test/runner: numpy.testing.assert_allclose; bfloat16 gets two of its units. */
@@ -166,10 +161,10 @@ static const char *run_data_set(test_case *test, const char *folder, tolerance l
     return verdict;
 }
 
-static const char *run_folder(const char *folder, tolerance limit, char *reason,
+static const char *run_folder(const char *folder, const char *level, tolerance limit, char *reason,
                               size_t reason_bytes)
 {
-    test_case test = {.note = ""};
+    test_case test = {.level = level};
     char path[4096];
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     status s = graph_import_onnx(path, NULL, &test.model);
@@ -195,7 +190,7 @@ static const char *run_folder(const char *folder, tolerance limit, char *reason,
     return verdict;
 }
 
-static void run_in_child(const char *folder, tolerance limit, unsigned seconds)
+static void run_in_child(const char *folder, const char *level, tolerance limit, unsigned seconds)
 {
     const char *slash = strrchr(folder, '/'), *name = slash ? slash + 1 : folder;
     fflush(stdout);
@@ -203,7 +198,7 @@ static void run_in_child(const char *folder, tolerance limit, unsigned seconds)
     if (child == 0) {
         char reason[STATUS_MESSAGE_BYTES_MAX + 64];
         alarm(seconds);
-        const char *verdict = run_folder(folder, limit, reason, sizeof reason);
+        const char *verdict = run_folder(folder, level, limit, reason, sizeof reason);
         for (char *c = reason; *c != 0; c++)
             if (*c == '\n' || *c == '\t')
                 *c = ' ';
@@ -224,22 +219,27 @@ int main(int argc, char **argv)
 {
     tolerance limit = {1e-3, 1e-7};
     unsigned seconds = 20;
+    const char *level = NULL;
     int at = 1;
     for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
         if (strcmp(argv[at], "--rtol") == 0)
             limit.relative = strtod(argv[at + 1], NULL);
         else if (strcmp(argv[at], "--atol") == 0)
             limit.absolute = strtod(argv[at + 1], NULL);
+        else if (strcmp(argv[at], "--cpu-level") == 0)
+            level = argv[at + 1];
         else if (strcmp(argv[at], "--seconds") == 0)
             seconds = (unsigned)strtoul(argv[at + 1], NULL, 10);
         else
             break;
     }
     if (at >= argc) {
-        fprintf(stderr, "usage: conformance [--rtol R] [--atol A] [--seconds N] FOLDER...\n");
+        fprintf(
+            stderr,
+            "usage: conformance [--rtol R] [--atol A] [--cpu-level L] [--seconds N] FOLDER...\n");
         return 2;
     }
     for (; at < argc; at++)
-        run_in_child(argv[at], limit, seconds);
+        run_in_child(argv[at], level, limit, seconds);
     return 0;
 }
