@@ -47,6 +47,10 @@ struct gemm_s16;            /* kernels/gemm_scaled.h */
 struct gemm_bf16;           /* kernels/gemm_scaled.h */
 struct layer_norm_f32;      /* kernels/rows.h */
 struct softmax_f32;         /* kernels/rows.h */
+struct embedding_sum_f32;   /* kernels/embedding.h */
+struct image_rows;          /* kernels/convolution.h */
+struct depthwise_f32;       /* kernels/convolution.h */
+struct pool_f32;            /* kernels/convolution.h */
 struct attention_f32;       /* kernels/attention.h */
 struct quantise_u8;         /* kernels/quantise.h */
 struct quantise_s16;        /* kernels/quantise.h */
@@ -91,6 +95,12 @@ typedef struct kernels {
 
     /* Attention of ragged batches, kernels/attention.h. */
     void (*attention_f32)(const struct attention_f32 *a);
+
+    /* Embeddings (kernels/embedding.h), convolution and pooling (kernels/convolution.h). */
+    void (*embedding_sum_f32)(const struct embedding_sum_f32 *e);
+    void (*image_rows)(const struct image_rows *r);
+    void (*depthwise_f32)(const struct depthwise_f32 *d);
+    void (*pool_f32)(const struct pool_f32 *p);
 
     /* Elementwise; error bounds in kernels/rows.h. */
     kernels_unary_f32 exp_f32, erf_f32, tanh_f32, sigmoid_f32, relu_f32, gelu_f32, gelu_tanh_f32,

@@ -27,7 +27,8 @@ static const variant variants[] = {
 };
 
 static const check *const check_lists[] = {checks_gemm_f32,    checks_rows,     checks_elementwise,
-                                           checks_gemm_scaled, checks_quantise, checks_attention};
+                                           checks_gemm_scaled, checks_quantise, checks_attention,
+                                           checks_image};
 
 static struct guarded {
     uint8_t *map, *data;
@@ -206,7 +207,8 @@ double bench_peak(const char *entry)
 static void run_variant(const check *c)
 {
     if (sigsetjmp(escape, 1) == 0) {
-        for (int round = 0; round < (check_is_slow() ? 1 : 2) && !failed; round++) { /* the second with FTZ and DAZ */
+        for (int round = 0; round < (check_is_slow() ? 1 : 2) && !failed;
+             round++) { /* the second with FTZ and DAZ */
             if (round)
                 kernels_prepare_thread();
             c->run(current);

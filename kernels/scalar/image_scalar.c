@@ -1,0 +1,95 @@
+#include <math.h>
+#include <string.h>
+
+#include "kernels/convolution.h"
+#include "kernels/kernels_list.h"
+#include "kernels/scalar/scalar.h"
+
+/* The input pixel under (ky, kx) of output pixel `index`; false when it is padding. */
+static bool pixel_at(const image_window *w, size_t index, size_t ky, size_t kx, size_t *out)
+{
+    size_t y = index / w->out_width * w->stride_y + ky * w->dilation_y;
+    size_t x = index % w->out_width * w->stride_x + kx * w->dilation_x;
+    if (y < w->pad_top || x < w->pad_left)
+        return false;
+    y -= w->pad_top;
+    x -= w->pad_left;
+    if (y >= w->height || x >= w->width)
+        return false;
+    *out = y * w->width + x;
+    return true;
+}
+
+static void fill_items(uint8_t *out, const void *item, size_t item_bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        memcpy(out + i * item_bytes, item, item_bytes);
+}
+
+/* Copies only: every level uses this one. */
+void image_rows_scalar(const struct image_rows *r)
+{
+    const image_window *w = &r->window;
+    size_t bytes = w->channels * r->item_bytes;
+    for (size_t i = 0; i < r->count; i++) {
+        uint8_t *out = (uint8_t *)r->out + i * r->out_stride * r->item_bytes;
+        for (size_t ky = 0; ky < w->kernel_height; ky++) {
+            for (size_t kx = 0; kx < w->kernel_width; kx++, out += bytes) {
+                size_t pixel;
+                if (pixel_at(w, r->first + i, ky, kx, &pixel))
+                    memcpy(out, (const uint8_t *)r->in + pixel * r->in_stride * r->item_bytes,
+                           bytes);
+                else
+                    fill_items(out, r->pad_item, r->item_bytes, w->channels);
+            }
+        }
+    }
+}
+
+void depthwise_f32_scalar(const struct depthwise_f32 *d)
+{
+    const image_window *w = &d->window;
+    size_t channels = w->channels;
+    for (size_t i = 0; i < d->count; i++) {
+        float *out = d->out + i * channels;
+        for (size_t c = 0; c < channels; c++)
+            out[c] = d->bias ? d->bias[c] : 0;
+        for (size_t tap = 0; tap < w->kernel_height * w->kernel_width; tap++) {
+            size_t pixel;
+            if (!pixel_at(w, d->first + i, tap / w->kernel_width, tap % w->kernel_width, &pixel))
+                continue;
+            for (size_t c = 0; c < channels; c++)
+                out[c] += d->in[pixel * channels + c] * d->weights[tap * channels + c];
+        }
+        for (size_t c = 0; c < channels; c++)
+            out[c] = scalar_activate(d->activation, out[c]);
+    }
+}
+
+void pool_f32_scalar(const struct pool_f32 *p)
+{
+    const image_window *w = &p->window;
+    size_t channels = w->channels, taps = w->kernel_height * w->kernel_width;
+    for (size_t i = 0; i < p->count; i++) {
+        float *out = p->out + i * channels;
+        size_t inside = 0;
+        for (size_t c = 0; c < channels; c++)
+            out[c] = p->kind == POOL_MAX ? -INFINITY : 0;
+        for (size_t tap = 0; tap < taps; tap++) {
+            size_t pixel;
+            if (!pixel_at(w, p->first + i, tap / w->kernel_width, tap % w->kernel_width, &pixel))
+                continue;
+            inside++;
+            for (size_t c = 0; c < channels; c++) {
+                float x = p->in[pixel * channels + c];
+                if (p->kind != POOL_MAX)
+                    out[c] += x;
+                else if (x > out[c] || isnan(x))
+                    out[c] = x;
+            }
+        }
+        size_t divisor = p->kind == POOL_AVERAGE ? inside : taps;
+        for (size_t c = 0; p->kind != POOL_MAX && c < channels; c++)
+            out[c] = divisor ? out[c] / (float)divisor : 0;
+    }
+}

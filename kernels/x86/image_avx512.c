@@ -1,0 +1,17 @@
+#include "kernels/kernels_list.h"
+#include "kernels/x86/image_vector.h"
+
+void depthwise_f32_avx512(const struct depthwise_f32 *d)
+{
+    depthwise_pixels(d);
+}
+
+void pool_f32_avx512(const struct pool_f32 *p)
+{
+    pool_pixels(p);
+}
+
+void embedding_sum_f32_avx512(const struct embedding_sum_f32 *e)
+{
+    embed_tokens(e);
+}
