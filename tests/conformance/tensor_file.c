@@ -38,7 +38,8 @@ static status convert(const Onnx__Tensor *from, arena *memory, tensor *out)
     if (!from->has_raw_data)
         fill_typed(from, out, tensor_count(out));
     else if (from->raw_data.len == tensor_bytes(out))
-        memcpy(out->data, from->raw_data.data, from->raw_data.len);
+        memcpy(out->data, from->raw_data.len ? (const void *)from->raw_data.data : "",
+               from->raw_data.len);
     else
         return status_fail(STATUS_CORRUPT, "raw data of %zu bytes", from->raw_data.len);
     return STATUS_OK;
