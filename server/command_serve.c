@@ -1,6 +1,8 @@
 /* penstock serve: options, devices, models, edge; then signals. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "config/config.h"
@@ -74,9 +76,22 @@ static void stop(parts *p)
         p->devices[i]->interface->destroy(p->devices[i]);
 }
 
+/* A model that was asked for at start and cannot load ends the server: nothing was served yet, and
+ * who started it wants to know. */
+static void *watch_loading(void *context)
+{
+    const parts *p = context;
+    if (repository_wait(p->models)) {
+        log_error("server", "models: %s", status_message());
+        _exit(1);
+    }
+    return NULL;
+}
+
 static int serve(const config *c)
 {
     parts p = {0};
+    pthread_t watcher;
     server_block_signals();
     if (start_devices(c, &p))
         return fail("device");
@@ -92,7 +107,12 @@ static int serve(const config *c)
     }
     if (server_start(&c->server, p.models, p.work, p.devices, p.device_count, &p.edge))
         return fail("server"); /* loading may be under way: the process ends as it is */
+    if (pthread_create(&watcher, NULL, watch_loading, &p) != 0) {
+        log_error("server", "no thread to watch the loading");
+        return 1;
+    }
     server_run(p.edge);
+    pthread_join(watcher, NULL);
     stop(&p);
     return 0;
 }
