@@ -192,6 +192,9 @@ static status make(model *m, const load_request *r, const manifest *file)
     status failure = import(m, r, file, &is_hf);
     if (failure)
         return failure;
+    /* Beyond its position table a model reads nothing meaningful. */
+    if (m->graph->sequence_max > 0 && m->batching.sequence_max > m->graph->sequence_max)
+        m->batching.sequence_max = m->graph->sequence_max;
     m->on_device.graph = m->graph;
     m->on_device.name = m->name;
     m->on_device.model_key = hash_model(r->folder);
