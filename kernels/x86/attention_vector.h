@@ -13,6 +13,7 @@
 typedef struct attention_head {
     const attention_f32 *a;
     size_t first, length, scores_stride, head;
+    int has_no_key; /* all of them are masked */
     float *keys, *values, *scores;
 } attention_head;
 
@@ -24,7 +25,37 @@ static void attention_pack(const attention_head *h)
     gemm_pack(a->v + at, a->qkv_stride, 1, h->length, width, h->values);
 }
 
-static void attention_weights(const attention_head *h, size_t i, size_t rows)
+/* One row of scores to weights that are not normalised yet; returns what to multiply by. A masked
+ * key's weight is 0. NaN and infinite scores make the sum NaN, and so the row. */
+static inline float attention_softmax(const attention_head *h, const float *bias,
+                                      const uint8_t *mask, float *row)
+{
+    const float log2_e = 1.44269504f;
+    size_t length = h->length;
+    vec top = vec_set(-INFINITY), low = top, scale = vec_set(h->a->scale * log2_e);
+    for (size_t j = 0; j < length; j += VEC_LANES) {
+        size_t n = length - j < VEC_LANES ? length - j : VEC_LANES;
+        vec x = vec_mul(vec_load(row + j), scale);
+        if (bias)
+            x = vec_fma(vec_load_first(bias + j, n), vec_set(log2_e), x);
+        if (mask)
+            x = vec_select(vec_mask_from_bytes(mask + j, n), x, low);
+        else if (n < VEC_LANES)
+            x = vec_select(vec_first(n), x, low);
+        vec_store(row + j, x);
+        top = vec_max(x, top);
+    }
+    vec sum = vec_set(0), shift = vec_set(vec_top(top));
+    for (size_t j = 0; j < length; j += VEC_LANES) {
+        vec x = vec_exp2_fast(vec_sub(vec_load(row + j), shift));
+        vec_store(row + j, x);
+        sum = vec_add(sum, x);
+    }
+    return 1 / vec_sum(sum);
+}
+
+/* Scores of some queries, made weights; `factors` are what their sums are to be multiplied by. */
+static void attention_weights(const attention_head *h, size_t i, size_t rows, float *factors)
 {
     const attention_f32 *a = h->a;
     const float *q = a->q + (h->first + i) * a->qkv_stride + h->head * a->head_size;
@@ -33,19 +64,20 @@ static void attention_weights(const attention_head *h, size_t i, size_t rows)
         tile_of(rows, h->length - j, q, a->qkv_stride, panel, a->head_size, h->scores + j,
                 h->scores_stride, 1);
     }
-    softmax_f32 s = {.width = h->length, .scale = a->scale};
     const uint8_t *mask = a->mask ? a->mask + h->first : NULL;
     for (size_t r = 0; r < rows; r++) {
         const float *bias = NULL;
+        float *row = h->scores + r * h->scores_stride;
         if (a->bias)
             bias = a->bias + (ptrdiff_t)h->head * a->bias_head_stride +
                    (ptrdiff_t)(i + r) * a->bias_row_stride;
-        float *row = h->scores + r * h->scores_stride;
-        softmax_row(&s, row, bias, mask, row);
+        if (h->has_no_key)
+            fill_row(row, h->length, 1);
+        factors[r] = h->has_no_key ? 1 / (float)h->length : attention_softmax(h, bias, mask, row);
     }
 }
 
-static void attention_values(const attention_head *h, size_t i, size_t rows)
+static void attention_values(const attention_head *h, size_t i, size_t rows, const float *factors)
 {
     const attention_f32 *a = h->a;
     float sums[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
@@ -57,8 +89,9 @@ static void attention_values(const attention_head *h, size_t i, size_t rows)
         for (size_t r = 0; r < rows; r++) {
             for (size_t y = 0; y < width; y += VEC_LANES) {
                 size_t n = width - y < VEC_LANES ? width - y : VEC_LANES;
-                vec_store_first(out + r * a->out_stride + y, n,
-                                vec_load(sums + r * TILE_COLUMNS + y));
+                vec_store_first(
+                    out + r * a->out_stride + y, n,
+                    vec_mul(vec_load(sums + r * TILE_COLUMNS + y), vec_set(factors[r])));
             }
         }
     }
@@ -71,6 +104,7 @@ static inline void attention_run(const attention_f32 *a)
         h.length = (size_t)a->offsets[s + 1] - h.first;
         size_t padded = (h.length + PANEL - 1) / PANEL * PANEL;
         h.scores_stride = padded + 16;
+        h.has_no_key = a->mask && row_has_no_key(a->mask + h.first, h.length);
         h.keys = a->workspace;
         h.values = h.keys + padded * a->head_size;
         h.scores = h.values + gemm_f32_packed_count(h.length, a->head_size);
@@ -78,8 +112,9 @@ static inline void attention_run(const attention_f32 *a)
             attention_pack(&h);
             for (size_t i = 0, rows; i < h.length; i += rows) {
                 rows = tile_rows(h.length - i);
-                attention_weights(&h, i, rows);
-                attention_values(&h, i, rows);
+                float factors[TILE_ROWS];
+                attention_weights(&h, i, rows, factors);
+                attention_values(&h, i, rows, factors);
             }
         }
     }

@@ -9,19 +9,18 @@
 /* Elementary functions on vectors; bounds in kernels/rows.h. The polynomials are minimax fits
  * (Lawson's iteration on Chebyshev nodes), each with the error of the fit before rounding. */
 
-/* 2^t for t in [-126, 126], relative error 2e-7 (fit: 9.2e-8); t below -126 gives 0. The cheap one,
- * for weights that are normalised afterwards. NaN stays NaN. */
+/* 2^t for t up to 126, relative error 2e-7 (fit: 9.2e-8); t below -126 gives 0, or a denormal. The
+ * cheap one, for weights that are normalised afterwards. NaN stays NaN. */
 static inline vec vec_exp2_fast(vec t)
 {
-    vec_mask is_tiny = vec_is_less(t, vec_set(-126));
-    vec n = vec_round(vec_max(vec_set(-126), t));
-    vec f = vec_sub(vec_max(vec_set(-126), t), n);
+    t = vec_max(vec_set(-200), t);
+    vec n = vec_round(t), f = vec_sub(t, n);
     vec p = vec_fma(f, vec_set(1.326472205e-03f), vec_set(9.671512997e-03f));
     p = vec_fma(p, f, vec_set(5.550733760e-02f));
     p = vec_fma(p, f, vec_set(2.402224208e-01f));
     p = vec_fma(p, f, vec_set(6.931469776e-01f));
     p = vec_fma(p, f, vec_set(1));
-    return vec_select(is_tiny, vec_set(0), vec_scale(p, n));
+    return vec_scale(p, n);
 }
 
 /* e^x = 2^n e^r, r = x - n ln 2 in two steps (ln 2 = high + low, high has 12 trailing zero bits).
