@@ -120,6 +120,8 @@ struct loop {
     h2o_timeout_entry_t log_tick_entry, drain_entry;
 };
 
+#define SERVER_TLS_RETIRED 16
+
 struct server {
     const server_options *options;
     repository *models;
@@ -137,7 +139,11 @@ struct server {
     int log_fd;
     uint64_t start_ns;
     recorder *recorder;
-    h2o_barrier_t started;    /* every loop listens */
+    h2o_barrier_t started; /* every loop listens */
+    /* The library's sockets point to their context without a reference until the handshake is
+     * over: replaced contexts live on for this many reloads. */
+    SSL_CTX *retired_tls[SERVER_TLS_RETIRED];
+    unsigned tls_reloads;
     pthread_mutex_t tls_lock; /* the files are read by the main thread */
     SSL_CTX *tls;
 };

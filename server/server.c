@@ -160,7 +160,9 @@ static void reload_tls(server *s)
         return;
     }
     pthread_mutex_lock(&s->tls_lock);
-    SSL_CTX_free(s->tls); /* loops hold their own reference */
+    unsigned slot = s->tls_reloads++ % SERVER_TLS_RETIRED;
+    SSL_CTX_free(s->retired_tls[slot]);
+    s->retired_tls[slot] = s->tls;
     s->tls = fresh;
     pthread_mutex_unlock(&s->tls_lock);
     command_all(s, COMMAND_TLS);
