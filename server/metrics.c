@@ -178,11 +178,12 @@ static void write_models(answer *out, model **models, int count)
     }
     char label[100];
     family(out, "compiles_total", "counter",
-           "Programs made, by phase; exact ones come after ready.");
+           "Programs made, by phase; serving: after ready, at a request's own shape.");
     for (int i = 0; i < count; i++) {
         for (int p = 0; p < MODEL_COMPILE_COUNT; p++) {
             snprintf(label, sizeof(label), ",phase=\"%s\"",
-                     model_compile_phase_name((model_compile_phase)p));
+                     p == MODEL_COMPILE_EXACT ? "serving"
+                                              : model_compile_phase_name((model_compile_phase)p));
             model_line(out, "compiles_total", models[i], label,
                        (double)counter(&models[i]->counters.compiles[p]));
         }
