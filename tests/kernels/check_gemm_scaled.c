@@ -412,6 +412,30 @@ static void bench_u8s8(const variant *v)
     }
 }
 
+typedef struct pack_job {
+    pack_u8s8_fn run;
+    const int8_t *weights;
+    void *packed;
+    bool is_transposed;
+} pack_job;
+
+static void run_pack(void *context)
+{
+    pack_job *p = context;
+    p->run(p->weights, p->is_transposed ? 1 : 1536, p->is_transposed ? 384 : 1, 384, 1536,
+           p->packed);
+}
+
+static void bench_pack(const variant *v)
+{
+    pack_job p = {(pack_u8s8_fn)v->function, random_weights(384 * 1536, 0), NULL, false};
+    p.packed = check_buffer(gemm_u8s8_packed_bytes(384, 1536), 64);
+    bench_line("[k][n] 384 x 1536", 384 * 1536 * 1e-6 / bench_seconds(run_pack, &p), "MB/s", 0);
+    p.is_transposed = true;
+    bench_line("[n][k] 384 x 1536", 384 * 1536 * 1e-6 / bench_seconds(run_pack, &p), "MB/s", 0);
+    check_reset();
+}
+
 static void bench_s16(const variant *v)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -433,7 +457,10 @@ static void bench_s16(const variant *v)
 }
 
 const check checks_gemm_scaled[] = {
-    {"gemm_pack_u8s8", check_pack_u8s8, NULL}, {"gemm_pack_s16", check_pack_s16, NULL},
-    {"gemm_u8s8", check_u8s8, bench_u8s8},     {"gemm_s16", check_s16, bench_s16},
-    {"gemm_bf16", check_bf16, bench_s16},      {NULL, NULL, NULL},
+    {"gemm_pack_u8s8", check_pack_u8s8, bench_pack},
+    {"gemm_pack_s16", check_pack_s16, NULL},
+    {"gemm_u8s8", check_u8s8, bench_u8s8},
+    {"gemm_s16", check_s16, bench_s16},
+    {"gemm_bf16", check_bf16, bench_s16},
+    {NULL, NULL, NULL},
 };
