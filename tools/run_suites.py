@@ -79,7 +79,7 @@ def pytest(name, folder, environment=None, arguments=()):
 
 
 def program(name, path, read, environment=None, arguments=()):
-    return dict(name=name, command=[str(path), *arguments], read=read, needs=[path], environment=environment or {})
+    return dict(name=name, command=[str(path), *map(str, arguments)], read=read, needs=[path], environment=environment or {})
 
 
 def suites():
@@ -90,6 +90,11 @@ def suites():
         found.append(program(path.name.replace("unit_", "unit-"), path, read_criterion))
     for path in sorted(RELEASE.glob("check*")):
         found.append(program(path.name.replace("_", "-"), path, read_counts_line))
+    found.append(program("specialise-models", RELEASE / "specialise_models", read_counts_line))
+    # The onnx package's node tests; what Penstock refuses with a reason is skipped.
+    conformance = RELEASE / "conformance"
+    found.append(program("conformance", PYTHON, read_counts_line, arguments=[ROOT / "tests/conformance/run.py", conformance]))
+    found[-1]["needs"].append(conformance)
     found.append(pytest("tidy", "tests/tidy"))
     found.append(pytest("http", "tests/http"))
     for path in sorted(ASAN.glob("unit_*")):
