@@ -157,8 +157,9 @@ status pjrt_supervisor_call(pjrt_supervisor *s, pjrt_message *m, const int *fds,
     call.next = s->calls;
     s->calls = &call;
     status result = pjrt_send(s->socket, m, fds, fd_count);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until); /* what pthread_cond_timedwait measures by */
+    uint64_t now_ns = clock_wall_ns(); /* what pthread_cond_timedwait measures by */
+    struct timespec until = {.tv_sec = (time_t)(now_ns / 1000000000u),
+                             .tv_nsec = (long)(now_ns % 1000000000u)};
     until.tv_sec += (time_t)(timeout_ns / 1000000000u) + 1;
     bool is_late = false;
     while (result == STATUS_OK && !call.is_done && !is_late)
