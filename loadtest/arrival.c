@@ -68,23 +68,26 @@ static status parse_steps(arrival_spec *spec, const char *text)
     double expected = 0;
     for (const char *at = text;;) {
         char *end, piece[64];
-        double rate = strtod(at, &end);
-        if (end == at || *end != 'x' || !(rate >= 0) || !isfinite(rate))
-            return status_fail(STATUS_INVALID_ARGUMENT,
-                               "steps are RATExTIME, such as steps:100x10s,200x10s");
-        size_t bytes = strcspn(end + 1, ",");
+        size_t bytes = strcspn(at, ",");
         if (bytes >= sizeof piece || count == ARRIVAL_STEPS_MAX)
             return status_fail(STATUS_INVALID_ARGUMENT, "at most %d steps", ARRIVAL_STEPS_MAX);
-        memcpy(piece, end + 1, bytes);
+        memcpy(piece, at, bytes);
         piece[bytes] = 0;
-        status s = quantity_duration(piece, &steps[count].duration_ns);
+        char *times = strchr(piece, 'x');
+        if (times != NULL)
+            *times = 0; /* before strtod sees it: "0x1s" is no hexadecimal 1 */
+        double rate = strtod(piece, &end);
+        if (times == NULL || end == piece || *end != 0 || !(rate >= 0) || !isfinite(rate))
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "steps are RATExTIME, such as steps:100x10s,200x10s");
+        status s = quantity_duration(times + 1, &steps[count].duration_ns);
         if (s)
             return s;
         steps[count].rate = rate;
         duration_ns += steps[count].duration_ns;
         expected += rate * (double)steps[count].duration_ns / NS_PER_S;
         count++;
-        at = end + 1 + bytes;
+        at += bytes;
         if (*at == 0)
             break;
         at++;
