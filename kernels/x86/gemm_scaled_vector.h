@@ -107,7 +107,8 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const do
             }
         }
         if (e->row_low) {
-            float bottom = -vec_top(vec_sub(vec_set(0), low)), top = vec_top(high);
+            float bottom, top;
+            vec_range(low, high, &bottom, &top);
             e->row_low[m] = bottom < e->row_low[m] ? bottom : e->row_low[m];
             e->row_high[m] = top > e->row_high[m] ? top : e->row_high[m];
         }

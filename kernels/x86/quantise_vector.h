@@ -20,7 +20,9 @@ static inline row_range find_range(const float *x, size_t width)
         low = vec_min(y, low);
         high = vec_max(y, high);
     }
-    return (row_range){-vec_top(vec_sub(vec_set(0), low)), vec_top(high)};
+    row_range range;
+    vec_range(low, high, &range.low, &range.high);
+    return range;
 }
 
 /* |x * factor| is at most 255, or NaN, which becomes 0. */

@@ -161,6 +161,20 @@ static inline float vec_top(vec a)
     return _mm512_reduce_max_ps(a);
 }
 
+/* The smallest lane of `low` and the largest of `high`, in one reduction. */
+static inline void vec_range(vec low, vec high, float *bottom, float *top)
+{
+    vec negated = _mm512_sub_ps(_mm512_setzero_ps(), low);
+    __m256 a = _mm256_max_ps(_mm512_castps512_ps256(high), _mm512_extractf32x8_ps(high, 1));
+    __m256 b = _mm256_max_ps(_mm512_castps512_ps256(negated), _mm512_extractf32x8_ps(negated, 1));
+    __m512 x = _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1);
+    x = _mm512_max_ps(x, _mm512_shuffle_f32x4(x, x, 0xb1));
+    x = _mm512_max_ps(x, _mm512_permute_ps(x, 0x4e));
+    x = _mm512_max_ps(x, _mm512_permute_ps(x, 0xb1));
+    *top = _mm512_cvtss_f32(x);
+    *bottom = -_mm_cvtss_f32(_mm512_extractf32x4_ps(x, 2));
+}
+
 /* The lanes among the first n whose byte is not zero. */
 static inline vec_mask vec_mask_from_bytes(const uint8_t *p, size_t n)
 {
@@ -387,6 +401,12 @@ static inline float vec_top(vec a)
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+static inline void vec_range(vec low, vec high, float *bottom, float *top)
+{
+    *bottom = -vec_top(_mm256_sub_ps(_mm256_setzero_ps(), low));
+    *top = vec_top(high);
 }
 
 static inline vec_mask vec_mask_from_bytes(const uint8_t *p, size_t n)
