@@ -362,10 +362,21 @@ static status add_lines(request_source *s, const source_options *o, const metada
     return failed;
 }
 
+/* Whether requests can have lengths at all: a dimension beside the batch that is free. */
+static bool has_length(const metadata *m)
+{
+    for (size_t i = 0; i < m->input_count; i++)
+        for (int d = 1; d < m->inputs[i].dimension_count; d++)
+            if (m->inputs[i].dimensions[d] < 0)
+                return true;
+    return false;
+}
+
 static status add_made(request_source *s, const source_options *o, const metadata *m,
                        const request_form *form, random_state *r)
 {
     size_t capacity = 0, count = o->trace ? o->trace->count : o->pool;
+    bool counted = m != NULL && has_length(m);
     for (size_t i = 0; i < count; i++) {
         const trace_entry *entry = o->trace ? &o->trace->entries[i] : NULL;
         buffer body = {0};
@@ -380,7 +391,7 @@ static status add_made(request_source *s, const source_options *o, const metadat
             failed = request_source_write(&body, &json_bytes, o, m, length, NULL, r);
         }
         if (!failed)
-            add_payload(s, &capacity, &body, json_bytes, m != NULL ? length * o->rows : 0, form);
+            add_payload(s, &capacity, &body, json_bytes, counted ? length * o->rows : 0, form);
         buffer_dispose(&body);
         if (failed)
             return failed;

@@ -54,6 +54,10 @@ void search_tell(search *s, bool held)
 {
     assert(s->stage != SEARCH_DONE);
     s->runs++;
+    bool second_chance = !held && !s->doubted && s->runs < s->runs_max;
+    s->doubted = second_chance;
+    if (second_chance)
+        return;
     if (s->stage == SEARCH_CONFIRM) {
         if (held && ++s->confirmed == s->confirmations) {
             finish(s, s->rate);

@@ -20,11 +20,12 @@ typedef struct search {
     double low, high;  /* held, and did not; 0: not known */
     double resolution; /* stop when high / low <= 1 + resolution */
     double rate_min, rate_max;
+    bool doubted; /* this rate failed once and is tried again */
     unsigned confirmations, confirmed;
     unsigned runs, runs_max;
 } search;
 
-#define SEARCH_RUNS_MAX 60
+#define SEARCH_RUNS_MAX 90
 
 /* `start` is a first guess. */
 void search_begin(search *s, double start, double resolution, unsigned confirmations);

@@ -14,7 +14,7 @@
 typedef struct timed_line {
     double seconds;
     size_t order; /* a stable sort keeps the file's order */
-    bool whole_seconds;
+    bool whole_seconds, skip;
     uint32_t length;
     char *body;
 } timed_line;
@@ -60,8 +60,23 @@ static double common_log(const char *line)
     return (double)timegm(&tm) - (sign == '-' ? -shift : shift);
 }
 
+/* Health checks, metadata and metrics of a server's own log: not load. */
+static bool is_housekeeping(const char *method, const char *path)
+{
+    static const char *const roots[] = {"/v1/", "/v2", "/metrics", "/health", "/status"};
+    if (strncmp(method, "GET", 3) != 0)
+        return strncmp(path, "/v2/repository/", 15) == 0;
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
+        if (strncmp(path, roots[i], strlen(roots[i])) == 0)
+            return true;
+    return false;
+}
+
 static double json_time(const json_t *object)
 {
+    const json_t *milliseconds = json_object_get(object, "time_ms"); /* Penstock's access log */
+    if (json_is_number(milliseconds))
+        return json_number_value(milliseconds) / 1e3;
     static const char *const keys[] = {"time", "timestamp", "ts", "@timestamp"};
     const json_t *offset = json_object_get(object, "offset_ms");
     if (json_is_number(offset))
@@ -84,6 +99,9 @@ static bool read_json(timed_line *to, const char *line)
         return false;
     }
     to->seconds = json_time(object);
+    const char *method = json_string_value(json_object_get(object, "method"));
+    const char *path = json_string_value(json_object_get(object, "path"));
+    to->skip = method != NULL && path != NULL && is_housekeeping(method, path);
     const json_t *length = json_object_get(object, "tokens");
     if (length == NULL)
         length = json_object_get(object, "length");
@@ -112,6 +130,10 @@ static bool read_line(timed_line *to, const char *line)
     }
     to->seconds = common_log(line);
     to->whole_seconds = true;
+    char method[8] = "", path[64] = "";
+    const char *quote = strchr(line, '"');
+    if (quote != NULL && sscanf(quote, "\"%7[A-Z] %63s", method, path) == 2)
+        to->skip = is_housekeeping(method, path);
     return isfinite(to->seconds);
 }
 
@@ -160,7 +182,10 @@ status trace_parse(trace *t, char *text, const char *path, double speed)
                                 number, at);
                 goto fail;
             }
-            count++;
+            if (!lines[count].skip)
+                count++;
+            else
+                free(lines[count].body);
         }
         at = next;
     }

@@ -9,10 +9,10 @@
 /* A recorded load, to be replayed at its own times. Each line of the file is one request:
  *   - a number: seconds since any origin, optionally followed by a length (tokens);
  *   - a JSON object (an access log of Penstock, or of anything else): its time is the first of
- *     "offset_ms", "time", "timestamp", "ts", "@timestamp" (a number of seconds, or ISO 8601), its
- *     length "tokens" or "length", its body "body";
+ *     "offset_ms", "time_ms", "time", "timestamp", "ts", "@timestamp" (a number of seconds unless
+ *     its name says ms, or ISO 8601), its length "tokens" or "length", its body "body";
  *   - a line of the common or combined log format; requests of the same second are spread over it.
- * Lines may be out of order. */
+ * Lines may be out of order. GET requests to an inference server's own pages are left out. */
 typedef struct trace_entry {
     uint64_t offset_ns;
     uint32_t length; /* 0: not told */

@@ -112,7 +112,7 @@ Test(search, finds_the_highest_rate)
             double found = search_for(capacities[i], start, 0.03, &runs);
             cr_expect(found <= capacities[i] && found > capacities[i] / 1.031, "%g from %g: %g",
                       capacities[i], start, found);
-            cr_expect_leq(runs, 45);
+            cr_expect_leq(runs, 75);
         }
 }
 
@@ -129,6 +129,16 @@ Test(search, a_rate_that_held_by_luck_is_not_confirmed)
     }
     cr_expect(s.rate <= 150 && s.rate > 150 / 1.06, "%g", s.rate);
     cr_expect_gt(confirmations, 3);
+}
+
+Test(search, one_hiccup_is_forgiven)
+{
+    search s;
+    search_begin(&s, 100, 0.03, 2);
+    for (int run = 0; s.stage != SEARCH_DONE; run++)
+        search_tell(&s,
+                    s.rate <= 1000 && run % 3 != 0); /* every third run fails, whatever its rate */
+    cr_expect(s.rate <= 1000 && s.rate > 1000 / 1.031, "%g", s.rate);
 }
 
 Test(search, a_server_that_holds_nothing)
@@ -354,6 +364,20 @@ Test(trace, formats)
     cr_assert_eq(t.count, 3);
     cr_expect_eq(t.entries[1].offset_ns, 500000000u, "spread over the second");
     cr_expect_eq(t.entries[2].offset_ns, 1000000000u);
+    trace_dispose(&t);
+}
+
+Test(trace, an_access_log_of_penstock)
+{
+    trace t = read_trace(
+        "{\"time_ms\":5000,\"method\":\"POST\",\"path\":\"/v2/models/m/"
+        "infer\",\"total_us\":900000}\n"
+        "{\"time_ms\":4500,\"method\":\"POST\",\"path\":\"/v2/models/m/"
+        "infer\",\"total_us\":100000}\n"
+        "{\"time_ms\":4400,\"method\":\"GET\",\"path\":\"/v2/health/ready\",\"total_us\":10}\n",
+        1);
+    cr_assert_eq(t.count, 2, "health checks are no load");
+    cr_expect_eq(t.entries[1].offset_ns, 500000000u, "time_ms is when a request came");
     trace_dispose(&t);
 }
 
