@@ -99,4 +99,8 @@ typedef struct encoder {
 status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out) MUST_CHECK;
 void encoder_dispose(encoder *e);
 
+/* The row of relative_table for a key `distance` positions after its query (negative: before), as
+ * arXiv 1910.10683 (T5) has it, both directions. `buckets` is a multiple of 4. */
+int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t distance);
+
 #endif
