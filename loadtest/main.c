@@ -132,7 +132,10 @@ static void plan_connections(program *p)
     p->plan.threads = o->threads < cores ? o->threads : cores;
     if (o->threads > cores)
         fprintf(stderr, "penstock-load: %u threads, one per core\n", cores);
-    unsigned usual = http2 ? 8 : 64;
+    /* Enough for answers within 20 ms; more open as they are needed. Servers differ in how many
+     * idle connections they like. */
+    double rate = p->trace.count ? arrival_mean_rate(&o->arrivals) : o->rate;
+    unsigned usual = http2 ? 8 : rate >= 3200 ? 64 : rate <= 200 ? 4 : (unsigned)(rate / 50);
     if (o->concurrency != 0)
         usual = http2 && o->concurrency > 8 ? 8 : o->concurrency;
     w->connections = o->connections ? o->connections : usual;

@@ -13,6 +13,7 @@
 #define RETRY_NS_MIN (10 * (uint64_t)MS)
 #define RETRY_DOUBLINGS_MAX 6
 #define ATTEMPTS_MAX 3
+#define SHORT_LIVED_MAX 8
 #define WAIT_NS_MAX (50 * (uint64_t)MS) /* how soon *stop is seen */
 #define ARRIVALS_AT_ONCE 64             /* before answers are looked at again */
 
@@ -20,6 +21,8 @@ struct worker {
     worker_plan plan;
     network *network;
     connection *connections; /* plan.connections_max of them */
+    unsigned keep;           /* connections kept open; 0 if the server closes after each answer */
+    unsigned short_lived;    /* connections in a row that carried one answer */
     uint64_t check_ns;       /* when to look for connections to open again */
     connection *room_first, *room_last, *dirty;
     request *live_first, *live_last; /* by deadline */
@@ -301,6 +304,9 @@ static void on_closed(void *owner, connection *c, bool opened, const char *reaso
     room_remove(w, c);
     if (opened) {
         w->result.connections_lost++;
+        w->short_lived = c->answered == 1 ? w->short_lived + 1 : 0;
+        if (w->short_lived == SHORT_LIVED_MAX)
+            w->keep = 0; /* waiting connections would only take its threads */
         c->retry_ns = w->check_ns = now_ns;
         return;
     }
@@ -342,7 +348,7 @@ static void keep_connections(worker *w, uint64_t now_ns)
         opening += w->connections[i].opening;
     for (unsigned i = 0; i < w->plan.connections_max; i++) {
         connection *c = &w->connections[i];
-        if (i >= w->plan.connections && opening >= w->queue_count)
+        if (i >= w->keep && opening >= w->queue_count)
             break;
         if (connection_is_open(c))
             continue;
@@ -507,6 +513,7 @@ worker *worker_create(const worker_plan *plan)
     worker *w = memory_take(1, sizeof *w);
     w->plan = *plan;
     w->check_ns = UINT64_MAX;
+    w->keep = plan->connections;
     result_init(&w->result, plan->duration_ns);
     w->connections = memory_take(plan->connections_max, sizeof *w->connections);
     for (unsigned i = 0; i < plan->connections_max; i++) {
