@@ -1,0 +1,18 @@
+#ifndef TESTS_ENCODER_CHECK_H
+#define TESTS_ENCODER_CHECK_H
+
+#include "graph/encoder.h"
+
+/* Recognises `g` (which it folds in place), and compares what the encoder means with what the
+ * graph computes, at several sizes, on random ids and ragged masks (zeros at the end, in front and
+ * in the middle). Criterion fails where they differ by more than `tolerance` times the largest
+ * number. `*out` is the caller's to dispose of; NULL: not wanted. */
+void check_recognised(graph *g, const char *name, double tolerance, encoder *out);
+
+/* Expects STATUS_UNSUPPORTED with these words in the message. */
+void check_refused(graph *g, const char *words);
+
+/* A file's graph: a folder is a Hugging Face one. Fails the test when it cannot be imported. */
+graph *check_import(const char *path);
+
+#endif
