@@ -55,6 +55,11 @@ struct attention_f32;       /* kernels/attention.h */
 struct quantise_u8;         /* kernels/quantise.h */
 struct quantise_s16;        /* kernels/quantise.h */
 struct layer_norm_quantise; /* kernels/quantise.h */
+struct bytes_quantise;      /* kernels/bytes.h */
+struct bytes_dequantise;    /* kernels/bytes.h */
+struct bytes_add;           /* kernels/bytes.h */
+struct bytes_pool;          /* kernels/bytes.h */
+struct bytes_depthwise;     /* kernels/bytes.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
 typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
@@ -101,6 +106,13 @@ typedef struct kernels {
     void (*image_rows)(const struct image_rows *r);
     void (*depthwise_f32)(const struct depthwise_f32 *d);
     void (*pool_f32)(const struct pool_f32 *p);
+
+    /* Bytes with one scale for a tensor, kernels/bytes.h. */
+    void (*bytes_quantise)(const struct bytes_quantise *q);
+    void (*bytes_dequantise)(const struct bytes_dequantise *d);
+    void (*bytes_add)(const struct bytes_add *p);
+    void (*bytes_pool)(const struct bytes_pool *p);
+    void (*bytes_depthwise)(const struct bytes_depthwise *d);
 
     /* Elementwise; error bounds in kernels/rows.h. */
     kernels_unary_f32 exp_f32, erf_f32, tanh_f32, sigmoid_f32, relu_f32, gelu_f32, gelu_tanh_f32,

@@ -1,0 +1,68 @@
+#ifndef KERNELS_BYTES_H
+#define KERNELS_BYTES_H
+
+#include "kernels/convolution.h"
+#include "kernels/kernels.h"
+
+/* Values kept as bytes with one scale and zero point for a whole tensor, as quantised models keep
+ * them: x = (byte - zero) * scale. Rounding is to the nearest integer, ties to even, then
+ * saturation; results are the same at every level, bit for bit. A byte is unsigned; where
+ * `is_signed` is set it is an int8_t, and so is the zero point. */
+
+/* out[i] = saturate(round(x[i] / scale) + zero); NaN gives the lowest byte. */
+typedef struct bytes_quantise {
+    const float *x;
+    size_t count;
+    float scale; /* positive */
+    int32_t zero;
+    bool is_signed;
+    uint8_t *out;
+} bytes_quantise;
+
+/* out[i] = (in[i] - zero) * scale */
+typedef struct bytes_dequantise {
+    const uint8_t *in;
+    size_t count;
+    float scale;
+    int32_t zero;
+    bool is_signed;
+    float *out;
+} bytes_dequantise;
+
+/* out[i] = max(low, saturate(round((a[i] - a_zero) * a_scale + (b[i] - b_zero) * b_scale) + zero)):
+ * a sum of two tensors as a third one's bytes, when both scales are already divided by its scale.
+ * `low` is its zero point for what ReLU makes of it, otherwise 0. `out` may be `a` or `b`. */
+typedef struct bytes_add {
+    const uint8_t *a, *b;
+    size_t count;
+    float a_scale, b_scale;
+    int32_t a_zero, b_zero, zero, low;
+    uint8_t *out;
+} bytes_add;
+
+/* The largest byte of each window and channel; padding is not looked at, 0 where there is nothing
+ * else. */
+typedef struct bytes_pool {
+    image_window window;
+    const uint8_t *in; /* [height, width, channels] */
+    size_t first, count;
+    uint8_t *out; /* [count, channels] */
+} bytes_pool;
+
+/* Depthwise convolution: x = scale[c] * sum over the window of (in - in_zero) * weights + bias[c],
+ * the sum being exact; then activation(x), or that as a byte: saturate(round(.) + zero). */
+typedef struct bytes_depthwise {
+    image_window window;
+    const uint8_t *in;
+    int32_t in_zero;
+    const int8_t *weights;     /* [kernel_height, kernel_width, channels] */
+    const int32_t *start;      /* [channels], added to the sums; NULL: 0 */
+    const float *scale, *bias; /* [channels]; bias may be NULL */
+    bool has_relu;
+    size_t first, count;
+    uint8_t *out; /* [count, channels], or NULL and then: */
+    float *out_f32;
+    int32_t zero;
+} bytes_depthwise;
+
+#endif

@@ -1,0 +1,27 @@
+#include "kernels/kernels_list.h"
+#include "kernels/scalar/bytes_loops.h"
+
+void bytes_quantise_avx512(const struct bytes_quantise *q)
+{
+    quantise_bytes(q);
+}
+
+void bytes_dequantise_avx512(const struct bytes_dequantise *d)
+{
+    dequantise_bytes(d);
+}
+
+void bytes_add_avx512(const struct bytes_add *p)
+{
+    add_bytes(p);
+}
+
+void bytes_pool_avx512(const struct bytes_pool *p)
+{
+    pool_bytes(p);
+}
+
+void bytes_depthwise_avx512(const struct bytes_depthwise *d)
+{
+    depthwise_bytes(d);
+}
