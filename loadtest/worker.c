@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "loadtest/connection.h"
+#include "loadtest/recording.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@ struct worker {
     arrival arrival;
     uint64_t next_offset_ns, arrival_index;
     bool arrivals_left;
-    uint64_t start_ns, window_start_ns, window_end_ns;
+    uint64_t start_ns;
+    recording recording;
     unsigned idle_slots; /* closed loop: to be filled */
     uint64_t slots_resume_ns;
     size_t next_payload;
@@ -162,71 +164,12 @@ static void retire(worker *w, request *r)
         w->idle_slots++;
 }
 
-static result_slice *slice_of(worker *w, const request *r)
-{
-    uint64_t at = (r->intended_ns - w->window_start_ns) / w->result.slice_ns;
-    return &w->result.slices[at < w->result.slice_count ? at : w->result.slice_count - 1];
-}
-
 static void fail(worker *w, request *r, request_error why, const char *reason, uint64_t now_ns)
 {
-    uint64_t latency_ns = now_ns - r->intended_ns;
-    /* A quick refusal is no quick answer: it counts as the longest wait there is. */
-    if (latency_ns < w->plan.timeout_ns)
-        latency_ns = w->plan.timeout_ns;
-    add(&w->live.failed, 1);
-    histogram_record(&w->live.latency, latency_ns);
-    if (r->measured) {
-        add(&w->result.errors[why], 1);
-        if (w->result.reasons[why][0] == 0)
-            snprintf(w->result.reasons[why], RESULT_REASON_BYTES, "%s", reason);
-        histogram_record(&w->result.latency, latency_ns);
-        result_slice *slice = slice_of(w, r);
-        slice->failed++;
-        histogram_record(&slice->latency, latency_ns);
-    }
+    recording_failed(&w->recording, r, why, reason, now_ns);
     retire(w, r);
     if (why == REQUEST_CONNECT && w->plan.arrivals == NULL)
         w->slots_resume_ns = now_ns + RETRY_NS_MIN;
-}
-
-typedef struct timing_sum {
-    worker *worker;
-    uint64_t sum_ns, total_ns;
-} timing_sum;
-
-static void on_timing(void *context, const char *name, uint64_t duration_ns)
-{
-    timing_sum *sum = context;
-    histogram *h = result_stage_of(&sum->worker->result, name);
-    if (h != NULL)
-        histogram_record(h, duration_ns);
-    if (strcmp(name, "total") == 0)
-        sum->total_ns = duration_ns;
-    else
-        sum->sum_ns += duration_ns;
-}
-
-static void record_measured(worker *w, request *r, const answer *a, uint64_t now_ns)
-{
-    uint64_t latency_ns = now_ns - r->intended_ns;
-    result *to = &w->result;
-    add(&to->answered, 1);
-    if (w->plan.slo_limit_ns == 0 || latency_ns <= w->plan.slo_limit_ns)
-        add(&to->within_slo, 1);
-    histogram_record(&to->latency, latency_ns);
-    histogram_record(&to->latency_ok, latency_ns);
-    histogram_record(&to->service, now_ns - r->sent_ns);
-    to->tokens += r->payload->tokens;
-    to->bytes_received += a->body_bytes;
-    result_slice *slice = slice_of(w, r);
-    slice->answered++;
-    histogram_record(&slice->latency, latency_ns);
-    if (a->timing_bytes != 0) {
-        timing_sum sum = {.worker = w};
-        server_timing_parse(a->timing, a->timing_bytes, on_timing, &sum);
-        histogram_record(&to->server, sum.total_ns ? sum.total_ns : sum.sum_ns);
-    }
 }
 
 static request_error error_of_code(int code)
@@ -257,12 +200,7 @@ static void on_answer(void *owner, connection *c, request *r, const answer *a)
             return;
         }
     }
-    add(&w->live.answered, 1);
-    histogram_record(&w->live.latency, now_ns - r->intended_ns);
-    if (now_ns >= w->window_start_ns && now_ns < w->window_end_ns)
-        add(&w->result.completed_in_window, 1);
-    if (r->measured)
-        record_measured(w, r, a, now_ns);
+    recording_answered(&w->recording, r, a, now_ns);
     retire(w, r);
 }
 
@@ -414,15 +352,10 @@ static void make_request(worker *w, uint64_t intended_ns, uint64_t now_ns, const
     r->intended_ns = intended_ns;
     r->deadline_ns = intended_ns + w->plan.timeout_ns;
     r->payload = p;
-    r->measured = intended_ns >= w->window_start_ns && intended_ns < w->window_end_ns;
+    r->measured =
+        intended_ns >= w->recording.window_start_ns && intended_ns < w->recording.window_end_ns;
     live_append(w, r);
-    add(&w->live.sent, 1);
-    if (r->measured) {
-        add(&w->result.sent, 1);
-        slice_of(w, r)->sent++;
-        if (w->plan.arrivals != NULL)
-            histogram_record(&w->result.lag, now_ns - intended_ns);
-    }
+    recording_sent(&w->recording, r, now_ns);
     connection *c = w->queue_first == NULL ? connection_with_room(w) : NULL;
     if (c != NULL) {
         send_on(w, c, r);
@@ -449,8 +382,9 @@ static void send_arrivals(worker *w)
             return;
         uint64_t index = w->arrival_index - 1;
         if (w->plan.source->one_to_one) /* the i-th time of a trace has the i-th body */
-            index = due_ns >= w->window_start_ns ? w->next_payload++ * w->plan.count + w->plan.index
-                                                 : index;
+            index = due_ns >= w->recording.window_start_ns
+                        ? w->next_payload++ * w->plan.count + w->plan.index
+                        : index;
         make_request(w, due_ns, now_ns, payload_at(w, index));
         next_arrival(w);
     }
@@ -458,7 +392,7 @@ static void send_arrivals(worker *w)
 
 static void fill_slots(worker *w, uint64_t now_ns)
 {
-    if (now_ns >= w->window_end_ns || now_ns < w->slots_resume_ns)
+    if (now_ns >= w->recording.window_end_ns || now_ns < w->slots_resume_ns)
         return;
     while (w->idle_slots > 0) {
         w->idle_slots--;
@@ -498,7 +432,7 @@ static uint64_t wake_time(const worker *w, uint64_t now_ns)
         uint64_t due_ns = w->start_ns + w->next_offset_ns;
         until_ns = earlier(until_ns, due_ns > w->plan.spin_ns ? due_ns - w->plan.spin_ns : 0);
     }
-    if (w->plan.arrivals == NULL && now_ns < w->window_end_ns && w->idle_slots > 0)
+    if (w->plan.arrivals == NULL && now_ns < w->recording.window_end_ns && w->idle_slots > 0)
         until_ns = earlier(until_ns, w->slots_resume_ns);
     if (w->live_first != NULL)
         until_ns = earlier(until_ns, w->live_first->deadline_ns);
@@ -514,6 +448,11 @@ worker *worker_create(const worker_plan *plan)
     w->plan = *plan;
     w->check_ns = UINT64_MAX;
     w->keep = plan->connections;
+    w->recording = (recording){.result = &w->result,
+                               .live = &w->live,
+                               .open_loop = plan->arrivals != NULL,
+                               .timeout_ns = plan->timeout_ns,
+                               .slo_limit_ns = plan->slo_limit_ns};
     result_init(&w->result, plan->duration_ns);
     w->connections = memory_take(plan->connections_max, sizeof *w->connections);
     for (unsigned i = 0; i < plan->connections_max; i++) {
@@ -585,8 +524,8 @@ void worker_run(worker *w, uint64_t start_ns, const _Atomic int *stop)
 {
     const worker_plan *p = &w->plan;
     w->start_ns = start_ns;
-    w->window_start_ns = start_ns + p->warm_up_ns;
-    w->window_end_ns = w->window_start_ns + p->duration_ns;
+    w->recording.window_start_ns = start_ns + p->warm_up_ns;
+    w->recording.window_end_ns = w->recording.window_start_ns + p->duration_ns;
     w->run_started_ns = clock_now_ns();
     w->cpu_started_ns = clock_thread_cpu_ns();
     if (p->arrivals != NULL) {
@@ -608,7 +547,7 @@ void worker_run(worker *w, uint64_t start_ns, const _Atomic int *stop)
         expire(w, now_ns);
         flush_dirty(w);
         atomic_store_explicit(&w->live.waiting, w->queue_count, memory_order_relaxed);
-        bool over = p->arrivals != NULL ? !w->arrivals_left : now_ns >= w->window_end_ns;
+        bool over = p->arrivals != NULL ? !w->arrivals_left : now_ns >= w->recording.window_end_ns;
         if ((over && w->live_first == NULL) || atomic_load_explicit(stop, memory_order_relaxed))
             break;
         network_wait(w->network, wake_time(w, clock_now_ns()));
