@@ -1,49 +1,32 @@
-#include <assert.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "batcher/scheduler_internal.h"
 
-static void take(batch *b, model_queue *q, int list, int64_t rows, int64_t length, int jobs_max,
-                 job **dropped)
-{
-    bool is_whole = jobs_max == 1;
-    b->rows +=
-        model_queue_take(q, list, rows, length, is_whole, b->members, &b->count, jobs_max, dropped);
-}
-
-void form_batch(scheduler *s, lane *l, model_queue *q, int list, const policy_decision *decision,
-                job **dropped)
+void form_batch(lane *l, const dispatch_batch *taken)
 {
     batch *b = &l->batch;
-    *b = (batch){.model = NULL, .queue = q, .bucket = decision->bucket};
-    b->is_exact = decision->bucket < 0;
-    if (b->is_exact) {
-        /* Of a dropped head the next one takes the place: decide by what is really first. */
-        model_queue_drop_head(q, list, dropped);
-        const job *head = q->lists[list].first;
-        if (head == NULL)
-            return;
-        bool is_alone = !head->model->batching.can_batch;
-        take(b, q, list, is_alone ? INT64_MAX : decision->rows, head->length,
-             is_alone ? 1 : BATCH_MEMBERS_MAX, dropped);
-    } else {
-        bool is_ragged = q->tables[l->device_index].is_ragged;
-        take(b, q, list, decision->rows, -1, BATCH_MEMBERS_MAX, dropped);
-        int64_t wanted = decision->rows + decision->fill_rows;
-        for (int i = is_ragged ? q->list_count - 1 : list - 1; i >= 0 && b->rows < wanted; i--)
-            if (i != list)
-                take(b, q, i, wanted - b->rows, -1, BATCH_MEMBERS_MAX, dropped);
-    }
+    scheduler *s = l->scheduler;
+    b->model = taken->members[0].job->model;
+    b->queue = taken->queue;
+    b->bucket = taken->bucket;
+    b->is_exact = taken->bucket < 0;
+    b->count = taken->count;
+    b->rows = taken->rows;
+    b->length_max = b->tokens = 0;
+    b->cost_ns = 0;
+    b->fell_back = false;
+    memset(b->stage_ns, 0, sizeof b->stage_ns);
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];
-        int64_t length = member->job->length;
-        b->model = member->job->model;
-        b->tokens += member->rows * (length > 0 ? length : 1);
-        if (length > b->length_max)
-            b->length_max = length;
+        const job *j = member->job;
+        b->tokens += member->rows * (j->length > 0 ? j->length : 1);
+        if (j->length > b->length_max)
+            b->length_max = j->length;
+        uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;
+        admission_add(&s->admission, job_flow(j), -(int64_t)cost_ns);
+        b->cost_ns += cost_ns;
         atomic_fetch_sub_explicit(&b->model->queued_rows, member->rows, memory_order_relaxed);
     }
-    (void)s;
 }
 
 /* Rows [row, row + rows) of `whole`; the tensor itself where it has no batch axis. */

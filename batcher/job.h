@@ -34,6 +34,7 @@ struct job {
     uint64_t deadline_ns; /* clock_now_ns() scale; UINT64_MAX: none */
     int priority;         /* 0 is the highest class */
     uint32_t tenant;      /* dense number; 0 is the default tenant */
+    uint64_t cost_ns;     /* what scheduler_admit() counted as waiting for it; 0: nothing */
 
     _Atomic bool
         is_cancelled; /* set by the server loop; the batcher then drops what has not started */

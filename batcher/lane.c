@@ -1,7 +1,6 @@
 #include <assert.h>
 #include <linux/futex.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,39 +16,10 @@ typedef struct pulled {
     policy_action action;
     uint64_t until_ns; /* wake up then, at the latest; UINT64_MAX: no need */
     /* To return, without the mutex: too late or cancelled; wrong; nothing can run it. */
-    job *overdue, *refused, *stranded;
+    job *overdue, *dead, *refused, *stranded;
     bool has_left;   /* rows still wait */
     bool is_leaving; /* the scheduler stops, and this lane is done */
 } pulled;
-
-static model_queue *find_queue(scheduler *s, const model *m)
-{
-    assert(m->index >= 0 && m->index < MODEL_INDEX_MAX);
-    model_queue **slot = &s->queues[m->index];
-    if (*slot != NULL && ((*slot)->model != m || (*slot)->serial != m->serial)) {
-        /* The index was another model's, which is gone: no job of it can be left. */
-        model_queue_destroy(*slot);
-        *slot = NULL;
-    }
-    if (*slot == NULL) {
-        model_queue *q = model_queue_create(m, s->device_count);
-        if (q == NULL)
-            return NULL;
-        if (m->index >= s->queue_count) {
-            policy_queue *seen =
-                realloc(s->seen_queues, (size_t)(m->index + 1) * MODEL_AXIS_MAX * sizeof *seen);
-            if (seen == NULL) {
-                model_queue_destroy(q);
-                return NULL;
-            }
-            s->seen_queues = seen;
-            s->seen_capacity = (m->index + 1) * MODEL_AXIS_MAX;
-            s->queue_count = m->index + 1;
-        }
-        *slot = q;
-    }
-    return *slot;
-}
 
 static bool is_acceptable(const model_queue *q, const job *j)
 {
@@ -75,80 +45,42 @@ static void drain(scheduler *s, pulled *p, uint64_t now_ns)
         atomic_store_explicit(&j->rows_left, j->rows, memory_order_relaxed);
         if (j->stage_ns[STAGE_ADMIT] == 0)
             j->stage_ns[STAGE_ADMIT] = now_ns;
-        model_queue *q = find_queue(s, j->model);
+        model_queue *q = dispatch_queue(&s->dispatch, j->model);
         j->row_next = 0;
-        if (q == NULL)
-            chain(&p->stranded, j);
-        else if (is_acceptable(q, j))
-            model_queue_push(q, j);
-        else
+        if (q != NULL && !is_acceptable(q, j))
             chain(&p->refused, j);
+        else if (q == NULL || !dispatch_push(&s->dispatch, q, j))
+            chain(&p->stranded, j);
     }
 }
 
-static void see_queues(scheduler *s, lane *l, policy_snapshot *snapshot, uint64_t now_ns)
+static bool is_eligible(void *context, int device_index, const model_queue *q, uint64_t now_ns)
 {
-    int queue_count = 0;
-    for (int i = 0; i < s->queue_count; i++) {
-        model_queue *q = s->queues[i];
-        if (q == NULL || q->rows == 0)
-            continue;
-        const model_batching *b = &q->model->batching;
-        s->seen_models[i] = (policy_model){
-            .table = &q->tables[l->device_index],
-            .latency_ns = &q->latency_ns[l->device_index * MODEL_BUCKETS_MAX],
-            .queue_delay_ns = b->queue_delay_ns,
-            .rows_max = b->batch_max,
-            .is_exact = model_is_exact(q->model),
-            .is_alone = !b->can_batch,
-            .is_eligible = place_is_eligible(s, l->device_index, q, now_ns),
-            .rows_queued = q->rows,
-        };
-        for (int k = 0; k < q->list_count; k++) {
-            const job_list *list = &q->lists[k];
-            if (list->rows == 0)
-                continue;
-            assert(queue_count < s->seen_capacity);
-            s->seen_queues[queue_count++] = (policy_queue){
-                .model = i,
-                .sequence = k,
-                .jobs = list->jobs,
-                .rows = list->rows,
-                .oldest_ns = list->first->stage_ns[STAGE_ADMIT],
-                .deadline_ns = list->deadline_ns,
-                .priority = list->priority,
-                .head_rows = list->first->rows - list->first->row_next,
-                .head_tenant = list->first->tenant,
-            };
-        }
-    }
-    *snapshot = (policy_snapshot){
-        .now_ns = now_ns,
-        .queues = s->seen_queues,
-        .queue_count = queue_count,
-        .models = s->seen_models,
-        .model_count = s->queue_count,
-        .is_flushing = atomic_load_explicit(&s->is_stopping, memory_order_relaxed),
-    };
+    return place_is_eligible(context, device_index, q, now_ns);
 }
 
 static void decide(lane *l, pulled *p, uint64_t now_ns)
 {
     scheduler *s = l->scheduler;
-    policy_snapshot snapshot;
-    /* A queue may turn out to hold nothing but cancelled jobs: then ask again. */
-    do {
-        policy_decision d;
-        see_queues(s, l, &snapshot, now_ns);
-        policy_decide(&snapshot, &d);
-        p->action = d.action;
-        if (d.action == POLICY_WAIT)
-            p->until_ns = d.until_ns;
-        if (d.action == POLICY_RUN) {
-            const policy_queue *q = &snapshot.queues[d.queue];
-            form_batch(s, l, s->queues[q->model], q->sequence, &d, &p->overdue);
-        }
-    } while (p->action == POLICY_RUN && l->batch.count == 0);
+    dispatch_request request = {.now_ns = now_ns,
+                                .device_index = l->device_index,
+                                .lanes = s->devices[l->device_index]->lanes,
+                                .is_flushing =
+                                    atomic_load_explicit(&s->is_stopping, memory_order_relaxed),
+                                .is_eligible = is_eligible,
+                                .context = s};
+    dispatch_batch taken = {.members = l->batch.members, .capacity = BATCH_MEMBERS_MAX};
+    dispatch_next(&s->dispatch, &request, &taken);
+    p->action = taken.action;
+    p->until_ns = taken.until_ns;
+    p->overdue = taken.overdue;
+    p->dead = taken.dead;
+    if (taken.action == POLICY_RUN)
+        form_batch(l, &taken);
+    /* A cancelled job deep in a long queue may wait a little: looking at all of them costs. */
+    if (atomic_load_explicit(&s->sweep_wanted, memory_order_relaxed) &&
+        dispatch_sweep(&s->dispatch, now_ns, &p->dead))
+        atomic_store_explicit(&s->sweep_wanted, false, memory_order_relaxed);
 }
 
 static void pull(lane *l, pulled *p)
@@ -158,21 +90,9 @@ static void pull(lane *l, pulled *p)
     pthread_mutex_lock(&s->mutex);
     uint64_t now_ns = clock_now_ns();
     drain(s, p, now_ns);
-    bool sweep_all = atomic_exchange_explicit(&s->sweep_wanted, false, memory_order_relaxed);
-    for (int i = 0; i < s->queue_count; i++)
-        if (s->queues[i] != NULL && s->queues[i]->rows > 0)
-            model_queue_sweep(s->queues[i], now_ns, sweep_all, &p->overdue);
     l->batch.count = 0;
     decide(l, p, now_ns);
-    uint64_t deadline_ns = UINT64_MAX;
-    for (int i = 0; i < s->queue_count; i++) {
-        if (s->queues[i] == NULL || s->queues[i]->rows == 0)
-            continue;
-        p->has_left = true;
-        uint64_t d = model_queue_deadline(s->queues[i]);
-        if (d < deadline_ns)
-            deadline_ns = d;
-    }
+    uint64_t deadline_ns = dispatch_deadline(&s->dispatch, &p->has_left);
     if (p->has_left && p->action == POLICY_RUN)
         atomic_fetch_add(&s->left, 1);
     l->seen_left = atomic_load(&s->left);
@@ -180,9 +100,7 @@ static void pull(lane *l, pulled *p)
     p->is_leaving =
         p->action != POLICY_RUN && atomic_load(&s->is_stopping) && mailbox_is_empty(&s->inbox);
     if (p->is_leaving && --s->lanes_alive == 0)
-        for (int i = 0; i < s->queue_count; i++)
-            if (s->queues[i] != NULL && s->queues[i]->rows > 0)
-                model_queue_empty(s->queues[i], &p->stranded);
+        dispatch_empty(&s->dispatch, &p->stranded);
     pthread_mutex_unlock(&s->mutex);
 
     if (deadline_ns < p->until_ns)
@@ -194,6 +112,7 @@ static void pull(lane *l, pulled *p)
         p->until_ns = now_ns + LOOK_AGAIN_NS;
     }
     scheduler_return(s, p->overdue, STATUS_DEADLINE_EXCEEDED, now_ns);
+    scheduler_return(s, p->dead, STATUS_CANCELLED, now_ns);
     scheduler_return(s, p->refused, STATUS_INVALID_ARGUMENT, now_ns);
     scheduler_return(s, p->stranded, STATUS_UNAVAILABLE, now_ns);
     /* More than one lane's work: pass it on. Work that is not this device's: to another kind. */

@@ -49,11 +49,15 @@ static bool has_other_device(scheduler *s, const model_queue *q, uint64_t now_ns
 
 static uint64_t latency_of(const model_queue *q, int device_index, int list, int64_t rows)
 {
-    int bucket = bucket_choose(&q->tables[device_index], list, rows);
-    return bucket < 0
-               ? 0
-               : atomic_load_explicit(&q->latency_ns[device_index * MODEL_BUCKETS_MAX + bucket],
-                                      memory_order_relaxed);
+    const bucket_table *t = &q->tables[device_index];
+    int bucket = bucket_choose(t, list, rows);
+    if (bucket < 0)
+        return 0;
+    if (!t->is_ragged)
+        return latency_bucket_ns(q->latency, device_index, bucket);
+    double length = (double)t->sequences[list], n = (double)rows;
+    return (uint64_t)latency_cost_ns(latency_fit_of(q->latency, device_index), n * length,
+                                     n * length * length);
 }
 
 /* Every other device is busy: would the CPU be done before one of them gets to this work? */
@@ -69,9 +73,9 @@ static bool is_cpu_sooner(scheduler *s, const model_queue *q)
             return false;
     }
     for (int list = 0; list < q->list_count; list++) {
-        if (q->lists[list].rows == 0)
+        if (q->list_rows[list] == 0)
             continue;
-        int64_t rows = q->lists[list].rows;
+        int64_t rows = q->list_rows[list];
         uint64_t cpu_ns = latency_of(q, scheduler_cpu(s), list, rows);
         for (int d = 0; d < scheduler_cpu(s); d++) {
             int64_t rows_max = bucket_rows_max(&q->tables[d], list);
@@ -117,7 +121,26 @@ static bool fits_in_place(const batch *b, const batch_member *members, int count
     return true;
 }
 
-static status execute(lane *l, int device_index, device_program *program, int first, int count)
+/* What the device computed: every position of a padded batch, the members' own of a ragged one. */
+static latency_work work_of(const device_program *program, const batch_member *members, int count)
+{
+    int64_t length = program->bucket.sequence > 0 ? program->bucket.sequence : 1;
+    int64_t rows = program->bucket.batch;
+    latency_work w = {rows, rows * length, rows * length * length};
+    if (program->layout == DEVICE_PADDED)
+        return w;
+    w = (latency_work){0};
+    for (int i = 0; i < count; i++) {
+        length = members[i].job->length > 0 ? members[i].job->length : 1;
+        w.rows += members[i].rows;
+        w.tokens += members[i].rows * length;
+        w.squares += members[i].rows * length * length;
+    }
+    return w;
+}
+
+static status execute(lane *l, int device_index, int bucket, device_program *program, int first,
+                      int count)
 {
     scheduler *s = l->scheduler;
     batch *b = &l->batch;
@@ -143,7 +166,9 @@ static status execute(lane *l, int device_index, device_program *program, int fi
     b->stage_ns[STAGE_PAD] = clock_now_ns();
     int number = device_lane_take(d, l->number);
     uint64_t start_ns = b->stage_ns[STAGE_PLACE] = clock_now_ns();
+    atomic_fetch_add_explicit(&s->admission.busy, 1, memory_order_relaxed);
     status failure = d->interface->execute(d, program, number, &work);
+    atomic_fetch_sub_explicit(&s->admission.busy, 1, memory_order_relaxed);
     uint64_t end_ns = b->stage_ns[STAGE_EXECUTE] = clock_now_ns();
     device_lane_give(d, number);
     counter_add(&l->busy_ns, end_ns - start_ns);
@@ -151,13 +176,10 @@ static status execute(lane *l, int device_index, device_program *program, int fi
         counter_add(&l->failures, 1);
         return failure;
     }
-    if (b->bucket >= 0) {
-        _Atomic uint64_t *average =
-            &b->queue->latency_ns[device_index * MODEL_BUCKETS_MAX + b->bucket];
-        uint64_t old = atomic_load_explicit(average, memory_order_relaxed);
-        uint64_t took = end_ns - start_ns;
-        atomic_store_explicit(average, old ? old - old / 8 + took / 8 : took, memory_order_relaxed);
-    }
+    latency_observe(b->queue->latency, device_index, bucket, work_of(program, members, count),
+                    end_ns - start_ns, end_ns);
+    if (count == b->count && device_index == l->device_index)
+        admission_learn(&s->admission, b->cost_ns, end_ns - start_ns);
     if (is_padded && !in_place)
         slice_batch(b->model, members, count, work.outputs);
     b->stage_ns[STAGE_SLICE] = clock_now_ns();
@@ -191,7 +213,7 @@ static status run_on(lane *l, int device_index, int first, int count)
         status failure = model_exact_take(b->model, exact_shape(b), &entry, &program);
         if (failure)
             return failure;
-        failure = execute(l, device_index, program, first, count);
+        failure = execute(l, device_index, -1, program, first, count);
         model_exact_give(b->model, entry);
         return failure;
     }
@@ -207,7 +229,7 @@ static status run_on(lane *l, int device_index, int first, int count)
                                l->scheduler->devices[device_index]->name, b->model->name);
         program = b->model->buckets[bucket].programs[device_index];
     }
-    return execute(l, device_index, program, first, count);
+    return execute(l, device_index, bucket, program, first, count);
 }
 
 static void count_fallback(lane *l, model_fallback reason)

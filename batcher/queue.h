@@ -1,29 +1,54 @@
 #ifndef BATCHER_QUEUE_H
 #define BATCHER_QUEUE_H
 
+#include "batcher/fair.h"
 #include "batcher/job.h"
 #include "batcher/policy.h"
+#include "models/latency.h"
 
-/* The waiting jobs of one model: a first-in-first-out list per sequence bucket. Belongs to whoever
- * holds the scheduler's mutex. */
+/* The waiting jobs of one model, by flow (tenant and class) and sequence bucket. Within such a list
+ * the most urgent is first. Belongs to whoever holds the scheduler's mutex. */
+
+/* Jobs without a deadline are due this long after they were admitted: an order, not a promise. */
+#define QUEUE_PATIENCE_NS UINT64_C(1000000000)
+
+/* A binary heap with its keys in place, so that ordering touches no job. */
+typedef struct queue_entry {
+    uint64_t due_ns, order; /* of equal dues the first to come */
+    job *job;
+} queue_entry;
+
+typedef struct job_heap {
+    queue_entry *entries;
+    int count, capacity;
+    int64_t rows;
+    uint64_t due_sum_us; /* of all: for the mean */
+} job_heap;
+
 typedef struct job_list {
-    job *first, *last;
-    int64_t jobs, rows;   /* rows not yet in a batch */
-    uint64_t deadline_ns; /* lower bound of the members' deadlines */
-    int priority;         /* lower bound of the members' classes */
+    job_heap timed, untimed; /* with a deadline; without */
 } job_list;
+
+typedef struct queue_flow {
+    int64_t rows;
+    job_list lists[]; /* by sequence: model_queue.list_count */
+} queue_flow;
 
 typedef struct model_queue {
     const model *model;
     uint64_t serial;
     bucket_table axes; /* the axes alone, of no device: which list a length belongs to */
-    job_list lists[MODEL_AXIS_MAX];
     int list_count;
-    int64_t rows;
+    int64_t rows, list_rows[MODEL_AXIS_MAX];           /* over all flows */
+    uint64_t order;                                    /* of the latest job */
+    queue_flow *flows[FAIR_TENANTS_MAX][FAIR_CLASSES]; /* made at first use */
+    fair *fair;                                        /* borrowed: who waits */
+    uint64_t virtual_ns;                               /* device time received / weight */
     int device_count;
-    bucket_table *tables;         /* by device */
-    _Atomic uint64_t *latency_ns; /* [device][bucket]: moving average of executions */
-    size_t staging_bytes;         /* of the largest bucket's inputs and outputs */
+    bucket_table *tables; /* by device */
+    latency *latency;     /* the model's, or own when it has none */
+    bool owns_latency;
+    size_t staging_bytes; /* of the largest bucket's inputs and outputs */
 } model_queue;
 
 /* Some rows of one job, in one batch. */
@@ -32,28 +57,52 @@ typedef struct batch_member {
     int64_t row, rows; /* the job's rows [row, row + rows) */
 } batch_member;
 
+/* What taking respects, beside the order of the heap. */
+typedef struct queue_take {
+    int64_t rows;      /* at most */
+    int64_t length;    /* while the head has that length; -1: any */
+    bool is_whole;     /* no parts of jobs */
+    uint64_t until_ns; /* jobs with an earlier deadline are dropped: the batch ends then */
+    double budget_ns;  /* stop when the members' cost is over it; the first always goes */
+    latency_fit fit;   /* for the budget */
+    batch_member *members;
+    int count, capacity;
+    double cost_ns;
+    job *overdue, *dead; /* dropped: too late; cancelled or failed */
+} queue_take;
+
 /* NULL when memory is out. */
-model_queue *model_queue_create(const model *m, int device_count);
+model_queue *model_queue_create(const model *m, int device_count, fair *f);
 void model_queue_destroy(model_queue *q); /* must hold no jobs */
 
-/* Appends. The job has at least one row and a length that some bucket holds. */
-void model_queue_push(model_queue *q, job *j);
+static inline fair_flow job_flow(const job *j)
+{
+    return (fair_flow){(int)j->tenant, fair_class(j->priority)};
+}
 
-/* Unlinks cancelled and failed jobs from the head of a list to `*dropped`. */
-void model_queue_drop_head(model_queue *q, int list, job **dropped);
+/* Takes the job in; it has at least one row and a length that some bucket holds. False: no memory.
+ * Amortised O(log n) and, once the heaps have grown, without allocation. */
+bool model_queue_push(model_queue *q, job *j);
 
-/* Takes up to `rows` rows from the head of list `list`; adds members at `*count`. Jobs that were
- * cancelled are unlinked to `*dropped` instead. With `length` >= 0 only while the head has that
- * length. Returns the rows taken. */
-int64_t model_queue_take(model_queue *q, int list, int64_t rows, int64_t length, bool whole_jobs,
-                         batch_member *members, int *count, int capacity, job **dropped);
+/* The most urgent job of a list that is alive, or NULL; dead ones before it go to `dead`. */
+job *model_queue_head(model_queue *q, fair_flow flow, int list, job **dead);
 
-/* Unlinks every job that is cancelled or whose deadline is past to `*dropped`. */
-void model_queue_sweep(model_queue *q, uint64_t now_ns, bool cancelled_too, job **dropped);
+/* Takes members from the head of one list. Returns the rows taken. */
+int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t);
+
+/* Unlinks every job whose deadline is past; with `looks_ahead` also those due before `now_ns` + the
+ * least time their list takes on any of the model's devices: they could not be met if started now.
+ */
+void model_queue_drop_late(model_queue *q, uint64_t now_ns, bool looks_ahead, job **overdue);
+/* Unlinks cancelled and failed jobs wherever they stand: O(n). */
+void model_queue_drop_dead(model_queue *q, job **dead);
 /* Unlinks all. */
 void model_queue_empty(model_queue *q, job **dropped);
 
-/* The earliest deadline of all lists (a lower bound). */
+/* The earliest deadline of all; UINT64_MAX: none. */
 uint64_t model_queue_deadline(const model_queue *q);
+
+/* Least time that one row of that list takes on device `d`, from its table; 0: not known. */
+uint64_t model_queue_least_ns(const model_queue *q, int list, int d);
 
 #endif

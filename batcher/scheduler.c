@@ -48,6 +48,9 @@ status scheduler_create(const scheduler_options *options, device *const *devices
         assert(devices[i]->lanes > 0);
         s->lane_count += devices[i]->lanes;
     }
+    int tenants = options->tenant_count > 0 ? options->tenant_count : 1;
+    dispatch_init(&s->dispatch, device_count, tenants, options->tenant_weights);
+    admission_init(&s->admission, tenants, options->tenant_weights);
     s->health = calloc((size_t)device_count, sizeof *s->health);
     s->lanes = calloc((size_t)s->lane_count, sizeof *s->lanes);
     if (s->health == NULL || s->lanes == NULL) {
@@ -81,6 +84,56 @@ void scheduler_wake(scheduler *s, int from, int except)
     }
 }
 
+/* Who serves this model now: the first healthy device that has it, and its like; else the CPU. */
+static int serving_device(scheduler *s, const model *m, int *lanes)
+{
+    int serving = scheduler_cpu(s);
+    *lanes = 0;
+    for (int d = 0; d < scheduler_cpu(s) && !model_is_exact(m); d++) {
+        bool has_program = m->bucket_count > 0 && m->buckets[0].programs[d] != NULL;
+        if (!has_program || atomic_load_explicit(&s->health[d].has_failed, memory_order_relaxed))
+            continue;
+        if (*lanes == 0)
+            serving = d;
+        *lanes += s->devices[d]->lanes;
+    }
+    if (*lanes == 0)
+        *lanes = s->devices[serving]->lanes;
+    return serving;
+}
+
+status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
+{
+    int lanes, serving = serving_device(s, j->model, &lanes);
+    admission_estimate e;
+    if (j->tenant >= (uint32_t)s->admission.tenant_count)
+        j->tenant = 0;
+    admission_estimate_job(&s->admission, j->model, j->model->latency, serving, lanes, job_flow(j),
+                           j->rows, j->length, now_ns, &e);
+    j->cost_ns = 0;
+    if (e.is_known && j->deadline_ns != UINT64_MAX &&
+        now_ns + e.wait_ns + e.run_ns > j->deadline_ns) {
+        double left = j->deadline_ns > now_ns ? (double)(j->deadline_ns - now_ns) / 1e6 : 0;
+        return status_fail(
+            STATUS_DEADLINE_EXCEEDED,
+            "the deadline cannot be met: %.3f ms are left, and an answer is expected "
+            "in %.3f ms (%.3f ms in the queue, %.3f ms on the device)",
+            left, (double)(e.wait_ns + e.run_ns) / 1e6, (double)e.wait_ns / 1e6,
+            (double)e.run_ns / 1e6);
+    }
+    j->cost_ns = e.cost_ns;
+    admission_add(&s->admission, job_flow(j),
+                  (int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
+    return STATUS_OK;
+}
+
+void scheduler_retract(scheduler *s, job *j)
+{
+    admission_add(&s->admission, job_flow(j),
+                  -(int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
+    j->cost_ns = 0;
+}
+
 void scheduler_submit(scheduler *s, job *j)
 {
     assert(j->model != NULL && j->on_done != NULL);
@@ -97,7 +150,6 @@ void scheduler_nudge(scheduler *s)
 
 void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
 {
-    (void)s;
     for (job *j = chain, *next; j != NULL; j = next) {
         next = j->next;
         j->next = NULL;
@@ -105,6 +157,10 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
         status own = atomic_load(&j->is_cancelled) ? STATUS_CANCELLED : result;
         if (own == STATUS_CANCELLED)
             status_fail(own, "the request was cancelled while it waited");
+        else if (own == STATUS_DEADLINE_EXCEEDED && now_ns < j->deadline_ns)
+            status_fail(own,
+                        "the deadline cannot be met: %.3f ms are left and a batch takes longer",
+                        (double)(j->deadline_ns - now_ns) / 1e6);
         else if (own == STATUS_DEADLINE_EXCEEDED)
             status_fail(own, "the deadline passed while the request waited");
         else if (own == STATUS_UNAVAILABLE)
@@ -116,6 +172,8 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
                         (long long)j->rows, (long long)j->length, j->model->name,
                         (long long)j->model->batching.batch_max,
                         (long long)j->model->batching.sequence_max);
+        admission_add(&s->admission, job_flow(j),
+                      -(int64_t)(j->cost_ns / (uint64_t)(j->rows > 0 ? j->rows : 1)) * rows);
         atomic_fetch_sub_explicit(&j->model->queued_rows, rows, memory_order_relaxed);
         bool is_last = true;
         if (rows > 0)
@@ -165,10 +223,8 @@ void scheduler_destroy(scheduler *s)
         staging_dispose(&l->staging);
         arena_dispose(&l->views);
     }
-    for (int i = 0; i < s->queue_count; i++)
-        model_queue_destroy(s->queues[i]);
+    dispatch_dispose(&s->dispatch);
     assert(mailbox_is_empty(&s->inbox));
-    free(s->seen_queues);
     free(s->lanes);
     free(s->health);
     pthread_mutex_destroy(&s->mutex);

@@ -17,12 +17,22 @@ typedef enum scheduler_fallback {
 
 typedef struct scheduler_options {
     scheduler_fallback fallback;
+    /* Shares of device time; tenants are numbered from 0, at most FAIR_TENANTS_MAX. None: one. */
+    int tenant_count;
+    const uint32_t *tenant_weights; /* copied */
 } scheduler_options;
 
 /* Starts the lanes' threads. Devices are borrowed and outlive the scheduler;
  * devices[device_count-1] is the CPU. */
 status scheduler_create(const scheduler_options *options, device *const *devices, int device_count,
                         scheduler **out) MUST_CHECK;
+
+/* Asks whether `j`, whose model, rows, length, deadline, priority and tenant are set, is likely to
+ * meet its deadline, and counts it as waiting if so. STATUS_DEADLINE_EXCEEDED: it is not; the
+ * message has the estimate. Any thread, without a lock. Optional: a job may be submitted unasked.
+ * The caller submits what was admitted, or retracts it. */
+status scheduler_admit(scheduler *s, job *j, uint64_t now_ns) MUST_CHECK;
+void scheduler_retract(scheduler *s, job *j);
 
 /* Hands a job over. Any thread; never blocks, never fails: a job that cannot run comes back with
  * its result set. */

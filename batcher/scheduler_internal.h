@@ -3,7 +3,8 @@
 
 #include <pthread.h>
 
-#include "batcher/queue.h"
+#include "batcher/admission.h"
+#include "batcher/dispatch.h"
 #include "batcher/scheduler.h"
 #include "batcher/staging.h"
 
@@ -19,6 +20,7 @@ typedef struct batch {
     device_segment segments[BATCH_MEMBERS_MAX];
     int count;
     int64_t rows, length_max, tokens;
+    uint64_t cost_ns; /* what the door thought its members would take */
     bool is_exact;
     int bucket; /* index of model->buckets, as the policy chose; -1: exact */
     /* Filled by running it. */
@@ -60,12 +62,10 @@ struct scheduler {
     _Atomic bool sweep_wanted, is_stopping;
     _Atomic uint32_t left; /* goes up when a lane leaves work behind */
 
+    admission admission;
+
     pthread_mutex_t mutex; /* held only while a lane decides; guards what follows */
-    model_queue *queues[MODEL_INDEX_MAX];
-    int queue_count; /* highest index in use + 1 */
-    policy_queue *seen_queues;
-    int seen_capacity;
-    policy_model seen_models[MODEL_INDEX_MAX];
+    dispatch dispatch;
     int lanes_alive;
 };
 
@@ -79,9 +79,8 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns);
 /* lane.c */
 void *lane_main(void *lane_pointer);
 
-/* form.c: takes what the policy decided. With the mutex held. */
-void form_batch(scheduler *s, lane *l, model_queue *q, int list, const policy_decision *decision,
-                job **dropped);
+/* form.c: makes l->batch of what was taken. With the mutex held. */
+void form_batch(lane *l, const dispatch_batch *taken);
 /* Describes the members as segments, taking views from l->views. Without the mutex. */
 status form_segments(lane *l) MUST_CHECK;
 

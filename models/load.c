@@ -15,6 +15,7 @@
 #include "models/buckets.h"
 #include "models/describe.h"
 #include "models/exact.h"
+#include "models/latency.h"
 #include "models/probe.h"
 #include "models/warm_up.h"
 
@@ -176,6 +177,7 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
                                              : 1024;
     m->slo_ns = file->slo_ns;
     m->priority = file->priority;
+    m->weight = file->weight;
     m->on_device.precision = r->own && r->own->has_precision ? r->own->precision
                              : file->has_precision           ? file->precision
                                                              : o->precision;
@@ -213,6 +215,9 @@ static status make(model *m, const load_request *r, const manifest *file)
         if (m->exact == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
+    m->latency = latency_create(m->devices, m->device_count);
+    if (m->latency == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->load_ns = clock_now_ns() - start_ns;
     return warm_up_model(m, r->say, r->context);
 }
@@ -252,6 +257,7 @@ void load_destroy(model *m)
 {
     warm_up_undo(m);
     model_exact_destroy(m->exact);
+    latency_destroy(m->latency);
     graph_destroy(m->graph);
     arena_dispose(&m->memory);
     free(m);

@@ -198,6 +198,7 @@ typedef enum key {
     KEY_QUEUE_ROWS,
     KEY_SLO,
     KEY_PRIORITY,
+    KEY_WEIGHT,
     KEY_INPUTS,
     KEY_DIMS,
     KEY_LABELS,
@@ -209,9 +210,9 @@ typedef enum key {
 } key;
 
 static const char *const key_names[KEY_COUNT] = {
-    "precision",      "buckets", "batch_max", "sequence_max", "queue_delay_us",
-    "queue_rows_max", "slo_ms",  "priority",  "inputs",       "dims",
-    "labels",         "pooling", "can_batch", "can_pad",      "warm_up"};
+    "precision", "buckets",   "batch_max", "sequence_max", "queue_delay_us", "queue_rows_max",
+    "slo_ms",    "priority",  "weight",    "inputs",       "dims",           "labels",
+    "pooling",   "can_batch", "can_pad",   "warm_up"};
 
 static status read_flag(reader *r, json_t *v, int *out)
 {
@@ -244,6 +245,10 @@ static status read_number_key(reader *r, json_t *v, key k)
             return fail(r, "must be milliseconds, over 0 and up to an hour", NULL);
         m->slo_ns = (uint64_t)(json_number_value(v) * 1e6);
         return STATUS_OK;
+    case KEY_WEIGHT:
+        failure = read_integer(r, v, 1, 1000, &n);
+        m->weight = (int)n;
+        return failure;
     default:
         failure = read_integer(r, v, 0, 255, &n);
         m->priority = (int)n;
@@ -298,7 +303,7 @@ static status read_key(reader *r, json_t *v)
 
 static void set_defaults(manifest *m)
 {
-    *m = (manifest){.can_batch = -1, .can_pad = -1};
+    *m = (manifest){.can_batch = -1, .can_pad = -1, .weight = 1};
 }
 
 status manifest_read_text(const char *name, const char *text, size_t bytes, manifest *out)

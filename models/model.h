@@ -58,10 +58,12 @@ const char *model_fallback_name(model_fallback reason);
 
 typedef enum model_compile_phase {
     MODEL_COMPILE_WARM_UP, /* before ready */
-    MODEL_COMPILE_EXACT,   /* after ready: models that cannot be padded, at a request's own shape */
+    MODEL_COMPILE_EXACT,   /* after ready, on the CPU: models that cannot be padded, at a request's
+                              own shape */
+    MODEL_COMPILE_SERVING, /* after ready, on a device with static shapes: never, by design */
     MODEL_COMPILE_COUNT
 } model_compile_phase;
-/* "warm_up", "exact". Static. */
+/* "warm_up", "exact", "serving". Static. */
 const char *model_compile_phase_name(model_compile_phase phase);
 
 /* Counts since load. Any thread reads; relaxed. */
@@ -110,7 +112,12 @@ typedef struct model {
     const char *findings; /* what the experiments at load found, for inspect; "" when none ran */
     device *const *devices;
     int device_count;
-    struct model_exact *exact; /* models/exact.h */
+    struct model_exact *exact;          /* models/exact.h */
+    struct latency *latency;            /* models/latency.h; NULL: nothing is known beforehand */
+    int weight;                         /* share of devices against other models; 0 counts as 1 */
+    _Atomic uint64_t batch_time_max_ns; /* no batch longer, by the SLO controller; 0: no bound */
+    _Atomic uint64_t slo_seen, slo_missed; /* answers since the controller last looked */
+    struct length_histogram *lengths;      /* models/length_histogram.h, or NULL */
     void (*on_unused)(
         struct model *m); /* called when the last reference is given back; NULL: none */
     void *owner;          /* for on_unused */

@@ -92,8 +92,11 @@ static void fake_destroy(device *d)
     (void)d;
 }
 
-static const device_interface fake_interface = {fake_compile, fake_release, fake_execute,
-                                                fake_describe, fake_destroy};
+static const device_interface fake_interface = {.compile = fake_compile,
+                                                .release = fake_release,
+                                                .execute = fake_execute,
+                                                .describe = fake_describe,
+                                                .destroy = fake_destroy};
 
 static inline void fake_device_init(fake_device *f, const char *name, int lanes)
 {

@@ -1,0 +1,49 @@
+#ifndef BATCHER_ADMISSION_H
+#define BATCHER_ADMISSION_H
+
+#include <stdatomic.h>
+
+#include "batcher/fair.h"
+#include "batcher/job.h"
+#include "batcher/policy.h"
+#include "models/latency.h"
+
+/* When would a job that comes now be done? Asked at the door, by any thread and without a lock, so
+ * that a request which cannot meet its deadline is told at once. Counters only: the time that the
+ * waiting work of each flow will take, kept as jobs come and go, and how far such estimates were
+ * from the truth lately. */
+typedef struct admission {
+    int tenant_count;
+    uint32_t weights[FAIR_TENANTS_MAX];
+    _Atomic int64_t backlog_ns[FAIR_TENANTS_MAX][FAIR_CLASSES];
+    _Atomic int64_t tenant_ns[FAIR_TENANTS_MAX];
+    _Atomic uint64_t scale;    /* time that batches took / what their members were estimated at,
+                                  in ADMISSION_ONE-ths */
+    _Atomic uint64_t batch_ns; /* moving mean of a batch */
+    _Atomic int32_t busy;      /* lanes that execute now */
+} admission;
+
+#define ADMISSION_ONE 4096
+
+typedef struct admission_estimate {
+    bool is_known;    /* there are measurements, and recent ones */
+    uint64_t cost_ns; /* device time of this job in a full batch, before scaling */
+    uint64_t wait_ns; /* until its batch begins */
+    uint64_t run_ns;  /* of its batch, if it were alone */
+} admission_estimate;
+
+void admission_init(admission *a, int tenant_count, const uint32_t *weights);
+
+/* For `rows` of `length` on `lanes` lanes of the kind of device `device_index`. Work that is ahead:
+ * the flow's own, and of every other flow what its weight lets through meanwhile (generalised
+ * processor sharing, Parekh and Gallager 1993). */
+void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
+                            int lanes, fair_flow flow, int64_t rows, int64_t length,
+                            uint64_t now_ns, admission_estimate *out);
+
+/* Work of that flow begins (+) or ceases (-) to wait. */
+void admission_add(admission *a, fair_flow flow, int64_t cost_ns);
+/* A batch whose members were estimated at `cost_ns` together took `took_ns`. */
+void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns);
+
+#endif

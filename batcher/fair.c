@@ -1,0 +1,81 @@
+#include "batcher/fair.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Virtual time has finer steps than device time, or large weights would round to nothing. */
+#define FINER 256
+
+uint32_t fair_class_weight(int class)
+{
+    assert(class >= 0 && class < FAIR_CLASSES);
+    return 1u << (2 * (FAIR_CLASSES - 1 - class));
+}
+
+void fair_init(fair *f, int tenant_count, const uint32_t *weights)
+{
+    assert(tenant_count > 0 && tenant_count <= FAIR_TENANTS_MAX);
+    memset(f, 0, sizeof *f);
+    f->tenant_count = tenant_count;
+    for (int t = 0; t < tenant_count; t++) {
+        f->tenants[t].weight = weights && weights[t] ? weights[t] : 1;
+        for (int c = 0; c < FAIR_CLASSES; c++)
+            f->classes[t][c].weight = fair_class_weight(c);
+    }
+}
+
+static void begin(fair_account *a, uint64_t floor_ns)
+{
+    if (a->rows == 0 && a->virtual_ns < floor_ns)
+        a->virtual_ns = floor_ns;
+}
+
+void fair_add_rows(fair *f, fair_flow flow, int64_t rows)
+{
+    assert(flow.tenant >= 0 && flow.tenant < f->tenant_count);
+    fair_account *t = &f->tenants[flow.tenant], *c = &f->classes[flow.tenant][flow.class];
+    if (rows > 0) {
+        begin(t, f->floor_ns);
+        begin(c, f->class_floor_ns[flow.tenant]);
+    }
+    t->rows += rows;
+    c->rows += rows;
+    assert(t->rows >= 0 && c->rows >= 0);
+}
+
+static void charge(fair_account *a, uint64_t *floor_ns, uint64_t served_ns)
+{
+    /* Where the latest leader stood is where newcomers start. */
+    if (a->virtual_ns > *floor_ns)
+        *floor_ns = a->virtual_ns;
+    a->served_ns += served_ns;
+    a->virtual_ns += served_ns * FINER / a->weight;
+}
+
+void fair_charge(fair *f, fair_flow flow, uint64_t served_ns)
+{
+    charge(&f->tenants[flow.tenant], &f->floor_ns, served_ns);
+    charge(&f->classes[flow.tenant][flow.class], &f->class_floor_ns[flow.tenant], served_ns);
+}
+
+fair_flow fair_next(const fair *f, const fair_set *passed)
+{
+    fair_flow best = {-1, -1};
+    for (int t = 0; t < f->tenant_count; t++) {
+        const fair_account *a = &f->tenants[t];
+        if (a->rows == 0 ||
+            (best.tenant >= 0 && a->virtual_ns >= f->tenants[best.tenant].virtual_ns))
+            continue;
+        int class = -1;
+        for (int c = 0; c < FAIR_CLASSES; c++) {
+            const fair_account *k = &f->classes[t][c];
+            bool is_passed = passed && (passed->classes[t] & (1u << c));
+            if (k->rows > 0 && !is_passed &&
+                (class < 0 || k->virtual_ns < f->classes[t][class].virtual_ns))
+                class = c;
+        }
+        if (class >= 0)
+            best = (fair_flow){t, class};
+    }
+    return best;
+}
