@@ -191,7 +191,6 @@ static status peel_dense(look *l, graph_value_index *v, encoder_output *out)
 status look_output(look *l, graph_value_index v, graph_value_index hidden, encoder_output *out)
 {
     encoder_output found = {.tail = ENCODER_TAIL_HIDDEN};
-    graph_value_index made = v;
     v = match_skip_casts(&l->m, v);
     double epsilon;
     graph_value_index u;
@@ -204,12 +203,8 @@ status look_output(look *l, graph_value_index v, graph_value_index hidden, encod
     while (has_dense(l, v, hidden))
         if ((s = peel_dense(l, &v, &found)))
             return s;
-    if (is_hidden_states(l, v, hidden)) {
-        if (found.head_count > 0 || found.is_normalised)
-            return look_refuse(l, made, "an output for each position has a dense layer or a norm");
-    } else if ((s = find_tail(l, v, hidden, &found.tail))) {
+    if (!is_hidden_states(l, v, hidden) && (s = find_tail(l, v, hidden, &found.tail)))
         return s;
-    }
     for (int i = 0; i < found.head_count / 2; i++) {
         encoder_head_layer last = found.head[found.head_count - 1 - i];
         found.head[found.head_count - 1 - i] = found.head[i];
