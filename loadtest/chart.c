@@ -256,7 +256,7 @@ void chart_draw(buffer *to, const chart *c)
 void chart_bars(buffer *to, const char *title, const char *unit, const char *const *names,
                 const char *const *column_names, const double *values, size_t count, size_t columns)
 {
-    const double bar = 15, gap = 10, label = 140, room = WIDTH - label - 80;
+    const double bar = 17, gap = 10, label = 140, room = WIDTH - label - 80;
     double most = 0, height = (double)count * ((double)columns * bar + gap) + 4;
     for (size_t i = 0; i < count * columns; i++)
         most = fmax(most, values[i]);
@@ -266,10 +266,11 @@ void chart_bars(buffer *to, const char *title, const char *unit, const char *con
         chart_escape(to, column_names[k]);
         buffer_text(to, "</span> ");
     }
-    buffer_printf(to,
-                  "</p><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-                  "role=\"img\">\n",
-                  WIDTH, height);
+    buffer_printf(
+        to,
+        "</p><svg class=\"bars\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
+        "role=\"img\">\n",
+        WIDTH, height);
     for (size_t i = 0; i < count; i++) {
         double top = 2 + (double)i * ((double)columns * bar + gap);
         buffer_printf(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", label - 8,
@@ -283,7 +284,7 @@ void chart_bars(buffer *to, const char *title, const char *unit, const char *con
             buffer_printf(to,
                           "<rect class=\"bar s%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
                           "height=\"%.1f\"/><text x=\"%.1f\" y=\"%.1f\">%.4g</text>\n",
-                          k, label, y, width, bar - 2, label + width + 6, y + 12, value);
+                          k, label, y, width, bar - 2, label + width + 6, y + 13, value);
         }
     }
     buffer_text(to, "</svg></figure>\n");

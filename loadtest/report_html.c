@@ -42,6 +42,8 @@ static const char style[] =
     "text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,"
     "td:first-child{text-align:left}td.text{text-align:left;white-space:normal;"
     "overflow-wrap:anywhere}\n"
+    "p{overflow-wrap:anywhere}td.text{min-width:190px}@media(max-width:560px){svg text{"
+    "font-size:20px}svg.bars text{font-size:17px}}\n"
     ".warning{border-left:4px solid var(--bad);background:var(--card);padding:8px 12px;"
     "border-radius:4px}\n"
     "</style>\n";

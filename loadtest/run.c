@@ -172,6 +172,20 @@ static status collect(const run_plan *plan, runner *runners, result *out)
     return STATUS_OK;
 }
 
+/* A run that was stopped lasted as long as it did: rates are of that time. */
+static void cut_short(result *out, uint64_t end_ns, uint64_t window_start_ns)
+{
+    uint64_t lasted_ns = end_ns > window_start_ns ? end_ns - window_start_ns : 0;
+    if (lasted_ns < 1000000)
+        lasted_ns = 1000000;
+    if (lasted_ns >= out->setup.duration_ns)
+        return;
+    out->setup.duration_ns = lasted_ns;
+    unsigned slices = (unsigned)((lasted_ns + out->slice_ns - 1) / out->slice_ns);
+    if (slices < out->slice_count)
+        out->slice_count = slices;
+}
+
 status run_execute(const run_plan *plan, result *out, bool *interrupted)
 {
     assert(plan->threads > 0);
@@ -203,11 +217,14 @@ status run_execute(const run_plan *plan, result *out, bool *interrupted)
     if (!shared.give_up)
         watch(plan, runners, &shared, &aborted);
     processor_ticks(&stolen_after, &total_after);
+    uint64_t end_ns = clock_now_ns();
     for (unsigned i = 0; i < plan->threads; i++)
         pthread_join(runners[i].thread, NULL);
     if (!s)
         s = collect(plan, runners, out);
-    out->aborted = aborted;
+    out->aborted = aborted || signalled;
+    if (!s && shared.stop)
+        cut_short(out, end_ns, shared.start_ns + plan->worker.warm_up_ns);
     out->steal_share = total_after > total ? (stolen_after - stolen) / (total_after - total) : 0;
     *interrupted = signalled;
     sigaction(SIGINT, &before, NULL);

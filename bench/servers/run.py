@@ -64,7 +64,7 @@ PEERS = {
     **{
         f"penstock-{precision}": dict(
             label=f"**Penstock {precision}**", packages=None, dialect="penstock", path="/v2/models/minilm/infer", environment={},
-            command=["{root}/build/release/bin/penstock", "serve", "--model", "minilm={minilm}", "--precision", precision, "--listen", "127.0.0.1:{port}"],
+            command=["{penstock}", "serve", "--model", "minilm={minilm}", "--precision", precision, "--listen", "127.0.0.1:{port}"],
         )
         for precision in ("int8", "bf16", "fp32")
     },
@@ -148,7 +148,8 @@ def cpu_s(pids):
 class Server:
     def __init__(self, name, peer, data):
         binaries = environment_of(name, peer["packages"], peer.get("python", "python3.11")) if peer["packages"] else pathlib.Path("/none")
-        places = dict(python=binaries / "python", bin=binaries, port=PORT, work=WORK, root=ROOT, minilm=MINILM)
+        penstock = os.environ.get("PENSTOCK_BINARY", ROOT / "build/release/bin/penstock")
+        places = dict(python=binaries / "python", bin=binaries, port=PORT, work=WORK, penstock=penstock, minilm=MINILM)
         command = [part.format(**places) for part in peer["command"]]
         environment = dict(
             os.environ, PORT=str(PORT), MODELS=str(MODELS), PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1", TOKENIZERS_PARALLELISM="false",
