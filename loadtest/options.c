@@ -58,7 +58,9 @@ const char *options_help(void)
            "  --connections-max N     opened when all are busy (1024, HTTP/2: twice as many)\n"
            "  --streams N             requests at once on an HTTP/2 connection (100)\n"
            "  --threads N             at most one per core (1)\n"
-           "  --spin T                poll for the last T before a request is due (0)\n"
+           "  --spin T                poll for the last T before a request is due (at most 50us "
+           "and 2% of\n"
+           "                          a core)\n"
            "  --realtime              run ahead of ordinary processes (needs CAP_SYS_NICE)\n"
            "  --cacert FILE, --insecure\n"
            "\n"
@@ -164,7 +166,6 @@ WHOLE(confirm, confirmations, 0, 100)
         return quantity_duration(value, &o->field);                                                \
     }
 DURATION(timeout, timeout_ns)
-DURATION(spin, spin_ns)
 
 static status take_duration(options *o, const char *value)
 {
@@ -172,9 +173,14 @@ static status take_duration(options *o, const char *value)
     return quantity_duration(value, &o->duration_ns);
 }
 
+static status take_spin(options *o, const char *value)
+{
+    o->spin_given = true;
+    return quantity_duration(value, &o->spin_ns);
+}
+
 static status take_warm_up(options *o, const char *value)
 {
-    o->warm_up_given = true;
     return quantity_duration(value, &o->warm_up_ns);
 }
 

@@ -40,7 +40,7 @@ typedef struct options {
     double rate;          /* 0: not given */
     unsigned concurrency; /* 0: not given */
     uint64_t duration_ns, warm_up_ns, timeout_ns, spin_ns, seed;
-    bool duration_given, warm_up_given;
+    bool duration_given, spin_given;
     /* how */
     target_protocol protocol;
     const char *ca_file;
