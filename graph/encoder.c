@@ -9,6 +9,10 @@
 
 #include "graph/encoder_internal.h"
 
+/* Lengths of the last checks, which cost the more the longer they are. */
+#define POSITIONS_CHECKED_MAX 1024
+#define BIAS_CHECKED_MAX 300
+
 double look_random(look *l)
 {
     /* xorshift64 (Marsaglia 2003). */
@@ -188,7 +192,7 @@ static status look_through(look *l)
     graph_value_index hidden = GRAPH_NO_VALUE, embedded = GRAPH_NO_VALUE;
     status s = find_sizes(l);
     if (s || (s = find_hidden(l, &hidden)) || (s = look_layers(l, hidden, &embedded)) ||
-        (s = look_embeddings(l, embedded)))
+        l->is_for_bias || (s = look_embeddings(l, embedded)))
         return s;
     if (l->e->mask_input >= 0 &&
         (l->e->mask_input == l->e->ids_input || l->e->mask_input == l->e->token_type_input))
@@ -196,23 +200,35 @@ static status look_through(look *l)
     return read_outputs(l, hidden);
 }
 
-static status look_at(const graph *g, graph_evaluate_fn evaluate, int64_t batch, int64_t sequence,
-                      encoder *e)
+static status specialise_at(const graph *g, graph_evaluate_fn evaluate, int64_t batch,
+                            int64_t sequence, graph **out)
 {
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof inputs[0]);
-    graph *made = NULL;
-    look l = {.source = g, .e = e, .random = 0x9E3779B97F4A7C15u};
-    *e = (encoder){.ids_input = -1, .mask_input = -1, .token_type_input = -1};
     status s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory")
                               : graph_bind(g, batch, sequence, inputs);
     if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, evaluate, &made);
+        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, evaluate, out);
+    free(inputs);
+    return s;
+}
+
+/* `l->source`, `evaluate` and what is asked for are set; fills *e, whether it fails or not. */
+static status look_at(look *l, graph_evaluate_fn evaluate, int64_t batch, int64_t sequence,
+                      encoder *e)
+{
+    graph *made = NULL;
+    *e = (encoder){.ids_input = -1, .mask_input = -1, .token_type_input = -1};
+    l->e = e;
+    l->random = 0x9E3779B97F4A7C15u;
+    l->has_mask_answer = false;
+    l->counted_term = GRAPH_NO_VALUE;
+    l->counted_table = NULL;
+    status s = specialise_at(l->source, evaluate, batch, sequence, &made);
     if (s == STATUS_OK)
         s = refuse_quantised(made);
-    if (s == STATUS_OK && (s = match_open(&l.m, made, evaluate)) == STATUS_OK)
-        s = look_through(&l);
-    match_close(&l.m);
-    free(inputs);
+    if (s == STATUS_OK && (s = match_open(&l->m, made, evaluate)) == STATUS_OK)
+        s = look_through(l);
+    match_close(&l->m);
     graph_destroy(made);
     return s;
 }
@@ -280,16 +296,78 @@ static bool same_encoder(const encoder *a, const encoder *b)
     return is_same;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Longest sequence that graph and position table allow. */
+static int64_t longest_of(const graph *g, const encoder *e)
+{
+    int64_t longest = g->sequence_max > 0 ? g->sequence_max : INT64_MAX;
+    if (e->positions != ENCODER_POSITIONS_NONE)
+        longest = least(longest, e->position_table->dims[0] - e->position_offset);
+    return longest;
+}
+
+/* Counted positions at the greatest length are still the rows of the table: not clipped, say. */
+static status check_positions(look *l, graph_evaluate_fn evaluate, const encoder *e)
+{
+    int64_t length = least(longest_of(l->source, e), POSITIONS_CHECKED_MAX);
+    graph *made = NULL;
+    if (e->positions != ENCODER_POSITIONS_COUNTED || l->counted_term == GRAPH_NO_VALUE)
+        return STATUS_OK;
+    const char *name = l->source->values[l->counted_term].name;
+    /* A graph that cannot be had at this length need not be right there. */
+    if (specialise_at(l->source, evaluate, 1, length, &made))
+        return STATUS_OK;
+    graph_value_index v = graph_find_value(made, name);
+    const tensor *t = v == GRAPH_NO_VALUE ? NULL : made->values[v].constant;
+    const tensor *table = l->counted_table;
+    size_t row_bytes = (size_t)e->hidden * dtype_bytes(table->dtype);
+    bool is_same =
+        t == NULL ||
+        (t->dtype == table->dtype && tensor_count(t) == length * e->hidden &&
+         memcmp(t->data, (const char *)table->data + (size_t)e->position_offset * row_bytes,
+                (size_t)length * row_bytes) == 0);
+    graph_destroy(made);
+    return is_same ? STATUS_OK
+                   : status_fail(STATUS_UNSUPPORTED,
+                                 "value \"%.200s\": positions are counted otherwise in sequences "
+                                 "of %lld",
+                                 name, (long long)length);
+}
+
+/* At the first looks' lengths all relative positions have buckets of their own. */
+static status check_bias(look *l, graph_evaluate_fn evaluate, encoder *e)
+{
+    encoder longer = {.hidden = 0};
+    if (e->relative_table == NULL)
+        return STATUS_OK;
+    l->is_for_bias = true;
+    status s = look_at(l, evaluate, 1, least(longest_of(l->source, e), BIAS_CHECKED_MAX), &longer);
+    if (s == STATUS_OK && !same_tensor(e->relative_table, longer.relative_table))
+        s = status_fail(STATUS_UNSUPPORTED, "longer sequences have another relative bias");
+    e->relative_distance_max = longer.relative_distance_max;
+    encoder_dispose(&longer);
+    return s;
+}
+
 status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out)
 {
     assert(g != NULL && evaluate != NULL && out != NULL);
+    look l = {.source = g};
     encoder first = {.hidden = 0}, second = {.hidden = 0};
-    int64_t longest = g->sequence_max > 0 ? g->sequence_max : INT64_MAX;
-    status s = look_at(g, evaluate, 2, longest < 7 ? longest : 7, &first);
+    int64_t longest = longest_of(g, &first);
+    status s = look_at(&l, evaluate, 2, least(longest, 7), &first);
     if (s == STATUS_OK)
-        s = look_at(g, evaluate, 3, longest < 5 ? longest : 5, &second);
+        s = look_at(&l, evaluate, 3, least(longest, 11), &second);
     if (s == STATUS_OK && !same_encoder(&first, &second))
         s = status_fail(STATUS_UNSUPPORTED, "it is another encoder at another length");
+    if (s == STATUS_OK)
+        s = check_positions(&l, evaluate, &first);
+    if (s == STATUS_OK)
+        s = check_bias(&l, evaluate, &first);
     encoder_dispose(&second);
     if (s)
         encoder_dispose(&first);

@@ -1,5 +1,5 @@
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "graph/encoder_internal.h"
 
@@ -7,26 +7,25 @@
  * split, transposed and scaled is read off a trace of elements; what lies between the scores and
  * the probabilities (scale, masks, biases, softmax, guards against NaN) off an experiment. */
 typedef struct attention {
-    graph_value_index mixed, probabilities, values; /* mixed = probabilities x values */
-    graph_value_index scores, queries, keys;        /* scores = queries x keys */
+    found_product mix;   /* probabilities x values */
+    found_product score; /* queries x keys */
     int64_t heads, size;
 } attention;
 
 /* The last product of two computed values that `v` is made from. */
-static graph_value_index find_scores(const look *l, graph_value_index v, arena *memory)
+static bool find_scores(const look *l, graph_value_index v, arena *memory, found_product *out)
 {
     const graph *g = l->m.g;
     bool *needed = arena_allocate_zeroed(memory, (size_t)g->value_count + 1, sizeof needed[0]);
     if (needed == NULL)
-        return GRAPH_NO_VALUE;
+        return false;
     match_cone(&l->m, v, 0, NULL, needed);
     for (int32_t i = g->values[v].producer; i >= 0; i--) {
-        const graph_node *n = &g->nodes[i];
-        if (n->op == GRAPH_OP_MATMUL && needed[n->outputs[0]] && l->m.is_hidden[n->inputs[0]] &&
-            l->m.is_hidden[n->inputs[1]])
-            return n->outputs[0];
+        graph_value_index made = g->nodes[i].outputs[0];
+        if (made != GRAPH_NO_VALUE && needed[made] && look_find_product(l, made, out))
+            return true;
     }
-    return GRAPH_NO_VALUE;
+    return false;
 }
 
 /* Finds both products; sizes must fit together. */
@@ -37,56 +36,50 @@ static status find_products(look *l, graph_value_index y, arena *memory, attenti
     status s = match_trace_back(m, memory, y, mixed);
     if (s)
         return s;
-    const graph_node *n = match_producer(m, mixed->base);
-    if (n == NULL || n->op != GRAPH_OP_MATMUL || !m->is_hidden[n->inputs[0]] ||
-        !m->is_hidden[n->inputs[1]])
+    if (!look_find_product(l, mixed->base, &a->mix))
         return look_refuse(l, mixed->base,
                            "expected attention (probabilities x values) before a dense layer with "
                            "a residual");
-    a->mixed = mixed->base;
-    a->probabilities = n->inputs[0];
-    a->values = n->inputs[1];
-    a->scores = find_scores(l, a->probabilities, memory);
-    if (a->scores == GRAPH_NO_VALUE)
-        return look_refuse(l, a->mixed, "found no product of queries and keys");
-    n = match_producer(m, a->scores);
-    a->queries = n->inputs[0];
-    a->keys = n->inputs[1];
-    int64_t rows = l->batch * l->length;
-    a->size = match_dim(m, a->mixed, -1);
-    if (match_dim(m, a->scores, -1) != l->length || match_dim(m, a->scores, -2) != l->length ||
-        match_dim(m, a->mixed, -2) != l->length || match_dim(m, a->queries, -1) != a->size ||
-        match_count(m, a->mixed) % (rows * a->size) != 0)
-        return look_refuse(l, a->scores, "attention is not over the positions of a row");
-    a->heads = match_count(m, a->mixed) / (rows * a->size);
-    if (match_count(m, a->scores) != l->batch * a->heads * l->length * l->length ||
-        match_count(m, a->probabilities) != match_count(m, a->scores))
-        return look_refuse(l, a->scores, "queries and keys have not as many heads as values");
+    if (strcmp(a->mix.terms[0], "rhmk") != 0)
+        look_swap_product(&a->mix);
+    if (!find_scores(l, a->mix.operands[0], memory, &a->score))
+        return look_refuse(l, mixed->base, "found no product of queries and keys");
+    if (strcmp(a->score.terms[2], "rhmn") != 0)
+        look_swap_product(&a->score);
+    int64_t n = l->length;
+    a->size = l->e->hidden;
+    a->heads = match_count(m, a->score.result) / (l->batch * n * n);
+    if (a->heads > 0)
+        a->size /= a->heads;
+    if (strcmp(a->mix.terms[0], "rhmk") != 0 || strcmp(a->score.terms[2], "rhmn") != 0 ||
+        !look_fits_product(l, &a->score, (product_sizes){{l->batch, a->heads, n, n, a->size}}) ||
+        !look_fits_product(l, &a->mix, (product_sizes){{l->batch, a->heads, n, a->size, n}}))
+        return look_refuse(l, a->score.result,
+                           "attention is not over the positions of a row, in heads that make "
+                           "%lld numbers together",
+                           (long long)l->e->hidden);
     return STATUS_OK;
-}
-
-/* Element (row b, head h, position i, number k) of an operand that is laid out
- * [rows, heads, length, size], or with the last two swapped. */
-static int64_t element_of(const look *l, const attention *a, bool is_swapped, int64_t b, int64_t h,
-                          int64_t i, int64_t k)
-{
-    int64_t at = b * a->heads + h;
-    return is_swapped ? (at * a->size + k) * l->length + i : (at * l->length + i) * a->size + k;
 }
 
 /* Which column of a dense layer each number of each head is, and that it is the same one for all
  * positions: columns[heads * size]. */
-static status read_columns(const look *l, const attention *a, graph_value_index operand,
-                           const match_trace *t, bool is_swapped, int64_t columns_all,
+static status read_columns(const look *l, const attention *a, const match_trace *t,
+                           operand_place place, graph_value_index operand, int64_t columns_all,
                            int64_t *columns)
 {
-    if (t->count != l->batch * a->heads * l->length * a->size)
-        return look_refuse(l, operand, "heads are not of equal size");
+    const found_product *p = place == PLACE_VALUES ? &a->mix : &a->score;
+    product_sizes sizes = {{l->batch, a->heads, l->length, l->length, a->size}};
+    if (place == PLACE_VALUES)
+        sizes = (product_sizes){{l->batch, a->heads, l->length, a->size, l->length}};
     for (int64_t b = 0; b < l->batch; b++)
         for (int64_t h = 0; h < a->heads; h++)
             for (int64_t i = 0; i < l->length; i++)
                 for (int64_t k = 0; k < a->size; k++) {
-                    int64_t from = t->map[element_of(l, a, is_swapped, b, h, i, k)];
+                    product_sizes at = {{b, h, i, i, k}};
+                    if (place == PLACE_VALUES)
+                        at = (product_sizes){{b, h, 0, k, i}};
+                    const char *term = p->terms[place == PLACE_QUERIES ? 0 : 1];
+                    int64_t from = t->map[look_product_offset(term, sizes, at)];
                     int64_t column = from % columns_all;
                     if (b == 0 && i == 0)
                         columns[h * a->size + k] = column;
@@ -98,9 +91,13 @@ static status read_columns(const look *l, const attention *a, graph_value_index 
     return STATUS_OK;
 }
 
-static status keep_operand(look *l, const attention *a, graph_value_index operand, bool is_swapped,
-                           double *scale, graph_value_index *x, encoder_linear *out)
+/* Values are scaled in their weights; the scale of queries and keys goes into *scale. */
+static status keep_operand(look *l, const attention *a, operand_place place, double *scale,
+                           graph_value_index *x, encoder_linear *out)
 {
+    graph_value_index operand = place == PLACE_QUERIES ? a->score.operands[0]
+                                : place == PLACE_KEYS  ? a->score.operands[1]
+                                                       : a->mix.operands[1];
     arena memory = {0};
     match_trace t;
     found_linear f;
@@ -117,7 +114,7 @@ static status keep_operand(look *l, const attention *a, graph_value_index operan
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for an encoder");
         goto done;
     }
-    if ((s = read_columns(l, a, operand, &t, is_swapped, look_linear_columns(&f), columns)))
+    if ((s = read_columns(l, a, &t, place, operand, look_linear_columns(&f), columns)))
         goto done;
     graph_value_index reads = match_skip_views(&l->m, f.x);
     if (*x != GRAPH_NO_VALUE && *x != reads) {
@@ -125,8 +122,8 @@ static status keep_operand(look *l, const attention *a, graph_value_index operan
         goto done;
     }
     *x = reads;
-    double weight_scale = scale == NULL ? t.scale : 1; /* values: into the weights */
-    if (scale != NULL)
+    double weight_scale = place == PLACE_VALUES ? t.scale : 1;
+    if (place != PLACE_VALUES)
         *scale *= t.scale;
     s = look_keep_linear(l, &f, a->heads * a->size, columns, NULL, weight_scale, out);
 done:
@@ -138,7 +135,8 @@ done:
 static graph_value_index find_softmax(const look *l, const attention *a, const bool *needed)
 {
     const graph *g = l->m.g;
-    for (int32_t i = g->values[a->probabilities].producer; i > g->values[a->scores].producer; i--) {
+    for (int32_t i = g->values[a->mix.operands[0]].producer;
+         i > g->values[a->score.result].producer; i--) {
         const graph_node *n = &g->nodes[i];
         int64_t axis = graph_attribute_int(n, "axis", -1);
         if (n->op == GRAPH_OP_SOFTMAX && needed[n->outputs[0]] && l->m.is_hidden[n->outputs[0]] &&
@@ -159,10 +157,10 @@ static status find_rule(look *l, const attention *a, graph_value_index before, i
                         graph_value_index *bound, tensor *given, arena *memory, score_rule *rule)
 {
     tensor zeros, randoms, at_zero, at_random;
-    status s = look_random_tensor(l, memory, a->scores, 0, &zeros);
+    status s = look_random_tensor(l, memory, a->score.result, 0, &zeros);
     if (s == STATUS_OK)
-        s = look_random_tensor(l, memory, a->scores, 3, &randoms);
-    bound[bound_count] = a->scores;
+        s = look_random_tensor(l, memory, a->score.result, 3, &randoms);
+    bound[bound_count] = a->score.result;
     given[bound_count] = zeros;
     if (s == STATUS_OK)
         s = match_experiment(&l->m, memory, bound_count + 1, bound, given, before, &at_zero);
@@ -225,18 +223,18 @@ static status check_rule(look *l, const attention *a, const score_rule *rule, in
     status s = STATUS_OK;
     for (int round = 0; s == STATUS_OK && round < 3; round++) {
         tensor made;
-        bound[bound_count] = a->scores;
-        s = look_random_tensor(l, memory, a->scores, 4, &given[bound_count]);
+        bound[bound_count] = a->score.result;
+        s = look_random_tensor(l, memory, a->score.result, 4, &given[bound_count]);
         if (s == STATUS_OK && bound_count > 0)
             s = look_random_mask(l, memory, bound[0], false, &given[0]);
         if (s == STATUS_OK)
-            s = match_experiment(&l->m, memory, bound_count + 1, bound, given, a->probabilities,
+            s = match_experiment(&l->m, memory, bound_count + 1, bound, given, a->mix.operands[0],
                                  &made);
         if (s)
             return s;
         if (!obeys(l, a, rule, &given[bound_count], bound_count > 0 ? &given[0] : NULL, &made,
-                   look_tolerance(l, a->probabilities)))
-            return look_refuse(l, a->probabilities,
+                   look_tolerance(l, a->mix.operands[0])))
+            return look_refuse(l, a->mix.operands[0],
                                "attention is not a softmax over the keys that the mask leaves, as "
                                "an experiment with random scores and masks shows");
     }
@@ -247,16 +245,16 @@ static status keep_rule(look *l, const attention *a, const score_rule *rule, dou
 {
     encoder *e = l->e;
     double usual = 1 / sqrt((double)a->size);
-    double close = look_tolerance(l, a->scores);
+    double close = look_tolerance(l, a->score.result);
     /* The model means the usual scale, and rounded it. */
     if (fabs(scale / usual - 1) <= close)
         scale = usual;
     if (e->attention_scale == 0)
         e->attention_scale = (float)scale;
     else if (fabs(scale / (double)e->attention_scale - 1) > close)
-        return look_refuse(l, a->scores, "attention is scaled by %g, in another layer by %g", scale,
-                           (double)e->attention_scale);
-    return look_relative_bias(l, a->scores, a->heads, rule->bias);
+        return look_refuse(l, a->score.result, "attention is scaled by %g, in another layer by %g",
+                           scale, (double)e->attention_scale);
+    return look_relative_bias(l, a->score.result, a->heads, rule->bias);
 }
 
 /* Scale, mask and bias, by experiment. `scale` comes from queries and keys. */
@@ -273,13 +271,13 @@ static status find_softmax_rule(look *l, const attention *a, double scale)
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for an experiment");
         goto done;
     }
-    uint32_t inputs = match_cone(&l->m, a->probabilities, 1, &a->scores, needed);
+    uint32_t inputs = match_cone(&l->m, a->mix.operands[0], 1, &a->score.result, needed);
     graph_value_index before = find_softmax(l, a, needed);
     if (before == GRAPH_NO_VALUE) {
-        s = look_refuse(l, a->probabilities, "found no Softmax over the keys");
+        s = look_refuse(l, a->mix.operands[0], "found no Softmax over the keys");
         goto done;
     }
-    if ((s = look_take_mask(l, inputs, a->probabilities)))
+    if ((s = look_take_mask(l, inputs, a->mix.operands[0])))
         goto done;
     int bound_count = inputs != 0;
     if (bound_count > 0) {
@@ -288,11 +286,38 @@ static status find_softmax_rule(look *l, const attention *a, double scale)
             goto done;
     }
     if ((s = find_rule(l, a, before, bound_count, bound, given, &memory, &rule)) == STATUS_OK &&
-        (s = check_rule(l, a, &rule, bound_count, bound, given, &memory)) == STATUS_OK)
+        (l->is_for_bias ||
+         (s = check_rule(l, a, &rule, bound_count, bound, given, &memory)) == STATUS_OK))
         s = keep_rule(l, a, &rule, scale * rule.scale);
 done:
     arena_dispose(&memory);
     return s;
+}
+
+/* Element (position, c) of y comes from one number of one head: heads side by side, in any order.
+ */
+static status read_rows(const look *l, const attention *a, const match_trace *mixed,
+                        graph_value_index y, arena *memory, int64_t *rows)
+{
+    int64_t count = l->batch * l->length * l->e->hidden;
+    product_sizes sizes = {{l->batch, a->heads, l->length, a->size, l->length}};
+    int64_t *element = arena_allocate_zeroed(memory, (size_t)count, sizeof element[0]);
+    if (element == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for an encoder");
+    for (int64_t i = 0; i < count; i++) { /* as [batch, length, heads, size] */
+        int64_t k = i % a->size, h = i / a->size % a->heads, position = i / l->e->hidden;
+        product_sizes at = {{position / l->length, h, position % l->length, k, 0}};
+        element[look_product_offset(a->mix.terms[2], sizes, at)] = i;
+    }
+    for (int64_t i = 0; i < mixed->count; i++) {
+        int64_t from = mixed->count == count ? element[mixed->map[i]] : -1;
+        if (from >= 0 && i < l->e->hidden)
+            rows[from % l->e->hidden] = i;
+        if (from < 0 || from / l->e->hidden != i / l->e->hidden ||
+            rows[from % l->e->hidden] != i % l->e->hidden)
+            return look_refuse(l, y, "heads are not joined to each position's own vector");
+    }
+    return STATUS_OK;
 }
 
 status look_attention(look *l, graph_value_index y, encoder_layer *layer, graph_value_index *x,
@@ -305,32 +330,20 @@ status look_attention(look *l, graph_value_index y, encoder_layer *layer, graph_
     status s = find_products(l, y, &memory, &a, &mixed);
     if (s)
         goto done;
-    if (a.heads * a.size != e->hidden || (e->heads != 0 && e->heads != a.heads)) {
-        s = look_refuse(l, a.scores, "%lld heads of %lld do not make %lld numbers",
-                        (long long)a.heads, (long long)a.size, (long long)e->hidden);
+    if (e->heads != 0 && e->heads != a.heads) {
+        s = look_refuse(l, a.score.result, "%lld heads, and %lld in another layer",
+                        (long long)a.heads, (long long)e->heads);
         goto done;
     }
     e->heads = a.heads;
     e->head_dim = a.size;
-    /* Element (position, c) of y comes from one place of one head: heads side by side, in any
-     * order. */
-    for (int64_t i = 0; i < mixed.count; i++) {
-        int64_t from = mixed.map[i], k = from % a.size, position = from / a.size % l->length;
-        int64_t h = from / (a.size * l->length) % a.heads;
-        int64_t b = from / (a.size * l->length * a.heads), c = i % e->hidden;
-        if (i < e->hidden)
-            rows[h * a.size + k] = c;
-        if (mixed.count != l->batch * l->length * e->hidden ||
-            i / e->hidden != b * l->length + position || rows[h * a.size + k] != c) {
-            s = look_refuse(l, y, "heads are not joined to each position's own vector");
-            goto done;
-        }
-    }
+    if ((s = read_rows(l, &a, &mixed, y, &memory, rows)))
+        goto done;
     *x = GRAPH_NO_VALUE;
     double scale = 1, value_scale = mixed.scale;
-    if ((s = keep_operand(l, &a, a.queries, false, &scale, x, &layer->query)) ||
-        (s = keep_operand(l, &a, a.keys, true, &scale, x, &layer->key)) ||
-        (s = keep_operand(l, &a, a.values, false, NULL, x, &layer->value)))
+    if ((s = keep_operand(l, &a, PLACE_QUERIES, &scale, x, &layer->query)) ||
+        (s = keep_operand(l, &a, PLACE_KEYS, &scale, x, &layer->key)) ||
+        (s = keep_operand(l, &a, PLACE_VALUES, &scale, x, &layer->value)))
         goto done;
     if (value_scale != 1) {
         s = look_refuse(l, y, "attention's result is scaled");

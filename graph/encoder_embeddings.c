@@ -224,6 +224,8 @@ static status take_constant(look *l, graph_value_index term, const tensor *t, in
     if (sum->positions == NULL)
         return look_refuse(l, term, "position embeddings are not consecutive rows of a table");
     l->e->positions = ENCODER_POSITIONS_COUNTED;
+    l->counted_table = sum->positions;
+    l->counted_term = graph_find_value(l->source, l->m.g->values[term].name);
     return STATUS_OK;
 }
 

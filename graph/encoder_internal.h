@@ -11,6 +11,11 @@ typedef struct look {
     int64_t batch, length; /* of this look */
     encoder *e;            /* being filled */
     bool has_mask_answer;  /* e->mask_input says what attention uses, -1 included */
+    /* Only the relative bias of one layer is wanted, of a length at which buckets differ. */
+    bool is_for_bias;
+    graph_value_index
+        counted_term;            /* in `source`, what becomes the constant of counted positions */
+    const tensor *counted_table; /* the table it has rows of */
     uint64_t random;
 } look;
 
@@ -51,6 +56,23 @@ status look_keep_tensor(look *l, const tensor *t, int rank, const tensor **out) 
 
 /* encoder_norm.c: y = norm(x), fused or not. False: it is none. */
 bool look_find_norm(look *l, graph_value_index y, graph_value_index *x, encoder_norm *out);
+
+/* encoder_product.c: C = A x B of computed values, in stacks of rows and heads, by MatMul or
+ * Einsum. A term names the dims of an operand in their order: r rows, h heads, m of A and C, n of B
+ * and C, k summed over. */
+typedef struct found_product {
+    graph_value_index operands[2], result;
+    char terms[3][5];
+} found_product;
+typedef struct product_sizes {
+    int64_t of[5]; /* of r, h, m, n, k; or places along them */
+} product_sizes;
+typedef enum operand_place { PLACE_QUERIES, PLACE_KEYS, PLACE_VALUES } operand_place;
+bool look_find_product(const look *l, graph_value_index v, found_product *out);
+/* The same product said the other way round: A and B, m and n change places. */
+void look_swap_product(found_product *p);
+bool look_fits_product(const look *l, const found_product *p, product_sizes sizes);
+int64_t look_product_offset(const char *term, product_sizes sizes, product_sizes at);
 
 /* encoder_attention.c: `y` is the input of the output projection, [batch, length, hidden]. Fills
  * query, key, value of the layer; *x is what they read; rows[hidden] tells which element of y is

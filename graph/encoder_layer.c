@@ -123,7 +123,7 @@ status look_layers(look *l, graph_value_index top, graph_value_index *x)
         if ((s = find_sum(l, top, &sum, &layer->output_norm)) ||
             (s = try_sides(l, &sum, find_feed_forward, layer, &top)) ||
             (s = find_sum(l, top, &sum, &layer->attention_norm)) ||
-            (s = try_sides(l, &sum, find_attention, layer, &top)))
+            (s = try_sides(l, &sum, find_attention, layer, &top)) || l->is_for_bias)
             goto done;
     }
     if (count == 0) {
