@@ -2,6 +2,7 @@
 
 #include "devices/cpu_block.h"
 #include "devices/cpu_op.h"
+#include "kernels/bytes.h"
 
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Round half to even, then saturate. */
 
@@ -106,14 +107,54 @@ static status prepare_dequantise(cpu_prepare *p)
                                                  : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
+static bool is_bytes(const tensor *t)
+{
+    return t->dtype == DTYPE_U8 || t->dtype == DTYPE_I8;
+}
+
+/* One scale for all of a tensor of floats, to or from bytes: what kernels are for. */
+static bool has_kernel(const cpu_call *c, const tensor *floats, const tensor *bytes)
+{
+    const tensor *scale = c->inputs[1];
+    return floats->dtype == DTYPE_F32 && is_bytes(bytes) && scale->dtype == DTYPE_F32 &&
+           tensor_count(scale) == 1 && *(const float *)scale->data > 0;
+}
+
+static int32_t zero_of(const cpu_call *c)
+{
+    const tensor *zero = cpu_input(c->inputs, c->node, 2);
+    return zero ? (int32_t)tensor_get_integer(zero, 0) : 0;
+}
+
 static status run_quantise(const cpu_call *c)
 {
+    const tensor *x = c->inputs[0], *out = &c->outputs[0];
+    if (has_kernel(c, x, out)) {
+        c->kernels->bytes_quantise(&(bytes_quantise){.x = x->data,
+                                                     .count = (size_t)tensor_count(x),
+                                                     .scale = *(const float *)c->inputs[1]->data,
+                                                     .zero = zero_of(c),
+                                                     .is_signed = out->dtype == DTYPE_I8,
+                                                     .out = out->data});
+        return STATUS_OK;
+    }
     each_block(c, quantise_block);
     return STATUS_OK;
 }
 
 static status run_dequantise(const cpu_call *c)
 {
+    const tensor *x = c->inputs[0], *out = &c->outputs[0];
+    if (has_kernel(c, out, x)) {
+        c->kernels->bytes_dequantise(
+            &(bytes_dequantise){.in = x->data,
+                                .count = (size_t)tensor_count(x),
+                                .scale = *(const float *)c->inputs[1]->data,
+                                .zero = zero_of(c),
+                                .is_signed = x->dtype == DTYPE_I8,
+                                .out = out->data});
+        return STATUS_OK;
+    }
     each_block(c, dequantise_block);
     return STATUS_OK;
 }
@@ -130,9 +171,12 @@ static status run_dynamic_quantise(const cpu_call *c)
     high = high > 0 ? high : 0;
     float scale = high == low ? 1 : (high - low) / 255;
     double zero = clamp((double)nearbyintf(0 - low / scale), 0, 255);
-    uint8_t *out = c->outputs[0].data;
-    for (int64_t i = 0; out && i < count; i++)
-        out[i] = (uint8_t)clamp((double)nearbyintf(x[i] / scale) + zero, 0, 255);
+    if (c->outputs[0].data)
+        c->kernels->bytes_quantise(&(bytes_quantise){.x = x,
+                                                     .count = (size_t)count,
+                                                     .scale = scale,
+                                                     .zero = (int32_t)zero,
+                                                     .out = c->outputs[0].data});
     if (c->outputs[1].data)
         *(float *)c->outputs[1].data = scale;
     if (c->outputs[2].data)

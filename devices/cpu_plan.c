@@ -6,6 +6,7 @@
 
 #include "devices/cpu_memory.h"
 #include "devices/cpu_op.h"
+#include "graph/quantised.h"
 
 typedef enum place {
     PLACE_NONE, /* not wanted */
@@ -30,7 +31,7 @@ typedef struct plan_step {
 
 struct cpu_plan {
     arena memory;
-    const graph *graph;
+    graph *graph; /* the given one with its products fused */
     const kernels *kernels;
     cpu_weights *weights;
     plan_value *values;
@@ -211,19 +212,24 @@ status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weigh
     if (!p)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
     arena_init(&p->memory, 0);
-    p->graph = specialised;
     p->kernels = table;
-    p->weights = weights;
+    quantised_facts fused;
+    status s = graph_fuse_products(specialised, &p->graph, &fused);
+    if (s)
+        goto fail;
+    specialised = p->graph;
+    p->facts.product_count = fused.product_count;
+    p->facts.quantised_product_count = fused.quantised_product_count;
     if (weights)
         cpu_weights_retain(weights);
+    p->weights = weights ? weights : cpu_weights_create(NULL);
     size_t nodes = (size_t)specialised->node_count + 1,
            values = (size_t)specialised->value_count + 1;
     p->values = arena_allocate_zeroed(&p->memory, values, sizeof p->values[0]);
     p->steps = arena_allocate_zeroed(&p->memory, nodes, sizeof p->steps[0]);
     p->copies = arena_allocate_zeroed(&p->memory, (size_t)specialised->output_count + 1,
                                       sizeof p->copies[0]);
-    status s = STATUS_OK;
-    if (!p->values || !p->steps || !p->copies) {
+    if (!p->weights || !p->values || !p->steps || !p->copies) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
         goto fail;
     }
@@ -252,6 +258,7 @@ void cpu_plan_destroy(cpu_plan *p)
     if (!p)
         return;
     cpu_weights_release(p->weights);
+    graph_destroy(p->graph);
     arena_dispose(&p->memory);
     free(p);
 }

@@ -7,6 +7,7 @@
 
 #include "devices/cpu_block.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/gemm_scaled.h"
 
 typedef struct entry {
     struct entry *next;
@@ -14,7 +15,7 @@ typedef struct entry {
     const void *address; /* of a source constant; NULL: known by its contents */
     uint64_t hash[2];
     size_t bytes;
-    float *data;
+    void *data;
 } entry;
 
 struct cpu_weights {
@@ -103,48 +104,90 @@ static bool is_same(const entry *e, const cpu_weights_key *key, const void *addr
     const cpu_weights_key *k = &e->key;
     return e->address == address && e->hash[0] == hash[0] && e->hash[1] == hash[1] &&
            k->form == key->form && k->offset == key->offset && k->k == key->k && k->n == key->n &&
-           k->row_stride == key->row_stride && k->column_stride == key->column_stride;
+           k->row_stride == key->row_stride && k->column_stride == key->column_stride &&
+           k->taps == key->taps;
 }
 
-static float *allocate(size_t count)
+static void *allocate(size_t bytes)
 {
-    size_t bytes = (count * sizeof(float) + 63) & ~(size_t)63;
+    bytes = (bytes + 63) & ~(size_t)63;
     return aligned_alloc(64, bytes ? bytes : 64);
 }
 
-static float *transform(const kernels *k, const cpu_weights_key *key, size_t *bytes)
+/* out[tap][channel][n] = from[n][channel][tap]: one row per item of an unfolded window. */
+static void turn_taps(const cpu_weights_key *key, size_t item_bytes, const char *from, char *out)
+{
+    size_t channels = key->k / key->taps;
+    for (size_t j = 0; j < key->n; j++)
+        for (size_t c = 0; c < channels; c++)
+            for (size_t t = 0; t < key->taps; t++, from += item_bytes)
+                memcpy(out + ((t * channels + c) * key->n + j) * item_bytes, from, item_bytes);
+}
+
+/* A copy of the matrix as its form wants it packed, rows of n; NULL when memory is out. */
+static void *turned(const cpu_weights_key *key, size_t item_bytes, const void *from)
+{
+    void *out = allocate(key->k * key->n * item_bytes);
+    if (out)
+        turn_taps(key, item_bytes, (const char *)from + key->offset * item_bytes, out);
+    return out;
+}
+
+static void *pack(const kernels *k, const cpu_weights_key *key, const void *from, size_t *bytes)
+{
+    bool is_f32 = key->form == CPU_WEIGHTS_GEMM_F32, is_turned = key->taps > 1;
+    size_t item_bytes = is_f32 ? sizeof(float) : 1;
+    size_t row_stride = is_turned ? key->n : key->row_stride;
+    size_t column_stride = is_turned ? 1 : key->column_stride;
+    void *turn = is_turned ? turned(key, item_bytes, from) : NULL;
+    if (is_turned && !turn)
+        return NULL;
+    from = is_turned ? turn : (const char *)from + key->offset * item_bytes;
+    *bytes = is_f32 ? gemm_f32_packed_count(key->k, key->n) * sizeof(float)
+                    : gemm_u8s8_packed_bytes(key->k, key->n);
+    void *out = allocate(*bytes);
+    if (out && is_f32)
+        k->gemm_pack_f32(from, row_stride, column_stride, key->k, key->n, out);
+    else if (out)
+        k->gemm_pack_u8s8(from, row_stride, column_stride, key->k, key->n, out);
+    free(turn);
+    return out;
+}
+
+static void *transform(const kernels *k, const cpu_weights_key *key, size_t *bytes)
 {
     const tensor *t = key->constant;
     size_t count = (size_t)tensor_count(t);
-    float *wide = NULL, *out = NULL;
+    if (key->form == CPU_WEIGHTS_TAPS) {
+        size_t item_bytes = t->dtype == DTYPE_I8 ? 1 : sizeof(float);
+        cpu_weights_key all = *key;
+        all.taps = key->k;
+        assert(t->dtype == DTYPE_I8 || t->dtype == DTYPE_F32);
+        *bytes = key->k * key->n * item_bytes;
+        return turned(&all, item_bytes, t->data);
+    }
+    if (key->form == CPU_WEIGHTS_GEMM_U8S8) {
+        assert(t->dtype == DTYPE_I8);
+        return pack(k, key, t->data, bytes);
+    }
+    float *wide = NULL;
     const float *from = t->data;
-    if (t->dtype != DTYPE_F32) {
-        wide = allocate(count);
+    if (t->dtype != DTYPE_F32 || key->form == CPU_WEIGHTS_F32) {
+        wide = allocate(count * sizeof(float));
         if (!wide)
             return NULL;
         cpu_load(CPU_COMPUTE_F32, t->dtype, t->data, 0, 1, count, wide);
         from = wide;
     }
-    if (key->form == CPU_WEIGHTS_F32) {
-        *bytes = count * sizeof(float);
-        if (wide)
-            return wide;
-        out = allocate(count);
-        if (out && count)
-            memcpy(out, from, count * sizeof(float));
-        return out;
-    }
-    size_t packed = gemm_f32_packed_count(key->k, key->n);
-    *bytes = packed * sizeof(float);
-    out = allocate(packed);
-    if (out)
-        k->gemm_pack_f32(from + key->offset, key->row_stride, key->column_stride, key->k, key->n,
-                         out);
+    *bytes = count * sizeof(float);
+    if (key->form == CPU_WEIGHTS_F32)
+        return wide;
+    void *out = pack(k, key, from, bytes);
     free(wide);
     return out;
 }
 
-const float *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights_key *key)
+const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights_key *key)
 {
     assert(key->constant && key->constant->data);
     const void *address = key->constant->data;

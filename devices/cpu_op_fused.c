@@ -1,0 +1,498 @@
+#include <assert.h>
+#include <string.h>
+
+#include "devices/cpu_op.h"
+#include "devices/cpu_weights.h"
+#include "devices/cpu_window.h"
+#include "kernels/bytes.h"
+#include "kernels/convolution.h"
+#include "kernels/gemm_f32.h"
+#include "kernels/gemm_scaled.h"
+
+/* The operators of graph/quantised.h. A convolution is a product whose A is the image, a row per
+ * output pixel: unfolded some rows at a time, so that they stay in the L2 cache, or, where windows
+ * are single pixels, the image as it lies. */
+
+enum { X, WEIGHTS, BIAS, RESIDUAL, X_SCALE, X_ZERO, W_SCALE, Y_SCALE, Y_ZERO };
+
+#define ROWS_BYTES (128 << 10) /* of unfolded pixels at a time */
+#define ROWS_MAX 384
+
+/* What an epilogue needs beside the operands. */
+typedef struct factors {
+    float *scale;    /* [n]: of the sums; quantised only */
+    float *bias;     /* [n], or NULL */
+    int32_t *start;  /* [n], or NULL */
+    int32_t *x_zero; /* [rows] */
+    uint8_t pad;
+} factors;
+
+typedef struct fused_state {
+    bool is_conv, is_bytes, is_depthwise, is_direct;
+    bool is_known; /* scales and zero points are constants: `known` is made once */
+    int64_t images, groups;
+    size_t rows;               /* of all products, per image for a convolution */
+    size_t rows_at_once, k, n; /* k and n of a group */
+    image_window window;
+    kernels_activation activation;
+    const void **packed; /* by group */
+    int32_t y_zero;
+    factors known;
+    size_t rows_offset; /* scratch: after the factors */
+} fused_state;
+
+static kernels_activation activation_of(const graph_node *n)
+{
+    static const struct {
+        const char *name;
+        kernels_activation activation;
+    } names[] = {{"Relu", KERNELS_RELU},
+                 {"Tanh", KERNELS_TANH},
+                 {"Sigmoid", KERNELS_SIGMOID},
+                 {"Gelu", KERNELS_GELU},
+                 {"GeluTanh", KERNELS_GELU_TANH}};
+    const char *name = graph_attribute_string(n, "activation", "");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i].name) == 0)
+            return names[i].activation;
+    assert(name[0] == 0);
+    return KERNELS_IDENTITY;
+}
+
+static bool is_known(const cpu_prepare *p, int input)
+{
+    const tensor *t = cpu_input(p->inputs, p->node, input);
+    return !t || t->data;
+}
+
+static float scale_at(const tensor *t, size_t i)
+{
+    return t ? ((const float *)t->data)[tensor_count(t) == 1 ? 0 : i] : 1;
+}
+
+static int32_t zero_of(const tensor *t)
+{
+    return t ? (int32_t)tensor_get_integer(t, 0) : 0;
+}
+
+static size_t factors_bytes(const fused_state *s)
+{
+    return 3 * cpu_scratch_round(s->n * (size_t)s->groups * sizeof(float)) +
+           cpu_scratch_round(s->rows_at_once * sizeof(int32_t));
+}
+
+static void place_factors(const fused_state *s, char *memory, factors *f)
+{
+    size_t step = cpu_scratch_round(s->n * (size_t)s->groups * sizeof(float));
+    f->scale = (float *)memory;
+    f->bias = (float *)(memory + step);
+    f->start = (int32_t *)(memory + 2 * step);
+    f->x_zero = (int32_t *)(memory + 3 * step);
+}
+
+/* Everything in units of the result's scale. */
+static void fill_factors(const fused_state *s, const tensor *const *inputs, const graph_node *n,
+                         factors *f)
+{
+    const tensor *bias = cpu_input(inputs, n, BIAS), *y_scale = cpu_input(inputs, n, Y_SCALE);
+    const tensor *w_scale = cpu_input(inputs, n, W_SCALE);
+    float x = scale_at(cpu_input(inputs, n, X_SCALE), 0), y = scale_at(y_scale, 0);
+    int32_t x_zero = zero_of(cpu_input(inputs, n, X_ZERO));
+    size_t all = s->n * (size_t)s->groups;
+    for (size_t i = 0; i < all; i++)
+        f->scale[i] = x * scale_at(w_scale, i) / y;
+    for (size_t i = 0; i < s->rows_at_once; i++)
+        f->x_zero[i] = x_zero;
+    f->pad = (uint8_t)x_zero;
+    bool is_integer = bias && bias->dtype == DTYPE_I32;
+    for (size_t i = 0; is_integer && i < all; i++)
+        f->start[i] = ((const int32_t *)bias->data)[i];
+    for (size_t i = 0; bias && !is_integer && i < all; i++)
+        f->bias[i] = ((const float *)bias->data)[i] / y;
+    f->start = is_integer ? f->start : NULL;
+    f->bias = bias && !is_integer ? f->bias : NULL;
+}
+
+static const void *pack_group(const cpu_prepare *p, const fused_state *s, int64_t group)
+{
+    size_t taps = s->window.kernel_height * s->window.kernel_width;
+    bool is_transposed = s->is_conv || graph_attribute_int(p->node, "transB", 0) != 0;
+    cpu_weights_key key = {.constant = p->inputs[WEIGHTS],
+                           .form = s->is_bytes ? CPU_WEIGHTS_GEMM_U8S8 : CPU_WEIGHTS_GEMM_F32,
+                           .offset = (size_t)group * s->n * s->k,
+                           .k = s->k,
+                           .n = s->n,
+                           .row_stride = is_transposed ? 1 : s->n,
+                           .column_stride = is_transposed ? s->k : 1,
+                           .taps = s->is_conv ? taps : 0};
+    if (s->is_depthwise) {
+        key.form = CPU_WEIGHTS_TAPS;
+        key.offset = 0;
+        key.k = taps;
+        key.n = s->n * (size_t)s->groups;
+    }
+    return cpu_weights_find(p->weights, p->kernels, &key);
+}
+
+static status prepare_weights(cpu_prepare *p, fused_state *s)
+{
+    int64_t count = s->is_depthwise ? 1 : s->groups;
+    s->packed = arena_allocate_zeroed(p->memory, (size_t)count, sizeof s->packed[0]);
+    for (int64_t g = 0; s->packed && g < count; g++)
+        if (!(s->packed[g] = pack_group(p, s, g)))
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    return s->packed ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+}
+
+static status prepare_factors(cpu_prepare *p, fused_state *s)
+{
+    if (!s->is_bytes)
+        return STATUS_OK;
+    s->is_known = true;
+    for (int i = BIAS; i <= Y_ZERO; i++)
+        s->is_known &= i == RESIDUAL || is_known(p, i);
+    size_t bytes = factors_bytes(s);
+    s->y_zero = is_known(p, Y_ZERO) ? zero_of(cpu_input(p->inputs, p->node, Y_ZERO)) : 0;
+    if (!s->is_known) {
+        s->rows_offset = bytes;
+        return STATUS_OK;
+    }
+    char *memory = arena_allocate(p->memory, bytes);
+    if (!memory)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    place_factors(s, memory, &s->known);
+    fill_factors(s, p->inputs, p->node, &s->known);
+    return STATUS_OK;
+}
+
+static status finish_prepare(cpu_prepare *p, fused_state *s)
+{
+    s->is_bytes = p->inputs[X]->dtype == DTYPE_U8;
+    s->activation = activation_of(p->node);
+    status result = prepare_factors(p, s);
+    if (!result)
+        result = prepare_weights(p, s);
+    p->state = s;
+    p->scratch_bytes = s->rows_offset;
+    if (s->is_conv && !s->is_direct && !s->is_depthwise)
+        p->scratch_bytes +=
+            cpu_scratch_round(s->rows_at_once * s->k * (s->is_bytes ? 1 : sizeof(float)));
+    return result;
+}
+
+/* Geometry as the rows that know [N,C,H,W] read it from attributes. */
+static status window_of(const graph_node *node, const tensor *x, const tensor *out,
+                        const int64_t *kernel, image_window *image)
+{
+    tensor in_first = {.rank = 4, .dims = {x->dims[0], x->dims[3], x->dims[1], x->dims[2]}};
+    tensor out_first = {.rank = 4,
+                        .dims = {out->dims[0], out->dims[3], out->dims[1], out->dims[2]}};
+    cpu_window w;
+    status s = cpu_window_init(&w, node, &in_first, &out_first, kernel);
+    if (s)
+        return s;
+    *image = (image_window){.height = (size_t)w.in[1],
+                            .width = (size_t)w.in[2],
+                            .channels = (size_t)x->dims[3],
+                            .out_height = (size_t)w.out[1],
+                            .out_width = (size_t)w.out[2],
+                            .kernel_height = (size_t)w.kernel[1],
+                            .kernel_width = (size_t)w.kernel[2],
+                            .stride_y = (size_t)w.stride[1],
+                            .stride_x = (size_t)w.stride[2],
+                            .dilation_y = (size_t)w.dilation[1],
+                            .dilation_x = (size_t)w.dilation[2],
+                            .pad_top = (size_t)w.pad_begin[1],
+                            .pad_left = (size_t)w.pad_begin[2]};
+    return STATUS_OK;
+}
+
+static status prepare_conv(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[X], *weights = p->inputs[WEIGHTS];
+    fused_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(p->weights && weights->data);
+    status result = window_of(p->node, x, &p->outputs[0], weights->dims + 2, &s->window);
+    if (result)
+        return result;
+    image_window *w = &s->window;
+    s->is_conv = true;
+    s->images = x->dims[0];
+    s->groups = graph_attribute_int(p->node, "group", 1);
+    s->n = (size_t)(weights->dims[0] / s->groups);
+    s->k = (size_t)weights->dims[1] * w->kernel_height * w->kernel_width;
+    s->is_depthwise = s->groups > 1 && s->n == 1 && weights->dims[1] == 1;
+    if (s->is_depthwise && cpu_input(p->inputs, p->node, RESIDUAL))
+        s->is_depthwise = false;
+    if (s->is_depthwise && graph_find_attribute(p->node, "activation") &&
+        activation_of(p->node) != KERNELS_RELU && x->dtype == DTYPE_U8)
+        s->is_depthwise = false;
+    s->is_direct = s->groups == 1 && w->kernel_height * w->kernel_width == 1 &&
+                   w->stride_x * w->stride_y == 1 && w->out_height == w->height &&
+                   w->out_width == w->width && w->pad_top + w->pad_left == 0;
+    s->rows = w->out_height * w->out_width;
+    if (s->is_direct) { /* the pixels of all images are rows of one matrix */
+        s->rows *= (size_t)s->images;
+        s->images = 1;
+    }
+    size_t item = x->dtype == DTYPE_U8 ? 1 : sizeof(float), at_once = ROWS_BYTES / (s->k * item);
+    at_once = at_once < 24 ? 24 : at_once > ROWS_MAX ? ROWS_MAX : at_once / 12 * 12;
+    s->rows_at_once = at_once < s->rows ? at_once : s->rows;
+    w->channels = (size_t)x->dims[3] / (s->is_depthwise ? 1 : (size_t)s->groups);
+    return finish_prepare(p, s);
+}
+
+static status prepare_dense(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[X], *weights = p->inputs[WEIGHTS];
+    fused_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(p->weights && weights->data);
+    bool is_transposed = graph_attribute_int(p->node, "transB", 0) != 0;
+    s->images = s->groups = 1;
+    s->k = (size_t)weights->dims[is_transposed];
+    s->n = (size_t)weights->dims[!is_transposed];
+    s->rows = s->rows_at_once = (size_t)tensor_count(x) / s->k;
+    s->window = (image_window){.kernel_height = 1, .kernel_width = 1};
+    s->is_direct = true;
+    return finish_prepare(p, s);
+}
+
+/* Rows [first, first + count) of one image and group: `a` are their items. */
+typedef struct part {
+    const void *a;
+    size_t a_stride, count;
+    size_t row; /* of the result, counted over all images */
+    int64_t group;
+} part;
+
+static void multiply_f32(const cpu_call *c, const fused_state *s, const part *p)
+{
+    size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
+    const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    size_t at = p->row * stride + column;
+    c->kernels->gemm_f32(
+        &(gemm_f32){.m = p->count,
+                    .n = s->n,
+                    .k = s->k,
+                    .a = p->a,
+                    .a_stride = p->a_stride,
+                    .b = s->packed[p->group],
+                    .c = (float *)c->outputs[0].data + at,
+                    .c_stride = stride,
+                    .epilogue = {.bias = bias ? (const float *)bias->data + column : NULL,
+                                 .residual = residual ? (const float *)residual->data + at : NULL,
+                                 .residual_stride = stride,
+                                 .activation = s->activation}});
+}
+
+static void multiply_bytes(const cpu_call *c, const fused_state *s, const factors *f, const part *p)
+{
+    size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    size_t at = p->row * stride + column;
+    bool is_byte = c->outputs[0].dtype == DTYPE_U8;
+    void *out = is_byte ? (void *)((uint8_t *)c->outputs[0].data + at)
+                        : (void *)((float *)c->outputs[0].data + at);
+    c->kernels->gemm_u8s8(
+        &(gemm_u8s8){.m = p->count,
+                     .n = s->n,
+                     .k = s->k,
+                     .a = p->a,
+                     .a_stride = p->a_stride,
+                     .a_zero = f->x_zero,
+                     .b = s->packed[p->group],
+                     .start = f->start ? f->start + column : NULL,
+                     .output = is_byte ? GEMM_U8 : GEMM_F32,
+                     .c = out,
+                     .c_stride = stride,
+                     .c_zero = s->y_zero,
+                     .epilogue = {.column_scale = f->scale + column,
+                                  .bias = f->bias ? f->bias + column : NULL,
+                                  .residual = residual ? (const float *)residual->data + at : NULL,
+                                  .residual_stride = stride,
+                                  .activation = s->activation}});
+}
+
+static void multiply(const cpu_call *c, const fused_state *s, const factors *f, const part *p)
+{
+    if (s->is_bytes)
+        multiply_bytes(c, s, f, p);
+    else
+        multiply_f32(c, s, p);
+}
+
+static void convolve_depthwise(const cpu_call *c, const fused_state *s, const factors *f,
+                               int64_t image)
+{
+    const image_window *w = &s->window;
+    const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
+    size_t in = (size_t)image * w->height * w->width * w->channels;
+    size_t out = (size_t)image * s->rows * w->channels;
+    bool is_byte = c->outputs[0].dtype == DTYPE_U8;
+    if (s->is_bytes)
+        c->kernels->bytes_depthwise(
+            &(bytes_depthwise){.window = *w,
+                               .in = (const uint8_t *)c->inputs[X]->data + in,
+                               .in_zero = f->pad,
+                               .weights = s->packed[0],
+                               .start = f->start,
+                               .scale = f->scale,
+                               .bias = f->bias,
+                               .has_relu = s->activation == KERNELS_RELU,
+                               .count = s->rows,
+                               .out = is_byte ? (uint8_t *)c->outputs[0].data + out : NULL,
+                               .out_f32 = is_byte ? NULL : (float *)c->outputs[0].data + out,
+                               .zero = s->y_zero});
+    else
+        c->kernels->depthwise_f32(&(depthwise_f32){.window = *w,
+                                                   .in = (const float *)c->inputs[X]->data + in,
+                                                   .weights = s->packed[0],
+                                                   .bias = bias ? bias->data : NULL,
+                                                   .activation = s->activation,
+                                                   .count = s->rows,
+                                                   .out = (float *)c->outputs[0].data + out});
+}
+
+static void convolve_image(const cpu_call *c, const fused_state *s, const factors *f, char *rows,
+                           int64_t image)
+{
+    static const float zero = 0;
+    const image_window *w = &s->window;
+    size_t item = s->is_bytes ? 1 : sizeof(float), channels = w->channels * (size_t)s->groups;
+    const char *in =
+        (const char *)c->inputs[X]->data + (size_t)image * w->height * w->width * channels * item;
+    for (size_t first = 0; first < s->rows; first += s->rows_at_once) {
+        size_t count = s->rows - first < s->rows_at_once ? s->rows - first : s->rows_at_once;
+        for (int64_t g = 0; g < s->groups; g++) {
+            c->kernels->image_rows(
+                &(image_rows){.window = *w,
+                              .item_bytes = item,
+                              .in = in + (size_t)g * w->channels * item,
+                              .in_stride = channels,
+                              .pad_item = s->is_bytes ? (const void *)&f->pad : &zero,
+                              .first = first,
+                              .count = count,
+                              .out = rows,
+                              .out_stride = s->k});
+            multiply(c, s, f,
+                     &(part){.a = rows,
+                             .a_stride = s->k,
+                             .count = count,
+                             .row = (size_t)image * s->rows + first,
+                             .group = g});
+        }
+    }
+}
+
+static void multiply_rows(const cpu_call *c, const fused_state *s, const factors *f)
+{
+    size_t item = s->is_bytes ? 1 : sizeof(float);
+    for (size_t first = 0; first < s->rows; first += s->rows_at_once) {
+        size_t count = s->rows - first < s->rows_at_once ? s->rows - first : s->rows_at_once;
+        multiply(c, s, f,
+                 &(part){.a = (const char *)c->inputs[X]->data + first * s->k * item,
+                         .a_stride = s->k,
+                         .count = count,
+                         .row = first});
+    }
+}
+
+static status run_product(const cpu_call *c)
+{
+    const fused_state *s = c->state;
+    factors f = s->known;
+    if (s->is_bytes && !s->is_known) {
+        place_factors(s, c->scratch, &f);
+        fill_factors(s, c->inputs, c->node, &f);
+    }
+    char *rows = (char *)c->scratch + s->rows_offset;
+    if (s->is_direct)
+        multiply_rows(c, s, &f);
+    for (int64_t i = 0; !s->is_direct && i < s->images; i++) {
+        if (s->is_depthwise)
+            convolve_depthwise(c, s, &f, i);
+        else
+            convolve_image(c, s, &f, rows, i);
+    }
+    return STATUS_OK;
+}
+
+/* Pooling with the channels last. */
+typedef struct pool_state {
+    image_window window;
+    pool_kind kind;
+} pool_state;
+
+static status prepare_pool(cpu_prepare *p)
+{
+    const graph_attribute *kernel = graph_find_attribute(p->node, "kernel_shape");
+    pool_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(kernel && kernel->count == 2);
+    bool is_max = strcmp(graph_attribute_string(p->node, "kind", ""), "Max") == 0;
+    s->kind = is_max                                                 ? POOL_MAX
+              : graph_attribute_int(p->node, "count_include_pad", 0) ? POOL_AVERAGE_PADDED
+                                                                     : POOL_AVERAGE;
+    p->state = s;
+    return window_of(p->node, p->inputs[0], &p->outputs[0], kernel->ints, &s->window);
+}
+
+static status run_pool(const cpu_call *c)
+{
+    const pool_state *s = c->state;
+    const image_window *w = &s->window;
+    const tensor *x = c->inputs[0];
+    size_t pixels = w->out_height * w->out_width, in = w->height * w->width * w->channels;
+    for (size_t i = 0; i < (size_t)x->dims[0]; i++) {
+        size_t out = i * pixels * w->channels;
+        if (x->dtype == DTYPE_U8)
+            c->kernels->bytes_pool(&(bytes_pool){.window = *w,
+                                                 .in = (const uint8_t *)x->data + i * in,
+                                                 .count = pixels,
+                                                 .out = (uint8_t *)c->outputs[0].data + out});
+        else
+            c->kernels->pool_f32(&(pool_f32){.window = *w,
+                                             .kind = s->kind,
+                                             .in = (const float *)x->data + i * in,
+                                             .count = pixels,
+                                             .out = (float *)c->outputs[0].data + out});
+    }
+    return STATUS_OK;
+}
+
+/* The second operand repeats where it is only a part of the first one's shape. */
+static status run_add(const cpu_call *c)
+{
+    const tensor *a = c->inputs[0], *b = c->inputs[1];
+    float y = scale_at(c->inputs[6], 0);
+    bytes_add p = {.count = (size_t)tensor_count(b),
+                   .b = b->data,
+                   .a_scale = scale_at(c->inputs[2], 0) / y,
+                   .b_scale = scale_at(c->inputs[4], 0) / y,
+                   .a_zero = zero_of(c->inputs[3]),
+                   .b_zero = zero_of(c->inputs[5]),
+                   .zero = zero_of(c->inputs[7])};
+    p.low = activation_of(c->node) == KERNELS_RELU ? p.zero : 0;
+    size_t count = (size_t)tensor_count(a);
+    for (size_t i = 0; i < count; i += p.count) {
+        p.a = (const uint8_t *)a->data + i;
+        p.out = (uint8_t *)c->outputs[0].data + i;
+        c->kernels->bytes_add(&p);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_FUSED_CONV, prepare_conv, run_product, 0, false},
+    {GRAPH_OP_FUSED_DENSE, prepare_dense, run_product, 0, false},
+    {GRAPH_OP_FUSED_POOL, prepare_pool, run_pool, 0, false},
+    {GRAPH_OP_FUSED_ADD, NULL, run_add, 0, false},
+};
+
+const cpu_op_family cpu_ops_fused = {table, sizeof table / sizeof table[0]};
