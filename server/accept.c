@@ -28,6 +28,11 @@ static void on_close(void *context)
     connection_release(c);
 }
 
+connection *connection_of(const h2o_socket_t *socket)
+{
+    return socket->on_close.cb == on_close ? socket->on_close.data : NULL;
+}
+
 static connection *connection_create(loop *l, h2o_socket_t *socket)
 {
     connection *c = calloc(1, sizeof(*c));

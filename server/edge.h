@@ -34,6 +34,7 @@ struct connection {
     int resets;          /* streams closed before their answer, less those answered */
     bool is_condemned;   /* over a ceiling: being closed, nothing more is served */
     bool is_watched;     /* its fd is in loop->hangup_fd */
+    bool is_final;       /* HTTP/1: what was answered ends the connection */
     exchange *pending;   /* HTTP/1: the request that waits for its jobs */
     h2o_linklist_t link; /* loop->connections */
 };
@@ -140,6 +141,7 @@ struct server {
     uint64_t start_ns;
     recorder *recorder;
     h2o_barrier_t started; /* every loop listens */
+    h2o_barrier_t ended;   /* no loop runs */
     /* The library's sockets point to their context without a reference until the handshake is
      * over: replaced contexts live on for this many reloads. */
     SSL_CTX *retired_tls[SERVER_TLS_RETIRED];
@@ -156,6 +158,8 @@ status tls_load(const server_tls *files, SSL_CTX **out) MUST_CHECK;
 void accept_on(h2o_socket_t *listener, const char *error);
 void connection_release(connection *c);
 void connection_condemn(connection *c);
+/* NULL: not an accepted socket. */
+connection *connection_of(const h2o_socket_t *socket);
 /* Notices the client leaving while `e` waits; HTTP/1 only. */
 void connection_watch(connection *c, exchange *e);
 void connection_on_hangup(h2o_socket_t *socket, const char *error);

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/edge.h"
-#include "server/head_check.h"
+#include "server/head_parse.h"
 
 /* The client went, or the answer is out: the request's memory is about to be freed. */
 static void on_gone(void *context)
@@ -17,6 +17,7 @@ static void on_gone(void *context)
     if (c->pending == e)
         c->pending = NULL;
     bool was_answered = e->is_answered;
+    c->is_final = e->request->version < 0x200 && !e->request->http1_is_persistent;
     if (!was_answered)
         e->code = 499;
     if (e->ticket != NULL)
@@ -69,14 +70,6 @@ static exchange *begin_exchange(connection *c, h2o_req_t *request)
     atomic_fetch_add_explicit(&l->exchange_count, 1, memory_order_relaxed);
     atomic_store_explicit(&l->last_request_ns, e->accept_ns, memory_order_relaxed);
     return e;
-}
-
-/* The head as it came over the wire stays at the front of the input until the answer is out.
- * HTTP/2 has its own framing; the library checks that. */
-static status check_raw_head(const h2o_req_t *request, const h2o_socket_t *socket)
-{
-    return request->version < 0x200 ? head_check(socket->input->bytes, socket->input->size)
-                                    : STATUS_OK;
 }
 
 static void dispatch(exchange *e)
@@ -156,9 +149,11 @@ int handle_request(h2o_handler_t *self, h2o_req_t *request)
     exchange *e = begin_exchange(c, request);
     size_t path_bytes = request->query_at == SIZE_MAX ? request->path.len : request->query_at;
     route_parse(request->path.base, path_bytes, &e->route);
-    if (check_raw_head(request, socket)) {
+    const char *why;
+    int refusal = head_parse_refusal(request->input.method.base, &why);
+    if (refusal != 0) {
         request->http1_is_persistent = 0;
-        respond_error(e, 400, status_message());
+        respond_error(e, refusal, why);
     } else if (request->input.path.len == 0) {
         respond_error(e, 400, "the path is empty");
     } else {
@@ -331,6 +326,9 @@ static void on_error_setup(h2o_filter_t *self, h2o_req_t *request, h2o_ostream_t
 {
     (void)self;
     int code = request->res.status;
+    connection *c = connection_of(request->conn->callbacks->get_socket(request->conn));
+    if (c != NULL && request->version < 0x200 && !request->http1_is_persistent)
+        c->is_final = true;
     const char *why = code == 413   ? "the body is larger than the limit"
                       : code == 417 ? "unknown Expect"
                       : code == 400 ? "malformed request body"

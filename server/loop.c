@@ -188,5 +188,9 @@ void *loop_run(void *context)
         h2o_evloop_run(l->context.loop, ITERATION_MS);
     }
     access_log_flush(l);
-    return NULL;
+    h2o_barrier_wait(&l->server->ended);
+    /* The library keeps free lists per thread and has no way to free them: the thread stays until
+     * the process ends, so that they are not lost. */
+    for (;;)
+        pause();
 }

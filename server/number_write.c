@@ -187,28 +187,17 @@ static inline uint64_t round_to_odd32(uint64_t g, uint32_t c)
     return (uint64_t)(product >> 64) | ((uint32_t)(product >> 32) > 1);
 }
 
-char *number_write_f32(char *out, float value)
+/* c * 2^q, c > 0, as the shortest text that no neighbour's rounding interval holds: for
+ * significands of up to 24 bits. `is_lower_closer`: c is a power of two and the gap below it half
+ * as wide. */
+static char *write_narrow(char *out, uint32_t c, int q, bool is_lower_closer)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    uint32_t fraction = bits & ((1u << 23) - 1);
-    int field = (int)(bits >> 23 & 0xff);
-    if (field == 0xff)
-        return write_special(out, fraction != 0, bits >> 31);
-    if (bits >> 31)
-        *out++ = '-';
-    if (field == 0 && fraction == 0) {
-        memcpy(out, "0.0", 3);
-        return out + 3;
-    }
-    uint32_t c = field == 0 ? fraction : fraction | 1u << 23;
-    int q = (field == 0 ? 1 : field) - 150, exponent;
     uint64_t digits;
+    int exponent;
     if (q <= 0 && q > -24 && (c & ((1u << -q) - 1)) == 0) {
         digits = c >> -q;
         exponent = 0;
     } else {
-        bool is_lower_closer = fraction == 0 && field > 1;
         int k = floor_log10_power2(q, is_lower_closer);
         int h = q + floor_log2_power10(-k) + 1;
         power_of_ten wide = powers_of_ten[-k - POWERS_OF_TEN_MIN];
@@ -217,4 +206,40 @@ char *number_write_f32(char *out, float value)
                round_to_odd32(g, (4 * c + 2) << h), (c & 1) == 0, k, &digits, &exponent);
     }
     return write_decimal(out, digits, exponent);
+}
+
+/* Any IEEE-754 style binary format of at most 32 bits: sign, exponent, fraction. */
+static inline char *write_bits(char *out, uint32_t bits, int exponent_bits, int fraction_bits)
+{
+    uint32_t fraction = bits & ((1u << fraction_bits) - 1);
+    int field_max = (1 << exponent_bits) - 1, bias = field_max / 2 + fraction_bits;
+    int field = (int)(bits >> fraction_bits) & field_max;
+    bool is_negative = bits >> (exponent_bits + fraction_bits) & 1;
+    if (field == field_max)
+        return write_special(out, fraction != 0, is_negative);
+    if (is_negative)
+        *out++ = '-';
+    if (field == 0 && fraction == 0) {
+        memcpy(out, "0.0", 3);
+        return out + 3;
+    }
+    return write_narrow(out, field == 0 ? fraction : fraction | 1u << fraction_bits,
+                        (field == 0 ? 1 : field) - bias, fraction == 0 && field > 1);
+}
+
+char *number_write_f32(char *out, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return write_bits(out, bits, 8, 23);
+}
+
+char *number_write_f16(char *out, uint16_t bits)
+{
+    return write_bits(out, bits, 5, 10);
+}
+
+char *number_write_bf16(char *out, uint16_t bits)
+{
+    return write_bits(out, bits, 8, 7);
 }

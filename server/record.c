@@ -8,21 +8,34 @@
 #include "base/clock.h"
 #include "server/options.h"
 
+typedef struct window {
+    _Atomic uint64_t epoch; /* which ten seconds it holds; 0: none */
+    histogram series[RECORD_SERIES];
+} window;
+
+/* Of one bucket, what depends on it: fewer series than a model has. */
 typedef struct bucket_record {
     device_bucket bucket;
-    histogram execute, total;
+    histogram since_start[RECORD_BUCKET_SERIES];
+    struct {
+        _Atomic uint64_t epoch;
+        histogram series[RECORD_BUCKET_SERIES];
+    } window[RECORD_WINDOW_SLOTS];
 } bucket_record;
+
+/* What batches of one size took. A request is a share of its batch; shares are in 2^-20. */
+typedef struct size_record {
+    _Atomic uint64_t shares, input_ns, infer_ns, output_ns;
+} size_record;
 
 /* One loop's part of one model. Counters are relaxed atomics: one writer, any readers. */
 typedef struct part {
     _Atomic uint64_t codes[RECORD_CODES];
     _Atomic uint64_t rows, fallbacks, success_count, success_ns, failure_count, failure_ns, last_ns;
-    _Atomic uint64_t batch_cells[RECORD_BATCH_CELLS];
+    _Atomic uint64_t batch_cells[RECORD_BATCH_CELLS], batch_rows;
+    size_record sizes[RECORD_BATCH_SIZES];
     histogram since_start[RECORD_SERIES];
-    struct {
-        _Atomic uint64_t epoch; /* which ten seconds it holds; 0: none */
-        histogram series[RECORD_SERIES];
-    } window[RECORD_WINDOW_SLOTS];
+    window window[RECORD_WINDOW_SLOTS];
     _Atomic(bucket_record *) buckets[MODEL_BUCKETS_MAX];
 } part;
 
@@ -111,20 +124,19 @@ static part *part_of(model_record *m, int loop)
     return p;
 }
 
-static histogram *window_slot(part *p, uint64_t now_ns)
+/* Ten seconds' slots are used in turn: what is older than the window is wiped at its next use. */
+static void wipe_if_old(_Atomic uint64_t *held, uint64_t epoch, histogram *series, int count)
 {
-    uint64_t epoch = now_ns / RECORD_SLOT_NS + 1;
-    int slot = (int)(epoch % RECORD_WINDOW_SLOTS);
-    if (atomic_load_explicit(&p->window[slot].epoch, memory_order_relaxed) != epoch) {
-        atomic_store(&p->window[slot].epoch, 0);
-        for (int i = 0; i < RECORD_SERIES; i++)
-            histogram_reset(&p->window[slot].series[i]);
-        atomic_store(&p->window[slot].epoch, epoch);
-    }
-    return p->window[slot].series;
+    if (atomic_load_explicit(held, memory_order_relaxed) == epoch)
+        return;
+    atomic_store(held, 0);
+    for (int i = 0; i < count; i++)
+        histogram_reset(&series[i]);
+    atomic_store(held, epoch);
 }
 
-static void record_bucket(part *p, const record_sample *s, uint64_t execute_ns, uint64_t total_ns)
+static void record_bucket(part *p, const record_sample *s, uint64_t epoch,
+                          const uint64_t took_ns[RECORD_BUCKET_SERIES])
 {
     if (s->bucket_index < 0)
         return;
@@ -136,8 +148,26 @@ static void record_bucket(part *p, const record_sample *s, uint64_t execute_ns, 
         b->bucket = s->bucket;
         atomic_store_explicit(&p->buckets[s->bucket_index], b, memory_order_release);
     }
-    histogram_record(&b->execute, execute_ns);
-    histogram_record(&b->total, total_ns);
+    int slot = (int)(epoch % RECORD_WINDOW_SLOTS);
+    wipe_if_old(&b->window[slot].epoch, epoch, b->window[slot].series, RECORD_BUCKET_SERIES);
+    for (int i = 0; i < RECORD_BUCKET_SERIES; i++) {
+        histogram_record(&b->since_start[i], took_ns[i]);
+        histogram_record(&b->window[slot].series[i], took_ns[i]);
+    }
+}
+
+static void record_size(part *p, const record_sample *s, const uint64_t took_ns[STAGE_COUNT])
+{
+    if (s->batch_rows <= 0)
+        return;
+    int64_t at = s->batch_rows < RECORD_BATCH_SIZES ? s->batch_rows : RECORD_BATCH_SIZES;
+    size_record *size = &p->sizes[at - 1];
+    double share = (double)s->rows / (double)s->batch_rows;
+    uint64_t input_ns = took_ns[STAGE_FORM] + took_ns[STAGE_PAD] + took_ns[STAGE_PLACE];
+    add(&size->shares, (uint64_t)(share * RECORD_SHARE));
+    add(&size->input_ns, (uint64_t)(share * (double)input_ns));
+    add(&size->infer_ns, (uint64_t)(share * (double)took_ns[STAGE_EXECUTE]));
+    add(&size->output_ns, (uint64_t)(share * (double)took_ns[STAGE_SLICE]));
 }
 
 static int code_cell(int code)
@@ -176,21 +206,24 @@ void record_request(recorder *r, model_record *m, int loop, const record_sample 
     add(&p->rows, (uint64_t)s->rows);
     add(&p->fallbacks, s->fell_back);
     add(&p->batch_cells[batch_cell(s->batch_rows)], 1);
-    histogram *window = window_slot(p, now_ns);
-    uint64_t before = s->begin_ns, execute_ns = 0;
+    add(&p->batch_rows, (uint64_t)s->batch_rows);
+    uint64_t epoch = now_ns / RECORD_SLOT_NS + 1, before = s->begin_ns, took_ns[STAGE_COUNT] = {0};
+    window *w = &p->window[epoch % RECORD_WINDOW_SLOTS];
+    wipe_if_old(&w->epoch, epoch, w->series, RECORD_SERIES);
     for (int i = 0; i < STAGE_COUNT; i++) {
         if (s->stage_ns[i] == 0)
             continue;
         uint64_t took = s->stage_ns[i] > before ? s->stage_ns[i] - before : 0;
         before = s->stage_ns[i];
-        if (i == STAGE_EXECUTE)
-            execute_ns = took;
+        took_ns[i] = took;
         histogram_record(&p->since_start[i], took);
-        histogram_record(&window[i], took);
+        histogram_record(&w->series[i], took);
     }
     histogram_record(&p->since_start[RECORD_STAGE_TOTAL], total_ns);
-    histogram_record(&window[RECORD_STAGE_TOTAL], total_ns);
-    record_bucket(p, s, execute_ns, total_ns);
+    histogram_record(&w->series[RECORD_STAGE_TOTAL], total_ns);
+    record_bucket(p, s, epoch,
+                  (uint64_t[]){took_ns[STAGE_QUEUE], took_ns[STAGE_EXECUTE], total_ns});
+    record_size(p, s, took_ns);
 }
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -214,6 +247,7 @@ void record_read_totals(const recorder *r, const model_record *m, record_totals 
             out->stage_sum_ns[i] += get(&p->since_start[i].sum);
         }
         out->rows += get(&p->rows);
+        out->batch_rows += get(&p->batch_rows);
         out->fallbacks += get(&p->fallbacks);
         out->success_count += get(&p->success_count);
         out->success_ns += get(&p->success_ns);
@@ -222,6 +256,28 @@ void record_read_totals(const recorder *r, const model_record *m, record_totals 
         uint64_t last = get(&p->last_ns);
         out->last_ns = last > out->last_ns ? last : out->last_ns;
     }
+}
+
+bool record_read_size(const recorder *r, const model_record *m, int rows, record_batches *out)
+{
+    uint64_t shares = 0;
+    record_batches sum = {0};
+    for (int loop = 0; loop < r->loops; loop++) {
+        const part *p = atomic_load(&m->parts[loop]);
+        if (p == NULL)
+            continue;
+        const size_record *size = &p->sizes[rows - 1];
+        shares += get(&size->shares);
+        sum.input_ns += get(&size->input_ns);
+        sum.infer_ns += get(&size->infer_ns);
+        sum.output_ns += get(&size->output_ns);
+    }
+    sum.count = (shares + RECORD_SHARE / 2) / RECORD_SHARE;
+    if (shares == 0)
+        return false;
+    sum.count += sum.count == 0; /* its other requests are still on their way, or failed */
+    *out = sum;
+    return true;
 }
 
 void record_read(const recorder *r, const model_record *m, int series, bool is_window,
@@ -245,9 +301,16 @@ void record_read(const recorder *r, const model_record *m, int series, bool is_w
     }
 }
 
-bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, bool is_total,
-                        histogram *out, device_bucket *bucket)
+const char *record_bucket_series_name(int series)
 {
+    static const char *const names[RECORD_BUCKET_SERIES] = {"queue", "execute", "total"};
+    return names[series];
+}
+
+bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, int series,
+                        bool is_window, uint64_t now_ns, histogram *out, device_bucket *bucket)
+{
+    uint64_t newest = now_ns / RECORD_SLOT_NS + 1;
     bool has_any = false;
     histogram_reset(out);
     for (int loop = 0; loop < r->loops; loop++) {
@@ -255,9 +318,15 @@ bool record_read_bucket(const recorder *r, const model_record *m, int bucket_ind
         const bucket_record *b = p ? atomic_load(&p->buckets[bucket_index]) : NULL;
         if (b == NULL)
             continue;
-        histogram_merge(out, is_total ? &b->total : &b->execute);
         *bucket = b->bucket;
         has_any = true;
+        if (!is_window)
+            histogram_merge(out, &b->since_start[series]);
+        for (int slot = 0; is_window && slot < RECORD_WINDOW_SLOTS; slot++) {
+            uint64_t epoch = get(&b->window[slot].epoch);
+            if (epoch != 0 && epoch + RECORD_WINDOW_SLOTS > newest)
+                histogram_merge(out, &b->window[slot].series[series]);
+        }
     }
     return has_any;
 }

@@ -14,6 +14,10 @@
 #define RECORD_WINDOW_SLOTS 7 /* six whole ones make the minute, one is being filled */
 #define RECORD_SLOT_NS 10000000000ull
 #define RECORD_CODES 16
+/* Of a bucket: queue, execute, total. */
+#define RECORD_BUCKET_SERIES 3
+#define RECORD_BATCH_SIZES 256 /* batches of 1, 2 ... rows; the last: and of more */
+#define RECORD_SHARE (1 << 20)
 #define RECORD_BATCH_CELLS 12 /* batches of at most 1, 2, 4 ... 1024, more */
 
 typedef struct recorder recorder;
@@ -41,6 +45,7 @@ void record_request(recorder *r, model_record *m, int loop, const record_sample 
 /* Reading, any thread. */
 typedef struct record_totals {
     uint64_t codes[RECORD_CODES];
+    uint64_t batch_rows; /* over answered requests: rows of the batch each was in */
     uint64_t rows, fallbacks, success_count, success_ns, failure_count, failure_ns;
     uint64_t stage_count[RECORD_SERIES], stage_sum_ns[RECORD_SERIES];
     uint64_t batch_cells[RECORD_BATCH_CELLS];
@@ -50,9 +55,16 @@ void record_read_totals(const recorder *r, const model_record *m, record_totals 
 /* One series merged over loops; `is_window`: the last minute only. `out` is overwritten. */
 void record_read(const recorder *r, const model_record *m, int series, bool is_window,
                  uint64_t now_ns, histogram *out);
-/* Of one bucket: the execute stage and the total; false when it has served nothing. */
-bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, bool is_total,
-                        histogram *out, device_bucket *bucket);
+/* The same of one bucket, series 0 to RECORD_BUCKET_SERIES; false when it has served nothing. */
+bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, int series,
+                        bool is_window, uint64_t now_ns, histogram *out, device_bucket *bucket);
+
+/* What batches of `rows` rows (1 to RECORD_BATCH_SIZES) took: each answered request tells its
+ * share of its batch. False when there were none. */
+typedef struct record_batches {
+    uint64_t count, input_ns, infer_ns, output_ns;
+} record_batches;
+bool record_read_size(const recorder *r, const model_record *m, int rows, record_batches *out);
 
 /* Models in order of first use; NULL ends. The first is for requests without a model (name ""). */
 const model_record *record_first(const recorder *r);
@@ -62,5 +74,6 @@ int64_t record_version(const model_record *m);
 /* The HTTP code a cell of `codes` counts; 0 for "others". */
 int record_code(int cell);
 const char *record_series_name(int series);
+const char *record_bucket_series_name(int series);
 
 #endif

@@ -30,6 +30,8 @@ static const char *reason_of(int code)
         return "Content Too Large";
     case 415:
         return "Unsupported Media Type";
+    case 431:
+        return "Request Header Fields Too Large";
     case 429:
         return "Too Many Requests";
     case 499:

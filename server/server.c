@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "server/chunked.h"
 #include "server/edge.h"
+#include "server/head_parse.h"
+#include "server/late.h"
 #include "server/reset.h"
 
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
@@ -78,6 +80,8 @@ status server_start(const server_options *options, repository *models, scheduler
     assert(the_server == NULL);
     assert(chunked_is_in_place()); /* else smuggling forms would pass */
     reset_find_library();
+    head_parse_find_library();
+    late_find_library();
     server *s = calloc(1, sizeof(*s));
     if (s == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the server");
@@ -105,6 +109,7 @@ status server_start(const server_options *options, repository *models, scheduler
         return failure;
     configure_library(s);
     h2o_barrier_init(&s->started, (size_t)s->loop_count + 1);
+    h2o_barrier_init(&s->ended, (size_t)s->loop_count + 1);
     for (int i = 0; i < s->loop_count; i++) {
         if ((failure = loop_init(&s->loops[i], s, i)))
             return failure;
@@ -222,8 +227,7 @@ static void drain(server *s)
         wait_or_exit(DRAIN_STEP_MS);
     }
     command_all(s, COMMAND_END);
-    for (int i = 0; i < s->loop_count; i++)
-        pthread_join(s->loops[i].thread, NULL);
+    h2o_barrier_wait(&s->ended);
     log_info("server", "drained");
 }
 

@@ -22,6 +22,64 @@ static uint64_t sum(const record_totals *t, stage from, stage to)
     return ns;
 }
 
+static void write_batches(answer *out, const recorder *r, const model_record *m)
+{
+    bool is_first = true;
+    answer_put(out, "},\"batch_stats\":[");
+    for (int rows = 1; rows <= RECORD_BATCH_SIZES; rows++) {
+        record_batches b;
+        if (!record_read_size(r, m, rows, &b))
+            continue;
+        answer_format(out, "%s{\"batch_size\":%d,", is_first ? "" : ",", rows);
+        put_span(out, "compute_input", b.count, b.input_ns, false);
+        put_span(out, "compute_infer", b.count, b.infer_ns, false);
+        put_span(out, "compute_output", b.count, b.output_ns, true);
+        answer_put(out, "}");
+        is_first = false;
+    }
+    answer_put(out, "]");
+}
+
+/* "p50":..., "p99.9":... in milliseconds, after the count. */
+static void put_quantiles(answer *out, const histogram *h)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } wanted[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
+    answer_format(out, "{\"count\":%llu", (unsigned long long)h->count);
+    for (int i = 0; i < 4; i++)
+        answer_format(out, ",\"%s\":%.6f", wanted[i].name,
+                      (double)histogram_quantile(h, wanted[i].q) / 1e6);
+    answer_put(out, "}");
+}
+
+static void write_buckets(answer *out, const recorder *r, const model_record *m, uint64_t now_ns)
+{
+    histogram h;
+    device_bucket shape;
+    bool is_first = true;
+    answer_put(out, ",\"buckets\":[");
+    for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
+        if (!record_read_bucket(r, m, bucket, 0, false, now_ns, &h, &shape))
+            continue;
+        answer_format(out, "%s{\"batch\":%lld,\"sequence\":%lld,\"latency_ms\":{",
+                      is_first ? "" : ",", (long long)shape.batch, (long long)shape.sequence);
+        for (int i = 0; i < 2 * RECORD_BUCKET_SERIES; i++) {
+            int series = i % RECORD_BUCKET_SERIES;
+            bool is_window = i < RECORD_BUCKET_SERIES;
+            record_read_bucket(r, m, bucket, series, is_window, now_ns, &h, &shape);
+            if (series == 0)
+                answer_put(out, is_window ? "\"60s\":{" : "},\"start\":{");
+            answer_format(out, "%s\"%s\":", series ? "," : "", record_bucket_series_name(series));
+            put_quantiles(out, &h);
+        }
+        answer_put(out, "}}}");
+        is_first = false;
+    }
+    answer_put(out, "]");
+}
+
 static void write_latency(answer *out, const recorder *r, const model_record *m, uint64_t now_ns)
 {
     histogram h;
@@ -33,16 +91,8 @@ static void write_latency(answer *out, const recorder *r, const model_record *m,
             record_read(r, m, series, is_window, now_ns, &h);
             if (h.count == 0)
                 continue;
-            answer_format(out, "%s\"%s\":{\"count\":%llu", is_first ? "" : ",",
-                          record_series_name(series), (unsigned long long)h.count);
-            static const struct {
-                const char *name;
-                double q;
-            } wanted[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
-            for (int i = 0; i < 4; i++)
-                answer_format(out, ",\"%s\":%.6f", wanted[i].name,
-                              (double)histogram_quantile(&h, wanted[i].q) / 1e6);
-            answer_put(out, "}");
+            answer_format(out, "%s\"%s\":", is_first ? "" : ",", record_series_name(series));
+            put_quantiles(out, &h);
             is_first = false;
         }
         answer_put(out, "}");
@@ -72,7 +122,7 @@ static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
     put_span(out, "compute_output", t.success_count, sum(&t, STAGE_SLICE, STAGE_SLICE), false);
     put_span(out, "cache_hit", 0, 0, false);
     put_span(out, "cache_miss", 0, 0, true);
-    answer_put(out, "},\"batch_stats\":[]");
+    write_batches(out, s->recorder, record);
     answer_format(out,
                   ",\"batch_rows\":%llu,\"real_tokens\":%llu,\"computed_tokens\":%llu,"
                   "\"queue_rows\":%lld",
@@ -81,6 +131,7 @@ static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
                   (unsigned long long)atomic_load(&m->counters.computed_tokens),
                   (long long)atomic_load(&m->queued_rows));
     write_latency(out, s->recorder, record, now_ns);
+    write_buckets(out, s->recorder, record, now_ns);
     answer_put(out, "}");
 }
 

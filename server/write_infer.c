@@ -33,11 +33,10 @@ static char *write_element(char *out, const tensor *t, int64_t i)
         return number_write_i64(out, ((const int32_t *)t->data)[i]);
     case DTYPE_I64:
         return number_write_i64(out, ((const int64_t *)t->data)[i]);
-    /* Exact in binary32; its shortest text reads back as the same 16 bits. */
     case DTYPE_F16:
-        return number_write_f32(out, dtype_f16_to_f32(((const uint16_t *)t->data)[i]));
+        return number_write_f16(out, ((const uint16_t *)t->data)[i]);
     case DTYPE_BF16:
-        return number_write_f32(out, dtype_bf16_to_f32(((const uint16_t *)t->data)[i]));
+        return number_write_bf16(out, ((const uint16_t *)t->data)[i]);
     case DTYPE_F32:
         return number_write_f32(out, ((const float *)t->data)[i]);
     case DTYPE_F64:

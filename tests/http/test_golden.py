@@ -53,7 +53,6 @@ def test_alone_binary(golden_server, name):
         compare(MODELS[name], golden_server.infer_binary(name, inputs_of(request)), response, f"case {number}")
 
 
-@pytest.mark.load
 @pytest.mark.parametrize("name", [n for n, m in MODELS.items() if not m.get("quant_vs_fp32_maxabs")])
 def test_with_strangers(golden_server, name):
     """Rows of every case, one request each, all lengths mixed and at once, still get their own answer."""

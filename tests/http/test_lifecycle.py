@@ -9,6 +9,7 @@ import time
 import numpy
 import pytest
 
+import frames
 import serving
 from conftest import make_certificate
 
@@ -164,6 +165,59 @@ def test_no_request_fails_when_drained_under_load(tmp_path):
                         break
 
         threads = [threading.Thread(target=ask) for _ in range(16)]
+        for t in threads:
+            t.start()
+        time.sleep(1.5)
+        stop_time[0] = time.monotonic()
+        s.terminate()
+        for t in threads:
+            t.join(60)
+            assert not t.is_alive()
+    assert answered[0] > 100 and not failures, failures[:5]
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("tls", [False, True])
+def test_no_request_fails_when_drained_under_load_over_http2(tmp_path, certificate, tls):
+    """Clients that honour GOAWAY: they open no more streams, wait for those the server has taken, and connect anew."""
+    body, headers = serving.binary_request({"image": numpy.zeros((2, 64), numpy.float32)})
+    headers = [(k.lower(), v) for k, v in headers.items()]
+    answered, failures, stop_time = [0], [], [None]
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, delay_ms=1000, tls=certificate) as s:
+
+        def session(client):
+            count = 0
+            while client.last_stream is None or client.waiting:
+                while client.last_stream is None and len(client.waiting) < 8:
+                    client.ask("/v2/models/digits/infer", body, headers)
+                done = client.receive()
+                if client.last_stream is not None:  # beyond it: not processed, to be asked again elsewhere
+                    client.waiting = {k: v for k, v in client.waiting.items() if k <= client.last_stream}
+                if done is None:
+                    assert not client.waiting, f"closed with {len(client.waiting)} streams open"
+                    break
+                assert all(status == 200 for _, status, _ in done), done
+                count += len(done)
+            return count
+
+        def ask():
+            while True:
+                try:
+                    client = frames.Client(s.tls_port if tls else s.port, tls)
+                except OSError:
+                    if stop_time[0] is None or time.monotonic() - stop_time[0] < 0.9:
+                        failures.append("refused")
+                    return
+                try:
+                    answered[0] += session(client)
+                except Exception as error:  # noqa: BLE001: every kind is a finding
+                    # A connection made while the listeners close, on which nothing was taken, is none.
+                    failures.append(repr(error))
+                    return
+                finally:
+                    client.close()
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
         for t in threads:
             t.start()
         time.sleep(1.5)

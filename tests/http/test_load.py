@@ -1,16 +1,29 @@
-"""Many clients at once: batches form, nothing fails, nothing grows."""
+"""Many clients at once, of every protocol: batches form, nothing fails, nothing grows."""
+import http.client
 import json
 import random
+import signal
+import ssl
 import threading
 import time
 
+import frames
 import numpy
 import pytest
 
 import serving
 
-pytestmark = pytest.mark.load
 ENCODER = "bert_tiny_cls_legacy"
+INFER = f"/v2/models/{ENCODER}/infer"
+
+
+@pytest.fixture(scope="module")
+def load_server(tmp_path_factory, golden, certificate):
+    """One encoder and a model to load and unload, on clear text and TLS. (All golden models take minutes under ThreadSanitizer.)"""
+    folder, manifest = golden
+    models = {ENCODER: folder / manifest[ENCODER]["file"], "digits": serving.DIGITS}
+    with serving.Server(tmp_path_factory.mktemp("load") / "server.log", models, tls=certificate) as s:
+        yield s
 
 
 def resident_kib(server):
@@ -20,39 +33,84 @@ def resident_kib(server):
     raise AssertionError
 
 
-def storm(server, seconds, connections=32):
-    """Mixed models, lengths, encodings and mistakes; returns requests answered and the failures."""
+def encoder_inputs(dice):
+    rows, length = dice.randint(1, 3), dice.randint(1, 100)
+    ids = numpy.full((rows, length), dice.randint(1, 80), numpy.int64)
+    return {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
+
+
+def http1_client(server, dice, tls, is_over):
+    """Binary and JSON requests, mistakes, and clients that leave before the answer."""
+
+    def connect():
+        if not tls:
+            return server.connect()
+        return http.client.HTTPSConnection("127.0.0.1", server.tls_port, timeout=60, context=ssl._create_unverified_context())
+
+    connection, answered = connect(), 0
+    while not is_over():
+        inputs, kind = encoder_inputs(dice), dice.random()
+        if kind < 0.45:
+            server.infer_binary(ENCODER, inputs, connection)
+        elif kind < 0.85:
+            body = json.dumps({"inputs": [serving.json_input(n, a) for n, a in inputs.items()]})
+            answer = server.post(INFER, body, connection=connection)
+            assert answer.status == 200, answer
+        elif kind < 0.90:
+            assert server.post(INFER, b"{", connection=connection).status == 400
+        elif kind < 0.95:
+            connection.request("POST", INFER, *serving.binary_request(inputs))
+            connection.close()  # gone before the answer
+            connection = connect()
+        else:
+            path = dice.choice(["/metrics", f"/v2/models/{ENCODER}/stats", "/"])
+            assert server.request("GET", path, connection=connection).status == 200
+        answered += 1
+    connection.close()
+    return answered
+
+
+def http2_client(server, dice, tls, is_over):
+    """Eight streams at a time; some are reset while they run."""
+    port, answered = server.tls_port if tls else server.port, 0
+    client = frames.Client(port, tls)
+    while not is_over() or client.waiting:
+        while len(client.waiting) < 8 and not is_over():
+            body, headers = serving.binary_request(encoder_inputs(dice))
+            stream = client.ask(INFER, body, [(k.lower(), v) for k, v in headers.items()])
+            if dice.random() < 0.1:
+                client.reset(stream)
+        for _, status, _ in client.receive():
+            assert status == 200, status
+            answered += 1
+    client.close()
+    return answered
+
+
+def storm(server, seconds, clients=32):
+    """Mixed protocols, lengths, encodings and mistakes; returns requests answered and the failures."""
     end = time.monotonic() + seconds
     answered, failures = [0], []
+    is_over = lambda: time.monotonic() > end or bool(failures)
 
-    def client(seed):
-        dice = random.Random(seed)
-        connection = server.connect()
-        while time.monotonic() < end and not failures:
-            try:
-                rows, length = dice.randint(1, 3), dice.randint(1, 100)
-                ids = numpy.full((rows, length), dice.randint(1, 80), numpy.int64)
-                inputs = {"input_ids": ids, "attention_mask": ids * 0 + 1, "token_type_ids": ids * 0}
-                kind = dice.random()
-                if kind < 0.45:
-                    server.infer_binary(ENCODER, inputs, connection)
-                elif kind < 0.85:
-                    body = json.dumps({"inputs": [serving.json_input(n, a) for n, a in inputs.items()]})
-                    answer = server.post(f"/v2/models/{ENCODER}/infer", body, connection=connection)
-                    assert answer.status == 200, answer
-                elif kind < 0.90:
-                    assert server.post(f"/v2/models/{ENCODER}/infer", b"{", connection=connection).status == 400
-                elif kind < 0.95:
-                    connection.request("POST", f"/v2/models/{ENCODER}/infer", serving.binary_request(inputs)[0])
-                    connection.close()  # gone before the answer
-                    connection = server.connect()
-                else:
-                    assert server.request("GET", dice.choice(["/metrics", f"/v2/models/{ENCODER}/stats", "/"]), connection=connection).status == 200
-                answered[0] += 1
-            except Exception as error:  # noqa: BLE001: every kind is a finding
-                failures.append(repr(error))
+    def run(seed):
+        try:
+            answered[0] += (http1_client, http2_client)[seed // 2 % 2](server, random.Random(seed), seed % 2 == 1, is_over)
+        except Exception as error:  # noqa: BLE001: every kind is a finding
+            failures.append(f"client {seed}: {error!r}")
 
-    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(connections)]
+    def disturb():
+        """Certificates are read again and a model goes and comes, under load."""
+        try:
+            while not is_over():
+                server.process.send_signal(signal.SIGHUP)
+                for verb in ("unload", "load"):
+                    assert server.post(f"/v2/repository/models/digits/{verb}", "{}").status == 200
+                time.sleep(0.2)
+        except Exception as error:  # noqa: BLE001
+            failures.append(f"control: {error!r}")
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(clients)] + [threading.Thread(target=disturb)]
     for t in threads:
         t.start()
     for t in threads:
@@ -60,38 +118,44 @@ def storm(server, seconds, connections=32):
     return answered[0], failures
 
 
-def test_storm(golden_server):
-    storm(golden_server, 4)
-    before = resident_kib(golden_server)
-    answered, failures = storm(golden_server, 6)
+@pytest.mark.load
+def test_storm(load_server):
+    _, failures = storm(load_server, 5)
+    assert not failures, failures[:3]
+    before = resident_kib(load_server)
+    answered, failures = storm(load_server, 6)
     assert not failures, failures[:3]
     assert answered > 50
     # Room for allocator noise, not for a leak per request.
-    assert resident_kib(golden_server) < before * 1.15 + 16384
+    assert resident_kib(load_server) < before * 1.15 + 16384
 
 
-def test_batches_form(golden_server):
-    """Requests that wait together run together: the mean batch of this burst is over two rows."""
+def test_reloads_do_not_grow(load_server):
+    def reload(times):
+        for _ in range(times):
+            for verb in ("unload", "load"):
+                assert load_server.post(f"/v2/repository/models/{ENCODER}/{verb}", "{}").status == 200
+            load_server.infer_binary(ENCODER, encoder_inputs(random.Random(1)))
 
-    def read():
-        rows = batches = 0.0
-        for line in golden_server.get("/metrics").body.decode().splitlines():
-            if line.startswith("penstock_batch_rows_total{") and ENCODER in line:
-                rows += float(line.rsplit(" ", 1)[1])
-            if line.startswith("penstock_batches_total{") and ENCODER in line:
-                batches += float(line.rsplit(" ", 1)[1])
-        return rows, batches
+    reload(5)
+    before = resident_kib(load_server)
+    reload(10)
+    assert resident_kib(load_server) < before * 1.15 + 16384
 
-    before = read()
-    ids = numpy.ones((1, 100), numpy.int64)
-    inputs = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids * 0}
-    here = threading.local()
 
-    def one():
-        if not hasattr(here, "connection"):
-            here.connection = golden_server.connect()
-        golden_server.infer_binary(ENCODER, inputs, here.connection)
+def test_batches_form(tmp_path):
+    """Requests that wait together run together. Each row costs milliseconds, so that they do wait."""
+    with serving.Server(tmp_path / "log", {"slow": serving.slow_model(tmp_path, layers=160)}) as server:
+        body, headers = serving.binary_request({"in": numpy.zeros((1, 1024), numpy.float32)})
+        here = threading.local()
 
-    serving.at_once([one] * 600, workers=48)
-    rows, batches = (b - a for a, b in zip(before, read()))
-    assert batches > 0 and rows / batches > 2
+        def one():
+            if not hasattr(here, "connection"):
+                here.connection = server.connect()
+            assert server.post("/v2/models/slow/infer", body, headers, here.connection).status == 200
+
+        serving.at_once([one] * 300, workers=48)
+        stats = server.get("/v2/models/slow/stats").json()["model_stats"][0]
+        # Triton's form: every execution is in exactly one size, but for rounding.
+        assert abs(sum(b["compute_infer"]["count"] for b in stats["batch_stats"]) - stats["execution_count"]) <= len(stats["batch_stats"])
+        assert stats["inference_count"] == 300 and 300 / stats["execution_count"] > 2, stats["execution_count"]

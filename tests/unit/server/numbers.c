@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "server/number_scan.h"
 #include "server/number_write.h"
 
@@ -72,6 +73,44 @@ static int significant_digits(const char *text)
             digits += zeros + 1, zeros = 0;
     }
     return digits;
+}
+
+/* All of them: each text reads back as itself, and nothing with fewer digits does. */
+static void check_16_bits(char *write(char *, uint16_t), float read(uint16_t),
+                          uint16_t round(float))
+{
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        float value = read((uint16_t)bits);
+        char text[NUMBER_F32_CHARS + 1], other[40];
+        if (!isfinite(value))
+            continue;
+        *write(text, (uint16_t)bits) = '\0';
+        cr_assert_eq(round(strtof(text, NULL)), bits, "%s is not %04x", text, bits);
+        int digits = significant_digits(text);
+        if (value == 0 || digits < 2)
+            continue;
+        /* The two texts of one digit fewer that enclose the value. */
+        int exponent = (int)floor(log10(fabs((double)value)));
+        double step = pow(10, exponent - digits + 2), low = floor(fabs((double)value) / step);
+        for (int up = 0; up < 2; up++) {
+            snprintf(other, sizeof(other), "%s%.0fe%d", value < 0 ? "-" : "", low + up,
+                     exponent - digits + 2);
+            cr_assert(round(strtof(other, NULL)) != bits, "%s is longer than %s", text, other);
+        }
+    }
+}
+
+Test(numbers, f16_and_bf16_text_is_shortest)
+{
+    char text[NUMBER_F32_CHARS + 1];
+    check_16_bits(number_write_f16, dtype_f16_to_f32, dtype_f32_to_f16);
+    check_16_bits(number_write_bf16, dtype_bf16_to_f32, dtype_f32_to_bf16);
+    *number_write_f16(text, 0x2e66) = '\0';
+    cr_assert_str_eq(text, "0.1");
+    *number_write_bf16(text, 0x3dcd) = '\0';
+    cr_assert_str_eq(text, "0.1");
+    *number_write_f16(text, 0x7bff) = '\0';
+    cr_assert_str_eq(text, "65500.0");
 }
 
 Test(numbers, f32_text_is_shortest)

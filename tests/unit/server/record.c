@@ -81,10 +81,37 @@ Test(record, buckets_and_stages_are_kept_apart)
     histogram h;
     device_bucket shape;
     give(200, 10 * S, 11000000);
-    cr_assert(record_read_bucket(r, record, 3, false, &h, &shape));
+    cr_assert(record_read_bucket(r, record, 3, 1, false, 0, &h, &shape));
     cr_assert(shape.batch == 8 && shape.sequence == 16);
     cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1e6, 2e4, "execute is one eleventh");
-    cr_assert_not(record_read_bucket(r, record, 4, false, &h, &shape));
+    cr_assert_not(record_read_bucket(r, record, 4, 1, false, 0, &h, &shape));
+}
+
+Test(record, buckets_have_a_window_too)
+{
+    histogram h;
+    device_bucket shape;
+    give(200, 100 * S, 5000000);
+    give(200, 130 * S, 1000000);
+    cr_assert(record_read_bucket(r, record, 3, 2, true, 131 * S, &h, &shape) && h.count == 2);
+    cr_assert(record_read_bucket(r, record, 3, 2, true, 175 * S, &h, &shape) && h.count == 1);
+    cr_assert(record_read_bucket(r, record, 3, 2, true, 400 * S, &h, &shape) && h.count == 0);
+    cr_assert(record_read_bucket(r, record, 3, 2, false, 400 * S, &h, &shape) && h.count == 2);
+}
+
+Test(record, four_shares_of_a_batch_are_one_batch)
+{
+    record_batches b;
+    for (int i = 0; i < 4; i++)
+        give(200, 100 * S, 11000000); /* two rows of eight; each stage takes a millisecond */
+    cr_assert(record_read_size(r, record, 8, &b));
+    cr_assert_eq(b.count, 1);
+    cr_assert_eq(b.infer_ns, 1000000);
+    cr_assert_eq(b.input_ns, 3000000);
+    cr_assert_not(record_read_size(r, record, 7, &b));
+    record_totals totals;
+    record_read_totals(r, record, &totals);
+    cr_assert_eq(totals.batch_rows, 32);
 }
 
 Test(record, a_model_that_comes_back_keeps_its_counters)
