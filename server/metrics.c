@@ -106,22 +106,24 @@ static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
             }
         }
     }
-    family(out, "bucket_seconds", "gauge",
-           "Quantiles since start by (batch, sequence) bucket, of execution and of the total.");
+    family(
+        out, "bucket_seconds", "gauge",
+        "Quantiles by (batch, sequence) bucket, for stages that depend on it; windows as above.");
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
-            for (int is_total = 0; is_total < 2; is_total++) {
+            for (int i = 0; i < 2 * RECORD_BUCKET_SERIES; i++) {
                 device_bucket shape;
-                if (!record_read_bucket(r, m, bucket, is_total, &h, &shape))
+                bool is_window = i % 2 == 0;
+                if (!record_read_bucket(r, m, bucket, i / 2, is_window, now_ns, &h, &shape))
                     break;
-                for (int q = 0; q < 4; q++) {
+                for (int q = 0; h.count > 0 && q < 4; q++) {
                     open_labels(out, "bucket_seconds", record_name(m), record_version(m));
-                    answer_format(
-                        out,
-                        ",batch=\"%lld\",sequence=\"%lld\",stage=\"%s\",quantile=\"%g\"} %.9f\n",
-                        (long long)shape.batch, (long long)shape.sequence,
-                        is_total ? "total" : "execute", quantiles[q],
-                        (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                    answer_format(out, ",batch=\"%lld\",sequence=\"%lld\",stage=\"%s\"",
+                                  (long long)shape.batch, (long long)shape.sequence,
+                                  record_bucket_series_name(i / 2));
+                    answer_format(out, ",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                  is_window ? "60s" : "start", quantiles[q],
+                                  (double)histogram_quantile(&h, quantiles[q]) / 1e9);
                 }
             }
         }
@@ -215,6 +217,8 @@ static void write_batch_sizes(answer *out, const recorder *r)
             else
                 answer_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
         }
+        open_labels(out, "request_batch_rows_sum", record_name(m), record_version(m));
+        answer_format(out, "} %llu\n", (unsigned long long)totals.batch_rows);
         open_labels(out, "request_batch_rows_count", record_name(m), record_version(m));
         answer_format(out, "} %llu\n", (unsigned long long)so_far);
     }
