@@ -146,6 +146,7 @@ static const char *distrust(const unsigned char *data, size_t bytes, const compi
     memcpy(&h, data, sizeof h);
     if (memcmp(h.magic, entry_magic, sizeof entry_magic) != 0)
         return "it is no cache entry of this version";
+    /* Each below 2^63: their sum cannot wrap. */
     if (h.program_bytes > bytes || h.summary_bytes > bytes ||
         h.program_bytes + h.summary_bytes != bytes - sizeof h)
         return "its size is wrong";
@@ -223,6 +224,12 @@ status compile_cache_put(compile_cache *c, const compile_cache_key *key,
     }
     atomic_fetch_add(&c->stored, 1);
     return STATUS_OK;
+}
+
+void compile_cache_distrust(compile_cache *c)
+{
+    if (c != NULL)
+        atomic_fetch_add(&c->corrupt, 1);
 }
 
 void compile_cache_entry_dispose(compile_cache_entry *e)

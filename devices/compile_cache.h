@@ -57,6 +57,8 @@ status compile_cache_get(compile_cache *c, const compile_cache_key *key,
 /* STATUS_IO when it could not be kept (disk full, read-only): the caller goes on without. */
 status compile_cache_put(compile_cache *c, const compile_cache_key *key,
                          const compile_cache_entry *entry) MUST_CHECK;
+/* Counts an entry that passed every check and still cannot be loaded. NULL is accepted. */
+void compile_cache_distrust(compile_cache *c);
 void compile_cache_entry_dispose(compile_cache_entry *e);
 
 compile_cache_counts compile_cache_count(const compile_cache *c);

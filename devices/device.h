@@ -51,6 +51,9 @@ typedef struct device_model {
     uint64_t model_key;
     device_precision precision;
     int mask_input; /* graph input that says which positions are real, or -1 */
+    /* Where to count a compilation that happens after the model was declared ready, which is an
+     * error for a device with static shapes; NULL until ready. */
+    _Atomic uint64_t *serving_compiles;
 } device_model;
 
 typedef enum device_state { DEVICE_STARTING, DEVICE_HEALTHY, DEVICE_FAILED } device_state;
@@ -59,7 +62,11 @@ typedef struct device_status {
     device_state state;
     char detail[200]; /* why it is not healthy, or what it is */
     uint64_t compiles, cache_hits, executions, failures, restarts;
-    uint64_t busy_ns;           /* summed over lanes */
+    uint64_t busy_ns; /* summed over lanes */
+    /* Compile cache of the device's process, counted over all devices that share it. */
+    uint64_t cache_misses, cache_corrupt, cache_store_failures;
+    const char *version; /* of the plugin: "api 0.81, ..."; NULL: the device is our own. Lives as
+                            long as the device */
     double utilisation_of_peak; /* achieved fraction of the peak measured at start, or 0 when
                                    unknown */
 } device_status;

@@ -81,25 +81,31 @@ static int next_field(wire *w, wire_field *f)
     return 1;
 }
 
+/* Days on any chip: compilers write the largest number where they have no estimate. */
+#define CYCLES_MAX INT64_C(1000000000000000)
+
 typedef struct instruction {
     int64_t id, operands[2];
     int operand_count, element_type;
     bool is_product;
 } instruction;
 
-static int64_t cycles_in(wire config)
+static void add_cycles(hlo_summary *out, wire config)
 {
     static const char key[] = "\"estimated_cycles\":\"";
     size_t key_bytes = sizeof key - 1;
     for (const unsigned char *p = config.at; p + key_bytes < config.end; p++)
         if (memcmp(p, key, key_bytes) == 0) {
             int64_t cycles = 0;
-            for (p += key_bytes;
-                 p < config.end && *p >= '0' && *p <= '9' && cycles < INT64_MAX / 16; p++)
+            for (p += key_bytes; p < config.end && *p >= '0' && *p <= '9' && cycles < CYCLES_MAX;
+                 p++)
                 cycles = cycles * 10 + (*p - '0');
-            return cycles;
+            if (cycles >= CYCLES_MAX)
+                out->unestimated++;
+            else if (out->estimated_cycles < CYCLES_MAX)
+                out->estimated_cycles += cycles;
+            return;
         }
-    return 0;
 }
 
 static void add_operand(instruction *i, uint64_t id)
@@ -114,7 +120,7 @@ static bool is_text(wire body, const char *text)
     return (size_t)(body.end - body.at) == strlen(text) && memcmp(body.at, text, strlen(text)) == 0;
 }
 
-static bool read_instruction(wire w, instruction *out, int64_t *cycles)
+static bool read_instruction(wire w, instruction *out, hlo_summary *sums)
 {
     wire_field f, inner;
     int more;
@@ -130,7 +136,7 @@ static bool read_instruction(wire w, instruction *out, int64_t *cycles)
             for (uint64_t id; f.body.at < f.body.end && read_varint(&f.body, &id);)
                 add_operand(out, id);
         else if (f.number == INSTRUCTION_BACKEND_CONFIG && f.type == 2)
-            *cycles += cycles_in(f.body);
+            add_cycles(sums, f.body);
         else if (f.number == INSTRUCTION_SHAPE && f.type == 2)
             for (wire shape = f.body; next_field(&shape, &inner) > 0;)
                 if (inner.number == SHAPE_ELEMENT_TYPE && inner.type == 0)
@@ -183,7 +189,7 @@ static bool read_computation(wire w, hlo_summary *out)
                 }
                 list = grown;
             }
-            is_good = read_instruction(f.body, &list[count++], &out->estimated_cycles);
+            is_good = read_instruction(f.body, &list[count++], out);
         }
     }
     count_products(list, count, out);

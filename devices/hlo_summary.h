@@ -15,6 +15,7 @@ typedef struct hlo_summary {
     int products_f32;
     int64_t estimated_cycles; /* sum of the compiler's own estimates (backend_config); 0 when it
                                  gives none. No measurement */
+    int unestimated;          /* instructions whose estimate is "for ever": not in the sum */
     int instructions;
 } hlo_summary;
 

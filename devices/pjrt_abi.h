@@ -314,11 +314,26 @@ typedef struct pjrt_buffer_args { /* destroy */
     pjrt_buffer *buffer;
 } pjrt_buffer_args;
 
+typedef struct pjrt_tiled_layout {
+    PJRT_ARGS_HEAD;
+    const int64_t *minor_to_major;
+    size_t minor_to_major_size;
+    const int64_t *tile_dims;
+    const size_t *tile_dim_sizes;
+    size_t num_tiles;
+} pjrt_tiled_layout;
+
+typedef struct pjrt_memory_layout {
+    PJRT_ARGS_HEAD;
+    pjrt_tiled_layout tiled; /* in a union with a smaller struct of strides */
+    int type;                /* 0: tiled */
+} pjrt_memory_layout;
+
 typedef struct pjrt_buffer_to_host_args {
     PJRT_ARGS_HEAD;
     pjrt_buffer *src;
-    void *host_layout; /* NULL: the buffer's own; see pjrt_plugin.c */
-    void *dst;         /* NULL asks for the size */
+    pjrt_memory_layout *host_layout; /* NULL: the buffer's own, which need not be row-major */
+    void *dst;                       /* NULL asks for the size */
     size_t dst_size;
     pjrt_event *event; /* out */
 } pjrt_buffer_to_host_args;

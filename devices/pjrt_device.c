@@ -11,11 +11,17 @@
 #include "base/log.h"
 #include "devices/compile_cache.h"
 #include "devices/pjrt_program.h"
+#include "devices/pjrt_ranges.h"
 #include "devices/pjrt_supervisor.h"
 #include "devices/pjrt_weights.h"
 #include "graph/emit_stablehlo.h"
 
 #define ROOM "devices"
+
+/* A host that ends during a compilation is given this often a new try; longer than it takes to
+ * start, the caller does not wait. */
+#define TRIES_MAX 3
+#define HEALTHY_WAIT_NS UINT64_C(60000000000)
 
 /* One program is loaded once for all devices of the host; each device's device_program refers to
  * it. */
@@ -31,6 +37,10 @@ typedef struct shared_program {
     uint32_t number;
     uint32_t *weights;
     int weight_count;
+    pjrt_range *ranges; /* in `memory` */
+    int range_count;
+    arena memory;
+    _Atomic uint64_t longest_ns; /* of its executions */
 } shared_program;
 
 typedef struct pjrt_program_of_device {
@@ -43,6 +53,7 @@ typedef struct pjrt_group {
     compile_cache *cache; /* NULL: none */
     bool is_cache_only;
     char version[400];
+    char cache_kind[160]; /* device kind as cache keys have it */
     pjrt_host_facts facts;
     int references; /* devices alive */
 
@@ -70,28 +81,15 @@ static bool is_same_program(const shared_program *p, const device_model *model,
 
 /* --- compiling --- */
 
-/* The serialised program from the cache, or compiled now and put there. The memfd is the caller's.
- */
-static status obtain(pjrt_group *g, const device_model *model, device_bucket bucket,
-                     const stablehlo_program *program, int *fd, size_t *bytes)
+static status compile_now(pjrt_group *g, const device_model *model, device_bucket bucket,
+                          const stablehlo_program *program, const compile_cache_key *key, int *fd,
+                          size_t *bytes)
 {
-    compile_cache_key key =
-        pjrt_program_key(model, bucket, program, g->facts.device_kind, g->facts.version);
-    compile_cache_entry entry;
-    if (g->cache != NULL && compile_cache_get(g->cache, &key, &entry) == STATUS_OK) {
-        status s =
-            pjrt_memory_create_from("penstock-program", entry.program, entry.program_bytes, fd);
-        *bytes = entry.program_bytes;
-        compile_cache_entry_dispose(&entry);
-        atomic_fetch_add(&g->cache_hits, 1);
-        return s;
+    if (model->serving_compiles != NULL) {
+        atomic_fetch_add(model->serving_compiles, 1);
+        log_error(ROOM, "%s: compiling %lldx%lld although the model is being served", model->name,
+                  (long long)bucket.batch, (long long)bucket.sequence);
     }
-    char name[80];
-    compile_cache_file_name(&key, name);
-    if (g->is_cache_only)
-        return status_fail(STATUS_NOT_FOUND,
-                           "%s is not in the compile cache, and --cache-only forbids compiling",
-                           name);
     uint64_t compile_ns = 0;
     status s = pjrt_supervisor_compile(g->supervisor, program->text, program->bytes, fd, bytes,
                                        &compile_ns);
@@ -104,15 +102,41 @@ static status obtain(pjrt_group *g, const device_model *model, device_bucket buc
     s = pjrt_memory_map(*fd, *bytes, false, &data);
     if (s == STATUS_OK) {
         char summary[PJRT_SUMMARY_BYTES];
-        int summary_bytes =
-            pjrt_program_summary(summary, model, bucket, program, g->facts.device_kind,
-                                 g->facts.version, (double)compile_ns * 1e-9);
-        entry = (compile_cache_entry){data, *bytes, summary, (size_t)summary_bytes};
-        if (compile_cache_put(g->cache, &key, &entry))
+        int summary_bytes = pjrt_program_summary(summary, model, bucket, program, g->cache_kind,
+                                                 g->facts.version, (double)compile_ns * 1e-9);
+        compile_cache_entry entry = {data, *bytes, summary, (size_t)summary_bytes};
+        if (compile_cache_put(g->cache, key, &entry))
             log_warning(ROOM, "%s", status_message());
         pjrt_memory_unmap(data, *bytes);
     }
     return STATUS_OK;
+}
+
+/* The serialised program from the cache, or compiled now and put there. The memfd is the caller's.
+ * `*is_cached`: in, whether the cache may be asked; out, whether it was the cache that answered. */
+static status obtain(pjrt_group *g, const device_model *model, device_bucket bucket,
+                     const stablehlo_program *program, bool *is_cached, int *fd, size_t *bytes)
+{
+    compile_cache_key key =
+        pjrt_program_key(model, bucket, program, g->cache_kind, g->facts.version);
+    compile_cache_entry entry;
+    if (*is_cached && g->cache != NULL && compile_cache_get(g->cache, &key, &entry) == STATUS_OK) {
+        status s =
+            pjrt_memory_create_from("penstock-program", entry.program, entry.program_bytes, fd);
+        *bytes = entry.program_bytes;
+        compile_cache_entry_dispose(&entry);
+        atomic_fetch_add(&g->cache_hits, 1);
+        return s;
+    }
+    *is_cached = false;
+    char name[80];
+    compile_cache_file_name(&key, name);
+    if (g->is_cache_only)
+        return status_fail(STATUS_NOT_FOUND,
+                           "%s at %lldx%lld: %s is not in the compile cache, and --cache-only "
+                           "forbids compiling",
+                           model->name, (long long)bucket.batch, (long long)bucket.sequence, name);
+    return compile_now(g, model, bucket, program, &key, fd, bytes);
 }
 
 static status teach(pjrt_group *g, const device_model *model, const stablehlo_program *program,
@@ -127,7 +151,7 @@ static status teach(pjrt_group *g, const device_model *model, const stablehlo_pr
         arguments[i] = (pjrt_argument){.is_weight = a->input < 0, .index = (uint32_t)a->input};
         if (a->input >= 0)
             continue;
-        s = pjrt_weights_obtain(g->weights, model, a, &arguments[i].index);
+        s = pjrt_weights_obtain(g->weights, model->graph, a, &arguments[i].index);
         if (s == STATUS_OK)
             p->weights[p->weight_count++] = arguments[i].index;
     }
@@ -136,7 +160,48 @@ static status teach(pjrt_group *g, const device_model *model, const stablehlo_pr
                                         program->argument_count, program->output_count, &p->number);
     free(arguments);
     for (; s != STATUS_OK && p->weight_count > 0; p->weight_count--)
-        pjrt_weights_release(g->weights, p->weights[p->weight_count - 1]);
+        pjrt_weights_release(g->weights, model->graph, p->weights[p->weight_count - 1]);
+    return s;
+}
+
+/* Did the host end since it had restarted `restarts` times? */
+static bool has_host_ended(pjrt_group *g, uint64_t restarts)
+{
+    device_status now = {0};
+    pjrt_supervisor_describe(g->supervisor, &now);
+    return now.state != DEVICE_HEALTHY || now.restarts != restarts;
+}
+
+static status make_loaded(pjrt_group *g, const device_model *model,
+                          const stablehlo_program *program, shared_program *p)
+{
+    status s = STATUS_OK;
+    bool may_be_cached = true;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        s = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
+        if (s)
+            return s;
+        device_status before = {0};
+        pjrt_supervisor_describe(g->supervisor, &before);
+        bool is_cached = may_be_cached;
+        int fd = -1;
+        size_t bytes = 0;
+        s = obtain(g, model, p->bucket, program, &is_cached, &fd, &bytes);
+        if (s == STATUS_OK)
+            s = teach(g, model, program, fd, bytes, p);
+        if (fd >= 0)
+            close(fd);
+        if (s == STATUS_OK || g->is_cache_only)
+            return s;
+        if (is_cached) { /* its checksum is right, and the plugin cannot use it */
+            log_warning(ROOM, "%s: a program of the compile cache cannot be loaded: %s; compiling",
+                        model->name, status_message());
+            compile_cache_distrust(g->cache);
+            may_be_cached = false;
+        } else if (!has_host_ended(g, before.restarts)) {
+            return s;
+        }
+    }
     return s;
 }
 
@@ -147,13 +212,8 @@ static status make_program(pjrt_group *g, const device_model *model, shared_prog
     status s = pjrt_program_emit(model, p->bucket, &specialised, &program);
     if (s)
         return s;
-    int fd = -1;
-    size_t bytes = 0;
-    s = obtain(g, model, p->bucket, &program, &fd, &bytes);
-    if (s == STATUS_OK)
-        s = teach(g, model, &program, fd, bytes, p);
-    if (fd >= 0)
-        close(fd);
+    p->range_count = pjrt_ranges_find(specialised, &p->memory, &p->ranges);
+    s = make_loaded(g, model, &program, p);
     stablehlo_program_dispose(&program);
     graph_destroy(specialised);
     return s;
@@ -175,8 +235,9 @@ static void drop_shared(pjrt_group *g, shared_program *p)
     if (p->result == STATUS_OK) {
         pjrt_supervisor_remove_program(g->supervisor, p->number);
         for (int i = 0; i < p->weight_count; i++)
-            pjrt_weights_release(g->weights, p->weights[i]);
+            pjrt_weights_release(g->weights, p->graph, p->weights[i]);
     }
+    arena_dispose(&p->memory);
     free(p->weights);
     free(p);
 }
@@ -185,6 +246,10 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
                            device_program **out)
 {
     pjrt_group *g = ((pjrt_device *)base)->group;
+    /* The caller will execute next, whoever made the program. */
+    status healthy = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
+    if (healthy)
+        return healthy;
     pthread_mutex_lock(&g->lock);
     shared_program *p = g->programs;
     while (p != NULL && !is_same_program(p, model, bucket))
@@ -236,11 +301,14 @@ static status pjrt_execute(device *base, device_program *program, int lane,
                            const device_batch *batch)
 {
     pjrt_device *d = (pjrt_device *)base;
-    const shared_program *p = ((pjrt_program_of_device *)program)->shared;
+    shared_program *p = ((pjrt_program_of_device *)program)->shared;
+    status s = pjrt_ranges_check(p->ranges, p->range_count, batch->inputs);
+    if (s)
+        return s; /* the request's fault, not the device's */
     uint64_t start_ns = clock_now_ns();
-    status s =
-        pjrt_supervisor_execute(d->group->supervisor, d->number, lane, p->number, batch->inputs,
-                                p->graph->input_count, batch->outputs, p->graph->output_count);
+    s = pjrt_supervisor_execute(d->group->supervisor, d->number, lane, p->number, &p->longest_ns,
+                                batch->inputs, p->graph->input_count, batch->outputs,
+                                p->graph->output_count);
     atomic_fetch_add(&d->busy_ns, clock_now_ns() - start_ns);
     atomic_fetch_add(s ? &d->failures : &d->executions, 1);
     return s;
@@ -253,7 +321,14 @@ static void pjrt_describe(device *base, device_status *out)
                            .cache_hits = atomic_load(&d->group->cache_hits),
                            .executions = atomic_load(&d->executions),
                            .failures = atomic_load(&d->failures),
-                           .busy_ns = atomic_load(&d->busy_ns)};
+                           .busy_ns = atomic_load(&d->busy_ns),
+                           .version = d->group->version};
+    if (d->group->cache != NULL) {
+        compile_cache_counts c = compile_cache_count(d->group->cache);
+        out->cache_misses = c.misses;
+        out->cache_corrupt = c.corrupt;
+        out->cache_store_failures = c.store_failures;
+    }
     pjrt_supervisor_describe(d->group->supervisor, out);
 }
 
@@ -313,6 +388,7 @@ status device_pjrt_create(const device_pjrt_options *options, int first_number,
     }
     g->weights = pjrt_weights_create(g->supervisor);
     pjrt_supervisor_facts(g->supervisor, &g->facts);
+    pjrt_program_cache_kind(g->facts.platform, g->facts.device_kind, g->cache_kind);
     snprintf(g->version, sizeof g->version, "%s on %s (%s), %d device%s", g->facts.version,
              g->facts.platform, g->facts.device_kind, g->facts.device_count,
              g->facts.device_count == 1 ? "" : "s");

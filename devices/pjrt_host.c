@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
  * released, and the server releases a program only when no batch uses it. */
 
 #define DEVICES_MAX 64
+#define ARGUMENTS_MAX 4096 /* of a program: inputs and weights */
 
 typedef struct host_weight {
     pjrt_buffer *buffers[DEVICES_MAX];
@@ -75,7 +77,8 @@ static void reply(pjrt_message *m, status result, int fd)
     status s = pjrt_send(host.socket, m, &fd, fd >= 0 ? 1 : 0);
     pthread_mutex_unlock(&host.send_lock);
     if (s)
-        exit(0); /* the server is gone: nobody is left to serve */
+        _exit(0); /* the server is gone: nobody is left to serve. No exit handlers: the plugin's
+                     threads still run */
 }
 
 static void tensor_of_shape(const pjrt_tensor_shape *shape, void *data, tensor *out)
@@ -250,8 +253,8 @@ static status check_slot(const host_lane *lane, const host_program *p)
     const pjrt_slot *slot = lane->slot;
     if (p == NULL)
         return status_fail(STATUS_INTERNAL, "program %u is not loaded", slot->program);
-    if (slot->input_count > PJRT_SLOT_TENSORS_MAX ||
-        slot->output_count != (uint32_t)p->output_count || p->argument_count > 4096)
+    if (slot->input_count > PJRT_SLOT_TENSORS_MAX || slot->output_count > PJRT_SLOT_TENSORS_MAX ||
+        slot->output_count != (uint32_t)p->output_count || p->argument_count > ARGUMENTS_MAX)
         return status_fail(STATUS_INTERNAL, "program %u takes other tensors", slot->program);
     for (int i = 0; i < p->argument_count; i++)
         if (!p->arguments[i].is_weight && p->arguments[i].index >= slot->input_count)
@@ -270,7 +273,7 @@ static status run_batch(const host_lane *lane)
         return s;
     uint64_t start_ns = clock_now_ns();
     pjrt_buffer *inputs[PJRT_SLOT_TENSORS_MAX] = {0}, *outputs[PJRT_SLOT_TENSORS_MAX] = {0};
-    pjrt_buffer *arguments[4096];
+    pjrt_buffer *arguments[ARGUMENTS_MAX];
     tensor t;
     for (uint32_t i = 0; s == STATUS_OK && i < slot->input_count; i++) {
         tensor_of_shape(&slot->inputs[i].shape, (char *)slot + slot->inputs[i].offset, &t);
@@ -315,7 +318,7 @@ static void *serve_lane(void *argument)
         if (bytes != (ssize_t)sizeof count) {
             if (bytes < 0 && errno == EINTR)
                 continue;
-            exit(1);
+            _exit(1);
         }
         uint64_t sequence = atomic_load_explicit(&lane->slot->sequence, memory_order_acquire);
         if (sequence == atomic_load_explicit(&lane->slot->answered, memory_order_relaxed))
@@ -342,7 +345,7 @@ static void start_thread(void *(*body)(void *), void *argument)
     pthread_attr_destroy(&attributes);
     if (failed) {
         fprintf(stderr, "penstock device-host: no thread: %s\n", strerror(failed));
-        exit(1);
+        _exit(1);
     }
 }
 
@@ -357,7 +360,7 @@ static void add_lane(const pjrt_message *m, const int fds[3])
         pjrt_memory_map(fds[0], m->bytes, true, &slot)) {
         fprintf(stderr, "penstock device-host: lane %d of device %d: %s\n", m->lane, m->device,
                 status_message());
-        exit(1);
+        _exit(1);
     }
     close(fds[0]);
     lane->slot = slot;
@@ -382,6 +385,9 @@ int pjrt_host_main(const char *plugin_path)
     /* Die with the server, also when it is killed -9; Ctrl-C on the terminal is the server's to
      * handle. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct pollfd server = {host.socket, 0, 0};
+    if (poll(&server, 1, 0) > 0)
+        return 0; /* it died before we asked to be told */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     /* Off a TPU VM, libtpu would ask a metadata server for ten minutes (FACTS.md). */
@@ -395,12 +401,12 @@ int pjrt_host_main(const char *plugin_path)
                         host.session.device_count, DEVICES_MAX);
     say_hello(s);
     if (s)
-        return 3;
+        _exit(3);
     for (;;) {
         host_request *r = malloc(sizeof *r);
         assert(r != NULL);
         if (pjrt_receive(host.socket, &r->message, r->fds))
-            return 0; /* the server closed its end */
+            _exit(0); /* the server closed its end */
         if (r->message.kind == PJRT_LANE) {
             add_lane(&r->message, r->fds);
             free(r);

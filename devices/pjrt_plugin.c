@@ -399,8 +399,17 @@ status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t, p
 
 status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor *t)
 {
+    /* A TPU chooses the layout of its buffers; ours is row-major. */
+    int64_t minor_to_major[TENSOR_RANK_MAX];
+    for (int i = 0; i < t->rank; i++)
+        minor_to_major[i] = t->rank - 1 - i;
+    PJRT_ARGS(pjrt_memory_layout, layout);
+    layout.tiled.struct_size = sizeof layout.tiled;
+    layout.tiled.minor_to_major = minor_to_major;
+    layout.tiled.minor_to_major_size = (size_t)t->rank;
     PJRT_ARGS(pjrt_buffer_to_host_args, size);
     size.src = b;
+    size.host_layout = &layout;
     status result =
         pjrt_check(s->plugin, s->plugin->api->buffer_to_host(&size), "sizing an output");
     if (result)
@@ -411,6 +420,7 @@ status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor
                            size.dst_size, tensor_bytes(t));
     PJRT_ARGS(pjrt_buffer_to_host_args, copy);
     copy.src = b;
+    copy.host_layout = &layout;
     copy.dst = t->data;
     copy.dst_size = size.dst_size;
     result = pjrt_check(s->plugin, s->plugin->api->buffer_to_host(&copy), "downloading");

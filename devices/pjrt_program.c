@@ -65,6 +65,25 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
     return compile_cache_make_key(&identity);
 }
 
+void pjrt_program_cache_kind(const char *platform, const char *device_kind, char out[160])
+{
+    snprintf(out, 160, "%s", device_kind);
+    if (strcmp(platform, "cpu") != 0)
+        return;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[256];
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        char *name = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || name == NULL)
+            continue;
+        name[strcspn(name, "\n")] = 0;
+        snprintf(out, 160, "%s%.100s", device_kind, name);
+        break;
+    }
+    if (file != NULL)
+        fclose(file);
+}
+
 int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model,
                          device_bucket bucket, const stablehlo_program *program,
                          const char *device_kind, const char *compiler, double compile_seconds)

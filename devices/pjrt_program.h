@@ -17,6 +17,10 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
                                    const stablehlo_program *program, const char *device_kind,
                                    const char *compiler);
 
+/* What the key's device kind is for a device: programs for a CPU use what that CPU has, so its
+ * model is part of it. */
+void pjrt_program_cache_kind(const char *platform, const char *device_kind, char out[160]);
+
 #define PJRT_SUMMARY_BYTES 2048
 /* Lines "key value" for people and tools that look into an entry; returns the bytes written. */
 int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model,

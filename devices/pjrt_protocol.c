@@ -34,6 +34,21 @@ status pjrt_send(int socket, const pjrt_message *m, const int *fds, int fd_count
     return STATUS_OK;
 }
 
+/* Up to FDS_MAX; alignment leaves room for one more, which nobody sends. */
+static int take_fds(struct cmsghdr *head, int fds[FDS_MAX], int taken)
+{
+    int all = (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)), count = 0;
+    for (int i = 0; i < all; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(head) + (size_t)i * sizeof fd, sizeof fd);
+        if (taken + count < FDS_MAX)
+            fds[taken + count++] = fd;
+        else
+            close(fd);
+    }
+    return count;
+}
+
 status pjrt_receive(int socket, pjrt_message *m, int fds[FDS_MAX])
 {
     union {
@@ -47,6 +62,7 @@ status pjrt_receive(int socket, pjrt_message *m, int fds[FDS_MAX])
                             .msg_controllen = sizeof control.bytes};
     for (int i = 0; i < FDS_MAX; i++)
         fds[i] = -1;
+    int count = 0;
     ssize_t received;
     do
         received = recvmsg(socket, &packet, MSG_CMSG_CLOEXEC);
@@ -54,8 +70,8 @@ status pjrt_receive(int socket, pjrt_message *m, int fds[FDS_MAX])
     for (struct cmsghdr *head = CMSG_FIRSTHDR(&packet); received >= 0 && head != NULL;
          head = CMSG_NXTHDR(&packet, head))
         if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-            memcpy(fds, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
-    if (received != (ssize_t)sizeof *m) {
+            count += take_fds(head, fds, count);
+    if (received != (ssize_t)sizeof *m || packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
         for (int i = 0; i < FDS_MAX; i++)
             if (fds[i] >= 0)
                 close(fds[i]);

@@ -157,20 +157,24 @@ static status place_tensors(pjrt_supervisor *s, pjrt_slot_tensor *places, const 
     return STATUS_OK;
 }
 
-/* Ends a host that cannot be trusted any more; the supervisor notices and starts the next. */
 static void condemn(pjrt_supervisor *s, const char *why)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->state == DEVICE_HEALTHY && s->child > 0 && s->reason[0] != '!') {
-        snprintf(s->reason, sizeof s->reason, "!%.240s", why);
-        kill(s->child, SIGKILL);
-    }
+    pjrt_supervisor_condemn(s, why);
     pthread_mutex_unlock(&s->lock);
 }
 
-static status wait_for_answer(pjrt_supervisor *s, pjrt_lane *lane, uint64_t sequence, int pid_fd)
+static uint64_t patience_ns(const pjrt_supervisor *s, uint64_t longest_ns)
 {
-    uint64_t deadline_ns = clock_now_ns() + s->options.hang_timeout_ns;
+    uint64_t adapted_ns = s->options.hang_margin_ns + 50 * longest_ns;
+    return longest_ns == 0 || adapted_ns > s->options.hang_timeout_ns ? s->options.hang_timeout_ns
+                                                                      : adapted_ns;
+}
+
+static status wait_for_answer(pjrt_supervisor *s, pjrt_lane *lane, uint64_t sequence, int pid_fd,
+                              uint64_t limit_ns)
+{
+    uint64_t deadline_ns = clock_now_ns() + limit_ns;
     for (;;) {
         if (atomic_load_explicit(&lane->slot->answered, memory_order_acquire) == sequence)
             return STATUS_OK;
@@ -178,7 +182,7 @@ static status wait_for_answer(pjrt_supervisor *s, pjrt_lane *lane, uint64_t sequ
         if (now_ns >= deadline_ns) {
             char why[120];
             snprintf(why, sizeof why, "the device host hung: a batch took over %llu ms",
-                     (unsigned long long)(s->options.hang_timeout_ns / 1000000u));
+                     (unsigned long long)(limit_ns / 1000000u));
             condemn(s, why);
             return status_fail(STATUS_UNAVAILABLE, "%s", why);
         }
@@ -192,18 +196,24 @@ static status wait_for_answer(pjrt_supervisor *s, pjrt_lane *lane, uint64_t sequ
     }
 }
 
-static status run_in_slot(pjrt_supervisor *s, pjrt_lane *lane, int pid_fd)
+static status run_in_slot(pjrt_supervisor *s, pjrt_lane *lane, int pid_fd,
+                          _Atomic uint64_t *longest_ns)
 {
     pjrt_slot *slot = lane->slot;
     uint64_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed) + 1, one = 1;
     atomic_store_explicit(&slot->sequence, sequence, memory_order_release);
     if (write(lane->request_fd, &one, sizeof one) != (ssize_t)sizeof one)
         return status_fail(STATUS_UNAVAILABLE, "waking the device host: %m");
-    status result = wait_for_answer(s, lane, sequence, pid_fd);
+    uint64_t start_ns = clock_now_ns(), longest = atomic_load(longest_ns);
+    status result = wait_for_answer(s, lane, sequence, pid_fd, patience_ns(s, longest));
     if (result)
         return result;
-    if (slot->result == STATUS_OK)
+    if (slot->result == STATUS_OK) {
+        uint64_t took_ns = clock_now_ns() - start_ns;
+        while (took_ns > longest && !atomic_compare_exchange_weak(longest_ns, &longest, took_ns))
+            continue;
         return STATUS_OK;
+    }
     char text[PJRT_TEXT_BYTES_MAX];
     memcpy(text, slot->text, sizeof text);
     text[sizeof text - 1] = 0;
@@ -216,14 +226,14 @@ static status run_in_slot(pjrt_supervisor *s, pjrt_lane *lane, int pid_fd)
 }
 
 status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int lane_number,
-                               uint32_t program, const tensor *inputs, int input_count,
-                               tensor *outputs, int output_count)
+                               uint32_t program, _Atomic uint64_t *longest_ns, const tensor *inputs,
+                               int input_count, tensor *outputs, int output_count)
 {
     assert(lane_number >= 0 && lane_number < s->options.lanes_per_device);
     assert(input_count <= PJRT_SLOT_TENSORS_MAX && output_count <= PJRT_SLOT_TENSORS_MAX);
     pthread_mutex_lock(&s->lock);
-    if (s->state != DEVICE_HEALTHY || s->reason[0] == '!') {
-        status down = status_fail(STATUS_UNAVAILABLE, "%s", s->reason + (s->reason[0] == '!'));
+    if (s->state != DEVICE_HEALTHY || s->is_condemned) {
+        status down = status_fail(STATUS_UNAVAILABLE, "%s", s->reason);
         pthread_mutex_unlock(&s->lock);
         return down;
     }
@@ -247,7 +257,7 @@ status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int lane_n
         size_t output_offset = offset;
         for (int i = output_count - 1; i >= 0; i--)
             output_offset -= (tensor_bytes(&outputs[i]) + 63) & ~(size_t)63;
-        result = run_in_slot(s, lane, pid_fd);
+        result = run_in_slot(s, lane, pid_fd, longest_ns);
         for (int i = 0; result == STATUS_OK && i < output_count; i++) {
             memcpy(outputs[i].data, (char *)slot + output_offset, tensor_bytes(&outputs[i]));
             output_offset += (tensor_bytes(&outputs[i]) + 63) & ~(size_t)63;

@@ -20,6 +20,7 @@
 #include "devices/pjrt_supervisor_internal.h"
 
 #define ROOM "devices"
+#define HOST_ENDED "the device host ended"
 
 static status create_lanes(pjrt_supervisor *s)
 {
@@ -45,83 +46,15 @@ static status create_lanes(pjrt_supervisor *s)
     return STATUS_OK;
 }
 
-/* --- the child process --- */
-
-static void run_child(const pjrt_supervisor *s, int control)
-{
-    /* Between fork and exec only async-signal-safe calls. The control socket lands on its fixed
-     * number. */
-    if (control == PJRT_HOST_CONTROL_FD) {
-        if (fcntl(control, F_SETFD, 0) != 0)
-            _exit(127);
-    } else if (dup2(control, PJRT_HOST_CONTROL_FD) < 0) {
-        _exit(127);
-    }
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execl(s->host_program, "penstock", "device-host", s->options.plugin, (char *)NULL);
-    _exit(127);
-}
-
-static status spawn(pjrt_supervisor *s)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return status_fail(STATUS_IO, "socketpair: %m");
-    pid_t child = fork();
-    if (child < 0) {
-        close(pair[0]);
-        close(pair[1]);
-        return status_fail(STATUS_IO, "fork: %m");
-    }
-    if (child == 0)
-        run_child(s, pair[1]);
-    close(pair[1]);
-    int pid_fd = (int)syscall(SYS_pidfd_open, child, 0);
-    if (pid_fd < 0) {
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        close(pair[0]);
-        return status_fail(STATUS_IO, "pidfd_open: %m");
-    }
-    pthread_mutex_lock(&s->lock);
-    s->child = child;
-    s->pid_fd = pid_fd;
-    s->socket = pair[0];
-    pthread_mutex_unlock(&s->lock);
-    return STATUS_OK;
-}
-
-/* Ends the child if it still runs, and says how it ended. */
-static void reap(pjrt_supervisor *s, char *how, size_t how_bytes)
-{
-    kill(s->child, SIGKILL);
-    int ended = 0;
-    while (waitpid(s->child, &ended, 0) < 0 && errno == EINTR)
-        continue;
-    if (WIFSIGNALED(ended))
-        snprintf(how, how_bytes, "ended by signal %d (%s)", WTERMSIG(ended),
-                 strsignal(WTERMSIG(ended)));
-    else
-        snprintf(how, how_bytes, "exited with status %d", WEXITSTATUS(ended));
-    pthread_mutex_lock(&s->lock);
-    while (s->executing > 0) /* they poll pid_fd: it is readable now, so this is short */
-        pthread_cond_wait(&s->changed, &s->lock);
-    close(s->pid_fd);
-    close(s->socket);
-    s->pid_fd = s->socket = -1;
-    s->child = 0;
-    pthread_mutex_unlock(&s->lock);
-}
-
 /* Waits for a packet. STATUS_UNAVAILABLE: the host ended or the server stops;
  * STATUS_DEADLINE_EXCEEDED. */
 static status receive_until(pjrt_supervisor *s, uint64_t deadline_ns, pjrt_message *m, int fds[3])
 {
     for (;;) {
-        struct pollfd watched[3] = {
-            {s->socket, POLLIN, 0}, {s->pid_fd, POLLIN, 0}, {s->stop_fd, POLLIN, 0}};
+        struct pollfd watched[4] = {{s->socket, POLLIN, 0},
+                                    {s->pid_fd, POLLIN, 0},
+                                    {s->stop_fd, POLLIN, 0},
+                                    {s->output_fd, POLLIN, 0}};
         uint64_t now_ns = clock_now_ns();
         int timeout_ms = -1;
         if (deadline_ns != UINT64_MAX) {
@@ -130,25 +63,48 @@ static status receive_until(pjrt_supervisor *s, uint64_t deadline_ns, pjrt_messa
             uint64_t left_ms = (deadline_ns - now_ns) / 1000000u + 1;
             timeout_ms = left_ms > 1000000 ? 1000000 : (int)left_ms;
         }
-        if (poll(watched, 3, timeout_ms) < 0 && errno != EINTR)
+        if (poll(watched, 4, timeout_ms) < 0) {
+            if (errno == EINTR)
+                continue;
             return status_fail(STATUS_IO, "poll: %m");
+        }
+        if (watched[3].revents)
+            pjrt_child_read_output(s);
         if (watched[0].revents & POLLIN)
             return pjrt_receive(s->socket, m, fds);
         if (watched[2].revents)
             return status_fail(STATUS_CANCELLED, "the server stops");
         if (watched[1].revents || watched[0].revents)
-            return status_fail(STATUS_UNAVAILABLE, "the device host ended");
+            return status_fail(STATUS_UNAVAILABLE, HOST_ENDED);
     }
 }
 
 /* --- control calls from other threads --- */
+
+void pjrt_supervisor_condemn(pjrt_supervisor *s, const char *why)
+{
+    if (s->state != DEVICE_HEALTHY || s->is_condemned)
+        return;
+    s->is_condemned = true;
+    snprintf(s->reason, sizeof s->reason, "%s", why);
+    /* By the descriptor: a process number may already be another's. */
+    if (s->pid_fd >= 0)
+        syscall(SYS_pidfd_send_signal, s->pid_fd, SIGKILL, NULL, 0);
+}
+
+static struct timespec after(uint64_t ns)
+{
+    uint64_t until_ns = clock_now_ns() + ns; /* `changed` waits by the same clock */
+    return (struct timespec){.tv_sec = (time_t)(until_ns / 1000000000u),
+                             .tv_nsec = (long)(until_ns % 1000000000u)};
+}
 
 status pjrt_supervisor_call(pjrt_supervisor *s, pjrt_message *m, const int *fds, int fd_count,
                             int *reply_fd, uint64_t timeout_ns)
 {
     pjrt_call call = {.reply_fd = -1};
     pthread_mutex_lock(&s->lock);
-    if (s->state != DEVICE_HEALTHY) {
+    if (s->state != DEVICE_HEALTHY || s->is_condemned) {
         status result = status_fail(STATUS_UNAVAILABLE, "%s", s->reason);
         pthread_mutex_unlock(&s->lock);
         return result;
@@ -157,19 +113,16 @@ status pjrt_supervisor_call(pjrt_supervisor *s, pjrt_message *m, const int *fds,
     call.next = s->calls;
     s->calls = &call;
     status result = pjrt_send(s->socket, m, fds, fd_count);
-    uint64_t now_ns = clock_wall_ns(); /* what pthread_cond_timedwait measures by */
-    struct timespec until = {.tv_sec = (time_t)(now_ns / 1000000000u),
-                             .tv_nsec = (long)(now_ns % 1000000000u)};
-    until.tv_sec += (time_t)(timeout_ns / 1000000000u) + 1;
+    struct timespec until = after(timeout_ns);
     bool is_late = false;
     while (result == STATUS_OK && !call.is_done && !is_late)
         is_late = pthread_cond_timedwait(&s->changed, &s->lock, &until) == ETIMEDOUT;
     if (result == STATUS_OK && !call.is_done) {
-        snprintf(s->reason, sizeof s->reason, "no answer to a control message in %llu s",
+        char why[100];
+        snprintf(why, sizeof why, "the device host did not answer a control message in %llu s",
                  (unsigned long long)(timeout_ns / 1000000000u));
-        result = status_fail(STATUS_UNAVAILABLE, "%s", s->reason);
-        if (s->child > 0)
-            kill(s->child, SIGKILL);
+        pjrt_supervisor_condemn(s, why);
+        result = status_fail(STATUS_UNAVAILABLE, "%s", why);
     }
     for (pjrt_call **link = &s->calls; *link != NULL; link = &(*link)->next)
         if (*link == &call) {
@@ -177,10 +130,13 @@ status pjrt_supervisor_call(pjrt_supervisor *s, pjrt_message *m, const int *fds,
             break;
         }
     pthread_mutex_unlock(&s->lock);
-    if (result)
+    if (result == STATUS_OK && call.was_lost)
+        result = status_fail(STATUS_UNAVAILABLE, "the device host ended while it worked on this");
+    if (result) {
+        if (call.reply_fd >= 0)
+            close(call.reply_fd);
         return result;
-    if (call.was_lost)
-        return status_fail(STATUS_UNAVAILABLE, "the device host ended while it worked on this");
+    }
     *m = call.reply;
     if (reply_fd != NULL)
         *reply_fd = call.reply_fd;
@@ -313,6 +269,7 @@ static void set_state(pjrt_supervisor *s, device_state state, const char *reason
 {
     pthread_mutex_lock(&s->lock);
     s->state = state;
+    s->is_condemned = false;
     snprintf(s->reason, sizeof s->reason, "%s", reason);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -321,7 +278,7 @@ static void set_state(pjrt_supervisor *s, device_state state, const char *reason
 /* Starts a host and serves its replies until it is gone. */
 static status live(pjrt_supervisor *s, uint64_t *healthy_ns)
 {
-    status result = spawn(s);
+    status result = pjrt_child_spawn(s);
     if (result)
         return result;
     result = greet(s);
@@ -354,6 +311,31 @@ static bool pause_for(pjrt_supervisor *s, uint64_t ns)
     return poll(&stop, 1, (int)(ns / 1000000u)) > 0;
 }
 
+/* The host is gone, or never was: reaps it and says why, once nobody waits for it any more. */
+static void bury(pjrt_supervisor *s, status result)
+{
+    char why[STATUS_MESSAGE_BYTES_MAX], how[80] = "was not started", reason[sizeof s->reason];
+    snprintf(why, sizeof why, "%s", status_message());
+    pthread_mutex_lock(&s->lock);
+    bool has_own_reason = s->is_condemned;
+    snprintf(reason, sizeof reason, "%s", s->reason);
+    /* From here no call and no batch is accepted; DEVICE_FAILED follows when all is known. */
+    s->is_condemned = true;
+    pthread_mutex_unlock(&s->lock);
+    if (s->child > 0)
+        pjrt_child_reap(s, how, sizeof how);
+    lose_calls(s);
+    /* A refusal says what is wrong by itself; a sudden end needs the last words. */
+    const char *words = s->output.last_words;
+    if (!has_own_reason && result == STATUS_UNAVAILABLE && strcmp(why, HOST_ENDED) == 0)
+        snprintf(reason, sizeof reason, "the device host %s%s%.120s", how, words[0] ? ": " : "",
+                 words);
+    else if (!has_own_reason)
+        snprintf(reason, sizeof reason, "%.250s", why);
+    s->output.last_words[0] = 0;
+    set_state(s, DEVICE_FAILED, reason);
+}
+
 static void *supervise(void *argument)
 {
     pjrt_supervisor *s = argument;
@@ -361,28 +343,16 @@ static void *supervise(void *argument)
     for (bool is_first = true;; is_first = false) {
         uint64_t healthy_ns = 0;
         status result = live(s, &healthy_ns);
-        char why[160], how[80] = "was not started", reason[sizeof s->reason];
-        snprintf(why, sizeof why, "%s", status_message());
-        pthread_mutex_lock(&s->lock);
-        bool has_own_reason =
-            s->state == DEVICE_HEALTHY && s->reason[0] == '!'; /* set by a lane that killed it */
-        snprintf(reason, sizeof reason, "%s", s->reason + 1);
-        s->state = DEVICE_FAILED;
-        pthread_mutex_unlock(&s->lock);
-        if (s->child > 0)
-            reap(s, how, sizeof how);
-        lose_calls(s);
-        if (!has_own_reason)
-            snprintf(reason, sizeof reason, "device host %s: %s", how, why);
-        set_state(s, DEVICE_FAILED, reason);
+        bury(s, result);
         if (result == STATUS_CANCELLED || (is_first && healthy_ns == 0))
             return NULL;
         /* A host that lived for a while earns a fresh start; one that dies at once waits longer
          * each time. */
         if (healthy_ns != 0 && clock_now_ns() - healthy_ns > s->options.back_off_max_ns)
             back_off_ns = s->options.back_off_min_ns;
-        log_warning(ROOM, "%s: %s; serving from the CPU, next start in %.1f s", s->options.plugin,
-                    reason, (double)back_off_ns * 1e-9);
+        /* `reason` changes on this thread only while the host is down. */
+        log_warning(ROOM, "%s: %s; serving without it, next start in %.1f s", s->options.plugin,
+                    s->reason, (double)back_off_ns * 1e-9);
         if (pause_for(s, back_off_ns))
             return NULL;
         back_off_ns = back_off_ns * 2 > s->options.back_off_max_ns ? s->options.back_off_max_ns
@@ -407,17 +377,22 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     s->options.slot_bytes = or_default(options->slot_bytes, (size_t)256 << 20);
     s->options.start_timeout_ns = or_default(options->start_timeout_ns, 120000000000u);
     s->options.hang_timeout_ns = or_default(options->hang_timeout_ns, 30000000000u);
+    s->options.hang_margin_ns = or_default(options->hang_margin_ns, 3000000000u);
     s->options.compile_timeout_ns = or_default(options->compile_timeout_ns, 1200000000000u);
     s->options.back_off_min_ns = or_default(options->back_off_min_ns, 100000000u);
     s->options.back_off_max_ns = or_default(options->back_off_max_ns, 30000000000u);
     s->options.plugin = strdup(options->plugin);
     s->host_program = strdup(options->host_program ? options->host_program : "/proc/self/exe");
     assert(s->options.plugin != NULL && s->host_program != NULL);
-    s->pid_fd = s->socket = -1;
+    s->pid_fd = s->socket = s->output_fd = -1;
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->keep_lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* as clock_now_ns() */
+    pthread_cond_init(&s->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     snprintf(s->reason, sizeof s->reason, "starting");
     status result = STATUS_OK;
     if (s->stop_fd < 0 || pthread_create(&s->thread, NULL, supervise, s) != 0) {
@@ -426,9 +401,6 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     } else {
         pthread_mutex_lock(&s->lock);
         while (s->state == DEVICE_STARTING)
-            pthread_cond_wait(&s->changed, &s->lock);
-        /* FAILED comes in two steps: the reason is final once the child is gone. */
-        while (s->state == DEVICE_FAILED && s->child > 0)
             pthread_cond_wait(&s->changed, &s->lock);
         if (s->state == DEVICE_FAILED)
             result = status_fail(STATUS_UNAVAILABLE, "%s: %s", options->plugin, s->reason);
@@ -494,11 +466,23 @@ int pjrt_supervisor_lanes(const pjrt_supervisor *s)
     return s->options.lanes_per_device;
 }
 
+status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns)
+{
+    struct timespec until = after(timeout_ns);
+    status result = STATUS_OK;
+    pthread_mutex_lock(&s->lock);
+    while (result == STATUS_OK && (s->state != DEVICE_HEALTHY || s->is_condemned))
+        if (pthread_cond_timedwait(&s->changed, &s->lock, &until) == ETIMEDOUT)
+            result = status_fail(STATUS_UNAVAILABLE, "%s", s->reason);
+    pthread_mutex_unlock(&s->lock);
+    return result;
+}
+
 void pjrt_supervisor_describe(pjrt_supervisor *s, device_status *out)
 {
     pthread_mutex_lock(&s->lock);
-    out->state = s->state;
-    snprintf(out->detail, sizeof out->detail, "%s", s->reason + (s->reason[0] == '!'));
+    out->state = s->state == DEVICE_HEALTHY && s->is_condemned ? DEVICE_FAILED : s->state;
+    snprintf(out->detail, sizeof out->detail, "%.199s", s->reason);
     out->restarts = atomic_load(&s->restarts);
     pthread_mutex_unlock(&s->lock);
 }

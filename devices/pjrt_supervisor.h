@@ -18,8 +18,11 @@ typedef struct pjrt_supervisor_options {
     const char *plugin;       /* path of the plugin */
     int lanes_per_device;     /* 0: 2, so that transfer overlaps execution */
     size_t slot_bytes; /* tensors of one batch; 0: 256 MiB (only touched pages cost memory) */
-    uint64_t start_timeout_ns;                 /* 0: 120 s */
-    uint64_t hang_timeout_ns;                  /* longest execution; 0: 30 s */
+    uint64_t start_timeout_ns; /* 0: 120 s */
+    uint64_t hang_timeout_ns;  /* longest first execution of a program; 0: 30 s */
+    /* A program that has run before hangs when it takes 50 times its longest run and this; 0: 3 s.
+     */
+    uint64_t hang_margin_ns;
     uint64_t compile_timeout_ns;               /* 0: 20 min */
     uint64_t back_off_min_ns, back_off_max_ns; /* 0: 100 ms and 30 s */
 } pjrt_supervisor_options;
@@ -40,6 +43,10 @@ int pjrt_supervisor_lanes(const pjrt_supervisor *s);
 /* State, reason and restarts; other fields are left alone. */
 void pjrt_supervisor_describe(pjrt_supervisor *s, device_status *out);
 
+/* Returns when the host is healthy: a caller that is not a request may wait for a restart.
+ * STATUS_UNAVAILABLE after the time. */
+status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns) MUST_CHECK;
+
 /* Uploads a tensor to every device and keeps what is needed to do it again after a restart. Its
  * data is not needed afterwards. */
 status pjrt_supervisor_add_weight(pjrt_supervisor *s, const tensor *t, uint32_t *number) MUST_CHECK;
@@ -54,11 +61,12 @@ status pjrt_supervisor_add_program(pjrt_supervisor *s, int program_fd, size_t pr
 void pjrt_supervisor_remove_program(pjrt_supervisor *s, uint32_t number);
 void pjrt_supervisor_remove_weight(pjrt_supervisor *s, uint32_t number);
 
-/* Copies the inputs into the lane's slot, runs, copies the outputs back. STATUS_UNAVAILABLE: the
+/* Copies the inputs into the lane's slot, runs, copies the outputs back. `longest_ns` is the
+ * program's: the longest run so far, 0 before the first one. STATUS_UNAVAILABLE: the
  * host is gone, hung or reported a failure; the batch may be run elsewhere. STATUS_TOO_LARGE: the
  * tensors do not fit in a slot. */
 status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int lane, uint32_t program,
-                               const tensor *inputs, int input_count, tensor *outputs,
-                               int output_count) MUST_CHECK;
+                               _Atomic uint64_t *longest_ns, const tensor *inputs, int input_count,
+                               tensor *outputs, int output_count) MUST_CHECK;
 
 #endif

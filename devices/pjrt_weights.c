@@ -6,14 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One array on the devices. */
 typedef struct weight {
-    uint64_t model_key; /* with `value`: a constant as the model's files have it */
-    int32_t value;      /* index in the model's symbolic graph, or -1 */
-    stablehlo_transform transform;
-    unsigned char digest[32]; /* of the transformed data and its shape */
+    unsigned char
+        digest[32]; /* of the constant's bytes, type and shape, and of how it is changed */
     uint32_t number;
-    int references;
+    int references; /* aliases */
 } weight;
+
+/* One constant of one loaded graph that is that array. Remembered so that the programs of a
+ * model's other buckets find it without reading its bytes again; a constant's address means
+ * something only while its graph lives, which programs in turn guarantee. */
+typedef struct alias {
+    const graph *graph;
+    const void *data;
+    stablehlo_transform transform;
+    int axis;
+    uint32_t number;
+    int references; /* programs */
+} alias;
 
 struct pjrt_weights {
     pjrt_supervisor *supervisor;
@@ -21,6 +32,8 @@ struct pjrt_weights {
         lock; /* held during an upload: two programs never upload the same weight twice */
     weight *items;
     int count, capacity;
+    alias *aliases;
+    int alias_count, alias_capacity;
 };
 
 pjrt_weights *pjrt_weights_create(pjrt_supervisor *s)
@@ -36,23 +49,15 @@ void pjrt_weights_destroy(pjrt_weights *w)
 {
     pthread_mutex_destroy(&w->lock);
     free(w->items);
+    free(w->aliases);
     free(w);
 }
 
-/* Which constant of the model this is, or -1: a folded one, or a model without a key. */
-static int32_t index_in(const device_model *model, const tensor *constant)
+static void digest_of(const stablehlo_argument *argument, unsigned char out[32])
 {
-    for (int32_t i = 0; model->model_key != 0 && i < model->graph->value_count; i++)
-        if (model->graph->values[i].constant != NULL &&
-            model->graph->values[i].constant->data == constant->data)
-            return i;
-    return -1;
-}
-
-static void digest_of(const tensor *t, unsigned char out[32])
-{
+    const tensor *t = argument->constant;
     EVP_MD_CTX *digest = EVP_MD_CTX_new();
-    int64_t head[2] = {t->dtype, t->rank};
+    int64_t head[4] = {t->dtype, t->rank, argument->transform, argument->axis};
     assert(digest != NULL);
     int ok = EVP_DigestInit_ex(digest, EVP_sha256(), NULL) &
              EVP_DigestUpdate(digest, head, sizeof head) &
@@ -63,17 +68,17 @@ static void digest_of(const tensor *t, unsigned char out[32])
     EVP_MD_CTX_free(digest);
 }
 
-static weight *find_by_value(pjrt_weights *w, uint64_t model_key, int32_t value,
-                             stablehlo_transform transform)
+static void *grow(void *items, int count, int *capacity, size_t bytes)
 {
-    for (int i = 0; value >= 0 && i < w->count; i++)
-        if (w->items[i].model_key == model_key && w->items[i].value == value &&
-            w->items[i].transform == transform)
-            return &w->items[i];
-    return NULL;
+    if (count < *capacity)
+        return items;
+    *capacity = *capacity ? 2 * *capacity : 128;
+    void *grown = realloc(items, (size_t)*capacity * bytes);
+    assert(grown != NULL);
+    return grown;
 }
 
-static weight *find_by_digest(pjrt_weights *w, const unsigned char digest[32])
+static weight *find_weight(pjrt_weights *w, const unsigned char digest[32])
 {
     for (int i = 0; i < w->count; i++)
         if (memcmp(w->items[i].digest, digest, 32) == 0)
@@ -81,55 +86,81 @@ static weight *find_by_digest(pjrt_weights *w, const unsigned char digest[32])
     return NULL;
 }
 
-static status upload(pjrt_weights *w, uint64_t model_key, int32_t value,
-                     const stablehlo_argument *argument, weight **out)
+static alias *find_alias(pjrt_weights *w, const graph *g, const stablehlo_argument *argument)
+{
+    for (int i = 0; i < w->alias_count; i++) {
+        alias *a = &w->aliases[i];
+        if (a->graph == g && a->data == argument->constant->data &&
+            a->transform == argument->transform && a->axis == argument->axis)
+            return a;
+    }
+    return NULL;
+}
+
+static status upload(pjrt_weights *w, const stablehlo_argument *argument,
+                     const unsigned char digest[32], weight **out)
 {
     arena memory;
     arena_init(&memory, 0);
     tensor data;
-    weight made = {.model_key = model_key, .value = value, .transform = argument->transform};
+    weight made = {0};
+    memcpy(made.digest, digest, sizeof made.digest);
     status s = stablehlo_argument_data(argument, &memory, &data);
+    if (s == STATUS_OK)
+        s = pjrt_supervisor_add_weight(w->supervisor, &data, &made.number);
+    arena_dispose(&memory);
     if (s)
-        goto done;
-    digest_of(&data, made.digest);
-    weight *same = find_by_digest(w, made.digest);
-    if (same != NULL) {
-        *out = same;
-        goto done;
-    }
-    s = pjrt_supervisor_add_weight(w->supervisor, &data, &made.number);
-    if (s)
-        goto done;
-    if (w->count == w->capacity) {
-        w->capacity = w->capacity ? 2 * w->capacity : 128;
-        w->items = realloc(w->items, (size_t)w->capacity * sizeof *w->items);
-        assert(w->items != NULL);
-    }
+        return s;
+    w->items = grow(w->items, w->count, &w->capacity, sizeof *w->items);
     w->items[w->count] = made;
     *out = &w->items[w->count++];
-done:
-    arena_dispose(&memory);
-    return s;
+    return STATUS_OK;
 }
 
-status pjrt_weights_obtain(pjrt_weights *w, const device_model *model,
-                           const stablehlo_argument *argument, uint32_t *number)
+/* A constant that folding made lies in a specialised graph, which ends with the compilation: its
+ * address is no name for it. */
+static bool is_of_model(const graph *g, const tensor *constant)
 {
-    int32_t value = index_in(model, argument->constant);
+    for (int32_t i = 0; i < g->value_count; i++)
+        if (g->values[i].constant != NULL && g->values[i].constant->data == constant->data)
+            return true;
+    return false;
+}
+
+status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argument *argument,
+                           uint32_t *number)
+{
     pthread_mutex_lock(&w->lock);
-    weight *found = find_by_value(w, model->model_key, value, argument->transform);
-    status s = found != NULL ? STATUS_OK : upload(w, model->model_key, value, argument, &found);
+    alias *known = find_alias(w, g, argument);
+    status s = STATUS_OK;
+    if (known == NULL) {
+        unsigned char digest[32];
+        digest_of(argument, digest);
+        weight *found = find_weight(w, digest);
+        if (found == NULL)
+            s = upload(w, argument, digest, &found);
+        if (s == STATUS_OK) {
+            found->references++;
+            w->aliases = grow(w->aliases, w->alias_count, &w->alias_capacity, sizeof *w->aliases);
+            known = &w->aliases[w->alias_count++];
+            *known = (alias){.graph = g,
+                             .data = is_of_model(g, argument->constant) ? argument->constant->data
+                                                                        : NULL,
+                             .transform = argument->transform,
+                             .axis = argument->axis,
+                             .number = found->number};
+        }
+    }
     if (s == STATUS_OK) {
-        found->references++;
-        *number = found->number;
+        known->references++;
+        *number = known->number;
     }
     pthread_mutex_unlock(&w->lock);
     return s;
 }
 
-void pjrt_weights_release(pjrt_weights *w, uint32_t number)
+static void drop_weight(pjrt_weights *w, uint32_t number)
 {
-    pthread_mutex_lock(&w->lock);
     int i = 0;
     while (i < w->count && w->items[i].number != number)
         i++;
@@ -137,6 +168,19 @@ void pjrt_weights_release(pjrt_weights *w, uint32_t number)
     if (--w->items[i].references == 0) {
         pjrt_supervisor_remove_weight(w->supervisor, number);
         w->items[i] = w->items[--w->count];
+    }
+}
+
+void pjrt_weights_release(pjrt_weights *w, const graph *g, uint32_t number)
+{
+    pthread_mutex_lock(&w->lock);
+    int i = 0;
+    while (i < w->alias_count && (w->aliases[i].number != number || w->aliases[i].graph != g))
+        i++;
+    assert(i < w->alias_count);
+    if (--w->aliases[i].references == 0) {
+        w->aliases[i] = w->aliases[--w->alias_count];
+        drop_weight(w, number);
     }
     pthread_mutex_unlock(&w->lock);
 }

@@ -12,11 +12,11 @@ pjrt_weights *pjrt_weights_create(pjrt_supervisor *s);
 /* Forgets them; the host ends with the supervisor. */
 void pjrt_weights_destroy(pjrt_weights *w);
 
-/* The number of the weight that `argument` describes, uploaded now if it is new; counted. Constants
- * of the model's files are recognised by model key and place (a reload of the same files finds them
- * without looking at their bytes), folded ones by content. */
-status pjrt_weights_obtain(pjrt_weights *w, const device_model *model,
-                           const stablehlo_argument *argument, uint32_t *number) MUST_CHECK;
-void pjrt_weights_release(pjrt_weights *w, uint32_t number);
+/* The number of the weight that `argument` of a program of graph `g` is, uploaded now if it is new;
+ * counted. Equal contents are one weight, in whatever models they are. */
+status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argument *argument,
+                           uint32_t *number) MUST_CHECK;
+/* Gives back what one obtain gave; `g` still lives. */
+void pjrt_weights_release(pjrt_weights *w, const graph *g, uint32_t number);
 
 #endif

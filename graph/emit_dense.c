@@ -20,11 +20,13 @@ static ssa dense_s8(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
     bool last[TENSOR_RANK_MAX] = {false};
     last[x.rank - 1] = true;
     ssa largest = hlo_reduce_keep(e, "maximum", hlo_unary(e, "abs", x), 0, last);
-    ssa scale = hlo_scalar_binary(e, "maximum",
-                                  hlo_scalar_binary(e, "multiply", largest, 1.0 / 127), 1e-30);
+    largest = hlo_scalar_binary(e, "maximum", largest, 1e-30);
+    ssa scale = hlo_scalar_binary(e, "multiply", largest, 1.0 / 127);
+    /* One division a row instead of one an element. */
+    ssa inverse = hlo_binary(e, "divide", hlo_splat_like(e, &largest, 127), largest);
     int identity[TENSOR_RANK_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
-    ssa divided = hlo_binary(e, "divide", x, hlo_broadcast(e, scale, x.rank, x.dims, identity));
-    ssa q = hlo_convert(e, hlo_unary(e, "round_nearest_even", divided), DTYPE_I8);
+    ssa scaled = hlo_binary(e, "multiply", x, hlo_broadcast(e, inverse, x.rank, x.dims, identity));
+    ssa q = hlo_convert(e, hlo_unary(e, "round_nearest_even", scaled), DTYPE_I8);
     int channel_axis = 1 - weight_k_axis;
     ssa w = emit_weight(e, weight, STABLEHLO_TO_S8, channel_axis);
     ssa weight_scale = emit_weight(e, weight, STABLEHLO_TO_S8_SCALES, channel_axis);

@@ -1,15 +1,36 @@
 #include "models/warm_up.h"
 
+#include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "models/latency.h"
 #include "models/probe.h"
 
-static status warm(model *m, model_bucket *b, int device_index, const tensor *inputs,
-                   tensor *outputs)
+/* Compilers use a core or more for each program; more at once only cost memory. */
+#define THREADS_MAX 4
+#define DEVICES_MAX 256
+/* A device that is lost while it warms up is given the program again when it is back. */
+#define TRIES_MAX 3
+#define SAY_EVERY_NS UINT64_C(2000000000)
+
+typedef struct warming {
+    model *m;
+    void (*say)(void *context, const char *text);
+    void *context;
+    pthread_mutex_t mutex; /* guards what follows, and is held during say() */
+    int begun, done;
+    uint64_t said_ns;
+    atomic_bool is_refused[DEVICES_MAX]; /* by a device that cannot run this model at all */
+    status failure;                      /* the first that ends the load */
+    char error[STATUS_MESSAGE_BYTES_MAX];
+} warming;
+
+static status warm_once(model *m, model_bucket *b, device *d, const tensor *inputs, tensor *outputs,
+                        device_program **out)
 {
-    device *d = m->devices[device_index];
     device_program *program;
     status failure = d->interface->compile(d, &m->on_device, b->shape, &program);
     if (failure)
@@ -17,42 +38,148 @@ static status warm(model *m, model_bucket *b, int device_index, const tensor *in
     atomic_fetch_add_explicit(&m->counters.compiles[MODEL_COMPILE_WARM_UP], 1,
                               memory_order_relaxed);
     failure = probe_execute(d, program, inputs, outputs);
-    if (failure) {
+    if (failure)
         d->interface->release(d, program);
-        return failure;
+    else
+        *out = program;
+    return failure;
+}
+
+/* Seeds the latency table. The execution before paid for pages and caches that later ones find
+ * warm, so this one counts. */
+static void measure(model *m, const model_bucket *b, int device_index, const tensor *inputs,
+                    tensor *outputs)
+{
+    int64_t length = b->shape.sequence > 0 ? b->shape.sequence : 1;
+    latency_work done = {b->shape.batch, b->shape.batch * length, b->shape.batch * length * length};
+    uint64_t start_ns = clock_now_ns();
+    if (m->latency == NULL ||
+        probe_execute(m->devices[device_index], b->programs[device_index], inputs, outputs))
+        return;
+    uint64_t end_ns = clock_now_ns();
+    latency_observe(m->latency, device_index, (int)(b - m->buckets), done, end_ns - start_ns,
+                    end_ns);
+}
+
+static status warm(model *m, model_bucket *b, int device_index, const tensor *inputs,
+                   tensor *outputs)
+{
+    device *d = m->devices[device_index];
+    status failure = STATUS_OK;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        failure = warm_once(m, b, d, inputs, outputs, &b->programs[device_index]);
+        if (failure != STATUS_UNAVAILABLE || device_index == m->device_count - 1)
+            break;
     }
-    b->programs[device_index] = program;
+    if (!failure)
+        measure(m, b, device_index, inputs, outputs);
+    return failure;
+}
+
+/* A device other than the CPU may do without a program; not when an operator said that everything
+ * is compiled already (STATUS_NOT_FOUND: --cache-only). */
+static status excuse(warming *w, const model_bucket *b, int device_index, status failure)
+{
+    model *m = w->m;
+    const char *name = m->devices[device_index]->name;
+    if (device_index == m->device_count - 1 || failure == STATUS_NOT_FOUND)
+        return failure;
+    if (failure == STATUS_UNSUPPORTED && !atomic_exchange(&w->is_refused[device_index], true))
+        log_warning("models", "%s is not for device %s: %s", m->name, name, status_message());
+    else if (failure != STATUS_UNSUPPORTED)
+        log_warning("models", "%s: bucket %lldx%lld is not for device %s: %s", m->name,
+                    (long long)b->shape.batch, (long long)b->shape.sequence, name,
+                    status_message());
     return STATUS_OK;
+}
+
+static status warm_bucket(warming *w, model_bucket *b, arena *a)
+{
+    model *m = w->m;
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    arena_reset(a, SIZE_MAX);
+    status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
+    if (!failure)
+        failure = probe_make_outputs(m, b->shape, a, outputs);
+    for (int d = 0; d < m->device_count && !failure; d++) {
+        if (atomic_load(&w->is_refused[d]))
+            continue;
+        failure = warm(m, b, d, inputs, outputs);
+        if (failure)
+            failure = excuse(w, b, d, failure);
+    }
+    return failure;
+}
+
+/* Which bucket next, or -1. With several threads the largest first: it takes longest, and the small
+ * ones fill the time of the other threads. */
+static int next_bucket(warming *w, bool is_parallel)
+{
+    const model *m = w->m;
+    int next = -1;
+    pthread_mutex_lock(&w->mutex);
+    if (!w->failure && w->begun < m->bucket_count) {
+        next = is_parallel ? m->bucket_count - 1 - w->begun : w->begun;
+        w->begun++;
+        char text[200];
+        snprintf(text, sizeof text, "%s: warming bucket %d of %d", m->name, w->done + 1,
+                 m->bucket_count);
+        w->say(w->context, text);
+        uint64_t now_ns = clock_now_ns();
+        if (now_ns - w->said_ns > SAY_EVERY_NS) {
+            w->said_ns = now_ns;
+            log_info("models", "%s", text);
+        }
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return next;
+}
+
+static void work(warming *w, bool is_parallel)
+{
+    arena a = {0};
+    for (int i; (i = next_bucket(w, is_parallel)) >= 0;) {
+        status failure = warm_bucket(w, &w->m->buckets[i], &a);
+        pthread_mutex_lock(&w->mutex);
+        w->done++;
+        if (failure && !w->failure) {
+            w->failure = failure;
+            snprintf(w->error, sizeof w->error, "%s", status_message());
+        }
+        pthread_mutex_unlock(&w->mutex);
+    }
+    arena_dispose(&a);
+}
+
+static void *work_beside(void *context)
+{
+    work(context, true);
+    return NULL;
 }
 
 status warm_up_model(model *m, void (*say)(void *context, const char *text), void *context)
 {
     uint64_t start_ns = clock_now_ns();
-    arena a = {0};
-    status failure = STATUS_OK;
-    for (int i = 0; i < m->bucket_count && !failure; i++) {
-        model_bucket *b = &m->buckets[i];
-        char text[200];
-        snprintf(text, sizeof text, "%s: warming bucket %d of %d", m->name, i + 1, m->bucket_count);
-        say(context, text);
-        tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
-        arena_reset(&a, SIZE_MAX);
-        failure = probe_make_inputs(m, b->shape, 1, &a, inputs);
-        if (!failure)
-            failure = probe_make_outputs(m, b->shape, &a, outputs);
-        for (int d = 0; d < m->device_count && !failure; d++) {
-            failure = warm(m, b, d, inputs, outputs);
-            if (failure && d < m->device_count - 1) {
-                log_warning("models", "%s: bucket %lldx%lld is not for device %s: %s", m->name,
-                            (long long)b->shape.batch, (long long)b->shape.sequence,
-                            m->devices[d]->name, status_message());
-                failure = STATUS_OK;
-            }
-        }
-    }
-    arena_dispose(&a);
+    warming w = {.m = m, .say = say, .context = context, .said_ns = start_ns};
+    assert(m->device_count <= DEVICES_MAX);
+    pthread_mutex_init(&w.mutex, NULL);
+    /* Our own CPU's programs take milliseconds. */
+    int wanted = m->device_count == 1 ? 1 : m->bucket_count;
+    pthread_t others[THREADS_MAX];
+    int count = 0;
+    while (count + 1 < wanted && count + 1 < THREADS_MAX &&
+           pthread_create(&others[count], NULL, work_beside, &w) == 0)
+        count++;
+    work(&w, wanted > 1);
+    for (int i = 0; i < count; i++)
+        pthread_join(others[i], NULL);
+    pthread_mutex_destroy(&w.mutex);
     m->warm_up_ns = clock_now_ns() - start_ns;
-    return failure;
+    if (w.failure)
+        return status_fail(w.failure, "%s", w.error);
+    /* From here a device that compiles counts it as an error. */
+    m->on_device.serving_compiles = &m->counters.compiles[MODEL_COMPILE_SERVING];
+    return STATUS_OK;
 }
 
 void warm_up_undo(model *m)

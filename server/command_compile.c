@@ -114,19 +114,19 @@ static void say(const compile_options *o, device_bucket bucket, const char *stat
     double rate = run_seconds > 0 ? tokens / run_seconds : 0;
     double mfu = run_seconds > 0 ? program->flops / run_seconds / peak : 0;
     if (o->is_json)
-        printf("{\"batch\":%lld,\"sequence\":%lld,\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_"
-               "bytes\":%lld,"
-               "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,\"estimated_"
-               "cycles\":%lld,"
-               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%.4f,\"dense_layers\":%d,\"dense_"
-               "layers_int8\":%d,"
-               "\"products\":%d,\"products_s8\":%d,\"products_bf16\":%d,\"products_f32\":%d}\n",
-               (long long)bucket.batch, (long long)bucket.sequence, state, seconds,
-               (long long)made->code_bytes, (long long)made->temporary_bytes,
-               (long long)made->peak_bytes, made->serialized.bytes,
-               (long long)hlo->estimated_cycles, rate, mfu, program->dense_count,
-               program->dense_int8_count, hlo->products, hlo->products_s8, hlo->products_bf16,
-               hlo->products_f32);
+        printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
+               "\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_bytes\":%lld,"
+               "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
+               "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
+               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%.4f,\"dense_layers\":%d,"
+               "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
+               "\"products_bf16\":%d,\"products_f32\":%d}\n",
+               o->target, pjrt_precision_name(o->precision), (long long)bucket.batch,
+               (long long)bucket.sequence, state, seconds, (long long)made->code_bytes,
+               (long long)made->temporary_bytes, (long long)made->peak_bytes,
+               made->serialized.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate,
+               mfu, program->dense_count, program->dense_int8_count, hlo->products,
+               hlo->products_s8, hlo->products_bf16, hlo->products_f32);
     else
         printf("%6lld %6lld  %-8s %8.1f %9.1f %9.1f %12lld %12.0f %6.1f%%  %d of %d in s8\n",
                (long long)bucket.batch, (long long)bucket.sequence, state, seconds,

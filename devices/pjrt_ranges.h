@@ -1,0 +1,24 @@
+#ifndef DEVICES_PJRT_RANGES_H
+#define DEVICES_PJRT_RANGES_H
+
+#include "base/arena.h"
+#include "graph/graph.h"
+
+/* Inputs that a model uses as indices (token ids, types, positions). XLA clamps an index that is
+ * out of range and answers something; the CPU refuses it. So the server looks at them first. */
+
+typedef struct pjrt_range {
+    int input;     /* of the graph */
+    int64_t limit; /* indices are -limit .. limit - 1 */
+    graph_op op;
+    const char *node; /* the Gather that reads the table; the specialised graph's, copied */
+} pjrt_range;
+
+/* Gathers whose indices are a graph input, as it is or through nodes that change no value. `*out`
+ * is in `memory`. */
+int pjrt_ranges_find(const graph *specialised, arena *memory, pjrt_range **out);
+
+/* STATUS_INVALID_ARGUMENT with the CPU's sentence when an index is out of range. Any thread. */
+status pjrt_ranges_check(const pjrt_range *ranges, int count, const tensor *inputs) MUST_CHECK;
+
+#endif
