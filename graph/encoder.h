@@ -48,7 +48,8 @@ typedef enum encoder_tail {
     ENCODER_TAIL_FIRST,  /* ... position 0 */
 } encoder_tail;
 
-/* After the tail, for outputs of [rows, *]: dense layers, then optionally an L2 normalisation. */
+/* After the tail: dense layers (for ENCODER_TAIL_HIDDEN on each position), then optionally an L2
+ * normalisation. */
 typedef enum encoder_head_activation {
     ENCODER_HEAD_NONE,
     ENCODER_HEAD_TANH,
@@ -76,7 +77,9 @@ typedef struct encoder {
     int64_t hidden, heads, head_dim, intermediate; /* hidden == heads * head_dim */
     float attention_scale;                         /* scores are multiplied by it before softmax */
     int ids_input, mask_input,
-        token_type_input; /* graph inputs, or -1. No mask input: every position counts */
+        token_type_input; /* graph inputs, or -1. No mask input: every position counts. A row whose
+                             mask is all zero attends to all of its positions alike, as lowest-float
+                             masks do */
     const tensor *word_table, *position_table,
         *token_type_table; /* f32 [rows, hidden]; the latter two may be NULL */
     encoder_positions positions;

@@ -108,6 +108,10 @@ static status keep_operand(look *l, const attention *a, operand_place place, dou
         s = look_refuse(l, t.base, "expected the dense layer of queries, keys or values");
         goto done;
     }
+    if (look_linear_rows(&f) != l->e->hidden) {
+        s = look_refuse(l, t.base, "queries, keys or values are not made from the hidden vector");
+        goto done;
+    }
     int64_t *columns =
         arena_allocate_zeroed(&memory, (size_t)(a->heads * a->size), sizeof columns[0]);
     if (columns == NULL) {

@@ -39,6 +39,9 @@ static status find_feed_forward(look *l, const residual_sum *sum, int side, enco
                            "a feed-forward block has not its own input as residual "
                            "(only encoders that normalise after the residual are known)");
     int64_t width = look_linear_columns(&up);
+    if (look_linear_rows(&down) != width || look_linear_rows(&up) != l->e->hidden ||
+        look_linear_columns(&down) != l->e->hidden)
+        return look_refuse(l, f, "a feed-forward block's dense layers do not fit together");
     if (l->e->intermediate != 0 && l->e->intermediate != width)
         return look_refuse(l, f, "layers differ in width");
     l->e->intermediate = width;
@@ -55,8 +58,8 @@ static status find_attention(look *l, const residual_sum *sum, int side, encoder
     graph_value_index r = sum->addends[side], f = sum->addends[1 - side], x;
     if (!look_find_linear(l, f, &output))
         return look_refuse(l, f, "expected the dense layer after attention");
-    if (look_linear_rows(&output) != l->e->hidden)
-        return look_refuse(l, f, "the dense layer after attention does not take the hidden size");
+    if (look_linear_rows(&output) != l->e->hidden || look_linear_columns(&output) != l->e->hidden)
+        return look_refuse(l, f, "the dense layer after attention has not the hidden size");
     int64_t *rows = calloc((size_t)l->e->hidden, sizeof rows[0]);
     if (rows == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for an encoder");

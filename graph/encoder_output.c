@@ -47,7 +47,8 @@ static status find_tail(look *l, graph_value_index v, graph_value_index hidden, 
     if (s)
         goto done;
     uint32_t inputs = match_cone(&l->m, v, 1, &hidden, needed);
-    if (match_count(&l->m, v) != l->batch * l->e->hidden) {
+    if (match_count(&l->m, v) != l->batch * l->e->hidden ||
+        match_dim(&l->m, v, -1) != l->e->hidden) {
         s = look_refuse(l, v, "expected one vector of the hidden size for each row");
         goto done;
     }
@@ -182,15 +183,33 @@ static status peel_dense(look *l, graph_value_index *v, encoder_output *out)
     /* Collected from the last to the first. */
     encoder_head_layer *layer = &out->head[out->head_count++];
     status s = look_head_activation(l, match_skip_views(&l->m, *v), &f, &layer->activation);
+    if (s == STATUS_OK && look_linear_columns(&f) != match_dim(&l->m, *v, -1))
+        s = look_refuse(l, *v, "a dense layer's output is cut into other rows");
     if (s == STATUS_OK)
         s = look_keep_linear(l, &f, look_linear_columns(&f), NULL, NULL, 1, &layer->linear);
-    *v = f.x;
+    if (s == STATUS_OK)
+        *v = f.x;
     return s;
+}
+
+/* [batch, length, columns] or [batch, columns]. Head layers are still the last first. */
+static status check_shape(const look *l, graph_value_index v, const encoder_output *o)
+{
+    bool is_hidden = o->tail == ENCODER_TAIL_HIDDEN;
+    int rank = l->m.g->values[v].shape.rank;
+    int64_t columns = l->e->hidden;
+    if (o->head_count > 0)
+        columns = o->head[0].linear.weight->dims[o->head[0].linear.is_transposed ? 0 : 1];
+    if (rank != (is_hidden ? 3 : 2) || match_dim(&l->m, v, 0) != l->batch ||
+        match_dim(&l->m, v, -1) != columns || (is_hidden && match_dim(&l->m, v, 1) != l->length))
+        return look_refuse(l, v, "the output has not the shape of rows, positions and numbers");
+    return STATUS_OK;
 }
 
 status look_output(look *l, graph_value_index v, graph_value_index hidden, encoder_output *out)
 {
     encoder_output found = {.tail = ENCODER_TAIL_HIDDEN};
+    graph_value_index made = v;
     v = match_skip_casts(&l->m, v);
     double epsilon;
     graph_value_index u;
@@ -204,6 +223,8 @@ status look_output(look *l, graph_value_index v, graph_value_index hidden, encod
         if ((s = peel_dense(l, &v, &found)))
             return s;
     if (!is_hidden_states(l, v, hidden) && (s = find_tail(l, v, hidden, &found.tail)))
+        return s;
+    if ((s = check_shape(l, made, &found)))
         return s;
     for (int i = 0; i < found.head_count / 2; i++) {
         encoder_head_layer last = found.head[found.head_count - 1 - i];

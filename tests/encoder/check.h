@@ -3,10 +3,13 @@
 
 #include "graph/encoder.h"
 
-/* Recognises `g` (which it folds in place), and compares what the encoder means with what the
- * graph computes, at several sizes, on random ids and ragged masks (zeros at the end, in front and
- * in the middle). Criterion fails where they differ by more than `tolerance` times the largest
- * number. `*out` is the caller's to dispose of; NULL: not wanted. */
+/* Compares what the encoder means with what the graph computes, at several sizes, on random ids
+ * and ragged masks (zeros at the end, in front and in the middle). Criterion fails where they
+ * differ by more than `tolerance` times the largest number. */
+void check_same(const graph *g, const encoder *e, const char *name, double tolerance);
+
+/* Recognises `g` (which it folds in place), and checks that it is the same. `*out` is the caller's
+ * to dispose of; NULL: not wanted. */
 void check_recognised(graph *g, const char *name, double tolerance, encoder *out);
 
 /* Expects STATUS_UNSUPPORTED with these words in the message. */
