@@ -2,6 +2,7 @@
 import gzip
 import json
 import socket
+import ssl
 import time
 import zlib
 
@@ -53,6 +54,31 @@ def test_smuggling_forms_are_refused(server, name):
     got = server.raw(SMUGGLING[name] + follow)
     assert got == b"" or got.split(b" ")[1] in (b"400", b"501"), got[:300]
     assert got.count(b"HTTP/1.1 ") <= 1, got
+    if got:
+        assert json.loads(got.split(b"\r\n\r\n", 1)[1])["error"], got
+
+
+UPGRADE = [b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABkAAQAAP__"]
+REFUSED_HEADS = {
+    "no method": (400, b" / HTTP/1.1\r\n\r\n"),
+    "garbage": (400, b"\x01\x02\x03\r\n\r\n"),
+    "unknown version": (400, b"GET / HTTP/3.7\r\nHost: a\r\n\r\n"),
+    "no colon": (400, b"GET / HTTP/1.1\r\nHost: a\r\nnonsense\r\n\r\n"),
+    "a TLS hello on the clear port": (400, bytes.fromhex("16030100a5010000a10303") + b"\0" * 160),
+    "too many headers": (431, head(*[b"X-%d: y" % i for i in range(200)], method=b"GET", path=b"/v2")),
+    "too large": (431, head(b"X: " + b"y" * 100000, method=b"GET", path=b"/v2")),
+    "an upgrade with two hosts": (400, head(b"Host: b", *UPGRADE, method=b"GET", path=b"/v2")),
+    "an upgrade with a bare line feed": (400, head(*UPGRADE, b"X: a\nY: b", method=b"GET", path=b"/v2")),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_HEADS)
+def test_refused_heads_have_the_usual_error(server, name):
+    code, data = REFUSED_HEADS[name]
+    got = server.raw(data)
+    assert got.startswith(b"HTTP/1.1 %d " % code), got[:300]
+    top, body = got.split(b"\r\n\r\n", 1)
+    assert json.loads(body)["error"] and b"application/json" in top and b"connection: close" in top.lower()
 
 
 def test_a_good_request_in_the_same_form_is_answered(server):
@@ -133,6 +159,40 @@ def test_slow_upload_is_cut(tmp_path):
                 pass
         assert time.monotonic() - began < 15
         assert s.get("/v2/health/live").status == 200
+
+
+LATE = {
+    "half a head": b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\nConte",
+    "half a body": head(b"Content-Length: 100000") + b"{",
+    "half a chunk": head(b"Transfer-Encoding: chunked") + b"100\r\n{",
+}
+
+
+def test_late_requests_are_told(tmp_path, certificate):
+    """408 and the end of the connection, in clear text and in TLS; an idle connection ends without a word."""
+    context = ssl._create_unverified_context()
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=700", tls=certificate) as s:
+
+        def all_that_comes(data, tls):
+            with socket.create_connection(("127.0.0.1", s.tls_port if tls else s.port), timeout=20) as raw:
+                with context.wrap_socket(raw) if tls else raw as late:
+                    late.sendall(data)
+                    got = b""
+                    while part := late.recv(4096):
+                        got += part
+                    return got
+
+        for data in LATE.values():
+            for tls in (False, True):
+                got = all_that_comes(data, tls)
+                assert got.startswith(b"HTTP/1.1 408 ") and b'{"error":' in got and b"HTTP/1.1" not in got[9:], got
+        live = head(method=b"GET", path=b"/v2/health/live")
+        assert all_that_comes(b"", False) == b""
+        assert all_that_comes(live, False).count(b"HTTP/1.1") == 1
+        assert all_that_comes(live + b"GET /v2/he", False).count(b"HTTP/1.1 408") == 1
+        assert all_that_comes(head(CLOSE, method=b"GET", path=b"/v2/health/live") + b"GET /", False).count(b"HTTP/1.1") == 1
+        answer = s.get("/metrics").body.decode()
+        assert 'code="408"} 7' in answer, [l for l in answer.splitlines() if "408" in l]
 
 
 def queued(server):

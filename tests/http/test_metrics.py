@@ -41,6 +41,32 @@ def test_histograms_are_cumulative(server):
             cells.sort()
             assert cells[-1][0] == float("inf")
             assert [c for _, c in cells] == sorted(c for _, c in cells), family.name
+        ends = {end: {tuple(sorted(s.labels.items())): s.value for s in family.samples if s.name == family.name + end} for end in ("_count", "_sum")}
+        assert set(ends["_count"]) == set(ends["_sum"]) == set(series), family.name
+        assert all(ends["_count"][k] == cells[-1][1] for k, cells in series.items())
+
+
+def test_quantiles_by_model_stage_and_bucket(server):
+    for rows in (1, 1, 1, 3):
+        server.infer("digits", {"image": numpy.zeros((rows, 64), numpy.float32)})
+    _, found = samples(server)
+    wanted = {(w, q) for w in ("60s", "start") for q in ("0.5", "0.95", "0.99", "0.999")}
+    stages, buckets = {}, {}
+    for s in (s for s in found if s.labels.get("model") == "digits"):
+        if s.name == "penstock_latency_seconds":
+            stages.setdefault(s.labels["stage"], {})[s.labels["window"], s.labels["quantile"]] = s.value
+        if s.name == "penstock_bucket_seconds":
+            key = s.labels["batch"], s.labels["sequence"], s.labels["stage"]
+            buckets.setdefault(key, {})[s.labels["window"], s.labels["quantile"]] = s.value
+    assert {"parse", "queue", "execute", "respond", "total"} <= set(stages) and len({k[:2] for k in buckets}) >= 2
+    for values in (*stages.values(), *buckets.values()):
+        assert set(values) == wanted
+        for window in ("60s", "start"):
+            line = [values[window, q] for q in ("0.5", "0.95", "0.99", "0.999")]
+            assert line == sorted(line)
+    stats = server.get("/v2/models/digits/stats").json()["model_stats"][0]
+    assert {(str(b["batch"]), str(b["sequence"])) for b in stats["buckets"]} == {k[:2] for k in buckets}
+    assert all(b["latency_ms"][w]["total"]["p99"] > 0 for b in stats["buckets"] for w in ("60s", "start"))
 
 
 def test_requests_are_counted_by_code(server):
