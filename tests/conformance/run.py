@@ -28,9 +28,12 @@ SUPPORTED_TYPES = {
 }
 
 
-# Tests whose expected values are themselves further from the exact result than the tolerance
-# allows us to be from them.
+# Tests whose expected values we do not follow, with the reason.
+FRACTION = ("the expected values divide by a fractional length, scale times input; with the length of the output, "
+            "as here and in ONNX Runtime, the last output lies on the last input")
 KNOWN = {
+    "test_resize_downsample_scales_cubic_align_corners": FRACTION,
+    "test_resize_downsample_scales_linear_align_corners": FRACTION,
     "test_attention_4d_causal_fp16_expanded":
         "the expected values carry numpy's fp16 sums: 0.46919 exactly, 0.46948 there, 0.46899 here",
 }
