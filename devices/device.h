@@ -67,6 +67,7 @@ typedef struct device_status {
     uint64_t cache_misses, cache_corrupt, cache_store_failures;
     const char *version; /* of the plugin: "api 0.81, ..."; NULL: the device is our own. Lives as
                             long as the device */
+    double peak_seconds; /* of one core at its measured peak, for what has been computed so far */
     double utilisation_of_peak; /* achieved fraction of the peak measured at start, or 0 when
                                    unknown */
 } device_status;
@@ -82,7 +83,10 @@ typedef struct device_interface {
      * undefined after a failure. */
     status (*execute)(device *d, device_program *program, int lane, const device_batch *batch);
     void (*describe)(device *d, device_status *out); /* any thread */
-    void (*destroy)(device *d);                      /* no call may be in progress */
+    /* Optional (NULL: nothing to say): one line on how the program runs, for people: in which
+     * precision, with or without padding, and why. At most `bytes` - 1 bytes. Any thread. */
+    void (*explain)(device *d, const device_program *program, char *text, size_t bytes);
+    void (*destroy)(device *d); /* no call may be in progress */
 } device_interface;
 
 struct device {
@@ -101,8 +105,15 @@ struct device_program {
     device_bucket bucket;
 };
 
-/* Our CPU kernels. `threads` lanes; 0: one per core. `level` caps the instruction set ("scalar",
- * "avx2", ... ), NULL: the best there is. */
+/* Our CPU kernels. */
+typedef struct device_cpu_options {
+    int threads;              /* lanes, and cores used at once; 0: one per core */
+    const char *level;        /* caps the instruction set ("scalar", "avx2", ...); NULL: the best */
+    const char *cache_folder; /* keeps packed weights between runs; NULL: nowhere. Copied */
+} device_cpu_options;
+
+status device_cpu_create_with(const device_cpu_options *options, device **out) MUST_CHECK;
+/* The same without a cache. */
 status device_cpu_create(int threads, const char *level, device **out) MUST_CHECK;
 
 #endif

@@ -183,6 +183,33 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
                                                              : o->precision;
 }
 
+/* What programs of one model share (packed weights) lives while one of them does: this one keeps it
+ * between the experiments, and until the last bucket goes. Where it does not compile nothing is
+ * lost. */
+static void hold_weights(model *m)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    int64_t length = m->batching.sequence_max > 0 ? 1 : 0;
+    if (cpu->interface->compile(cpu, &m->on_device, (device_bucket){1, length}, &m->weights_holder))
+        m->weights_holder = NULL;
+}
+
+/* How the largest bucket runs on the CPU. */
+static void explain(model *m)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    device_program *program = m->weights_holder;
+    if (m->bucket_count > 0 && m->buckets[m->bucket_count - 1].programs[m->device_count - 1])
+        program = m->buckets[m->bucket_count - 1].programs[m->device_count - 1];
+    char how[4096] = "";
+    if (program && cpu->interface->explain)
+        cpu->interface->explain(cpu, program, how, sizeof how);
+    const char *both = arena_format(&m->memory, "%s%s%s", m->findings,
+                                    m->findings[0] && how[0] ? "; on the CPU: " : "", how);
+    if (both)
+        m->findings = both;
+}
+
 static status make(model *m, const load_request *r, const manifest *file)
 {
     bool is_hf;
@@ -203,6 +230,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     failure = describe_tensors(m, file, is_hf);
     if (failure)
         return failure;
+    hold_weights(m);
     snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
     r->say(r->context, text);
     failure = probe_model(m, file);
@@ -219,7 +247,10 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (m->latency == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->load_ns = clock_now_ns() - start_ns;
-    return warm_up_model(m, r->say, r->context);
+    failure = warm_up_model(m, r->say, r->context);
+    if (!failure)
+        explain(m);
+    return failure;
 }
 
 status load_model(const load_request *r, model **out)
@@ -257,6 +288,9 @@ void load_destroy(model *m)
 {
     warm_up_undo(m);
     model_exact_destroy(m->exact);
+    if (m->weights_holder)
+        m->devices[m->device_count - 1]->interface->release(m->devices[m->device_count - 1],
+                                                            m->weights_holder);
     latency_destroy(m->latency);
     graph_destroy(m->graph);
     arena_dispose(&m->memory);

@@ -5,6 +5,7 @@
 int command_serve(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_compile(int argc, char **argv);
+int command_bench(int argc, char **argv);
 int command_device_host(int argc, char **argv);
 
 #endif

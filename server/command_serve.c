@@ -33,7 +33,10 @@ static status start_device(const config *c, const char *name, parts *p)
     status failure;
     int count = 1;
     if (strcmp(name, "cpu") == 0) {
-        failure = device_cpu_create(c->cpu_threads, c->cpu_level, &p->devices[p->device_count]);
+        device_cpu_options options = {.threads = c->cpu_threads,
+                                      .level = c->cpu_level,
+                                      .cache_folder = c->repository.cache_folder};
+        failure = device_cpu_create_with(&options, &p->devices[p->device_count]);
     } else if (strncmp(name, "pjrt:", 5) == 0) {
         device_pjrt_options options = {.plugin = name + 5,
                                        .cache_folder = c->repository.cache_folder,

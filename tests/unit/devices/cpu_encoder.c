@@ -1,0 +1,351 @@
+/* Encoders on the ragged path: golden answers, the same bits however a batch is cut and shared, ids
+ * out of range, padding that a client sends, packed weights on disk. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "devices/cpu_evaluate.h"
+#include "devices/device.h"
+#include "graph/import.h"
+#include "graph/specialise.h"
+#include "tests/support/npz.h"
+
+#define INPUTS_MAX 4
+#define ROWS_MAX 24
+
+static const char *shared_folder(void)
+{
+    const char *folder = getenv("PENSTOCK_SHARED");
+    return folder ? folder : PENSTOCK_SHARED;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+static graph *import(const char *name)
+{
+    char path[4096];
+    graph *g = NULL;
+    snprintf(path, sizeof path, "%s/models/models/%s.onnx", shared_folder(), name);
+    if (!is_there(path))
+        return NULL;
+    cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK, "%s", status_message());
+    return g;
+}
+
+static device *create(int threads, const char *level, const char *cache)
+{
+    device *d = NULL;
+    device_cpu_options options = {.threads = threads, .level = level, .cache_folder = cache};
+    cr_assert_eq(device_cpu_create_with(&options, &d), STATUS_OK, "%s", status_message());
+    return d;
+}
+
+static device_program *compile(device *d, const graph *g, device_precision precision,
+                               int64_t length)
+{
+    device_program *p = NULL;
+    device_model model = {
+        .graph = g, .name = "encoder", .model_key = 77, .precision = precision, .mask_input = 1};
+    cr_assert_eq(d->interface->compile(d, &model, (device_bucket){64, length}, &p), STATUS_OK, "%s",
+                 status_message());
+    return p;
+}
+
+static void run_golden_case(const char *name, const graph *g, device *d, device_program *p,
+                            const npz *golden, int number, double tolerance)
+{
+    arena memory = {0};
+    tensor inputs[INPUTS_MAX], outputs[2];
+    for (int i = 0; i < g->input_count; i++) {
+        const tensor *t = npz_find(golden, "case%d/in/%s", number, g->values[g->inputs[i]].name);
+        cr_assert(t != NULL);
+        inputs[i] = *t;
+    }
+    for (int i = 0; i < g->output_count; i++) {
+        const tensor *t = npz_find(golden, "case%d/out/%s", number, g->values[g->outputs[i]].name);
+        cr_assert(t != NULL);
+        cr_assert_eq(tensor_allocate(&outputs[i], &memory, DTYPE_F32, t->rank, t->dims), 0);
+    }
+    device_segment segment = {inputs[0].dims[0], inputs[0].dims[1], inputs, outputs};
+    device_batch batch = {.segments = &segment, .segment_count = 1};
+    cr_assert_eq(d->interface->execute(d, p, 0, &batch), STATUS_OK, "%s", status_message());
+    for (int i = 0; i < g->output_count; i++) {
+        const tensor *t = npz_find(golden, "case%d/out/%s", number, g->values[g->outputs[i]].name);
+        double worst = 0;
+        for (int64_t k = 0; k < tensor_count(t); k++)
+            worst = fmax(worst, fabs(tensor_get_number(t, k) - tensor_get_number(&outputs[i], k)));
+        cr_expect(worst <= tolerance, "%s case %d: differs by %g of %g", name, number, worst,
+                  tolerance);
+    }
+    arena_dispose(&memory);
+}
+
+static void run_golden(const char *level)
+{
+    static const char *const names[] = {"bert_tiny_legacy", "bert_tiny_dynamo",
+                                        "bert_tiny_cls_legacy", "distilbert_tiny_legacy",
+                                        "roberta_tiny_legacy"};
+    int found = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[4096];
+        npz golden;
+        graph *g = import(names[i]);
+        if (!g)
+            continue;
+        device *d = create(2, level, NULL);
+        device_program *p = compile(d, g, DEVICE_FP32, 128);
+        cr_expect_eq(p->layout, DEVICE_RAGGED, "%s is not recognised", names[i]);
+        snprintf(path, sizeof path, "%s/models/goldens/%s.npz", shared_folder(), names[i]);
+        cr_assert_eq(npz_open(&golden, path), STATUS_OK);
+        for (int c = 0; p->layout == DEVICE_RAGGED &&
+                        npz_find(&golden, "case%d/in/%s", c, g->values[g->inputs[0]].name);
+             c++, found++)
+            run_golden_case(names[i], g, d, p, &golden, c, 1e-4);
+        npz_close(&golden);
+        d->interface->release(d, p);
+        d->interface->destroy(d);
+        graph_destroy(g);
+    }
+    if (found == 0)
+        cr_skip_test("%s/models is absent", shared_folder());
+}
+
+Test(cpu_encoder, golden_answers_without_padding)
+{
+    run_golden(NULL);
+}
+
+Test(cpu_encoder, golden_answers_without_padding_avx2)
+{
+    run_golden("avx2");
+}
+
+Test(cpu_encoder, golden_answers_without_padding_scalar)
+{
+    run_golden("scalar");
+}
+
+/* Rows of many lengths, one segment each. */
+typedef struct rows {
+    arena memory;
+    int count;
+    device_segment segments[ROWS_MAX];
+    tensor inputs[ROWS_MAX][INPUTS_MAX], outputs[ROWS_MAX][2];
+} rows;
+
+static void make_rows(rows *r, const graph *g, int count, int64_t length_max, int64_t vocabulary)
+{
+    memset(r, 0, sizeof *r);
+    r->count = count;
+    uint32_t seed = 5;
+    for (int i = 0; i < count; i++) {
+        int64_t length = 1 + (i * 7 + i * i) % length_max;
+        for (int k = 0; k < g->input_count; k++) {
+            cr_assert_eq(
+                tensor_allocate(&r->inputs[i][k], &r->memory, DTYPE_I64, 2, (int64_t[]){1, length}),
+                0);
+            int64_t *data = r->inputs[i][k].data;
+            for (int64_t p = 0; p < length; p++) {
+                seed = seed * 1664525u + 1013904223u;
+                data[p] = k == 0 ? 3 + (int64_t)(seed >> 8) % (vocabulary - 3) : k == 1;
+            }
+        }
+        for (int o = 0; o < g->output_count; o++) {
+            const graph_shape *s = &g->values[g->outputs[o]].shape;
+            int64_t dims[TENSOR_RANK_MAX];
+            for (int k = 0; k < s->rank; k++)
+                dims[k] = graph_dim_at(s->dims[k], 1, length);
+            cr_assert_eq(tensor_allocate(&r->outputs[i][o], &r->memory, DTYPE_F32, s->rank, dims),
+                         0);
+        }
+        r->segments[i] = (device_segment){1, length, r->inputs[i], r->outputs[i]};
+    }
+}
+
+static void check_bits(const char *name, device_precision precision)
+{
+    graph *g = import(name);
+    if (!g)
+        cr_skip_test("%s is absent", name);
+    static rows together, alone;
+    make_rows(&together, g, ROWS_MAX, 16, 90);
+    make_rows(&alone, g, ROWS_MAX, 16, 90);
+    for (int threads = 1; threads <= 4; threads++) {
+        device *d = create(threads, NULL, NULL);
+        device_program *p = compile(d, g, precision, 16);
+        cr_assert_eq(p->layout, DEVICE_RAGGED);
+        device_batch batch = {.segments = together.segments, .segment_count = together.count};
+        cr_assert_eq(d->interface->execute(d, p, threads - 1, &batch), STATUS_OK, "%s",
+                     status_message());
+        for (int i = 0; i < alone.count; i++) {
+            device_batch one = {.segments = &alone.segments[i], .segment_count = 1};
+            if (threads == 1) /* the others are compared with this one's answers */
+                cr_assert_eq(d->interface->execute(d, p, 0, &one), STATUS_OK);
+            for (int o = 0; o < g->output_count; o++)
+                cr_expect(memcmp(alone.outputs[i][o].data, together.outputs[i][o].data,
+                                 tensor_bytes(&alone.outputs[i][o])) == 0,
+                          "%s: row %d of %d threads has other bits alone", name, i, threads);
+        }
+        /* And alone, shared by all cores. */
+        for (int i = 0; i < together.count; i++) {
+            device_batch one = {.segments = &together.segments[i], .segment_count = 1};
+            cr_assert_eq(d->interface->execute(d, p, 0, &one), STATUS_OK);
+            for (int o = 0; o < g->output_count; o++)
+                cr_expect(memcmp(alone.outputs[i][o].data, together.outputs[i][o].data,
+                                 tensor_bytes(&alone.outputs[i][o])) == 0,
+                          "%s: row %d shared by %d threads has other bits", name, i, threads);
+        }
+        d->interface->release(d, p);
+        d->interface->destroy(d);
+    }
+    arena_dispose(&together.memory);
+    arena_dispose(&alone.memory);
+    graph_destroy(g);
+}
+
+Test(cpu_encoder, the_same_bits_alone_batched_and_shared_fp32)
+{
+    check_bits("bert_tiny_legacy", DEVICE_FP32);
+}
+
+Test(cpu_encoder, the_same_bits_alone_batched_and_shared_bf16)
+{
+    check_bits("bert_tiny_cls_legacy", DEVICE_BF16);
+}
+
+Test(cpu_encoder, the_same_bits_alone_batched_and_shared_int8)
+{
+    check_bits("bert_tiny_legacy", DEVICE_INT8);
+    check_bits("roberta_tiny_legacy", DEVICE_INT8);
+}
+
+Test(cpu_encoder, an_id_out_of_range_is_named)
+{
+    graph *g = import("bert_tiny_legacy");
+    if (!g)
+        cr_skip_test("bert_tiny_legacy is absent");
+    static rows r;
+    make_rows(&r, g, 3, 16, 90);
+    device *d = create(2, NULL, NULL);
+    device_program *p = compile(d, g, DEVICE_INT8, 16);
+    device_batch batch = {.segments = r.segments, .segment_count = 3};
+    int64_t *ids = r.inputs[1][0].data;
+    ids[r.segments[1].length - 1] = 12345678;
+    cr_expect_eq(d->interface->execute(d, p, 0, &batch), STATUS_INVALID_ARGUMENT);
+    cr_expect(strstr(status_message(), "input_ids") && strstr(status_message(), "12345678"), "%s",
+              status_message());
+    ids[r.segments[1].length - 1] = -1;
+    cr_expect_eq(d->interface->execute(d, p, 0, &batch), STATUS_INVALID_ARGUMENT);
+    ids[r.segments[1].length - 1] = 5;
+    cr_expect_eq(d->interface->execute(d, p, 0, &batch), STATUS_OK);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    arena_dispose(&r.memory);
+    graph_destroy(g);
+}
+
+/* Pads every row to 16 with mask 0: pooled answers keep their bits. */
+Test(cpu_encoder, padding_by_the_client_changes_nothing)
+{
+    graph *g = import("bert_tiny_cls_legacy");
+    if (!g)
+        cr_skip_test("bert_tiny_cls_legacy is absent");
+    static rows r, padded;
+    make_rows(&r, g, 9, 13, 90);
+    make_rows(&padded, g, 9, 1, 90);
+    for (int i = 0; i < 9; i++) {
+        for (int k = 0; k < g->input_count; k++) {
+            cr_assert_eq(tensor_allocate(&padded.inputs[i][k], &padded.memory, DTYPE_I64, 2,
+                                         (int64_t[]){1, 16}),
+                         0);
+            memcpy(padded.inputs[i][k].data, r.inputs[i][k].data, tensor_bytes(&r.inputs[i][k]));
+        }
+        padded.segments[i].length = 16;
+    }
+    device *d = create(1, NULL, NULL);
+    device_program *p = compile(d, g, DEVICE_INT8, 16);
+    device_batch batch = {.segments = r.segments, .segment_count = 9};
+    device_batch other = {.segments = padded.segments, .segment_count = 9};
+    cr_assert_eq(d->interface->execute(d, p, 0, &batch), STATUS_OK, "%s", status_message());
+    cr_assert_eq(d->interface->execute(d, p, 0, &other), STATUS_OK, "%s", status_message());
+    for (int i = 0; i < 9; i++)
+        cr_expect(memcmp(r.outputs[i][0].data, padded.outputs[i][0].data,
+                         tensor_bytes(&r.outputs[i][0])) == 0,
+                  "row %d", i);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    arena_dispose(&r.memory);
+    arena_dispose(&padded.memory);
+    graph_destroy(g);
+}
+
+/* The one file in the folder. */
+static void find_file(const char *folder, char path[4096])
+{
+    DIR *d = opendir(folder);
+    cr_assert(d != NULL);
+    int count = 0;
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') {
+            snprintf(path, 4096, "%s/%s", folder, e->d_name);
+            count++;
+        }
+    closedir(d);
+    cr_assert_eq(count, 1, "%d files in the cache", count);
+}
+
+static uint64_t run_with_cache(const graph *g, const char *folder, rows *r)
+{
+    device *d = create(1, NULL, folder);
+    device_program *p = compile(d, g, DEVICE_INT8, 16);
+    device_batch batch = {.segments = r->segments, .segment_count = r->count};
+    cr_assert_eq(d->interface->execute(d, p, 0, &batch), STATUS_OK, "%s", status_message());
+    device_status facts;
+    d->interface->describe(d, &facts);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    return facts.cache_hits;
+}
+
+Test(cpu_encoder, packed_weights_come_back_from_disk_unless_damaged)
+{
+    graph *g = import("bert_tiny_legacy");
+    if (!g)
+        cr_skip_test("bert_tiny_legacy is absent");
+    char folder[] = "/tmp/penstock-encoder-XXXXXX", path[4096];
+    cr_assert(mkdtemp(folder) != NULL);
+    static rows first, again;
+    make_rows(&first, g, 9, 16, 90);
+    make_rows(&again, g, 9, 16, 90);
+    cr_expect_eq(run_with_cache(g, folder, &first), 0);
+    cr_expect_eq(run_with_cache(g, folder, &again), 1);
+    for (int i = 0; i < 9; i++)
+        cr_expect(memcmp(first.outputs[i][0].data, again.outputs[i][0].data,
+                         tensor_bytes(&first.outputs[i][0])) == 0);
+    find_file(folder, path);
+    FILE *f = fopen(path, "r+b");
+    cr_assert(f != NULL);
+    cr_assert_eq(fseek(f, -100, SEEK_END), 0);
+    int byte = fgetc(f);
+    cr_assert_eq(fseek(f, -100, SEEK_END), 0);
+    fputc(byte ^ 1, f);
+    fclose(f);
+    cr_expect_eq(run_with_cache(g, folder, &again), 0, "a damaged file was believed");
+    cr_expect_eq(run_with_cache(g, folder, &again), 1);
+    cr_assert_eq(truncate(path, 5000), 0);
+    cr_expect_eq(run_with_cache(g, folder, &again), 0, "a cut file was believed");
+    unlink(path);
+    rmdir(folder);
+    arena_dispose(&first.memory);
+    arena_dispose(&again.memory);
+    graph_destroy(g);
+}
