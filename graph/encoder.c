@@ -359,9 +359,9 @@ status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *ou
     look l = {.source = g};
     encoder first = {.hidden = 0}, second = {.hidden = 0};
     int64_t longest = longest_of(g, &first);
-    status s = look_at(&l, evaluate, 2, least(longest, 7), &first);
+    status s = look_at(&l, evaluate, 2, least(longest, 5), &first);
     if (s == STATUS_OK)
-        s = look_at(&l, evaluate, 3, least(longest, 11), &second);
+        s = look_at(&l, evaluate, 3, least(longest, 4), &second);
     if (s == STATUS_OK && !same_encoder(&first, &second))
         s = status_fail(STATUS_UNSUPPORTED, "it is another encoder at another length");
     if (s == STATUS_OK)

@@ -70,18 +70,39 @@ static graph_value_index find_dense(const look *l, graph_value_index a, arena *m
     return GRAPH_NO_VALUE;
 }
 
-/* Largest difference between y and f(x), relative to 1 + |f(x)|, and the mean in `mean`. */
-static double error_of(double (*f)(double), const tensor *x, const tensor *y, double *mean)
+/* Largest difference between y and f(x) over the first `count` elements, relative to 1 + |f(x)|,
+ * and the mean in `mean`. */
+static double error_of(double (*f)(double), const tensor *x, const tensor *y, int64_t count,
+                       double *mean)
 {
     double worst = 0;
     *mean = 0;
-    for (int64_t i = 0; i < tensor_count(x); i++) {
+    for (int64_t i = 0; i < count; i++) {
         double want = f(tensor_get_number(x, i));
         double error = fabs(tensor_get_number(y, i) - want) / (1 + fabs(want));
         worst = isnan(error) ? INFINITY : fmax(worst, error);
-        *mean += error / (double)tensor_count(x);
+        *mean += error / (double)count;
     }
     return worst;
+}
+
+/* The known one that is nearest on some elements, if it is near on all; or NULL. */
+static const known_activation *find_nearest(const tensor *x, const tensor *y, int count,
+                                            const known_activation *known, double tolerance)
+{
+    int64_t all = tensor_count(x), some = all < 256 ? all : 256;
+    const known_activation *best = NULL;
+    double least = INFINITY, mean;
+    if (tensor_count(y) != all)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        if (error_of(known[i].compute, x, y, some, &mean) <= tolerance && mean < least) {
+            least = mean;
+            best = &known[i];
+        }
+    if (best == NULL || error_of(best->compute, x, y, all, &mean) > tolerance)
+        return NULL;
+    return best;
 }
 
 static status find_activation(look *l, graph_value_index a, int count,
@@ -101,19 +122,11 @@ static status find_activation(look *l, graph_value_index a, int count,
         s = look_refuse(l, a, "expected an activation of one dense layer's output");
         goto done;
     }
-    int best = -1;
-    double least = INFINITY;
-    for (int i = 0; i < count && tensor_count(&x) == tensor_count(&y); i++) {
-        double mean, worst = error_of(known[i].compute, &x, &y, &mean);
-        if (worst <= 5 * look_tolerance(l, a) && mean < least) {
-            least = mean;
-            best = i;
-        }
-    }
-    if (best < 0)
+    const known_activation *best = find_nearest(&x, &y, count, known, 5 * look_tolerance(l, a));
+    if (best == NULL)
         s = look_refuse(l, a, "the activation is not one of GELU, its tanh form, ReLU and SiLU");
     else
-        *out = known[best].code;
+        *out = best->code;
 done:
     arena_dispose(&memory);
     return s;

@@ -225,7 +225,7 @@ static status check_rule(look *l, const attention *a, const score_rule *rule, in
                          graph_value_index *bound, tensor *given, arena *memory)
 {
     status s = STATUS_OK;
-    for (int round = 0; s == STATUS_OK && round < 3; round++) {
+    for (int round = 0; s == STATUS_OK && round < 4; round++) {
         tensor made;
         bound[bound_count] = a->score.result;
         s = look_random_tensor(l, memory, a->score.result, 4, &given[bound_count]);
