@@ -14,6 +14,12 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights)
     for (int t = 0; t < tenant_count; t++)
         a->weights[t] = weights && weights[t] ? weights[t] : 1;
     atomic_store(&a->scale, ADMISSION_ONE);
+    for (int m = 0; m < ADMISSION_MODELS; m++)
+        for (int t = 0; t < tenant_count; t++)
+            for (int c = 0; c < FAIR_CLASSES; c++)
+                for (int i = 0; i < ADMISSION_OCTAVES; i++)
+                    atomic_store_explicit(&a->waits[m][t][c][i], ADMISSION_ONE,
+                                          memory_order_relaxed);
 }
 
 /* Least time per row in any bucket that holds the length, and the time of one row alone. */
@@ -99,6 +105,32 @@ static double ahead_ns(const admission *a, fair_flow flow)
     return all;
 }
 
+static _Atomic uint32_t *wait_cell(const admission *a, const model *m, fair_flow flow,
+                                   int64_t length)
+{
+    int octave = 0;
+    while (octave < ADMISSION_OCTAVES - 1 && (length >> (octave + 1)) > 0)
+        octave++;
+    return (_Atomic uint32_t *)&a
+        ->waits[m->index % ADMISSION_MODELS][flow.tenant][flow.class][octave];
+}
+
+void admission_learn_wait(admission *a, const job *j, uint64_t waited_ns, bool is_dropped)
+{
+    /* Against a backlog shorter than a batch, waiting is chance. */
+    uint64_t batch_ns = atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
+    if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2)
+        return;
+    double ratio = (double)waited_ns / (double)j->backlog_ns;
+    _Atomic uint32_t *cell = wait_cell(a, j->model, job_flow(j), j->length);
+    double old = (double)atomic_load_explicit(cell, memory_order_relaxed) / ADMISSION_ONE;
+    if (is_dropped) /* it would have waited longer, nobody knows how long */
+        ratio = ratio * 1.25 > old ? ratio * 1.25 : old;
+    ratio = ratio > 8 ? 8 : ratio;
+    atomic_store_explicit(cell, (uint32_t)((old + (ratio - old) / 32) * ADMISSION_ONE),
+                          memory_order_relaxed);
+}
+
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
                             int lanes, fair_flow flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out)
@@ -113,7 +145,11 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     /* All lanes busy: the first of them to finish is, on average, so far away. */
     if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= lanes)
         wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (lanes + 1);
-    out->wait_ns = (uint64_t)wait;
+    out->backlog_ns = (uint64_t)wait;
+    double ratio =
+        (double)atomic_load_explicit(wait_cell(a, m, flow, length), memory_order_relaxed) /
+        ADMISSION_ONE;
+    out->wait_ns = (uint64_t)(wait * ratio);
 }
 
 void admission_add(admission *a, fair_flow flow, int64_t cost_ns)

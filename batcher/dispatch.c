@@ -149,14 +149,15 @@ static void see_flow(dispatch *d, const dispatch_request *r, fair_flow flow, pol
 
 /* Whoever has room takes company: first of the list itself, then of shorter ones; in each the
  * leader's own flow, then the others in the order they are owed. */
-static void take_list(dispatch *d, model_queue *q, fair_flow lead, int list, queue_take *t,
-                      int64_t wanted)
+static void take_list(dispatch *d, model_queue *q, fair_flow lead, int lead_list, int list,
+                      queue_take *t, int64_t wanted)
 {
     fair_set passed = {0};
     fair_flow flow = lead;
     while (flow.tenant >= 0 && t->rows < wanted && q->list_rows[list] > 0) {
         int64_t had = t->rows;
         t->rows = wanted - had;
+        t->is_riding = list != lead_list || flow.tenant != lead.tenant || flow.class != lead.class;
         t->rows = had + model_queue_take(q, flow, list, t);
         fair_pass(&passed, flow);
         flow = fair_next(&d->fair, &passed);
@@ -184,12 +185,12 @@ static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
             t.rows = model_queue_take(q, lead, list, &t);
         } else if (head != NULL) {
             t.length = head->length;
-            take_list(d, q, lead, list, &t, wanted);
+            take_list(d, q, lead, list, list, &t, wanted);
         }
     } else {
-        take_list(d, q, lead, list, &t, wanted);
+        take_list(d, q, lead, list, list, &t, wanted);
         for (int i = list - 1; i >= 0 && t.rows < wanted && t.count > 0; i--)
-            take_list(d, q, lead, i, &t, wanted);
+            take_list(d, q, lead, list, i, &t, wanted);
     }
     out->count = t.count;
     out->rows = t.rows;

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/mailbox.h"
+#include "batcher/fair.h"
 #include "batcher/stage.h"
 #include "models/model.h"
 
@@ -35,6 +36,7 @@ struct job {
     int priority;         /* 0 is the highest class */
     uint32_t tenant;      /* dense number; 0 is the default tenant */
     uint64_t cost_ns;     /* what scheduler_admit() counted as waiting for it; 0: nothing */
+    uint64_t backlog_ns;  /* and found ahead of it */
 
     _Atomic bool
         is_cancelled; /* set by the server loop; the batcher then drops what has not started */
@@ -83,5 +85,10 @@ status job_allocate_outputs(job *j) MUST_CHECK;
 /* The batcher's: `rows` of the job are done, with `result` (message: status_message()). True when
  * they were the last: the job's fields then belong to the caller, who calls on_done. */
 bool job_finish_rows(job *j, int64_t rows, status result) MUST_CHECK;
+
+static inline fair_flow job_flow(const job *j)
+{
+    return (fair_flow){(int)j->tenant, fair_class(j->priority)};
+}
 
 #endif

@@ -4,11 +4,12 @@
 #include <math.h>
 
 /* Urgency of somebody with all the time in the world: lets throughput decide among such. */
-#define URGENCY_FLOOR 0.02
-/* Slack that counts as much, in batches: beyond it urgency has fallen to 1/e. */
-#define URGENCY_BATCHES 1.0
-/* Rows of other lists that ride along count this much: their own batch would come anyway. */
-#define RIDER_SHARE 0.5
+#define URGENCY_FLOOR 0.05
+/* Slack, in batches, at which urgency has fallen to 1/e. */
+#define URGENCY_BATCHES 3.0
+
+/* Times vary: whoever is to be in time starts by so much of the batch's time earlier. */
+#define TIME_MARGIN 0.15
 
 /* A batch that could run: `own` rows of the list, `riders` beside them. */
 typedef struct candidate {
@@ -71,9 +72,19 @@ static double urgency(const policy_snapshot *s, const policy_queue *q, int64_t r
     return sum;
 }
 
-static double bucket_ns(const policy_model *m, int bucket)
+/* So many executions make the fit worth asking. */
+#define GUESS_OBSERVATIONS 16
+
+/* Of a bucket never run yet: what the fitted cost says. 0: nobody knows. */
+static double bucket_ns(const policy_model *m, int bucket, int64_t rows, int64_t length)
 {
-    return m->latency ? (double)latency_bucket_ns(m->latency, m->device_index, bucket) : 0;
+    if (m->latency == NULL)
+        return 0;
+    double ns = (double)latency_bucket_ns(m->latency, m->device_index, bucket);
+    if (ns > 0 || latency_observations(m->latency, m->device_index) < GUESS_OBSERVATIONS)
+        return ns;
+    double l = length > 0 ? (double)length : 1, r = (double)rows;
+    return latency_cost_ns(latency_fit_of(m->latency, m->device_index), r * l, r * l * l);
 }
 
 /* Ragged: rows of this list until the fixed cost is paid off. */
@@ -105,22 +116,31 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
     return true;
 }
 
+/* Riders earn nothing here: they are welcome, but a batch that lives off them would be cheaper as a
+ * batch of their own, in their own shorter bucket. */
 static double index_of(const policy_snapshot *s, int q, const candidate *c, double scale_ns)
 {
-    double u = urgency(s, &s->queues[q], c->own, c->time_ns, scale_ns);
-    double riders =
-        c->budget_ns > 0 ? 0 : (double)c->riders; /* ragged: riders cost their own time */
-    return u * ((double)c->own + RIDER_SHARE * riders) / c->time_ns;
+    return urgency(s, &s->queues[q], c->own, c->time_ns, scale_ns) * (double)c->own / c->time_ns;
 }
 
-/* The batch of a static-shape device with the best index. False: some time is not known. */
-static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, candidate *out)
+/* Latest start, from now, that keeps the most urgent member of the list in time. */
+static double start_of(const policy_snapshot *s, const policy_queue *q, double time_ns)
+{
+    if (q->timed_rows == 0 || q->deadline_ns == UINT64_MAX)
+        return 1e300;
+    return (double)q->deadline_ns - (double)s->now_ns - time_ns * (1 + TIME_MARGIN);
+}
+
+/* The batch of a static-shape device with the best index; and, as `saver`, the best of those short
+ * enough for the most urgent member. False: some time is not known. */
+static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, candidate *out,
+                             candidate *saver)
 {
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     const bucket_table *t = m->table;
     int64_t others = company(s, q);
-    double best = -1;
+    double best = -1, best_saver = -1;
     bool is_known = true;
     int sequence = head->sequence;
     /* A longer sequence only where the right one has nothing ready. */
@@ -133,7 +153,7 @@ static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, c
             continue;
         candidate c = {.bucket = bucket,
                        .own = least(head->rows, t->batches[b]),
-                       .time_ns = bucket_ns(m, bucket)};
+                       .time_ns = bucket_ns(m, bucket, t->batches[b], t->sequences[sequence])};
         c.riders = least(others, t->batches[b] - c.own);
         is_known &= c.time_ns > 0;
         bool is_too_long = m->time_max_ns > 0 && c.time_ns > (double)m->time_max_ns;
@@ -144,9 +164,15 @@ static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, c
             best = index;
             *out = c;
         }
+        if (index > best_saver && start_of(s, head, c.time_ns) >= 0) {
+            best_saver = index;
+            *saver = c;
+        }
         if (t->batches[b] >= head->rows + others)
             break;
     }
+    if (best_saver < 0)
+        *saver = *out;
     return is_known && best >= 0;
 }
 
@@ -163,12 +189,15 @@ static bool exact_candidate(const policy_snapshot *s, int q, candidate *out)
     return out->time_ns > 0;
 }
 
-static bool find_candidate(const policy_snapshot *s, int q, double scale_ns, candidate *out)
+static bool find_candidate(const policy_snapshot *s, int q, double scale_ns, candidate *out,
+                           candidate *saver)
 {
     const policy_model *m = &s->models[s->queues[q].model];
-    return m->is_exact           ? exact_candidate(s, q, out)
-           : m->table->is_ragged ? ragged_candidate(s, q, out)
-                                 : padded_candidate(s, q, scale_ns, out);
+    if (!m->is_exact && !m->table->is_ragged)
+        return padded_candidate(s, q, scale_ns, out, saver);
+    bool is_known = m->is_exact ? exact_candidate(s, q, out) : ragged_candidate(s, q, out);
+    *saver = *out;
+    return is_known;
 }
 
 /* Without measurements: as many rows as there are, in the smallest bucket that holds them. */
@@ -177,7 +206,8 @@ static void blind_candidate(const policy_snapshot *s, int q, candidate *out)
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     if (m->is_exact || m->table->is_ragged) {
-        find_candidate(s, q, 1, out);
+        candidate saver;
+        find_candidate(s, q, 1, out, &saver);
         return;
     }
     out->own = least(head->rows, bucket_rows_max(m->table, head->sequence));
@@ -189,7 +219,7 @@ static void blind_candidate(const policy_snapshot *s, int q, candidate *out)
             if (m->table->index[i * MODEL_AXIS_MAX + b] == out->bucket)
                 room = m->table->batches[b] - out->own;
     out->riders = least(company(s, q), room);
-    out->time_ns = bucket_ns(m, out->bucket);
+    out->time_ns = bucket_ns(m, out->bucket, out->own + room, m->table->sequences[head->sequence]);
     out->budget_ns = 0;
 }
 
@@ -244,43 +274,106 @@ static bool is_ahead(const policy_snapshot *s, const policy_model *m)
     return false;
 }
 
-/* Mean time of the candidates: how soon a list may come again, in units of its own. */
-static double time_scale(const policy_snapshot *s, bool *is_known)
+/* A list with the batch it would run now. */
+typedef struct option {
+    int queue;
+    candidate batch, saver;
+    double index;
+    double start_ns; /* of the saver */
+} option;
+
+/* Lists looked at together; where there are more, only their indexes count. */
+#define OPTIONS_MAX 256
+
+/* Mean time of one batch of each list: how soon another one comes, in units of the lists' own.
+ * False: some time is not known. */
+static bool time_scale(const policy_snapshot *s, double *scale_ns)
 {
     double sum = 0;
     int count = 0;
-    *is_known = true;
     for (int i = 0; i < s->queue_count; i++) {
-        candidate c;
+        const policy_queue *q = &s->queues[i];
+        const policy_model *m = &s->models[q->model];
         if (!is_runnable(s, i))
             continue;
-        *is_known &= find_candidate(s, i, 1e9, &c) && c.time_ns > 0;
+        candidate c = {.time_ns = 0};
+        if (m->is_exact || m->table->is_ragged) {
+            candidate saver;
+            if (!find_candidate(s, i, 1, &c, &saver))
+                return false;
+        } else {
+            c.time_ns = bucket_ns(m, bucket_choose(m->table, q->sequence, q->rows), q->rows,
+                                  m->table->sequences[q->sequence]);
+        }
+        if (!(c.time_ns > 0))
+            return false;
         sum += c.time_ns;
         count++;
     }
-    double mean = count > 0 ? sum / count : 1;
-    return URGENCY_BATCHES * (mean > 1 ? mean : 1) / (s->lanes > 1 ? s->lanes : 1);
+    *scale_ns = count > 0 ? URGENCY_BATCHES * sum / count / (s->lanes > 1 ? s->lanes : 1) : 1;
+    return true;
 }
 
-/* The best index, without the queues in `passed`; -1: there is none. */
+/* The best of the options that make nobody late who would be in time otherwise: run after the
+ * others in the order of their latest starts, list i has `slack` left; going first delays those
+ * before it in that order. The first of the order delays nobody. Where even that order cannot save
+ * all, the index alone decides: cheap ones first. */
+static int choose_protecting(option *options, int count, int lanes)
+{
+    for (int i = 1; i < count; i++) {
+        option moved = options[i];
+        int k = i;
+        for (; k > 0 && options[k - 1].start_ns > moved.start_ns; k--)
+            options[k] = options[k - 1];
+        options[k] = moved;
+    }
+    double before_ns = 0, least_ns = 1e300, protected_ns[OPTIONS_MAX];
+    for (int i = 0; i < count; i++) {
+        double slack_ns = options[i].start_ns - before_ns / lanes;
+        protected_ns[i] = least_ns;
+        least_ns = slack_ns < least_ns ? slack_ns : least_ns;
+        before_ns += options[i].saver.time_ns;
+    }
+    bool can_save_all = least_ns >= 0;
+    int best = -1;
+    for (int i = 0; i < count; i++) {
+        if (can_save_all && protected_ns[i] < options[i].saver.time_ns)
+            continue;
+        if (best < 0 || options[i].index > options[best].index)
+            best = i;
+    }
+    if (can_save_all)
+        options[best].batch = options[best].saver;
+    return best;
+}
+
+/* What to run, without the queues in `passed`; -1: there is nothing. */
 static int choose(const policy_snapshot *s, double scale_ns, const bool *passed, candidate *out)
 {
-    double best = -1;
-    int chosen = -1;
+    option options[OPTIONS_MAX], best = {.queue = -1, .index = -1};
+    int count = 0;
+    bool fits = true;
     for (int i = 0; i < s->queue_count; i++) {
-        candidate c;
-        if (passed[i] || !is_runnable(s, i) || is_ahead(s, &s->models[s->queues[i].model]) ||
-            !find_candidate(s, i, scale_ns, &c))
+        const policy_queue *q = &s->queues[i];
+        option o = {.queue = i};
+        if (passed[i] || !is_runnable(s, i) || is_ahead(s, &s->models[q->model]) ||
+            !find_candidate(s, i, scale_ns, &o.batch, &o.saver))
             continue;
-        double index = index_of(s, i, &c, scale_ns);
-        if (index > best ||
-            (index == best && s->queues[i].oldest_ns < s->queues[chosen].oldest_ns)) {
-            best = index;
-            chosen = i;
-            *out = c;
-        }
+        o.index = index_of(s, i, &o.batch, scale_ns);
+        if (q->timed_rows > 0 && q->deadline_ns != UINT64_MAX)
+            o.start_ns =
+                (double)q->deadline_ns - (double)s->now_ns - o.batch.time_ns * (1 + TIME_MARGIN);
+        if (o.index > best.index ||
+            (o.index == best.index && q->oldest_ns < s->queues[best.queue].oldest_ns))
+            best = o;
+        fits &= count < OPTIONS_MAX;
+        if (fits)
+            options[count++] = o;
     }
-    return chosen;
+    if (count > 1 && fits)
+        best = options[choose_protecting(options, count, s->lanes > 1 ? s->lanes : 1)];
+    *out = best.batch;
+    return best.queue;
 }
 
 /* The oldest head: without measurements, and for who is long overdue. */
@@ -307,16 +400,17 @@ void policy_decide(const policy_snapshot *s, policy_decision *out)
     assert(s->queue_count <= QUEUES_MAX);
     for (int i = 0; i < s->queue_count; i++)
         passed[i] = false;
-    double scale_ns = time_scale(s, &is_known);
+    double scale_ns = 1;
+    is_known = time_scale(s, &scale_ns);
     for (;;) {
-        candidate c;
+        candidate c, saver;
         int q = s->is_aged_first ? choose_oldest(s, passed, true) : -1;
-        if (q < 0 && is_known)
-            q = choose(s, scale_ns, passed, &c);
-        else if (q < 0)
+        if (q >= 0 && is_known)
+            is_known = find_candidate(s, q, scale_ns, &c, &saver);
+        else if (q < 0 && is_known)
+            is_known = (q = choose(s, scale_ns, passed, &c)) >= 0;
+        if (q < 0)
             q = choose_oldest(s, passed, false);
-        else if (is_known)
-            is_known = find_candidate(s, q, scale_ns, &c);
         if (q < 0)
             return;
         if (!is_known)

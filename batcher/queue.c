@@ -201,6 +201,8 @@ int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t
         if (t->length >= 0 && j->length != t->length)
             break;
         if (j->deadline_ns < t->until_ns && j->row_next == 0) {
+            if (t->is_riding)
+                break; /* a shorter batch of its own may still be in time */
             drop(&t->overdue, unlink_at(q, flow, list, h, 0));
             continue;
         }

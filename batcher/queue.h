@@ -62,6 +62,7 @@ typedef struct queue_take {
     int64_t rows;      /* at most */
     int64_t length;    /* while the head has that length; -1: any */
     bool is_whole;     /* no parts of jobs */
+    bool is_riding;    /* beside another list's: who would be late stays */
     uint64_t until_ns; /* jobs with an earlier deadline are dropped: the batch ends then */
     double budget_ns;  /* stop when the members' cost is over it; the first always goes */
     latency_fit fit;   /* for the budget */
@@ -74,11 +75,6 @@ typedef struct queue_take {
 /* NULL when memory is out. */
 model_queue *model_queue_create(const model *m, int device_count, fair *f);
 void model_queue_destroy(model_queue *q); /* must hold no jobs */
-
-static inline fair_flow job_flow(const job *j)
-{
-    return (fair_flow){(int)j->tenant, fair_class(j->priority)};
-}
 
 /* Takes the job in; it has at least one row and a length that some bucket holds. False: no memory.
  * Amortised O(log n) and, once the heaps have grown, without allocation. */

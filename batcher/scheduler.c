@@ -111,8 +111,8 @@ status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
     admission_estimate_job(&s->admission, j->model, j->model->latency, serving, lanes, job_flow(j),
                            j->rows, j->length, now_ns, &e);
     j->cost_ns = 0;
-    if (e.is_known && j->deadline_ns != UINT64_MAX &&
-        now_ns + e.wait_ns + e.run_ns > j->deadline_ns) {
+    j->backlog_ns = e.backlog_ns;
+    if (admission_is_hopeless(&e, now_ns, j->deadline_ns)) {
         double left = j->deadline_ns > now_ns ? (double)(j->deadline_ns - now_ns) / 1e6 : 0;
         return status_fail(
             STATUS_DEADLINE_EXCEEDED,
@@ -153,6 +153,8 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
     for (job *j = chain, *next; j != NULL; j = next) {
         next = j->next;
         j->next = NULL;
+        if (result == STATUS_DEADLINE_EXCEEDED && now_ns > j->stage_ns[STAGE_ADMIT])
+            admission_learn_wait(&s->admission, j, now_ns - j->stage_ns[STAGE_ADMIT], true);
         int64_t rows = j->rows - j->row_next;
         status own = atomic_load(&j->is_cancelled) ? STATUS_CANCELLED : result;
         if (own == STATUS_CANCELLED)

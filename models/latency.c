@@ -193,3 +193,8 @@ uint64_t latency_observed_ns(const latency *l, int device_index)
 {
     return atomic_load_explicit(&kind_of(l, device_index)->observed_ns, memory_order_relaxed);
 }
+
+uint64_t latency_observations(const latency *l, int device_index)
+{
+    return atomic_load_explicit(&kind_of(l, device_index)->observations, memory_order_relaxed);
+}

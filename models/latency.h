@@ -53,6 +53,8 @@ void latency_observe(latency *l, int device_index, int bucket, latency_work work
 /* 0: not known. */
 uint64_t latency_bucket_ns(const latency *l, int device_index, int bucket);
 latency_fit latency_fit_of(const latency *l, int device_index);
+/* Executions the fit has seen; one or two are no base for a guess. */
+uint64_t latency_observations(const latency *l, int device_index);
 /* When that kind was last measured; 0: never. */
 uint64_t latency_observed_ns(const latency *l, int device_index);
 

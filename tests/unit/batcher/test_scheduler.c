@@ -46,7 +46,7 @@ static job *send(int64_t rows, int64_t length, int64_t first)
 
 static void wait_back(int64_t count)
 {
-    for (int i = 0; i < 20000 && atomic_load(&r.back) < count; i++)
+    for (int i = 0; i < 5000 && atomic_load(&r.back) < count; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     cr_assert_eq(atomic_load(&r.back), count);
 }
