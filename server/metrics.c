@@ -180,12 +180,12 @@ static void write_models(answer *out, model **models, int count)
     }
     char label[100];
     family(out, "compiles_total", "counter",
-           "Programs made, by phase; serving: after ready, at a request's own shape.");
+           "Programs made, by phase; exact: after ready, on the CPU, at a request's own shape; "
+           "serving: after ready, on a device with static shapes, which is an error.");
     for (int i = 0; i < count; i++) {
         for (int p = 0; p < MODEL_COMPILE_COUNT; p++) {
             snprintf(label, sizeof(label), ",phase=\"%s\"",
-                     p == MODEL_COMPILE_EXACT ? "serving"
-                                              : model_compile_phase_name((model_compile_phase)p));
+                     model_compile_phase_name((model_compile_phase)p));
             model_line(out, "compiles_total", models[i], label,
                        (double)counter(&models[i]->counters.compiles[p]));
         }
@@ -242,7 +242,10 @@ static void write_devices(answer *out, server *s, uint64_t now_ns)
         {"device_executions_total", "counter", "Batches executed."},
         {"device_failures_total", "counter", "Executions that failed."},
         {"device_compiles_total", "counter", "Programs compiled."},
-        {"device_cache_hits_total", "counter", "Programs taken from the cache."},
+        {"device_cache_hits_total", "counter", "Programs taken from the compile cache."},
+        {"device_cache_misses_total", "counter", "Programs the compile cache did not have."},
+        {"device_cache_corrupt_total", "counter", "Cache entries that were not trusted."},
+        {"device_cache_store_failures_total", "counter", "Programs the cache could not keep."},
         {"device_restarts_total", "counter", "Restarts of the device's process."},
         {"device_peak_fraction", "gauge", "Achieved share of the peak measured at start."},
     };
@@ -260,6 +263,9 @@ static void write_devices(answer *out, server *s, uint64_t now_ns)
                                (double)at.failures,
                                (double)at.compiles,
                                (double)at.cache_hits,
+                               (double)at.cache_misses,
+                               (double)at.cache_corrupt,
+                               (double)at.cache_store_failures,
                                (double)at.restarts,
                                at.utilisation_of_peak};
             answer_format(out, "penstock_%s{device=\"", families[f].name);
@@ -270,6 +276,28 @@ static void write_devices(answer *out, server *s, uint64_t now_ns)
             answer_f64(out, values[f]);
             answer_put(out, "\n");
         }
+    }
+}
+
+/* What a plugin is, as text; the value says nothing. */
+static void write_device_info(answer *out, server *s)
+{
+    family(out, "device_info", "gauge", "1; labels say what the device is, and how it is.");
+    for (int i = 0; i < s->device_count; i++) {
+        device *d = s->devices[i];
+        device_status at = {0};
+        d->interface->describe(d, &at);
+        const char *labels[][2] = {{"device", d->name},
+                                   {"kind", d->kind},
+                                   {"version", at.version ? at.version : ""},
+                                   {"detail", at.detail}};
+        answer_put(out, "penstock_device_info{");
+        for (size_t k = 0; k < sizeof(labels) / sizeof(labels[0]); k++) {
+            answer_format(out, "%s%s=\"", k ? "," : "", labels[k][0]);
+            put_label(out, labels[k][1]);
+            answer_put(out, "\"");
+        }
+        answer_put(out, "} 1\n");
     }
 }
 
@@ -326,6 +354,7 @@ void serve_metrics(exchange *e)
     write_batch_sizes(&out, s->recorder);
     write_models(&out, models, count);
     write_devices(&out, s, now_ns);
+    write_device_info(&out, s);
     for (int i = 0; i < count; i++)
         model_release(models[i]);
     free(models);
