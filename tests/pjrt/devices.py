@@ -1,0 +1,68 @@
+"""A server with PJRT devices, its metrics, and the model these tests use."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import numpy
+import serving
+
+BERT = serving.ROOT / "tests/data/golden/models/bert_tiny_cls_legacy.onnx"
+LENGTH_MAX = 32
+
+
+def bert(folder, batch=(1, 4), sequence=(8, LENGTH_MAX)):
+    """A folder with the small encoder and few buckets, so that compiling takes seconds."""
+    folder = pathlib.Path(folder) / "bert"
+    if not folder.exists():
+        folder.mkdir()
+        shutil.copy(BERT, folder / "model.onnx")
+        (folder / "model.json").write_text(json.dumps(dict(buckets=dict(batch=list(batch), sequence=list(sequence)))))
+    return folder
+
+
+def inputs(length, seed=0, rows=1):
+    random = numpy.random.default_rng(seed)
+    return dict(
+        input_ids=random.integers(1, 100, (rows, length), dtype=numpy.int64),
+        attention_mask=numpy.ones((rows, length), numpy.int64),
+        token_type_ids=numpy.zeros((rows, length), numpy.int64),
+    )
+
+
+@contextlib.contextmanager
+def faults(**orders):
+    """Orders to the fault plugin for the servers started inside."""
+    names = {f"PENSTOCK_FAULT_{k.upper()}": str(v) for k, v in orders.items()}
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name in names:
+            del os.environ[name]
+
+
+def metrics(server):
+    """name{labels} -> value, without the histogram lines' order."""
+    text = server.get("/metrics").body.decode()
+    return {key: float(value) for key, value in re.findall(r"^(penstock_\S+(?:\{.*?\})?) (\S+)$", text, re.M)}
+
+
+def total(found, name, **labels):
+    """Sum over the series of that name whose labels contain these."""
+    wanted = [f'{k}="{v}"' for k, v in labels.items()]
+    return sum(v for key, v in found.items() if key.split("{")[0] == f"penstock_{name}" and all(w in key for w in wanted))
+
+
+def host_of(server):
+    """The process of the device host, or None while there is none."""
+    children = pathlib.Path(f"/proc/{server.process.pid}/task")
+    for task in children.iterdir():
+        with contextlib.suppress(OSError):
+            for child in (task / "children").read_text().split():
+                command = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
+                if b"device-host" in command:
+                    return int(child)
+    return None

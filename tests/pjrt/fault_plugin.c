@@ -1,0 +1,236 @@
+/* A PJRT plugin with faults to order, for tests and game days: it passes every call on to another
+ * plugin, and fails where the environment says so. docs/game-day.md has recipes.
+ *
+ *   PENSTOCK_FAULT_PLUGIN          path of the plugin that does the work
+ *   PENSTOCK_FAULT_EXECUTE_RATE    share of executions that fail, 0 to 1
+ *   PENSTOCK_FAULT_EXECUTE_CODE    with this PJRT code (default 13, INTERNAL)
+ *   PENSTOCK_FAULT_LOST_AFTER      executions after which the device is lost: each fails,
+ * UNAVAILABLE PENSTOCK_FAULT_HANG_AFTER      ... after which an execution never returns
+ *   PENSTOCK_FAULT_CRASH_AFTER     ... after which the process aborts
+ *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so much longer
+ *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT
+ *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded
+ *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: no buffer can be made, RESOURCE_EXHAUSTED
+ *   PENSTOCK_FAULT_INITIALIZE      "exit": the process ends; "hang"; "fail"
+ *   PENSTOCK_FAULT_ONCE            a file: the faults of execution happen in the process that
+ *                                  creates it, and in no later one
+ *   PENSTOCK_FAULT_MAJOR           the major version that is shown
+ *   PENSTOCK_FAULT_WITHOUT         a slot that is shown as missing: "execute", "compile", "upload"
+ *   PENSTOCK_FAULT_CHATTER         1: prints lines of every importance
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "devices/pjrt_abi.h"
+
+static const pjrt_api *inner;
+static pjrt_api outer; /* as much of the inner table as we know of */
+static atomic_ullong executions;
+static bool has_execution_faults;
+
+/* --- errors of our own --- */
+
+/* Told from the inner plugin's by its first word. */
+#define OUR_ERROR UINT64_C(0x70656e73746f636b)
+
+typedef struct fault_error {
+    uint64_t mark;
+    pjrt_code code;
+    char text[120];
+} fault_error;
+
+static pjrt_error *make_error(pjrt_code code, const char *text)
+{
+    fault_error *e = calloc(1, sizeof *e);
+    e->mark = OUR_ERROR;
+    e->code = code;
+    snprintf(e->text, sizeof e->text, "%s (ordered by PENSTOCK_FAULT)", text);
+    return (pjrt_error *)e;
+}
+
+static const fault_error *ours(const pjrt_error *e)
+{
+    const fault_error *f = (const fault_error *)e;
+    return f != NULL && f->mark == OUR_ERROR ? f : NULL;
+}
+
+static void error_destroy(pjrt_error_destroy_args *a)
+{
+    if (ours(a->error) != NULL)
+        free(a->error);
+    else
+        inner->error_destroy(a);
+}
+
+static void error_message(pjrt_error_message_args *a)
+{
+    const fault_error *f = ours(a->error);
+    if (f == NULL) {
+        inner->error_message(a);
+        return;
+    }
+    a->message = f->text;
+    a->message_size = strlen(f->text);
+}
+
+static pjrt_error *error_get_code(pjrt_error_get_code_args *a)
+{
+    const fault_error *f = ours(a->error);
+    if (f == NULL)
+        return inner->error_get_code(a);
+    a->code = f->code;
+    return NULL;
+}
+
+/* --- orders --- */
+
+static const char *order(const char *name)
+{
+    char full[80];
+    snprintf(full, sizeof full, "PENSTOCK_FAULT_%s", name);
+    const char *value = getenv(full);
+    return value != NULL && *value != 0 ? value : NULL;
+}
+
+static unsigned long long number(const char *name)
+{
+    const char *value = order(name);
+    return value != NULL ? strtoull(value, NULL, 10) : 0;
+}
+
+static bool is_ordered(const char *name)
+{
+    return number(name) != 0;
+}
+
+static void wait_ms(unsigned long long ms)
+{
+    struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* A rate without randomness: the same run fails at the same executions. */
+static bool is_unlucky(unsigned long long n)
+{
+    const char *rate = order("EXECUTE_RATE");
+    double r = rate != NULL ? strtod(rate, NULL) : 0;
+    unsigned long long before = (unsigned long long)((double)(n - 1) * r);
+    return (unsigned long long)((double)n * r) > before;
+}
+
+static pjrt_error *execute(pjrt_execute_args *a)
+{
+    if (!has_execution_faults)
+        return inner->loaded_executable_execute(a);
+    unsigned long long n = atomic_fetch_add(&executions, 1) + 1;
+    if (is_ordered("CRASH_AFTER") && n > number("CRASH_AFTER"))
+        abort();
+    if (is_ordered("HANG_AFTER") && n > number("HANG_AFTER"))
+        for (;;)
+            wait_ms(1000000);
+    if (is_ordered("LOST_AFTER") && n > number("LOST_AFTER"))
+        return make_error(PJRT_CODE_UNAVAILABLE, "the device is lost");
+    if (is_unlucky(n))
+        return make_error(order("EXECUTE_CODE") ? (pjrt_code)number("EXECUTE_CODE")
+                                                : PJRT_CODE_INTERNAL,
+                          "the execution failed");
+    return inner->loaded_executable_execute(a);
+}
+
+static pjrt_error *compile(pjrt_client_compile_args *a)
+{
+    wait_ms(number("COMPILE_MS"));
+    if (is_ordered("COMPILE_FAILS"))
+        return make_error(PJRT_CODE_INVALID_ARGUMENT, "the program does not compile");
+    return inner->client_compile(a);
+}
+
+static pjrt_error *load(pjrt_executable_deserialize_args *a)
+{
+    if (is_ordered("LOAD_FAILS"))
+        return make_error(PJRT_CODE_INVALID_ARGUMENT, "the program cannot be loaded");
+    return inner->executable_deserialize_and_load(a);
+}
+
+static pjrt_error *upload(pjrt_client_buffer_from_host_args *a)
+{
+    if (is_ordered("OUT_OF_MEMORY"))
+        return make_error(PJRT_CODE_RESOURCE_EXHAUSTED, "the device is out of memory");
+    return inner->client_buffer_from_host(a);
+}
+
+static pjrt_error *initialize(pjrt_plugin_initialize_args *a)
+{
+    const char *what = order("INITIALIZE");
+    if (what != NULL && strcmp(what, "exit") == 0) {
+        fprintf(stderr, "E0101 00:00:00.000000 1 fault.cc:1] ordered to exit in initialise\n");
+        exit(1);
+    }
+    if (what != NULL && strcmp(what, "hang") == 0)
+        for (;;)
+            wait_ms(1000000);
+    if (what != NULL)
+        return make_error(PJRT_CODE_FAILED_PRECONDITION, "the plugin does not initialise");
+    if (is_ordered("CHATTER"))
+        fprintf(stderr, "I0101 00:00:00.000000 1 chatter.cc:1] of no interest\n"
+                        "W0101 00:00:00.000000 1 chatter.cc:2] of little interest\n"
+                        "E0101 00:00:00.000000 1 chatter.cc:3] of some interest\n");
+    return inner->plugin_initialize(a);
+}
+
+static void choose_execution_faults(void)
+{
+    const char *once = order("ONCE");
+    has_execution_faults = true;
+    if (once == NULL)
+        return;
+    int fd = open(once, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    has_execution_faults = fd >= 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+__attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void);
+
+const pjrt_api *GetPjrtApi(void)
+{
+    const char *path = order("PLUGIN");
+    void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (library == NULL) {
+        fprintf(stderr, "PENSTOCK_FAULT_PLUGIN: %s\n", path ? dlerror() : "is not set");
+        return NULL;
+    }
+    pjrt_get_api_fn get = NULL;
+    *(void **)&get = dlsym(library, PJRT_GET_API_SYMBOL);
+    inner = get != NULL ? get() : NULL;
+    if (inner == NULL)
+        return NULL;
+    choose_execution_faults();
+    size_t bytes = inner->struct_size < sizeof outer ? inner->struct_size : sizeof outer;
+    memcpy(&outer, inner, bytes);
+    outer.struct_size = bytes;
+    outer.error_destroy = error_destroy;
+    outer.error_message = error_message;
+    outer.error_get_code = error_get_code;
+    outer.plugin_initialize = initialize;
+    outer.client_compile = compile;
+    outer.client_buffer_from_host = upload;
+    outer.loaded_executable_execute = execute;
+    outer.executable_deserialize_and_load = load;
+    if (order("MAJOR") != NULL)
+        outer.version.major_version = (int)number("MAJOR");
+    const char *without = order("WITHOUT");
+    if (without != NULL && strcmp(without, "execute") == 0)
+        outer.loaded_executable_execute = NULL;
+    if (without != NULL && strcmp(without, "compile") == 0)
+        outer.client_compile = NULL;
+    if (without != NULL && strcmp(without, "upload") == 0)
+        outer.client_buffer_from_host = NULL;
+    return &outer;
+}
