@@ -1,6 +1,8 @@
 #ifndef KERNELS_SCALAR_BYTES_LOOPS_H
 #define KERNELS_SCALAR_BYTES_LOOPS_H
 
+#include <string.h>
+
 #include "kernels/bytes.h"
 
 /* The loops of bytes.h in plain C: every level compiles these very lines with its own instructions,
@@ -25,7 +27,8 @@ static inline void quantise_bytes(const bytes_quantise *q)
     uint8_t flip = q->is_signed ? 0x80 : 0;
     int32_t zero = q->zero + flip;
     float scale = q->scale, low = (float)-zero, high = (float)(255 - zero);
-    for (size_t i = 0; i < q->count; i++)
+    size_t count = q->count; /* a byte stored could change what q points to */
+    for (size_t i = 0; i < count; i++)
         out[i] = (uint8_t)(bytes_round(x[i] / scale, low, high) + zero) ^ flip;
 }
 
@@ -36,7 +39,8 @@ static inline void dequantise_bytes(const bytes_dequantise *d)
     uint8_t flip = d->is_signed ? 0x80 : 0;
     int32_t zero = d->zero + flip;
     float scale = d->scale;
-    for (size_t i = 0; i < d->count; i++)
+    size_t count = d->count;
+    for (size_t i = 0; i < count; i++)
         out[i] = (float)((int32_t)(in[i] ^ flip) - zero) * scale;
 }
 
@@ -47,8 +51,9 @@ static inline void add_bytes(const bytes_add *p)
     float a_scale = p->a_scale, b_scale = p->b_scale;
     float low = (float)(p->low - p->zero), high = (float)(255 - p->zero);
     int32_t a_zero = p->a_zero, b_zero = p->b_zero, zero = p->zero;
+    size_t count = p->count;
 #pragma GCC ivdep
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         float x = (float)((int32_t)a[i] - a_zero) * a_scale;
         float y = (float)((int32_t)b[i] - b_zero) * b_scale;
         out[i] = (uint8_t)(bytes_round(x + y, low, high) + zero);
@@ -124,22 +129,23 @@ static inline void finish_channels(const bytes_depthwise *d, const int32_t *rest
                                    size_t first, size_t count, size_t at)
 {
     const float *restrict scale = d->scale + first;
+    const float *restrict bias = d->bias ? d->bias + first : NULL;
     float x[BYTES_CHANNELS], low = d->has_relu ? 0 : -3e38f;
     for (size_t c = 0; c < count; c++)
         x[c] = (float)sums[c] * scale[c];
-    for (size_t c = 0; d->bias && c < count; c++)
-        x[c] += d->bias[first + c];
+    for (size_t c = 0; bias && c < count; c++)
+        x[c] += bias[c];
     for (size_t c = 0; c < count; c++)
         x[c] = x[c] > low ? x[c] : low;
     if (d->out_f32) {
-        for (size_t c = 0; c < count; c++)
-            d->out_f32[at + c] = x[c];
+        memcpy(d->out_f32 + at, x, count * sizeof x[0]);
         return;
     }
     uint8_t *restrict out = d->out + at;
-    float bottom = (float)-d->zero, top = (float)(255 - d->zero);
+    int32_t zero = d->zero;
+    float bottom = (float)-zero, top = (float)(255 - zero);
     for (size_t c = 0; c < count; c++)
-        out[c] = (uint8_t)(bytes_round(x[c], bottom, top) + d->zero);
+        out[c] = (uint8_t)(bytes_round(x[c], bottom, top) + zero);
 }
 
 static inline void depthwise_bytes(const bytes_depthwise *d)

@@ -3,6 +3,7 @@
 
 #include "kernels/convolution.h"
 #include "kernels/kernels_list.h"
+#include "kernels/scalar/image_rows_loops.h"
 #include "kernels/scalar/scalar.h"
 
 /* The input pixel under (ky, kx) of output pixel `index`; false when it is padding. */
@@ -20,30 +21,9 @@ static bool pixel_at(const image_window *w, size_t index, size_t ky, size_t kx, 
     return true;
 }
 
-static void fill_items(uint8_t *out, const void *item, size_t item_bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        memcpy(out + i * item_bytes, item, item_bytes);
-}
-
-/* Copies only: every level uses this one. */
 void image_rows_scalar(const struct image_rows *r)
 {
-    const image_window *w = &r->window;
-    size_t bytes = w->channels * r->item_bytes;
-    for (size_t i = 0; i < r->count; i++) {
-        uint8_t *out = (uint8_t *)r->out + i * r->out_stride * r->item_bytes;
-        for (size_t ky = 0; ky < w->kernel_height; ky++) {
-            for (size_t kx = 0; kx < w->kernel_width; kx++, out += bytes) {
-                size_t pixel;
-                if (pixel_at(w, r->first + i, ky, kx, &pixel))
-                    memcpy(out, (const uint8_t *)r->in + pixel * r->in_stride * r->item_bytes,
-                           bytes);
-                else
-                    fill_items(out, r->pad_item, r->item_bytes, w->channels);
-            }
-        }
-    }
+    unfold_rows(r);
 }
 
 void depthwise_f32_scalar(const struct depthwise_f32 *d)

@@ -1,5 +1,11 @@
 #include "kernels/kernels_list.h"
+#include "kernels/scalar/image_rows_loops.h"
 #include "kernels/x86/image_vector.h"
+
+void image_rows_avx512(const struct image_rows *r)
+{
+    unfold_rows(r);
+}
 
 void depthwise_f32_avx512(const struct depthwise_f32 *d)
 {
