@@ -35,9 +35,10 @@ void graph_fold_constants(graph *g, graph_evaluate_fn evaluate);
  * without data. INVALID_ARGUMENT where a dim follows neither or a size is out of range. */
 status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *inputs) MUST_CHECK;
 
-/* Folds constants, then finds every output's symbolic shape: specialises at probe points of (B, S),
- * fits each output's dims as constant + b*B + s*S + bs*B*S, and checks the fit at a further point.
- * Sets g->values[output].shape and dtype of all graph outputs (is_unknown where no fit exists). */
+/* Folds constants and batch normalisations (fuse.h), then finds every output's symbolic shape:
+ * specialises at probe points of (B, S), fits each output's dims as constant + b*B + s*S + bs*B*S,
+ * and checks the fit at a further point. Sets g->values[output].shape and dtype of all graph
+ * outputs (is_unknown where no fit exists). */
 status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate) MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/fuse.h"
 #include "graph/infer_rules.h"
 #include "graph/specialise.h"
 
@@ -130,6 +131,7 @@ static void fit_output(graph *g, int output, const tensor *found, const probe_se
 status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate)
 {
     graph_fold_constants(g, evaluate);
+    graph_fuse_batch_norms(g);
     tensor *found = calloc(PROBES * ((size_t)g->output_count + 1), sizeof found[0]);
     if (found == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to probe \"%s\"", g->name);
