@@ -159,6 +159,69 @@ static const Onnx__Graph *find_branch(const onnx_node *n, const char *name)
     return NULL;
 }
 
+/* Emits one branch, with the scope it leaves in `body`. */
+static status emit_branch(onnx_scope *scope, const onnx_node *n, const char *name,
+                          const char *suffix, onnx_scope *body, const Onnx__Graph **out)
+{
+    const Onnx__Graph *branch = find_branch(n, name);
+    if (branch == NULL || branch->n_output < n->proto->n_output)
+        return onnx_fail(n, STATUS_CORRUPT, "%s is missing or has too few outputs", name);
+    *body = *scope;
+    body->outer = scope;
+    body->values = (name_map){.memory = &n->importer->scratch};
+    body->prefix = onnx_must(arena_format(&n->importer->scratch, "%s/%s", n->name, suffix));
+    body->depth++;
+    *out = branch;
+    status s = onnx_add_initializers(body, branch);
+    return s ? s : onnx_emit_nodes(body, branch->node, branch->n_node);
+}
+
+/* Both branches, and a node that specialising replaces by one of them: conditions on shapes are
+ * constants by then. */
+static status emit_both(onnx_scope *scope, const onnx_node *n)
+{
+    int count = (int)n->proto->n_output;
+    static const char *const names[2][2] = {{"then_branch", "then/"}, {"else_branch", "else/"}};
+    if (count > ONNX_INPUTS_MAX / 2)
+        return onnx_fail(n, STATUS_TOO_LARGE, "%d outputs", count);
+    arena *scratch = &n->importer->scratch;
+    graph_value_index *inputs =
+        onnx_must(arena_allocate_zeroed(scratch, 2 * (size_t)count + 1, sizeof inputs[0]));
+    graph_value_index *outputs =
+        onnx_must(arena_allocate_zeroed(scratch, (size_t)count + 1, sizeof outputs[0]));
+    inputs[0] = n->inputs[0];
+    for (int b = 0; b < 2; b++) {
+        onnx_scope body;
+        const Onnx__Graph *branch;
+        status s = emit_branch(scope, n, names[b][0], names[b][1], &body, &branch);
+        if (s)
+            return s;
+        for (int i = 0; i < count; i++) {
+            const char *name = text(branch->output[i]->name);
+            if (!onnx_scope_find(&body, name, &inputs[1 + b * count + i]) ||
+                inputs[1 + b * count + i] == GRAPH_NO_VALUE)
+                return onnx_fail(n, STATUS_CORRUPT, "its %s does not produce the output '%s'",
+                                 names[b][0], name);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        const char *name = text(n->proto->output[i]);
+        outputs[i] = GRAPH_NO_VALUE;
+        if (name[0] == 0)
+            continue;
+        outputs[i] = graph_add_value(
+            n->graph, scope->prefix[0]
+                          ? onnx_must(arena_format(scratch, "%s%s", scope->prefix, name))
+                          : name);
+        status s = onnx_scope_define(scope, name, outputs[i]);
+        if (s)
+            return s;
+    }
+    graph_add_node_to(n->graph, GRAPH_OP_IF, n->name, 1 + 2 * count, inputs, count, outputs, 0,
+                      NULL);
+    return STATUS_OK;
+}
+
 status onnx_inline_if(onnx_scope *scope, const onnx_node *n)
 {
     double condition;
@@ -168,22 +231,10 @@ status onnx_inline_if(onnx_scope *scope, const onnx_node *n)
     if (n->input_count != 1 || n->attribute_count != 0)
         return onnx_fail(n, STATUS_CORRUPT, "an If has a condition and two branches");
     if (!constant_number(n->graph, n->inputs[0], 0, &condition))
-        return onnx_fail(n, STATUS_UNSUPPORTED,
-                         "its condition '%s' depends on the request; supported: conditions that "
-                         "are constant at load",
-                         n->proto->input[0]);
-    const char *name = condition != 0 ? "then_branch" : "else_branch";
-    const Onnx__Graph *branch = find_branch(n, name);
-    if (branch == NULL || branch->n_output < n->proto->n_output)
-        return onnx_fail(n, STATUS_CORRUPT, "%s is missing or has too few outputs", name);
-    onnx_scope body = *scope;
-    body.outer = scope;
-    body.values = (name_map){.memory = &n->importer->scratch};
-    body.prefix = onnx_must(arena_format(&n->importer->scratch, "%s/", n->name));
-    body.depth++;
-    s = onnx_add_initializers(&body, branch);
-    if (s == STATUS_OK)
-        s = onnx_emit_nodes(&body, branch->node, branch->n_node);
+        return emit_both(scope, n);
+    onnx_scope body;
+    const Onnx__Graph *branch;
+    s = emit_branch(scope, n, condition != 0 ? "then_branch" : "else_branch", "", &body, &branch);
     for (size_t i = 0; s == STATUS_OK && i < n->proto->n_output; i++)
         s = export_value(scope, n, &body, branch->output[i]->name, n->proto->output[i]);
     return s;

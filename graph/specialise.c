@@ -24,7 +24,9 @@ typedef struct workbench {
     const tensor **in;
     tensor *out; /* as wide as the widest node */
     int widest;
-    bool *needed; /* by value */
+    bool *needed;   /* by value */
+    bool *poisoned; /* by value: made by a node that fits no shapes, so far in a branch not taken */
+    bool has_branches;
 } workbench;
 
 /* Data of a known tensor without elements: not NULL, never read. */
@@ -38,6 +40,7 @@ static status open_workbench(workbench *w)
         const graph_node *node = &g->nodes[n];
         w->widest = node->input_count > w->widest ? node->input_count : w->widest;
         w->widest = node->output_count > w->widest ? node->output_count : w->widest;
+        w->has_branches |= node->op == GRAPH_OP_IF;
     }
     size_t values = (size_t)g->value_count + 1;
     w->values = calloc(values, sizeof w->values[0]);
@@ -45,12 +48,13 @@ static status open_workbench(workbench *w)
     w->deferred = malloc(values * sizeof w->deferred[0]);
     w->moved = malloc(values * sizeof w->moved[0]);
     w->needed = calloc(values, sizeof w->needed[0]);
+    w->poisoned = calloc(values, sizeof w->poisoned[0]);
     w->fates = calloc((size_t)g->node_count + 1, sizeof w->fates[0]);
     w->in = calloc((size_t)w->widest, sizeof w->in[0]);
     w->out = calloc((size_t)w->widest, sizeof w->out[0]);
     w->made = graph_create(g->name);
-    if (!w->values || !w->alias || !w->deferred || !w->moved || !w->needed || !w->fates || !w->in ||
-        !w->out || !w->made)
+    if (!w->values || !w->alias || !w->deferred || !w->moved || !w->needed || !w->poisoned ||
+        !w->fates || !w->in || !w->out || !w->made)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to specialise \"%s\"", g->name);
     for (int32_t v = 0; v < g->value_count; v++) {
         w->alias[v] = v;
@@ -68,6 +72,7 @@ static void close_workbench(workbench *w)
     free(w->deferred);
     free(w->moved);
     free(w->needed);
+    free(w->poisoned);
     free(w->fates);
     free(w->in);
     free(w->out);
@@ -237,8 +242,41 @@ static bool is_deferrable(const workbench *w, const graph_node *node)
     return true;
 }
 
+/* The outputs of an If are those of one branch from here on; the other one is left to be dead. */
+static status take_branch(workbench *w, int32_t n)
+{
+    const graph_node *node = &w->source->nodes[n];
+    graph_value_index condition = node->inputs[0];
+    status s = demand(w, condition);
+    if (s)
+        return s;
+    const tensor *t = &w->values[condition];
+    if (t->data == NULL)
+        return status_fail(STATUS_UNSUPPORTED,
+                           "node \"%s\": If (opset 21): its condition \"%s\" depends on the values "
+                           "of a request; supported: conditions on constants and shapes",
+                           node->name, w->source->values[condition].name);
+    if (t->dtype != DTYPE_BOOL || tensor_count(t) != 1)
+        return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\": If: its condition is %s",
+                           node->name, infer_text(t));
+    int first = *(const bool *)t->data ? 1 : 1 + node->output_count;
+    for (int i = 0; i < node->output_count; i++) {
+        graph_value_index v = node->outputs[i], from = node->inputs[first + i];
+        if (v == GRAPH_NO_VALUE)
+            continue;
+        w->values[v] = w->values[from];
+        w->alias[v] = w->alias[from];
+        w->deferred[v] = w->deferred[from];
+        w->poisoned[v] = w->poisoned[from];
+    }
+    w->fates[n] = FATE_GONE;
+    return STATUS_OK;
+}
+
 static status visit(workbench *w, int32_t n)
 {
+    if (w->source->nodes[n].op == GRAPH_OP_IF)
+        return take_branch(w, n);
     const graph_node *node = &w->source->nodes[n];
     uint32_t mask = specialise_shape_inputs(node->op);
     status s;
@@ -279,6 +317,63 @@ static status visit(workbench *w, int32_t n)
         }
     }
     return STATUS_OK;
+}
+
+static bool reads_poison(const workbench *w, const graph_node *node)
+{
+    int count = node->op == GRAPH_OP_IF ? 1 : node->input_count;
+    for (int i = 0; i < count; i++)
+        if (node->inputs[i] != GRAPH_NO_VALUE && w->poisoned[node->inputs[i]])
+            return true;
+    return false;
+}
+
+static bool is_poisoned(const workbench *w, const graph_node *node)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != GRAPH_NO_VALUE && w->poisoned[node->outputs[i]])
+            return true;
+    return false;
+}
+
+/* Fails when a node that is needed fits no shapes. An If that could not choose comes first: it
+ * alone is why its branches are needed. */
+static status refuse_poison(workbench *w)
+{
+    const graph *g = w->source;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t n = 0; n < g->node_count; n++) {
+            const graph_node *node = &g->nodes[n];
+            if (w->fates[n] != FATE_KEPT || !is_poisoned(w, node) || reads_poison(w, node) ||
+                (pass == 0 && node->op != GRAPH_OP_IF))
+                continue;
+            status s = visit(w, n); /* once more, for its message */
+            return s ? s : status_fail(STATUS_INTERNAL, "node \"%s\" fits no shapes", node->name);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Visits every node. Beside an If, a node may fit the shapes only where its branch is the one taken
+ * (Squeeze of a dim that is 1): then it fails at the end, if something still needs it. */
+static status visit_all(workbench *w)
+{
+    const graph *g = w->source;
+    for (int32_t n = 0; n < g->node_count; n++) {
+        const graph_node *node = &g->nodes[n];
+        if (w->fates[n] == FATE_DEAD)
+            continue;
+        status s = STATUS_OK;
+        bool is_cut = w->has_branches && reads_poison(w, node);
+        if (!is_cut && (s = visit(w, n)) && (!w->has_branches || s == STATUS_OUT_OF_MEMORY))
+            return s;
+        for (int i = 0; (is_cut || s) && i < node->output_count; i++)
+            if (node->outputs[i] != GRAPH_NO_VALUE)
+                w->poisoned[node->outputs[i]] = true;
+    }
+    /* Folding, aliasing and branches not taken may have cut nodes off. */
+    mark_needed(w, true);
+    return w->has_branches ? refuse_poison(w) : STATUS_OK;
 }
 
 static void describe(graph *made, graph_value_index at, const tensor *t)
@@ -368,11 +463,8 @@ status graph_specialise(const graph *source, const graph_binding *binding,
     if ((s = place_inputs(&w, binding)))
         goto fail;
     mark_needed(&w, false);
-    for (int32_t n = 0; n < source->node_count; n++)
-        if (w.fates[n] != FATE_DEAD && (s = visit(&w, n)))
-            goto fail;
-    /* Folding and aliasing may have cut nodes off. */
-    mark_needed(&w, true);
+    if ((s = visit_all(&w)))
+        goto fail;
     if ((s = emit(&w)))
         goto fail;
     *out = w.made;

@@ -35,6 +35,12 @@ static status evaluate(const graph_node *node, const tensor *const *in, tensor *
         for (int64_t i = 0; i < count; i++)
             tensor_set_number(&out[0], i, tensor_get_number(in[0], i));
         return STATUS_OK;
+    case GRAPH_OP_SUB:
+        tensor_set_number(&out[0], 0, tensor_get_number(in[0], 0) - tensor_get_number(in[1], 0));
+        return STATUS_OK;
+    case GRAPH_OP_NOT:
+        tensor_set_number(&out[0], 0, tensor_get_number(in[0], 0) == 0);
+        return STATUS_OK;
     case GRAPH_OP_RANGE:
         for (int64_t i = 0; i < count; i++)
             tensor_set_number(
@@ -285,4 +291,78 @@ Test(specialise, binding_refuses_what_it_cannot_fill)
     cr_expect_eq(graph_bind(g, -1, 1, inputs), STATUS_INVALID_ARGUMENT);
     cr_expect_eq(graph_bind(g, (int64_t)1 << 40, (int64_t)1 << 40, inputs), STATUS_TOO_LARGE);
     graph_destroy(g);
+}
+
+/* If(dim 1 of x == 1): Squeeze(x), else Relu(x), as PyTorch writes x.squeeze(1). */
+static graph *make_squeeze_if(graph_value_index (*condition)(graph *g, graph_value_index x))
+{
+    graph *g = graph_create("squeeze");
+    graph_value_index x = add_x(g), c = condition(g, x);
+    graph_value_index inputs[] = {c, apply(g, GRAPH_OP_SQUEEZE, x, list(g, 1)),
+                                  apply(g, GRAPH_OP_RELU, x, GRAPH_NO_VALUE)};
+    graph_value_index y = graph_add(g, GRAPH_OP_IF, 3, inputs, 0, NULL);
+    graph_add_output(g, y, "y");
+    graph_add_output(g, apply(g, GRAPH_OP_NEG, y, GRAPH_NO_VALUE), "z");
+    return g;
+}
+
+static graph_value_index has_length_one(graph *g, graph_value_index x)
+{
+    graph_value_index less = apply(g, GRAPH_OP_SUB, dim_of(g, x, 1), list(g, 1));
+    graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_BOOL));
+    graph_value_index other = graph_add(g, GRAPH_OP_CAST, 1, &less, 1, &to);
+    return apply(g, GRAPH_OP_NOT, other, GRAPH_NO_VALUE);
+}
+
+static graph_value_index of_the_request(graph *g, graph_value_index x)
+{
+    return apply(g, GRAPH_OP_IS_NAN, x, GRAPH_NO_VALUE);
+}
+
+static graph_value_index never(graph *g, graph_value_index x)
+{
+    (void)x;
+    tensor t = {0};
+    cr_assert_eq(tensor_allocate(&t, &g->memory, DTYPE_BOOL, 0, NULL), STATUS_OK);
+    *(bool *)t.data = true;
+    return graph_add_constant(g, "yes", &t);
+}
+
+Test(specialise, an_if_takes_the_branch_that_the_shapes_tell)
+{
+    graph *g = make_squeeze_if(has_length_one);
+    graph *made = specialise_at(g, 2, 1);
+    cr_expect_eq(made->node_count, 2);
+    cr_expect_eq(made->nodes[0].op, GRAPH_OP_SQUEEZE);
+    expect_output(made, 0, "y", 2, (int64_t[]){2, 8});
+    expect_output(made, 1, "z", 2, (int64_t[]){2, 8});
+    graph_destroy(made);
+    /* Squeeze does not fit here, and nobody needs it. */
+    made = specialise_at(g, 2, 5);
+    cr_expect_eq(made->node_count, 2);
+    cr_expect_eq(made->nodes[0].op, GRAPH_OP_RELU);
+    expect_output(made, 1, "z", 3, (int64_t[]){2, 5, 8});
+    graph_destroy(made);
+    graph_destroy(g);
+}
+
+static void expect_refusal(graph *g, status code, const char *word)
+{
+    tensor inputs[8] = {0};
+    graph *made = NULL;
+    cr_assert_eq(graph_bind(g, 2, 5, inputs), STATUS_OK);
+    status s = graph_specialise(g, &(graph_binding){.inputs = inputs}, evaluate, &made);
+    cr_assert_eq(s, code, "%s", status_message());
+    cr_assert_not_null(strstr(status_message(), word), "%s", status_message());
+    graph_destroy(g);
+}
+
+Test(specialise, an_if_that_depends_on_values_is_refused)
+{
+    expect_refusal(make_squeeze_if(of_the_request), STATUS_UNSUPPORTED, "condition");
+}
+
+Test(specialise, the_branch_taken_must_fit)
+{
+    expect_refusal(make_squeeze_if(never), STATUS_INVALID_ARGUMENT, "Squeeze");
 }
