@@ -170,6 +170,24 @@ static graph_value_index make_positions(onnx_node *n, graph_value_index ids)
     return graph_add(n->graph, GRAPH_OP_RANGE, 3, range, 0, NULL);
 }
 
+/* Output 1: how many entries of each row of the mask [B,S] are 1, as INT32 [B]; zeros without. */
+static void count_mask(onnx_node *n, graph_value_index mask)
+{
+    int64_t last = 1;
+    int int32 = dtype_to_onnx(DTYPE_I32);
+    graph_value_index ones =
+        mask == GRAPH_NO_VALUE ? onnx_binary(n, GRAPH_OP_SUB, n->inputs[0], n->inputs[0]) : mask;
+    ones = onnx_cast(n, ones, int32);
+    if (mask != GRAPH_NO_VALUE) {
+        graph_value_index one = onnx_cast(n, onnx_int(n, 1), int32);
+        ones = onnx_cast(n, onnx_binary(n, GRAPH_OP_EQUAL, ones, one), int32);
+    }
+    graph_value_index inputs[] = {ones, onnx_ints(n, 1, &last)};
+    graph_attribute drop = graph_make_int("keepdims", 0);
+    graph_add_node_to(n->graph, GRAPH_OP_REDUCE_SUM, n->name, 2, inputs, 1, &n->outputs[1], 1,
+                      &drop);
+}
+
 /* Inputs: ids, segments?, word, position, segment?, gamma, beta, mask?, position ids?. */
 static status rewrite_embed_layer_normalization(onnx_node *n)
 {
@@ -180,7 +198,7 @@ static status rewrite_embed_layer_normalization(onnx_node *n)
         n->inputs[3] == GRAPH_NO_VALUE || n->inputs[5] == GRAPH_NO_VALUE)
         return onnx_fail(n, STATUS_CORRUPT, "an input is missing");
     if (onnx_wants(n, 1))
-        return onnx_fail(n, STATUS_UNSUPPORTED, "output 1 (mask_index) is not supported");
+        count_mask(n, onnx_input(n, 7));
     graph_value_index positions = onnx_input(n, 8);
     if (positions == GRAPH_NO_VALUE)
         positions = make_positions(n, n->inputs[0]);
@@ -314,6 +332,47 @@ static status rewrite_qlinear_binary(onnx_node *n)
     return STATUS_OK;
 }
 
+/* Inputs: a, a scale, a zero, b, b scale, b zero, bias (INT32)?, y scale?, y zero?; the result is
+ * float without a y scale. Source: ONNX Runtime, ContribOperators.md, com.microsoft.QGemm. */
+static status rewrite_qgemm(onnx_node *n)
+{
+    float alpha = onnx_take_float(n, "alpha", 1);
+    int64_t swaps_a = onnx_take_int(n, "transA", 0), swaps_b = onnx_take_int(n, "transB", 0);
+    status s = n->input_count < 6 ? onnx_fail(n, STATUS_CORRUPT, "an input is missing")
+                                  : check_inputs(n, 2, 9);
+    if (s == STATUS_OK)
+        s = check_attributes(n);
+    if (s == STATUS_OK && (n->inputs[3] == GRAPH_NO_VALUE || n->inputs[4] == GRAPH_NO_VALUE))
+        s = onnx_fail(n, STATUS_CORRUPT, "an input is missing");
+    if (s)
+        return s;
+    graph_value_index b_inputs[] = {n->inputs[3], n->inputs[4], n->inputs[5]};
+    graph_attribute along[] = {graph_make_int("axis", swaps_b ? 0 : 1)};
+    graph_value_index inputs[] = {dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]),
+                                  graph_add(n->graph, GRAPH_OP_DEQUANTIZE_LINEAR,
+                                            n->inputs[5] == GRAPH_NO_VALUE ? 2 : 3, b_inputs, 1,
+                                            along),
+                                  onnx_input(n, 6)};
+    if (inputs[2] != GRAPH_NO_VALUE) {
+        graph_value_index scale = onnx_binary(n, GRAPH_OP_MUL, n->inputs[1], n->inputs[4]);
+        if (alpha != 1)
+            scale = onnx_binary(n, GRAPH_OP_MUL, scale, onnx_float_like(n, alpha, scale));
+        inputs[2] =
+            onnx_binary(n, GRAPH_OP_MUL, onnx_cast(n, inputs[2], dtype_to_onnx(DTYPE_F32)), scale);
+    }
+    graph_attribute attributes[] = {graph_make_float("alpha", alpha),
+                                    graph_make_int("transA", swaps_a),
+                                    graph_make_int("transB", swaps_b)};
+    int count = inputs[2] == GRAPH_NO_VALUE ? 2 : 3;
+    if (onnx_input(n, 7) == GRAPH_NO_VALUE) {
+        onnx_finish(n, GRAPH_OP_GEMM, count, inputs, 3, attributes);
+        return STATUS_OK;
+    }
+    graph_value_index y = graph_add(n->graph, GRAPH_OP_GEMM, count, inputs, 3, attributes);
+    finish_quantized(n, y, n->inputs[7], onnx_input(n, 8));
+    return STATUS_OK;
+}
+
 /* Inputs: x, x scale, x zero, y scale, y zero; the attributes are the float operator's own. */
 static status rewrite_qlinear_unary(onnx_node *n)
 {
@@ -412,6 +471,7 @@ static const struct {
     const char *op_type;
     onnx_normalise_fn rewrite;
 } rewritings[] = {
+    {"Attention", onnx_rewrite_attention},
     {"BiasGelu", rewrite_bias_gelu},
     {"DequantizeLinear", become_standard},
     {"DynamicQuantizeMatMul", rewrite_dynamic_quantize_matmul},
@@ -422,6 +482,8 @@ static const struct {
     {"FusedMatMul", rewrite_fused_matmul},
     {"Gelu", rewrite_gelu},
     {"MatMulIntegerToFloat", rewrite_matmul_integer_to_float},
+    {"MultiHeadAttention", onnx_rewrite_multi_head_attention},
+    {"QGemm", rewrite_qgemm},
     {"QLinearAdd", rewrite_qlinear_binary},
     {"QLinearAveragePool", rewrite_qlinear_unary},
     {"QLinearConcat", rewrite_qlinear_concat},

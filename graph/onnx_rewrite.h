@@ -32,4 +32,8 @@ void onnx_finish(onnx_node *n, graph_op op, int input_count, const graph_value_i
 void onnx_finish_as(onnx_node *n, graph_value_index value); /* Identity */
 bool onnx_wants(const onnx_node *n, int output);
 
+/* onnx_normalise_attention.c: com.microsoft::Attention and MultiHeadAttention. */
+status onnx_rewrite_attention(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_multi_head_attention(onnx_node *n) MUST_CHECK;
+
 #endif

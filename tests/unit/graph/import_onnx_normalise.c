@@ -275,6 +275,10 @@ Test(import_onnx_normalise, rewrites_operators_of_onnx_runtime)
                   "Mul MatMulInteger Cast Mul Add");
     check_contrib("EmbedLayerNormalization", NAMES("x", "i", "w", "p", "s", "g", "b"),
                   "Shape Gather Range Gather Gather Add Gather Add LayerNormalization");
+    check_contrib("QGemm", NAMES("x", "s", "z", "b", "t", "u"),
+                  "DequantizeLinear DequantizeLinear Gemm");
+    check_contrib("QGemm", NAMES("x", "s", "z", "b", "t", "u", "c", "v", "w"),
+                  "DequantizeLinear DequantizeLinear Mul Cast Mul Gemm QuantizeLinear");
     graph *g = onnx_expect(begin_contrib("FastGelu", NAMES("x")));
     cr_assert_str_eq(graph_attribute_string(&g->nodes[0], "approximate", ""), "tanh");
     graph_destroy(g);
@@ -308,4 +312,56 @@ Test(import_onnx_normalise, refuses_rewritten_operators_without_inputs)
         onnx_add(b, operators[i], NAMES("", "x"), NAMES("y"));
         onnx_expect_failure(b, STATUS_CORRUPT, NAMES(operators[i], "input 0 is missing"));
     }
+}
+
+/* Attention of two heads with weights [2,6], bias [6] and these further inputs. */
+static onnx_builder *begin_attention(const char *const *inputs)
+{
+    static const int64_t dims[] = {2, 6};
+    onnx_builder *b = begin(17);
+    onnx_import_domain(b, "com.microsoft", 1);
+    Onnx__Tensor *w = onnx_add_floats(b, "w", 12, (float[]){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    w->n_dims = 2;
+    w->dims = (int64_t *)dims;
+    onnx_add_floats(b, "bias", 6, (float[]){1, 2, 3, 4, 5, 6});
+    onnx_add_input(b, "mask", NAMES("batch", "sequence"));
+    onnx_add_input(b, "lengths", NAMES("batch"));
+    Onnx__Node *n = onnx_add(b, "Attention", inputs, NAMES("y"));
+    n->domain = "com.microsoft";
+    onnx_set_int(n, "num_heads", 2);
+    return b;
+}
+
+Test(import_onnx_normalise, attention_is_products_and_a_softmax)
+{
+    graph *g = onnx_expect(begin_attention(NAMES("x", "w", "bias")));
+    cr_assert_str_eq(onnx_operators(g),
+                     "MatMul Add MatMul Add MatMul Add Reshape Transpose Reshape Transpose Reshape "
+                     "Transpose MatMul Shape Gather Cast Sqrt CastLike Div Softmax MatMul "
+                     "Transpose Reshape");
+    const tensor *key = g->values[g->nodes[2].inputs[1]].constant;
+    cr_assert_eq(key->dims[1], 2);
+    cr_assert_eq(tensor_get_number(key, 0), 3);
+    cr_assert_eq(tensor_get_number(key, 3), 10);
+    cr_assert_eq(tensor_get_number(g->values[g->nodes[5].inputs[1]].constant, 0), 5);
+    graph_destroy(g);
+    g = onnx_expect(begin_attention(NAMES("x", "w", "bias", "mask")));
+    cr_assert_not_null(strstr(onnx_operators(g), "Unsqueeze CastLike"));
+    cr_assert_null(strstr(onnx_operators(g), "Range"));
+    graph_destroy(g);
+    /* A mask of rank 1 counts the keys that are real. */
+    g = onnx_expect(begin_attention(NAMES("x", "w", "bias", "lengths")));
+    cr_assert_not_null(strstr(onnx_operators(g), "Unsqueeze Shape Gather Range Less"));
+    graph_destroy(g);
+}
+
+Test(import_onnx_normalise, refuses_attention_it_does_not_know)
+{
+    onnx_expect_failure(begin_attention(NAMES("x", "x", "bias")), STATUS_UNSUPPORTED,
+                        NAMES("'y'", "Attention", "weights"));
+    onnx_expect_failure(begin_attention(NAMES("x", "w", "bias", "", "mask")), STATUS_UNSUPPORTED,
+                        NAMES("'y'", "Attention", "past"));
+    onnx_builder *b = begin_attention(NAMES("x", "w", "bias"));
+    onnx_set_int(b->graph.node[b->graph.n_node - 1], "do_rotary", 1);
+    onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("do_rotary"));
 }
