@@ -1,8 +1,12 @@
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "devices/cpu_evaluate.h"
 #include "graph/fuse.h"
+#include "graph/import.h"
 #include "graph/match.h"
 #include "graph/specialise.h"
 
@@ -58,12 +62,12 @@ static graph *make_net(const net_form *f)
 }
 
 /* All outputs for a fixed random image. */
-static void compute(const graph *g, arena *memory, tensor *outputs)
+static void compute(const graph *g, const int64_t dims[4], arena *memory, tensor *outputs)
 {
     tensor image, shape;
     graph *made;
     match m;
-    cr_assert_eq(tensor_allocate(&image, memory, DTYPE_F32, 4, (int64_t[]){2, 4, 5, 7}), STATUS_OK);
+    cr_assert_eq(tensor_allocate(&image, memory, DTYPE_F32, 4, dims), STATUS_OK);
     for (int64_t i = 0; i < tensor_count(&image); i++)
         ((float *)image.data)[i] = sinf((float)(i * i));
     shape = image;
@@ -79,6 +83,20 @@ static void compute(const graph *g, arena *memory, tensor *outputs)
     graph_destroy(made);
 }
 
+/* A model with BatchNormalization nodes as PyTorch keeps them on request. */
+static graph *open_shared(void)
+{
+    char path[500];
+    graph *g = NULL;
+    const char *shared = getenv("PENSTOCK_SHARED");
+    snprintf(path, sizeof path, "%s/models/models/cnn_3x32x32_bn.onnx",
+             shared != NULL ? shared : PENSTOCK_SOURCE_DIR "/../shared");
+    if (access(path, R_OK) != 0)
+        cr_skip_test("%s is not there", path);
+    cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_OK, "%s", status_message());
+    return g;
+}
+
 static int count_batch_norms(const graph *g)
 {
     int count = 0;
@@ -92,12 +110,12 @@ static void check(net_form form, int folded, int left)
     arena memory = {0};
     tensor before[2], after[2];
     graph *g = make_net(&form);
-    compute(g, &memory, before);
+    compute(g, (int64_t[]){2, 4, 5, 7}, &memory, before);
     cr_assert_eq(graph_fuse_batch_norms(g), folded);
     cr_assert_eq(count_batch_norms(g), left);
     for (int32_t i = 0; i < g->node_count; i++)
         cr_assert_eq(g->values[g->nodes[i].outputs[0]].producer, i);
-    compute(g, &memory, after);
+    compute(g, (int64_t[]){2, 4, 5, 7}, &memory, after);
     for (int k = 0; k < g->output_count; k++)
         for (int64_t i = 0; i < tensor_count(&before[k]); i++)
             cr_assert_float_eq(((float *)before[k].data)[i], ((float *)after[k].data)[i], 2e-5f);
@@ -120,4 +138,22 @@ Test(batch_norm, stays_where_the_convolution_is_seen)
 Test(batch_norm, stays_before_a_convolution)
 {
     check((net_form){.normalises_input = true, .has_bias = true}, 1, 1);
+}
+
+Test(batch_norm, of_an_exported_model)
+{
+    static const int64_t dims[] = {2, 3, 32, 32};
+    arena memory = {0};
+    tensor before, after;
+    graph *g = open_shared();
+    compute(g, dims, &memory, &before);
+    graph_fold_constants(g, cpu_evaluate_node);
+    int norms = count_batch_norms(g);
+    cr_assert_gt(norms, 0);
+    cr_assert_eq(graph_fuse_batch_norms(g), norms);
+    compute(g, dims, &memory, &after);
+    for (int64_t i = 0; i < tensor_count(&before); i++)
+        cr_assert_float_eq(((float *)before.data)[i], ((float *)after.data)[i], 1e-4f);
+    graph_destroy(g);
+    arena_dispose(&memory);
 }
