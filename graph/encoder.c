@@ -10,7 +10,7 @@
 #include "graph/encoder_internal.h"
 
 /* Lengths of the last checks, which cost the more the longer they are. */
-#define POSITIONS_CHECKED_MAX 1024
+#define LENGTH_CHECKED_MAX 1024
 #define BIAS_CHECKED_MAX 300
 
 double look_random(look *l)
@@ -310,32 +310,90 @@ static int64_t longest_of(const graph *g, const encoder *e)
     return longest;
 }
 
-/* Counted positions at the greatest length are still the rows of the table: not clipped, say. */
-static status check_positions(look *l, graph_evaluate_fn evaluate, const encoder *e)
+/* The rows of the position table that `made` adds are the ones counted in the same way. */
+static status check_positions(const look *l, const graph *made, const encoder *e)
 {
-    int64_t length = least(longest_of(l->source, e), POSITIONS_CHECKED_MAX);
-    graph *made = NULL;
     if (e->positions != ENCODER_POSITIONS_COUNTED || l->counted_term == GRAPH_NO_VALUE)
         return STATUS_OK;
     const char *name = l->source->values[l->counted_term].name;
-    /* A graph that cannot be had at this length need not be right there. */
-    if (specialise_at(l->source, evaluate, 1, length, &made))
-        return STATUS_OK;
     graph_value_index v = graph_find_value(made, name);
     const tensor *t = v == GRAPH_NO_VALUE ? NULL : made->values[v].constant;
     const tensor *table = l->counted_table;
+    if (t == NULL)
+        return STATUS_OK;
     size_t row_bytes = (size_t)e->hidden * dtype_bytes(table->dtype);
-    bool is_same =
-        t == NULL ||
-        (t->dtype == table->dtype && tensor_count(t) == length * e->hidden &&
-         memcmp(t->data, (const char *)table->data + (size_t)e->position_offset * row_bytes,
-                (size_t)length * row_bytes) == 0);
+    int64_t rows = tensor_count(t) / e->hidden;
+    if (t->dtype == table->dtype && rows <= table->dims[table->rank - 2] - e->position_offset &&
+        memcmp(t->data, (const char *)table->data + (size_t)e->position_offset * row_bytes,
+               (size_t)rows * row_bytes) == 0)
+        return STATUS_OK;
+    return status_fail(STATUS_UNSUPPORTED,
+                       "value \"%.200s\": positions are counted otherwise in sequences of %lld",
+                       name, (long long)rows);
+}
+
+static bool is_uniform(const tensor *t)
+{
+    size_t bytes = dtype_bytes(t->dtype);
+    for (int64_t i = 1; i < tensor_count(t); i++)
+        if (memcmp(t->data, (const char *)t->data + (size_t)i * bytes, bytes) != 0)
+            return false;
+    return true;
+}
+
+/* What hidden values meet that has a number for each pair of positions, a window of attention say,
+ * is the same number for all pairs while all keys are present. */
+static status check_pairs(look *l, const encoder *e)
+{
+    const graph *g = l->m.g;
+    int64_t n = l->length;
+    status s = STATUS_OK;
+    for (int32_t i = 0; s == STATUS_OK && i < g->node_count; i++) {
+        const graph_node *node = &g->nodes[i];
+        for (int k = 0; s == STATUS_OK && k < node->input_count; k++) {
+            graph_value_index v = node->inputs[k];
+            if (v == GRAPH_NO_VALUE || node->outputs[0] == GRAPH_NO_VALUE || l->m.is_hidden[v] ||
+                !l->m.is_hidden[node->outputs[0]] || match_dim(&l->m, v, -1) != n ||
+                match_dim(&l->m, v, -2) != n)
+                continue;
+            arena memory = {0};
+            tensor mask, t;
+            graph_value_index bound = e->mask_input >= 0 ? g->inputs[e->mask_input] : 0;
+            if (e->mask_input >= 0)
+                s = look_random_mask(l, &memory, bound, true, &mask);
+            if (s == STATUS_OK)
+                s = match_experiment(&l->m, &memory, e->mask_input >= 0, &bound, &mask, v, &t);
+            if (s == STATUS_OK && !is_uniform(&t))
+                s = look_refuse(l, v, "in sequences of %lld, attention depends on the positions",
+                                (long long)n);
+            arena_dispose(&memory);
+        }
+    }
+    return s;
+}
+
+/* What cannot be seen in short sequences: positions that are clipped, attention in windows. */
+static status check_longest(look *l, graph_evaluate_fn evaluate, encoder *e)
+{
+    graph *made = NULL;
+    int64_t length = least(longest_of(l->source, e), LENGTH_CHECKED_MAX);
+    /* So that no matrix of weights looks like pairs of positions. */
+    while (length > 1 &&
+           (length == e->hidden || length == e->intermediate || length == e->head_dim))
+        length--;
+    /* A graph that cannot be had at this length need not be right there. */
+    if (specialise_at(l->source, evaluate, 1, length, &made))
+        return STATUS_OK;
+    status s = check_positions(l, made, e);
+    if (s == STATUS_OK && e->relative_table == NULL &&
+        (s = match_open(&l->m, made, evaluate)) == STATUS_OK) {
+        s = find_sizes(l);
+        if (s == STATUS_OK && l->length == length)
+            s = check_pairs(l, e);
+        match_close(&l->m);
+    }
     graph_destroy(made);
-    return is_same ? STATUS_OK
-                   : status_fail(STATUS_UNSUPPORTED,
-                                 "value \"%.200s\": positions are counted otherwise in sequences "
-                                 "of %lld",
-                                 name, (long long)length);
+    return s;
 }
 
 /* At the first looks' lengths all relative positions have buckets of their own. */
@@ -365,7 +423,7 @@ status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *ou
     if (s == STATUS_OK && !same_encoder(&first, &second))
         s = status_fail(STATUS_UNSUPPORTED, "it is another encoder at another length");
     if (s == STATUS_OK)
-        s = check_positions(&l, evaluate, &first);
+        s = check_longest(&l, evaluate, &first);
     if (s == STATUS_OK)
         s = check_bias(&l, evaluate, &first);
     encoder_dispose(&second);

@@ -123,16 +123,30 @@ static status add_row(look *l, const tensor **table, const tensor *row)
     return STATUS_OK;
 }
 
+/* A token id for experiments: any, or near a number that the graph compares ids with. */
+static int64_t random_id(look *l, graph_value_index indices)
+{
+    const graph *g = l->m.g;
+    int32_t near = (int32_t)(fabs(look_random(l)) * (double)g->value_count);
+    for (int32_t v = near; look_random(l) > 0 && v < g->value_count && v < indices; v++) {
+        double scalar;
+        if (g->values[v].constant != NULL && dtype_is_integer(g->values[v].constant->dtype) &&
+            match_scalar(&l->m, v, &scalar) && scalar >= 0 && scalar < 1e6)
+            return (int64_t)scalar;
+    }
+    return (int64_t)(fabs(look_random(l)) * (look_random(l) > 0 ? 8 : 60000));
+}
+
 /* RoBERTa's positions of random ids, some of which are `pad`. */
 static bool is_numbered(look *l, graph_value_index indices, graph_value_index ids, int64_t pad)
 {
     bool is_so = true;
-    for (int round = 0; round < 3 && is_so; round++) {
+    for (int round = 0; round < 8 && is_so; round++) {
         arena memory = {0};
         tensor given, made;
         is_so = look_random_mask(l, &memory, ids, false, &given) == STATUS_OK;
         for (int64_t i = 0; is_so && i < tensor_count(&given); i++) {
-            int64_t token = (int64_t)(fabs(look_random(l)) * 20);
+            int64_t token = random_id(l, indices);
             token = token == pad ? token + 1 : token;
             bool is_pad = tensor_get_integer(&given, i) == 0;
             tensor_set_number(&given, i, (double)(is_pad ? pad : token));
@@ -234,11 +248,11 @@ static bool is_one_row(look *l, graph_value_index indices, graph_value_index ids
                        int64_t *row)
 {
     bool is_one = true;
-    for (int round = 0; round < 3 && is_one; round++) {
+    for (int round = 0; round < 8 && is_one; round++) {
         tensor given, made;
         is_one = look_random_mask(l, memory, ids, false, &given) == STATUS_OK;
         for (int64_t i = 0; is_one && i < tensor_count(&given); i++)
-            tensor_set_number(&given, i, (double)(int64_t)(fabs(look_random(l)) * 4));
+            tensor_set_number(&given, i, (double)random_id(l, indices));
         is_one = is_one &&
                  match_experiment(&l->m, memory, 1, &ids, &given, indices, &made) == STATUS_OK &&
                  tensor_count(&made) > 0;
@@ -296,7 +310,8 @@ static status take_computed(look *l, graph_value_index term, int64_t hidden, are
                          : look_refuse(l, term, "an embedding lies outside its table");
     }
     if (sum->positions != NULL)
-        return look_refuse(l, term, "embeddings have positions twice");
+        return look_refuse(
+            l, term, "besides positions, another table is read by numbers computed from the ids");
     sum->positions = table;
     return find_numbering(l, indices, ids, term);
 }

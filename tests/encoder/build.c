@@ -34,6 +34,11 @@ static graph_value_index number(builder *b, float f)
     return graph_add_constant_f32(b->g, NULL, 0, NULL, &f);
 }
 
+static graph_value_index whole(builder *b, int64_t i)
+{
+    return graph_add_constant_i64(b->g, NULL, 0, NULL, &i);
+}
+
 static graph_value_index ints(builder *b, int64_t count, const int64_t *data)
 {
     return graph_add_constant_i64(b->g, NULL, 1, &count, data);
@@ -239,15 +244,24 @@ static void make_qkv(builder *b, graph_value_index x, graph_value_index qkv[3])
         qkv[i] = split_merged(b, all, i);
 }
 
-static graph_value_index make_causal(builder *b)
+/* How far each key stands after each query: [S,S]. */
+static graph_value_index make_distance(builder *b)
 {
     graph_value_index length = gather_at(b, unary(b, GRAPH_OP_SHAPE, b->ids), 1, 0);
-    graph_value_index in[] = {graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){0}), length,
-                              graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){1})};
+    graph_value_index in[] = {whole(b, 0), length, whole(b, 1)};
     graph_value_index range = graph_add(b->g, GRAPH_OP_RANGE, 3, in, 0, NULL);
-    graph_value_index rows = binary(b, GRAPH_OP_UNSQUEEZE, range, INTS(b, 1));
-    return binary(b, GRAPH_OP_LESS_OR_EQUAL, binary(b, GRAPH_OP_UNSQUEEZE, range, INTS(b, 0)),
-                  rows);
+    return binary(b, GRAPH_OP_SUB, binary(b, GRAPH_OP_UNSQUEEZE, range, INTS(b, 0)),
+                  binary(b, GRAPH_OP_UNSQUEEZE, range, INTS(b, 1)));
+}
+
+static graph_value_index make_causal(builder *b)
+{
+    return binary(b, GRAPH_OP_LESS_OR_EQUAL, make_distance(b), whole(b, 0));
+}
+
+static graph_value_index make_window(builder *b)
+{
+    return binary(b, GRAPH_OP_LESS, unary(b, GRAPH_OP_ABS, make_distance(b)), whole(b, 20));
 }
 
 static graph_value_index mask_scores(builder *b, graph_value_index scores)
@@ -269,9 +283,7 @@ static graph_value_index mask_scores(builder *b, graph_value_index scores)
     case MASK_CAUSAL:
         return where(b, binary(b, GRAPH_OP_AND, make_causal(b), is_key), scores, number(b, -1e4f));
     case MASK_FROM_IDS:
-        is_key = unary(b, GRAPH_OP_NOT,
-                       binary(b, GRAPH_OP_EQUAL, b->ids,
-                              graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){0})));
+        is_key = unary(b, GRAPH_OP_NOT, binary(b, GRAPH_OP_EQUAL, b->ids, whole(b, 0)));
         return where(b, binary(b, GRAPH_OP_UNSQUEEZE, is_key, INTS(b, 1, 2)), scores,
                      number(b, -1e4f));
     case MASK_OF_QUERIES:
@@ -306,6 +318,8 @@ static graph_value_index attend(builder *b, graph_value_index x, int layer)
         scores = binary(b, GRAPH_OP_DIV, scores, number(b, root));
     if (!is_late && f->scale == SCALE_MUL)
         scores = binary(b, GRAPH_OP_MUL, number(b, 1 / root), scores);
+    if (f->attends_in_window)
+        scores = where(b, make_window(b), scores, number(b, -1e4f));
     if (!(f->forgets_mask && layer == 1))
         scores = mask_scores(b, scores);
     if (is_late)
@@ -344,16 +358,19 @@ static graph_value_index embed(builder *b)
     graph_value_index words = weights(b, 2, (int64_t[]){WORDS, HIDDEN}, 1);
     graph_value_index table = weights(b, 2, (int64_t[]){POSITIONS, HIDDEN}, 1);
     graph_value_index length = gather_at(b, unary(b, GRAPH_OP_SHAPE, b->ids), 1, 0);
-    graph_value_index in[] = {graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){0}), length,
-                              graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){1})};
+    graph_value_index in[] = {whole(b, 0), length, whole(b, 1)};
     graph_value_index range = graph_add(b->g, GRAPH_OP_RANGE, 3, in, 0, NULL);
-    range =
-        binary(b, GRAPH_OP_ADD, range, graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){2}));
+    range = binary(b, GRAPH_OP_ADD, range, whole(b, 2));
     if (b->form->clips_positions)
-        range = binary(b, GRAPH_OP_MIN, range,
-                       graph_add_constant_i64(b->g, NULL, 0, NULL, &(int64_t){20}));
+        range = binary(b, GRAPH_OP_MIN, range, whole(b, 20));
     graph_value_index x =
         binary(b, GRAPH_OP_ADD, gather(b, words, b->ids, 0), gather(b, table, range, 0));
+    if (b->form->finds_types) {
+        graph_value_index types = weights(b, 2, (int64_t[]){2, HIDDEN}, 1);
+        graph_value_index index =
+            cast(b, binary(b, GRAPH_OP_GREATER, b->ids, whole(b, 25)), DTYPE_I64);
+        x = binary(b, GRAPH_OP_ADD, x, gather(b, types, index, 0));
+    }
     return b->form->normalises_first ? x : normalise(b, x);
 }
 

@@ -63,11 +63,13 @@ typedef struct encoder_form {
     mask_form mask;
     product_form product;
     tail_form tail;
-    bool normalises_first; /* pre-normalisation */
-    bool scales_unevenly;  /* layer 1 by another factor */
-    bool forgets_mask;     /* in layer 1 */
-    bool adds_twice;       /* the residual */
-    bool clips_positions;  /* at 9 */
+    bool normalises_first;  /* pre-normalisation */
+    bool scales_unevenly;   /* layer 1 by another factor */
+    bool forgets_mask;      /* in layer 1 */
+    bool adds_twice;        /* the residual */
+    bool clips_positions;   /* at 18 */
+    bool attends_in_window; /* of 20 positions */
+    bool finds_types;       /* token types from the ids: beyond id 25 */
 } encoder_form;
 
 graph *build_encoder(const encoder_form *form);

@@ -111,6 +111,12 @@ Test(refusals, masks)
     expect_not((encoder_form){.mask = MASK_NONE, .tail = TAIL_MEAN}, "mask");
 }
 
+Test(refusals, what_only_long_sequences_show)
+{
+    expect_not((encoder_form){.clips_positions = true}, "positions are counted otherwise");
+    expect_not((encoder_form){.attends_in_window = true}, "depends on the positions");
+}
+
 Test(refusals, layers)
 {
     expect_not((encoder_form){.normalises_first = true}, "residual");
@@ -122,7 +128,7 @@ Test(refusals, layers)
 
 Test(refusals, embeddings_and_tails)
 {
-    expect_not((encoder_form){.clips_positions = true}, "positions");
+    expect_not((encoder_form){.finds_types = true}, "ids");
     expect_not((encoder_form){.tail = TAIL_MEAN_OF_ALL}, "pooling");
     expect_not((encoder_form){.tail = TAIL_LAST}, "pooling");
     expect_not((encoder_form){.tail = TAIL_SOFTMAX}, "output \"output\"");
