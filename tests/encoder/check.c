@@ -32,14 +32,17 @@ graph *check_import(const char *path)
     return g;
 }
 
-/* Ragged: row b has real tokens from `first` to `last`, and here and there a hole. */
-static void fill_inputs(const encoder *e, int64_t batch, int64_t length, tensor *inputs)
+/* Ragged: `empty_row` has no real token; another row b has real tokens from `first` to `last`, and
+ * here and there a hole. */
+static void fill_inputs(const encoder *e, int64_t batch, int64_t length, int64_t empty_row,
+                        tensor *inputs)
 {
     for (int64_t b = 0; b < batch; b++) {
         int64_t first = b % 3 == 2 && length > 2 ? random_below(length / 2) : 0;
         int64_t last = b == 0 ? length : first + 1 + random_below(length - first);
         for (int64_t i = 0; i < length; i++) {
-            bool is_hole = i < first || i >= last || (i > first && random_below(9) == 0);
+            bool is_hole =
+                b == empty_row || i < first || i >= last || (i > first && random_below(9) == 0);
             int64_t at = b * length + i, id = random_below(e->word_table->dims[0]);
             if (e->mask_input >= 0)
                 tensor_set_number(&inputs[e->mask_input], at, is_hole ? 0 : 1);
@@ -71,7 +74,7 @@ static void compare(const tensor *got, const tensor *want, double tolerance, con
 }
 
 static void check_at(const graph *g, const encoder *e, int64_t batch, int64_t length,
-                     double tolerance, const char *name)
+                     int64_t empty_row, double tolerance, const char *name)
 {
     arena memory = {0};
     tensor inputs[8];
@@ -83,7 +86,7 @@ static void check_at(const graph *g, const encoder *e, int64_t batch, int64_t le
         cr_assert_eq(tensor_allocate(&inputs[i], &memory, shape.dtype, shape.rank, shape.dims),
                      STATUS_OK);
     }
-    fill_inputs(e, inputs[e->ids_input].dims[0], inputs[e->ids_input].dims[1], inputs);
+    fill_inputs(e, inputs[e->ids_input].dims[0], inputs[e->ids_input].dims[1], empty_row, inputs);
     /* Specialised for the shapes, then computed node by node. */
     tensor shapes[8];
     for (int i = 0; i < g->input_count; i++) {
@@ -121,7 +124,7 @@ void check_same(const graph *g, const encoder *e, const char *name, double toler
     static const int64_t sizes[][2] = {{1, 1}, {1, 6}, {4, 9}, {3, 19}, {1, 160}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (is_possible(g, e, sizes[i][1]))
-            check_at(g, e, sizes[i][0], sizes[i][1], tolerance, name);
+            check_at(g, e, sizes[i][0], sizes[i][1], -1, tolerance, name);
 }
 
 void check_recognised(graph *g, const char *name, double tolerance, encoder *out)
@@ -135,6 +138,17 @@ void check_recognised(graph *g, const char *name, double tolerance, encoder *out
         *out = e;
     else
         encoder_dispose(&e);
+}
+
+void check_empty_row(graph *g, const char *name, double tolerance)
+{
+    encoder e;
+    graph_fold_constants(g, cpu_evaluate_node);
+    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
+                 status_message());
+    cr_assert_geq(e.mask_input, 0);
+    check_at(g, &e, 3, 6, 1, tolerance, name);
+    encoder_dispose(&e);
 }
 
 void check_refused(graph *g, const char *words)

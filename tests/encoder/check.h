@@ -12,6 +12,9 @@ void check_same(const graph *g, const encoder *e, const char *name, double toler
  * to dispose of; NULL: not wanted. */
 void check_recognised(graph *g, const char *name, double tolerance, encoder *out);
 
+/* The same for a batch with a row whose mask is all zero. */
+void check_empty_row(graph *g, const char *name, double tolerance);
+
 /* Expects STATUS_UNSUPPORTED with these words in the message. */
 void check_refused(graph *g, const char *words);
 

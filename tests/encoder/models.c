@@ -43,6 +43,19 @@ Test(hugging_face, sentence_encoder)
     check_hugging_face("sentence");
 }
 
+/* Lowest-float masks leave a row without real tokens attention to all of its positions alike. */
+Test(hugging_face, rows_without_tokens)
+{
+    static const char *const names[] = {"bert", "sentence", "mpnet"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/tests/data/hugging_face/%s", PENSTOCK_SOURCE_DIR, names[i]);
+        graph *g = check_import(path);
+        check_empty_row(g, names[i], 2e-5);
+        graph_destroy(g);
+    }
+}
+
 /* Opens a model of ../shared/models, or skips the test, visibly. */
 static graph *open_shared(const char *name)
 {
