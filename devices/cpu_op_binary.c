@@ -58,8 +58,16 @@ FORMULA(prelu_f64, double, f64, f64, x < 0 ? x * y : x)
 FORMULA(prelu_i64, int64_t, i64, i64, x < 0 ? WRAP(x, *, y) : x)
 FORMULA(prelu_u64, uint64_t, u64, u64, ((void)y, x))
 /* Mod with fmod = 0: the sign of the divisor; with fmod = 1: of the dividend. */
-FORMULA(mod_f32, float, f32, f32, x - y * floor(x / y))
-FORMULA(mod_f64, double, f64, f64, x - y * floor(x / y))
+static double floored_mod(double x, double y)
+{
+    double r = fmod(x, y);
+    if (r == 0)
+        return copysign(r, y);
+    return (r < 0) != (y < 0) ? r + y : r;
+}
+
+FORMULA(mod_f32, float, f32, f32, floored_mod(x, y))
+FORMULA(mod_f64, double, f64, f64, floored_mod(x, y))
 FORMULA(mod_i64, int64_t, i64, i64,
         y == 0 || y == -1                        ? 0
         : (x % y != 0) && (x % y < 0) != (y < 0) ? x % y + y
@@ -73,6 +81,9 @@ FORMULA(pow_f64, double, f64, f64, pow(x, y))
 FORMULA(bitwise_and_i64, int64_t, i64, i64, x &y)
 FORMULA(bitwise_or_i64, int64_t, i64, i64, x | y)
 FORMULA(bitwise_xor_i64, int64_t, i64, i64, x ^ y)
+/* Signed: beyond the width, and for negative distances, only the sign's extension is left. */
+FORMULA(shift_left_i64, int64_t, i64, i64, y<0 || y> 63 ? 0 : (int64_t)((uint64_t)x << y))
+FORMULA(shift_right_i64, int64_t, i64, i64, y<0 || y> 63 ? (x < 0 ? -1 : 0) : x >> y)
 FORMULA(shift_left_u64, uint64_t, u64, u64, y < 64 ? x << y : 0)
 FORMULA(shift_right_u64, uint64_t, u64, u64, y < 64 ? x >> y : 0)
 FORMULA(and_i64, int64_t, i64, u8, x &&y)
@@ -198,9 +209,12 @@ static status prepare_binary(cpu_prepare *p)
         block = fmods[compute];
     }
     if (node->op == GRAPH_OP_BIT_SHIFT) {
-        compute = CPU_COMPUTE_U64;
-        const char *direction = graph_attribute_string(node, "direction", "LEFT");
-        block = direction[0] == 'R' ? shift_right_u64 : shift_left_u64;
+        bool is_right = graph_attribute_string(node, "direction", "LEFT")[0] == 'R';
+        bool is_signed = dtype_integer_min(type) < 0;
+        compute = is_signed ? CPU_COMPUTE_I64 : CPU_COMPUTE_U64;
+        block = is_signed  ? is_right ? shift_right_i64 : shift_left_i64
+                : is_right ? shift_right_u64
+                           : shift_left_u64;
     }
     if (!block)
         return cpu_op_fail_dtype(node, type);

@@ -60,13 +60,6 @@ status infer_bit_shift(const graph_node *node, const tensor *const *in, tensor *
     return s ? s : infer_broadcast(node, in, out);
 }
 
-status infer_mod(const graph_node *node, const tensor *const *in, tensor *out)
-{
-    if (dtype_is_float(in[0]->dtype) && graph_attribute_int(node, "fmod", 0) == 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "of floats needs fmod = 1");
-    return infer_broadcast(node, in, out);
-}
-
 status infer_pow(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;

@@ -77,7 +77,6 @@ INFER_RULE(to_bool);
 INFER_RULE(broadcast);
 INFER_RULE(compare);
 INFER_RULE(bit_shift);
-INFER_RULE(mod);
 INFER_RULE(pow);
 INFER_RULE(prelu);
 INFER_RULE(where);

@@ -12,7 +12,7 @@
 
 #define ONNX_NESTING_MAX 64 /* graphs in attributes of nodes of graphs, and function calls */
 #define ONNX_OPSET_MIN 7
-#define ONNX_OPSET_MAX 25
+#define ONNX_OPSET_MAX 28
 #define ONNX_INPUTS_MAX 4096 /* of one node, and outputs */
 
 typedef struct onnx_importer {
