@@ -4,6 +4,7 @@
 #include "batcher/pad.h"
 #include "batcher/scheduler_internal.h"
 #include "batcher/slice.h"
+#include "batcher/slo.h"
 #include "devices/device_lane.h"
 #include "models/exact.h"
 #include "models/repository.h"
@@ -257,6 +258,17 @@ static status run_with_fallback(lane *l, int first, int count)
     return run_on(l, cpu, first, count);
 }
 
+/* The longest of the model's buckets on that device. */
+static uint64_t longest_batch_ns(const model_queue *q, int device_index)
+{
+    uint64_t longest_ns = 0;
+    for (int i = 0; i < q->model->bucket_count; i++) {
+        uint64_t ns = latency_bucket_ns(q->latency, device_index, i);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
+}
+
 static void finish(lane *l, const batch_member *member, status result)
 {
     batch *b = &l->batch;
@@ -265,6 +277,9 @@ static void finish(lane *l, const batch_member *member, status result)
         return;
     for (int i = STAGE_QUEUE; i <= STAGE_SLICE; i++)
         j->stage_ns[i] = b->stage_ns[i];
+    if (j->result == STATUS_OK && b->bucket >= 0 && b->model->slo_ns > 0)
+        slo_observe(b->model, j->stage_ns[STAGE_SLICE] - j->stage_ns[STAGE_ADMIT],
+                    longest_batch_ns(b->queue, b->device_index));
     j->bucket = b->shape;
     j->device_index = b->device_index;
     j->batch_rows = b->rows;

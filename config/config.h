@@ -40,7 +40,8 @@ typedef struct config {
 
     const char *file;                                       /* the file that was read, or NULL */
     repository_model_options model_list[CONFIG_MODELS_MAX]; /* repository.model_count of them */
-    arena memory;                                           /* of every string above */
+    bool is_model_of_flag[CONFIG_MODELS_MAX]; /* beside model_list: a name is given once by flags */
+    arena memory;                             /* of every string above */
 } config;
 
 /* Every default. `c` needs config_dispose(). */

@@ -5,6 +5,7 @@
 
 const char *const config_precisions[] = {"fp32", "bf16", "int8", NULL};
 const char *const config_model_keys[] = {"path", "precision", NULL};
+const char *const config_tenant_keys[] = {"key", "weight", "requests_per_s", "tokens_per_s", NULL};
 static const char *const fallbacks[] = {"never", "on_failure", "when_sooner", NULL};
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"auto", "text", "json", NULL};

@@ -12,6 +12,7 @@ typedef enum config_kind {
     CONFIG_CHOICE,    /* a string out of a list; the field is an enum counted from 0 */
     CONFIG_DEVICES,   /* array of strings */
     CONFIG_LISTENERS, /* array of "HOST:PORT"; `minimum` is 1 for the TLS ones */
+    CONFIG_TENANTS,   /* object: name -> {"key": ..., "weight": ...} */
     CONFIG_MODELS,    /* object: name -> {"path": ..., "precision": ...} */
 } config_kind;
 
@@ -33,6 +34,8 @@ extern const int config_key_count;
 
 /* What each entry of "models" may hold; offsets are into repository_model_options. */
 extern const char *const config_model_keys[];
+/* What each entry of "tenants" may hold. */
+extern const char *const config_tenant_keys[];
 extern const char *const config_precisions[];
 
 /* The key at that path, or NULL. */

@@ -1,5 +1,6 @@
 #include "config/nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define WORD_BYTES_MAX 63
@@ -29,6 +30,23 @@ int nearest_distance(const char *a, const char *b)
     return cost[a_bytes][b_bytes];
 }
 
+/* Is `word` how `candidate` begins, underscores aside? "bodybytes" is body_bytes_max. */
+static bool is_beginning(const char *word, const char *candidate)
+{
+    if (strlen(word) < 4)
+        return false;
+    for (;; word++, candidate++) {
+        while (*word == '_')
+            word++;
+        while (*candidate == '_')
+            candidate++;
+        if (*word == '\0')
+            return true;
+        if (*word != *candidate)
+            return false;
+    }
+}
+
 const char *nearest_find(const char *word, const char *const *candidates, size_t count)
 {
     int limit = (int)strlen(word) / 3;
@@ -42,6 +60,10 @@ const char *nearest_find(const char *word, const char *const *candidates, size_t
             best = candidates[i];
             limit = distance - 1;
         }
+    }
+    for (size_t i = 0; best == NULL && i < count; i++) {
+        if (is_beginning(word, candidates[i]))
+            best = candidates[i];
     }
     return best;
 }

@@ -31,6 +31,20 @@ static json_t *models_json(const config *c)
     return models;
 }
 
+static json_t *tenants_json(const config *c)
+{
+    json_t *tenants = json_object();
+    for (int i = 0; i < c->server.tenant_count; i++) {
+        const server_tenant *t = &c->server.tenants[i];
+        json_object_set_new(tenants, t->name,
+                            json_pack("{s:s?, s:i, s:I, s:I}", "key", t->key, "weight",
+                                      (int)t->weight, "requests_per_s",
+                                      (json_int_t)t->requests_per_s, "tokens_per_s",
+                                      (json_int_t)t->tokens_per_s));
+    }
+    return tenants;
+}
+
 static json_t *value_json(const config *c, const config_key *k)
 {
     json_t *list;
@@ -51,6 +65,8 @@ static json_t *value_json(const config *c, const config_key *k)
         return list;
     case CONFIG_LISTENERS:
         return listeners_json(c, k->minimum != 0);
+    case CONFIG_TENANTS:
+        return tenants_json(c);
     case CONFIG_MODELS:
         return models_json(c);
     }
@@ -169,6 +185,7 @@ static void print_range(FILE *out, const config_key *k)
     case CONFIG_LISTENERS:
         fputs("array of `HOST:PORT`", out);
         break;
+    case CONFIG_TENANTS:
     case CONFIG_MODELS:
         fputs("object", out);
         break;

@@ -241,6 +241,10 @@ status config_add_model(config *c, const char *name, size_t name_bytes, const ch
         index++;
     if (index == CONFIG_MODELS_MAX)
         return config_wrong(o, where, "more than %d models", CONFIG_MODELS_MAX);
+    /* A flag overrides the file; of two flags neither would be the obvious one. */
+    if (index < c->repository.model_count && o->flag != NULL && c->is_model_of_flag[index])
+        return config_wrong(o, where, "model \"%.*s\" is given twice", (int)name_bytes, name);
+    c->is_model_of_flag[index] = o->flag != NULL;
     char *name_copy = arena_copy_string(&c->memory, name, name_bytes);
     char *path_copy = arena_copy_string(&c->memory, path, strlen(path));
     if (name_copy == NULL || path_copy == NULL)
@@ -320,6 +324,88 @@ static status read_models(config *c, json_t *value, const config_origin *o, cons
     return STATUS_OK;
 }
 
+static status read_quota(const json_t *value, const config_origin *o, const config_path *path,
+                         int64_t minimum, int64_t maximum, int64_t *out)
+{
+    if (value == NULL || json_is_null(value))
+        return STATUS_OK;
+    if (!json_is_integer(value))
+        return wrong_type(o, path, "an integer", value);
+    int64_t n = json_integer_value(value);
+    if (n < minimum || n > maximum)
+        return config_wrong(o, path, "%lld is not from %lld to %lld", (long long)n,
+                            (long long)minimum, (long long)maximum);
+    *out = n;
+    return STATUS_OK;
+}
+
+static status read_tenant(config *c, const char *name, json_t *entry, config_origin *o,
+                          const config_path *path)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(entry))
+        return wrong_type(o, path, "an object", entry);
+    json_object_foreach(entry, key, value)
+    {
+        config_path here = {path, key, 0};
+        const char *near = nearest_find(key, config_tenant_keys, count_choices(config_tenant_keys));
+        if (strcmp(key, "key") && strcmp(key, "weight") && strcmp(key, "requests_per_s") &&
+            strcmp(key, "tokens_per_s"))
+            return unknown_key(o, &here, near);
+    }
+    if (c->server.tenant_count == SERVER_TENANTS_MAX)
+        return config_wrong(o, path, "more than %d tenants", SERVER_TENANTS_MAX);
+    server_tenant *t = &c->server.tenants[c->server.tenant_count];
+    config_path key_path = {path, "key", 0}, weight_path = {path, "weight", 0};
+    config_path requests_path = {path, "requests_per_s", 0},
+                tokens_path = {path, "tokens_per_s", 0};
+    int64_t weight = 1;
+    *t = (server_tenant){.name = arena_copy_string(&c->memory, name, strlen(name))};
+    if (t->name == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the configuration");
+    value = json_object_get(entry, "key");
+    status s = STATUS_OK;
+    if (value != NULL && !json_is_null(value)) {
+        if (!json_is_string(value))
+            return wrong_type(o, &key_path, "a string or null", value);
+        if (json_string_length(value) == 0)
+            return config_wrong(o, &key_path, "is empty");
+        s = copy_string(c, o, &key_path, value, &t->key);
+    }
+    if (!s)
+        s = read_quota(json_object_get(entry, "weight"), o, &weight_path, 1, 1000, &weight);
+    if (!s)
+        s = read_quota(json_object_get(entry, "requests_per_s"), o, &requests_path, 0, 1000000000,
+                       &t->requests_per_s);
+    if (!s)
+        s = read_quota(json_object_get(entry, "tokens_per_s"), o, &tokens_path, 0, 1000000000000,
+                       &t->tokens_per_s);
+    t->weight = (uint32_t)weight;
+    if (!s)
+        c->server.tenant_count++;
+    return s;
+}
+
+static status read_tenants(config *c, json_t *value, config_origin *o, const config_path *path)
+{
+    const char *name;
+    json_t *entry;
+    if (!json_is_object(value))
+        return wrong_type(o, path, "an object", value);
+    c->server.tenant_count = 0;
+    json_object_foreach(value, name, entry)
+    {
+        config_path here = {path, name, 0};
+        if (!is_model_name(name, strlen(name)))
+            return config_wrong(o, &here, "is no tenant name: printable characters, no spaces");
+        status s = read_tenant(c, name, entry, o, &here);
+        if (s)
+            return s;
+    }
+    return STATUS_OK;
+}
+
 status config_set(config *c, const config_key *k, const json_t *value, config_origin *o,
                   const config_path *path)
 {
@@ -351,6 +437,8 @@ status config_set(config *c, const config_key *k, const json_t *value, config_or
         return read_devices(c, value, o, path);
     case CONFIG_LISTENERS:
         return read_listeners(c, k, value, o, path);
+    case CONFIG_TENANTS:
+        return read_tenants(c, (json_t *)(uintptr_t)value, o, path);
     case CONFIG_MODELS:
         /* jansson iterates over objects through a non-const pointer and changes nothing. */
         return read_models(c, (json_t *)(uintptr_t)value, o, path);

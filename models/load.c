@@ -16,10 +16,12 @@
 #include "models/describe.h"
 #include "models/exact.h"
 #include "models/latency.h"
+#include "models/planner.h"
 #include "models/probe.h"
 #include "models/warm_up.h"
 
 #define PATH_BYTES_MAX 4096
+#define AUTO_BUCKETS 8 /* of the sequence axis, planned from lengths */
 
 static bool is_file(const char *folder, const char *name, char path[PATH_BYTES_MAX])
 {
@@ -210,6 +212,36 @@ static void explain(model *m)
         m->findings = both;
 }
 
+/* "buckets": "auto" with lengths that an operator observed: as many buckets as powers of two would
+ * make, where they waste least. */
+static status make_buckets(model *m, const load_request *r, const manifest *file)
+{
+    if (file->warm_up == NULL || file->sequence_bucket_count > 0 || m->batching.sequence_max == 0 ||
+        m->batching.sequence_max > PLANNER_LENGTH_MAX)
+        return buckets_make(m, file);
+    char path[PATH_BYTES_MAX];
+    const char *slash = r->manifest ? strrchr(r->manifest, '/') : NULL;
+    bool is_beside = slash != NULL && file->warm_up[0] != '/';
+    snprintf(path, sizeof path, "%.*s%s", is_beside ? (int)(slash + 1 - r->manifest) : 0,
+             is_beside ? r->manifest : "", file->warm_up);
+    length_histogram *h;
+    planner_plan plan;
+    status failure = length_histogram_read(path, &h);
+    if (failure)
+        return status_prefix(failure, "warm_up");
+    manifest planned = *file;
+    failure = length_histogram_total(h) == 0
+                  ? status_fail(STATUS_INVALID_ARGUMENT, "warm_up: %s holds no lengths", path)
+                  : planner_make(h, AUTO_BUCKETS, NULL, m->batching.sequence_max, &plan);
+    free(h);
+    if (failure)
+        return failure;
+    /* Longer rows than the model takes may have been observed. */
+    for (int i = 0; i < plan.count && plan.buckets[i].sequence <= m->batching.sequence_max; i++)
+        planned.sequence_buckets[planned.sequence_bucket_count++] = plan.buckets[i].sequence;
+    return buckets_make(m, &planned);
+}
+
 static status make(model *m, const load_request *r, const manifest *file)
 {
     bool is_hf;
@@ -235,7 +267,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     r->say(r->context, text);
     failure = probe_model(m, file);
     if (!failure)
-        failure = buckets_make(m, file);
+        failure = make_buckets(m, r, file);
     if (failure)
         return failure;
     if (model_is_exact(m)) {
@@ -243,6 +275,10 @@ static status make(model *m, const load_request *r, const manifest *file)
         if (m->exact == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
+    if (m->batching.sequence_max > 0)
+        m->lengths = length_histogram_create(m->batching.sequence_max < PLANNER_LENGTH_MAX
+                                                 ? m->batching.sequence_max
+                                                 : PLANNER_LENGTH_MAX);
     m->latency = latency_create(m->devices, m->device_count);
     if (m->latency == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
@@ -292,6 +328,7 @@ void load_destroy(model *m)
         m->devices[m->device_count - 1]->interface->release(m->devices[m->device_count - 1],
                                                             m->weights_holder);
     latency_destroy(m->latency);
+    free(m->lengths);
     graph_destroy(m->graph);
     arena_dispose(&m->memory);
     free(m);

@@ -118,7 +118,7 @@ typedef struct model {
     int weight;                         /* share of devices against other models; 0 counts as 1 */
     _Atomic uint64_t batch_time_max_ns; /* no batch longer, by the SLO controller; 0: no bound */
     _Atomic uint64_t slo_seen, slo_missed; /* answers since the controller last looked */
-    struct length_histogram *lengths;      /* models/length_histogram.h, or NULL */
+    struct length_histogram *lengths;      /* models/planner.h: of rows asked for; or NULL */
     void (*on_unused)(
         struct model *m); /* called when the last reference is given back; NULL: none */
     void *owner;          /* for on_unused */

@@ -103,7 +103,14 @@ static int serve(const config *c)
         stop(&p);
         return 1;
     }
-    if (scheduler_create(&c->scheduler, p.devices, p.device_count, &p.work)) {
+    /* Tenant 0 is whoever is none of them. */
+    uint32_t weights[SERVER_TENANTS_MAX + 1] = {1};
+    scheduler_options options = c->scheduler;
+    options.tenant_count = c->server.tenant_count + 1;
+    options.tenant_weights = weights;
+    for (int i = 0; i < c->server.tenant_count; i++)
+        weights[i + 1] = c->server.tenants[i].weight;
+    if (scheduler_create(&options, p.devices, p.device_count, &p.work)) {
         fail("scheduler");
         stop(&p);
         return 1;

@@ -11,6 +11,7 @@
 #include "server/record.h"
 #include "server/route.h"
 #include "server/server.h"
+#include "server/tenant.h"
 
 /* What the files of this room share, and nobody else sees. Owners:
  *   loop        its thread; `returned` and `commands` are how others reach it
@@ -48,8 +49,9 @@ struct exchange {
     route route;
     bool is_head, is_answered, is_infer;
     int code;
-    size_t body_bytes; /* answered */
-    char *owned;       /* a malloc'd answer body, freed with the exchange */
+    uint64_t retry_after_ns; /* of a refusal; 0: a second */
+    size_t body_bytes;       /* answered */
+    char *owned;             /* a malloc'd answer body, freed with the exchange */
     /* For the access log and the record; the model may be gone by then. */
     struct model_record *record;
     uint64_t stage_ns[STAGE_COUNT];
@@ -140,6 +142,7 @@ struct server {
     int log_fd;
     uint64_t start_ns;
     recorder *recorder;
+    tenant_quota quotas[SERVER_TENANTS_MAX + 1];
     h2o_barrier_t started; /* every loop listens */
     h2o_barrier_t ended;   /* no loop runs */
     /* The library's sockets point to their context without a reference until the handshake is
@@ -188,8 +191,9 @@ void ticket_set_deadline(ticket *t, uint64_t deadline_ns);
 void ticket_on_tick(h2o_timeout_entry_t *entry);
 
 /* admit.c */
-status admit(exchange *e, const infer_request *r) MUST_CHECK;
-void admit_undo(const infer_request *r, int from);
+/* Ceilings, quotas, and whether the deadline can be met; counts the jobs as waiting. `t` has its
+ * deadline; its jobs get theirs, the tenant and the class. */
+status admit(exchange *e, const ticket *t) MUST_CHECK;
 
 /* respond.c: the only place that knows HTTP codes of statuses. */
 int respond_code(const exchange *e, status s);

@@ -59,6 +59,7 @@ static exchange *begin_exchange(connection *c, h2o_req_t *request)
     e->begin_ns = e->accept_ns - arrival_ns(request);
     e->is_head = e->is_answered = e->is_infer = false;
     e->code = 0;
+    e->retry_after_ns = 0;
     e->body_bytes = 0;
     e->owned = NULL;
     e->record = NULL;
@@ -239,6 +240,8 @@ static uint64_t deadline_of(const exchange *e, const infer_request *r)
     if (header.base != NULL && read_decimal(header, &ms) && ms > 0 && ms < 86400000 &&
         (span == 0 || ms * 1000000 < span))
         span = ms * 1000000;
+    if (span == 0 && e->connection->loop->server->options->slo_deadline)
+        span = r->model->slo_ns;
     uint64_t otherwise = e->connection->loop->server->options->timeouts.deadline_ms;
     if (span == 0 && otherwise > 0)
         span = otherwise * 1000000;
@@ -288,8 +291,9 @@ void handle_infer(exchange *e)
     if (!failure)
         failure = parse_body(e, t, body, bytes);
     e->stage_ns[STAGE_PARSE] = clock_now_ns();
+    t->deadline_ns = deadline_of(e, &t->request);
     if (!failure)
-        failure = admit(e, &t->request);
+        failure = admit(e, t);
     if (failure) {
         /* The message may lie in memory that goes with the ticket: answer first. */
         respond_status(e, failure, status_message());
@@ -299,7 +303,6 @@ void handle_infer(exchange *e)
     }
     for (int i = 0; i < t->request.job_count; i++)
         e->rows += t->request.jobs[i]->rows;
-    t->deadline_ns = deadline_of(e, &t->request);
     ticket_submit(t);
 }
 

@@ -22,7 +22,7 @@ void infer_request_init(infer_request *r, const model *m, infer_protocol protoco
     r->id = (json_string){NULL, 0};
     r->output_count = 0;
     r->timeout_ns = 0;
-    r->priority = 0;
+    r->priority = m->priority;
     r->jobs = jobs;
     r->job_count = 0;
     r->job_capacity = job_capacity;

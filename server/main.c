@@ -13,6 +13,7 @@ static const struct command {
     {"inspect", "show what the importer understood of a model", command_inspect},
     {"compile", "make programs for a TPU on a machine without one", command_compile},
     {"bench", "measure the engine in process, without HTTP", command_bench},
+    {"plan", "choose sequence buckets for observed lengths", command_plan},
     {"device-host", "hold a PJRT plugin for a server (internal)", command_device_host},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

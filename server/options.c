@@ -22,4 +22,5 @@ void server_options_default(server_options *o)
     o->server_timing = true;
     o->repository_control = true;
     o->status_page = true;
+    o->tenant_header = "x-tenant";
 }

@@ -45,6 +45,14 @@ typedef struct server_drain {
     uint64_t limit_ms; /* after the delay: how long open requests may take; 0: no limit */
 } server_drain;
 
+/* A customer of its own: known by its key or, without one, by its name in the tenant header. */
+typedef struct server_tenant {
+    const char *name, *key;               /* key NULL: none */
+    uint32_t weight;                      /* share of device time against the others */
+    int64_t requests_per_s, tokens_per_s; /* quotas; 0: none */
+} server_tenant;
+#define SERVER_TENANTS_MAX 63 /* beside the default one */
+
 typedef struct server_options {
     server_listener listeners[SERVER_LISTENERS_MAX];
     int listener_count;
@@ -59,6 +67,10 @@ typedef struct server_options {
     bool server_timing;      /* Server-Timing header on inference answers */
     bool repository_control; /* load and unload over HTTP */
     bool status_page;        /* GET / */
+    server_tenant tenants[SERVER_TENANTS_MAX];
+    int tenant_count;
+    const char *tenant_header; /* names a tenant that has no key */
+    bool slo_deadline;         /* requests without a deadline get their model's objective */
 } server_options;
 
 /* Listens on 127.0.0.1:8080, no TLS, no access log. */

@@ -183,8 +183,13 @@ void respond_error(exchange *e, int code, const char *message)
     answer_json_string(&body, message[0] ? message : reason_of(code),
                        strlen(message[0] ? message : reason_of(code)));
     answer_put(&body, "}");
-    if (code == 429 || code == 503)
-        respond_header(e, "retry-after", "1", 1);
+    if (code == 429 || code == 503) {
+        /* Whole seconds, rounded up: who comes back then is not told to wait again. */
+        char seconds[24];
+        uint64_t s = (e->retry_after_ns + 999999999) / 1000000000;
+        int n = snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(s ? s : 1));
+        respond_header(e, "retry-after", seconds, (size_t)n);
+    }
     record_refusal(e, code);
     respond_text(e, code, "application/json", body.data, body.bytes);
     answer_dispose(&body);

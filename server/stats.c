@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "models/planner.h"
 #include "server/edge.h"
 
 #define MODELS_MAX 1024
+#define ADVISE_LENGTH_MAX 1024 /* planning takes the square of it in steps, on a loop */
 
 static void put_span(answer *out, const char *name, uint64_t count, uint64_t ns, bool is_last)
 {
@@ -100,6 +102,39 @@ static void write_latency(answer *out, const recorder *r, const model_record *m,
     answer_put(out, "}");
 }
 
+static void write_plan(answer *out, const char *name, const planner_plan *plan)
+{
+    answer_format(out, ",\"%s\":{\"sequence\":[", name);
+    for (int i = 0; i < plan->count; i++)
+        answer_format(out, "%s%lld", i ? "," : "", (long long)plan->buckets[i].sequence);
+    answer_format(out, "],\"waste\":%.6f}", plan->waste);
+}
+
+/* Lengths asked for so far, the waste of today's buckets, and which would waste least. */
+static void write_lengths(answer *out, const model *m)
+{
+    const length_histogram *h = m->lengths;
+    planner_plan today, advised;
+    uint64_t total = h ? length_histogram_total(h) : 0;
+    if (total == 0)
+        return;
+    answer_format(out,
+                  ",\"lengths\":{\"count\":%llu,\"mean\":%.3f,\"p50\":%lld,\"p95\":%lld,"
+                  "\"max\":%lld",
+                  (unsigned long long)total, length_histogram_mean(h),
+                  (long long)length_histogram_quantile(h, 0.5),
+                  (long long)length_histogram_quantile(h, 0.95),
+                  (long long)length_histogram_quantile(h, 1));
+    if (!model_is_exact(m)) {
+        planner_measure(h, m->sequence_buckets, m->sequence_bucket_count, NULL, &today);
+        write_plan(out, "buckets", &today);
+        if (h->length_max <= ADVISE_LENGTH_MAX &&
+            !planner_make(h, m->sequence_bucket_count, NULL, m->batching.sequence_max, &advised))
+            write_plan(out, "advised_buckets", &advised);
+    }
+    answer_put(out, "}");
+}
+
 static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
@@ -132,6 +167,7 @@ static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
                   (long long)atomic_load(&m->queued_rows));
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
+    write_lengths(out, m);
     answer_put(out, "}");
 }
 

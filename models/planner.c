@@ -1,0 +1,205 @@
+#include "models/planner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+length_histogram *length_histogram_create(int64_t length_max)
+{
+    assert(length_max >= 0 && length_max <= PLANNER_LENGTH_MAX);
+    length_histogram *h = calloc(1, sizeof *h + (size_t)(length_max + 1) * sizeof h->counts[0]);
+    if (h != NULL)
+        h->length_max = length_max;
+    return h;
+}
+
+void length_histogram_add(length_histogram *h, int64_t length, uint64_t rows)
+{
+    if (length >= 0 && length <= h->length_max)
+        atomic_fetch_add_explicit(&h->counts[length], rows, memory_order_relaxed);
+}
+
+static uint64_t count_of(const length_histogram *h, int64_t length)
+{
+    return atomic_load_explicit(&h->counts[length], memory_order_relaxed);
+}
+
+uint64_t length_histogram_total(const length_histogram *h)
+{
+    uint64_t total = 0;
+    for (int64_t i = 0; i <= h->length_max; i++)
+        total += count_of(h, i);
+    return total;
+}
+
+int64_t length_histogram_quantile(const length_histogram *h, double q)
+{
+    uint64_t total = length_histogram_total(h), seen = 0;
+    for (int64_t i = 0; i <= h->length_max; i++) {
+        seen += count_of(h, i);
+        if (seen > 0 && (double)seen >= q * (double)total)
+            return i;
+    }
+    return 0;
+}
+
+double length_histogram_mean(const length_histogram *h)
+{
+    double rows = 0, positions = 0;
+    for (int64_t i = 0; i <= h->length_max; i++) {
+        rows += (double)count_of(h, i);
+        positions += (double)count_of(h, i) * (double)i;
+    }
+    return rows > 0 ? positions / rows : 0;
+}
+
+static status read_line(const char *path, int number, const char *line, length_histogram *h)
+{
+    char *end;
+    line += strspn(line, " \t");
+    if (*line == 0 || *line == '#' || *line == '\r')
+        return STATUS_OK;
+    errno = 0;
+    long long length = strtoll(line, &end, 10);
+    end += strspn(end, " \t\r");
+    if (end == line || (*end != 0 && *end != '#') || errno != 0 || length < 1 ||
+        length > PLANNER_LENGTH_MAX)
+        return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: \"%.40s\" is no length from 1 to %d",
+                           path, number, line, PLANNER_LENGTH_MAX);
+    length_histogram_add(h, length, 1);
+    return STATUS_OK;
+}
+
+status length_histogram_read(const char *path, length_histogram **out)
+{
+    /* Line by line and not through base/file_reader: it may be a pipe. */
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return status_fail(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", path,
+                           strerror(errno));
+    length_histogram *h = length_histogram_create(PLANNER_LENGTH_MAX);
+    status failure = h ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for lengths");
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t bytes;
+    for (int number = 1; !failure && (bytes = getline(&line, &capacity, file)) >= 0; number++) {
+        if (bytes > 0 && line[bytes - 1] == '\n')
+            line[--bytes] = 0;
+        failure = strlen(line) == (size_t)bytes
+                      ? read_line(path, number, line, h)
+                      : status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: a zero byte", path, number);
+    }
+    if (!failure && ferror(file))
+        failure = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
+    free(line);
+    fclose(file);
+    if (failure) {
+        free(h);
+        return failure;
+    }
+    *out = h;
+    return STATUS_OK;
+}
+
+static double row_cost(const latency_fit *cost, int64_t length)
+{
+    double l = (double)length;
+    return cost && latency_is_known(*cost) ? cost->token_ns * l + cost->square_ns * l * l : l;
+}
+
+/* Lengths that occur, ascending, with `last` added; rows up to and including each. */
+static int distinct(const length_histogram *h, int64_t last, int64_t *lengths, double *rows_until)
+{
+    int n = 0;
+    double rows = 0;
+    for (int64_t i = 1; i <= h->length_max || i <= last; i++) {
+        uint64_t here = i <= h->length_max ? count_of(h, i) : 0;
+        if (here == 0 && i != last)
+            continue;
+        rows += (double)here;
+        lengths[n] = i;
+        rows_until[n++] = rows;
+    }
+    return n;
+}
+
+status planner_make(const length_histogram *h, int buckets_max, const latency_fit *cost,
+                    int64_t last, planner_plan *out)
+{
+    assert(buckets_max >= 1 && buckets_max <= PLANNER_BUCKETS_MAX && last <= PLANNER_LENGTH_MAX);
+    int64_t most = h->length_max > last ? h->length_max : last, sequences[PLANNER_BUCKETS_MAX];
+    int64_t *lengths = malloc((size_t)(most + 1) * sizeof *lengths);
+    double *rows = malloc((size_t)(most + 1) * sizeof *rows);
+    int n = lengths && rows ? distinct(h, last, lengths, rows) : 0;
+    /* best[k][j]: least cost of the first j + 1 lengths in k + 1 buckets, the last of them ending
+     * at length j; from[k][j]: where the bucket before it ends. */
+    double *best = malloc((size_t)buckets_max * (size_t)(n ? n : 1) * sizeof *best);
+    int *from = malloc((size_t)buckets_max * (size_t)(n ? n : 1) * sizeof *from);
+    if (lengths == NULL || rows == NULL || best == NULL || from == NULL) {
+        free(lengths), free(rows), free(best), free(from);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to plan buckets");
+    }
+    assert(n > 0);
+    for (int k = 0; k < buckets_max; k++)
+        for (int j = 0; j < n; j++) {
+            double each = row_cost(cost, lengths[j]);
+            best[k * n + j] = rows[j] * each;
+            from[k * n + j] = -1;
+            for (int i = 0; k > 0 && i < j; i++) {
+                double c = best[(k - 1) * n + i] + (rows[j] - rows[i]) * each;
+                if (c < best[k * n + j]) {
+                    best[k * n + j] = c;
+                    from[k * n + j] = i;
+                }
+            }
+        }
+    int count = 0;
+    for (int j = n - 1, k = buckets_max - 1; j >= 0; j = from[k * n + j], k--)
+        sequences[count++] = lengths[j];
+    for (int i = 0; i < count / 2; i++) {
+        int64_t t = sequences[i];
+        sequences[i] = sequences[count - 1 - i];
+        sequences[count - 1 - i] = t;
+    }
+    planner_measure(h, sequences, count, cost, out);
+    free(lengths), free(rows), free(best), free(from);
+    return STATUS_OK;
+}
+
+void planner_measure(const length_histogram *h, const int64_t *sequences, int count,
+                     const latency_fit *cost, planner_plan *out)
+{
+    double all_real = 0, all_computed = 0;
+    assert(count <= PLANNER_BUCKETS_MAX);
+    *out = (planner_plan){.count = count};
+    int64_t length = 1;
+    for (int b = 0; b < count; b++) {
+        planner_bucket *to = &out->buckets[b];
+        double real = 0;
+        to->sequence = sequences[b];
+        for (; length <= sequences[b] && length <= h->length_max; length++) {
+            to->rows += count_of(h, length);
+            real += (double)count_of(h, length) * (double)length;
+        }
+        double computed = (double)to->rows * (double)sequences[b];
+        to->waste = computed > 0 ? 1 - real / computed : 0;
+        out->cost += (double)to->rows * row_cost(cost, sequences[b]);
+        all_real += real;
+        all_computed += computed;
+    }
+    out->waste = all_computed > 0 ? 1 - all_real / all_computed : 0;
+}
+
+int planner_powers_of_two(const length_histogram *h, int64_t *sequences)
+{
+    int64_t longest = length_histogram_quantile(h, 1);
+    int n = 0;
+    for (int64_t size = 16; n < PLANNER_BUCKETS_MAX; size *= 2) {
+        sequences[n++] = size;
+        if (size >= longest)
+            break;
+    }
+    return n;
+}
