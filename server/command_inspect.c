@@ -108,6 +108,54 @@ static void print_tensors(const char *title, const model_tensor *tensors, int co
     }
 }
 
+/* Words to lines of at most 96 columns, the following ones indented as far as the title. */
+static void print_wrapped(const char *title, const char *words)
+{
+    int indent = (int)strlen(title), column = indent;
+    printf("%s", title);
+    while (*words != '\0') {
+        int n = (int)strcspn(words, " ");
+        if (column > indent && column + 1 + n > 96) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        column += printf("%s%.*s", column > indent ? " " : "", n, words);
+        words += n;
+        words += strspn(words, " ");
+    }
+    printf("\n");
+}
+
+/* One line for each batch size that several sequence lengths share, instead of every pair. */
+static void print_buckets(const model *m)
+{
+    answer line = {0};
+    for (int i = 0; i < m->bucket_count; i++) {
+        int64_t batch = m->buckets[i].shape.batch;
+        bool is_first = true;
+        for (int j = 0; j < i; j++)
+            is_first = is_first && m->buckets[j].shape.batch != batch;
+        if (!is_first)
+            continue;
+        if (m->buckets[i].shape.sequence == 0) {
+            answer_format(&line, "%s%lld", line.bytes ? ", " : "rows: ", (long long)batch);
+            continue;
+        }
+        answer_format(&line, "%s%lld x",
+                      line.bytes ? "; " : "rows x positions: ", (long long)batch);
+        const char *comma = " ";
+        for (int j = i; j < m->bucket_count; j++) {
+            if (m->buckets[j].shape.batch == batch) {
+                answer_format(&line, "%s%lld", comma, (long long)m->buckets[j].shape.sequence);
+                comma = ", ";
+            }
+        }
+    }
+    answer_append(&line, "", 1);
+    print_wrapped("buckets   ", line.data);
+    answer_dispose(&line);
+}
+
 static void print_text(const model *m)
 {
     int counts[GRAPH_OP_COUNT];
@@ -125,12 +173,9 @@ static void print_text(const model *m)
         printf(" of at most %lld positions", (long long)m->batching.sequence_max);
     printf("\n");
     if (m->findings && m->findings[0])
-        printf("why       %s\n", m->findings);
-    printf("buckets  ");
-    for (int i = 0; i < m->bucket_count; i++)
-        printf(" %lldx%lld", (long long)m->buckets[i].shape.batch,
-               (long long)m->buckets[i].shape.sequence);
-    printf("\noperators (%d nodes)\n", m->graph->node_count);
+        print_wrapped("why       ", m->findings);
+    print_buckets(m);
+    printf("operators (%d nodes)\n", m->graph->node_count);
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0)
             printf("  %6d  %s\n", counts[op], graph_op_name((graph_op)op));
@@ -152,7 +197,7 @@ static int inspect(const char *path, device_precision precision, bool is_json)
                                         .batch_max = 16,
                                         .queue_rows_max = 1024,
                                         .sequence_max = 512};
-    log_configure(LOG_ERROR, LOG_FORMAT_AUTO);
+    log_configure(LOG_ERROR + 1, LOG_FORMAT_AUTO); /* what went wrong is printed once, below */
     status failure = device_cpu_create(0, NULL, &cpu);
     if (!failure)
         failure = repository_create(&options, &cpu, 1, &models);

@@ -1,15 +1,22 @@
 /* TLS 1.2 and 1.3, with ALPN for HTTP/2 and HTTP/1.1. */
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <string.h>
 
 #include "server/edge.h"
 
 static status fail_file(const char *key, const char *file)
 {
-    char reason[200];
-    ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
+    /* The first error is the cause; for files OpenSSL's reason is the system's text. */
+    unsigned long code = ERR_get_error();
+    const char *reason =
+        ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
     ERR_clear_error();
-    return status_fail(STATUS_INVALID_ARGUMENT, "%s %s: %s", key, file, reason);
+    bool is_not_pem = reason != NULL && strcmp(reason, "no start line") == 0;
+    return status_fail(STATUS_INVALID_ARGUMENT, "%s %s: %s", key, file,
+                       is_not_pem       ? "holds nothing of this kind in PEM"
+                       : reason == NULL ? "cannot be used"
+                                        : reason);
 }
 
 status tls_load(const server_tls *files, SSL_CTX **out)

@@ -39,8 +39,13 @@ def bad_starts(tmp_path):
         "port taken": (["--model", digits, "--listen", "127.0.0.1:{port}"], ["{port}"]),
         "no such certificate": (
             ["--model", digits, "--listen-tls", "127.0.0.1:0", "--tls-certificate", "/none.pem", "--tls-key", "/none.key"],
-            ["/none.pem"],
+            ["/none.pem", "No such file"],
         ),
+        "certificate that is none": (
+            ["--model", digits, "--listen-tls", "127.0.0.1:0", "--tls-certificate", "/etc/passwd", "--tls-key", "/etc/passwd"],
+            ["tls.certificate_file /etc/passwd", "PEM"],
+        ),
+        "a name twice": (["--model", digits, "--model", digits], ["digits", "twice"]),
         "tls without certificate": (["--model", digits, "--listen-tls", "127.0.0.1:0"], ["tls.certificate_file"]),
         "unknown cpu level": (["--model", digits, "--listen", "127.0.0.1:0", "--cpu-level", "mmx"], ["mmx"]),
     }
@@ -48,7 +53,7 @@ def bad_starts(tmp_path):
 
 @pytest.mark.parametrize("name", [
     "unknown flag", "no models", "wrong key", "no config file", "no such model folder", "broken model", "empty model folder",
-    "no such repository", "port taken", "no such certificate", "tls without certificate", "unknown cpu level",
+    "no such repository", "port taken", "no such certificate", "certificate that is none", "a name twice", "tls without certificate", "unknown cpu level",
 ])  # fmt: skip
 def test_a_start_that_cannot_be_says_why(tmp_path, server, name):
     arguments, words = bad_starts(tmp_path)[name]

@@ -194,6 +194,9 @@ Test(config, wrong_flags_are_named)
         {{"--model", "a"}, "--model: \"a\" is not NAME=PATH"},
         {{"--set", "drain.dely_ms=0"},
          "--set drain.dely_ms: unknown key; did you mean \"delay_ms\"?"},
+        {{"--set", "limits.bodybytes=0"},
+         "--set limits.bodybytes: unknown key; did you mean \"body_bytes_max\"?"},
+        {{"--model", "a=b", "--model", "a=c"}, "--model: model \"a\" is given twice"},
         {{"--config", "/nowhere.json"}, "/nowhere.json: No such file or directory"},
         {{"--model", "a=b", "--listen-tls", ":1"},
          "server.listen_tls: needs tls.certificate_file and tls.key_file (--tls-certificate, "
