@@ -97,6 +97,7 @@ def suites():
     found[-1]["needs"].append(conformance)
     found.append(pytest("tidy", "tests/tidy"))
     found.append(pytest("http", "tests/http"))
+    found.append(pytest("pjrt", "tests/pjrt"))
     found.append(pytest("load", "tests/load"))
     for path in sorted(ASAN.glob("unit_*")):
         found.append(program(path.name.replace("unit_", "asan-unit-"), path, read_criterion, asan, ["--jobs", "2"]))

@@ -1,0 +1,39 @@
+"""The declarations of the C API against the wheel's header, and models against their expected outputs."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import serving
+from conftest import PLUGIN
+
+
+def counts(text):
+    found = re.findall(r"^(\d+) passed, (\d+) failed", text, re.M)
+    assert found, text[-3000:]
+    return [int(n) for n in found[-1]]
+
+
+def test_declarations_have_the_layout_of_the_wheels_header(tmp_path):
+    header = PLUGIN.parent / "include/pjrt_c_api.h"
+    if not header.exists() or shutil.which("cc") is None:
+        pytest.skip("no header beside the plugin, or no C compiler")
+    program = tmp_path / "check_abi"
+    subprocess.run(
+        ["cc", "-std=gnu11", "-I", str(serving.ROOT), "-I", str(header.parent), str(serving.ROOT / "tests/abi/check_abi.c"), "-o", str(program)], check=True
+    )
+    done = subprocess.run([str(program)], capture_output=True, text=True)
+    passed, failed = counts(done.stdout)
+    assert done.returncode == 0 and failed == 0 and passed > 100, done.stdout
+
+
+def test_models_give_their_expected_outputs(tmp_path):
+    """The committed models; all twenty of ../shared/models with PENSTOCK_PJRT_ALL=1 (minutes of compiling)."""
+    golden = serving.BINARY.with_name("pjrt_golden")
+    if not golden.exists():
+        pytest.skip(f"{golden} is not built")
+    models = serving.shared_models() if os.environ.get("PENSTOCK_PJRT_ALL") else serving.ROOT / "tests/data/golden"
+    done = subprocess.run([str(golden), str(PLUGIN), str(models), str(golden.with_name("pjrt_host"))], capture_output=True, text=True)
+    passed, failed = counts(done.stdout)
+    assert done.returncode == 0 and failed == 0 and passed > 0, done.stdout
