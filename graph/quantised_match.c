@@ -374,7 +374,8 @@ static int32_t take_epilogue(quantised_work *w, quantised_product *p, int32_t la
         bool is_taken = false;
         if (n->op == GRAPH_OP_ADD && !p->activation)
             is_taken = take_add(w, p, n);
-        else if (n->inputs[0] == p->out && !p->activation && activation_of(w, n)) {
+        else if (n->inputs[0] == p->out && !p->activation && activation_of(w, n) &&
+                 !(p->is_quantised && n->op == GRAPH_OP_GELU)) { /* coarser there, 1e-4 */
             p->activation = activation_of(w, n);
             is_taken = true;
         } else if (n->op == GRAPH_OP_QUANTIZE_LINEAR && n->inputs[0] == p->out && p->is_quantised &&

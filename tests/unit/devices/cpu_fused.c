@@ -1,0 +1,324 @@
+/* What graph_fuse_products makes of a graph gives the graph's own answers: small networks as
+ * quantisers and exporters write them, planned at several kernel levels, against the same nodes
+ * computed one by one. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cpu_evaluate.h"
+#include "devices/cpu_plan.h"
+#include "graph/quantised.h"
+#include "graph/specialise.h"
+
+static uint32_t seed;
+
+static int64_t random_below(int64_t n)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (int64_t)(seed >> 8) % n;
+}
+
+static float random_float(void)
+{
+    return (float)random_below(20001) / 10000.0f - 1;
+}
+
+/* A graph under construction. */
+typedef struct net {
+    graph *g;
+    dtype activations; /* U8 or I8 */
+    int64_t batch;
+} net;
+
+static graph_value_index constant(net *n, dtype type, int rank, const int64_t *dims, double scale)
+{
+    tensor t;
+    cr_assert_eq(tensor_allocate(&t, &n->g->memory, type, rank, dims), STATUS_OK);
+    for (int64_t i = 0; i < tensor_count(&t); i++)
+        tensor_set_number(&t, i,
+                          type == DTYPE_F32 ? (double)random_float() * scale
+                                            : floor((double)random_float() * scale));
+    return graph_add_constant(n->g, NULL, &t);
+}
+
+static graph_value_index number(net *n, dtype type, double x)
+{
+    tensor t;
+    cr_assert_eq(tensor_allocate(&t, &n->g->memory, type, 0, NULL), STATUS_OK);
+    tensor_set_number(&t, 0, x);
+    return graph_add_constant(n->g, NULL, &t);
+}
+
+static graph_value_index node(net *n, graph_op op, int count, const graph_value_index *in,
+                              int attribute_count, const graph_attribute *attributes)
+{
+    return graph_add(n->g, op, count, in, attribute_count, attributes);
+}
+
+#define NODE(n, op, ...)                                                                           \
+    node(n, op, (int)(sizeof((graph_value_index[]){__VA_ARGS__}) / sizeof(graph_value_index)),     \
+         (graph_value_index[]){__VA_ARGS__}, 0, NULL)
+
+/* QuantizeLinear then DequantizeLinear. */
+static graph_value_index requantise(net *n, graph_value_index x, double scale, int zero)
+{
+    graph_value_index s = number(n, DTYPE_F32, scale);
+    graph_value_index z = number(n, n->activations, n->activations == DTYPE_U8 ? zero : zero - 128);
+    return NODE(n, GRAPH_OP_DEQUANTIZE_LINEAR, NODE(n, GRAPH_OP_QUANTIZE_LINEAR, x, s, z), s, z);
+}
+
+/* DequantizeLinear of random i8 weights, a scale for each output channel. */
+static graph_value_index weights(net *n, int rank, const int64_t *dims, int axis)
+{
+    graph_value_index w = constant(n, DTYPE_I8, rank, dims, 127);
+    graph_value_index scale = constant(n, DTYPE_F32, 1, &dims[axis], 0);
+    tensor *t = (tensor *)(uintptr_t)n->g->values[scale].constant;
+    for (int64_t i = 0; i < dims[axis]; i++)
+        ((float *)t->data)[i] = 0.002f + 0.0005f * (float)random_below(10);
+    graph_value_index zero = constant(n, DTYPE_I8, 1, &dims[axis], 0);
+    graph_attribute a = graph_make_int("axis", axis);
+    return node(n, GRAPH_OP_DEQUANTIZE_LINEAR, 3, (graph_value_index[]){w, scale, zero}, 1, &a);
+}
+
+/* A convolution of random geometry; quantised or in floats. */
+static graph_value_index convolve(net *n, graph_value_index x, int64_t channels, int64_t out,
+                                  int64_t groups, bool is_quantised)
+{
+    int64_t kernel = 1 + 2 * random_below(2), stride = 1 + random_below(2);
+    int64_t dims[4] = {out, channels / groups, kernel, kernel};
+    int64_t pads[4] = {kernel / 2, kernel / 2, kernel / 2, random_below(2)};
+    graph_value_index w =
+        is_quantised ? weights(n, 4, dims, 0) : constant(n, DTYPE_F32, 4, dims, 0.3);
+    graph_value_index in[3] = {x, w, constant(n, DTYPE_F32, 1, &out, 0.5)};
+    graph_attribute a[3] = {
+        graph_make_ints(n->g, "strides", 2, (int64_t[]){stride, 1 + random_below(2)}),
+        graph_make_ints(n->g, "pads", 4, pads), graph_make_int("group", groups)};
+    return node(n, GRAPH_OP_CONV, random_below(4) ? 3 : 2, in, 3, a);
+}
+
+/* Computes node by node, as a reference would. */
+static void compute(const graph *g, const tensor *input, tensor *output, arena *memory)
+{
+    tensor *values = calloc((size_t)g->value_count + 1, sizeof *values);
+    for (int32_t v = 0; v < g->value_count; v++)
+        if (g->values[v].constant)
+            values[v] = *g->values[v].constant;
+    values[g->inputs[0]] = *input;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const graph_node *n = &g->nodes[i];
+        const tensor *in[16];
+        tensor out[4];
+        for (int k = 0; k < n->input_count; k++)
+            in[k] = n->inputs[k] == GRAPH_NO_VALUE ? NULL : &values[n->inputs[k]];
+        for (int k = 0; k < n->output_count; k++) {
+            const graph_value *v = &g->values[n->outputs[k]];
+            int64_t dims[TENSOR_RANK_MAX];
+            for (int d = 0; d < v->shape.rank; d++)
+                dims[d] = v->shape.dims[d].constant;
+            cr_assert_eq(tensor_allocate(&out[k], memory, v->dtype, v->shape.rank, dims), 0);
+        }
+        cr_assert_eq(cpu_evaluate_node(n, in, out), STATUS_OK, "%s", status_message());
+        for (int k = 0; k < n->output_count; k++)
+            values[n->outputs[k]] = out[k];
+    }
+    *output = values[g->outputs[0]];
+    free(values);
+}
+
+static void plan_and_run(const graph *g, const char *level, const tensor *input, const tensor *like,
+                         tensor *output, arena *memory, cpu_plan_facts *facts)
+{
+    const kernels *table;
+    cpu_plan *plan;
+    cr_assert_eq(kernels_select(level, &table), STATUS_OK);
+    cr_assert_eq(cpu_plan_create(g, table, NULL, &plan), STATUS_OK, "%s", status_message());
+    cr_assert_eq(tensor_allocate(output, memory, like->dtype, like->rank, like->dims), STATUS_OK);
+    size_t bytes = (cpu_plan_workspace_bytes(plan) + 63) & ~(size_t)63;
+    void *workspace = aligned_alloc(64, bytes);
+    memset(workspace, 0xff, bytes);
+    cr_assert_eq(cpu_plan_run(plan, input, output, workspace), STATUS_OK, "%s", status_message());
+    cpu_plan_describe(plan, facts);
+    free(workspace);
+    cpu_plan_destroy(plan);
+}
+
+/* Outputs at most `step` apart; more than a rounding apart in at most a hundredth of them. */
+static cpu_plan_facts check(net *n, graph_value_index out, double step)
+{
+    graph *specialised;
+    tensor input = {0}, expected, shape;
+    arena memory = {0};
+    cpu_plan_facts facts = {0};
+    graph_add_output(n->g, out, "out");
+    const graph_value *in = &n->g->values[n->g->inputs[0]];
+    int64_t dims[TENSOR_RANK_MAX];
+    for (int d = 0; d < in->shape.rank; d++)
+        dims[d] = in->shape.dims[d].constant;
+    cr_assert_eq(tensor_allocate(&input, &memory, DTYPE_F32, in->shape.rank, dims), STATUS_OK);
+    for (int64_t i = 0; i < tensor_count(&input); i++)
+        ((float *)input.data)[i] = random_float() * 2;
+    shape = input;
+    shape.data = NULL;
+    cr_assert_eq(graph_specialise(n->g, &(graph_binding){&shape}, cpu_evaluate_node, &specialised),
+                 STATUS_OK, "%s", status_message());
+    compute(specialised, &input, &expected, &memory);
+    static const char *const levels[] = {"scalar", "avx2", NULL};
+    for (int l = 0; l < 3; l++) {
+        tensor actual;
+        plan_and_run(specialised, levels[l], &input, &expected, &actual, &memory, &facts);
+        int64_t count = tensor_count(&expected), others = 0;
+        for (int64_t i = 0; i < count; i++) {
+            double d = fabs(tensor_get_number(&actual, i) - tensor_get_number(&expected, i));
+            others += d > 1e-4;
+            cr_assert(d <= step + 1e-4, "%s: [%lld] differs by %g of %g", levels[l], (long long)i,
+                      d, step);
+        }
+        cr_assert(others * 100 <= count, "%lld of %lld differ", (long long)others,
+                  (long long)count);
+    }
+    graph_destroy(specialised);
+    arena_dispose(&memory);
+    graph_destroy(n->g);
+    return facts;
+}
+
+static net open_net(int turn, int rank, const int64_t *dims, graph_value_index *input)
+{
+    net n = {.g = graph_create("net"), .activations = turn % 2 ? DTYPE_I8 : DTYPE_U8};
+    graph_dim shape[4];
+    for (int i = 0; i < rank; i++)
+        shape[i] = graph_dim_constant(dims[i]);
+    *input = graph_add_input(n.g, "x", DTYPE_F32, rank, shape);
+    return n;
+}
+
+Test(cpu_fused, quantised_convolutions_of_any_geometry)
+{
+    seed = 1;
+    for (int turn = 0; turn < 40; turn++) {
+        static const int64_t channels[] = {3, 8, 16, 24}, groups[] = {1, 1, 2, 0};
+        int64_t c = channels[random_below(4)], g = groups[random_below(4)];
+        g = g == 0 ? c : c % g ? 1 : g;
+        int64_t out = g * (1 + random_below(9)), dims[] = {1 + random_below(3), c, 9, 7};
+        out = g == c && random_below(2) ? c : out;
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        x = requantise(&n, x, 0.02, (int)random_below(256));
+        x = convolve(&n, x, c, out, g, true);
+        if (random_below(2))
+            x = NODE(&n, GRAPH_OP_RELU, x);
+        if (random_below(3))
+            x = requantise(&n, x, 0.05, (int)random_below(256));
+        cpu_plan_facts facts = check(&n, x, 0.05);
+        cr_expect(facts.quantised_product_count == 1);
+    }
+}
+
+Test(cpu_fused, a_residual_network_on_bytes)
+{
+    seed = 2;
+    for (int turn = 0; turn < 8; turn++) {
+        int64_t dims[] = {2, 3, 12, 12}, pads[] = {1, 1, 1, 1}, w[] = {8, 8, 3, 3}, out = 8;
+        graph_value_index x, y;
+        net n = open_net(turn, 4, dims, &x);
+        graph_attribute pool[] = {graph_make_ints(n.g, "kernel_shape", 2, (int64_t[]){3, 3}),
+                                  graph_make_ints(n.g, "pads", 4, pads),
+                                  graph_make_ints(n.g, "strides", 2, (int64_t[]){2, 2})};
+        x = requantise(&n, x, 0.02, 120);
+        x = NODE(&n, GRAPH_OP_CONV, x, weights(&n, 4, (int64_t[]){8, 3, 3, 3}, 0));
+        x = requantise(&n, x, 0.04, 0);
+        x = requantise(&n, node(&n, GRAPH_OP_MAX_POOL, 1, &x, 3, pool), 0.04, 0);
+        graph_value_index in[2] = {x, weights(&n, 4, w, 0)};
+        y = node(&n, GRAPH_OP_CONV, 2, in, 1, &pool[1]);
+        y = requantise(&n, y, 0.05, 130);
+        x = NODE(&n, GRAPH_OP_ADD, x, y);
+        x = turn & 2 ? NODE(&n, GRAPH_OP_RELU, x) : x;
+        x = requantise(&n, x, 0.06, turn & 4 ? 0 : 77);
+        x = NODE(&n, GRAPH_OP_FLATTEN, NODE(&n, GRAPH_OP_GLOBAL_AVERAGE_POOL, x));
+        x = requantise(&n, x, 0.02, 40);
+        graph_attribute b = graph_make_int("transB", 1);
+        graph_value_index last[3] = {x, weights(&n, 2, (int64_t[]){5, out}, 0),
+                                     constant(&n, DTYPE_F32, 1, (int64_t[]){5}, 1)};
+        x = node(&n, GRAPH_OP_GEMM, 3, last, 1, &b);
+        cpu_plan_facts facts = check(&n, x, 0.2);
+        cr_expect(facts.quantised_product_count == 3);
+    }
+}
+
+Test(cpu_fused, float_images_with_residuals_and_pools)
+{
+    seed = 3;
+    for (int turn = 0; turn < 20; turn++) {
+        int64_t dims[] = {2, 6, 11, 10}, along[] = {6, 1, 1}, w[] = {6, 6, 3, 3};
+        int64_t pads[] = {1, 1, 1, 1};
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        graph_attribute same = graph_make_ints(n.g, "pads", 4, pads);
+        graph_attribute pool[] = {graph_make_ints(n.g, "kernel_shape", 2, (int64_t[]){2, 3}), same,
+                                  graph_make_int("count_include_pad", turn % 3 == 0)};
+        x = convolve(&n, x, 6, 6, turn % 4 == 0 ? 6 : 1, false);
+        graph_value_index in[2] = {x, constant(&n, DTYPE_F32, 4, w, 0.2)};
+        graph_value_index y = node(&n, GRAPH_OP_CONV, 2, in, 1, &same);
+        y = NODE(&n, GRAPH_OP_RELU, NODE(&n, GRAPH_OP_ADD, x, y));
+        y = NODE(&n, GRAPH_OP_MUL, y, constant(&n, DTYPE_F32, 3, along, 1));
+        graph_value_index parts[2] = {y, NODE(&n, GRAPH_OP_SIGMOID, x)};
+        graph_attribute axis = graph_make_int("axis", 1);
+        x = node(&n, GRAPH_OP_CONCAT, 2, parts, 1, &axis);
+        x = node(&n, turn % 2 ? GRAPH_OP_AVERAGE_POOL : GRAPH_OP_MAX_POOL, 1, &x, turn % 2 ? 3 : 2,
+                 pool);
+        cpu_plan_facts facts = check(&n, x, 0);
+        cr_expect(facts.product_count == 2);
+    }
+}
+
+Test(cpu_fused, dense_layers_static_and_dynamic)
+{
+    seed = 4;
+    for (int turn = 0; turn < 20; turn++) {
+        int64_t k = 5 + random_below(70), width = 1 + random_below(90), dims[] = {3, 2, k};
+        int64_t w[] = {k, width};
+        graph_value_index x;
+        net n = open_net(turn, 3, dims, &x);
+        graph_value_index bias = constant(&n, DTYPE_F32, 1, &width, 1);
+        bool is_quantised = turn % 3 != 2;
+        if (turn % 3 == 0) {
+            x = NODE(&n, GRAPH_OP_MATMUL, requantise(&n, x, 0.02, 99), weights(&n, 2, w, 1));
+        } else if (turn % 3 == 1) {
+            int32_t at =
+                graph_add_node(n.g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
+            const graph_value_index *q = n.g->nodes[at].outputs;
+            graph_value_index bytes = q[0], scale = q[1], zero = q[2];
+            x = NODE(&n, GRAPH_OP_MATMUL_INTEGER, bytes, constant(&n, DTYPE_I8, 2, w, 127), zero);
+            graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+            x = node(&n, GRAPH_OP_CAST, 1, &x, 1, &to);
+            graph_value_index both =
+                NODE(&n, GRAPH_OP_MUL, scale, constant(&n, DTYPE_F32, 1, &width, 0.004));
+            x = NODE(&n, GRAPH_OP_MUL, x, both);
+        } else {
+            x = NODE(&n, GRAPH_OP_MATMUL, x, constant(&n, DTYPE_F32, 2, w, 0.3));
+        }
+        x = NODE(&n, GRAPH_OP_ADD, bias, x);
+        if (turn % 4 == 1)
+            x = NODE(&n, GRAPH_OP_RELU, x);
+        if (turn % 4 == 2)
+            x = NODE(&n, GRAPH_OP_GELU, x);
+        if (turn % 4 == 3)
+            x = requantise(&n, x, 0.05, 128);
+        cpu_plan_facts facts = check(&n, x, 0.05);
+        cr_expect(facts.product_count == 1);
+        cr_expect(facts.quantised_product_count == is_quantised);
+    }
+}
+
+Test(cpu_fused, what_others_read_is_still_computed)
+{
+    /* The convolution's floats and its bytes both go on: neither may be taken over. */
+    seed = 5;
+    int64_t dims[] = {1, 4, 6, 6}, w[] = {4, 4, 1, 1};
+    graph_value_index x;
+    net n = open_net(1, 4, dims, &x);
+    x = NODE(&n, GRAPH_OP_CONV, requantise(&n, x, 0.02, 128), weights(&n, 4, w, 0));
+    x = NODE(&n, GRAPH_OP_SUB, requantise(&n, x, 0.05, 128), NODE(&n, GRAPH_OP_RELU, x));
+    check(&n, x, 0.05);
+}
