@@ -19,8 +19,9 @@ static void expect_near(double actual, double expected, double tolerance, int64_
 
 Test(cpu_ops, every_operator_of_the_ir_has_a_row)
 {
-    for (int op = 0; op < GRAPH_OP_COUNT; op++)
-        cr_expect(cpu_op_find((graph_op)op) != NULL, "%s", graph_op_name((graph_op)op));
+    for (int op = 0; op < GRAPH_OP_COUNT; op++) /* an If is decided before a device sees it */
+        cr_expect(op == GRAPH_OP_IF || cpu_op_find((graph_op)op) != NULL, "%s",
+                  graph_op_name((graph_op)op));
 }
 
 Test(cpu_ops, add_broadcasts_both_ways_in_every_type)
