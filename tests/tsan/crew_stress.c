@@ -1,0 +1,107 @@
+/* Leaders, helpers and somebody who changes the workers' memory, all at once: every unit of every
+ * loop runs exactly once, under a number whose memory is its own. Stand-alone, for the thread
+ * sanitizer. */
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cpu_crew.h"
+
+#define LEADERS 3
+#define CORES 4
+#define WORKERS (LEADERS + CORES - 1)
+#define ROUNDS 400
+#define UNITS_MAX 40
+
+static cpu_crew *crew;
+static int *memory[WORKERS]; /* not atomic: each belongs to one worker at a time */
+static _Atomic bool is_over;
+static _Atomic uint64_t helped;
+
+typedef struct loop {
+    int leader;
+    int runs[UNITS_MAX]; /* not atomic: a unit runs once, and the leader reads after the loop */
+} loop;
+
+static void work(void *context, int worker, size_t unit)
+{
+    loop *l = context;
+    l->runs[unit]++;
+    memory[worker][0]++;
+    if (worker >= LEADERS)
+        atomic_fetch_add(&helped, 1);
+    for (volatile int i = 0; i < 200; i++)
+        ;
+}
+
+static void *lead(void *number)
+{
+    int leader = *(int *)number;
+    loop l = {.leader = leader};
+    unsigned seed = (unsigned)leader + 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        int idle = cpu_crew_begin(crew, leader);
+        assert(idle >= 0 && idle < CORES);
+        if (round % 3 != 0)
+            cpu_crew_call(crew, leader, idle);
+        for (int phase = 0; phase < 5; phase++) {
+            size_t units = (size_t)(rand_r(&seed) % (UNITS_MAX + 1));
+            memset(l.runs, 0, sizeof l.runs);
+            cpu_crew_run(crew, leader, work, &l, units);
+            for (size_t i = 0; i < UNITS_MAX; i++)
+                if (l.runs[i] != (i < units)) {
+                    fprintf(stderr, "unit %zu of %zu ran %d times\n", i, units, l.runs[i]);
+                    abort();
+                }
+        }
+        cpu_crew_end(crew, leader);
+    }
+    return NULL;
+}
+
+static void *change_memory(void *unused)
+{
+    (void)unused;
+    for (int i = 0; !atomic_load(&is_over); i++) {
+        int worker = i % WORKERS;
+        int *fresh = calloc(1, sizeof *fresh);
+        cpu_crew_lock_worker(crew, worker);
+        int *old = memory[worker];
+        memory[worker] = fresh;
+        cpu_crew_unlock_worker(crew, worker);
+        free(old);
+    }
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t leaders[LEADERS], changer;
+    int numbers[LEADERS];
+    if (cpu_crew_create(LEADERS, CORES, &crew)) {
+        fprintf(stderr, "%s\n", status_message());
+        return 1;
+    }
+    assert(cpu_crew_workers(crew) == WORKERS);
+    for (int i = 0; i < WORKERS; i++)
+        memory[i] = calloc(1, sizeof(int));
+    int failed = pthread_create(&changer, NULL, change_memory, NULL);
+    for (int i = 0; i < LEADERS; i++) {
+        numbers[i] = i;
+        failed |= pthread_create(&leaders[i], NULL, lead, &numbers[i]);
+    }
+    assert(!failed);
+    for (int i = 0; i < LEADERS; i++)
+        pthread_join(leaders[i], NULL);
+    atomic_store(&is_over, true);
+    pthread_join(changer, NULL);
+    cpu_crew_destroy(crew);
+    for (int i = 0; i < WORKERS; i++)
+        free(memory[i]);
+    printf("crew_stress: every unit ran once; helpers took %llu\n",
+           (unsigned long long)atomic_load(&helped));
+    return 0;
+}
