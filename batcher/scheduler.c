@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,17 @@ static status start_lanes(scheduler *s)
             l->device_index = d;
             l->number = k;
         }
+    for (int i = 0; i < n; i++) {
+        lane *l = &s->lanes[i];
+        const char *kind = s->devices[l->device_index]->kind;
+        if (l->device_index == scheduler_cpu(s))
+            break;
+        l->first_peer = i;
+        if (i > 0 && strcmp(kind, s->devices[s->lanes[i - 1].device_index]->kind) == 0)
+            l->first_peer = s->lanes[i - 1].first_peer;
+        for (int k = l->first_peer; k <= i; k++)
+            s->lanes[k].peers = i - l->first_peer + 1;
+    }
     s->lanes_alive = s->lane_count;
     for (int i = 0; i < s->lane_count; i++) {
         if (pthread_create(&s->lanes[i].thread, NULL, lane_main, &s->lanes[i]) != 0) {
@@ -69,10 +81,21 @@ status scheduler_create(const scheduler_options *options, device *const *devices
     return STATUS_OK;
 }
 
+/* The lane to try as number `i`: devices of one kind take turns, so that equal ones get equal work;
+ * kinds keep their order, and so do the CPU's lanes, whose caches are warm. */
+static int in_turn(const scheduler *s, int i, uint32_t turn)
+{
+    const lane *l = &s->lanes[i];
+    if (l->peers == 0)
+        return i;
+    return l->first_peer + (int)(((uint32_t)(i - l->first_peer) + turn) % (uint32_t)l->peers);
+}
+
 void scheduler_wake(scheduler *s, int from, int except)
 {
+    uint32_t turn = from == 0 ? atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed) : 0;
     for (int i = from; i < s->lane_count; i++) {
-        lane *l = &s->lanes[i];
+        lane *l = &s->lanes[in_turn(s, i, turn)];
         if (l->device_index == except)
             continue;
         /* A read-modify-write even where the lane is awake: it orders this thread's post before

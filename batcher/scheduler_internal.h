@@ -35,6 +35,7 @@ typedef struct lane {
     pthread_t thread;
     bool is_started;
     int device_index, number;     /* of that device's lanes */
+    int first_peer, peers;        /* lanes of devices of this kind; peers 0: the CPU's */
     _Atomic uint32_t is_sleeping; /* futex */
     uint32_t seen_left;           /* scheduler->left when this lane last decided */
     staging staging;
@@ -61,6 +62,7 @@ struct scheduler {
     mailbox inbox;
     _Atomic bool sweep_wanted, is_stopping;
     _Atomic uint32_t left; /* goes up when a lane leaves work behind */
+    _Atomic uint32_t turn; /* whose turn it is to be woken first, among equals */
 
     admission admission;
 
