@@ -42,6 +42,12 @@ static void add(pjrt_range *ranges, int *count, pjrt_range r)
     ranges[(*count)++] = r;
 }
 
+static const char *copy_name(arena *memory, const char *name)
+{
+    const char *copy = arena_copy_string(memory, name, strlen(name));
+    return copy != NULL ? copy : "";
+}
+
 int pjrt_ranges_find(const graph *g, arena *memory, pjrt_range **out)
 {
     int count = 0;
@@ -60,7 +66,7 @@ int pjrt_ranges_find(const graph *g, arena *memory, pjrt_range **out)
             continue;
         int64_t limit = table->dims[axis < 0 ? axis + table->rank : axis].constant;
         add(*out, &count,
-            (pjrt_range){input, limit, n->op, arena_copy_string(memory, n->name, strlen(n->name))});
+            (pjrt_range){input, limit, copy_name(memory, g->values[g->inputs[input]].name)});
     }
     return count;
 }
@@ -69,12 +75,15 @@ status pjrt_ranges_check(const pjrt_range *ranges, int count, const tensor *inpu
 {
     for (int r = 0; r < count; r++) {
         const tensor *t = &inputs[ranges[r].input];
+        int64_t length = t->rank > 1 ? tensor_count(t) / t->dims[0] : 1;
         for (int64_t i = 0, n = tensor_count(t); i < n; i++) {
-            int64_t ignored;
-            status s = cpu_index_at(t, i, ranges[r].limit, &ignored);
-            if (s)
-                return status_prefix(s, "%s node \"%s\"", graph_op_name(ranges[r].op),
-                                     ranges[r].node);
+            int64_t index;
+            if (cpu_index_at(t, i, ranges[r].limit, &index))
+                return status_fail(
+                    STATUS_INVALID_ARGUMENT,
+                    "input \"%s\": %lld at row %lld, position %lld; ids are 0 to %lld",
+                    ranges[r].name, (long long)tensor_get_integer(t, i), (long long)(i / length),
+                    (long long)(i % length), (long long)ranges[r].limit - 1);
         }
     }
     return STATUS_OK;

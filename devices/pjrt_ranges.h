@@ -10,15 +10,15 @@
 typedef struct pjrt_range {
     int input;     /* of the graph */
     int64_t limit; /* indices are -limit .. limit - 1 */
-    graph_op op;
-    const char *node; /* the Gather that reads the table; the specialised graph's, copied */
+    const char *name; /* of the input, copied */
 } pjrt_range;
 
 /* Gathers whose indices are a graph input, as it is or through nodes that change no value. `*out`
  * is in `memory`. */
 int pjrt_ranges_find(const graph *specialised, arena *memory, pjrt_range **out);
 
-/* STATUS_INVALID_ARGUMENT with the CPU's sentence when an index is out of range. Any thread. */
+/* STATUS_INVALID_ARGUMENT when an index is out of range, in the words of the CPU's encoder
+ * (cpu_encoder_batch.c). Any thread. */
 status pjrt_ranges_check(const pjrt_range *ranges, int count, const tensor *inputs) MUST_CHECK;
 
 #endif

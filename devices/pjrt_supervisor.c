@@ -70,8 +70,10 @@ static status receive_until(pjrt_supervisor *s, uint64_t deadline_ns, pjrt_messa
         }
         if (watched[3].revents)
             pjrt_child_read_output(s);
-        if (watched[0].revents & POLLIN)
-            return pjrt_receive(s->socket, m, fds);
+        if (watched[0].revents & POLLIN) {
+            status result = pjrt_receive(s->socket, m, fds);
+            return result ? status_fail(result, HOST_ENDED) : STATUS_OK;
+        }
         if (watched[2].revents)
             return status_fail(STATUS_CANCELLED, "the server stops");
         if (watched[1].revents || watched[0].revents)

@@ -77,8 +77,7 @@ def test_indices_out_of_range_are_refused_as_on_the_cpu(tmp_path, cache, referen
             body = dict(inputs=[serving.json_input(n, a) for n, a in x.items()])
             ours, theirs = (server.post("/v2/models/bert/infer", body) for server in (s, reference))
             assert ours.status == theirs.status == 400, (ours, theirs)
-            assert str(bad) in ours.json()["error"]
-            assert ours.json()["error"].split("index")[1] == theirs.json()["error"].split("index")[1]
+            assert ours.json() == theirs.json()
         # Nobody else's answer suffers, and the device is still there.
         same(s.infer("bert", devices.inputs(5)), reference.infer("bert", devices.inputs(5)))
         assert devices.total(devices.metrics(s), "device_restarts_total") == 0

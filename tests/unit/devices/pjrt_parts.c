@@ -68,8 +68,8 @@ Test(pjrt_ranges, finds_tables_behind_casts, .timeout = 60)
     for (int64_t bad = -11; bad <= 10; bad += 21) {
         ids[4] = bad;
         cr_assert_eq(pjrt_ranges_check(ranges, 1, &t), STATUS_INVALID_ARGUMENT);
-        cr_assert_not_null(strstr(status_message(), "is out of range: must be at least -10 and"));
-        cr_assert_not_null(strstr(status_message(), "Gather node"));
+        cr_assert_not_null(strstr(status_message(), "input \"ids\": "));
+        cr_assert_not_null(strstr(status_message(), " at row 1, position 1; ids are 0 to 9"));
     }
     arena_dispose(&a);
     graph_destroy(g);
