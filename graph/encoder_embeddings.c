@@ -12,13 +12,15 @@ typedef struct term_list {
     int count;
 } term_list;
 
-static bool collect_terms(const look *l, graph_value_index v, term_list *list)
+/* False: more terms than we know, or sums nested as deep. */
+static bool collect_terms(const look *l, graph_value_index v, int depth, term_list *list)
 {
     v = match_skip_casts(&l->m, v);
     const graph_node *n = match_producer(&l->m, v);
-    if (n != NULL && n->op == GRAPH_OP_ADD)
-        return collect_terms(l, n->inputs[0], list) && collect_terms(l, n->inputs[1], list);
-    if (list->count == TERMS_MAX)
+    if (n != NULL && n->op == GRAPH_OP_ADD && depth < TERMS_MAX)
+        return collect_terms(l, n->inputs[0], depth + 1, list) &&
+               collect_terms(l, n->inputs[1], depth + 1, list);
+    if (list->count == TERMS_MAX || (n != NULL && n->op == GRAPH_OP_ADD))
         return false;
     list->terms[list->count++] = v;
     return true;
@@ -367,8 +369,9 @@ status look_embeddings(look *l, graph_value_index x)
         return look_refuse(l, x, "the embeddings are projected to another size");
     if (!look_find_norm(l, x, &sum, &e->embedding_norm))
         e->embedding_norm = (encoder_norm){.scale = NULL};
-    status s = collect_terms(l, sum, &list) ? read_terms(l, &list, match_dim(&l->m, x, -1), &memory)
-                                            : look_refuse(l, x, "embeddings have too many terms");
+    status s = collect_terms(l, sum, 0, &list)
+                   ? read_terms(l, &list, match_dim(&l->m, x, -1), &memory)
+                   : look_refuse(l, x, "embeddings have too many terms");
     arena_dispose(&memory);
     return s;
 }
