@@ -106,6 +106,8 @@ status onnx_normalise(onnx_node *n) MUST_CHECK;
 typedef status (*onnx_normalise_fn)(onnx_node *n);
 /* The rewriting of a com.microsoft operator, or NULL. */
 onnx_normalise_fn onnx_find_contrib(const char *op_type);
+/* onnx_normalise_ml.c: that of an ai.onnx.ml operator, or NULL. */
+onnx_normalise_fn onnx_find_ml(const char *op_type);
 /* Their names, with commas; returns `text`. */
 const char *onnx_list_contrib(char *text, size_t text_bytes);
 

@@ -339,6 +339,8 @@ static onnx_normalise_fn find_rewriting(const onnx_node *n)
 {
     if (strcmp(n->domain, "com.microsoft") == 0)
         return onnx_find_contrib(n->op_type);
+    if (strcmp(n->domain, "ai.onnx.ml") == 0)
+        return onnx_find_ml(n->op_type);
     for (size_t i = 0; n->domain[0] == 0 && i < sizeof rewritings / sizeof rewritings[0]; i++)
         if (strcmp(rewritings[i].op_type, n->op_type) == 0)
             return rewritings[i].rewrite;

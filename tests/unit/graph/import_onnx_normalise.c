@@ -365,3 +365,55 @@ Test(import_onnx_normalise, refuses_attention_it_does_not_know)
     onnx_set_int(b->graph.node[b->graph.n_node - 1], "do_rotary", 1);
     onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("do_rotary"));
 }
+
+/* A linear model of two results over three columns. */
+static onnx_builder *begin_ml(const char *op, Onnx__Node **node)
+{
+    static float weights[] = {1, 2, 3, 4, 5, 6}, intercepts[] = {7, 8};
+    onnx_builder *b = begin(17);
+    onnx_import_domain(b, "ai.onnx.ml", 3);
+    *node = onnx_add(b, op, NAMES("x"), NAMES("y"));
+    (*node)->domain = "ai.onnx.ml";
+    Onnx__Attribute *a = onnx_set(*node, "coefficients", ONNX__ATTRIBUTE__TYPE__FLOATS);
+    a->n_floats = 6;
+    a->floats = weights;
+    a = onnx_set(*node, "intercepts", ONNX__ATTRIBUTE__TYPE__FLOATS);
+    a->n_floats = 2;
+    a->floats = intercepts;
+    return b;
+}
+
+Test(import_onnx_normalise, linear_models_are_products)
+{
+    Onnx__Node *n;
+    onnx_builder *b = begin_ml("LinearRegressor", &n);
+    onnx_set_int(n, "targets", 2);
+    graph *g = onnx_expect(b);
+    cr_assert_str_eq(onnx_operators(g), "Cast Gemm Identity");
+    const tensor *weights = g->values[g->nodes[1].inputs[1]].constant;
+    cr_assert_eq(weights->dims[0], 2);
+    cr_assert_eq(tensor_get_number(weights, 3), 4);
+    graph_destroy(g);
+    b = begin_ml("LinearClassifier", &n);
+    onnx_set_ints(n, "classlabels_ints", 2, (int64_t[]){10, 20});
+    onnx_set_string(n, "post_transform", "SOFTMAX");
+    g = onnx_expect(b);
+    cr_assert_str_eq(onnx_operators(g), "Cast Gemm ArgMax Gather");
+    cr_assert_str_eq(onnx_constant_text(g, g->nodes[3].inputs[0]), "10,20");
+    graph_destroy(g);
+}
+
+Test(import_onnx_normalise, refuses_linear_models_it_does_not_know)
+{
+    Onnx__Node *n;
+    onnx_builder *b = begin_ml("LinearRegressor", &n);
+    onnx_set_int(n, "targets", 4);
+    onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("'y'", "LinearRegressor", "4 results"));
+    b = begin_ml("LinearRegressor", &n);
+    onnx_set_int(n, "targets", 2);
+    onnx_set_string(n, "post_transform", "PROBIT");
+    onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("PROBIT", "LOGISTIC"));
+    onnx_expect_failure(begin_ml("ZipMap", &n), STATUS_UNSUPPORTED, NAMES("zipmap"));
+    onnx_expect_failure(begin_ml("TreeEnsembleRegressor", &n), STATUS_UNSUPPORTED,
+                        NAMES("TreeEnsembleRegressor", "ai.onnx.ml"));
+}
