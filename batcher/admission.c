@@ -6,6 +6,15 @@
 /* After so long without a measurement an estimate refuses nobody: somebody has to find out. */
 #define STALE_NS UINT64_C(2000000000)
 
+/* How fast a limit follows: a drop counts for many answers in time, and only answers that came near
+ * the limit say that it may go up. */
+#define DROP_STEP 0.1
+#define MET_STEP 0.02
+#define NEAR 0.7
+#define LIMIT_FIRST 1.5
+#define LIMIT_MAX 64.0
+#define LIMIT_MIN 0.02
+
 void admission_init(admission *a, int tenant_count, const uint32_t *weights)
 {
     assert(tenant_count > 0 && tenant_count <= FAIR_TENANTS_MAX);
@@ -18,7 +27,8 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights)
         for (int t = 0; t < tenant_count; t++)
             for (int c = 0; c < FAIR_CLASSES; c++)
                 for (int i = 0; i < ADMISSION_OCTAVES; i++)
-                    atomic_store_explicit(&a->waits[m][t][c][i], ADMISSION_ONE,
+                    atomic_store_explicit(&a->limits[m][t][c][i],
+                                          (uint32_t)(LIMIT_FIRST * ADMISSION_ONE),
                                           memory_order_relaxed);
 }
 
@@ -105,30 +115,33 @@ static double ahead_ns(const admission *a, fair_flow flow)
     return all;
 }
 
-static _Atomic uint32_t *wait_cell(const admission *a, const model *m, fair_flow flow,
-                                   int64_t length)
+static _Atomic uint32_t *limit_cell(const admission *a, const model *m, fair_flow flow,
+                                    int64_t length)
 {
     int octave = 0;
     while (octave < ADMISSION_OCTAVES - 1 && (length >> (octave + 1)) > 0)
         octave++;
     return (_Atomic uint32_t *)&a
-        ->waits[m->index % ADMISSION_MODELS][flow.tenant][flow.class][octave];
+        ->limits[m->index % ADMISSION_MODELS][flow.tenant][flow.class][octave];
 }
 
-void admission_learn_wait(admission *a, const job *j, uint64_t waited_ns, bool is_dropped)
+void admission_learn_end(admission *a, const job *j, bool is_dropped)
 {
     /* Against a backlog shorter than a batch, waiting is chance. */
     uint64_t batch_ns = atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
-    if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2)
+    uint64_t admitted_ns = j->stage_ns[STAGE_ADMIT];
+    if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2 || j->deadline_ns == UINT64_MAX ||
+        j->deadline_ns <= admitted_ns)
         return;
-    double ratio = (double)waited_ns / (double)j->backlog_ns;
-    _Atomic uint32_t *cell = wait_cell(a, j->model, job_flow(j), j->length);
-    double old = (double)atomic_load_explicit(cell, memory_order_relaxed) / ADMISSION_ONE;
-    if (is_dropped) /* it would have waited longer, nobody knows how long */
-        ratio = ratio * 1.25 > old ? ratio * 1.25 : old;
-    ratio = ratio > 8 ? 8 : ratio;
-    atomic_store_explicit(cell, (uint32_t)((old + (ratio - old) / 32) * ADMISSION_ONE),
-                          memory_order_relaxed);
+    double x = (double)j->backlog_ns / (double)(j->deadline_ns - admitted_ns);
+    _Atomic uint32_t *cell = limit_cell(a, j->model, job_flow(j), j->length);
+    double limit = (double)atomic_load_explicit(cell, memory_order_relaxed) / ADMISSION_ONE;
+    if (is_dropped)
+        limit = x < limit ? limit + (x - limit) * DROP_STEP : limit * (1 - DROP_STEP / 8);
+    else if (x > limit * NEAR)
+        limit += limit * MET_STEP;
+    limit = limit > LIMIT_MAX ? LIMIT_MAX : limit < LIMIT_MIN ? LIMIT_MIN : limit;
+    atomic_store_explicit(cell, (uint32_t)(limit * ADMISSION_ONE), memory_order_relaxed);
 }
 
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
@@ -146,10 +159,10 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= lanes)
         wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (lanes + 1);
     out->backlog_ns = (uint64_t)wait;
-    double ratio =
-        (double)atomic_load_explicit(wait_cell(a, m, flow, length), memory_order_relaxed) /
+    double limit =
+        (double)atomic_load_explicit(limit_cell(a, m, flow, length), memory_order_relaxed) /
         ADMISSION_ONE;
-    out->wait_ns = (uint64_t)(wait * ratio);
+    out->wait_ns = (uint64_t)(wait / limit);
 }
 
 void admission_add(admission *a, fair_flow flow, int64_t cost_ns)

@@ -25,16 +25,18 @@ typedef struct admission {
                                   in ADMISSION_ONE-ths */
     _Atomic uint64_t batch_ns; /* moving mean of a batch */
     _Atomic int32_t busy;      /* lanes that execute now */
-    /* Waits as they were / as the backlog foretold, in ADMISSION_ONE-ths, by model, flow and octave
-     * of length: the policy lets short work pass long work, and this is by how much. */
-    _Atomic uint32_t waits[ADMISSION_MODELS][FAIR_TENANTS_MAX][FAIR_CLASSES][ADMISSION_OCTAVES];
+    /* How many times the time that is left the backlog may be before a job is hopeless, in
+     * ADMISSION_ONE-ths, by model, flow and octave of length. Learned from who was dropped and who
+     * was not, because the policy lets work pass other work: in an overload short jobs get through
+     * where long ones have no chance. */
+    _Atomic uint32_t limits[ADMISSION_MODELS][FAIR_TENANTS_MAX][FAIR_CLASSES][ADMISSION_OCTAVES];
 } admission;
 
 typedef struct admission_estimate {
     bool is_known;       /* there are measurements, and recent ones */
     uint64_t cost_ns;    /* device time of this job in a full batch, before scaling */
     uint64_t backlog_ns; /* of device time ahead of it, per lane */
-    uint64_t wait_ns;    /* until its batch begins */
+    uint64_t wait_ns;    /* until its batch begins, at the latest */
     uint64_t run_ns;     /* of its batch, if it were alone */
 } admission_estimate;
 
@@ -47,20 +49,17 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
                             int lanes, fair_flow flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out);
 
-/* Waits are foretold within a few batches, not better: refuse only who is late by a good margin.
- * The policy finds a way for some of the others. */
 static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t now_ns,
                                          uint64_t deadline_ns)
 {
     return e->is_known && deadline_ns != UINT64_MAX &&
-           (now_ns + e->run_ns > deadline_ns ||
-            now_ns + e->run_ns + e->wait_ns - e->wait_ns / 4 > deadline_ns);
+           now_ns + e->run_ns + e->wait_ns > deadline_ns;
 }
 
 /* Work of that flow begins (+) or ceases (-) to wait. */
 void admission_add(admission *a, fair_flow flow, int64_t cost_ns);
-/* A job for which `backlog_ns` was estimated began after `waited_ns`, or was dropped then. */
-void admission_learn_wait(admission *a, const job *j, uint64_t waited_ns, bool is_dropped);
+/* A job that was let in began, or was dropped because it was late or would have been. */
+void admission_learn_end(admission *a, const job *j, bool is_dropped);
 /* A batch whose members were estimated at `cost_ns` together took `took_ns`. */
 void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns);
 

@@ -2,7 +2,7 @@
 
 #include "batcher/scheduler_internal.h"
 
-void form_batch(lane *l, const dispatch_batch *taken, uint64_t now_ns)
+void form_batch(lane *l, const dispatch_batch *taken)
 {
     batch *b = &l->batch;
     scheduler *s = l->scheduler;
@@ -22,8 +22,7 @@ void form_batch(lane *l, const dispatch_batch *taken, uint64_t now_ns)
         b->tokens += member->rows * (j->length > 0 ? j->length : 1);
         if (j->length > b->length_max)
             b->length_max = j->length;
-        if (now_ns > j->stage_ns[STAGE_ADMIT])
-            admission_learn_wait(&s->admission, j, now_ns - j->stage_ns[STAGE_ADMIT], false);
+        admission_learn_end(&s->admission, j, false);
         uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;
         admission_add(&s->admission, job_flow(j), -(int64_t)cost_ns);
         b->cost_ns += cost_ns;

@@ -76,7 +76,7 @@ static void decide(lane *l, pulled *p, uint64_t now_ns)
     p->overdue = taken.overdue;
     p->dead = taken.dead;
     if (taken.action == POLICY_RUN)
-        form_batch(l, &taken, now_ns);
+        form_batch(l, &taken);
     /* A cancelled job deep in a long queue may wait a little: looking at all of them costs. */
     if (atomic_load_explicit(&s->sweep_wanted, memory_order_relaxed) &&
         dispatch_sweep(&s->dispatch, now_ns, &p->dead))

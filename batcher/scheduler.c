@@ -176,8 +176,8 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
     for (job *j = chain, *next; j != NULL; j = next) {
         next = j->next;
         j->next = NULL;
-        if (result == STATUS_DEADLINE_EXCEEDED && now_ns > j->stage_ns[STAGE_ADMIT])
-            admission_learn_wait(&s->admission, j, now_ns - j->stage_ns[STAGE_ADMIT], true);
+        if (result == STATUS_DEADLINE_EXCEEDED && !atomic_load(&j->is_cancelled))
+            admission_learn_end(&s->admission, j, true);
         int64_t rows = j->rows - j->row_next;
         status own = atomic_load(&j->is_cancelled) ? STATUS_CANCELLED : result;
         if (own == STATUS_CANCELLED)

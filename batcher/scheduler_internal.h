@@ -82,7 +82,7 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns);
 void *lane_main(void *lane_pointer);
 
 /* form.c: makes l->batch of what was taken. With the mutex held. */
-void form_batch(lane *l, const dispatch_batch *taken, uint64_t now_ns);
+void form_batch(lane *l, const dispatch_batch *taken);
 /* Describes the members as segments, taking views from l->views. Without the mutex. */
 status form_segments(lane *l) MUST_CHECK;
 

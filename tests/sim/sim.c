@@ -262,7 +262,7 @@ static void drop_chain(sim *s, job *chain)
         next = j->next;
         sim_request r = request_of(j);
         give_up(s, &r);
-        admission_learn_wait(&s->admission, j, s->now_ns - r.arrival_ns, true);
+        admission_learn_end(&s->admission, j, true);
         admission_add(&s->admission, job_flow(j), -(int64_t)j->cost_ns);
         give_job(s, j);
     }
@@ -295,7 +295,7 @@ static void penstock_next(sim *s, int d)
         v->members[i] = request_of(j);
         real += (double)j->length;
         v->costs_ns += j->cost_ns;
-        admission_learn_wait(&s->admission, j, s->now_ns - j->stage_ns[STAGE_ADMIT], false);
+        admission_learn_end(&s->admission, j, false);
         admission_add(&s->admission, job_flow(j), -(int64_t)j->cost_ns);
         s->estimate_errors += fabs((double)j->stage_ns[STAGE_PARSE] -
                                    (double)(s->now_ns + b.expected_ns - j->stage_ns[STAGE_ADMIT]));

@@ -1,0 +1,235 @@
+/* What the scheduler promises, in simulated time: the same on every machine. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "tests/sim/sim.h"
+
+static sim_result r, other;
+
+/* Goodput at 99% attainment; the best of some reasonable settings for the baselines. */
+static double goodput(sim_config c, sim_scheduler kind)
+{
+    static const int64_t sizes[] = {8, 16, 32};
+    double best = 0;
+    c.scheduler = kind;
+    if (kind == SIM_PENSTOCK || kind == SIM_ORACLE)
+        return sim_goodput_at(&c, 0.99, 200, 40000, &r);
+    for (int i = 0; i < 3; i++) {
+        c.batch_max = sizes[i];
+        double g = sim_goodput_at(&c, 0.99, 200, 40000, &other);
+        best = g > best ? g : best;
+    }
+    return best;
+}
+
+static double best_baseline(sim_config c)
+{
+    double best = 0;
+    for (sim_scheduler k = SIM_WINDOW; k <= SIM_EDF; k++) {
+        double g = goodput(c, k);
+        best = g > best ? g : best;
+    }
+    return best;
+}
+
+static void mixed(sim_config *c)
+{
+    c->model_count = 2;
+    c->models[1] = (sim_model){.fixed_ns = 500000, .token_ns = 12000, .square_ns = 6, .weight = 1};
+    c->stream_count = 3;
+    c->streams[0] = (sim_stream){.share = 6, .slo_ns = 60000000, .lengths = SIM_HEAVY_TAIL};
+    c->streams[1] = (sim_stream){
+        .share = 3, .slo_ns = 150000000, .lengths = SIM_UNIFORM, .model = 1, .priority = 1};
+    c->streams[2] = (sim_stream){.share = 1, .slo_ns = 30000000, .lengths = SIM_FIXED};
+}
+
+Test(sim, the_same_seed_gives_the_same_run)
+{
+    sim_config c;
+    sim_default(&c);
+    c.rate = 6000;
+    c.requests = 5000;
+    sim_run(&c, &r);
+    sim_run(&c, &other);
+    cr_assert_eq(r.met, other.met);
+    cr_assert_eq(r.batches, other.batches);
+    c.seed = 2;
+    sim_run(&c, &other);
+    cr_assert_neq(r.batches, other.batches);
+}
+
+Test(sim, goodput_on_heavy_tails)
+{
+    sim_config c;
+    sim_default(&c);
+    c.requests = 20000;
+    double ours = goodput(c, SIM_PENSTOCK), theirs = best_baseline(c);
+    double oracle = goodput(c, SIM_ORACLE);
+    printf("heavy tails: %.0f/s, best baseline %.0f/s (%.2fx), oracle %.0f/s (%.2fx)\n", ours,
+           theirs, ours / theirs, oracle, ours / oracle);
+    cr_expect_geq(ours, 1.5 * theirs);
+    cr_expect_geq(ours, 0.9 * oracle);
+}
+
+Test(sim, no_trace_where_others_are_better)
+{
+    for (int trace = 0; trace < 7; trace++) {
+        static const char *const names[] = {"poisson", "bursts",       "diurnal",    "uniform",
+                                            "fixed",   "mixed models", "device loss"};
+        sim_config c;
+        sim_default(&c);
+        c.requests = 10000;
+        if (trace == 1)
+            c.arrivals = SIM_BURSTS;
+        if (trace == 2)
+            c.arrivals = SIM_DIURNAL;
+        if (trace == 3)
+            c.streams[0].lengths = SIM_UNIFORM;
+        if (trace == 4)
+            c.streams[0].lengths = SIM_FIXED;
+        if (trace == 5)
+            mixed(&c);
+        if (trace == 6)
+            c.lost_device = 1;
+        double ours = goodput(c, SIM_PENSTOCK), theirs = best_baseline(c);
+        printf("%s: %.0f/s, best baseline %.0f/s\n", names[trace], ours, theirs);
+        cr_expect_geq(ours, 0.98 * theirs, "%s: %f %f", names[trace], ours, theirs);
+    }
+}
+
+Test(sim, at_nine_tenths_the_admitted_are_in_time)
+{
+    sim_config c;
+    sim_default(&c);
+    c.requests = 20000;
+    goodput(c, SIM_PENSTOCK);
+    c.rate = 0.9 * r.goodput;
+    c.requests = 60000;
+    c.seed = 7;
+    sim_run(&c, &r);
+    printf("at 0.9: %lld of %lld admitted, %lld late, %lld dropped\n", (long long)r.admitted,
+           (long long)r.offered, (long long)r.streams[0].late, (long long)r.streams[0].dropped);
+    cr_expect_geq((double)r.met, 0.999 * (double)r.admitted);
+}
+
+Test(sim, overload_is_no_collapse_and_refusals_are_true)
+{
+    sim_config c;
+    sim_default(&c);
+    c.requests = 20000;
+    double most = goodput(c, SIM_PENSTOCK);
+    c.rate = 2 * most;
+    c.requests = 60000;
+    sim_run(&c, &r);
+    int64_t in_queue = r.streams[0].dropped + r.streams[0].late;
+    printf("2x: goodput %.0f/s of %.0f/s, %lld refused at the door, %lld later\n", r.goodput, most,
+           (long long)r.streams[0].refused, (long long)in_queue);
+    cr_expect_geq(r.goodput, 0.95 * most);
+    cr_expect_gt(r.streams[0].refused, in_queue);
+}
+
+Test(sim, high_priority_keeps_its_promise_at_twice_the_load)
+{
+    sim_config c;
+    sim_default(&c);
+    c.requests = 20000;
+    double most = goodput(c, SIM_PENSTOCK);
+    c.stream_count = 2;
+    c.streams[0].share = 0.2;
+    c.streams[1] = c.streams[0];
+    c.streams[1].share = 0.8;
+    c.streams[1].priority = 2;
+    c.rate = 2 * most;
+    c.requests = 60000;
+    sim_run(&c, &r);
+    double high = (double)r.streams[0].met / (double)r.streams[0].offered;
+    double low = (double)r.streams[1].met / (double)r.streams[1].offered;
+    printf("priorities at 2x: high %.4f, low %.4f\n", high, low);
+    cr_expect_geq(high, 0.99);
+    cr_expect_gt(low, 0.1);
+}
+
+Test(sim, tenants_share_device_time_by_weight)
+{
+    sim_config c;
+    sim_default(&c);
+    c.stream_count = 2;
+    c.streams[1] = c.streams[0];
+    c.streams[1].tenant = 1;
+    c.tenant_count = 2;
+    c.tenant_weights[0] = 1;
+    c.tenant_weights[1] = 3;
+    c.rate = 24000; /* each alone is over what there is */
+    c.requests = 100000;
+    for (int lengths = 0; lengths < 2; lengths++) {
+        c.streams[1].lengths = lengths ? SIM_UNIFORM : SIM_HEAVY_TAIL;
+        sim_run(&c, &r);
+        double ratio = r.streams[1].device_ns / r.streams[0].device_ns;
+        printf("1:3: %.3f, goodput %.0f + %.0f\n", ratio, (double)r.streams[0].met / r.seconds,
+               (double)r.streams[1].met / r.seconds);
+        cr_expect_geq(ratio, 3 * 0.95);
+        cr_expect_leq(ratio, 3 * 1.05);
+    }
+}
+
+Test(sim, a_noisy_tenant_moves_nobodys_p99)
+{
+    sim_config c;
+    sim_default(&c);
+    c.tenant_count = 2;
+    c.stream_count = 2;
+    c.streams[1] = c.streams[0];
+    c.streams[1].tenant = 1;
+    c.streams[0].share = 1000;
+    c.streams[1].share = 6000; /* what is left for it */
+    c.rate = 7000;
+    c.requests = 140000;
+    sim_run(&c, &r);
+    double calm = (double)histogram_quantile(&r.streams[0].latency, 0.99);
+    c.streams[1].share = 60000; /* ten times that */
+    c.rate = 61000;
+    c.requests = 1220000;
+    sim_run(&c, &other);
+    double noisy = (double)histogram_quantile(&other.streams[0].latency, 0.99);
+    printf("p99 of the quiet one: %.2f ms, beside noise %.2f ms, met %.4f\n", calm / 1e6,
+           noisy / 1e6, (double)other.streams[0].met / (double)other.streams[0].offered);
+    cr_expect_leq(noisy, 1.2 * calm);
+}
+
+Test(sim, models_share_by_weight)
+{
+    sim_config c;
+    sim_default(&c);
+    c.model_count = 2;
+    c.models[1] = c.models[0];
+    c.models[1].weight = 2;
+    c.stream_count = 2;
+    c.streams[1] = c.streams[0];
+    c.streams[1].model = 1;
+    c.rate = 24000;
+    c.requests = 100000;
+    sim_run(&c, &r);
+    double ratio = r.streams[1].device_ns / r.streams[0].device_ns;
+    printf("models 1:2: %.3f\n", ratio);
+    cr_expect_float_eq(ratio, 2, 0.1);
+}
+
+/* README.md, "No starvation". */
+Test(sim, nobody_starves)
+{
+    sim_config c;
+    sim_default(&c);
+    c.stream_count = 2;
+    c.streams[0].share = 0.99; /* an overload of those in a hurry */
+    c.streams[1] = (sim_stream){.share = 0.01, .lengths = SIM_LONG};
+    c.rate = 16000;
+    c.requests = 200000;
+    sim_run(&c, &r);
+    double longest_ms = sim_time_ns(&c.models[0], 32, 256, NULL) / 1e6;
+    double work_ms = 0.01 * 16000 * sim_time_ns(&c.models[0], 1, 256, NULL) / 1e6; /* a second's */
+    double bound_ms = 1000 + DISPATCH_AGED_TURN * (work_ms / c.device_count + longest_ms);
+    double wait_ms = (double)r.streams[1].wait_max_ns / 1e6;
+    printf("longest wait without a deadline: %.0f ms, bound %.0f ms\n", wait_ms, bound_ms);
+    cr_expect_eq(r.streams[1].met, r.streams[1].offered);
+    cr_expect_leq(wait_ms, bound_ms);
+}
