@@ -28,6 +28,18 @@ typedef struct warming {
     char error[STATUS_MESSAGE_BYTES_MAX];
 } warming;
 
+/* A ragged program is the same one for every bucket, and its memory is touched when it is compiled:
+ * the shortest and the longest single row run all of its code. */
+static bool is_worth_a_run(const model *m, const model_bucket *b, const device_program *program)
+{
+    int64_t shortest = m->buckets[0].shape.sequence;
+    int64_t longest = m->buckets[m->bucket_count - 1].shape.sequence;
+    if (program->layout != DEVICE_RAGGED)
+        return true;
+    return b->shape.batch == m->buckets[0].shape.batch &&
+           (b->shape.sequence == shortest || b->shape.sequence == longest);
+}
+
 static status warm_once(model *m, model_bucket *b, device *d, const tensor *inputs, tensor *outputs,
                         device_program **out)
 {
@@ -37,7 +49,8 @@ static status warm_once(model *m, model_bucket *b, device *d, const tensor *inpu
         return failure;
     atomic_fetch_add_explicit(&m->counters.compiles[MODEL_COMPILE_WARM_UP], 1,
                               memory_order_relaxed);
-    failure = probe_execute(d, program, inputs, outputs);
+    if (is_worth_a_run(m, b, program))
+        failure = probe_execute(d, program, inputs, outputs);
     if (failure)
         d->interface->release(d, program);
     else
@@ -71,7 +84,7 @@ static status warm(model *m, model_bucket *b, int device_index, const tensor *in
         if (failure != STATUS_UNAVAILABLE || device_index == m->device_count - 1)
             break;
     }
-    if (!failure)
+    if (!failure && is_worth_a_run(m, b, b->programs[device_index]))
         measure(m, b, device_index, inputs, outputs);
     return failure;
 }
