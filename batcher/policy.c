@@ -104,6 +104,10 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
         return false;
     }
     out->budget_ns = f.fixed_ns * (1 / POLICY_FIXED_SHARE - 1);
+    double backlog_ns = row_ns * (double)m->rows_queued /
+                        (double)(POLICY_BACKLOG_PARTS * (s->lanes > 1 ? s->lanes : 1));
+    if (out->budget_ns < backlog_ns)
+        out->budget_ns = backlog_ns;
     if (m->time_max_ns > 0 && out->budget_ns > (double)m->time_max_ns - f.fixed_ns)
         out->budget_ns = (double)m->time_max_ns - f.fixed_ns;
     if (out->budget_ns < row_ns)
@@ -279,8 +283,12 @@ typedef struct option {
     int queue;
     candidate batch, saver;
     double index;
-    double start_ns; /* of the saver */
+    double start_ns; /* of the saver; far off without a deadline */
+    double order_ns; /* the same, or when those without a deadline are due */
 } option;
+
+/* So many rounds of all lists must fit into the least slack for taking turns. */
+#define ROUNDS 1.0
 
 /* Lists looked at together; where there are more, only their indexes count. */
 #define OPTIONS_MAX 256
@@ -314,16 +322,19 @@ static bool time_scale(const policy_snapshot *s, double *scale_ns)
     return true;
 }
 
-/* The best of the options that make nobody late who would be in time otherwise: run after the
- * others in the order of their latest starts, list i has `slack` left; going first delays those
- * before it in that order. The first of the order delays nobody. Where even that order cannot save
- * all, the index alone decides: cheap ones first. */
+/* Orders the options by latest start and looks ahead: run in that order, list i has `slack` left.
+ *
+ * - While one batch of every list takes less than anybody's slack, there is time for all: the first
+ *   of the order goes. Lists then come round in turn, and grow until they are asked again.
+ * - Else the option with the best index that makes nobody late who would be in time otherwise:
+ * going first delays those before it in the order. The first of the order delays nobody.
+ * - Where even that order cannot save all, the index alone decides: cheap ones first. */
 static int choose_protecting(option *options, int count, int lanes)
 {
     for (int i = 1; i < count; i++) {
         option moved = options[i];
         int k = i;
-        for (; k > 0 && options[k - 1].start_ns > moved.start_ns; k--)
+        for (; k > 0 && options[k - 1].order_ns > moved.order_ns; k--)
             options[k] = options[k - 1];
         options[k] = moved;
     }
@@ -335,11 +346,12 @@ static int choose_protecting(option *options, int count, int lanes)
         before_ns += options[i].saver.time_ns;
     }
     bool can_save_all = least_ns >= 0;
-    int best = -1;
-    for (int i = 0; i < count; i++) {
+    bool has_time = least_ns >= before_ns / lanes * ROUNDS;
+    int best = 0;
+    for (int i = 1; i < count && !has_time; i++) {
         if (can_save_all && protected_ns[i] < options[i].saver.time_ns)
             continue;
-        if (best < 0 || options[i].index > options[best].index)
+        if (options[i].index > options[best].index)
             best = i;
     }
     if (can_save_all)
@@ -360,9 +372,15 @@ static int choose(const policy_snapshot *s, double scale_ns, const bool *passed,
             !find_candidate(s, i, scale_ns, &o.batch, &o.saver))
             continue;
         o.index = index_of(s, i, &o.batch, scale_ns);
-        if (q->timed_rows > 0 && q->deadline_ns != UINT64_MAX)
-            o.start_ns =
-                (double)q->deadline_ns - (double)s->now_ns - o.batch.time_ns * (1 + TIME_MARGIN);
+        o.start_ns = start_of(s, q, o.saver.time_ns);
+        if (o.start_ns <
+            0) /* in time without the margin; or lost, and then no reason to lose more */
+            o.start_ns = o.start_ns >= -TIME_MARGIN * o.saver.time_ns ? 0 : 1e300;
+        o.order_ns = o.start_ns;
+        if (q->timed_rows < q->rows) {
+            double due_ns = (double)q->due_ns - (double)s->now_ns - o.saver.time_ns;
+            o.order_ns = due_ns < o.order_ns ? due_ns : o.order_ns;
+        }
         if (o.index > best.index ||
             (o.index == best.index && q->oldest_ns < s->queues[best.queue].oldest_ns))
             best = o;
