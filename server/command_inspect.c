@@ -2,10 +2,14 @@
  * is loaded as for serving, so that what is shown is what will run. */
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "devices/cpu_evaluate.h"
 #include "devices/device.h"
+#include "graph/quantised.h"
+#include "graph/specialise.h"
 #include "models/repository.h"
 #include "server/answer.h"
 #include "server/command.h"
@@ -59,11 +63,40 @@ static void json_tensors(answer *out, const char *key, const model_tensor *tenso
     answer_put(out, "]");
 }
 
+/* What a padded plan is made of; `apart`: products that took nothing over. */
+static quantised_facts look_at_plan(const model *m, int *apart)
+{
+    quantised_facts facts = {0};
+    graph *specialised = NULL, *fused = NULL;
+    tensor *inputs = calloc((size_t)m->graph->input_count + 1, sizeof *inputs);
+    *apart = 0;
+    /* A model that runs at exact lengths has no buckets. */
+    int64_t batch = m->bucket_count ? m->buckets[0].shape.batch : 1;
+    int64_t sequence = m->bucket_count                 ? m->buckets[0].shape.sequence
+                       : m->batching.sequence_max > 16 ? 16
+                                                       : m->batching.sequence_max;
+    if (inputs && graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
+        graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, &specialised) ==
+            STATUS_OK &&
+        graph_fuse_products(specialised, &fused, &facts) == STATUS_OK) {
+        int counts[GRAPH_OP_COUNT];
+        count_operators(fused, counts);
+        *apart = counts[GRAPH_OP_MATMUL] + counts[GRAPH_OP_GEMM] + counts[GRAPH_OP_CONV] +
+                 counts[GRAPH_OP_MATMUL_INTEGER] + counts[GRAPH_OP_CONV_INTEGER] +
+                 counts[GRAPH_OP_QLINEAR_MATMUL] + counts[GRAPH_OP_QLINEAR_CONV];
+    }
+    graph_destroy(fused);
+    graph_destroy(specialised);
+    free(inputs);
+    return facts;
+}
+
 static void print_json(const model *m)
 {
     answer out = {0};
-    int counts[GRAPH_OP_COUNT];
+    int counts[GRAPH_OP_COUNT], apart;
     count_operators(m->graph, counts);
+    quantised_facts plan = look_at_plan(m, &apart);
     answer_put(&out, "{\"platform\":");
     put_string(&out, m->platform);
     answer_put(&out, ",\"source\":");
@@ -90,8 +123,11 @@ static void print_json(const model *m)
             is_first = false;
         }
     }
-    answer_format(&out, "},\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f}\n",
-                  (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
+    answer_format(&out,
+                  "},\"products\":{\"fused\":%d,\"quantised\":%d,\"apart\":%d},"
+                  "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f}\n",
+                  plan.product_count, plan.quantised_product_count, apart, (double)m->load_ns / 1e6,
+                  (double)m->warm_up_ns / 1e6);
     fwrite(out.data, 1, out.bytes, stdout);
     answer_dispose(&out);
 }
@@ -158,8 +194,9 @@ static void print_buckets(const model *m)
 
 static void print_text(const model *m)
 {
-    int counts[GRAPH_OP_COUNT];
+    int counts[GRAPH_OP_COUNT], apart;
     count_operators(m->graph, counts);
+    quantised_facts plan = look_at_plan(m, &apart);
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
@@ -175,6 +212,9 @@ static void print_text(const model *m)
     if (m->findings && m->findings[0])
         print_wrapped("why       ", m->findings);
     print_buckets(m);
+    printf(
+        "products  %d fused with what follows them, %d of them on bytes; %d apart (padded plans)\n",
+        plan.product_count, plan.quantised_product_count, apart);
     printf("operators (%d nodes)\n", m->graph->node_count);
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0)
