@@ -238,8 +238,9 @@ void scheduler_destroy(scheduler *s)
     if (s == NULL)
         return;
     atomic_store(&s->is_stopping, true);
+    /* Each call wakes another one: who was woken does not sleep again. */
     for (int i = 0; s->lanes != NULL && i < s->lane_count; i++)
-        scheduler_wake(s, i, -1);
+        scheduler_wake(s, 0, -1);
     for (int i = 0; s->lanes != NULL && i < s->lane_count; i++) {
         lane *l = &s->lanes[i];
         if (!l->is_started)
