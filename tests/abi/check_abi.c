@@ -109,6 +109,12 @@ static void check_clients_and_buffers(void)
     SIZE(pjrt_device_description_kind_args, PJRT_DeviceDescription_Kind_Args);
     SIZE(pjrt_device_get_description_args, PJRT_Device_GetDescription_Args);
     SIZE(pjrt_buffer_args, PJRT_Buffer_Destroy_Args);
+    SIZE(pjrt_tiled_layout, PJRT_Buffer_MemoryLayout_Tiled);
+    MEMBER(pjrt_tiled_layout, minor_to_major, PJRT_Buffer_MemoryLayout_Tiled, minor_to_major);
+    MEMBER(pjrt_tiled_layout, num_tiles, PJRT_Buffer_MemoryLayout_Tiled, num_tiles);
+    SIZE(pjrt_memory_layout, PJRT_Buffer_MemoryLayout);
+    MEMBER(pjrt_memory_layout, tiled, PJRT_Buffer_MemoryLayout, tiled);
+    MEMBER(pjrt_memory_layout, type, PJRT_Buffer_MemoryLayout, type);
     SIZE(pjrt_buffer_to_host_args, PJRT_Buffer_ToHostBuffer_Args);
     MEMBER(pjrt_buffer_to_host_args, event, PJRT_Buffer_ToHostBuffer_Args, event);
 }
