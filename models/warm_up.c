@@ -12,6 +12,7 @@
 /* Compilers use a core or more for each program; more at once only cost memory. */
 #define THREADS_MAX 4
 #define DEVICES_MAX 256
+#define RAGGED_LENGTH 128
 /* A device that is lost while it warms up is given the program again when it is back. */
 #define TRIES_MAX 3
 #define SAY_EVERY_NS UINT64_C(2000000000)
@@ -28,16 +29,19 @@ typedef struct warming {
     char error[STATUS_MESSAGE_BYTES_MAX];
 } warming;
 
-/* A ragged program is the same one for every bucket, and its memory is touched when it is compiled:
- * the shortest and the longest single row run all of its code. */
+/* A ragged program is the same one for every bucket, and its memory is touched when it is compiled;
+ * the probe has run its longest row. A short row and a middling one are left, whose times tell what
+ * others will take. */
 static bool is_worth_a_run(const model *m, const model_bucket *b, const device_program *program)
 {
-    int64_t shortest = m->buckets[0].shape.sequence;
-    int64_t longest = m->buckets[m->bucket_count - 1].shape.sequence;
     if (program->layout != DEVICE_RAGGED)
         return true;
+    int64_t middling = m->buckets[0].shape.sequence;
+    for (int i = 0; i < m->sequence_bucket_count; i++)
+        if (m->sequence_buckets[i] <= RAGGED_LENGTH && m->sequence_buckets[i] > middling)
+            middling = m->sequence_buckets[i];
     return b->shape.batch == m->buckets[0].shape.batch &&
-           (b->shape.sequence == shortest || b->shape.sequence == longest);
+           (b->shape.sequence == m->buckets[0].shape.sequence || b->shape.sequence == middling);
 }
 
 static status warm_once(model *m, model_bucket *b, device *d, const tensor *inputs, tensor *outputs,
