@@ -192,7 +192,8 @@ const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights
     assert(key->constant && key->constant->data);
     const void *address = key->constant->data;
     uint64_t hash[2] = {0, 0};
-    if (!bsearch(&address, w->addresses, w->address_count, sizeof address, order_addresses)) {
+    if (w->address_count == 0 ||
+        !bsearch(&address, w->addresses, w->address_count, sizeof address, order_addresses)) {
         hash_bytes(address, tensor_bytes(key->constant), hash);
         address = NULL;
     }
