@@ -9,4 +9,7 @@ int command_compile(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_device_host(int argc, char **argv);
 
+/* `penstock inspect --device NAME`: opens the devices of "pjrt:PLUGIN" and says what they are. */
+int inspect_device(const char *name);
+
 #endif

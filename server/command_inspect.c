@@ -25,6 +25,7 @@ static void print_help(FILE *out)
         "operator and reason, and exit status 1.\n\n"
         "  --json             one JSON object\n"
         "  --precision P      as for penstock serve\n"
+        "  --device pjrt:PLUGIN.so   instead of a model: what the plugin's devices are\n"
         "  --help             this text\n",
         out);
 }
@@ -273,6 +274,7 @@ int command_inspect(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'},
                                             {"precision", required_argument, NULL, 'p'},
+                                            {"device", required_argument, NULL, 'd'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     bool is_json = false;
@@ -282,6 +284,8 @@ int command_inspect(int argc, char **argv)
             print_help(stdout);
             return 0;
         }
+        if (c == 'd')
+            return inspect_device(optarg);
         if (c == 'j') {
             is_json = true;
         } else if (c == 'p' && strcmp(optarg, "fp32") == 0) {

@@ -37,3 +37,11 @@ def test_models_give_their_expected_outputs(tmp_path):
     done = subprocess.run([str(golden), str(PLUGIN), str(models), str(golden.with_name("pjrt_host"))], capture_output=True, text=True)
     passed, failed = counts(done.stdout)
     assert done.returncode == 0 and failed == 0 and passed > 0, done.stdout
+
+
+def test_inspect_says_what_a_plugin_is():
+    done = subprocess.run([str(serving.BINARY), "inspect", "--device", f"pjrt:{PLUGIN}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "api 0." in done.stdout and "stablehlo" in done.stdout and "pjrt:3" in done.stdout
+    done = subprocess.run([str(serving.BINARY), "inspect", "--device", "pjrt:/nowhere.so"], capture_output=True, text=True)
+    assert done.returncode == 1 and "/nowhere.so: cannot be read" in done.stderr
