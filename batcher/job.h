@@ -23,13 +23,8 @@ struct job {
     void *ticket_slot; /* server's own: which live request this belongs to */
     uint64_t ticket_generation;
 
-    model *model;                      /* holds a reference */
-    int64_t rows, length;              /* length 0 when the model has no sequence axis */
-    tensor inputs[MODEL_TENSORS_MAX];  /* data lives in `memory`, or in the request body kept alive
-                                          by the ticket */
-    tensor outputs[MODEL_TENSORS_MAX]; /* allocated in `memory` before submission: shapes are known
-                                          then */
-    bool output_wanted[MODEL_TENSORS_MAX];
+    model *model;         /* holds a reference */
+    int64_t rows, length; /* length 0 when the model has no sequence axis */
     arena memory;
 
     uint64_t deadline_ns; /* clock_now_ns() scale; UINT64_MAX: none */
@@ -56,6 +51,13 @@ struct job {
     int64_t row_next;
     _Atomic int64_t rows_left;
     _Atomic bool has_failed;
+
+    /* Last, because they are 12 KiB and the scheduler reads only what is above. */
+    bool output_wanted[MODEL_TENSORS_MAX];
+    tensor inputs[MODEL_TENSORS_MAX];  /* data lives in `memory`, or in the request body kept alive
+                                          by the ticket */
+    tensor outputs[MODEL_TENSORS_MAX]; /* allocated in `memory` before submission: shapes are known
+                                          then */
 };
 
 /* A loop's own jobs, kept with their memory for reuse: in steady state nothing is allocated. One

@@ -62,8 +62,16 @@ static double urgency(const policy_snapshot *s, const policy_queue *q, int64_t r
     if (q->timed_rows > 0) {
         double first = (double)q->deadline_ns;
         double mean = q->mean_deadline_ns > q->deadline_ns ? (double)q->mean_deadline_ns : first;
-        double last = first + 2 * (mean - first) * (double)rows / (double)q->rows;
-        sum += timed * urgency_between((first - end_ns) / scale_ns, (last - end_ns) / scale_ns);
+        double last = first + 2 * (mean - first), share = (double)rows / (double)q->rows;
+        /* Who would be late is left out, and others of the list take those places. */
+        double in_time = end_ns <= first  ? 1
+                         : end_ns >= last ? 0
+                                          : (last - end_ns) / (last - first);
+        double from = end_ns > first ? end_ns : first;
+        double taken = in_time < share ? in_time : share;
+        double to = from + taken * (last - first);
+        sum += timed * taken / share *
+               urgency_between((from - end_ns) / scale_ns, (to - end_ns) / scale_ns);
     }
     if (timed < 1) {
         double x = ((double)q->due_ns - end_ns) / scale_ns;
@@ -240,7 +248,7 @@ static policy_decision settle(const policy_snapshot *s, int q, const candidate *
                          .budget_ns = c->budget_ns,
                          .expected_ns = (uint64_t)c->time_ns};
     if (c->own > 1)
-        d.late_ns = s->now_ns + d.expected_ns;
+        d.late_ns = s->now_ns + (uint64_t)(c->time_ns * (1 + TIME_MARGIN / 2));
     if (m->queue_delay_ns == 0 || s->is_flushing)
         return d;
     int64_t rows_max = m->is_exact ? (m->is_alone ? c->own : m->rows_max)

@@ -80,7 +80,7 @@ typedef struct policy_decision {
  * more members only make each other wait; or to this part of each lane's share of the backlog,
  * where that is more: who waits for so many others hardly notices a few batch-mates. */
 #define POLICY_FIXED_SHARE (1.0 / 16)
-#define POLICY_BACKLOG_PARTS 4
+#define POLICY_BACKLOG_PARTS 2
 /* How far models' received times (by weight) may drift apart before the one behind must lead. */
 #define POLICY_MODEL_LAG_NS UINT64_C(100000000)
 

@@ -93,6 +93,11 @@ void sim_run(const sim_config *c, sim_result *out);
  * `low` and `high`; `*at` (or NULL) is the run at that rate. Returns goodput, requests/s. */
 double sim_goodput_at(sim_config *c, double attainment, double low, double high, sim_result *at);
 
+/* Requests per second that the devices could at best do if the whole trace were known beforehand
+ * and run in the order of length in batches of 32, without deadlines: nobody's goodput is above it.
+ */
+double sim_sorted_bound(const sim_config *c);
+
 /* --- inside --- */
 
 typedef struct sim_request {

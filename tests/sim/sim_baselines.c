@@ -142,3 +142,32 @@ int sim_baseline_next(const sim_config *c, const sim_request *pending, int pendi
         return oracle(c, pending, pending_count, now_ns, taken);
     }
 }
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int32_t *)a - *(const int32_t *)b;
+}
+
+double sim_sorted_bound(const sim_config *c)
+{
+    int32_t *lengths = malloc((size_t)c->requests * sizeof *lengths);
+    sim_trace trace;
+    sim_request r;
+    double total_ns = 0;
+    if (lengths == NULL)
+        return 0;
+    for (int m = 0; m < c->model_count; m++) {
+        int64_t n = 0;
+        sim_trace_init(&trace, c);
+        while (sim_trace_next(&trace, &r))
+            if (model_of(c, &r) == m)
+                lengths[n++] = r.length;
+        qsort(lengths, (size_t)n, sizeof *lengths, by_number);
+        for (int64_t i = 0; i < n; i += SIM_BATCH_MAX) {
+            int64_t rows = n - i < SIM_BATCH_MAX ? n - i : SIM_BATCH_MAX;
+            total_ns += sim_time_ns(&c->models[m], rows, lengths[i + rows - 1], NULL);
+        }
+    }
+    free(lengths);
+    return (double)c->requests * c->device_count / total_ns * 1e9;
+}
