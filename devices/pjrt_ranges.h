@@ -8,8 +8,8 @@
  * out of range and answers something; the CPU refuses it. So the server looks at them first. */
 
 typedef struct pjrt_range {
-    int input;     /* of the graph */
-    int64_t limit; /* indices are -limit .. limit - 1 */
+    int input;        /* of the graph */
+    int64_t limit;    /* indices are -limit .. limit - 1 */
     const char *name; /* of the input, copied */
 } pjrt_range;
 
