@@ -33,7 +33,7 @@ static void work(void *context, int worker, size_t unit)
     memory[worker][0]++;
     if (worker >= LEADERS)
         atomic_fetch_add(&helped, 1);
-    for (volatile int i = 0; i < 200; i++)
+    for (volatile int i = 0; i < 3000; i++)
         ;
 }
 

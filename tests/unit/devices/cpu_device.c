@@ -1,12 +1,17 @@
 /* The CPU device on a small graph: rows do not depend on their batch, runs do not allocate. */
 #include <criterion/criterion.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "devices/cpu_evaluate.h"
 #include "devices/cpu_memory.h"
 #include "devices/cpu_plan.h"
 #include "devices/device.h"
+#include "graph/import.h"
+#include "graph/specialise.h"
 
 #define WIDTH 48
 #define SEQUENCE 5
@@ -156,6 +161,58 @@ Test(cpu_device, execution_allocates_nothing)
     is_counting = false;
     cr_expect_eq(s, STATUS_OK);
     cr_expect_eq(counted, 1, "%d allocations in 20 executions", counted - 1);
+    d->interface->release(d, program);
+    d->interface->destroy(d);
+    graph_destroy(g);
+    arena_dispose(&memory);
+}
+
+#define ROWS 24
+
+/* Alone, in batches and with helpers: the whole ragged way. */
+Test(cpu_device, ragged_execution_allocates_nothing)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    cr_skip_test("the sanitizer owns malloc");
+#endif
+    char path[4096];
+    const char *shared = getenv("PENSTOCK_SHARED") ? getenv("PENSTOCK_SHARED") : PENSTOCK_SHARED;
+    snprintf(path, sizeof path, "%s/models/models/bert_tiny_legacy.onnx", shared);
+    if (access(path, R_OK) != 0)
+        cr_skip_test("%s is absent", path);
+    device *d = NULL;
+    graph *g = NULL;
+    arena memory = {0};
+    cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_OK);
+    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(device_cpu_create(3, NULL, &d), STATUS_OK);
+    device_model model = {.graph = g, .name = "bert", .precision = DEVICE_INT8, .mask_input = 1};
+    device_program *program = NULL;
+    cr_assert_eq(d->interface->compile(d, &model, (device_bucket){ROWS, 16}, &program), STATUS_OK);
+    cr_assert_eq(program->layout, DEVICE_RAGGED);
+    tensor in[ROWS][3], out[ROWS];
+    device_segment segments[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        int64_t length = 1 + i % 16, dims[] = {1, length, 32};
+        for (int k = 0; k < 3; k++) {
+            cr_assert_eq(tensor_allocate(&in[i][k], &memory, DTYPE_I64, 2, dims), 0);
+            for (int64_t p = 0; p < length; p++)
+                ((int64_t *)in[i][k].data)[p] = k == 0 ? 3 + p : k == 1;
+        }
+        cr_assert_eq(tensor_allocate(&out[i], &memory, DTYPE_F32, 3, dims), 0);
+        segments[i] = (device_segment){1, length, in[i], &out[i]};
+    }
+    counted = 0;
+    is_counting = true;
+    status s = STATUS_OK;
+    for (int i = 0; i < 40 && !s; i++) {
+        device_batch batch = {.segments = segments + i % ROWS,
+                              .segment_count = i % 3 ? 1 : ROWS - i % ROWS};
+        s = d->interface->execute(d, program, i % 3, &batch);
+    }
+    is_counting = false;
+    cr_expect_eq(s, STATUS_OK, "%s", status_message());
+    cr_expect_eq(counted, 0, "%d allocations in 40 executions", counted);
     d->interface->release(d, program);
     d->interface->destroy(d);
     graph_destroy(g);
