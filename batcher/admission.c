@@ -8,9 +8,10 @@
 
 /* How fast a limit follows: a drop counts for many answers in time, and only answers that came near
  * the limit say that it may go up. */
-#define DROP_STEP 0.1
+#define DROP_STEP 0.25
 #define MET_STEP 0.02
 #define NEAR 0.7
+#define FED_BATCHES 3
 #define LIMIT_FIRST 1.5
 #define LIMIT_MAX 64.0
 #define LIMIT_MIN 0.02
@@ -162,7 +163,9 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     double limit =
         (double)atomic_load_explicit(limit_cell(a, m, flow, length), memory_order_relaxed) /
         ADMISSION_ONE;
-    out->wait_ns = (uint64_t)(wait / limit);
+    /* Devices must not run dry: a backlog of a few batches is no reason to refuse by itself. */
+    double few = FED_BATCHES * (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
+    out->wait_ns = (uint64_t)(limit < 1 && wait < few ? wait : wait / limit);
 }
 
 void admission_add(admission *a, fair_flow flow, int64_t cost_ns)

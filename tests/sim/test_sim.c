@@ -214,7 +214,7 @@ Test(sim, models_share_by_weight)
     c.streams[1] = c.streams[0];
     c.streams[1].model = 1;
     c.rate = 24000;
-    c.requests = 100000;
+    c.requests = 400000;
     sim_run(&c, &r);
     double ratio = r.streams[1].device_ns / r.streams[0].device_ns;
     printf("models 1:2: %.3f\n", ratio);

@@ -117,7 +117,7 @@ int main(int argc, char **argv)
                        fake_model_create(devices, 2, 5, false, false)};
     models[0]->batching.queue_delay_ns = 20000;
     scheduler *s;
-    if (scheduler_create(&(scheduler_options){FALLBACK_WHEN_SOONER}, devices, 2, &s))
+    if (scheduler_create(&(scheduler_options){.fallback = FALLBACK_WHEN_SOONER}, devices, 2, &s))
         return 2;
     static loop loops[LOOPS];
     for (int i = 0; i < LOOPS; i++) {
