@@ -116,6 +116,23 @@ static double ahead_ns(const admission *a, fair_flow flow)
     return all;
 }
 
+/* The same by models: the other ones' work comes first only as far as their weights let it. */
+static double ahead_of_model_ns(const admission *a, const model *m)
+{
+    int own_cell = m->index % ADMISSION_MODELS;
+    double own = (double)read_counter(&a->model_ns[own_cell]), all = own;
+    double weight = m->weight > 0 ? m->weight : 1;
+    for (int i = 0; i < ADMISSION_MODELS; i++) {
+        if (i == own_cell)
+            continue;
+        double other = (double)read_counter(&a->model_ns[i]);
+        double share =
+            own * atomic_load_explicit(&a->model_weights[i], memory_order_relaxed) / weight;
+        all += other < share ? other : share;
+    }
+    return all;
+}
+
 static _Atomic uint32_t *limit_cell(const admission *a, const model *m, fair_flow flow,
                                     int64_t length)
 {
@@ -155,7 +172,8 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
         return;
     out->is_known = latency_observed_ns(l, device_index) + STALE_NS > now_ns;
     double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
-    double wait = ahead_ns(a, flow) * scale / lanes;
+    double of_flow = ahead_ns(a, flow), of_model = ahead_of_model_ns(a, m);
+    double wait = (of_model < of_flow ? of_model : of_flow) * scale / lanes;
     /* All lanes busy: the first of them to finish is, on average, so far away. */
     if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= lanes)
         wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (lanes + 1);
@@ -168,8 +186,12 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     out->wait_ns = (uint64_t)(limit < 1 && wait < few ? wait : wait / limit);
 }
 
-void admission_add(admission *a, fair_flow flow, int64_t cost_ns)
+void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns)
 {
+    int cell = m->index % ADMISSION_MODELS;
+    atomic_store_explicit(&a->model_weights[cell], m->weight > 0 ? (uint32_t)m->weight : 1,
+                          memory_order_relaxed);
+    atomic_fetch_add_explicit(&a->model_ns[cell], cost_ns, memory_order_relaxed);
     atomic_fetch_add_explicit(&a->backlog_ns[flow.tenant][flow.class], cost_ns,
                               memory_order_relaxed);
     atomic_fetch_add_explicit(&a->tenant_ns[flow.tenant], cost_ns, memory_order_relaxed);

@@ -21,6 +21,8 @@ typedef struct admission {
     uint32_t weights[FAIR_TENANTS_MAX];
     _Atomic int64_t backlog_ns[FAIR_TENANTS_MAX][FAIR_CLASSES];
     _Atomic int64_t tenant_ns[FAIR_TENANTS_MAX];
+    _Atomic int64_t model_ns[ADMISSION_MODELS];
+    _Atomic uint32_t model_weights[ADMISSION_MODELS];
     _Atomic uint64_t scale;    /* time that batches took / what their members were estimated at,
                                   in ADMISSION_ONE-ths */
     _Atomic uint64_t batch_ns; /* moving mean of a batch */
@@ -56,8 +58,8 @@ static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t n
            now_ns + e->run_ns + e->wait_ns > deadline_ns;
 }
 
-/* Work of that flow begins (+) or ceases (-) to wait. */
-void admission_add(admission *a, fair_flow flow, int64_t cost_ns);
+/* Work of that flow, for that model, begins (+) or ceases (-) to wait. */
+void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns);
 /* A job that was let in began, or was dropped because it was late or would have been. */
 void admission_learn_end(admission *a, const job *j, bool is_dropped);
 /* A batch whose members were estimated at `cost_ns` together took `took_ns`. */

@@ -24,7 +24,7 @@ void form_batch(lane *l, const dispatch_batch *taken)
             b->length_max = j->length;
         admission_learn_end(&s->admission, j, false);
         uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;
-        admission_add(&s->admission, job_flow(j), -(int64_t)cost_ns);
+        admission_add(&s->admission, j->model, job_flow(j), -(int64_t)cost_ns);
         b->cost_ns += cost_ns;
         atomic_fetch_sub_explicit(&b->model->queued_rows, member->rows, memory_order_relaxed);
     }

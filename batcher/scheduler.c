@@ -145,14 +145,14 @@ status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
             (double)e.run_ns / 1e6);
     }
     j->cost_ns = e.cost_ns;
-    admission_add(&s->admission, job_flow(j),
+    admission_add(&s->admission, j->model, job_flow(j),
                   (int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
     return STATUS_OK;
 }
 
 void scheduler_retract(scheduler *s, job *j)
 {
-    admission_add(&s->admission, job_flow(j),
+    admission_add(&s->admission, j->model, job_flow(j),
                   -(int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
     j->cost_ns = 0;
 }
@@ -197,7 +197,7 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
                         (long long)j->rows, (long long)j->length, j->model->name,
                         (long long)j->model->batching.batch_max,
                         (long long)j->model->batching.sequence_max);
-        admission_add(&s->admission, job_flow(j),
+        admission_add(&s->admission, j->model, job_flow(j),
                       -(int64_t)(j->cost_ns / (uint64_t)(j->rows > 0 ? j->rows : 1)) * rows);
         atomic_fetch_sub_explicit(&j->model->queued_rows, rows, memory_order_relaxed);
         bool is_last = true;

@@ -222,7 +222,7 @@ static void penstock_arrive(sim *s, const sim_request *r)
         j->cost_ns = e.cost_ns;
         j->backlog_ns = e.backlog_ns;
         j->stage_ns[STAGE_PARSE] = e.wait_ns + e.run_ns; /* to be compared with the truth */
-        admission_add(&s->admission, job_flow(j), (int64_t)j->cost_ns);
+        admission_add(&s->admission, j->model, job_flow(j), (int64_t)j->cost_ns);
         model_queue *q = dispatch_queue(&s->dispatch, j->model);
         bool is_in = q != NULL && dispatch_push(&s->dispatch, q, j);
         assert(is_in);
@@ -263,7 +263,7 @@ static void drop_chain(sim *s, job *chain)
         sim_request r = request_of(j);
         give_up(s, &r);
         admission_learn_end(&s->admission, j, true);
-        admission_add(&s->admission, job_flow(j), -(int64_t)j->cost_ns);
+        admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
         give_job(s, j);
     }
 }
@@ -296,7 +296,7 @@ static void penstock_next(sim *s, int d)
         real += (double)j->length;
         v->costs_ns += j->cost_ns;
         admission_learn_end(&s->admission, j, false);
-        admission_add(&s->admission, job_flow(j), -(int64_t)j->cost_ns);
+        admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
         s->estimate_errors += fabs((double)j->stage_ns[STAGE_PARSE] -
                                    (double)(s->now_ns + b.expected_ns - j->stage_ns[STAGE_ADMIT]));
         give_job(s, j);
