@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,11 +23,14 @@ typedef struct warming {
     void (*say)(void *context, const char *text);
     void *context;
     pthread_mutex_t mutex; /* guards what follows, and is held during say() */
-    int begun, done;
+    int begun;
     uint64_t said_ns;
     atomic_bool is_refused[DEVICES_MAX]; /* by a device that cannot run this model at all */
     status failure;                      /* the first that ends the load */
     char error[STATUS_MESSAGE_BYTES_MAX];
+    /* Programs of the devices before the CPU, by bucket and device: compiled or loaded before any
+     * is executed, and held until all are. NULL: there is no such device. */
+    device_program **held;
 } warming;
 
 /* A ragged program is the same one for every bucket, and its memory is touched when it is compiled;
@@ -139,7 +143,7 @@ static int next_bucket(warming *w, bool is_parallel)
         next = is_parallel ? m->bucket_count - 1 - w->begun : w->begun;
         w->begun++;
         char text[200];
-        snprintf(text, sizeof text, "%s: warming bucket %d of %d", m->name, w->done + 1,
+        snprintf(text, sizeof text, "%s: warming bucket %d of %d", m->name, w->begun,
                  m->bucket_count);
         w->say(w->context, text);
         uint64_t now_ns = clock_now_ns();
@@ -152,13 +156,62 @@ static int next_bucket(warming *w, bool is_parallel)
     return next;
 }
 
+/* All programs first, so that the time this takes is not the time of executing them. What fails
+ * here is tried again, and reported, when it is to be executed. */
+static void *prepare(void *context)
+{
+    warming *w = context;
+    const model *m = w->m;
+    int others = m->device_count - 1;
+    for (int i; (i = next_bucket(w, true)) >= 0;)
+        for (int d = 0; d < others; d++)
+            if (m->devices[d]->interface->compile(m->devices[d], &m->on_device, m->buckets[i].shape,
+                                                  &w->held[i * others + d]))
+                break;
+    return NULL;
+}
+
+static void let_go(warming *w)
+{
+    int others = w->m->device_count - 1;
+    for (int i = 0; w->held != NULL && i < w->m->bucket_count * others; i++)
+        if (w->held[i] != NULL)
+            w->m->devices[i % others]->interface->release(w->m->devices[i % others], w->held[i]);
+    free(w->held);
+}
+
+static int start_threads(warming *w, void *(*body)(void *), pthread_t *threads, int count)
+{
+    int started = 0;
+    while (started < count && pthread_create(&threads[started], NULL, body, w) == 0)
+        started++;
+    return started;
+}
+
+static void prepare_all(warming *w)
+{
+    model *m = w->m;
+    pthread_t threads[THREADS_MAX];
+    uint64_t start_ns = clock_now_ns();
+    w->held = calloc((size_t)m->bucket_count * (size_t)(m->device_count - 1), sizeof *w->held);
+    if (w->held == NULL)
+        return; /* each is then made when it is executed */
+    int count = start_threads(w, prepare, threads, THREADS_MAX - 1);
+    prepare(w);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    log_info("models",
+             "%s: %d programs compiled or loaded in %.3f s; executing each on each device", m->name,
+             m->bucket_count, (double)(clock_now_ns() - start_ns) * 1e-9);
+    w->begun = 0;
+}
+
 static void work(warming *w, bool is_parallel)
 {
     arena a = {0};
     for (int i; (i = next_bucket(w, is_parallel)) >= 0;) {
         status failure = warm_bucket(w, &w->m->buckets[i], &a);
         pthread_mutex_lock(&w->mutex);
-        w->done++;
         if (failure && !w->failure) {
             w->failure = failure;
             snprintf(w->error, sizeof w->error, "%s", status_message());
@@ -183,13 +236,14 @@ status warm_up_model(model *m, void (*say)(void *context, const char *text), voi
     /* Our own CPU's programs take milliseconds. */
     int wanted = m->device_count == 1 ? 1 : m->bucket_count;
     pthread_t others[THREADS_MAX];
-    int count = 0;
-    while (count + 1 < wanted && count + 1 < THREADS_MAX &&
-           pthread_create(&others[count], NULL, work_beside, &w) == 0)
-        count++;
+    if (m->device_count > 1 && m->bucket_count > 0)
+        prepare_all(&w);
+    int count =
+        start_threads(&w, work_beside, others, wanted < THREADS_MAX ? wanted - 1 : THREADS_MAX - 1);
     work(&w, wanted > 1);
     for (int i = 0; i < count; i++)
         pthread_join(others[i], NULL);
+    let_go(&w);
     pthread_mutex_destroy(&w.mutex);
     m->warm_up_ns = clock_now_ns() - start_ns;
     if (w.failure)
