@@ -113,7 +113,7 @@ typedef struct model {
     device *const *devices;
     int device_count;
     struct model_exact *exact;          /* models/exact.h */
-    device_program *weights_holder; /* of the CPU, or NULL: models/load.c */
+    device_program *weights_holder;     /* of the CPU, or NULL: models/load.c */
     struct latency *latency;            /* models/latency.h; NULL: nothing is known beforehand */
     int weight;                         /* share of devices against other models; 0 counts as 1 */
     _Atomic uint64_t batch_time_max_ns; /* no batch longer, by the SLO controller; 0: no bound */
