@@ -34,7 +34,9 @@ static void start(bool has_accelerator, scheduler_fallback fallback, bool can_ba
         r.devices[n++] = &r.accelerator.base;
     r.devices[n++] = &r.cpu.base;
     r.model = fake_model_create(r.devices, n, 0, can_batch, can_pad);
-    cr_assert_eq(scheduler_create(&(scheduler_options){.fallback = fallback}, r.devices, n, &r.scheduler), 0);
+    cr_assert_eq(
+        scheduler_create(&(scheduler_options){.fallback = fallback}, r.devices, n, &r.scheduler),
+        0);
 }
 
 static job *send(int64_t rows, int64_t length, int64_t first)
