@@ -60,13 +60,17 @@ def test_quantiles_by_model_stage_and_bucket(server):
             buckets.setdefault(key, {})[s.labels["window"], s.labels["quantile"]] = s.value
     assert {"parse", "queue", "execute", "respond", "total"} <= set(stages) and len({k[:2] for k in buckets}) >= 2
     for values in (*stages.values(), *buckets.values()):
-        assert set(values) == wanted
-        for window in ("60s", "start"):
+        windows = {w for w, _ in values}
+        assert windows in ({"start"}, {"60s", "start"})  # what was not used for a minute has no quantile of the minute
+        assert set(values) == {(w, q) for w, q in wanted if w in windows}
+        for window in windows:
             line = [values[window, q] for q in ("0.5", "0.95", "0.99", "0.999")]
             assert line == sorted(line)
     stats = server.get("/v2/models/digits/stats").json()["model_stats"][0]
     assert {(str(b["batch"]), str(b["sequence"])) for b in stats["buckets"]} == {k[:2] for k in buckets}
-    assert all(b["latency_ms"][w]["total"]["p99"] > 0 for b in stats["buckets"] for w in ("60s", "start"))
+    assert all(b["latency_ms"]["start"]["total"]["p99"] > 0 for b in stats["buckets"])
+    assert any(b["latency_ms"]["60s"]["total"]["p99"] > 0 for b in stats["buckets"])
+    assert sum(len(values) == len(wanted) for values in buckets.values()) >= 2
 
 
 def test_requests_are_counted_by_code(server):
