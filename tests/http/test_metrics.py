@@ -58,7 +58,7 @@ def test_quantiles_by_model_stage_and_bucket(server):
         if s.name == "penstock_bucket_seconds":
             key = s.labels["batch"], s.labels["sequence"], s.labels["stage"]
             buckets.setdefault(key, {})[s.labels["window"], s.labels["quantile"]] = s.value
-    assert {"parse", "queue", "execute", "respond", "total"} <= set(stages) and len({k[:2] for k in buckets}) >= 2
+    assert {"parse", "queue", "execute", "respond", "total"} <= set(stages) and buckets
     for values in (*stages.values(), *buckets.values()):
         windows = {w for w, _ in values}
         assert windows in ({"start"}, {"60s", "start"})  # what was not used for a minute has no quantile of the minute
@@ -70,7 +70,7 @@ def test_quantiles_by_model_stage_and_bucket(server):
     assert {(str(b["batch"]), str(b["sequence"])) for b in stats["buckets"]} == {k[:2] for k in buckets}
     assert all(b["latency_ms"]["start"]["total"]["p99"] > 0 for b in stats["buckets"])
     assert any(b["latency_ms"]["60s"]["total"]["p99"] > 0 for b in stats["buckets"])
-    assert sum(len(values) == len(wanted) for values in buckets.values()) >= 2
+    assert any(len(values) == len(wanted) for values in buckets.values())
 
 
 def test_requests_are_counted_by_code(server):
