@@ -77,9 +77,8 @@ static void write_file(const char *path, const void *data, size_t bytes)
     fclose(f);
 }
 
-TestSuite(compile_cache, .init = make_folder, .fini = remove_folder, .timeout = 120);
-
-Test(compile_cache, gives_back_what_it_took)
+Test(compile_cache, gives_back_what_it_took, .init = make_folder, .fini = remove_folder,
+     .timeout = 120)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
@@ -96,7 +95,8 @@ Test(compile_cache, gives_back_what_it_took)
     compile_cache_close(c);
 }
 
-Test(compile_cache, everything_is_part_of_the_key)
+Test(compile_cache, everything_is_part_of_the_key, .init = make_folder, .fini = remove_folder,
+     .timeout = 120)
 {
     compile_cache_identity all[8];
     for (int i = 0; i < 8; i++)
@@ -115,7 +115,8 @@ Test(compile_cache, everything_is_part_of_the_key)
         }
 }
 
-Test(compile_cache, distrusts_every_damage)
+Test(compile_cache, distrusts_every_damage, .init = make_folder, .fini = remove_folder,
+     .timeout = 120)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
@@ -149,7 +150,8 @@ Test(compile_cache, distrusts_every_damage)
     compile_cache_close(c);
 }
 
-Test(compile_cache, an_entry_of_another_program_is_foreign)
+Test(compile_cache, an_entry_of_another_program_is_foreign, .init = make_folder,
+     .fini = remove_folder, .timeout = 60)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_identity other = identity();
@@ -171,7 +173,8 @@ static bool is_empty_folder(const char *path)
     return rmdir(path) == 0 && mkdir(path, 0755) == 0;
 }
 
-Test(compile_cache, a_full_disk_leaves_nothing_behind)
+Test(compile_cache, a_full_disk_leaves_nothing_behind, .init = make_folder, .fini = remove_folder,
+     .timeout = 120)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
@@ -189,7 +192,8 @@ Test(compile_cache, a_full_disk_leaves_nothing_behind)
     compile_cache_close(c);
 }
 
-Test(compile_cache, a_folder_that_cannot_be_is_no_error)
+Test(compile_cache, a_folder_that_cannot_be_is_no_error, .init = make_folder, .fini = remove_folder,
+     .timeout = 120)
 {
     char file[128], below[160];
     snprintf(file, sizeof file, "%s/file", folder);
@@ -203,7 +207,8 @@ Test(compile_cache, a_folder_that_cannot_be_is_no_error)
     compile_cache_close(c);
 }
 
-Test(compile_cache, a_read_only_folder_is_read)
+Test(compile_cache, a_read_only_folder_is_read, .init = make_folder, .fini = remove_folder,
+     .timeout = 120)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
