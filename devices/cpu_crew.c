@@ -26,6 +26,7 @@ typedef struct crew_leader {
     /* Written only while no unit is left, read only after a claim. */
     cpu_crew_work work;
     void *context;
+    bool was_late; /* the leader's own */
 } __attribute__((aligned(128))) crew_leader;
 
 typedef struct crew_worker {
@@ -228,6 +229,7 @@ int cpu_crew_begin(cpu_crew *c, int leader)
 {
     assert(leader >= 0 && leader < c->leader_count);
     pthread_mutex_lock(&c->workers[leader].lock);
+    c->leaders[leader].was_late = false;
     int busy = atomic_fetch_add_explicit(&c->busy, 1, memory_order_relaxed) + 1;
     if (leader >= CPU_CREW_LEADERS_MAX || busy >= c->cores)
         return 0;
@@ -261,6 +263,7 @@ static void wait_for_helpers(crew_leader *l, uint32_t units)
         pause_core();
     }
     /* A helper has lost its core to somebody else in the middle of a unit. */
+    l->was_late = true;
     atomic_store(&l->is_waiting, 1);
     for (uint32_t done; (done = atomic_load(&l->done)) != units;)
         wait_on(&l->done, done);
@@ -283,6 +286,11 @@ void cpu_crew_run(cpu_crew *c, int leader, cpu_crew_work work, void *context, si
     while (run_unit(l, leader, &word))
         word = atomic_load_explicit(&l->word, memory_order_acquire);
     wait_for_helpers(l, (uint32_t)units);
+}
+
+bool cpu_crew_was_late(const cpu_crew *c, int leader)
+{
+    return c->leaders[leader].was_late;
 }
 
 void cpu_crew_lock_worker(cpu_crew *c, int worker)

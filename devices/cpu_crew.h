@@ -45,6 +45,10 @@ void cpu_crew_call(cpu_crew *c, int leader, int wanted);
  * helpers have joined; returns when all are done. */
 void cpu_crew_run(cpu_crew *c, int leader, cpu_crew_work work, void *context, size_t units);
 
+/* Has a helper kept this leader waiting since its begin, as happens when another program takes the
+ * helper's core? Then short loops are better run alone. The leader's thread. */
+bool cpu_crew_was_late(const cpu_crew *c, int leader);
+
 /* While `worker` is in here no unit runs under its number: for whoever changes its memory. */
 void cpu_crew_lock_worker(cpu_crew *c, int worker);
 void cpu_crew_unlock_worker(cpu_crew *c, int worker);

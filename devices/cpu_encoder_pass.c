@@ -336,6 +336,9 @@ void cpu_encoder_run_layers(cpu_encoder_pass *p)
     p->layer = NULL;
     run_step(p, step_embed, row_units(p));
     for (int i = 0; i < s->layer_count; i++) {
+        /* Between layers, since the steps of one must agree on who makes the rows' ranges. */
+        if (p->is_split && cpu_crew_was_late(p->runner->crew, p->runner->leader))
+            p->is_split = false;
         p->layer = &p->e->layers[i];
         p->layer_index = i;
         run_multiply(p, ENCODER_QKV);
