@@ -101,12 +101,15 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     latency_fit f = m->latency ? latency_fit_of(m->latency, m->device_index) : (latency_fit){0};
-    int64_t rows_max = bucket_rows_max(m->table, m->table->sequence_count - 1);
+    /* Buckets do not bound a ragged program: it cuts whatever it gets into chunks. */
+    int64_t bucket_rows = bucket_rows_max(m->table, m->table->sequence_count - 1);
+    int64_t rows_max = m->rows_max > bucket_rows ? m->rows_max : bucket_rows;
     double length = (double)m->table->sequences[head->sequence];
     length = length > 0 ? length : 1;
     double row_ns = f.token_ns * length + f.square_ns * length * length;
-    *out = (candidate){.own = least(head->rows, rows_max),
-                       .bucket = bucket_choose(m->table, m->table->sequence_count - 1, rows_max)};
+    *out =
+        (candidate){.own = least(head->rows, rows_max),
+                    .bucket = bucket_choose(m->table, m->table->sequence_count - 1, bucket_rows)};
     if (!(row_ns > 0)) {
         out->riders = least(company(s, q), rows_max - out->own);
         return false;
