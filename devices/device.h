@@ -96,7 +96,7 @@ struct device {
     int lanes;
     /* Who executes on which lane now (devices/device_lane.h). Zeroed: all lanes are free. */
     _Atomic uint64_t lanes_taken;
-    _Atomic uint32_t lanes_given;
+    _Atomic uint32_t lanes_given, lanes_waited_for;
 };
 
 /* Programs begin with this; devices add to it. */
