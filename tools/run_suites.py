@@ -85,7 +85,8 @@ def program(name, path, read, environment=None, arguments=()):
 def suites():
     """In the order they run: what is quick and basic first."""
     found = []
-    asan = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    asan = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1",
+            "LSAN_OPTIONS": f"suppressions={ROOT / 'tools/lsan.supp'}:print_suppressions=0"}
     for path in sorted(RELEASE.glob("unit_*")):
         found.append(program(path.name.replace("unit_", "unit-"), path, read_criterion))
     for path in sorted(RELEASE.glob("check*")):
