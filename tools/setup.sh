@@ -56,6 +56,6 @@ python_environment() {
     rm -rf "$folder"
     python3 -m venv "$folder" || return 1
     "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$list" >"$(log_file python)" 2>&1 ||
-        { tail -n 5 "$(log_file python)" >&2; return 1; }
+        { tail -n 5 "$(log_file python)" >&2; rm -rf "$folder"; return 1; } # half of the packages would fail every suite
     echo "$stamp" >"$folder/stamp"
 }
