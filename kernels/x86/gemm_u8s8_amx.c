@@ -25,7 +25,9 @@ static void configure_tiles(void)
         c.row_bytes[t] = 64;
         c.rows[t] = 16;
     }
-    _tile_loadconfig(&c);
+    /* Not _tile_loadconfig(): gcc 12 declares only the first 8 bytes as read, and drops the stores
+     * to the others. */
+    __asm__ volatile("ldtilecfg %0" ::"m"(c));
 }
 
 /* 32 rows x 32 columns of sums, [..][DOT_PANEL], go on from what they are. */
