@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/nearest.h"
+#include "base/nearest.h"
 #include "config/read.h"
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)
 
-static const config_path root_path;
+static const json_path root_path;
 
 /* Flags that are no key of the file. */
 static const char *const plain_flags[] = {"--config", "--set", "--print-config", "--help"};

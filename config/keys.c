@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const config_precisions[] = {"fp32", "bf16", "int8", NULL};
 const char *const config_model_keys[] = {"path", "precision", NULL};
 const char *const config_tenant_keys[] = {"key", "weight", "requests_per_s", "tokens_per_s", NULL};
 static const char *const fallbacks[] = {"never", "on_failure", "when_sooner", NULL};
@@ -11,7 +10,6 @@ static const char *const log_levels[] = {"debug", "info", "warning", "error", NU
 static const char *const log_formats[] = {"auto", "text", "json", NULL};
 
 /* The choices' order is the enums' order. */
-_Static_assert(DEVICE_FP32 == 0 && DEVICE_BF16 == 1 && DEVICE_INT8 == 2, "config_precisions");
 _Static_assert(FALLBACK_NEVER == 0 && FALLBACK_WHEN_SOONER == 2, "fallbacks");
 _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "log_levels");
 _Static_assert(LOG_FORMAT_AUTO == 0 && LOG_FORMAT_JSON == 2, "log_formats");

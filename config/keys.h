@@ -36,7 +36,6 @@ extern const int config_key_count;
 extern const char *const config_model_keys[];
 /* What each entry of "tenants" may hold. */
 extern const char *const config_tenant_keys[];
-extern const char *const config_precisions[];
 
 /* The key at that path, or NULL. */
 const config_key *config_key_find(const char *path);

@@ -24,9 +24,10 @@ static json_t *models_json(const config *c)
     json_t *models = json_object();
     for (int i = 0; i < c->repository.model_count; i++) {
         const repository_model_options *m = &c->repository.models[i];
-        json_object_set_new(models, m->name,
-                            json_pack("{s:s, s:s?}", "path", m->path, "precision",
-                                      m->has_precision ? config_precisions[m->precision] : NULL));
+        json_object_set_new(
+            models, m->name,
+            json_pack("{s:s, s:s?}", "path", m->path, "precision",
+                      m->has_precision ? device_precision_names[m->precision] : NULL));
     }
     return models;
 }

@@ -5,24 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/nearest.h"
+#include "base/nearest.h"
 
 #define NAMES_MAX 128
 
-static const config_path root_path;
+static const json_path root_path;
 
-status config_wrong(const config_origin *o, const config_path *path, const char *format, ...)
+status config_wrong(const config_origin *o, const json_path *path, const char *format, ...)
 {
-    char message[STATUS_MESSAGE_BYTES_MAX], where[CONFIG_PATH_TEXT_BYTES];
+    char message[STATUS_MESSAGE_BYTES_MAX], where[JSON_PATH_TEXT_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     if (o->flag != NULL)
         return status_fail(STATUS_INVALID_ARGUMENT, "%s: %s", o->flag, message);
-    config_path_text(path, where);
+    json_path_text(path, where);
     return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: %s%s%s", o->file,
-                       config_position_line(o->text, o->bytes, path), where,
+                       json_position_line(o->text, o->bytes, path), where,
                        where[0] != 0 ? ": " : "", message);
 }
 
@@ -47,13 +47,13 @@ static const char *type_name(const json_t *value)
     }
 }
 
-static status wrong_type(const config_origin *o, const config_path *path, const char *wanted,
+static status wrong_type(const config_origin *o, const json_path *path, const char *wanted,
                          const json_t *value)
 {
     return config_wrong(o, path, "must be %s, and is %s", wanted, type_name(value));
 }
 
-static status copy_string(config *c, const config_origin *o, const config_path *path,
+static status copy_string(config *c, const config_origin *o, const json_path *path,
                           const json_t *value, const char **out)
 {
     size_t bytes = json_string_length(value);
@@ -78,7 +78,7 @@ static size_t count_choices(const char *const *choices)
 }
 
 static status read_choice(const char *const *choices, const json_t *value, const config_origin *o,
-                          const config_path *path, int *out)
+                          const json_path *path, int *out)
 {
     if (!json_is_string(value))
         return wrong_type(o, path, "a string", value);
@@ -100,7 +100,7 @@ static status read_choice(const char *const *choices, const json_t *value, const
 }
 
 static status read_integer(config *c, const config_key *k, const json_t *value,
-                           const config_origin *o, const config_path *path)
+                           const config_origin *o, const json_path *path)
 {
     if (!json_is_integer(value))
         return wrong_type(o, path, "an integer", value);
@@ -117,7 +117,7 @@ static status read_integer(config *c, const config_key *k, const json_t *value,
 
 /* "host:port", "[v6 address]:port", "*:port" or ":port". */
 status config_add_listener(config *c, const char *address, bool is_tls, config_origin *o,
-                           const config_path *where)
+                           const json_path *where)
 {
     const char *colon = strrchr(address, ':');
     char *end = NULL;
@@ -151,7 +151,7 @@ status config_add_listener(config *c, const char *address, bool is_tls, config_o
 }
 
 static status read_listeners(config *c, const config_key *k, const json_t *value, config_origin *o,
-                             const config_path *path)
+                             const json_path *path)
 {
     if (json_is_string(value))
         return config_add_listener(c, json_string_value(value), k->minimum != 0, o, path);
@@ -162,7 +162,7 @@ static status read_listeners(config *c, const config_key *k, const json_t *value
         o->has_listeners = true;
     }
     for (size_t i = 0; i < json_array_size(value); i++) {
-        config_path here = {path, NULL, i};
+        json_path here = {path, NULL, i};
         const json_t *item = json_array_get(value, i);
         if (!json_is_string(item))
             return wrong_type(o, &here, "a string \"HOST:PORT\"", item);
@@ -173,7 +173,7 @@ static status read_listeners(config *c, const config_key *k, const json_t *value
     return STATUS_OK;
 }
 
-static status add_device(config *c, const json_t *value, config_origin *o, const config_path *path)
+static status add_device(config *c, const json_t *value, config_origin *o, const json_path *path)
 {
     if (!json_is_string(value))
         return wrong_type(o, path, "a string", value);
@@ -198,15 +198,14 @@ static status add_device(config *c, const json_t *value, config_origin *o, const
     return STATUS_OK;
 }
 
-static status read_devices(config *c, const json_t *value, config_origin *o,
-                           const config_path *path)
+static status read_devices(config *c, const json_t *value, config_origin *o, const json_path *path)
 {
     if (json_is_string(value))
         return add_device(c, value, o, path);
     if (!json_is_array(value))
         return wrong_type(o, path, "an array of strings", value);
     for (size_t i = 0; i < json_array_size(value); i++) {
-        config_path here = {path, NULL, i};
+        json_path here = {path, NULL, i};
         status s = add_device(c, json_array_get(value, i), o, &here);
         if (s)
             return s;
@@ -226,7 +225,7 @@ static bool is_model_name(const char *name, size_t bytes)
 }
 
 status config_add_model(config *c, const char *name, size_t name_bytes, const char *path,
-                        const config_origin *o, const config_path *where,
+                        const config_origin *o, const json_path *where,
                         repository_model_options **out)
 {
     if (!is_model_name(name, name_bytes))
@@ -257,7 +256,7 @@ status config_add_model(config *c, const char *name, size_t name_bytes, const ch
     return STATUS_OK;
 }
 
-static status unknown_key(const config_origin *o, const config_path *path, const char *near)
+static status unknown_key(const config_origin *o, const json_path *path, const char *near)
 {
     if (near != NULL)
         return config_wrong(o, path, "unknown key; did you mean \"%s\"?", near);
@@ -265,17 +264,17 @@ static status unknown_key(const config_origin *o, const config_path *path, const
 }
 
 static status read_model(config *c, const char *name, json_t *entry, const config_origin *o,
-                         const config_path *path)
+                         const json_path *path)
 {
     const json_t *model_path = entry; /* "name": "path" is short for {"path": ...} */
     const json_t *precision = NULL;
-    config_path path_here = *path, precision_here = {path, "precision", 0};
+    json_path path_here = *path, precision_here = {path, "precision", 0};
     if (json_is_object(entry)) {
         const char *key;
         json_t *value;
         json_object_foreach(entry, key, value)
         {
-            config_path here = {path, key, 0};
+            json_path here = {path, key, 0};
             if (strcmp(key, "path") != 0 && strcmp(key, "precision") != 0)
                 return unknown_key(
                     o, &here,
@@ -283,7 +282,7 @@ static status read_model(config *c, const char *name, json_t *entry, const confi
         }
         model_path = json_object_get(entry, "path");
         precision = json_object_get(entry, "precision");
-        path_here = (config_path){path, "path", 0};
+        path_here = (json_path){path, "path", 0};
         if (model_path == NULL)
             return config_wrong(o, path, "the key \"path\" is missing");
     }
@@ -294,7 +293,7 @@ static status read_model(config *c, const char *name, json_t *entry, const confi
     int choice = 0;
     bool has_precision = precision != NULL && !json_is_null(precision);
     if (has_precision) {
-        status s = read_choice(config_precisions, precision, o, &precision_here, &choice);
+        status s = read_choice(device_precision_names, precision, o, &precision_here, &choice);
         if (s)
             return s;
     }
@@ -308,7 +307,7 @@ static status read_model(config *c, const char *name, json_t *entry, const confi
     return STATUS_OK;
 }
 
-static status read_models(config *c, json_t *value, const config_origin *o, const config_path *path)
+static status read_models(config *c, json_t *value, const config_origin *o, const json_path *path)
 {
     if (!json_is_object(value))
         return wrong_type(o, path, "an object of models by name", value);
@@ -316,7 +315,7 @@ static status read_models(config *c, json_t *value, const config_origin *o, cons
     json_t *entry;
     json_object_foreach(value, name, entry)
     {
-        config_path here = {path, name, 0};
+        json_path here = {path, name, 0};
         status s = read_model(c, name, entry, o, &here);
         if (s)
             return s;
@@ -324,7 +323,7 @@ static status read_models(config *c, json_t *value, const config_origin *o, cons
     return STATUS_OK;
 }
 
-static status read_quota(const json_t *value, const config_origin *o, const config_path *path,
+static status read_quota(const json_t *value, const config_origin *o, const json_path *path,
                          int64_t minimum, int64_t maximum, int64_t *out)
 {
     if (value == NULL || json_is_null(value))
@@ -340,7 +339,7 @@ static status read_quota(const json_t *value, const config_origin *o, const conf
 }
 
 static status read_tenant(config *c, const char *name, json_t *entry, config_origin *o,
-                          const config_path *path)
+                          const json_path *path)
 {
     const char *key;
     json_t *value;
@@ -348,7 +347,7 @@ static status read_tenant(config *c, const char *name, json_t *entry, config_ori
         return wrong_type(o, path, "an object", entry);
     json_object_foreach(entry, key, value)
     {
-        config_path here = {path, key, 0};
+        json_path here = {path, key, 0};
         const char *near = nearest_find(key, config_tenant_keys, count_choices(config_tenant_keys));
         if (strcmp(key, "key") && strcmp(key, "weight") && strcmp(key, "requests_per_s") &&
             strcmp(key, "tokens_per_s"))
@@ -357,9 +356,8 @@ static status read_tenant(config *c, const char *name, json_t *entry, config_ori
     if (c->server.tenant_count == SERVER_TENANTS_MAX)
         return config_wrong(o, path, "more than %d tenants", SERVER_TENANTS_MAX);
     server_tenant *t = &c->server.tenants[c->server.tenant_count];
-    config_path key_path = {path, "key", 0}, weight_path = {path, "weight", 0};
-    config_path requests_path = {path, "requests_per_s", 0},
-                tokens_path = {path, "tokens_per_s", 0};
+    json_path key_path = {path, "key", 0}, weight_path = {path, "weight", 0};
+    json_path requests_path = {path, "requests_per_s", 0}, tokens_path = {path, "tokens_per_s", 0};
     int64_t weight = 1;
     *t = (server_tenant){.name = arena_copy_string(&c->memory, name, strlen(name))};
     if (t->name == NULL)
@@ -387,7 +385,7 @@ static status read_tenant(config *c, const char *name, json_t *entry, config_ori
     return s;
 }
 
-static status read_tenants(config *c, json_t *value, config_origin *o, const config_path *path)
+static status read_tenants(config *c, json_t *value, config_origin *o, const json_path *path)
 {
     const char *name;
     json_t *entry;
@@ -396,7 +394,7 @@ static status read_tenants(config *c, json_t *value, config_origin *o, const con
     c->server.tenant_count = 0;
     json_object_foreach(value, name, entry)
     {
-        config_path here = {path, name, 0};
+        json_path here = {path, name, 0};
         if (!is_model_name(name, strlen(name)))
             return config_wrong(o, &here, "is no tenant name: printable characters, no spaces");
         status s = read_tenant(c, name, entry, o, &here);
@@ -407,7 +405,7 @@ static status read_tenants(config *c, json_t *value, config_origin *o, const con
 }
 
 status config_set(config *c, const config_key *k, const json_t *value, config_origin *o,
-                  const config_path *path)
+                  const json_path *path)
 {
     int choice = 0;
     status s;
@@ -494,7 +492,7 @@ static bool is_section(const char *name)
 }
 
 static status read_member(config *c, const char *section, const char *key, const json_t *value,
-                          config_origin *o, const config_path *path)
+                          config_origin *o, const json_path *path)
 {
     char full[128];
     snprintf(full, sizeof full, "%s%s%s", section != NULL ? section : "",
@@ -534,7 +532,7 @@ status config_read_text(config *c, const char *file, const char *text, size_t by
     json_t *value, *inner_value;
     json_object_foreach(root, key, value)
     {
-        config_path here = {&root_path, key, 0};
+        json_path here = {&root_path, key, 0};
         if (s)
             break;
         if (!is_section(key)) {
@@ -547,7 +545,7 @@ status config_read_text(config *c, const char *file, const char *text, size_t by
         }
         json_object_foreach(value, inner, inner_value)
         {
-            config_path there = {&here, inner, 0};
+            json_path there = {&here, inner, 0};
             s = read_member(c, key, inner, inner_value, &o, &there);
             if (s)
                 break;

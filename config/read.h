@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
+#include "base/json_position.h"
 #include "config/keys.h"
-#include "config/position.h"
 
 /* From JSON values to the struct; files and flags end here. */
 
@@ -19,21 +19,21 @@ typedef struct config_origin {
 } config_origin;
 
 /* "FILE:LINE: path: ..." or "--flag: ...". Returns STATUS_INVALID_ARGUMENT. */
-status config_wrong(const config_origin *o, const config_path *path, const char *format, ...)
+status config_wrong(const config_origin *o, const json_path *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Sets one key from a JSON value. Borrows `value`; strings are copied into c->memory. */
 status config_set(config *c, const config_key *k, const json_t *value, config_origin *o,
-                  const config_path *path) MUST_CHECK;
+                  const json_path *path) MUST_CHECK;
 
 /* Adds a model, or replaces the one of that name. */
 status config_add_model(config *c, const char *name, size_t name_bytes, const char *path,
-                        const config_origin *o, const config_path *where,
+                        const config_origin *o, const json_path *where,
                         repository_model_options **out) MUST_CHECK;
 
 /* Adds "HOST:PORT". */
 status config_add_listener(config *c, const char *address, bool is_tls, config_origin *o,
-                           const config_path *where) MUST_CHECK;
+                           const json_path *where) MUST_CHECK;
 
 /* Sets the key written "section.key", as --set does; names the nearest one when there is none. */
 status config_set_path(config *c, const char *path, const json_t *value,

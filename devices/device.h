@@ -25,7 +25,16 @@ typedef enum device_layout {
                       of rows and lengths up to the bucket */
 } device_layout;
 
-typedef enum device_precision { DEVICE_FP32, DEVICE_BF16, DEVICE_INT8 } device_precision;
+typedef enum device_precision {
+    DEVICE_FP32,
+    DEVICE_BF16,
+    DEVICE_INT8,
+    DEVICE_PRECISION_COUNT
+} device_precision;
+/* "fp32", "bf16", "int8", in that order, then NULL. */
+extern const char *const device_precision_names[DEVICE_PRECISION_COUNT + 1];
+/* False, and `*out` untouched, when there is no precision of that name. */
+bool device_precision_from_name(const char *name, device_precision *out) MUST_CHECK;
 
 /* Some rows of one job: `rows` sequences of `length` positions. Tensors are [rows, length, ...] or
  * [rows, ...], one per graph input and output. */

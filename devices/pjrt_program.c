@@ -11,13 +11,6 @@
  * compilations the same. */
 #define COMPILE_OPTIONS_TEXT "replicas 1 partitions 1 portable"
 
-const char *pjrt_precision_name(device_precision precision)
-{
-    static const char *const names[] = {
-        [DEVICE_FP32] = "fp32", [DEVICE_BF16] = "bf16", [DEVICE_INT8] = "int8"};
-    return names[precision];
-}
-
 static stablehlo_precision emit_precision(device_precision precision)
 {
     static const stablehlo_precision precisions[] = {[DEVICE_FP32] = STABLEHLO_FP32,
@@ -56,7 +49,7 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
 {
     compile_cache_identity identity = {.program = program->text,
                                        .program_bytes = program->bytes,
-                                       .precision = pjrt_precision_name(model->precision),
+                                       .precision = device_precision_names[model->precision],
                                        .batch = bucket.batch,
                                        .sequence = bucket.sequence,
                                        .device_kind = device_kind,
@@ -92,7 +85,7 @@ int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model
         snprintf(out, PJRT_SUMMARY_BYTES,
                  "model %s\nprecision %s\nbatch %lld\nsequence %lld\ndevice %s\ncompiler %s\n"
                  "compile_seconds %.3f\nflops %.0f\ndense_layers %d\ndense_layers_int8 %d\n",
-                 model->name, pjrt_precision_name(model->precision), (long long)bucket.batch,
+                 model->name, device_precision_names[model->precision], (long long)bucket.batch,
                  (long long)bucket.sequence, device_kind, compiler, compile_seconds, program->flops,
                  program->dense_count, program->dense_int8_count);
     return bytes < PJRT_SUMMARY_BYTES ? bytes : PJRT_SUMMARY_BYTES - 1;

@@ -27,7 +27,4 @@ int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model
                          device_bucket bucket, const stablehlo_program *program,
                          const char *device_kind, const char *compiler, double compile_seconds);
 
-/* "fp32", "bf16", "int8". */
-const char *pjrt_precision_name(device_precision precision);
-
 #endif

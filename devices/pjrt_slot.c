@@ -245,6 +245,7 @@ status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int lane_n
     pjrt_slot *slot = lane->slot;
     size_t offset = PJRT_SLOT_DATA_OFFSET;
     status result = place_tensors(s, slot->inputs, inputs, input_count, &offset);
+    size_t output_offset = offset;
     if (result == STATUS_OK)
         result = place_tensors(s, slot->outputs, outputs, output_count, &offset);
     if (result == STATUS_OK) {
@@ -253,11 +254,8 @@ status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int lane_n
         slot->program = program;
         slot->input_count = (uint32_t)input_count;
         slot->output_count = (uint32_t)output_count;
-        /* The host is not trusted with offsets: ours are computed again on the way back. */
-        size_t output_offset = offset;
-        for (int i = output_count - 1; i >= 0; i--)
-            output_offset -= (tensor_bytes(&outputs[i]) + 63) & ~(size_t)63;
         result = run_in_slot(s, lane, pid_fd, longest_ns);
+        /* The host is not trusted with offsets: ours are computed again. */
         for (int i = 0; result == STATUS_OK && i < output_count; i++) {
             memcpy(outputs[i].data, (char *)slot + output_offset, tensor_bytes(&outputs[i]));
             output_offset += (tensor_bytes(&outputs[i]) + 63) & ~(size_t)63;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "models/manifest_position.h"
+#include "base/nearest.h"
 
 static bool is_batch(graph_dim d)
 {
@@ -92,7 +92,7 @@ status describe_tensors(model *m, const manifest *file, bool is_hugging_face)
             k++;
         if (k < m->input_count)
             continue;
-        const char *nearest = manifest_nearest(file->inputs[i].name, names, m->input_count);
+        const char *nearest = nearest_find(file->inputs[i].name, names, (size_t)m->input_count);
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "model.json: inputs.%s: the model has no such input%s%s%s",
                            file->inputs[i].name, nearest ? "; did you mean \"" : "",

@@ -283,7 +283,8 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (m->latency == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->load_ns = clock_now_ns() - start_ns;
-    failure = warm_up_model(m, r->say, r->context);
+    if (!r->options->skips_warm_up)
+        failure = warm_up_model(m, r->say, r->context);
     if (!failure)
         explain(m);
     return failure;

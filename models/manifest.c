@@ -7,29 +7,24 @@
 #include <string.h>
 
 #include "base/file_reader.h"
-#include "models/manifest_position.h"
+#include "base/json_position.h"
+#include "base/nearest.h"
 
 #define MANIFEST_BYTES_MAX (1 << 20)
-#define DEPTH_MAX 4
 
 typedef struct reader {
     const char *name, *text;
     size_t bytes;
-    const char *path[DEPTH_MAX];
-    int depth;
+    const json_path *at; /* what is being read; steps are on the stack */
     manifest *out;
 } reader;
 
 static status fail(const reader *r, const char *what, const char *detail)
 {
-    char path[256] = "";
-    for (int i = 0; i < r->depth; i++) {
-        size_t used = strlen(path);
-        snprintf(path + used, sizeof path - used, "%s%s", i ? "." : "", r->path[i]);
-    }
+    char path[JSON_PATH_TEXT_BYTES];
     return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: %s: %s%s", r->name,
-                       manifest_line(r->text, r->bytes, r->path, r->depth), path, what,
-                       detail ? detail : "");
+                       json_position_line(r->text, r->bytes, r->at), json_path_text(r->at, path),
+                       what, detail ? detail : "");
 }
 
 static status read_integer(const reader *r, const json_t *v, int64_t least, int64_t most,
@@ -81,7 +76,7 @@ static status read_choice(const reader *r, const json_t *v, const char *const *c
 
 static status fail_key(const reader *r, const char *const *keys, int count)
 {
-    const char *nearest = manifest_nearest(r->path[r->depth - 1], keys, count);
+    const char *nearest = nearest_find(r->at->key, keys, (size_t)count);
     char detail[96] = "";
     if (nearest)
         snprintf(detail, sizeof detail, "; did you mean \"%s\"?", nearest);
@@ -95,21 +90,24 @@ static status read_object(reader *r, json_t *object, status (*read)(reader *r, j
     json_t *value;
     if (!json_is_object(object))
         return fail(r, "must be an object", NULL);
+    const json_path *outside = r->at;
+    status failure = STATUS_OK;
     json_object_foreach(object, key, value)
     {
-        r->path[r->depth++] = key;
-        status failure = read(r, value);
-        r->depth--;
+        json_path here = {outside, key, 0};
+        r->at = &here;
+        failure = read(r, value);
         if (failure)
-            return failure;
+            break;
     }
-    return STATUS_OK;
+    r->at = outside;
+    return failure;
 }
 
 static status read_axis(reader *r, json_t *v)
 {
     static const char *const keys[] = {"batch", "sequence"};
-    const char *key = r->path[r->depth - 1];
+    const char *key = r->at->key;
     bool is_batch = strcmp(key, "batch") == 0;
     if (!is_batch && strcmp(key, "sequence") != 0)
         return fail_key(r, keys, 2);
@@ -134,7 +132,7 @@ static status read_input_key(reader *r, json_t *v)
 {
     static const char *const keys[] = {"pad", "mask", "optional", "default"};
     manifest_input *in = &r->out->inputs[r->out->input_count - 1];
-    const char *key = r->path[r->depth - 1];
+    const char *key = r->at->key;
     if (strcmp(key, "pad") == 0 || strcmp(key, "default") == 0) {
         if (!json_is_number(v))
             return fail(r, "must be a number", NULL);
@@ -161,7 +159,7 @@ static status read_input(reader *r, json_t *v)
     manifest *m = r->out;
     if (m->input_count == MODEL_TENSORS_MAX)
         return fail(r, "too many inputs", NULL);
-    const char *key = r->path[r->depth - 1];
+    const char *key = r->at->key;
     m->inputs[m->input_count++] =
         (manifest_input){.name = arena_copy_string(&m->memory, key, strlen(key))};
     return read_object(r, v, read_input_key);
@@ -172,7 +170,7 @@ static status read_label(reader *r, json_t *v)
     manifest *m = r->out;
     if (m->label_count == MANIFEST_LABELS_MAX)
         return fail(r, "too many labels", NULL);
-    const char *key = r->path[r->depth - 1];
+    const char *key = r->at->key;
     model_label *label = &m->labels[m->label_count++];
     label->name = arena_copy_string(&m->memory, key, strlen(key));
     return read_integer(r, v, 1, INT64_MAX, &label->version);
@@ -183,7 +181,7 @@ static status read_dim(reader *r, json_t *v)
     manifest *m = r->out;
     if (m->fixed_dim_count == (int)(sizeof m->fixed_dims / sizeof *m->fixed_dims))
         return fail(r, "too many dims", NULL);
-    const char *key = r->path[r->depth - 1];
+    const char *key = r->at->key;
     graph_fixed_dim *dim = &m->fixed_dims[m->fixed_dim_count++];
     dim->symbol = arena_copy_string(&m->memory, key, strlen(key));
     return read_integer(r, v, 1, 1 << 20, &dim->size);
@@ -258,17 +256,16 @@ static status read_number_key(reader *r, json_t *v, key k)
 
 static status read_key(reader *r, json_t *v)
 {
-    static const char *const precisions[] = {"fp32", "bf16", "int8"};
     static const char *const poolings[] = {"none", "mean", "cls", "max"};
     manifest *m = r->out;
     int choice = 0;
     status failure;
     key k = 0;
-    while (k < KEY_COUNT && strcmp(key_names[k], r->path[0]) != 0)
+    while (k < KEY_COUNT && strcmp(key_names[k], r->at->key) != 0)
         k++;
     switch (k) {
     case KEY_PRECISION:
-        failure = read_choice(r, v, precisions, 3, &choice);
+        failure = read_choice(r, v, device_precision_names, DEVICE_PRECISION_COUNT, &choice);
         m->has_precision = true;
         m->precision = (device_precision)choice;
         return failure;
@@ -314,7 +311,8 @@ status manifest_read_text(const char *name, const char *text, size_t bytes, mani
     if (root == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: not JSON: %s", name, error.line,
                            error.text);
-    reader r = {.name = name, .text = text, .bytes = bytes, .out = out};
+    static const json_path top;
+    reader r = {.name = name, .text = text, .bytes = bytes, .at = &top, .out = out};
     status failure = json_is_object(root)
                          ? read_object(&r, root, read_key)
                          : status_fail(STATUS_INVALID_ARGUMENT, "%s:1: must be an object", name);

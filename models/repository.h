@@ -26,6 +26,8 @@ typedef struct repository_options {
     int64_t queue_rows_max;   /* default 1024 */
     int64_t sequence_max;     /* default 512 */
     const char *cache_folder; /* or NULL */
+    bool skips_warm_up;       /* for tools: buckets have no programs, nothing can be served */
+    bool allows_no_device;    /* for tools: also models that need a device which is not there */
 } repository_options;
 
 typedef enum model_state { MODEL_LOADING, MODEL_READY, MODEL_FAILED, MODEL_UNLOADED } model_state;

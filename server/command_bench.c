@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "models/repository.h"
 #include "server/command.h"
+#include "server/command_model.h"
 
 #define BATCH_DEFAULT 32
 #define THREADS_MAX 64 /* lanes that this command drives */
@@ -23,7 +23,6 @@
 typedef struct bench_options {
     const char *model, *sequences, *level, *cache;
     device_precision precision;
-    const char *precision_name;
     int threads, batch;
     double seconds;
     bool is_json, has_accuracy;
@@ -37,8 +36,8 @@ typedef struct bench_row {
 
 typedef struct bench {
     const bench_options *options;
-    device *cpu;
-    repository *models;
+    command_model opened;
+    device *cpu; /* of `opened`, as is: */
     model *m;
     arena memory;
     bench_row *rows;
@@ -355,8 +354,8 @@ static void print_result(const bench *b, const bench_result *r)
         json_t *o = json_pack(
             "{s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, "
             "s:b, s:s, s:f}",
-            "model", b->options->model, "precision", b->options->precision_name, "threads",
-            b->cpu->lanes, "sequences", (int)b->row_count, "batch",
+            "model", b->options->model, "precision", device_precision_names[b->options->precision],
+            "threads", b->cpu->lanes, "sequences", (int)b->row_count, "batch",
             b->ragged ? b->options->batch : 1, "real_tokens_per_s", r->tokens_per_s,
             "sequences_per_s", r->rows_per_s, "tokens_per_cpu_s", r->tokens_per_cpu_s, "latency_ms",
             "p50", alone->p50, "p90", alone->p90, "p95", alone->p95, "p99", alone->p99, "max",
@@ -372,8 +371,9 @@ static void print_result(const bench *b, const bench_result *r)
         json_decref(o);
         return;
     }
-    printf("model      %s in %s, %d threads; %s\n", b->options->model, b->options->precision_name,
-           b->cpu->lanes, b->ragged ? "ragged" : "padded, one row at a time");
+    printf("model      %s in %s, %d threads; %s\n", b->options->model,
+           device_precision_names[b->options->precision], b->cpu->lanes,
+           b->ragged ? "ragged" : "padded, one row at a time");
     printf("batches    %.0f real tokens/s (%.0f a second of CPU), %.0f sequences/s, %.0f%% of the "
            "peak\n",
            r->tokens_per_s, r->tokens_per_cpu_s, r->rows_per_s, 100 * r->peak_fraction);
@@ -420,12 +420,7 @@ static void release(bench *b)
     for (int64_t i = 0; b->by_length && i <= b->length_max; i++)
         if (b->by_length[i])
             on->release(b->cpu, b->by_length[i]);
-    if (b->m)
-        model_release(b->m);
-    if (b->models)
-        repository_destroy(b->models);
-    if (on)
-        on->destroy(b->cpu);
+    command_close_model(&b->opened);
     arena_dispose(&b->memory);
     free(b->by_length);
     free(b->rows);
@@ -434,25 +429,15 @@ static void release(bench *b)
 static int run(const bench_options *o)
 {
     bench b = {.options = o};
-    const repository_model_options one = {
-        .name = "model", .path = o->model, .precision = o->precision, .has_precision = true};
-    const repository_options options = {.models = &one,
-                                        .model_count = 1,
-                                        .precision = o->precision,
-                                        .batch_max = 1,
-                                        .queue_rows_max = 1024,
-                                        .sequence_max = 512,
-                                        .cache_folder = o->cache};
+    const command_model_options options = {
+        .path = o->model,
+        .precision = o->precision,
+        .batch_max = 1,
+        .cpu = {.threads = o->threads, .level = o->level, .cache_folder = o->cache}};
     log_configure(LOG_WARNING, LOG_FORMAT_AUTO);
-    const device_cpu_options cpu = {
-        .threads = o->threads, .level = o->level, .cache_folder = o->cache};
-    status s = device_cpu_create_with(&cpu, &b.cpu);
-    if (!s)
-        s = repository_create(&options, &b.cpu, 1, &b.models);
-    if (!s)
-        s = repository_wait(b.models);
-    if (!s)
-        s = repository_find(b.models, "model", 5, 0, &b.m);
+    status s = command_open_model(&options, &b.opened);
+    b.cpu = b.opened.cpu;
+    b.m = b.opened.loaded;
     if (!s)
         s = measure(&b);
     if (s)
@@ -463,13 +448,8 @@ static int run(const bench_options *o)
 
 static bool read_precision(bench_options *o, const char *name)
 {
-    static const char *const names[] = {"fp32", "bf16", "int8"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) {
-            o->precision = (device_precision)i;
-            o->precision_name = names[i];
-            return true;
-        }
+    if (device_precision_from_name(name, &o->precision))
+        return true;
     fprintf(stderr, "penstock bench: --precision is fp32, bf16 or int8\n");
     return false;
 }
@@ -488,8 +468,7 @@ int command_bench(int argc, char **argv)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    bench_options o = {
-        .precision_name = "fp32", .batch = BATCH_DEFAULT, .seconds = SECONDS_DEFAULT};
+    bench_options o = {.batch = BATCH_DEFAULT, .seconds = SECONDS_DEFAULT};
     bool is_wrong = false;
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (c == 'h') {

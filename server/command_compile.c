@@ -11,8 +11,8 @@
 #include "devices/hlo_summary.h"
 #include "devices/pjrt_plugin.h"
 #include "devices/pjrt_program.h"
-#include "models/repository.h"
 #include "server/command.h"
+#include "server/command_model.h"
 
 static void print_help(FILE *out)
 {
@@ -93,16 +93,6 @@ static status read_numbers(const char *flag, const char *text, int64_t *out, int
     return STATUS_OK;
 }
 
-static status read_precision(const char *text, device_precision *out)
-{
-    for (int p = DEVICE_FP32; p <= DEVICE_INT8; p++)
-        if (strcmp(text, pjrt_precision_name((device_precision)p)) == 0) {
-            *out = (device_precision)p;
-            return STATUS_OK;
-        }
-    return status_fail(STATUS_INVALID_ARGUMENT, "--precision %s: it is fp32, bf16 or int8", text);
-}
-
 static void say(const compile_options *o, device_bucket bucket, const char *state, double seconds,
                 const stablehlo_program *program, const pjrt_ahead_of_time *made,
                 const hlo_summary *hlo, const target_facts *facts)
@@ -121,7 +111,7 @@ static void say(const compile_options *o, device_bucket bucket, const char *stat
                "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%.4f,\"dense_layers\":%d,"
                "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
                "\"products_bf16\":%d,\"products_f32\":%d}\n",
-               o->target, pjrt_precision_name(o->precision), (long long)bucket.batch,
+               o->target, device_precision_names[o->precision], (long long)bucket.batch,
                (long long)bucket.sequence, state, seconds, (long long)made->code_bytes,
                (long long)made->temporary_bytes, (long long)made->peak_bytes,
                made->serialized.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate,
@@ -215,7 +205,7 @@ static int compile_model(compile_options *o, const pjrt_plugin *plugin, compile_
                "    est.   matrix\n                          s        MiB       MiB        cycles  "
                "   tokens/s     MFU"
                "   products\n",
-               m->name, pjrt_precision_name(o->precision), topology, plugin->version_text);
+               m->name, device_precision_names[o->precision], topology, plugin->version_text);
     for (int i = 0; i < o->sequence_count; i++)
         for (int k = 0; k < o->batch_count; k++) {
             device_bucket bucket = {o->batch[k], o->sequence[i]};
@@ -234,38 +224,22 @@ static int run(compile_options *o)
 {
     pjrt_plugin plugin;
     compile_cache *cache = NULL;
-    device *cpu = NULL;
-    repository *models = NULL;
-    model *m = NULL;
+    command_model opened = {0};
+    /* What the CPU would run does not matter: the figures are a device's. */
+    const command_model_options what = {.path = o->model,
+                                        .precision = DEVICE_FP32,
+                                        .skips_warm_up = true,
+                                        .allows_no_device = true};
     int code = 1;
-    const char *equals = strchr(o->model, '='), *path = equals ? equals + 1 : o->model;
-    char name[128] = "model";
-    if (equals != NULL)
-        snprintf(name, sizeof name, "%.*s", (int)(equals - o->model), o->model);
     /* No chip here: ask nobody for one, and let several compilers run side by side. */
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
-    repository_model_options own = {
-        .name = name, .path = path, .precision = DEVICE_FP32, .has_precision = true};
-    repository_options options = {.models = &own,
-                                  .model_count = 1,
-                                  .batch_max = 16,
-                                  .queue_rows_max = 1024,
-                                  .sequence_max = 512};
     if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &cache) ||
-        device_cpu_create(0, NULL, &cpu) || repository_create(&options, &cpu, 1, &models) ||
-        repository_wait(models) || repository_find(models, name, strlen(name), 0, &m)) {
+        command_open_model(&what, &opened))
         fprintf(stderr, "penstock compile: %s\n", status_message());
-        goto done;
-    }
-    code = compile_model(o, &plugin, cache, m);
-done:
-    if (m != NULL)
-        model_release(m);
-    if (models != NULL)
-        repository_destroy(models);
-    if (cpu != NULL)
-        cpu->interface->destroy(cpu);
+    else
+        code = compile_model(o, &plugin, cache, opened.loaded);
+    command_close_model(&opened);
     compile_cache_close(cache);
     return code;
 }
@@ -298,7 +272,9 @@ static status read_flags(int argc, char **argv, compile_options *o, bool *wants_
             o->plugin = optarg;
             break;
         case 'r':
-            s = read_precision(optarg, &o->precision);
+            if (!device_precision_from_name(optarg, &o->precision))
+                s = status_fail(STATUS_INVALID_ARGUMENT, "--precision %s: it is fp32, bf16 or int8",
+                                optarg);
             break;
         case 'b':
             s = read_numbers("--batch", optarg, o->batch, &o->batch_count);

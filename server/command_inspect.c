@@ -10,9 +10,9 @@
 #include "devices/device.h"
 #include "graph/quantised.h"
 #include "graph/specialise.h"
-#include "models/repository.h"
 #include "server/answer.h"
 #include "server/command.h"
+#include "server/command_model.h"
 #include "server/infer.h"
 
 static void print_help(FILE *out)
@@ -227,46 +227,26 @@ static void print_text(const model *m)
 
 static int inspect(const char *path, device_precision precision, bool is_json)
 {
-    device *cpu = NULL;
-    repository *models = NULL;
-    model *m = NULL;
-    const repository_model_options one = {
-        .name = "model", .path = path, .precision = precision, .has_precision = true};
-    const repository_options options = {.models = &one,
-                                        .model_count = 1,
-                                        .precision = precision,
-                                        .batch_max = 16,
-                                        .queue_rows_max = 1024,
-                                        .sequence_max = 512};
+    const command_model_options options = {
+        .path = path, .precision = precision, .allows_no_device = true};
+    command_model opened;
     log_configure(LOG_ERROR + 1, LOG_FORMAT_AUTO); /* what went wrong is printed once, below */
-    status failure = device_cpu_create(0, NULL, &cpu);
-    if (!failure)
-        failure = repository_create(&options, &cpu, 1, &models);
-    if (!failure)
-        failure = repository_wait(models);
-    if (!failure)
-        failure = repository_find(models, "model", 5, 0, &m);
-    if (failure) {
-        if (is_json) {
-            answer out = {0};
-            answer_put(&out, "{\"error\":");
-            put_string(&out, status_message());
-            answer_put(&out, "}\n");
-            fwrite(out.data, 1, out.bytes, stdout);
-            answer_dispose(&out);
-        }
-        fprintf(stderr, "penstock inspect: %s\n", status_message());
-    } else {
-        if (is_json)
-            print_json(m);
-        else
-            print_text(m);
-        model_release(m);
+    status failure = command_open_model(&options, &opened);
+    if (failure && is_json) {
+        answer out = {0};
+        answer_put(&out, "{\"error\":");
+        put_string(&out, status_message());
+        answer_put(&out, "}\n");
+        fwrite(out.data, 1, out.bytes, stdout);
+        answer_dispose(&out);
     }
-    if (models != NULL)
-        repository_destroy(models);
-    if (cpu != NULL)
-        cpu->interface->destroy(cpu);
+    if (failure)
+        fprintf(stderr, "penstock inspect: %s\n", status_message());
+    else if (is_json)
+        print_json(opened.loaded);
+    else
+        print_text(opened.loaded);
+    command_close_model(&opened);
     return failure ? 1 : 0;
 }
 
@@ -288,13 +268,7 @@ int command_inspect(int argc, char **argv)
             return inspect_device(optarg);
         if (c == 'j') {
             is_json = true;
-        } else if (c == 'p' && strcmp(optarg, "fp32") == 0) {
-            precision = DEVICE_FP32;
-        } else if (c == 'p' && strcmp(optarg, "bf16") == 0) {
-            precision = DEVICE_BF16;
-        } else if (c == 'p' && strcmp(optarg, "int8") == 0) {
-            precision = DEVICE_INT8;
-        } else {
+        } else if (c != 'p' || !device_precision_from_name(optarg, &precision)) {
             if (c == 'p')
                 fprintf(stderr, "penstock inspect: --precision is fp32, bf16 or int8\n");
             print_help(stderr);

@@ -3,7 +3,6 @@
 
 #include "models/buckets.h"
 #include "models/manifest.h"
-#include "models/manifest_position.h"
 
 static status read(const char *text, manifest *m)
 {
@@ -62,15 +61,6 @@ Test(manifest, absent_file_is_all_defaults)
     cr_assert_eq(manifest_read("/nowhere/model.json", &m), STATUS_OK);
     cr_assert_eq(m.batch_max, 0);
     manifest_dispose(&m);
-}
-
-Test(manifest, line_of_a_path_skips_strings_and_nests)
-{
-    const char *text = "{ \"x\": \"}{\\\"\",\n\"y\": [1, {\"z\": 2}],\n\"z\": {\n\"y\": 1}}";
-    const char *path[] = {"z", "y"};
-    cr_assert_eq(manifest_line(text, strlen(text), path, 2), 4);
-    cr_assert_eq(manifest_line(text, strlen(text), path, 1), 3);
-    cr_assert_eq(manifest_line(text, strlen(text), path + 1, 1), 2);
 }
 
 static model *empty_model(int64_t batch_max, int64_t sequence_max)

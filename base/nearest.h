@@ -1,5 +1,5 @@
-#ifndef CONFIG_NEAREST_H
-#define CONFIG_NEAREST_H
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "config/position.h"
+#include "base/json_position.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -15,13 +15,13 @@ static bool is_plain(const char *key)
     return true;
 }
 
-char *config_path_text(const config_path *path, char out[CONFIG_PATH_TEXT_BYTES])
+char *json_path_text(const json_path *path, char out[JSON_PATH_TEXT_BYTES])
 {
     out[0] = 0;
     if (path->parent == NULL)
         return out;
-    config_path_text(path->parent, out);
-    size_t used = strlen(out), room = CONFIG_PATH_TEXT_BYTES - used;
+    json_path_text(path->parent, out);
+    size_t used = strlen(out), room = JSON_PATH_TEXT_BYTES - used;
     if (path->key == NULL)
         snprintf(out + used, room, "[%zu]", path->index);
     else if (is_plain(path->key))
@@ -123,7 +123,7 @@ static bool find_element(cursor *c, size_t index)
 }
 
 /* Moves the cursor to the value at `path`, and *start to where its key or element begins. */
-static bool walk(cursor *c, const config_path *path, const char **start)
+static bool walk(cursor *c, const json_path *path, const char **start)
 {
     if (path->parent == NULL) {
         skip_space(c);
@@ -145,7 +145,7 @@ static bool walk(cursor *c, const config_path *path, const char **start)
     return true;
 }
 
-int config_position_line(const char *text, size_t bytes, const config_path *path)
+int json_position_line(const char *text, size_t bytes, const json_path *path)
 {
     cursor c = {text, text + bytes};
     const char *start = text;

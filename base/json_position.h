@@ -1,25 +1,25 @@
-#ifndef CONFIG_POSITION_H
-#define CONFIG_POSITION_H
+#ifndef BASE_JSON_POSITION_H
+#define BASE_JSON_POSITION_H
 
 #include <stddef.h>
 
 /* Where in a JSON text something stands: the parser keeps no positions, an operator wants a line.
  */
 
-#define CONFIG_PATH_TEXT_BYTES 256
+#define JSON_PATH_TEXT_BYTES 256
 
 /* A step from a value to one inside it; the root has no parent and no key. Kept on the stack. */
-typedef struct config_path {
-    const struct config_path *parent;
+typedef struct json_path {
+    const struct json_path *parent;
     const char *key; /* member of an object, or NULL: */
     size_t index;    /* element of an array */
-} config_path;
+} json_path;
 
 /* "server.listen[1]", "models[\"a.b\"].path"; "" for the root. Cut when too long. Returns `out`. */
-char *config_path_text(const config_path *path, char out[CONFIG_PATH_TEXT_BYTES]);
+char *json_path_text(const json_path *path, char out[JSON_PATH_TEXT_BYTES]);
 
 /* The line, counted from 1, where the member or element at `path` begins. `text` is valid JSON.
  * Where the path leads nowhere: the line of the last step that exists. */
-int config_position_line(const char *text, size_t bytes, const config_path *path);
+int json_position_line(const char *text, size_t bytes, const json_path *path);
 
 #endif
