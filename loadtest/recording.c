@@ -32,6 +32,8 @@ void recording_failed(recording *to, const request *r, request_error why, const 
                       uint64_t now_ns)
 {
     uint64_t latency_ns = now_ns - r->intended_ns;
+    if (r->measured && (why == REQUEST_REFUSED || why == REQUEST_DEADLINE))
+        histogram_record(&to->result->refused, latency_ns);
     /* A quick refusal is no quick answer: it counts as the longest wait there is. */
     if (latency_ns < to->timeout_ns)
         latency_ns = to->timeout_ns;

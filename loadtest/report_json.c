@@ -69,11 +69,12 @@ static json_t *histograms(const result *r)
         json_object_set_new(stages, r->stages[i].name,
                             result_histogram_to_json(&r->stages[i].duration));
     return json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "latency", result_histogram_to_json(&r->latency),
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "latency", result_histogram_to_json(&r->latency),
         "latency_ok", result_histogram_to_json(&r->latency_ok), "service",
         result_histogram_to_json(&r->service), "lag", result_histogram_to_json(&r->lag),
         "connection_wait", result_histogram_to_json(&r->connection_wait), "server",
-        result_histogram_to_json(&r->server), "stages", stages, "timeline", slices(r));
+        result_histogram_to_json(&r->server), "refused", result_histogram_to_json(&r->refused),
+        "stages", stages, "timeline", slices(r));
 }
 
 static json_t *setup(const result_setup *s)
@@ -194,6 +195,8 @@ static json_t *report_object(const report *p)
     json_object_set_new(root, "service_ms", quantiles_ms(&r->service));
     if (r->server.count != 0)
         json_object_set_new(root, "server_ms", quantiles_ms(&r->server));
+    if (r->refused.count != 0)
+        json_object_set_new(root, "refused_ms", quantiles_ms(&r->refused));
     json_object_set_new(root, "stages_ms", stages);
     json_object_set_new(root, "client", client(r));
     json_object_set_new(root, "interrupted", json_boolean(r->aborted));
@@ -353,8 +356,12 @@ static status read_histograms(result *r, const json_t *root)
                 {"service", &r->service},
                 {"lag", &r->lag},
                 {"connection_wait", &r->connection_wait},
-                {"server", &r->server}};
+                {"server", &r->server},
+                {"refused", &r->refused}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        /* Reports from before 0.4 tell nothing about refusals. */
+        if (list[i].to == &r->refused && json_object_get(all, list[i].name) == NULL)
+            continue;
         status s = result_histogram_from_json(list[i].to, json_object_get(all, list[i].name));
         if (s)
             return status_prefix(s, "histograms.%s", list[i].name);

@@ -84,6 +84,8 @@ static void latencies(const result *r, FILE *to)
     quantile_row(to, "latency", &r->latency);
     if (result_failed(r) != 0)
         quantile_row(to, "  right answers only", &r->latency_ok);
+    if (r->refused.count != 0)
+        quantile_row(to, "  until a refusal came", &r->refused);
     if (strcmp(r->setup.loop, "closed") != 0)
         quantile_row(to, "  since actually sent", &r->service);
     if (r->server.count != 0)

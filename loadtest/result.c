@@ -107,6 +107,7 @@ void result_merge(result *into, const result *from)
     histogram_merge(&into->lag, &from->lag);
     histogram_merge(&into->connection_wait, &from->connection_wait);
     histogram_merge(&into->server, &from->server);
+    histogram_merge(&into->refused, &from->refused);
     for (unsigned i = 0; i < from->stage_count; i++) {
         histogram *h = result_stage_of(into, from->stages[i].name);
         if (h != NULL)

@@ -51,6 +51,7 @@ typedef struct result {
     bool aborted;       /* stopped early: the SLO could not be held any more */
     /* In ns. `latency` counts a failure as --timeout, or as its own time if that was longer. */
     histogram latency, latency_ok, service, lag, connection_wait, server;
+    histogram refused; /* 429, 503 and 504: how long the client waited to be told */
     result_stage stages[RESULT_STAGES_MAX];
     unsigned stage_count;
     uint64_t slice_ns;

@@ -196,6 +196,7 @@ static void fill(result *r, uint64_t base_ns)
         histogram_record(&slice->latency, ns);
     }
     histogram_record(result_stage_of(r, "queue"), 1500000);
+    histogram_record(&r->refused, base_ns / 10);
     r->errors[REQUEST_REFUSED] = 3;
     snprintf(r->reasons[REQUEST_REFUSED], RESULT_REASON_BYTES, "429: busy");
     r->codes[200] = 1000;
@@ -214,6 +215,7 @@ Test(result, a_report_can_be_read_again)
     cr_expect_eq(back.errors[REQUEST_REFUSED], 3);
     cr_expect_str_eq(back.reasons[REQUEST_REFUSED], "429: busy");
     cr_expect_eq(back.stage_count, 1);
+    cr_expect_eq(back.refused.count, 1);
     for (const report_quantile *q = report_quantiles; q->name != NULL; q++) {
         cr_expect_eq(histogram_quantile(&back.latency, q->q), histogram_quantile(&r.latency, q->q));
         cr_expect_eq(histogram_quantile(&back.slices[3].latency, q->q),
@@ -237,6 +239,7 @@ Test(result, merging_is_the_same_as_measuring_together)
     cr_expect_eq(histogram_quantile(&a.latency, 0.7), histogram_quantile(&all, 0.7));
     cr_expect_eq(a.slices[0].sent, 2 * b.slices[0].sent);
     cr_expect_eq(a.stages[0].duration.count, 2);
+    cr_expect_eq(a.refused.count, 2);
     result_dispose(&a);
     result_dispose(&b);
 }
