@@ -1,0 +1,456 @@
+#include "graph/encoder_packed.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where sequences are shorter than this on average, a batch is full before its positions are. */
+#define TOKENS_PER_SEQUENCE 8
+#define SEQUENCES_MAX 1024
+
+/* Added to scores. A key of another sequence must lose even against a masked one of the own: where
+ * all keys of a sequence are masked it attends to all of its positions alike. */
+#define MASKED (-1e30f)
+#define FOREIGN (-3e38f)
+/* The maximum of nothing, as the ragged engine and sentence-transformers have it. */
+#define MAXIMUM_OF_NOTHING (-1e9f)
+
+typedef struct packer {
+    graph *g; /* being built */
+    const encoder *e;
+    encoder_packing size;
+    int64_t tokens;                     /* rows * length */
+    graph_value_index ids, types, mask; /* [rows, length]; types, mask: or GRAPH_NO_VALUE */
+    graph_value_index positions, segments, starts;
+    graph_value_index score_bias; /* [rows, 1 or heads, length, length] */
+    graph_value_index members;    /* bool [sequences, tokens]: counts for the pooling of it */
+} packer;
+
+encoder_packing encoder_packing_of(int64_t rows, int64_t length)
+{
+    int64_t sequences = rows * length / TOKENS_PER_SEQUENCE;
+    sequences = sequences > rows ? sequences : rows;
+    return (encoder_packing){rows, length, sequences < SEQUENCES_MAX ? sequences : SEQUENCES_MAX};
+}
+
+status encoder_can_pack(const encoder *e, const graph *g)
+{
+    graph_dim batch = {.batch = 1}, sequence = {.sequence = 1};
+    assert(e->ids_input >= 0 && e->output_count == g->output_count);
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_value *v = &g->values[g->inputs[i]];
+        if (!dtype_is_integer(v->dtype) || v->shape.rank != 2 ||
+            !graph_dim_equal(v->shape.dims[0], batch) ||
+            !graph_dim_equal(v->shape.dims[1], sequence))
+            return status_fail(STATUS_UNSUPPORTED,
+                               "input \"%.200s\" is not a whole number for each position", v->name);
+    }
+    return STATUS_OK;
+}
+
+/* --- operators --- */
+
+static graph_value_index unary(packer *p, graph_op op, graph_value_index x)
+{
+    return graph_add(p->g, op, 1, &x, 0, NULL);
+}
+
+static graph_value_index binary(packer *p, graph_op op, graph_value_index x, graph_value_index y)
+{
+    graph_value_index inputs[] = {x, y};
+    return graph_add(p->g, op, 2, inputs, 0, NULL);
+}
+
+static graph_value_index where(packer *p, graph_value_index condition, graph_value_index x,
+                               graph_value_index y)
+{
+    graph_value_index inputs[] = {condition, x, y};
+    return graph_add(p->g, GRAPH_OP_WHERE, 3, inputs, 0, NULL);
+}
+
+static graph_value_index ints(packer *p, int count, const int64_t *numbers)
+{
+    int64_t length = count;
+    return graph_add_constant_i64(p->g, NULL, 1, &length, numbers);
+}
+
+static graph_value_index number(packer *p, float f)
+{
+    return graph_add_constant_f32(p->g, NULL, 0, NULL, &f);
+}
+
+static graph_value_index cast(packer *p, graph_value_index x, dtype type)
+{
+    graph_attribute to = graph_make_int("to", dtype_to_onnx(type));
+    return graph_add(p->g, GRAPH_OP_CAST, 1, &x, 1, &to);
+}
+
+static graph_value_index reshape(packer *p, graph_value_index x, int rank, const int64_t *dims)
+{
+    return binary(p, GRAPH_OP_RESHAPE, x, ints(p, rank, dims));
+}
+
+static graph_value_index transpose(packer *p, graph_value_index x, const int64_t order[4])
+{
+    graph_attribute a = graph_make_ints(p->g, "perm", 4, order);
+    return graph_add(p->g, GRAPH_OP_TRANSPOSE, 1, &x, 1, &a);
+}
+
+static graph_value_index reduce(packer *p, graph_op op, graph_value_index x, int64_t axis,
+                                bool keeps_dim)
+{
+    graph_value_index inputs[] = {x, ints(p, 1, &axis)};
+    graph_attribute keep = graph_make_int("keepdims", keeps_dim);
+    return graph_add(p->g, op, 2, inputs, 1, &keep);
+}
+
+/* Rows of a table. */
+static graph_value_index gather(packer *p, graph_value_index table, graph_value_index indices)
+{
+    graph_value_index inputs[] = {table, indices};
+    graph_attribute axis = graph_make_int("axis", 0);
+    return graph_add(p->g, GRAPH_OP_GATHER, 2, inputs, 1, &axis);
+}
+
+static graph_value_index constant(packer *p, const tensor *t)
+{
+    return graph_add_constant(p->g, NULL, t);
+}
+
+/* [n, K] to [n, N]. */
+static graph_value_index linear(packer *p, const encoder_linear *l, graph_value_index x)
+{
+    graph_value_index inputs[] = {x, constant(p, l->weight),
+                                  l->bias ? constant(p, l->bias) : GRAPH_NO_VALUE};
+    graph_attribute transposed = graph_make_int("transB", l->is_transposed);
+    return graph_add(p->g, GRAPH_OP_GEMM, l->bias ? 3 : 2, inputs, 1, &transposed);
+}
+
+static graph_value_index norm(packer *p, const encoder_norm *n, graph_value_index x)
+{
+    if (n->scale == NULL)
+        return x;
+    graph_value_index inputs[] = {x, constant(p, n->scale),
+                                  n->bias ? constant(p, n->bias) : GRAPH_NO_VALUE};
+    graph_attribute attributes[] = {graph_make_int("axis", -1),
+                                    graph_make_float("epsilon", n->epsilon)};
+    return graph_add(p->g, GRAPH_OP_LAYER_NORMALIZATION, n->bias ? 3 : 2, inputs, 2, attributes);
+}
+
+static graph_value_index gelu(packer *p, graph_value_index x, const char *approximate)
+{
+    graph_attribute a = graph_make_string("approximate", approximate);
+    return graph_add(p->g, GRAPH_OP_GELU, 1, &x, 1, &a);
+}
+
+/* --- what depends on which sequence a position belongs to --- */
+
+/* bool [rows, length, length]: position i (second) and j (third) hold the same sequence. Padding is
+ * a sequence of its own, so no row of scores is without a key. */
+static graph_value_index same_sequence(packer *p)
+{
+    int64_t n = p->size.length;
+    graph_value_index of_i = reshape(p, p->segments, 3, (int64_t[]){p->size.rows, n, 1});
+    graph_value_index of_j = reshape(p, p->segments, 3, (int64_t[]){p->size.rows, 1, n});
+    return binary(p, GRAPH_OP_EQUAL, of_i, of_j);
+}
+
+/* Relative bias as [1, heads, length, length]: places in a row differ as those in a sequence do. */
+static graph_value_index relative_bias(packer *p)
+{
+    const encoder *e = p->e;
+    int64_t n = p->size.length, dims[] = {1, e->heads, n, n};
+    const float *table = e->relative_table->data;
+    tensor *t = arena_allocate(&p->g->memory, sizeof *t);
+    if (t == NULL || tensor_allocate(t, &p->g->memory, DTYPE_F32, 4, dims))
+        abort(); /* as graph_add_constant_f32() does */
+    float *to = t->data;
+    for (int64_t h = 0; h < e->heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                int64_t row = encoder_relative_bucket(e->relative_table->dims[0],
+                                                      e->relative_distance_max, j - i);
+                *to++ = table[row * e->heads + h];
+            }
+    return constant(p, t);
+}
+
+static graph_value_index is_not_zero(packer *p, graph_value_index x)
+{
+    return cast(p, x, DTYPE_BOOL);
+}
+
+static void make_score_bias(packer *p, graph_value_index same)
+{
+    int64_t rows = p->size.rows, n = p->size.length;
+    graph_value_index own = number(p, 0);
+    if (p->mask != GRAPH_NO_VALUE) {
+        graph_value_index keys = reshape(p, is_not_zero(p, p->mask), 4, (int64_t[]){rows, 1, 1, n});
+        own = where(p, keys, own, number(p, MASKED));
+    }
+    same = reshape(p, same, 4, (int64_t[]){rows, 1, n, n});
+    p->score_bias = where(p, same, own, number(p, FOREIGN));
+    if (p->e->relative_table != NULL)
+        p->score_bias = binary(p, GRAPH_OP_ADD, p->score_bias, relative_bias(p));
+}
+
+/* RoBERTa: a token has the number pad_id + 1, + 2, ... among those of its sequence that are not
+ * pad_id, which itself has the number pad_id. */
+static graph_value_index counted_tokens(packer *p, graph_value_index same)
+{
+    int64_t rows = p->size.rows, n = p->size.length;
+    float pad = (float)p->e->pad_id;
+    graph_value_index ids = cast(p, p->ids, DTYPE_F32);
+    graph_value_index is_pad = binary(p, GRAPH_OP_EQUAL, ids, number(p, pad));
+    graph_value_index is_token = unary(p, GRAPH_OP_NOT, is_pad);
+    graph_value_index of_i = reshape(p, p->positions, 3, (int64_t[]){rows, n, 1});
+    graph_value_index of_j = reshape(p, p->positions, 3, (int64_t[]){rows, 1, n});
+    graph_value_index counts = binary(p, GRAPH_OP_LESS_OR_EQUAL, of_j, of_i);
+    counts = binary(p, GRAPH_OP_AND, counts, same);
+    counts = binary(p, GRAPH_OP_AND, counts, reshape(p, is_token, 3, (int64_t[]){rows, 1, n}));
+    graph_value_index count = reduce(p, GRAPH_OP_REDUCE_SUM, cast(p, counts, DTYPE_F32), 2, false);
+    graph_value_index index = binary(p, GRAPH_OP_ADD, count, number(p, pad));
+    return cast(p, where(p, is_pad, number(p, pad), index), DTYPE_I32);
+}
+
+static graph_value_index embeddings(packer *p, graph_value_index same)
+{
+    const encoder *e = p->e;
+    graph_value_index x = gather(p, constant(p, e->word_table), p->ids);
+    if (e->token_type_table != NULL)
+        x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->token_type_table), p->types));
+    if (e->positions == ENCODER_POSITIONS_FROM_IDS) {
+        graph_value_index index = counted_tokens(p, same);
+        x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->position_table), index));
+    } else if (e->positions == ENCODER_POSITIONS_COUNTED) {
+        int32_t *offset = arena_allocate(&p->g->memory, sizeof *offset);
+        if (offset == NULL)
+            abort();
+        *offset = (int32_t)e->position_offset;
+        const tensor t = {.dtype = DTYPE_I32, .data = offset};
+        graph_value_index index = binary(p, GRAPH_OP_ADD, p->positions, constant(p, &t));
+        x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->position_table), index));
+    }
+    x = reshape(p, x, 2, (int64_t[]){p->tokens, e->hidden});
+    return norm(p, &e->embedding_norm, x);
+}
+
+/* --- layers; x is [tokens, hidden] --- */
+
+/* [tokens, hidden] to [rows, heads, length, head_dim]; keys with the last two exchanged. */
+static graph_value_index heads_of(packer *p, graph_value_index x, bool is_keys)
+{
+    const encoder *e = p->e;
+    const int64_t order[] = {0, 2, 1, 3}, order_of_keys[] = {0, 2, 3, 1};
+    x = reshape(p, x, 4, (int64_t[]){p->size.rows, p->size.length, e->heads, e->head_dim});
+    return transpose(p, x, is_keys ? order_of_keys : order);
+}
+
+static graph_value_index attention(packer *p, const encoder_layer *l, graph_value_index x)
+{
+    graph_value_index queries = heads_of(p, linear(p, &l->query, x), false);
+    graph_value_index keys = heads_of(p, linear(p, &l->key, x), true);
+    graph_value_index values = heads_of(p, linear(p, &l->value, x), false);
+    graph_value_index scores = binary(p, GRAPH_OP_MATMUL, queries, keys);
+    scores = binary(p, GRAPH_OP_MUL, scores, number(p, p->e->attention_scale));
+    scores = binary(p, GRAPH_OP_ADD, scores, p->score_bias);
+    graph_attribute axis = graph_make_int("axis", -1);
+    graph_value_index parts = graph_add(p->g, GRAPH_OP_SOFTMAX, 1, &scores, 1, &axis);
+    graph_value_index y = binary(p, GRAPH_OP_MATMUL, parts, values);
+    y = transpose(p, y, (int64_t[]){0, 2, 1, 3});
+    y = reshape(p, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+    return linear(p, &l->attention_output, y);
+}
+
+static graph_value_index activate(packer *p, encoder_activation a, graph_value_index x)
+{
+    switch (a) {
+    case ENCODER_GELU:
+        return gelu(p, x, "none");
+    case ENCODER_GELU_TANH:
+        return gelu(p, x, "tanh");
+    case ENCODER_RELU:
+        return unary(p, GRAPH_OP_RELU, x);
+    case ENCODER_SILU:
+        return binary(p, GRAPH_OP_MUL, x, unary(p, GRAPH_OP_SIGMOID, x));
+    }
+    abort();
+}
+
+static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_index x)
+{
+    x = binary(p, GRAPH_OP_ADD, attention(p, l, x), x);
+    x = norm(p, &l->attention_norm, x);
+    graph_value_index inner = activate(p, l->activation, linear(p, &l->up, x));
+    x = binary(p, GRAPH_OP_ADD, linear(p, &l->down, inner), x);
+    return norm(p, &l->output_norm, x);
+}
+
+/* --- outputs --- */
+
+/* Which tokens are pooled for which sequence, made when it is first asked for. */
+static graph_value_index members(packer *p)
+{
+    if (p->members != GRAPH_NO_VALUE)
+        return p->members;
+    int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->size.sequences * sizeof *numbers);
+    if (numbers == NULL)
+        abort();
+    for (int64_t i = 0; i < p->size.sequences; i++)
+        numbers[i] = (int32_t)i + 1;
+    const tensor t = {
+        .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.sequences, 1}, .data = numbers};
+    const int64_t flat[] = {1, p->tokens};
+    p->members = binary(p, GRAPH_OP_EQUAL, constant(p, &t), reshape(p, p->segments, 2, flat));
+    if (p->mask != GRAPH_NO_VALUE)
+        p->members =
+            binary(p, GRAPH_OP_AND, p->members, reshape(p, is_not_zero(p, p->mask), 2, flat));
+    return p->members;
+}
+
+/* [tokens, hidden] to [sequences, hidden]. */
+static graph_value_index mean(packer *p, graph_value_index x)
+{
+    graph_value_index weights = cast(p, members(p), DTYPE_F32);
+    graph_value_index sums = binary(p, GRAPH_OP_MATMUL, weights, x);
+    graph_value_index counts = reduce(p, GRAPH_OP_REDUCE_SUM, weights, 1, true);
+    return binary(p, GRAPH_OP_DIV, sums, binary(p, GRAPH_OP_MAX, counts, number(p, 1)));
+}
+
+static graph_value_index maximum(packer *p, graph_value_index x)
+{
+    graph_value_index counts =
+        reshape(p, members(p), 3, (int64_t[]){p->size.sequences, p->tokens, 1});
+    graph_value_index all = reshape(p, x, 3, (int64_t[]){1, p->tokens, p->e->hidden});
+    graph_value_index own = where(p, counts, all, number(p, MAXIMUM_OF_NOTHING));
+    return reduce(p, GRAPH_OP_REDUCE_MAX, own, 1, false);
+}
+
+static graph_value_index pool(packer *p, encoder_tail tail, graph_value_index x)
+{
+    switch (tail) {
+    case ENCODER_TAIL_HIDDEN:
+        return x;
+    case ENCODER_TAIL_MEAN:
+        return mean(p, x);
+    case ENCODER_TAIL_MAX:
+        return maximum(p, x);
+    case ENCODER_TAIL_FIRST:
+        return gather(p, x, p->starts);
+    }
+    abort();
+}
+
+static graph_value_index activate_head(packer *p, encoder_head_activation a, graph_value_index x)
+{
+    switch (a) {
+    case ENCODER_HEAD_NONE:
+        return x;
+    case ENCODER_HEAD_TANH:
+        return unary(p, GRAPH_OP_TANH, x);
+    case ENCODER_HEAD_RELU:
+        return unary(p, GRAPH_OP_RELU, x);
+    case ENCODER_HEAD_GELU:
+        return gelu(p, x, "none");
+    }
+    abort();
+}
+
+static void add_output(packer *p, const encoder_output *o, graph_value_index x, const char *name)
+{
+    int64_t width = p->e->hidden;
+    x = pool(p, o->tail, x);
+    for (int i = 0; i < o->head_count; i++) {
+        const encoder_linear *l = &o->head[i].linear;
+        width = l->weight->dims[l->is_transposed ? 0 : 1];
+        x = activate_head(p, o->head[i].activation, linear(p, l, x));
+    }
+    if (o->is_normalised) {
+        graph_value_index squares = binary(p, GRAPH_OP_MUL, x, x);
+        graph_value_index length =
+            unary(p, GRAPH_OP_SQRT, reduce(p, GRAPH_OP_REDUCE_SUM, squares, 1, true));
+        x = binary(p, GRAPH_OP_DIV, x, binary(p, GRAPH_OP_MAX, length, number(p, o->norm_epsilon)));
+    }
+    if (o->tail == ENCODER_TAIL_HIDDEN)
+        x = reshape(p, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
+    graph_add_output(p->g, x, name);
+}
+
+/* --- the whole --- */
+
+static graph_value_index add_own_input(packer *p, const char *name, int rank, int64_t first,
+                                       int64_t second)
+{
+    const graph_dim dims[] = {graph_dim_constant(first), graph_dim_constant(second)};
+    return graph_add_input(p->g, name, DTYPE_I32, rank, dims);
+}
+
+static void add_inputs(packer *p, const graph *source)
+{
+    const encoder *e = p->e;
+    const graph_dim dims[] = {graph_dim_constant(p->size.rows), graph_dim_constant(p->size.length)};
+    p->types = p->mask = GRAPH_NO_VALUE;
+    for (int i = 0; i < source->input_count; i++) {
+        const graph_value *v = &source->values[source->inputs[i]];
+        graph_value_index input = graph_add_input(p->g, v->name, v->dtype, 2, dims);
+        if (i == e->ids_input)
+            p->ids = input;
+        if (i == e->token_type_input)
+            p->types = input;
+        if (i == e->mask_input)
+            p->mask = input;
+    }
+    p->positions = add_own_input(p, "packed_positions", 2, p->size.rows, p->size.length);
+    p->segments = add_own_input(p, "packed_segments", 2, p->size.rows, p->size.length);
+    p->starts = add_own_input(p, "packed_starts", 1, p->size.sequences, 0);
+}
+
+static void build(packer *p, const graph *source)
+{
+    const encoder *e = p->e;
+    add_inputs(p, source);
+    graph_value_index same = same_sequence(p);
+    make_score_bias(p, same);
+    graph_value_index x = embeddings(p, same);
+    for (int i = 0; i < e->layer_count; i++)
+        x = layer(p, &e->layers[i], x);
+    for (int i = 0; i < e->output_count; i++)
+        add_output(p, &e->outputs[i], x, source->values[source->outputs[i]].name);
+}
+
+static void destroy_built(void *built)
+{
+    graph_destroy(built);
+}
+
+status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate,
+                    encoder_packing packing, graph **out)
+{
+    assert(packing.rows > 0 && packing.length > 0 && packing.sequences > 0);
+    status s = encoder_can_pack(e, g);
+    if (s)
+        return s;
+    packer p = {.g = graph_create("packed"),
+                .e = e,
+                .size = packing,
+                .tokens = packing.rows * packing.length,
+                .members = GRAPH_NO_VALUE};
+    if (p.g == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph");
+    build(&p, g);
+    tensor *inputs = calloc((size_t)p.g->input_count, sizeof *inputs);
+    s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph")
+                       : graph_bind(p.g, 1, 1, inputs);
+    if (s == STATUS_OK)
+        s = graph_specialise(p.g, &(graph_binding){inputs}, evaluate, out);
+    free(inputs);
+    if (s) {
+        graph_destroy(p.g);
+        return s;
+    }
+    /* The result shares the constants made here. */
+    assert((*out)->release == NULL);
+    (*out)->release = destroy_built;
+    (*out)->release_context = p.g;
+    return STATUS_OK;
+}

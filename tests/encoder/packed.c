@@ -1,0 +1,228 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "build.h"
+#include "check.h"
+#include "devices/cpu_evaluate.h"
+#include "graph/encoder_packed.h"
+#include "graph/match.h"
+#include "reference.h"
+
+/* An encoder with several sequences in a row gives each what it gets alone: the packed graph,
+ * computed node by node, against what the encoder means. */
+
+#define TOLERANCE 2e-5
+#define SEQUENCES_MAX 16
+
+typedef struct placed {
+    int64_t row, offset, length;
+    tensor inputs[8]; /* [1, length] */
+} placed;
+
+static uint64_t state = 0x2545F4914F6CDD1Du;
+
+static int64_t random_below(int64_t n)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (int64_t)((state >> 1) % (uint64_t)n);
+}
+
+/* Some masked positions; all of them where `is_empty`. */
+static void fill(const graph *g, const encoder *e, placed *s, bool is_empty, arena *memory)
+{
+    for (int i = 0; i < g->input_count; i++)
+        cr_assert_eq(tensor_allocate(&s->inputs[i], memory, g->values[g->inputs[i]].dtype, 2,
+                                     (int64_t[]){1, s->length}),
+                     STATUS_OK);
+    for (int64_t k = 0; k < s->length; k++) {
+        bool is_hole = is_empty || (k > 0 && random_below(6) == 0);
+        int64_t id = random_below(e->word_table->dims[0]);
+        if (e->positions == ENCODER_POSITIONS_FROM_IDS && is_hole)
+            id = e->pad_id;
+        tensor_set_number(&s->inputs[e->ids_input], k, (double)id);
+        if (e->mask_input >= 0)
+            tensor_set_number(&s->inputs[e->mask_input], k, is_hole ? 0 : 1);
+        if (e->token_type_input >= 0)
+            tensor_set_number(&s->inputs[e->token_type_input], k,
+                              (double)random_below(e->token_type_table->dims[0]));
+    }
+}
+
+/* Rows filled from the front with random lengths, 1 and the longest among them. */
+static int place(encoder_packing size, int64_t longest, placed *sequences)
+{
+    int count = 0;
+    for (int64_t row = 0; row < size.rows; row++)
+        for (int64_t used = 0; used < size.length && count < (int)size.sequences;) {
+            int64_t room = size.length - used, most = room < longest ? room : longest;
+            int64_t length = row == 0 && used == 0   ? most
+                             : row == 1 && used == 0 ? 1
+                                                     : 1 + random_below(most);
+            if (row > 0 && random_below(4) == 0)
+                break; /* padding at the end of a row */
+            sequences[count++] = (placed){.row = row, .offset = used, .length = length};
+            used += length;
+        }
+    return count;
+}
+
+static void make_packed_inputs(const graph *packed, encoder_packing size, int model_inputs,
+                               const placed *sequences, int count, arena *memory, tensor *inputs)
+{
+    for (int i = 0; i < packed->input_count; i++) {
+        const graph_value *v = &packed->values[packed->inputs[i]];
+        int64_t dims[2] = {v->shape.dims[0].constant, v->shape.dims[1].constant};
+        cr_assert_eq(tensor_allocate(&inputs[i], memory, v->dtype, v->shape.rank, dims), STATUS_OK);
+        memset(inputs[i].data, 0, tensor_bytes(&inputs[i]));
+    }
+    for (int s = 0; s < count; s++) {
+        const placed *q = &sequences[s];
+        int64_t first = q->row * size.length + q->offset;
+        for (int64_t k = 0; k < q->length; k++) {
+            for (int i = 0; i < model_inputs; i++)
+                tensor_set_number(&inputs[i], first + k, tensor_get_number(&q->inputs[i], k));
+            tensor_set_number(&inputs[model_inputs], first + k, (double)k);
+            tensor_set_number(&inputs[model_inputs + 1], first + k, s + 1);
+        }
+        tensor_set_number(&inputs[model_inputs + 2], s, (double)first);
+    }
+}
+
+static void compare(const encoder *e, encoder_packing size, int output, const tensor *got,
+                    const placed *sequences, int count, const char *name)
+{
+    bool is_hidden = e->outputs[output].tail == ENCODER_TAIL_HIDDEN;
+    int64_t width = got->dims[got->rank - 1];
+    cr_assert_eq(got->dims[0], is_hidden ? size.rows : size.sequences, "%s", name);
+    for (int s = 0; s < count; s++) {
+        arena memory = {0};
+        tensor want;
+        reference_run(e, sequences[s].inputs, output, &memory, &want);
+        int64_t first = is_hidden ? sequences[s].row * size.length + sequences[s].offset : s;
+        double largest = 0, error = 0;
+        for (int64_t i = 0; i < tensor_count(&want); i++) {
+            double x = tensor_get_number(got, first * width + i), y = tensor_get_number(&want, i);
+            largest = fmax(largest, fabs(y));
+            error = fmax(error, isfinite(x) ? fabs(x - y) : INFINITY);
+        }
+        cr_assert_eq(tensor_count(&want), (is_hidden ? sequences[s].length : 1) * width);
+        cr_assert_leq(error, TOLERANCE * largest,
+                      "%s: output %d of sequence %d (%lld positions): an error of %g of %g", name,
+                      output, s, (long long)sequences[s].length, error, largest);
+        arena_dispose(&memory);
+    }
+}
+
+static void check_packed_at(const graph *g, const encoder *e, encoder_packing size, bool has_empty,
+                            const char *name)
+{
+    arena memory = {0};
+    graph *packed = NULL;
+    placed sequences[SEQUENCES_MAX];
+    tensor inputs[8 + ENCODER_PACKED_INPUTS];
+    int64_t longest = size.length;
+    if (e->positions != ENCODER_POSITIONS_NONE &&
+        longest > e->position_table->dims[0] - e->position_offset)
+        longest = e->position_table->dims[0] - e->position_offset;
+    int count = place(size, longest, sequences);
+    for (int s = 0; s < count; s++)
+        fill(g, e, &sequences[s], has_empty && s % 2 == 1, &memory);
+    cr_assert_eq(encoder_pack(e, g, cpu_evaluate_node, size, &packed), STATUS_OK, "%s: %s", name,
+                 status_message());
+    make_packed_inputs(packed, size, g->input_count, sequences, count, &memory, inputs);
+    match m;
+    cr_assert_eq(match_open(&m, packed, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(packed->output_count, g->output_count);
+    for (int i = 0; i < packed->output_count; i++) {
+        tensor got;
+        cr_assert_eq(match_experiment(&m, &memory, packed->input_count, packed->inputs, inputs,
+                                      packed->outputs[i], &got),
+                     STATUS_OK, "%s: %s", name, status_message());
+        cr_assert_str_eq(packed->values[packed->outputs[i]].name, g->values[g->outputs[i]].name);
+        compare(e, size, i, &got, sequences, count, name);
+    }
+    match_close(&m);
+    graph_destroy(packed);
+    arena_dispose(&memory);
+}
+
+static void check_packed(graph *g, const char *name)
+{
+    encoder e;
+    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
+                 status_message());
+    for (int round = 0; round < 3; round++) {
+        check_packed_at(g, &e, (encoder_packing){3, 14, SEQUENCES_MAX}, false, name);
+        check_packed_at(g, &e, (encoder_packing){1, 20, 5}, false, name);
+    }
+    if (e.mask_input >= 0)
+        check_packed_at(g, &e, (encoder_packing){2, 12, SEQUENCES_MAX}, true, name);
+    encoder_dispose(&e);
+    graph_destroy(g);
+}
+
+static void check_form(encoder_form form, const char *name)
+{
+    check_packed(build_encoder(&form), name);
+}
+
+Test(packed, tails)
+{
+    check_form((encoder_form){.tail = TAIL_HIDDEN}, "hidden");
+    check_form((encoder_form){.tail = TAIL_MEAN}, "mean");
+    check_form((encoder_form){.tail = TAIL_MAX}, "max");
+    check_form((encoder_form){.tail = TAIL_FIRST}, "first");
+    check_form((encoder_form){.tail = TAIL_CLASSES}, "classes");
+    check_form((encoder_form){.tail = TAIL_MEAN_OF_ALL, .mask = MASK_NONE}, "mean of all");
+}
+
+Test(packed, forms)
+{
+    check_form((encoder_form){.mask = MASK_NONE}, "no mask");
+    check_form((encoder_form){.dense = DENSE_GEMM_TRANSPOSED, .qkv = QKV_BY_HEAD}, "transposed");
+    check_form((encoder_form){.activation = ACTIVATION_TANH_POW, .scale = SCALE_BOTH}, "tanh");
+}
+
+/* Counted positions, positions from ids, none with a relative bias, poolings and heads. */
+Test(packed, hugging_face)
+{
+    static const char *const names[] = {"bert",        "bert_classes", "roberta_classes",
+                                        "xlm_roberta", "mpnet",        "distilbert_classes",
+                                        "sentence"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/tests/data/hugging_face/%s", PENSTOCK_SOURCE_DIR, names[i]);
+        check_packed(check_import(path), names[i]);
+    }
+}
+
+Test(packed, as_many_sequences_as_are_worth_it)
+{
+    encoder_packing p = encoder_packing_of(16, 128);
+    cr_assert_eq(p.rows, 16);
+    cr_assert_eq(p.length, 128);
+    cr_assert_eq(p.sequences, 256);
+    cr_assert_eq(encoder_packing_of(4, 6).sequences, 4, "one a row at least");
+    cr_assert_eq(encoder_packing_of(512, 512).sequences, 1024);
+}
+
+Test(packed, inputs_that_are_not_one_number_a_position)
+{
+    encoder_form form = {0};
+    graph *g = build_encoder(&form);
+    encoder e;
+    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK);
+    cr_assert_eq(encoder_can_pack(&e, g), STATUS_OK, "%s", status_message());
+    const graph_dim batch = {.batch = 1};
+    graph_add_input(g, "threshold", DTYPE_I64, 1, &batch); /* nothing reads it */
+    cr_assert_eq(encoder_can_pack(&e, g), STATUS_UNSUPPORTED);
+    cr_assert_not_null(strstr(status_message(), "threshold"), "%s", status_message());
+    encoder_dispose(&e);
+    graph_destroy(g);
+}
