@@ -1,6 +1,8 @@
 #include <assert.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "batcher/packed.h"
 #include "batcher/pad.h"
 #include "batcher/scheduler_internal.h"
 #include "batcher/slice.h"
@@ -11,6 +13,10 @@
 
 /* How long a device that failed is left alone before it is asked again. */
 #define FAILED_DEVICE_PAUSE_NS UINT64_C(50000000)
+/* A batch that only devices can run waits for one so long at most, and is given to so many. */
+#define DEVICE_WAIT_NS UINT64_C(30000000000)
+#define DEVICE_LOOK_NS 20000000
+#define DEVICE_TRIES_MAX 4
 
 bool place_is_healthy(scheduler *s, int device_index, uint64_t now_ns)
 {
@@ -95,6 +101,10 @@ static bool is_cpu_sooner(scheduler *s, const model_queue *q)
 bool place_is_eligible(scheduler *s, int device_index, const model_queue *q, uint64_t now_ns)
 {
     bool is_stopping = atomic_load_explicit(&s->is_stopping, memory_order_relaxed);
+    /* Nobody stands in for its devices: when none is healthy, their lanes wait with the work. */
+    if (q->model->on_device.given != NULL &&
+        (device_index == scheduler_cpu(s) || !has_other_device(s, q, now_ns)))
+        return q->tables[device_index].has_any;
     if (device_index != scheduler_cpu(s))
         return !model_is_exact(q->model) && q->tables[device_index].has_any &&
                (is_stopping || s->options.fallback == FALLBACK_NEVER ||
@@ -122,13 +132,13 @@ static bool fits_in_place(const batch *b, const batch_member *members, int count
     return true;
 }
 
-/* What the device computed: every position of a padded batch, the members' own of a ragged one. */
+/* What the device computed: every position of a batch, or the members' own of a ragged one. */
 static latency_work work_of(const device_program *program, const batch_member *members, int count)
 {
     int64_t length = program->bucket.sequence > 0 ? program->bucket.sequence : 1;
     int64_t rows = program->bucket.batch;
     latency_work w = {rows, rows * length, rows * length * length};
-    if (program->layout == DEVICE_PADDED)
+    if (program->layout != DEVICE_RAGGED)
         return w;
     w = (latency_work){0};
     for (int i = 0; i < count; i++) {
@@ -138,6 +148,26 @@ static latency_work work_of(const device_program *program, const batch_member *m
         w.squares += members[i].rows * length * length;
     }
     return w;
+}
+
+/* Copies the members into the lane's own tensors. */
+static status stage_batch(lane *l, const device_program *program, const batch_member *members,
+                          int count)
+{
+    batch *b = &l->batch;
+    bool is_packed = program->layout == DEVICE_PACKED;
+    model_bucket bucket = {.shape = program->bucket,
+                           .sequences = is_packed ? b->packed->sequences : 0};
+    status failure = staging_lay_out(&l->staging, b->model, &bucket, b->queue->staging_bytes);
+    if (failure)
+        return failure;
+    if (is_packed) {
+        assert(count == b->count); /* `places` is of all members */
+        packed_fill(b->model, members, b->places, count, l->staging.inputs);
+    } else {
+        pad_batch(b->model, members, count, l->staging.inputs);
+    }
+    return STATUS_OK;
 }
 
 static status execute(lane *l, int device_index, int bucket, device_program *program, int first,
@@ -150,15 +180,14 @@ static status execute(lane *l, int device_index, int bucket, device_program *pro
     device_batch work = {.segments = &b->segments[first], .segment_count = count};
     bool is_padded = program->layout == DEVICE_PADDED;
     bool in_place = is_padded && fits_in_place(b, members, count, program->bucket);
+    bool is_staged = program->layout != DEVICE_RAGGED && !in_place;
     if (in_place) {
         work.inputs = members[0].job->inputs;
         work.outputs = members[0].job->outputs;
-    } else if (is_padded) {
-        status failure =
-            staging_lay_out(&l->staging, b->model, program->bucket, b->queue->staging_bytes);
+    } else if (is_staged) {
+        status failure = stage_batch(l, program, members, count);
         if (failure)
             return failure;
-        pad_batch(b->model, members, count, l->staging.inputs);
         work.inputs = l->staging.inputs;
         work.outputs = l->staging.outputs;
     }
@@ -181,12 +210,15 @@ static status execute(lane *l, int device_index, int bucket, device_program *pro
                     end_ns - start_ns, end_ns);
     if (count == b->count && device_index == l->device_index)
         admission_learn(&s->admission, b->cost_ns, end_ns - start_ns);
-    if (is_padded && !in_place)
+    if (program->layout == DEVICE_PACKED)
+        packed_slice(b->model, members, b->places, count, work.outputs);
+    else if (is_staged)
         slice_batch(b->model, members, count, work.outputs);
     b->stage_ns[STAGE_SLICE] = clock_now_ns();
     /* A ragged program computes nothing but what it was given. */
     uint64_t positions = b->shape.sequence > 0 ? (uint64_t)b->shape.sequence : 1;
-    uint64_t computed = is_padded ? (uint64_t)b->shape.batch * positions : (uint64_t)b->tokens;
+    bool is_ragged = program->layout == DEVICE_RAGGED;
+    uint64_t computed = is_ragged ? (uint64_t)b->tokens : (uint64_t)b->shape.batch * positions;
     counter_add(&l->computed_tokens, computed);
     counter_add(&b->model->counters.computed_tokens, computed);
     return STATUS_OK;
@@ -224,7 +256,8 @@ static status run_on(lane *l, int device_index, int first, int count)
         const bucket_table *t = &b->queue->tables[device_index];
         int sequence = bucket_find_sequence(t, b->length_max);
         bucket = sequence < 0 ? -1 : bucket_choose(t, sequence, b->rows);
-        if (bucket < 0 || b->model->buckets[bucket].shape.batch < b->rows)
+        /* A ragged program takes any number of rows: those of packed rows too. */
+        if (bucket < 0 || (!t->is_ragged && b->model->buckets[bucket].shape.batch < b->rows))
             return status_fail(STATUS_UNAVAILABLE,
                                "device \"%s\" has no program for this batch of model \"%s\"",
                                l->scheduler->devices[device_index]->name, b->model->name);
@@ -240,6 +273,41 @@ static void count_fallback(lane *l, model_fallback reason)
     counter_add(&l->batch.model->counters.fallbacks[reason], 1);
 }
 
+/* A device that is healthy and has the model, or -1. */
+static int find_device(scheduler *s, const model_queue *q)
+{
+    for (int d = 0; d < scheduler_cpu(s); d++)
+        if (q->tables[d].has_any && place_is_healthy(s, d, clock_now_ns()))
+            return d;
+    return -1;
+}
+
+/* For models that no CPU can run: the batch again, on the first device that is back, as often and
+ * as long as somebody may still want the answers. */
+static status run_again(lane *l, int first, int count, status failure)
+{
+    scheduler *s = l->scheduler;
+    uint64_t until_ns = clock_now_ns() + DEVICE_WAIT_NS, latest_ns = 0;
+    for (int i = first; i < first + count; i++)
+        if (l->batch.members[i].job->deadline_ns > latest_ns)
+            latest_ns = l->batch.members[i].job->deadline_ns;
+    until_ns = latest_ns < until_ns ? latest_ns : until_ns;
+    for (int tries = 1; failure == STATUS_UNAVAILABLE && tries < DEVICE_TRIES_MAX;) {
+        if (clock_now_ns() >= until_ns || atomic_load(&s->is_stopping))
+            break;
+        int device_index = find_device(s, l->batch.queue);
+        if (device_index < 0) {
+            nanosleep(&(struct timespec){.tv_nsec = DEVICE_LOOK_NS}, NULL);
+            continue;
+        }
+        failure = run_on(l, device_index, first, count);
+        if (failure == STATUS_UNAVAILABLE)
+            place_report_failure(s, device_index, clock_now_ns());
+        tries++;
+    }
+    return failure;
+}
+
 static status run_with_fallback(lane *l, int first, int count)
 {
     scheduler *s = l->scheduler;
@@ -252,6 +320,8 @@ static status run_with_fallback(lane *l, int first, int count)
     place_report_failure(s, l->device_index, clock_now_ns());
     if (s->options.fallback == FALLBACK_NEVER)
         return failure;
+    if (l->batch.model->on_device.given != NULL)
+        return run_again(l, first, count, failure);
     /* Others of the queue may now be the CPU's: its lanes do not know yet. */
     scheduler_wake(s, 0, l->device_index);
     count_fallback(l, MODEL_FALLBACK_DEVICE_FAILED);
@@ -277,8 +347,11 @@ static void finish(lane *l, const batch_member *member, status result)
         return;
     for (int i = STAGE_QUEUE; i <= STAGE_SLICE; i++)
         j->stage_ns[i] = b->stage_ns[i];
+    uint64_t end_ns = j->stage_ns[STAGE_SLICE];
+    if (j->result == STATUS_OK)
+        admission_learn_end(&l->scheduler->admission, j, end_ns <= j->deadline_ns, end_ns);
     if (j->result == STATUS_OK && b->bucket >= 0 && b->model->slo_ns > 0)
-        slo_observe(b->model, j->stage_ns[STAGE_SLICE] - j->stage_ns[STAGE_ADMIT],
+        slo_observe(b->model, end_ns - j->stage_ns[STAGE_ADMIT],
                     longest_batch_ns(b->queue, b->device_index));
     j->bucket = b->shape;
     j->device_index = b->device_index;
@@ -287,14 +360,31 @@ static void finish(lane *l, const batch_member *member, status result)
     j->on_done(j);
 }
 
-/* The batch failed through one of its members: each again, alone in the same program, so that only
- * the guilty ones fail. */
+/* One member again, alone: in the same program, or, since packed rows would cost each as much as
+ * all, in a padded one; by the CPU where none holds its rows. */
+static status run_member(lane *l, int i)
+{
+    batch *b = &l->batch;
+    const batch_member *member = &b->members[i];
+    if (b->packed != NULL) {
+        const bucket_table *t = &b->queue->tables[l->device_index];
+        b->bucket = bucket_choose(t, bucket_find_sequence(t, member->job->length), member->rows);
+        if (b->bucket < 0 || b->model->buckets[b->bucket].shape.batch < member->rows) {
+            b->bucket = b->packed->index;
+            return run_on(l, scheduler_cpu(l->scheduler), i, 1);
+        }
+    }
+    return run_with_fallback(l, i, 1);
+}
+
+/* The batch failed through one of its members: each again, alone, so that only the guilty ones
+ * fail. */
 static void isolate(lane *l)
 {
     batch *b = &l->batch;
     counter_add(&b->model->counters.isolations, 1);
     for (int i = 0; i < b->count; i++)
-        finish(l, &b->members[i], run_with_fallback(l, i, 1));
+        finish(l, &b->members[i], run_member(l, i));
 }
 
 /* A stage that a failed batch never reached took no time. */

@@ -59,6 +59,8 @@ compile_cache_key compile_cache_make_key(const compile_cache_identity *identity)
     digest_text(digest, identity->device_kind, strlen(identity->device_kind));
     digest_text(digest, identity->compiler, strlen(identity->compiler));
     digest_text(digest, identity->options, strlen(identity->options));
+    if (identity->declared != NULL)
+        digest_text(digest, identity->declared, identity->declared_bytes);
     must(EVP_DigestUpdate(digest, &identity->batch, sizeof identity->batch));
     must(EVP_DigestUpdate(digest, &identity->sequence, sizeof identity->sequence));
     must(EVP_DigestFinal_ex(digest, key.bytes, NULL));

@@ -24,6 +24,8 @@ typedef struct compile_cache_identity {
     const char *device_kind; /* "TPU v5 lite" */
     const char *compiler;    /* the plugin's version text */
     const char *options;     /* compile options, printable */
+    const void *declared;    /* what was compared with the program when it was compiled, or NULL */
+    size_t declared_bytes;
 } compile_cache_identity;
 
 typedef struct compile_cache_key {

@@ -215,6 +215,8 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
                           device_program **out)
 {
     cpu_device *d = (cpu_device *)base;
+    if (model->given != NULL)
+        return status_fail(STATUS_UNSUPPORTED, "StableHLO programs have no form for the CPU");
     cpu_program *p = calloc(1, sizeof *p);
     status s;
     if (!p || !(p->model = take_model(d, model->graph, model->precision))) {

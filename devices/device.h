@@ -21,6 +21,8 @@ typedef struct device_bucket {
 
 typedef enum device_layout {
     DEVICE_PADDED, /* inputs and outputs are whole tensors of the bucket's shape */
+    DEVICE_PACKED, /* several sequences in a row: whole tensors as graph/encoder_packed.h has them
+                    */
     DEVICE_RAGGED, /* no padding: the device reads and writes each segment's own tensors; any number
                       of rows and lengths up to the bucket */
 } device_layout;
@@ -45,8 +47,10 @@ typedef struct device_segment {
 } device_segment;
 
 typedef struct device_batch {
-    const tensor *inputs; /* DEVICE_PADDED: one per graph input, [batch, sequence, ...] */
-    tensor *outputs;      /* DEVICE_PADDED: one per graph output, data set by the caller */
+    /* DEVICE_PADDED: one per graph input, [batch, sequence, ...], and output, data set by the
+     * caller. DEVICE_PACKED: one per input and output of the packed graph. */
+    const tensor *inputs;
+    tensor *outputs;
     const device_segment *segments; /* always; the only data when DEVICE_RAGGED */
     int segment_count;
 } device_batch;
@@ -60,6 +64,12 @@ typedef struct device_model {
     uint64_t model_key;
     device_precision precision;
     int mask_input; /* graph input that says which positions are real, or -1 */
+    /* Its programs, where they are given instead of made from the graph (devices/device_given.h):
+     * buckets are theirs, and the CPU cannot run it. Else NULL. */
+    const struct device_given *given;
+    /* Programs hold several sequences in each row (graph/encoder_packed.h): `graph` as it was
+     * recognised. NULL: one sequence a row. */
+    const struct encoder *packing;
     /* Where to count a compilation that happens after the model was declared ready, which is an
      * error for a device with static shapes; NULL until ready. */
     _Atomic uint64_t *serving_compiles;

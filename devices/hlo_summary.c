@@ -28,6 +28,11 @@ enum {
     INSTRUCTION_OPERAND_IDS = 36,
     INSTRUCTION_BACKEND_CONFIG = 43,
     SHAPE_ELEMENT_TYPE = 2,
+    SHAPE_DIMENSIONS = 3,
+    SHAPE_TUPLE = 4,
+    MODULE_PROGRAM_SHAPE = 4,
+    PROGRAM_PARAMETERS = 1,
+    PROGRAM_RESULT = 2,
 };
 
 enum { ELEMENT_S8 = 2, ELEMENT_U8 = 6, ELEMENT_F32 = 11, ELEMENT_BF16 = 16 };
@@ -228,4 +233,132 @@ status hlo_summarise(const void *data, size_t bytes, hlo_summary *out)
         return status_fail(STATUS_CORRUPT, "the optimized program is no HloModuleProto");
     *out = made;
     return STATUS_OK;
+}
+
+/* --- signature --- */
+
+static bool dtype_of_element(uint64_t type, dtype *out)
+{
+    /* PrimitiveType of xla/xla_data.proto; 0 is none, so BOOL is written apart. */
+    static const struct {
+        uint64_t number;
+        dtype type;
+    } known[] = {{1, DTYPE_BOOL}, {2, DTYPE_I8},   {3, DTYPE_I16},  {4, DTYPE_I32}, {5, DTYPE_I64},
+                 {6, DTYPE_U8},   {7, DTYPE_U16},  {8, DTYPE_U32},  {9, DTYPE_U64}, {10, DTYPE_F16},
+                 {11, DTYPE_F32}, {12, DTYPE_F64}, {16, DTYPE_BF16}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].number == type) {
+            *out = known[i].type;
+            return true;
+        }
+    return false;
+}
+
+static bool add_dim(hlo_shape *s, uint64_t size)
+{
+    if (s->rank == TENSOR_RANK_MAX || size > INT64_MAX)
+        return false;
+    s->dims[s->rank++] = (int64_t)size;
+    return true;
+}
+
+static bool read_shape(wire w, hlo_shape *out)
+{
+    wire_field f;
+    int more;
+    uint64_t size;
+    *out = (hlo_shape){0};
+    while ((more = next_field(&w, &f)) > 0) {
+        if (f.number == SHAPE_ELEMENT_TYPE && f.type == 0)
+            out->has_dtype = dtype_of_element(f.value, &out->dtype);
+        else if (f.number == SHAPE_DIMENSIONS && f.type == 0 && !add_dim(out, f.value))
+            return false;
+        else if (f.number == SHAPE_DIMENSIONS && f.type == 2)
+            while (f.body.at < f.body.end)
+                if (!read_varint(&f.body, &size) || !add_dim(out, size))
+                    return false;
+    }
+    return more == 0;
+}
+
+static bool add_shape(hlo_signature *s, wire w)
+{
+    int count = s->parameter_count + s->result_count;
+    hlo_shape *grown = realloc(s->shapes, ((size_t)count + 1) * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    s->shapes = grown;
+    return read_shape(w, &s->shapes[count]);
+}
+
+/* A tuple's members, or the one array. */
+static bool read_result(hlo_signature *s, wire w)
+{
+    wire whole = w;
+    wire_field f;
+    int more, members = 0;
+    for (; (more = next_field(&w, &f)) > 0;)
+        if (f.number == SHAPE_TUPLE && f.type == 2) {
+            if (!add_shape(s, f.body))
+                return false;
+            s->result_count++;
+            members++;
+        }
+    if (more == 0 && members == 0) {
+        if (!add_shape(s, whole))
+            return false;
+        s->result_count++;
+    }
+    return more == 0;
+}
+
+static bool read_program_shape(wire w, hlo_signature *out)
+{
+    wire_field f;
+    int more;
+    wire result = {0};
+    while ((more = next_field(&w, &f)) > 0)
+        if (f.number == PROGRAM_PARAMETERS && f.type == 2) {
+            if (!add_shape(out, f.body))
+                return false;
+            out->parameter_count++;
+        } else if (f.number == PROGRAM_RESULT && f.type == 2) {
+            result = f.body; /* after the parameters, whatever their order in the message */
+        }
+    return more == 0 && result.at != NULL && read_result(out, result);
+}
+
+static bool find_program_shape(wire w, hlo_signature *out)
+{
+    wire_field f;
+    while (next_field(&w, &f) > 0)
+        if (f.number == MODULE_PROGRAM_SHAPE && f.type == 2)
+            return read_program_shape(f.body, out);
+    return false;
+}
+
+status hlo_read_signature(const void *data, size_t bytes, hlo_signature *out)
+{
+    wire all = {data, (const unsigned char *)data + bytes}, w = all;
+    wire_field f;
+    hlo_signature made = {0};
+    /* As in hlo_summarise: wrapped with its config, or bare. */
+    bool is_wrapped = next_field(&w, &f) > 0 && f.number == WITH_CONFIG_MODULE && f.type == 2;
+    if (is_wrapped && find_program_shape(f.body, &made)) {
+        *out = made;
+        return STATUS_OK;
+    }
+    hlo_signature_dispose(&made);
+    if (find_program_shape(all, &made)) {
+        *out = made;
+        return STATUS_OK;
+    }
+    hlo_signature_dispose(&made);
+    return status_fail(STATUS_CORRUPT, "the optimized program does not say what it takes");
+}
+
+void hlo_signature_dispose(hlo_signature *s)
+{
+    free(s->shapes);
+    *s = (hlo_signature){0};
 }

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "devices/compile_cache.h"
+#include "devices/device_given.h"
 #include "devices/pjrt_program.h"
 #include "devices/pjrt_ranges.h"
 #include "devices/pjrt_supervisor.h"
 #include "devices/pjrt_weights.h"
 #include "graph/emit_stablehlo.h"
+#include "graph/encoder_packed.h"
 
 #define ROOM "devices"
 
@@ -28,8 +30,10 @@
 typedef struct shared_program {
     struct shared_program *next;
     const graph *graph;
+    const struct encoder *packing; /* or NULL */
     device_precision precision;
     device_bucket bucket;
+    int input_count; /* of the program: with those of the packing */
     int references;
     bool is_ready; /* false while its first user compiles it */
     status result;
@@ -75,7 +79,8 @@ typedef struct pjrt_device {
 static bool is_same_program(const shared_program *p, const device_model *model,
                             device_bucket bucket)
 {
-    return p->graph == model->graph && p->precision == model->precision &&
+    return p->graph == model->graph && p->packing == model->packing &&
+           p->precision == model->precision &&
            p->bucket.batch == bucket.batch && p->bucket.sequence == bucket.sequence;
 }
 
@@ -91,10 +96,17 @@ static status compile_now(pjrt_group *g, const device_model *model, device_bucke
                   (long long)bucket.batch, (long long)bucket.sequence);
     }
     uint64_t compile_ns = 0;
-    status s = pjrt_supervisor_compile(g->supervisor, program->text, program->bytes, fd, bytes,
-                                       &compile_ns);
+    pjrt_declaration declared = {0};
+    if (model->given != NULL)
+        pjrt_declaration_make(model, bucket, program, &declared);
+    status s =
+        pjrt_supervisor_compile(g->supervisor, program->text, program->bytes,
+                                model->given != NULL ? &declared : NULL, fd, bytes, &compile_ns);
+    pjrt_declaration_dispose(&declared);
     if (s)
-        return s;
+        return model->given == NULL
+                   ? s
+                   : status_prefix(s, "%s", device_given_find(model->given, bucket)->name);
     atomic_fetch_add(&g->compiles, 1);
     if (g->cache == NULL)
         return STATUS_OK;
@@ -212,7 +224,8 @@ static status make_program(pjrt_group *g, const device_model *model, shared_prog
     status s = pjrt_program_emit(model, p->bucket, &specialised, &program);
     if (s)
         return s;
-    p->range_count = pjrt_ranges_find(specialised, &p->memory, &p->ranges);
+    if (specialised != NULL)
+        p->range_count = pjrt_ranges_find(specialised, &p->memory, &p->ranges);
     s = make_loaded(g, model, &program, p);
     stablehlo_program_dispose(&program);
     graph_destroy(specialised);
@@ -260,6 +273,9 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
         assert(p != NULL);
         *p = (shared_program){.next = g->programs,
                               .graph = model->graph,
+                              .packing = model->packing,
+                              .input_count = model->graph->input_count +
+                                             (model->packing ? ENCODER_PACKED_INPUTS : 0),
                               .precision = model->precision,
                               .bucket = bucket};
         g->programs = p;
@@ -284,7 +300,8 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
     }
     pjrt_program_of_device *program = malloc(sizeof *program);
     assert(program != NULL);
-    *program = (pjrt_program_of_device){{DEVICE_PADDED, bucket}, p};
+    device_layout layout = model->packing ? DEVICE_PACKED : DEVICE_PADDED;
+    *program = (pjrt_program_of_device){{layout, bucket}, p};
     *out = &program->base;
     return STATUS_OK;
 }
@@ -307,7 +324,7 @@ static status pjrt_execute(device *base, device_program *program, int lane,
         return s; /* the request's fault, not the device's */
     uint64_t start_ns = clock_now_ns();
     s = pjrt_supervisor_execute(d->group->supervisor, d->number, lane, p->number, &p->longest_ns,
-                                batch->inputs, p->graph->input_count, batch->outputs,
+                                batch->inputs, p->input_count, batch->outputs,
                                 p->graph->output_count);
     atomic_fetch_add(&d->busy_ns, clock_now_ns() - start_ns);
     atomic_fetch_add(s ? &d->failures : &d->executions, 1);

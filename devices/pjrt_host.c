@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "devices/pjrt_plugin.h"
 #include "devices/pjrt_protocol.h"
+#include "devices/pjrt_signature.h"
 
 /* Threads: the main one reads control messages; each slow message has a thread of its own; each
  * lane has one. Tables are guarded by `lock`; an object once in a table is not changed until it is
@@ -120,6 +121,26 @@ static status load_weight(const host_request *r)
     return s;
 }
 
+/* Is the program what was declared of it? Not every plugin tells. */
+static status check_declared(const host_request *r, pjrt_loaded_executable *e)
+{
+    pjrt_declaration d = {.argument_count = (int)r->message.argument_count,
+                          .output_count = (int)r->message.output_count};
+    size_t table_bytes = (size_t)(d.argument_count + d.output_count) * sizeof *d.items;
+    void *table = NULL;
+    pjrt_bytes hlo = {0};
+    status s = pjrt_memory_map(r->fds[1], table_bytes, false, &table);
+    if (s)
+        return s;
+    d.items = table;
+    pjrt_session_optimized(&host.session, e, &hlo);
+    if (hlo.bytes > 0)
+        s = pjrt_declaration_check(&d, hlo.data, hlo.bytes);
+    free(hlo.data);
+    pjrt_memory_unmap(table, table_bytes);
+    return s;
+}
+
 static status compile_program(const host_request *r, pjrt_message *answer, int *fd)
 {
     void *text = NULL;
@@ -132,7 +153,10 @@ static status compile_program(const host_request *r, pjrt_message *answer, int *
     if (s)
         return s;
     pjrt_bytes bytes = {0};
-    s = pjrt_session_serialize(&host.session, e, &bytes);
+    if (r->fds[1] >= 0)
+        s = check_declared(r, e);
+    if (s == STATUS_OK)
+        s = pjrt_session_serialize(&host.session, e, &bytes);
     pjrt_session_release(&host.session, e);
     if (s)
         return s;

@@ -475,7 +475,7 @@ void pjrt_ahead_of_time_dispose(pjrt_ahead_of_time *a)
 }
 
 /* Best effort: a plugin may keep its optimized program to itself. */
-static void read_optimized(const pjrt_plugin *p, pjrt_executable *e, pjrt_ahead_of_time *out)
+static void read_optimized(const pjrt_plugin *p, pjrt_executable *e, pjrt_bytes *out)
 {
     if (!HAS_SLOT(p, executable_optimized_program))
         return;
@@ -493,7 +493,16 @@ static void read_optimized(const pjrt_plugin *p, pjrt_executable *e, pjrt_ahead_
         free(program.code);
         return;
     }
-    out->optimized_hlo = (pjrt_bytes){program.code, program.code_size};
+    *out = (pjrt_bytes){program.code, program.code_size};
+}
+
+void pjrt_session_optimized(const pjrt_session *s, pjrt_loaded_executable *e, pjrt_bytes *out)
+{
+    pjrt_executable *executable;
+    if (executable_of(s, e, &executable))
+        return;
+    read_optimized(s->plugin, executable, out);
+    destroy_executable(s->plugin, executable);
 }
 
 static void read_memory(const pjrt_plugin *p, pjrt_executable *e, pjrt_ahead_of_time *out)
@@ -548,7 +557,7 @@ status pjrt_compile_ahead(const pjrt_plugin *p, const char *topology, const char
     if (s)
         goto done;
     read_memory(p, compile.executable, &made);
-    read_optimized(p, compile.executable, &made);
+    read_optimized(p, compile.executable, &made.optimized_hlo);
     s = serialize(p, compile.executable, &made.serialized);
     destroy_executable(p, compile.executable);
 

@@ -52,6 +52,9 @@ status pjrt_session_serialize(const pjrt_session *s, pjrt_loaded_executable *e,
                               pjrt_bytes *out) MUST_CHECK;
 status pjrt_session_load(const pjrt_session *s, const void *serialized, size_t bytes,
                          pjrt_loaded_executable **out) MUST_CHECK;
+/* The optimized program, an HloModuleProto; `*out` stays as it is where the plugin does not tell.
+ * The caller frees. */
+void pjrt_session_optimized(const pjrt_session *s, pjrt_loaded_executable *e, pjrt_bytes *out);
 status pjrt_session_output_count(const pjrt_session *s, pjrt_loaded_executable *e,
                                  int *out) MUST_CHECK;
 void pjrt_session_release(const pjrt_session *s, pjrt_loaded_executable *e);

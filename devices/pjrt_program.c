@@ -1,10 +1,14 @@
 #include "devices/pjrt_program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "devices/cpu_evaluate.h"
+#include "devices/device_given.h"
 #include "devices/pjrt_protocol.h"
+#include "devices/pjrt_signature.h"
+#include "graph/encoder_packed.h"
 #include "graph/specialise.h"
 
 /* The printable form of the CompileOptionsProto in pjrt_plugin.c: part of what makes two
@@ -19,6 +23,62 @@ static stablehlo_precision emit_precision(device_precision precision)
     return precisions[precision];
 }
 
+/* Arguments of a given program at that bucket; `inputs` are the graph's there. */
+static void take_arguments(const device_model *model, const tensor *inputs, stablehlo_program *out)
+{
+    const struct device_given *given = model->given;
+    for (int i = 0; i < given->argument_count; i++) {
+        const device_given_argument *from = &given->arguments[i];
+        bool is_input = from->input >= 0;
+        const tensor *t =
+            is_input ? &inputs[from->input] : model->graph->values[from->weight].constant;
+        out->arguments[i] = (stablehlo_argument){.input = from->input,
+                                                 .constant = is_input ? NULL : t,
+                                                 .transform = STABLEHLO_AS_IS,
+                                                 .dtype = t->dtype,
+                                                 .rank = t->rank};
+        memcpy(out->arguments[i].dims, t->dims, sizeof t->dims);
+    }
+}
+
+static status take_given(const device_model *model, device_bucket bucket, const tensor *inputs,
+                         stablehlo_program *out)
+{
+    const device_given_program *p = device_given_find(model->given, bucket);
+    if (p == NULL)
+        return status_fail(STATUS_NOT_FOUND, "no program was given for %lldx%lld",
+                           (long long)bucket.batch, (long long)bucket.sequence);
+    stablehlo_program made = {
+        .text = malloc(p->bytes + 1),
+        .bytes = p->bytes,
+        .arguments = calloc((size_t)model->given->argument_count + 1, sizeof *made.arguments),
+        .argument_count = model->given->argument_count,
+        .output_count = model->graph->output_count};
+    if (made.text == NULL || made.arguments == NULL) {
+        stablehlo_program_dispose(&made);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %s", p->name);
+    }
+    memcpy(made.text, p->data, p->bytes);
+    take_arguments(model, inputs, &made);
+    *out = made;
+    return STATUS_OK;
+}
+
+static status emit_packed(const device_model *model, device_bucket bucket, graph **specialised,
+                          stablehlo_program *out)
+{
+    graph *made = NULL;
+    encoder_packing packing = encoder_packing_of(bucket.batch, bucket.sequence);
+    status s = encoder_pack(model->packing, model->graph, cpu_evaluate_node, packing, &made);
+    if (s == STATUS_OK)
+        s = graph_emit_stablehlo(made, emit_precision(model->precision), out);
+    if (s)
+        graph_destroy(made);
+    else
+        *specialised = made;
+    return s;
+}
+
 status pjrt_program_emit(const device_model *model, device_bucket bucket, graph **specialised,
                          stablehlo_program *out)
 {
@@ -30,7 +90,13 @@ status pjrt_program_emit(const device_model *model, device_bucket bucket, graph 
                            g->output_count, PJRT_SLOT_TENSORS_MAX);
     memset(inputs, 0, sizeof inputs);
     graph *made = NULL;
+    if (model->packing != NULL)
+        return emit_packed(model, bucket, specialised, out);
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
+    if (s == STATUS_OK && model->given != NULL) {
+        *specialised = NULL;
+        return take_given(model, bucket, inputs, out);
+    }
     if (s == STATUS_OK)
         s = graph_specialise(g, &(graph_binding){inputs}, cpu_evaluate_node, &made);
     if (s == STATUS_OK)
@@ -55,7 +121,17 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
                                        .device_kind = device_kind,
                                        .compiler = compiler,
                                        .options = COMPILE_OPTIONS_TEXT};
-    return compile_cache_make_key(&identity);
+    if (model->given == NULL)
+        return compile_cache_make_key(&identity);
+    /* What was declared has been compared when the entry was made. */
+    pjrt_declaration declared;
+    pjrt_declaration_make(model, bucket, program, &declared);
+    int count = declared.argument_count + declared.output_count;
+    identity.declared = declared.items;
+    identity.declared_bytes = (size_t)count * sizeof *declared.items;
+    compile_cache_key key = compile_cache_make_key(&identity);
+    pjrt_declaration_dispose(&declared);
+    return key;
 }
 
 void pjrt_program_cache_kind(const char *platform, const char *device_kind, char out[160])

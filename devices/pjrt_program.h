@@ -9,7 +9,7 @@
  * the other looks for. */
 
 /* The model at that bucket as StableHLO. The caller disposes of the program, then destroys the
- * graph (the program borrows its constants). */
+ * graph (the program borrows its constants), which is NULL for a model that gives its programs. */
 status pjrt_program_emit(const device_model *model, device_bucket bucket, graph **specialised,
                          stablehlo_program *out) MUST_CHECK;
 

@@ -28,7 +28,9 @@ typedef enum pjrt_message_kind {
     PJRT_LANE,  /* server -> host: device, lane; fds: slot memfd, request eventfd, reply eventfd. No
                    reply */
     PJRT_WEIGHT,  /* upload a tensor to every device; fd: memfd with its data */
-    PJRT_COMPILE, /* fd: memfd with StableHLO; the reply's fd: memfd with the serialised program */
+    PJRT_COMPILE, /* fds: memfd with StableHLO, and where something is declared of it a memfd with
+                     the pjrt_declared of its arguments, then outputs; the reply's fd: memfd with
+                     the serialised program */
     PJRT_LOAD,    /* fds: memfd with the serialised program, memfd with its argument table */
     PJRT_RELEASE, /* a program */
     PJRT_RELEASE_WEIGHT,
@@ -47,13 +49,20 @@ typedef struct pjrt_message {
     int32_t device, lane;
     uint64_t bytes;                                   /* of the (first) memfd */
     uint64_t elapsed_ns;                              /* replies: what the host spent on it */
-    uint32_t argument_count;                          /* PJRT_LOAD */
-    uint32_t output_count;                            /* PJRT_LOAD */
+    uint32_t argument_count;                          /* PJRT_LOAD, PJRT_COMPILE */
+    uint32_t output_count;                            /* PJRT_LOAD, PJRT_COMPILE */
     pjrt_tensor_shape shape;                          /* PJRT_WEIGHT */
     int32_t device_count;                             /* PJRT_HELLO */
     char device_kind[64], platform[64], version[256]; /* PJRT_HELLO */
     char text[PJRT_TEXT_BYTES_MAX];                   /* why it failed */
 } pjrt_message;
+
+/* What a model declares of an argument or output of a program that was given to it: the host
+ * compares it with the compiled program. */
+typedef struct pjrt_declared {
+    pjrt_tensor_shape shape;
+    char what[112]; /* "input \"ids\"" */
+} pjrt_declared;
 
 /* One program argument in the table of PJRT_LOAD: tensor `index` of the slot, or a weight. */
 typedef struct pjrt_argument {

@@ -77,16 +77,28 @@ status pjrt_supervisor_add_weight(pjrt_supervisor *s, const tensor *t, uint32_t 
     return add_kept(s, &s->weights, item, &m, number);
 }
 
-status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t bytes, int *program_fd,
+status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t bytes,
+                               const pjrt_declaration *declared, int *program_fd,
                                size_t *program_bytes, uint64_t *compile_ns)
 {
-    int fd = -1;
-    status result = pjrt_memory_create_from("penstock-stablehlo", text, bytes, &fd);
+    int fds[2] = {-1, -1};
+    status result = pjrt_memory_create_from("penstock-stablehlo", text, bytes, &fds[0]);
     if (result)
         return result;
     pjrt_message m = {.kind = PJRT_COMPILE, .bytes = bytes};
-    result = pjrt_supervisor_call(s, &m, &fd, 1, program_fd, s->options.compile_timeout_ns);
-    close(fd);
+    if (declared != NULL) {
+        m.argument_count = (uint32_t)declared->argument_count;
+        m.output_count = (uint32_t)declared->output_count;
+        size_t items = (size_t)(declared->argument_count + declared->output_count);
+        result = pjrt_memory_create_from("penstock-declared", declared->items,
+                                         items * sizeof *declared->items, &fds[1]);
+    }
+    if (result == STATUS_OK)
+        result = pjrt_supervisor_call(s, &m, fds, declared != NULL ? 2 : 1, program_fd,
+                                      s->options.compile_timeout_ns);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     if (result)
         return result;
     if (*program_fd < 0)

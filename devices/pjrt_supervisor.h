@@ -3,6 +3,7 @@
 
 #include "devices/device.h"
 #include "devices/pjrt_protocol.h"
+#include "devices/pjrt_signature.h"
 
 /* The server's side of one device host: starts the child process, restarts it with back-off when it
  * exits, crashes or hangs, gives it back its weights and programs, and runs batches in it. A plugin
@@ -50,8 +51,10 @@ status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns) MUST_CHECK;
 /* Uploads a tensor to every device and keeps what is needed to do it again after a restart. Its
  * data is not needed afterwards. */
 status pjrt_supervisor_add_weight(pjrt_supervisor *s, const tensor *t, uint32_t *number) MUST_CHECK;
-/* Compiles in the host; the serialised program is in a memfd the caller closes. */
-status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t bytes, int *program_fd,
+/* Compiles in the host; the serialised program is in a memfd the caller closes. `declared` (or
+ * NULL): what the program's arguments and outputs must be, else STATUS_INVALID_ARGUMENT. */
+status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t bytes,
+                               const pjrt_declaration *declared, int *program_fd,
                                size_t *program_bytes, uint64_t *compile_ns) MUST_CHECK;
 /* Loads a serialised program (the memfd is duplicated). `arguments` are copied. */
 status pjrt_supervisor_add_program(pjrt_supervisor *s, int program_fd, size_t program_bytes,

@@ -16,8 +16,10 @@
 #include "models/describe.h"
 #include "models/exact.h"
 #include "models/latency.h"
+#include "models/packed.h"
 #include "models/planner.h"
 #include "models/probe.h"
+#include "models/program_folder.h"
 #include "models/warm_up.h"
 
 #define PATH_BYTES_MAX 4096
@@ -69,8 +71,7 @@ static bool is_hugging_face(const char *folder)
 bool load_has_model_file(const char *folder)
 {
     char path[PATH_BYTES_MAX];
-    return find_onnx(folder, path) || is_hugging_face(folder) ||
-           is_file(folder, "program.mlir", path);
+    return find_onnx(folder, path) || is_hugging_face(folder) || program_folder_has(folder);
 }
 
 /* FNV-1a over 8 bytes at a time: a key for caches, not a defence. */
@@ -147,11 +148,12 @@ static status import(model *m, const load_request *r, const manifest *file, bool
         m->platform = "hugging_face";
         *is_hf = true;
         failure = graph_import_hugging_face(r->folder, file->pooling, &options, &g);
-    } else if (is_file(r->folder, "program.mlir", path)) {
-        return status_fail(STATUS_UNSUPPORTED, "%s: StableHLO programs are not served yet", path);
+    } else if (program_folder_has(r->folder)) {
+        return program_folder_open(m, r->folder, file);
     } else {
         return status_fail(STATUS_NOT_FOUND,
-                           "%s: no model.onnx, and no config.json with model.safetensors",
+                           "%s: no model.onnx, no config.json with model.safetensors, and no "
+                           "program.<bucket>.mlir",
                            r->folder);
     }
     if (failure)
@@ -242,6 +244,45 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
     return buckets_make(m, &planned);
 }
 
+/* Only devices with static shapes gain, but people who inspect a model want to know. */
+static status make_packed(model *m, const load_request *r, const manifest *file)
+{
+    packed_examine(m, file->has_packing ? file->packing : r->options->packing);
+    if (m->device_count == 1)
+        return STATUS_OK;
+    log_info("models", "%s: %s%s", m->name,
+             m->packing ? "rows may hold several sequences" : "rows hold one sequence each: ",
+             m->packing_note);
+    bool is_auto = file->batch_bucket_count == 0;
+    return packed_add_buckets(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
+}
+
+/* What may be done with rows, by experiment, and the buckets that follow. */
+static status examine(model *m, const load_request *r, const manifest *file)
+{
+    char text[200];
+    hold_weights(m);
+    snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
+    r->say(r->context, text);
+    status failure = probe_model(m, file);
+    if (!failure)
+        failure = make_buckets(m, r, file);
+    return failure ? failure : make_packed(m, r, file);
+}
+
+/* The same for a model that is its programs: it says what there is. */
+static status take_programs(model *m, const load_request *r, const manifest *file)
+{
+    const char *why = r->options->no_device_reason;
+    m->on_device.precision = DEVICE_FP32; /* the programs' own, whatever it is */
+    if (m->device_count == 1 && !r->options->allows_no_device)
+        return status_fail(STATUS_UNAVAILABLE,
+                           "StableHLO programs run on PJRT devices and have no form for the CPU, "
+                           "and this server has no such device: %s",
+                           why ? why : "start it with --device pjrt:PLUGIN.so");
+    return program_folder_make_buckets(m, file);
+}
+
 static status make(model *m, const load_request *r, const manifest *file)
 {
     bool is_hf;
@@ -262,12 +303,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     failure = describe_tensors(m, file, is_hf);
     if (failure)
         return failure;
-    hold_weights(m);
-    snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
-    r->say(r->context, text);
-    failure = probe_model(m, file);
-    if (!failure)
-        failure = make_buckets(m, r, file);
+    failure = m->on_device.given != NULL ? take_programs(m, r, file) : examine(m, r, file);
     if (failure)
         return failure;
     if (model_is_exact(m)) {
@@ -306,7 +342,7 @@ status load_model(const load_request *r, model **out)
     m->version = r->version;
     m->devices = r->devices;
     m->device_count = r->device_count;
-    m->findings = "";
+    m->findings = m->packing_note = "";
     atomic_store(&m->references, 1);
     failure = make(m, r, &file);
     manifest_dispose(&file);
@@ -328,6 +364,7 @@ void load_destroy(model *m)
     if (m->weights_holder)
         m->devices[m->device_count - 1]->interface->release(m->devices[m->device_count - 1],
                                                             m->weights_holder);
+    packed_dispose(m);
     latency_destroy(m->latency);
     free(m->lengths);
     graph_destroy(m->graph);

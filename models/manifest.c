@@ -1,25 +1,17 @@
 #include "models/manifest.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file_reader.h"
-#include "base/json_position.h"
 #include "base/nearest.h"
+#include "models/manifest_reader.h"
 
 #define MANIFEST_BYTES_MAX (1 << 20)
 
-typedef struct reader {
-    const char *name, *text;
-    size_t bytes;
-    const json_path *at; /* what is being read; steps are on the stack */
-    manifest *out;
-} reader;
-
-static status fail(const reader *r, const char *what, const char *detail)
+status manifest_fail(const manifest_reader *r, const char *what, const char *detail)
 {
     char path[JSON_PATH_TEXT_BYTES];
     return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: %s: %s%s", r->name,
@@ -27,37 +19,37 @@ static status fail(const reader *r, const char *what, const char *detail)
                        what, detail ? detail : "");
 }
 
-static status read_integer(const reader *r, const json_t *v, int64_t least, int64_t most,
-                           int64_t *out)
+status manifest_read_integer(const manifest_reader *r, const json_t *v, int64_t least, int64_t most,
+                             int64_t *out)
 {
     char range[96];
     snprintf(range, sizeof range, "%lld to %lld", (long long)least, (long long)most);
     if (!json_is_integer(v))
-        return fail(r, "must be a whole number from ", range);
+        return manifest_fail(r, "must be a whole number from ", range);
     if (json_integer_value(v) < least || json_integer_value(v) > most)
-        return fail(r, "must be from ", range);
+        return manifest_fail(r, "must be from ", range);
     *out = json_integer_value(v);
     return STATUS_OK;
 }
 
-static status read_bool(const reader *r, const json_t *v, bool *out)
+static status read_bool(const manifest_reader *r, const json_t *v, bool *out)
 {
     if (!json_is_boolean(v))
-        return fail(r, "must be true or false", NULL);
+        return manifest_fail(r, "must be true or false", NULL);
     *out = json_is_true(v);
     return STATUS_OK;
 }
 
-static status read_string(const reader *r, const json_t *v, const char **out)
+status manifest_read_string(const manifest_reader *r, const json_t *v, const char **out)
 {
     if (!json_is_string(v))
-        return fail(r, "must be a string", NULL);
+        return manifest_fail(r, "must be a string", NULL);
     *out = arena_copy_string(&r->out->memory, json_string_value(v), json_string_length(v));
     return *out ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a manifest");
 }
 
-static status read_choice(const reader *r, const json_t *v, const char *const *choices, int count,
-                          int *out)
+static status read_choice(const manifest_reader *r, const json_t *v, const char *const *choices,
+                          int count, int *out)
 {
     const char *text = json_string_value(v);
     for (int i = 0; text && i < count; i++) {
@@ -71,25 +63,25 @@ static status read_choice(const reader *r, const json_t *v, const char *const *c
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s\"%s\"", i ? ", " : "", choices[i]);
     }
-    return fail(r, "must be one of ", list);
+    return manifest_fail(r, "must be one of ", list);
 }
 
-static status fail_key(const reader *r, const char *const *keys, int count)
+status manifest_fail_key(const manifest_reader *r, const char *const *keys, int count)
 {
     const char *nearest = nearest_find(r->at->key, keys, (size_t)count);
     char detail[96] = "";
     if (nearest)
         snprintf(detail, sizeof detail, "; did you mean \"%s\"?", nearest);
-    return fail(r, "no such key", detail);
+    return manifest_fail(r, "no such key", detail);
 }
 
-/* Calls `read` for each member, with the member's key on the path. */
-static status read_object(reader *r, json_t *object, status (*read)(reader *r, json_t *value))
+status manifest_read_object(manifest_reader *r, json_t *object,
+                            status (*read)(manifest_reader *r, json_t *value))
 {
     const char *key;
     json_t *value;
     if (!json_is_object(object))
-        return fail(r, "must be an object", NULL);
+        return manifest_fail(r, "must be an object", NULL);
     const json_path *outside = r->at;
     status failure = STATUS_OK;
     json_object_foreach(object, key, value)
@@ -104,38 +96,56 @@ static status read_object(reader *r, json_t *object, status (*read)(reader *r, j
     return failure;
 }
 
-static status read_axis(reader *r, json_t *v)
+status manifest_read_array(manifest_reader *r, json_t *array, size_t most,
+                           status (*read)(manifest_reader *r, json_t *value))
+{
+    char limit[64];
+    snprintf(limit, sizeof limit, "%zu", most);
+    if (!json_is_array(array) || json_array_size(array) == 0 || json_array_size(array) > most)
+        return manifest_fail(r, "must be a list of 1 to ", limit);
+    const json_path *outside = r->at;
+    status failure = STATUS_OK;
+    for (size_t i = 0; i < json_array_size(array) && !failure; i++) {
+        json_path here = {outside, NULL, i};
+        r->at = &here;
+        failure = read(r, json_array_get(array, i));
+    }
+    r->at = outside;
+    return failure;
+}
+
+static status read_axis(manifest_reader *r, json_t *v)
 {
     static const char *const keys[] = {"batch", "sequence"};
     const char *key = r->at->key;
     bool is_batch = strcmp(key, "batch") == 0;
     if (!is_batch && strcmp(key, "sequence") != 0)
-        return fail_key(r, keys, 2);
+        return manifest_fail_key(r, keys, 2);
     int64_t *sizes = is_batch ? r->out->batch_buckets : r->out->sequence_buckets;
     int *count = is_batch ? &r->out->batch_bucket_count : &r->out->sequence_bucket_count;
     if (!json_is_array(v) || json_array_size(v) == 0 || json_array_size(v) > MODEL_AXIS_MAX)
-        return fail(r, "must be a list of 1 to 64 sizes", NULL);
+        return manifest_fail(r, "must be a list of 1 to 64 sizes", NULL);
     for (size_t i = 0; i < json_array_size(v); i++) {
         int64_t size;
-        status failure = read_integer(r, json_array_get(v, i), 1, 1 << 20, &size);
+        status failure = manifest_read_integer(r, json_array_get(v, i), 1, 1 << 20, &size);
         if (failure)
             return failure;
         if (i > 0 && size <= sizes[i - 1])
-            return fail(r, "sizes must grow", NULL);
+            return manifest_fail(r, "sizes must grow", NULL);
         sizes[i] = size;
     }
     *count = (int)json_array_size(v);
     return STATUS_OK;
 }
 
-static status read_input_key(reader *r, json_t *v)
+static status read_input_key(manifest_reader *r, json_t *v)
 {
     static const char *const keys[] = {"pad", "mask", "optional", "default"};
     manifest_input *in = &r->out->inputs[r->out->input_count - 1];
     const char *key = r->at->key;
     if (strcmp(key, "pad") == 0 || strcmp(key, "default") == 0) {
         if (!json_is_number(v))
-            return fail(r, "must be a number", NULL);
+            return manifest_fail(r, "must be a number", NULL);
         bool is_pad = key[0] == 'p';
         *(is_pad ? &in->pad_value : &in->default_value) = json_number_value(v);
         *(is_pad ? &in->has_pad : &in->is_optional) = true;
@@ -151,40 +161,40 @@ static status read_input_key(reader *r, json_t *v)
         in->has_optional = true;
         return read_bool(r, v, &in->is_optional);
     }
-    return fail_key(r, keys, 4);
+    return manifest_fail_key(r, keys, 4);
 }
 
-static status read_input(reader *r, json_t *v)
+static status read_input(manifest_reader *r, json_t *v)
 {
     manifest *m = r->out;
     if (m->input_count == MODEL_TENSORS_MAX)
-        return fail(r, "too many inputs", NULL);
+        return manifest_fail(r, "too many inputs", NULL);
     const char *key = r->at->key;
     m->inputs[m->input_count++] =
         (manifest_input){.name = arena_copy_string(&m->memory, key, strlen(key))};
-    return read_object(r, v, read_input_key);
+    return manifest_read_object(r, v, read_input_key);
 }
 
-static status read_label(reader *r, json_t *v)
+static status read_label(manifest_reader *r, json_t *v)
 {
     manifest *m = r->out;
     if (m->label_count == MANIFEST_LABELS_MAX)
-        return fail(r, "too many labels", NULL);
+        return manifest_fail(r, "too many labels", NULL);
     const char *key = r->at->key;
     model_label *label = &m->labels[m->label_count++];
     label->name = arena_copy_string(&m->memory, key, strlen(key));
-    return read_integer(r, v, 1, INT64_MAX, &label->version);
+    return manifest_read_integer(r, v, 1, INT64_MAX, &label->version);
 }
 
-static status read_dim(reader *r, json_t *v)
+static status read_dim(manifest_reader *r, json_t *v)
 {
     manifest *m = r->out;
     if (m->fixed_dim_count == (int)(sizeof m->fixed_dims / sizeof *m->fixed_dims))
-        return fail(r, "too many dims", NULL);
+        return manifest_fail(r, "too many dims", NULL);
     const char *key = r->at->key;
     graph_fixed_dim *dim = &m->fixed_dims[m->fixed_dim_count++];
     dim->symbol = arena_copy_string(&m->memory, key, strlen(key));
-    return read_integer(r, v, 1, 1 << 20, &dim->size);
+    return manifest_read_integer(r, v, 1, 1 << 20, &dim->size);
 }
 
 typedef enum key {
@@ -204,15 +214,17 @@ typedef enum key {
     KEY_CAN_BATCH,
     KEY_CAN_PAD,
     KEY_WARM_UP,
+    KEY_PACKING,
+    KEY_PROGRAM,
     KEY_COUNT
 } key;
 
 static const char *const key_names[KEY_COUNT] = {
     "precision", "buckets",   "batch_max", "sequence_max", "queue_delay_us", "queue_rows_max",
     "slo_ms",    "priority",  "weight",    "inputs",       "dims",           "labels",
-    "pooling",   "can_batch", "can_pad",   "warm_up"};
+    "pooling",   "can_batch", "can_pad",   "warm_up",      "packing",        "program"};
 
-static status read_flag(reader *r, json_t *v, int *out)
+static status read_flag(manifest_reader *r, json_t *v, int *out)
 {
     bool flag = false;
     status failure = read_bool(r, v, &flag);
@@ -221,42 +233,43 @@ static status read_flag(reader *r, json_t *v, int *out)
     return failure;
 }
 
-static status read_number_key(reader *r, json_t *v, key k)
+static status read_number_key(manifest_reader *r, json_t *v, key k)
 {
     manifest *m = r->out;
     int64_t n = 0;
     status failure = STATUS_OK;
     switch (k) {
     case KEY_BATCH_MAX:
-        return read_integer(r, v, 1, 65536, &m->batch_max);
+        return manifest_read_integer(r, v, 1, 65536, &m->batch_max);
     case KEY_SEQUENCE_MAX:
-        return read_integer(r, v, 1, 1 << 20, &m->sequence_max);
+        return manifest_read_integer(r, v, 1, 1 << 20, &m->sequence_max);
     case KEY_QUEUE_ROWS:
-        return read_integer(r, v, 1, 1000000000, &m->queue_rows_max);
+        return manifest_read_integer(r, v, 1, 1000000000, &m->queue_rows_max);
     case KEY_QUEUE_DELAY:
-        failure = read_integer(r, v, 0, 60000000, &n);
+        failure = manifest_read_integer(r, v, 0, 60000000, &n);
         m->has_queue_delay = true;
         m->queue_delay_ns = (uint64_t)n * 1000;
         return failure;
     case KEY_SLO:
         if (!json_is_number(v) || json_number_value(v) <= 0 || json_number_value(v) > 3.6e6)
-            return fail(r, "must be milliseconds, over 0 and up to an hour", NULL);
+            return manifest_fail(r, "must be milliseconds, over 0 and up to an hour", NULL);
         m->slo_ns = (uint64_t)(json_number_value(v) * 1e6);
         return STATUS_OK;
     case KEY_WEIGHT:
-        failure = read_integer(r, v, 1, 1000, &n);
+        failure = manifest_read_integer(r, v, 1, 1000, &n);
         m->weight = (int)n;
         return failure;
     default:
-        failure = read_integer(r, v, 0, 255, &n);
+        failure = manifest_read_integer(r, v, 0, 255, &n);
         m->priority = (int)n;
         return failure;
     }
 }
 
-static status read_key(reader *r, json_t *v)
+static status read_key(manifest_reader *r, json_t *v)
 {
     static const char *const poolings[] = {"none", "mean", "cls", "max"};
+    static const char *const packings[] = {"auto", "never"}; /* in the order of the enum */
     manifest *m = r->out;
     int choice = 0;
     status failure;
@@ -273,26 +286,34 @@ static status read_key(reader *r, json_t *v)
         if (json_is_string(v) && strcmp(json_string_value(v), "auto") == 0)
             return STATUS_OK;
         if (!json_is_object(v))
-            return fail(r, "must be \"auto\" or {\"batch\": [..], \"sequence\": [..]}", NULL);
-        return read_object(r, v, read_axis);
+            return manifest_fail(r, "must be \"auto\" or {\"batch\": [..], \"sequence\": [..]}",
+                                 NULL);
+        return manifest_read_object(r, v, read_axis);
     case KEY_INPUTS:
-        return read_object(r, v, read_input);
+        return manifest_read_object(r, v, read_input);
     case KEY_DIMS:
-        return read_object(r, v, read_dim);
+        return manifest_read_object(r, v, read_dim);
     case KEY_LABELS:
-        return read_object(r, v, read_label);
+        return manifest_read_object(r, v, read_label);
     case KEY_POOLING:
         failure = read_choice(r, v, poolings, 4, &choice);
         m->pooling = failure ? NULL : poolings[choice];
+        return failure;
+    case KEY_PACKING:
+        failure = read_choice(r, v, packings, 2, &choice);
+        m->has_packing = true;
+        m->packing = (model_packing)choice;
         return failure;
     case KEY_CAN_BATCH:
         return read_flag(r, v, &m->can_batch);
     case KEY_CAN_PAD:
         return read_flag(r, v, &m->can_pad);
     case KEY_WARM_UP:
-        return read_string(r, v, &m->warm_up);
+        return manifest_read_string(r, v, &m->warm_up);
+    case KEY_PROGRAM:
+        return manifest_read_program(r, v);
     case KEY_COUNT:
-        return fail_key(r, key_names, KEY_COUNT);
+        return manifest_fail_key(r, key_names, KEY_COUNT);
     default:
         return read_number_key(r, v, k);
     }
@@ -312,9 +333,9 @@ status manifest_read_text(const char *name, const char *text, size_t bytes, mani
         return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: not JSON: %s", name, error.line,
                            error.text);
     static const json_path top;
-    reader r = {.name = name, .text = text, .bytes = bytes, .at = &top, .out = out};
+    manifest_reader r = {.name = name, .text = text, .bytes = bytes, .at = &top, .out = out};
     status failure = json_is_object(root)
-                         ? read_object(&r, root, read_key)
+                         ? manifest_read_object(&r, root, read_key)
                          : status_fail(STATUS_INVALID_ARGUMENT, "%s:1: must be an object", name);
     json_decref(root);
     if (failure) {

@@ -13,7 +13,12 @@
  *     "inputs": {"input_ids": {"pad": 0}, "attention_mask": {"mask": true, "optional": true},
  *                "token_type_ids": {"optional": true, "default": 0}},
  *     "dims": {"height": 224}, "labels": {"stable": 1}, "pooling": "none"|"mean"|"cls"|"max",
- *     "can_batch": true, "can_pad": true, "warm_up": "lengths.txt" }
+ *     "can_batch": true, "can_pad": true, "packing": "auto" | "never", "warm_up": "lengths.txt",
+ *     "program": {                       needed beside program.<bucket>.mlir, and only there
+ *       "inputs": [{"name": "input_ids", "datatype": "INT32", "dims": ["batch", "sequence"]}],
+ *       "outputs": [{"name": "logits", "datatype": "FP32", "dims": ["batch", 2]}],
+ *       "weights": "weights.safetensors",        beside the programs
+ *       "arguments": ["dense/kernel", "input_ids"] } }       names of weights and inputs
  */
 
 #define MANIFEST_LABELS_MAX 16
@@ -24,9 +29,33 @@ typedef struct manifest_input {
     bool has_pad, has_mask, is_mask, has_optional, is_optional;
 } manifest_input;
 
+/* Dims of manifest_tensor that are no size. */
+#define MANIFEST_DIM_BATCH (-1)
+#define MANIFEST_DIM_SEQUENCE (-2)
+
+typedef struct manifest_tensor {
+    const char *name;
+    dtype dtype;
+    int rank;
+    int64_t dims[TENSOR_RANK_MAX];
+} manifest_tensor;
+
+#define MANIFEST_ARGUMENTS_MAX 4096
+
+/* What StableHLO programs do not say of themselves: names, and which dims are axes. */
+typedef struct manifest_program {
+    manifest_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    int input_count, output_count;
+    const char *weights;    /* a safetensors file beside the programs, or NULL */
+    const char **arguments; /* of every program, in order; NULL: the inputs */
+    int argument_count;
+} manifest_program;
+
 typedef struct manifest {
     bool has_precision;
     device_precision precision;
+    bool has_packing;
+    model_packing packing;
     int64_t batch_buckets[MODEL_AXIS_MAX], sequence_buckets[MODEL_AXIS_MAX]; /* ascending */
     int batch_bucket_count, sequence_bucket_count;                           /* 0: auto */
     int64_t batch_max, sequence_max, queue_rows_max;                         /* 0: not said */
@@ -41,6 +70,7 @@ typedef struct manifest {
     int label_count;
     const char *pooling, *warm_up; /* or NULL; warm_up as written: beside model.json */
     int can_batch, can_pad;        /* -1: found by experiment */
+    manifest_program *program;     /* or NULL */
     arena memory;
 } manifest;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "models/load.h"
@@ -318,12 +319,15 @@ static int find_versions(const char *path, int64_t versions[VERSIONS_MAX])
 static status load_version(repository *r, const served_name *n, int64_t version, bool is_own_folder,
                            served *out)
 {
-    char folder[PATH_BYTES_MAX + 32], file[PATH_BYTES_MAX + 32];
+    char folder[PATH_BYTES_MAX + 32], file[PATH_BYTES_MAX + 64];
     if (is_own_folder)
         snprintf(folder, sizeof folder, "%s", n->path);
     else
         snprintf(folder, sizeof folder, "%s/%lld", n->path, (long long)version);
-    snprintf(file, sizeof file, "%s/model.json", n->path);
+    /* A version's own model.json, where it has one, takes the place of the name's. */
+    snprintf(file, sizeof file, "%s/model.json", folder);
+    if (access(file, F_OK) != 0)
+        snprintf(file, sizeof file, "%s/model.json", n->path);
     load_request request = {.name = n->name,
                             .version = version,
                             .folder = folder,

@@ -21,13 +21,15 @@ typedef struct repository_options {
     const repository_model_options *models;
     int model_count;
     device_precision precision;
-    int64_t batch_max;        /* default 16 */
-    uint64_t queue_delay_ns;  /* default 0 */
-    int64_t queue_rows_max;   /* default 1024 */
-    int64_t sequence_max;     /* default 512 */
-    const char *cache_folder; /* or NULL */
-    bool skips_warm_up;       /* for tools: buckets have no programs, nothing can be served */
-    bool allows_no_device;    /* for tools: also models that need a device which is not there */
+    int64_t batch_max;            /* default 16 */
+    uint64_t queue_delay_ns;      /* default 0 */
+    int64_t queue_rows_max;       /* default 1024 */
+    int64_t sequence_max;         /* default 512 */
+    model_packing packing;        /* of models that do not say otherwise */
+    const char *cache_folder;     /* or NULL */
+    bool skips_warm_up;           /* for tools: buckets have no programs, nothing can be served */
+    const char *no_device_reason; /* why there is only the CPU although more was wanted, or NULL */
+    bool allows_no_device;        /* for tools: also models that need a device which is not there */
 } repository_options;
 
 typedef enum model_state { MODEL_LOADING, MODEL_READY, MODEL_FAILED, MODEL_UNLOADED } model_state;

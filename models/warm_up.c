@@ -4,10 +4,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "models/latency.h"
+#include "models/packed.h"
 #include "models/probe.h"
 
 /* Compilers use a core or more for each program; more at once only cost memory. */
@@ -48,11 +50,16 @@ static bool is_worth_a_run(const model *m, const model_bucket *b, const device_p
            (b->shape.sequence == m->buckets[0].shape.sequence || b->shape.sequence == middling);
 }
 
+static const device_model *of_bucket(const model *m, const model_bucket *b)
+{
+    return b->sequences > 0 ? &m->on_packed : &m->on_device;
+}
+
 static status warm_once(model *m, model_bucket *b, device *d, const tensor *inputs, tensor *outputs,
                         device_program **out)
 {
     device_program *program;
-    status failure = d->interface->compile(d, &m->on_device, b->shape, &program);
+    status failure = d->interface->compile(d, of_bucket(m, b), b->shape, &program);
     if (failure)
         return failure;
     atomic_fetch_add_explicit(&m->counters.compiles[MODEL_COMPILE_WARM_UP], 1,
@@ -114,21 +121,63 @@ static status excuse(warming *w, const model_bucket *b, int device_index, status
     return STATUS_OK;
 }
 
+/* Packed rows hold one sequence each, the longest. */
+static status make_packed_tensors(const model *m, const model_bucket *b, arena *a, tensor *inputs,
+                                  tensor *outputs)
+{
+    status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
+    for (int i = m->input_count; i < packed_input_count(m) && !failure; i++) {
+        tensor t;
+        packed_describe(m, b, false, i, &t);
+        failure = tensor_allocate(&inputs[i], a, t.dtype, t.rank, t.dims);
+        if (!failure)
+            memset(inputs[i].data, 0, tensor_bytes(&t));
+    }
+    for (int i = 0; i < m->output_count && !failure; i++) {
+        tensor t;
+        packed_describe(m, b, true, i, &t);
+        failure = tensor_allocate(&outputs[i], a, t.dtype, t.rank, t.dims);
+    }
+    for (int row = 0; row < b->shape.batch && !failure; row++)
+        packed_mark(m, inputs, row, row, 0, b->shape.sequence);
+    return failure;
+}
+
+static status make_tensors(const model *m, const model_bucket *b, arena *a, tensor *inputs,
+                           tensor *outputs)
+{
+    if (b->sequences > 0)
+        return make_packed_tensors(m, b, a, inputs, outputs);
+    status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
+    return failure ? failure : probe_make_outputs(m, b->shape, a, outputs);
+}
+
 static status warm_bucket(warming *w, model_bucket *b, arena *a)
 {
     model *m = w->m;
     tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     arena_reset(a, SIZE_MAX);
-    status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
-    if (!failure)
-        failure = probe_make_outputs(m, b->shape, a, outputs);
-    for (int d = 0; d < m->device_count && !failure; d++) {
+    status failure = make_tensors(m, b, a, inputs, outputs);
+    /* The CPU packs nothing, and runs no programs that are given. */
+    bool is_given = m->on_device.given != NULL, has_any = false;
+    int count = b->sequences > 0 || is_given ? m->device_count - 1 : m->device_count;
+    status refusal = STATUS_UNAVAILABLE;
+    char why[STATUS_MESSAGE_BYTES_MAX] = "no device is there";
+    for (int d = 0; d < count && !failure; d++) {
         if (atomic_load(&w->is_refused[d]))
             continue;
         failure = warm(m, b, d, inputs, outputs);
-        if (failure)
+        has_any |= !failure;
+        if (failure) {
+            refusal = failure;
+            snprintf(why, sizeof why, "%s", status_message());
             failure = excuse(w, b, d, failure);
+        }
     }
+    /* Nobody else could run it. */
+    if (is_given && !has_any && !failure)
+        failure = status_fail(refusal, "bucket %lldx%lld: %s", (long long)b->shape.batch,
+                              (long long)b->shape.sequence, why);
     return failure;
 }
 
@@ -165,8 +214,8 @@ static void *prepare(void *context)
     int others = m->device_count - 1;
     for (int i; (i = next_bucket(w, true)) >= 0;)
         for (int d = 0; d < others; d++)
-            if (m->devices[d]->interface->compile(m->devices[d], &m->on_device, m->buckets[i].shape,
-                                                  &w->held[i * others + d]))
+            if (m->devices[d]->interface->compile(m->devices[d], of_bucket(m, &m->buckets[i]),
+                                                  m->buckets[i].shape, &w->held[i * others + d]))
                 break;
     return NULL;
 }
@@ -250,6 +299,7 @@ status warm_up_model(model *m, void (*say)(void *context, const char *text), voi
         return status_fail(w.failure, "%s", w.error);
     /* From here a device that compiles counts it as an error. */
     m->on_device.serving_compiles = &m->counters.compiles[MODEL_COMPILE_SERVING];
+    m->on_packed.serving_compiles = m->on_device.serving_compiles;
     return STATUS_OK;
 }
 
