@@ -6,13 +6,14 @@
 /* After so long without a measurement an estimate refuses nobody: somebody has to find out. */
 #define STALE_NS UINT64_C(2000000000)
 
-/* How fast a limit follows: a drop counts for many answers in time, and only answers that came near
- * the limit say that it may go up. */
-#define DROP_STEP 0.25
-#define MET_STEP 0.02
+/* A limit goes up by this part of itself in a second, as long as answers that came near it are in
+ * time, and is cut by this part. Their ratio is how often per second somebody is let in for
+ * nothing; the rise is how soon a device that is back gets its load. */
+#define RISE_PER_S 0.10
+#define RISE_NS_MAX UINT64_C(100000000) /* of one answer: silence proves nothing */
+#define CUT 0.20
 #define NEAR 0.7
-#define FED_BATCHES 3
-#define LIMIT_FIRST 1.5
+#define LIMIT_FIRST 0.8
 #define LIMIT_MAX 64.0
 #define LIMIT_MIN 0.02
 
@@ -28,7 +29,7 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights)
         for (int t = 0; t < tenant_count; t++)
             for (int c = 0; c < FAIR_CLASSES; c++)
                 for (int i = 0; i < ADMISSION_OCTAVES; i++)
-                    atomic_store_explicit(&a->limits[m][t][c][i],
+                    atomic_store_explicit(&a->limits[m][t][c][i].value,
                                           (uint32_t)(LIMIT_FIRST * ADMISSION_ONE),
                                           memory_order_relaxed);
 }
@@ -41,7 +42,8 @@ static bool padded_cost(const model *m, const latency *l, int device_index, int6
     *row_ns = *alone_ns = 0;
     for (int i = 0; i < m->bucket_count; i++) {
         const model_bucket *b = &m->buckets[i];
-        if (b->shape.sequence < length || b->programs == NULL || b->programs[device_index] == NULL)
+        if (b->sequences > 0 || b->shape.sequence < length || b->programs == NULL ||
+            b->programs[device_index] == NULL)
             continue;
         if (sequence >= 0 && b->shape.sequence != sequence)
             break;
@@ -133,17 +135,21 @@ static double ahead_of_model_ns(const admission *a, const model *m)
     return all;
 }
 
-static _Atomic uint32_t *limit_cell(const admission *a, const model *m, fair_flow flow,
-                                    int64_t length)
+static admission_limit *limit_of(const admission *a, const model *m, fair_flow flow, int64_t length)
 {
     int octave = 0;
     while (octave < ADMISSION_OCTAVES - 1 && (length >> (octave + 1)) > 0)
         octave++;
-    return (_Atomic uint32_t *)&a
+    return (admission_limit *)&a
         ->limits[m->index % ADMISSION_MODELS][flow.tenant][flow.class][octave];
 }
 
-void admission_learn_end(admission *a, const job *j, bool is_dropped)
+static double read_limit(const admission_limit *l)
+{
+    return (double)atomic_load_explicit(&l->value, memory_order_relaxed) / ADMISSION_ONE;
+}
+
+void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns)
 {
     /* Against a backlog shorter than a batch, waiting is chance. */
     uint64_t batch_ns = atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
@@ -151,15 +157,25 @@ void admission_learn_end(admission *a, const job *j, bool is_dropped)
     if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2 || j->deadline_ns == UINT64_MAX ||
         j->deadline_ns <= admitted_ns)
         return;
-    double x = (double)j->backlog_ns / (double)(j->deadline_ns - admitted_ns);
-    _Atomic uint32_t *cell = limit_cell(a, j->model, job_flow(j), j->length);
-    double limit = (double)atomic_load_explicit(cell, memory_order_relaxed) / ADMISSION_ONE;
-    if (is_dropped)
-        limit = x < limit ? limit + (x - limit) * DROP_STEP : limit * (1 - DROP_STEP / 8);
-    else if (x > limit * NEAR)
-        limit += limit * MET_STEP;
+    admission_limit *l = limit_of(a, j->model, job_flow(j), j->length);
+    double limit = read_limit(l);
+    double used = (double)j->backlog_ns / (double)(j->deadline_ns - admitted_ns);
+    uint64_t changed_ns = atomic_load_explicit(&l->changed_ns, memory_order_relaxed);
+    if (!is_in_time) {
+        if (admitted_ns < atomic_load_explicit(&l->cut_ns, memory_order_relaxed))
+            return;
+        limit *= 1 - CUT;
+        atomic_store_explicit(&l->cut_ns, now_ns, memory_order_relaxed);
+    } else if (used > limit * NEAR) {
+        uint64_t since_ns = now_ns > changed_ns ? now_ns - changed_ns : 0;
+        since_ns = since_ns < RISE_NS_MAX ? since_ns : RISE_NS_MAX;
+        limit += limit * RISE_PER_S * (double)since_ns / 1e9;
+    } else {
+        return;
+    }
     limit = limit > LIMIT_MAX ? LIMIT_MAX : limit < LIMIT_MIN ? LIMIT_MIN : limit;
-    atomic_store_explicit(cell, (uint32_t)(limit * ADMISSION_ONE), memory_order_relaxed);
+    atomic_store_explicit(&l->value, (uint32_t)(limit * ADMISSION_ONE), memory_order_relaxed);
+    atomic_store_explicit(&l->changed_ns, now_ns, memory_order_relaxed);
 }
 
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
@@ -178,12 +194,10 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= lanes)
         wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (lanes + 1);
     out->backlog_ns = (uint64_t)wait;
-    double limit =
-        (double)atomic_load_explicit(limit_cell(a, m, flow, length), memory_order_relaxed) /
-        ADMISSION_ONE;
-    /* Devices must not run dry: a backlog of a few batches is no reason to refuse by itself. */
-    double few = FED_BATCHES * (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
-    out->wait_ns = (uint64_t)(limit < 1 && wait < few ? wait : wait / limit);
+    double limit = read_limit(limit_of(a, m, flow, length));
+    /* Devices must not run dry: a batch that waits for them is no reason to refuse by itself. */
+    double batch = (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
+    out->wait_ns = (uint64_t)(limit < 1 && wait < batch ? wait : wait / limit);
 }
 
 void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns)

@@ -12,6 +12,16 @@
 #define ADMISSION_MODELS 16 /* more share the cells */
 #define ADMISSION_OCTAVES 16
 
+/* How many times the time that is left the backlog may be before a job is hopeless, in
+ * ADMISSION_ONE-ths. Learned from who was in time and who was not, the way TCP finds its window
+ * (additive increase, multiplicative decrease: Chiu and Jain 1989): the limit creeps up while jobs
+ * that were let in near it are in time, and is cut when one is not. A cut counts once for all that
+ * were let in before it. */
+typedef struct admission_limit {
+    _Atomic uint32_t value;
+    _Atomic uint64_t changed_ns, cut_ns; /* the latest change; the latest cut */
+} admission_limit;
+
 /* When would a job that comes now be done? Asked at the door, by any thread and without a lock, so
  * that a request which cannot meet its deadline is told at once. Counters only: the time that the
  * waiting work of each flow will take, kept as jobs come and go, and how far such estimates were
@@ -27,11 +37,9 @@ typedef struct admission {
                                   in ADMISSION_ONE-ths */
     _Atomic uint64_t batch_ns; /* moving mean of a batch */
     _Atomic int32_t busy;      /* lanes that execute now */
-    /* How many times the time that is left the backlog may be before a job is hopeless, in
-     * ADMISSION_ONE-ths, by model, flow and octave of length. Learned from who was dropped and who
-     * was not, because the policy lets work pass other work: in an overload short jobs get through
-     * where long ones have no chance. */
-    _Atomic uint32_t limits[ADMISSION_MODELS][FAIR_TENANTS_MAX][FAIR_CLASSES][ADMISSION_OCTAVES];
+    /* By octave of length, because the policy lets work pass other work: in an overload short jobs
+     * get through where long ones have no chance. */
+    admission_limit limits[ADMISSION_MODELS][FAIR_TENANTS_MAX][FAIR_CLASSES][ADMISSION_OCTAVES];
 } admission;
 
 typedef struct admission_estimate {
@@ -60,8 +68,8 @@ static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t n
 
 /* Work of that flow, for that model, begins (+) or ceases (-) to wait. */
 void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns);
-/* A job that was let in began, or was dropped because it was late or would have been. */
-void admission_learn_end(admission *a, const job *j, bool is_dropped);
+/* A job that was let in is done, in time or not, or was dropped because it would not have been. */
+void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns);
 /* A batch whose members were estimated at `cost_ns` together took `took_ns`. */
 void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns);
 

@@ -9,6 +9,7 @@ void form_batch(lane *l, const dispatch_batch *taken)
     b->model = taken->members[0].job->model;
     b->queue = taken->queue;
     b->bucket = taken->bucket;
+    b->packed = taken->packed;
     b->is_exact = taken->bucket < 0;
     b->count = taken->count;
     b->rows = taken->rows;
@@ -22,7 +23,6 @@ void form_batch(lane *l, const dispatch_batch *taken)
         b->tokens += member->rows * (j->length > 0 ? j->length : 1);
         if (j->length > b->length_max)
             b->length_max = j->length;
-        admission_learn_end(&s->admission, j, false);
         uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;
         admission_add(&s->admission, j->model, job_flow(j), -(int64_t)cost_ns);
         b->cost_ns += cost_ns;

@@ -177,7 +177,7 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
         next = j->next;
         j->next = NULL;
         if (result == STATUS_DEADLINE_EXCEEDED && !atomic_load(&j->is_cancelled))
-            admission_learn_end(&s->admission, j, true);
+            admission_learn_end(&s->admission, j, false, now_ns);
         int64_t rows = j->rows - j->row_next;
         status own = atomic_load(&j->is_cancelled) ? STATUS_CANCELLED : result;
         if (own == STATUS_CANCELLED)

@@ -18,6 +18,7 @@ typedef struct sim_device {
     bool is_busy, is_lost;
     uint64_t free_ns, begun_ns, until_ns; /* until_ns: asked to be asked again */
     sim_request members[MEMBERS_MAX];
+    job *jobs[MEMBERS_MAX]; /* Penstock's, of the members */
     uint64_t costs_ns;
     int count;
     int model, bucket;
@@ -112,7 +113,7 @@ static void make_model(sim *s, int index)
             int i = m->bucket_count++;
             m->buckets[i].shape = (device_bucket){sim_batches[b], sim_sequences[q]};
             device_program *p = &s->programs[i];
-            p->layout = DEVICE_PADDED;
+            p->layout = kind->is_ragged ? DEVICE_RAGGED : DEVICE_PADDED;
             p->bucket = m->buckets[i].shape;
             for (int d = 0; d < s->config->device_count; d++)
                 s->program_list[i][d] = p;
@@ -231,18 +232,33 @@ static void penstock_arrive(sim *s, const sim_request *r)
     s->decide_ns += clock_now_ns() - start_ns;
 }
 
+/* True time of what device `v` was given, in a bucket that holds rows x longest. */
+static double batch_time_ns(const sim_model *m, sim_device *v, int64_t rows, int64_t longest)
+{
+    if (!m->is_ragged) {
+        double ns = sim_time_ns(m, rows, longest, &v->positions);
+        v->squares = v->positions * up(sim_sequences, SIM_SEQUENCES, longest);
+        return ns;
+    }
+    v->positions = v->squares = 0;
+    for (int i = 0; i < v->count; i++) {
+        v->positions += v->members[i].length;
+        v->squares += (int64_t)v->members[i].length * v->members[i].length;
+    }
+    return m->fixed_ns + m->token_ns * (double)v->positions + m->square_ns * (double)v->squares;
+}
+
 static void start(sim *s, int d, int model_index, int64_t rows, int64_t longest, double real)
 {
     sim_device *v = &s->devices[d];
     const sim_model *m = &s->config->models[model_index];
-    int64_t positions;
-    double ns = sim_time_ns(m, rows, longest, &positions);
+    double ns = batch_time_ns(m, v, rows, longest);
     ns *= 1 + s->config->noise * sim_normal(&s->random);
     v->begun_ns = s->now_ns;
     v->free_ns = s->now_ns + (uint64_t)(ns > 1000 ? ns : 1000);
     v->is_busy = true;
     v->model = model_index;
-    s->computed += (double)positions;
+    s->computed += (double)v->positions;
     s->real += real;
     s->result->batches++;
     s->result->rows += v->count;
@@ -262,7 +278,7 @@ static void drop_chain(sim *s, job *chain)
         next = j->next;
         sim_request r = request_of(j);
         give_up(s, &r);
-        admission_learn_end(&s->admission, j, true);
+        admission_learn_end(&s->admission, j, false, s->now_ns);
         admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
         give_job(s, j);
     }
@@ -295,15 +311,11 @@ static void penstock_next(sim *s, int d)
         v->members[i] = request_of(j);
         real += (double)j->length;
         v->costs_ns += j->cost_ns;
-        admission_learn_end(&s->admission, j, false);
+        v->jobs[i] = j;
         admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
         s->estimate_errors += fabs((double)j->stage_ns[STAGE_PARSE] -
                                    (double)(s->now_ns + b.expected_ns - j->stage_ns[STAGE_ADMIT]));
-        give_job(s, j);
     }
-    assert(b.count <= shape.batch);
-    v->squares = shape.batch * shape.sequence * shape.sequence;
-    v->positions = shape.batch * shape.sequence;
     int model_index = b.queue->model->index;
     start(s, d, model_index, shape.batch, shape.sequence, real); /* the bucket as chosen */
 }
@@ -317,6 +329,11 @@ static void penstock_done(sim *s, int d)
                     (latency_work){m->buckets[v->bucket].shape.batch, v->positions, v->squares},
                     took_ns, s->now_ns);
     admission_learn(&s->admission, v->costs_ns, took_ns);
+    for (int i = 0; i < v->count; i++) {
+        job *j = v->jobs[i];
+        admission_learn_end(&s->admission, j, v->free_ns <= j->deadline_ns, v->free_ns);
+        give_job(s, j);
+    }
 }
 
 /* Takes those out of `pending` that a baseline would see fail. */

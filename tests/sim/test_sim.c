@@ -131,7 +131,8 @@ Test(sim, overload_is_no_collapse_and_refusals_come_at_the_door)
         printf("2x: goodput %.0f/s of %.0f/s, %lld refused at the door, %lld later\n", r.goodput,
                most, (long long)r.streams[0].refused, (long long)later);
         cr_expect_geq(r.goodput, 0.95 * most);
-        cr_expect_gt(r.streams[0].refused, later);
+        /* Who is refused knows at once: hardly anybody waits for a refusal in the queue. */
+        cr_expect_leq((double)later, 0.01 * (double)(later + r.streams[0].refused));
     }
 }
 

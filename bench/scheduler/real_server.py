@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""The scheduler's promises on the real server: MiniLM INT8 on this machine's CPU, client included.
+
+    python3 bench/scheduler/real_server.py find                        goodput at 99% attainment; kept for the phases after it
+    python3 bench/scheduler/real_server.py steady overload priority tenants noisy
+
+Every request has a deadline (--deadline, from the model's slo_ms). Phases: `find` (penstock-load --find-max), `steady` (60 s, Poisson, at
+90% of that rate), `overload` (twice that rate), `priority` (the same, a fifth of it of class 0), `tenants` (weights 1:3, both over what
+there is), `noisy` (a quiet tenant alone with a busy one, then beside the same one at eight times its rate). Requests have the lengths of
+sentences (mean 38, p50 22, p95 128, at most 256). Results: build/real_server.json, and one line for each phase.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DURATION_S = 60
+
+
+def write_bodies(path, seed, priority=None, count=512):
+    """A file of KServe bodies with sentence lengths; returns the lengths by body size."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(count):
+        length = min(256, max(1, int(rng.lognormvariate(3.09, 1.06))))
+        ids = [rng.randrange(1000, 10000) for _ in range(length)]  # of one width: the access log's sizes tell lengths
+        body = {"inputs": [{"name": "input_ids", "shape": [1, length], "datatype": "INT64", "data": ids}]}
+        if priority is not None:
+            body["parameters"] = {"priority": priority}
+        lines.append(json.dumps(body, separators=(",", ":")))
+    path.write_text("\n".join(lines) + "\n")
+
+
+class Server:
+    def __init__(self, options, folder):
+        model = folder / "models/minilm"
+        model.mkdir(parents=True)
+        (model / "1").symlink_to(pathlib.Path("/var/tmp/minilm.path").read_text().strip())
+        (model / "model.json").write_text(json.dumps({"precision": "int8", "slo_ms": options.deadline, "sequence_max": 256}))
+        self.log = folder / "access.jsonl"
+        settings = {
+            "repository": str(folder / "models"),
+            "cache_folder": str(ROOT / "build/real_server_cache"),
+            "scheduling": {"slo_deadline": True},
+            "tenants": {"one": {"weight": 1}, "three": {"weight": 3}},
+            "server": {"access_log": str(self.log), "listen": [f"127.0.0.1:{options.port}"]},
+            "batching": {"queue_rows_max": 100000},
+            "log": {"level": "warning"},
+        }
+        (folder / "penstock.json").write_text(json.dumps(settings))
+        self.url = f"http://127.0.0.1:{options.port}"
+        self.process = subprocess.Popen([options.bin / "penstock", "serve", "--config", folder / "penstock.json"])
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(self.url + "/v2/health/ready", timeout=1)
+                return
+            except OSError:
+                if self.process.poll() is not None:
+                    raise SystemExit("the server ended")
+                time.sleep(0.1)
+        raise SystemExit("the server is not ready after a minute")
+
+    def served(self, since):
+        """The access log's inference requests from byte `since` on, and where it ends."""
+        time.sleep(0.7)  # it is written every half second
+        with open(self.log) as file:
+            file.seek(since)
+            lines = [json.loads(line) for line in file if line.endswith("\n")]
+        return [line for line in lines if line["path"].endswith("/infer")]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(20)
+
+
+class Load:
+    """One penstock-load, started."""
+
+    def __init__(self, options, server, folder, bodies, rate, *more, seconds=DURATION_S):
+        self.out = folder / f"report-{time.monotonic_ns()}.json"
+        command = [options.bin / "penstock-load", server.url, "--model", "minilm", "--data", bodies, "--rate", f"{rate:.1f}", "--duration", f"{seconds}s"]
+        command += ["--warm-up", "3s", "--json", self.out, "--quiet", "--http1", "--slo", f"p99={options.deadline}ms", *more]
+        self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL)
+
+    def report(self):
+        code = self.process.wait()
+        if code not in (0, 1, 4):
+            raise SystemExit(f"penstock-load ended with {code}")
+        return json.loads(self.out.read_text())
+
+
+def summary(report):
+    """What a report says about deadlines: those refused, those admitted, and those of these in time."""
+    codes = {int(code): n for code, n in report["codes"].items()}
+    return {
+        "rate": report["rate_sent"],
+        "goodput": report["goodput"],
+        "attainment": report["within_slo"] / report["requests"],
+        "codes": codes,
+        "answered_late_at_the_client": report["answered"] - report["within_slo"],
+        "latency_ok_ms": report["latency_ok_ms"],
+        "refused_ms": report.get("refused_ms"),
+        "server_ms": report.get("server_ms"),
+        "client_lag_p99_ms": report["client"]["lag_ms"]["p99"] if "lag_ms" in report["client"] else None,
+    }
+
+
+def admitted(lines, deadline_ms):
+    """By the server's own clock. A refusal at the door has no time in the queue; a request that was let in and then given up has."""
+    at_door = [l for l in lines if l["code"] == 504 and l["total_us"] < 10000]
+    given_up = [l for l in lines if l["code"] == 504 and l["total_us"] >= 10000]
+    answered = [l for l in lines if l["code"] == 200]
+    late = [l for l in answered if l["total_us"] > deadline_ms * 1000]
+    let_in = len(answered) + len(given_up)
+    return {
+        "refused_at_the_door": len(at_door),
+        "given_up_later": len(given_up),
+        "answered": len(answered),
+        "answered_late": len(late),
+        "admitted_in_time": (len(answered) - len(late)) / let_in if let_in else None,
+        "refusal_us_p50_p99": quantiles([l["total_us"] for l in at_door]),
+        "batch_rows_mean": statistics.mean(l["batch_rows"] for l in answered) if answered else None,
+    }
+
+
+def quantiles(values):
+    values = sorted(values)
+    return [values[int(q * (len(values) - 1))] for q in (0.5, 0.99)] if values else None
+
+
+def truth(lines, deadline_ms):
+    """Of those refused: what became of the one of like size (within 10%) that was let in nearest in time (within 20 ms)? A refusal was
+    wrong where that one had over a fifth of its time to spare."""
+    answered = sorted((l for l in lines if l["code"] == 200), key=lambda l: l["time_ms"])
+    times = [l["time_ms"] for l in answered]
+    wrong = compared = 0
+    used = []
+    import bisect
+
+    for l in lines:
+        if l["code"] != 504:
+            continue
+        near = answered[bisect.bisect_left(times, l["time_ms"] - 20) : bisect.bisect_right(times, l["time_ms"] + 20)]
+        near = [a for a in near if abs(a["request_bytes"] - l["request_bytes"]) <= 0.1 * l["request_bytes"]]
+        if not near:
+            continue
+        nearest = min(near, key=lambda a: abs(a["time_ms"] - l["time_ms"]))
+        compared += 1
+        used.append(nearest["total_us"] / 1000 / deadline_ms)
+        wrong += nearest["total_us"] < 0.8 * deadline_ms * 1000
+    return {"compared": compared, "wrong_share": wrong / compared if compared else None, "neighbours_time_p10_p50": [sorted(used)[int(q * (len(used) - 1))] for q in (0.1, 0.5)] if used else None}
+
+
+def run_find(options, server, folder, known):
+    report = Load(
+        options, server, folder, folder / "bodies.jsonl", options.first_rate, "--find-max", "--resolution", "0.05", "--confirm", "1", seconds=options.seconds or 8
+    ).report()
+    known["find"] = {"goodput99": report["find_max"]["rate"], "runs": report["find_max"]["runs"]}
+    print(f"find: {known['find']['goodput99']:.0f} requests/s within {options.deadline} ms for 99%")
+
+
+def run_one(name, factor):
+    def run(options, server, folder, known):
+        rate = factor * known["find"]["goodput99"]
+        begun = server.log.stat().st_size if server.log.exists() else 0
+        report = Load(options, server, folder, folder / "bodies.jsonl", rate, seconds=options.seconds or DURATION_S).report()
+        lines = server.served(begun)
+        known[name] = {**summary(report), "server": admitted(lines, options.deadline), "truth": truth(lines, options.deadline)}
+        of = known[name]
+        print(
+            f"{name}: {of['rate']:.0f}/s offered, goodput {of['goodput']:.0f}/s ({of['goodput'] / known['find']['goodput99']:.3f} of the one found), "
+            f"{of['codes']}, admitted in time {of['server']['admitted_in_time']:.5f}, late at the client {of['answered_late_at_the_client']}, "
+            f"answers p50/p99/p99.9 {of['latency_ok_ms']['p50']:.1f}/{of['latency_ok_ms']['p99']:.1f}/{of['latency_ok_ms']['p99.9']:.1f} ms\n"
+            f"    refusals: {of['server']['refused_at_the_door']} at the door, {of['server']['given_up_later']} later, client p50/p99 "
+            f"{of['refused_ms'] and (of['refused_ms']['p50'], of['refused_ms']['p99'])} ms, server us {of['server']['refusal_us_p50_p99']}, "
+            f"truth {of['truth']}, rows in a batch {of['server']['batch_rows_mean']}"
+        )
+
+    return run
+
+
+def run_pair(options, server, folder, first, second):
+    """Two loads at once: (bodies, rate, more arguments) each."""
+    loads = [Load(options, server, folder, bodies, rate, *more, seconds=options.seconds or 20) for bodies, rate, more in (first, second)]
+    return [load.report() for load in loads]
+
+
+def run_priority(options, server, folder, known):
+    rate = 2 * known["find"]["goodput99"]
+    write_bodies(folder / "high.jsonl", 3, priority=0)
+    write_bodies(folder / "low.jsonl", 4, priority=2)
+    high, low = run_pair(options, server, folder, (folder / "high.jsonl", 0.2 * rate, ()), (folder / "low.jsonl", 0.8 * rate, ()))
+    known["priority"] = {"high": summary(high), "low": summary(low)}
+    print(f"priority: class 0 at {0.2 * rate:.0f}/s attains {known['priority']['high']['attainment']:.4f}, class 2 {known['priority']['low']['attainment']:.4f}")
+
+
+def device_time(server):
+    """Of each tenant in us, as far as the log tells: its batches' time by its part of their bytes cannot be told, so tokens answered."""
+    return server
+
+
+def run_tenants(options, server, folder, known):
+    rate = 1.3 * known["find"]["goodput99"]
+    reports = run_pair(
+        options,
+        server,
+        folder,
+        (folder / "bodies.jsonl", rate, ("--header", "X-Tenant: one")),
+        (folder / "bodies.jsonl", rate, ("--header", "X-Tenant: three", "--seed", "2")),
+    )
+    tokens = [r["tokens"] for r in reports]
+    known["tenants"] = {"one": summary(reports[0]), "three": summary(reports[1])}
+    rates = [r["rate"] for r in reports]
+    print(f"tenants 1:3: answers {rates[0]:.0f}/s and {rates[1]:.0f}/s ({rates[1] / rates[0]:.3f}), tokens {tokens}")
+
+
+def run_noisy(options, server, folder, known):
+    most = known["find"]["goodput99"]
+    quiet_rate, calm_rate = 0.15 * most, 0.6 * most
+    p99 = []
+    for noisy_rate in (calm_rate, 2 * most):
+        quiet, _ = run_pair(
+            options,
+            server,
+            folder,
+            (folder / "bodies.jsonl", quiet_rate, ("--header", "X-Tenant: one")),
+            (folder / "bodies.jsonl", noisy_rate, ("--header", "X-Tenant: noise", "--seed", "2")),
+        )
+        p99.append((quiet["latency_ok_ms"]["p99"], quiet["within_slo"] / quiet["requests"]))
+    known["noisy"] = {"p99_ms_and_attainment": p99}
+    print(f"noisy: p99 of the quiet tenant {p99[0]} beside a busy one, {p99[1]} beside a noisy one: {p99[1][0] / p99[0][0]:.3f}")
+
+
+PHASES = {"find": run_find, "steady": run_one("steady", 0.9), "overload": run_one("overload", 2), "priority": run_priority, "tenants": run_tenants, "noisy": run_noisy}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("phases", nargs="+", choices=PHASES)
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--deadline", type=int, default=50, help="ms")
+    parser.add_argument("--port", type=int, default=28731)
+    parser.add_argument("--seconds", type=int, help="of each load")
+    parser.add_argument("--first-rate", type=float, default=300)
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/real_server.json")
+    options = parser.parse_args()
+    known = json.loads(options.results.read_text()) if options.results.exists() else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_bodies(folder / "bodies.jsonl", 1)
+        server = Server(options, folder)
+        try:
+            for phase in options.phases:
+                PHASES[phase](options, server, folder, known)
+                sys.stdout.flush()
+        finally:
+            server.stop()
+    options.results.write_text(json.dumps(known, indent=1))
+
+
+if __name__ == "__main__":
+    main()
