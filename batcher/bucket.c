@@ -20,10 +20,17 @@ void bucket_table_init(bucket_table *t, const model *m, int device_index)
     t->has_any = t->is_ragged = false;
     for (int i = 0; i < MODEL_AXIS_MAX * MODEL_AXIS_MAX; i++)
         t->index[i] = -1;
+    t->packed_count = 0;
     for (int i = 0; i < m->bucket_count; i++) {
         const model_bucket *b = &m->buckets[i];
         if (b->programs == NULL || b->programs[device_index] == NULL)
             continue;
+        if (b->sequences > 0) {
+            if (t->packed_count < BUCKET_PACKED_MAX)
+                t->packed[t->packed_count++] =
+                    (bucket_packed){i, b->shape.batch, b->shape.sequence, b->sequences};
+            continue;
+        }
         int s = find_size(t->sequences, t->sequence_count, b->shape.sequence);
         int r = find_size(t->batches, t->batch_count, b->shape.batch);
         if (s < 0 || r < 0)

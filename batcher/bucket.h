@@ -5,11 +5,20 @@
 
 /* Which buckets of a model one device can run, as a table over the two axes: entry
  * [sequence * MODEL_AXIS_MAX + batch] is an index of model->buckets, or -1. */
+/* A ready packed bucket: rows that hold several sequences each. */
+typedef struct bucket_packed {
+    int index; /* of model->buckets */
+    int64_t rows, length, sequences;
+} bucket_packed;
+#define BUCKET_PACKED_MAX 64 /* more are not used */
+
 typedef struct bucket_table {
     int sequence_count, batch_count;
     int64_t sequences[MODEL_AXIS_MAX], batches[MODEL_AXIS_MAX]; /* ascending */
     int16_t index[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
     bool has_any, is_ragged;
+    bucket_packed packed[BUCKET_PACKED_MAX]; /* ascending by length, then rows */
+    int packed_count;
 } bucket_table;
 
 /* Reads what is ready on that device. The model is immutable, so the table stays true. */

@@ -78,6 +78,7 @@ static void see_model(dispatch *d, int i, const dispatch_request *r)
         .latency = q->latency,
         .device_index = r->device_index,
         .list_rows = q->list_rows,
+        .list_tokens = q->list_tokens,
         .virtual_ns = q->virtual_ns,
         .queue_delay_ns = b->queue_delay_ns,
         .time_max_ns = atomic_load_explicit(&q->model->batch_time_max_ns, memory_order_relaxed),
@@ -164,6 +165,21 @@ static void take_list(dispatch *d, model_queue *q, fair_flow lead, int lead_list
     }
 }
 
+/* Of all lists whose sequences the rows can hold: the leading one's share, then the long ones
+ * first. */
+static void take_packed(dispatch *d, model_queue *q, fair_flow lead, int lead_list,
+                        const policy_decision *decision, queue_take *t, pack_place *places)
+{
+    const bucket_packed *p = decision->packed;
+    pack_open(&d->pack, p->length, (int)p->rows, (int)p->sequences);
+    t->pack = &d->pack;
+    t->places = places;
+    take_list(d, q, lead, lead_list, lead_list, t, decision->rows);
+    for (int i = q->list_count - 1; i >= 0 && t->count > 0; i--)
+        if (q->axes.sequences[i] <= p->length)
+            take_list(d, q, lead, lead_list, i, t, p->sequences);
+}
+
 static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
                  const policy_decision *decision, int list, dispatch_batch *out)
 {
@@ -187,6 +203,8 @@ static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
             t.length = head->length;
             take_list(d, q, lead, list, list, &t, wanted);
         }
+    } else if (decision->packed != NULL) {
+        take_packed(d, q, lead, list, decision, &t, out->places);
     } else {
         take_list(d, q, lead, list, list, &t, wanted);
         for (int i = list - 1; i >= 0 && t.rows < wanted && t.count > 0; i--)
@@ -272,6 +290,7 @@ void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
         const policy_queue *list = &s.queues[decision.queue];
         out->queue = d->queues[list->model];
         out->bucket = decision.bucket;
+        out->packed = decision.packed;
         take(d, r, flow, &decision, list->sequence, out);
         /* A list may turn out to hold nothing but dead jobs: then ask again. */
         if (out->count == 0)

@@ -24,6 +24,7 @@ typedef struct dispatch {
     int seen_capacity;
     policy_model seen_models[MODEL_INDEX_MAX];
     bool is_eligible[MODEL_INDEX_MAX];
+    pack pack;
 } dispatch;
 
 typedef struct dispatch_request {
@@ -38,10 +39,15 @@ typedef struct dispatch_request {
 typedef struct dispatch_batch {
     batch_member *members; /* the caller's, `capacity` of them */
     int capacity;
+    pack_place *places; /* the caller's, PACK_SEQUENCES_MAX of them */
     policy_action action;
     uint64_t until_ns; /* POLICY_WAIT */
     model_queue *queue;
     int bucket; /* index of model->buckets; -1: exact */
+    /* Of a packed bucket, else NULL: `places` has an entry for each sequence, in the members'
+     * order.
+     */
+    const bucket_packed *packed;
     int count;
     int64_t rows;
     uint64_t expected_ns; /* 0: not known */

@@ -69,7 +69,8 @@ static void decide(lane *l, pulled *p, uint64_t now_ns)
                                     atomic_load_explicit(&s->is_stopping, memory_order_relaxed),
                                 .is_eligible = is_eligible,
                                 .context = s};
-    dispatch_batch taken = {.members = l->batch.members, .capacity = BATCH_MEMBERS_MAX};
+    dispatch_batch taken = {
+        .members = l->batch.members, .capacity = BATCH_MEMBERS_MAX, .places = l->batch.places};
     dispatch_next(&s->dispatch, &request, &taken);
     p->action = taken.action;
     p->until_ns = taken.until_ns;

@@ -210,10 +210,12 @@ static status execute(lane *l, int device_index, int bucket, device_program *pro
                     end_ns - start_ns, end_ns);
     if (count == b->count && device_index == l->device_index)
         admission_learn(&s->admission, b->cost_ns, end_ns - start_ns);
-    if (program->layout == DEVICE_PACKED)
+    if (program->layout == DEVICE_PACKED) {
+        counter_add(&b->model->counters.packed_batches, 1);
         packed_slice(b->model, members, b->places, count, work.outputs);
-    else if (is_staged)
+    } else if (is_staged) {
         slice_batch(b->model, members, count, work.outputs);
+    }
     b->stage_ns[STAGE_SLICE] = clock_now_ns();
     /* A ragged program computes nothing but what it was given. */
     uint64_t positions = b->shape.sequence > 0 ? (uint64_t)b->shape.sequence : 1;

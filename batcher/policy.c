@@ -16,6 +16,9 @@ typedef struct candidate {
     int bucket;
     int64_t own, riders;
     double time_ns, budget_ns;
+    const bucket_packed *packed; /* NULL: one sequence a row */
+    double tokens;               /* packed: that it would hold */
+    double rows;                 /* packed: members of all lists, each of which earns */
 } candidate;
 
 /* Rows that could fill up a batch of queue `q` without making its bucket larger. */
@@ -132,10 +135,12 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
 }
 
 /* Riders earn nothing here: they are welcome, but a batch that lives off them would be cheaper as a
- * batch of their own, in their own shorter bucket. */
+ * batch of their own, in their own shorter bucket. In packed rows nobody rides: all lists share
+ * them. */
 static double index_of(const policy_snapshot *s, int q, const candidate *c, double scale_ns)
 {
-    return urgency(s, &s->queues[q], c->own, c->time_ns, scale_ns) * (double)c->own / c->time_ns;
+    double rows = c->packed != NULL ? c->rows : (double)c->own;
+    return urgency(s, &s->queues[q], c->own, c->time_ns, scale_ns) * rows / c->time_ns;
 }
 
 /* Latest start, from now, that keeps the most urgent member of the list in time. */
@@ -144,6 +149,81 @@ static double start_of(const policy_snapshot *s, const policy_queue *q, double t
     if (q->timed_rows == 0 || q->deadline_ns == UINT64_MAX)
         return 1e300;
     return (double)q->deadline_ns - (double)s->now_ns - time_ns * (1 + TIME_MARGIN);
+}
+
+/* Part of packed rows that sequences take, when there are more than enough of them. */
+#define PACKED_FILL 0.95
+
+/* Rows that wait in the lists [from, to), and their positions. */
+static double waiting(const policy_model *m, int from, int to, double *tokens)
+{
+    double rows = 0;
+    *tokens = 0;
+    for (int i = from; i < to; i++) {
+        rows += (double)m->list_rows[i];
+        *tokens += (double)m->list_tokens[i];
+    }
+    return rows;
+}
+
+static double mean_length(const policy_model *m, int from, int to)
+{
+    double tokens, rows = waiting(m, from, to, &tokens);
+    return rows > 0 ? tokens / rows : 0;
+}
+
+/* Positions of real tokens in a padded batch of list `list`. */
+static double padded_tokens(const policy_model *m, int list, const candidate *c)
+{
+    return (double)c->own * mean_length(m, list, list + 1) +
+           (double)c->riders * mean_length(m, 0, list);
+}
+
+/* The packed bucket that gives the most real tokens per time, of all lists that its rows can hold.
+ * False: there is none. */
+static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
+{
+    const policy_queue *head = &s->queues[q];
+    const policy_model *m = &s->models[head->model];
+    const bucket_table *t = m->table;
+    double own_length = mean_length(m, head->sequence, head->sequence + 1);
+    bool is_found = false;
+    for (int i = 0; i < t->packed_count; i++) {
+        const bucket_packed *p = &t->packed[i];
+        candidate c = {.bucket = p->index, .packed = p};
+        c.time_ns = bucket_ns(m, p->index, p->rows, p->length);
+        bool is_too_long = m->time_max_ns > 0 && c.time_ns > (double)m->time_max_ns;
+        if (t->sequences[head->sequence] > p->length || !(c.time_ns > 0) || is_too_long)
+            continue;
+        double tokens, room = PACKED_FILL * (double)(p->rows * p->length);
+        int lists = bucket_find_sequence(t, p->length) + 1;
+        double rows = waiting(m, 0, lists, &tokens);
+        c.tokens = fmin(fmin(tokens, room), (double)p->sequences * tokens / rows);
+        c.rows = c.tokens * rows / tokens;
+        c.own = least(head->rows, (int64_t)fmax(c.tokens / own_length, 1));
+        c.riders = (int64_t)fmax(c.rows - (double)c.own, 0);
+        if (!is_found || c.tokens / c.time_ns > out->tokens / out->time_ns)
+            *out = c;
+        is_found = true;
+    }
+    return is_found;
+}
+
+/* Packed rows in place of the padded batch, where they give more real tokens per time and the most
+ * urgent member is not late for it. */
+static void prefer_packed(const policy_snapshot *s, int q, candidate *out, candidate *saver)
+{
+    const policy_queue *head = &s->queues[q];
+    const policy_model *m = &s->models[head->model];
+    candidate c;
+    if (m->list_tokens == NULL || !packed_candidate(s, q, &c) ||
+        c.tokens / c.time_ns <= padded_tokens(m, head->sequence, out) / out->time_ns)
+        return;
+    bool is_in_time = start_of(s, head, c.time_ns) >= 0;
+    if (is_in_time || start_of(s, head, out->time_ns) < 0)
+        *out = c;
+    if (is_in_time)
+        *saver = c;
 }
 
 /* The batch of a static-shape device with the best index; and, as `saver`, the best of those short
@@ -188,6 +268,8 @@ static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, c
     }
     if (best_saver < 0)
         *saver = *out;
+    if (is_known && best >= 0)
+        prefer_packed(s, q, out, saver);
     return is_known && best >= 0;
 }
 
@@ -236,6 +318,7 @@ static void blind_candidate(const policy_snapshot *s, int q, candidate *out)
     out->riders = least(company(s, q), room);
     out->time_ns = bucket_ns(m, out->bucket, out->own + room, m->table->sequences[head->sequence]);
     out->budget_ns = 0;
+    out->packed = NULL;
 }
 
 /* Runs the candidate, or waits for company where the model asks for that and slack allows. */
@@ -246,6 +329,7 @@ static policy_decision settle(const policy_snapshot *s, int q, const candidate *
     policy_decision d = {.action = POLICY_RUN,
                          .queue = q,
                          .bucket = c->bucket,
+                         .packed = c->packed,
                          .rows = c->own,
                          .fill_rows = c->riders,
                          .budget_ns = c->budget_ns,

@@ -33,11 +33,12 @@ typedef struct policy_queue {
 } policy_queue;
 
 typedef struct policy_model {
-    const bucket_table *table; /* what the asking device can run */
-    const latency *latency;    /* of the model; NULL: nothing is known */
-    int device_index;          /* the asking device */
-    const int64_t *list_rows;  /* over all flows, by sequence; NULL: those in `queues` */
-    uint64_t virtual_ns;       /* device time the model received / weight */
+    const bucket_table *table;  /* what the asking device can run */
+    const latency *latency;     /* of the model; NULL: nothing is known */
+    int device_index;           /* the asking device */
+    const int64_t *list_rows;   /* over all flows, by sequence; NULL: those in `queues` */
+    const int64_t *list_tokens; /* their positions; NULL: not known, and nothing is packed */
+    uint64_t virtual_ns;        /* device time the model received / weight */
     uint64_t queue_delay_ns;
     uint64_t time_max_ns; /* no longer batch while a shorter one is there; 0: no bound */
     int64_t rows_max;     /* of one batch, for exact models */
@@ -67,13 +68,15 @@ typedef enum policy_action {
 typedef struct policy_decision {
     policy_action action;
     uint64_t until_ns;
-    int queue;            /* index into snapshot.queues: its head is in the batch */
-    int bucket;           /* index of model->buckets; -1 for exact models */
-    int64_t rows;         /* from that queue's list */
-    int64_t fill_rows;    /* then this many of other flows and of shorter sequences */
-    uint64_t expected_ns; /* the batch will take; 0: not known */
-    uint64_t late_ns;     /* members with an earlier deadline would be late: leave them out */
-    double budget_ns;     /* ragged programs: no more members than this takes; 0: no bound */
+    int queue;         /* index into snapshot.queues: its head is in the batch */
+    int bucket;        /* index of model->buckets; -1 for exact models */
+    int64_t rows;      /* from that queue's list */
+    int64_t fill_rows; /* then this many of other flows and of shorter sequences; of a packed
+                          bucket of all that it holds */
+    const bucket_packed *packed; /* of the bucket, in the model's table; NULL: it is none */
+    uint64_t expected_ns;        /* the batch will take; 0: not known */
+    uint64_t late_ns; /* members with an earlier deadline would be late: leave them out */
+    double budget_ns; /* ragged programs: no more members than this takes; 0: no bound */
 } policy_decision;
 
 /* Ragged programs: a batch grows until its fixed cost is this part of it, and no further, because

@@ -31,7 +31,7 @@ model_queue *model_queue_create(const model *m, int device_count, fair *f)
     q->list_count =
         model_is_exact(m) || m->sequence_bucket_count < 1 ? 1 : m->sequence_bucket_count;
     for (int i = 0; i < m->bucket_count; i++) {
-        size_t bytes = staging_bytes(m, m->buckets[i].shape);
+        size_t bytes = staging_bytes(m, &m->buckets[i]);
         if (bytes > q->staging_bytes)
             q->staging_bytes = bytes;
     }
@@ -123,17 +123,20 @@ bool model_queue_push(model_queue *q, job *j)
     (*slot)->rows += j->rows;
     q->rows += j->rows;
     q->list_rows[list] += j->rows;
+    q->list_tokens[list] += j->rows * j->length;
     fair_add_rows(q->fair, flow, j->rows);
     return true;
 }
 
 /* `rows` of that list wait no more. */
-static void subtract(model_queue *q, fair_flow flow, int list, job_heap *h, int64_t rows)
+static void subtract(model_queue *q, fair_flow flow, int list, job_heap *h, const job *j,
+                     int64_t rows)
 {
     h->rows -= rows;
     q->flows[flow.tenant][flow.class]->rows -= rows;
     q->rows -= rows;
     q->list_rows[list] -= rows;
+    q->list_tokens[list] -= rows * j->length;
     fair_add_rows(q->fair, flow, -rows);
     assert(h->rows >= 0);
 }
@@ -142,7 +145,7 @@ static job *unlink_at(model_queue *q, fair_flow flow, int list, job_heap *h, int
 {
     job *j = h->entries[at].job;
     h->due_sum_us -= h->entries[at].due_ns / 1024;
-    subtract(q, flow, list, h, j->rows - j->row_next);
+    subtract(q, flow, list, h, j, j->rows - j->row_next);
     h->count--;
     if (at < h->count) {
         h->entries[at] = h->entries[h->count];
@@ -190,6 +193,15 @@ job *model_queue_head(model_queue *q, fair_flow flow, int list, job **dead)
     return h ? h->entries[0].job : NULL;
 }
 
+/* Of `rows` sequences of that length, how many found a place. */
+static int64_t pack_rows(queue_take *t, int64_t length, int64_t rows)
+{
+    int64_t placed = 0;
+    while (placed < rows && pack_add(t->pack, length, &t->places[t->pack->count]))
+        placed++;
+    return placed;
+}
+
 int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t)
 {
     int64_t taken = 0;
@@ -222,13 +234,15 @@ int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t
             if (!t->is_whole)
                 part = fits == 0 ? 1 : fits < part ? fits : part;
         }
+        if (t->pack != NULL && (part = pack_rows(t, j->length, part)) == 0)
+            break;
         t->cost_ns += row_ns * (double)part;
         t->members[t->count++] = (batch_member){.job = j, .row = j->row_next, .rows = part};
         taken += part;
         if (j->row_next + part == j->rows)
             unlink_at(q, flow, list, h, 0);
         else
-            subtract(q, flow, list, h, part);
+            subtract(q, flow, list, h, j, part);
         j->row_next += part;
     }
     return taken;

@@ -3,6 +3,7 @@
 
 #include "batcher/fair.h"
 #include "batcher/job.h"
+#include "batcher/pack.h"
 #include "batcher/policy.h"
 #include "models/latency.h"
 
@@ -40,6 +41,7 @@ typedef struct model_queue {
     bucket_table axes; /* the axes alone, of no device: which list a length belongs to */
     int list_count;
     int64_t rows, list_rows[MODEL_AXIS_MAX];           /* over all flows */
+    int64_t list_tokens[MODEL_AXIS_MAX];               /* their positions */
     uint64_t order;                                    /* of the latest job */
     queue_flow *flows[FAIR_TENANTS_MAX][FAIR_CLASSES]; /* made at first use */
     fair *fair;                                        /* borrowed: who waits */
@@ -59,13 +61,15 @@ typedef struct batch_member {
 
 /* What taking respects, beside the order of the heap. */
 typedef struct queue_take {
-    int64_t rows;      /* at most */
-    int64_t length;    /* while the head has that length; -1: any */
-    bool is_whole;     /* no parts of jobs */
-    bool is_riding;    /* beside another list's: who would be late stays */
-    uint64_t until_ns; /* jobs with an earlier deadline are dropped: the batch ends then */
-    double budget_ns;  /* stop when the members' cost is over it; the first always goes */
-    latency_fit fit;   /* for the budget */
+    int64_t rows;       /* at most */
+    int64_t length;     /* while the head has that length; -1: any */
+    bool is_whole;      /* no parts of jobs */
+    bool is_riding;     /* beside another list's: who would be late stays */
+    uint64_t until_ns;  /* jobs with an earlier deadline are dropped: the batch ends then */
+    double budget_ns;   /* stop when the members' cost is over it; the first always goes */
+    latency_fit fit;    /* for the budget */
+    struct pack *pack;  /* takes what finds a place in it; NULL: a row for each */
+    pack_place *places; /* with `pack`: of each sequence, in the members' order */
     batch_member *members;
     int count, capacity;
     double cost_ns;

@@ -22,7 +22,9 @@ typedef struct batch {
     int64_t rows, length_max, tokens;
     uint64_t cost_ns; /* what the door thought its members would take */
     bool is_exact;
-    int bucket; /* index of model->buckets, as the policy chose; -1: exact */
+    int bucket;                  /* index of model->buckets, as the policy chose; -1: exact */
+    const bucket_packed *packed; /* of a packed bucket, else NULL */
+    pack_place places[PACK_SEQUENCES_MAX]; /* packed: of each sequence, in the members' order */
     /* Filled by running it. */
     device_bucket shape;
     int device_index;

@@ -2,21 +2,33 @@
 
 #include <stdlib.h>
 
+#include "models/packed.h"
+
 #define ALIGNMENT ((size_t)64)
 
+static bool set_shape(const model *m, const model_bucket *b, bool is_output, int index, tensor *t)
+{
+    if (b->sequences > 0) {
+        packed_describe(m, b, is_output, index, t);
+        return true;
+    }
+    const model_tensor *declared = is_output ? &m->outputs[index] : &m->inputs[index];
+    int64_t dims[TENSOR_RANK_MAX];
+    return model_tensor_dims(m, is_output, index, b->shape.batch, b->shape.sequence, dims) &&
+           tensor_set_shape(t, declared->dtype, declared->rank, dims) == STATUS_OK;
+}
+
 /* One walk for measuring and for laying out; `memory` NULL measures. */
-static size_t lay_out(const model *m, device_bucket shape, char *memory, tensor *inputs,
+static size_t lay_out(const model *m, const model_bucket *b, char *memory, tensor *inputs,
                       tensor *outputs)
 {
     size_t offset = 0;
-    for (int i = 0; i < m->input_count + m->output_count; i++) {
-        bool is_output = i >= m->input_count;
-        int index = is_output ? i - m->input_count : i;
-        const model_tensor *declared = is_output ? &m->outputs[index] : &m->inputs[index];
-        int64_t dims[TENSOR_RANK_MAX];
+    int input_count = b->sequences > 0 ? packed_input_count(m) : m->input_count;
+    for (int i = 0; i < input_count + m->output_count; i++) {
+        bool is_output = i >= input_count;
+        int index = is_output ? i - input_count : i;
         tensor t = {0};
-        if (!model_tensor_dims(m, is_output, index, shape.batch, shape.sequence, dims) ||
-            tensor_set_shape(&t, declared->dtype, declared->rank, dims))
+        if (!set_shape(m, b, is_output, index, &t))
             return SIZE_MAX;
         t.data = memory ? memory + offset : NULL;
         size_t bytes = tensor_bytes(&t);
@@ -29,14 +41,14 @@ static size_t lay_out(const model *m, device_bucket shape, char *memory, tensor 
     return offset ? offset : ALIGNMENT;
 }
 
-size_t staging_bytes(const model *m, device_bucket shape)
+size_t staging_bytes(const model *m, const model_bucket *bucket)
 {
-    return lay_out(m, shape, NULL, NULL, NULL);
+    return lay_out(m, bucket, NULL, NULL, NULL);
 }
 
-status staging_lay_out(staging *s, const model *m, device_bucket shape, size_t bytes_min)
+status staging_lay_out(staging *s, const model *m, const model_bucket *bucket, size_t bytes_min)
 {
-    size_t bytes = staging_bytes(m, shape);
+    size_t bytes = staging_bytes(m, bucket);
     if (bytes == SIZE_MAX)
         return status_fail(STATUS_UNSUPPORTED, "model \"%s\": the size of a batch is not known",
                            m->name);
@@ -50,7 +62,7 @@ status staging_lay_out(staging *s, const model *m, device_bucket shape, size_t b
         s->memory = memory;
         s->bytes = bytes;
     }
-    lay_out(m, shape, s->memory, s->inputs, s->outputs);
+    lay_out(m, bucket, s->memory, s->inputs, s->outputs);
     return STATUS_OK;
 }
 

@@ -44,7 +44,15 @@ typedef struct model_batching {
 typedef struct model_bucket {
     device_bucket shape;
     device_program **programs; /* one per device of the server, NULL where not ready there */
+    int64_t
+        sequences; /* 0: one in each row; else packed (models/packed.h): at most so many in all */
 } model_bucket;
+
+/* May rows of a batch hold several sequences each (models/packed.h)? */
+typedef enum model_packing {
+    MODEL_PACKING_AUTO, /* where the model's attention was recognised and it gains */
+    MODEL_PACKING_NEVER
+} model_packing;
 
 /* Why a batch ran on the CPU although the server has another device. */
 typedef enum model_fallback {
@@ -69,6 +77,7 @@ const char *model_compile_phase_name(model_compile_phase phase);
 /* Counts since load. Any thread reads; relaxed. */
 typedef struct model_counters {
     _Atomic uint64_t batches, batch_rows; /* mean batch size = batch_rows / batches */
+    _Atomic uint64_t packed_batches;      /* of them, those whose rows held several sequences */
     /* Positions given by requests, and positions computed; a model without a sequence axis counts
      * rows. Waste = 1 - real / computed. */
     _Atomic uint64_t real_tokens, computed_tokens;
@@ -89,10 +98,15 @@ typedef struct model {
     const char *folder;
     graph *graph;
     device_model on_device;
+    struct encoder
+        *packing; /* models/packed.h; NULL: a row holds one sequence, packing_note says why */
+    device_model on_packed; /* for packed buckets */
+    const char *packing_note;
     model_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     int input_count, output_count;
     model_batching batching;
-    model_bucket buckets[MODEL_BUCKETS_MAX]; /* ascending by sequence, then batch */
+    model_bucket buckets[MODEL_BUCKETS_MAX]; /* ascending by sequence, then batch; the packed
+                                                ones last, in the same order */
     int bucket_count;
     int64_t sequence_buckets[64], batch_buckets[64]; /* the two axes, ascending */
     int sequence_bucket_count, batch_bucket_count;

@@ -13,13 +13,13 @@ BERT = serving.ROOT / "tests/data/golden/models/bert_tiny_cls_legacy.onnx"
 LENGTH_MAX = 32
 
 
-def bert(folder, batch=(1, 4), sequence=(8, LENGTH_MAX)):
+def bert(folder, batch=(1, 4), sequence=(8, LENGTH_MAX), packing="never"):
     """A folder with the small encoder and few buckets, so that compiling takes seconds."""
     folder = pathlib.Path(folder) / "bert"
     if not folder.exists():
         folder.mkdir()
         shutil.copy(BERT, folder / "model.onnx")
-        (folder / "model.json").write_text(json.dumps(dict(buckets=dict(batch=list(batch), sequence=list(sequence)))))
+        (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=list(batch), sequence=list(sequence)))))
     return folder
 
 

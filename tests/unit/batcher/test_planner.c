@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "batcher/pack.h"
 #include "models/planner.h"
 
 static uint64_t random_state = 12345;
@@ -122,54 +121,4 @@ Test(planner, files)
     cr_assert(strstr(status_message(), ":2:"), "%s", status_message());
     unlink(path);
     cr_assert_eq(length_histogram_read(path, &h), STATUS_NOT_FOUND);
-}
-
-static double packing_waste(const int64_t *lengths, int count, int64_t row_length)
-{
-    pack_place places[PACK_SEQUENCES_MAX];
-    double real = 0;
-    int rows = pack_rows(lengths, count, row_length, PACK_SEQUENCES_MAX, places);
-    static bool used[PACK_SEQUENCES_MAX][512];
-    memset(used, 0, sizeof used);
-    for (int i = 0; i < count; i++) {
-        cr_assert(places[i].row >= 0 && places[i].row < rows);
-        cr_assert_leq(places[i].offset + lengths[i], row_length);
-        for (int64_t k = 0; k < lengths[i]; k++) {
-            cr_assert_not(used[places[i].row][places[i].offset + k], "two in one place");
-            used[places[i].row][places[i].offset + k] = true;
-        }
-        real += (double)lengths[i];
-    }
-    return 1 - real / (double)(rows * row_length);
-}
-
-Test(pack, no_overlap_and_little_waste_on_real_sentences)
-{
-    FILE *file = fopen(PENSTOCK_SOURCE_DIR "/tests/data/sentence_lengths.txt", "r");
-    static int64_t lengths[4096];
-    int count = 0;
-    char line[256];
-    while (fgets(line, sizeof line, file))
-        if (line[0] != '#' && atoll(line) <= 128)
-            lengths[count++] = atoll(line);
-    fclose(file);
-    double sum = 0;
-    int batches = 0;
-    for (int from = 0; from + 64 <= count; from += 64, batches++)
-        sum += packing_waste(&lengths[from], 64, 128);
-    cr_assert_gt(batches, 5);
-    cr_expect_lt(sum / batches, 0.05, "%f", sum / batches);
-}
-
-Test(pack, where_rows_run_out_the_late_ones_stay)
-{
-    int64_t lengths[] = {10, 60, 60, 30, 100, 4};
-    pack_place places[6];
-    cr_assert_eq(pack_rows(lengths, 6, 100, 2, places), 2);
-    for (int i = 0; i < 4; i++)
-        cr_assert_geq(places[i].row, 0);
-    cr_assert_eq(places[4].row, -1);
-    cr_assert_eq(pack_rows(lengths, 0, 100, 2, places), 0);
-    cr_assert_eq(pack_rows(lengths, 3, 100, 0, places), 0);
-    cr_assert_eq(places[0].row, -1);
 }
