@@ -58,7 +58,7 @@ uint32_t cpu_features_detect(void)
     bool has_tile_state = (state & 0x60000) == 0x60000;
     if ((features & CPU_AVX512VNNI) && has_tile_state && has(seven.edx, 1u << 24 | 1u << 25) &&
         syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0)
-        features |= CPU_AMX;
+        features |= CPU_AMX | (has(seven.edx, 1u << 22) ? CPU_AMX_BF16 : 0);
     return features;
 }
 

@@ -12,6 +12,7 @@ enum {
     CPU_AVX512VNNI = 1 << 3,
     CPU_AVX512BF16 = 1 << 4,
     CPU_AMX = 1 << 5, /* TILE, INT8, and permission from Linux to use them */
+    CPU_AMX_BF16 = 1 << 6, /* the same with BF16 */
 };
 
 /* Asks the CPU, and Linux for the use of AMX tiles. Any thread. */

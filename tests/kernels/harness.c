@@ -165,7 +165,7 @@ void bench_line(const char *what, double value, const char *unit, double peak)
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-    if (signal == SIGILL && emulate_instruction(context))
+    if (signal == SIGILL && is_emulated && emulate_instruction(context))
         return;
     check_fail("%s at address %p", signal == SIGILL ? "illegal instruction" : "access outside",
                info->si_addr);
