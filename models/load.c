@@ -1,7 +1,6 @@
 #include "models/load.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,12 @@
 #include "models/buckets.h"
 #include "models/describe.h"
 #include "models/exact.h"
+#include "models/fingerprint.h"
 #include "models/latency.h"
 #include "models/packed.h"
 #include "models/planner.h"
 #include "models/probe.h"
+#include "models/probe_cache.h"
 #include "models/program_folder.h"
 #include "models/warm_up.h"
 
@@ -72,65 +73,6 @@ bool load_has_model_file(const char *folder)
 {
     char path[PATH_BYTES_MAX];
     return find_onnx(folder, path) || is_hugging_face(folder) || program_folder_has(folder);
-}
-
-/* FNV-1a over 8 bytes at a time: a key for caches, not a defence. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    for (; bytes >= 8; p += 8, bytes -= 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        hash = (hash ^ word) * UINT64_C(1099511628211);
-        hash ^= hash >> 29;
-    }
-    for (; bytes > 0; p++, bytes--)
-        hash = (hash ^ *p) * UINT64_C(1099511628211);
-    return hash;
-}
-
-static uint64_t hash_file(uint64_t hash, const char *path)
-{
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    char *buffer = malloc(1 << 20);
-    for (ssize_t n; descriptor >= 0 && buffer && (n = read(descriptor, buffer, 1 << 20)) > 0;)
-        hash = hash_bytes(hash, buffer, (size_t)n);
-    free(buffer);
-    if (descriptor >= 0)
-        close(descriptor);
-    return hash;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Over the names and contents of the folder's files, in the order of their names. */
-static uint64_t hash_model(const char *folder)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    struct stat s;
-    if (stat(folder, &s) == 0 && S_ISREG(s.st_mode))
-        return hash_file(hash, folder);
-    char *names[256];
-    size_t count = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d != NULL && count < 256 && (e = readdir(d)) != NULL;)
-        if (e->d_name[0] != '.' && strcmp(e->d_name, "model.json") != 0)
-            names[count++] = strdup(e->d_name);
-    if (d != NULL)
-        closedir(d);
-    qsort(names, count, sizeof *names, compare_names);
-    for (size_t i = 0; i < count; i++) {
-        char path[PATH_BYTES_MAX];
-        if (names[i] != NULL && is_file(folder, names[i], path)) {
-            hash = hash_bytes(hash, names[i], strlen(names[i]));
-            hash = hash_file(hash, path);
-        }
-        free(names[i]);
-    }
-    return hash;
 }
 
 static status import(model *m, const load_request *r, const manifest *file, bool *is_hf)
@@ -187,15 +129,28 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
                                                              : o->precision;
 }
 
-/* What programs of one model share (packed weights) lives while one of them does: this one keeps it
- * between the experiments, and until the last bucket goes. Where it does not compile nothing is
- * lost. */
-static void hold_weights(model *m)
+static void hold(model *m, int64_t length)
 {
     device *cpu = m->devices[m->device_count - 1];
-    int64_t length = m->batching.sequence_max > 0 ? 1 : 0;
     if (cpu->interface->compile(cpu, &m->on_device, (device_bucket){1, length}, &m->weights_holder))
         m->weights_holder = NULL;
+}
+
+/* What programs of one model share (packed weights) lives while one of them does: this one keeps it
+ * between the experiments, and until the last bucket goes. Where it does not compile nothing is
+ * lost. `length`: of its one row, the longest if that is known, so that workspaces grow once.
+ * Whatever else than an encoder on the CPU runs the model wants its matrices transposed. */
+static void hold_weights(model *m, int64_t length)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    hold(m, length);
+    bool is_ragged = m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED;
+    if ((is_ragged && m->device_count == 1) || !graph_fold_transposed(m->graph, cpu_evaluate_node))
+        return;
+    if (!is_ragged && m->weights_holder != NULL) {
+        cpu->interface->release(cpu, m->weights_holder);
+        hold(m, length);
+    }
 }
 
 /* How the largest bucket runs on the CPU. */
@@ -247,6 +202,9 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
 /* Only devices with static shapes gain, but people who inspect a model want to know. */
 static status make_packed(model *m, const load_request *r, const manifest *file)
 {
+    bool is_served = !r->options->skips_warm_up;
+    if (m->device_count == 1 && is_served)
+        return STATUS_OK;
     packed_examine(m, file->has_packing ? file->packing : r->options->packing);
     if (m->device_count == 1)
         return STATUS_OK;
@@ -261,10 +219,18 @@ static status make_packed(model *m, const load_request *r, const manifest *file)
 static status examine(model *m, const load_request *r, const manifest *file)
 {
     char text[200];
-    hold_weights(m);
+    model_batching before = m->batching;
+    bool is_known = probe_cache_load(m, file, r->options->cache_folder);
+    bool has_sequence = m->batching.sequence_max > 0;
+    hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
     snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
     r->say(r->context, text);
-    status failure = probe_model(m, file);
+    status failure = STATUS_OK;
+    if (!is_known) {
+        failure = probe_model(m, file);
+        if (!failure)
+            probe_cache_store(m, file, &before, r->options->cache_folder);
+    }
     if (!failure)
         failure = make_buckets(m, r, file);
     return failure ? failure : make_packed(m, r, file);
@@ -299,7 +265,7 @@ static status make(model *m, const load_request *r, const manifest *file)
         m->batching.sequence_max = m->graph->sequence_max;
     m->on_device.graph = m->graph;
     m->on_device.name = m->name;
-    m->on_device.model_key = hash_model(r->folder);
+    m->on_device.model_key = fingerprint_model(r->folder, r->options->cache_folder);
     failure = describe_tensors(m, file, is_hf);
     if (failure)
         return failure;
@@ -319,7 +285,8 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (m->latency == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->load_ns = clock_now_ns() - start_ns;
-    if (!r->options->skips_warm_up)
+    bool can_run = m->on_device.given == NULL || m->device_count > 1;
+    if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->say, r->context);
     if (!failure)
         explain(m);

@@ -76,7 +76,7 @@ static quantised_facts look_at_plan(const model *m, int *apart)
     int64_t sequence = m->bucket_count                 ? m->buckets[0].shape.sequence
                        : m->batching.sequence_max > 16 ? 16
                                                        : m->batching.sequence_max;
-    if (inputs && graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
+    if (inputs && m->on_device.given == NULL && graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
         graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, &specialised) ==
             STATUS_OK &&
         graph_fuse_products(specialised, &fused, &facts) == STATUS_OK) {
@@ -213,6 +213,8 @@ static void print_text(const model *m)
     if (m->findings && m->findings[0])
         print_wrapped("why       ", m->findings);
     print_buckets(m);
+    if (m->on_device.given != NULL)
+        return;
     printf(
         "products  %d fused with what follows them, %d of them on bytes; %d apart (padded plans)\n",
         plan.product_count, plan.quantised_product_count, apart);

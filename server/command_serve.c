@@ -16,6 +16,7 @@
 typedef struct parts {
     device *devices[DEVICES_MAX];
     int device_count;
+    char no_device_reason[STATUS_MESSAGE_BYTES_MAX]; /* "": every device that was wanted is there */
     repository *models;
     scheduler *work;
     server *edge;
@@ -62,8 +63,10 @@ static status start_devices(const config *c, parts *p)
         status failure = start_device(c, c->devices[i], p);
         if (failure && c->require_device)
             return failure;
-        if (failure)
-            log_warning("server", "serving without a device: %s", status_message());
+        if (failure) {
+            snprintf(p->no_device_reason, sizeof p->no_device_reason, "%s", status_message());
+            log_warning("server", "serving without a device: %s", p->no_device_reason);
+        }
     }
     return start_device(c, "cpu", p);
 }
@@ -98,7 +101,10 @@ static int serve(const config *c)
     server_block_signals();
     if (start_devices(c, &p))
         return fail("device");
-    if (repository_create(&c->repository, p.devices, p.device_count, &p.models)) {
+    repository_options models = c->repository;
+    if (p.no_device_reason[0] != 0)
+        models.no_device_reason = p.no_device_reason;
+    if (repository_create(&models, p.devices, p.device_count, &p.models)) {
         fail("models");
         stop(&p);
         return 1;

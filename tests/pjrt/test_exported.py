@@ -1,0 +1,270 @@
+"""Models given as StableHLO programs: exported by JAX (tools/export_jax.py), served, and compared with JAX's own answers."""
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import devices
+import numpy
+import pytest
+import serving
+from conftest import FAULT, PLUGIN
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+jax = pytest.importorskip("jax", reason="jax (tests/pjrt/requirements.txt) is not installed")
+sys.path.insert(0, str(serving.ROOT / "tools"))
+import export_jax  # noqa: E402
+
+RANDOM = numpy.random.default_rng(0)
+PARAMS = dict(
+    table=RANDOM.standard_normal((50, 16)).astype(numpy.float32),
+    dense=dict(kernel=RANDOM.standard_normal((16, 8)).astype(numpy.float32), bias=RANDOM.standard_normal(8).astype(numpy.float32)),
+)
+INPUTS = [export_jax.read_input("ids:INT32[batch,sequence]<50"), export_jax.read_input("mask:INT32[batch,sequence]")]
+BUCKETS = [(1, 8), (4, 8), (4, 16)]
+
+
+def encode(params, ids, mask):
+    """One layer of attention and a dense one: the mean over real positions, and each position."""
+    x = jax.numpy.take(params["table"], ids, axis=0)
+    scores = x @ jax.numpy.swapaxes(x, 1, 2) / 4 + (1 - mask[:, None, :]) * -1e9
+    h = jax.numpy.tanh(jax.nn.softmax(scores, axis=-1) @ x @ params["dense"]["kernel"] + params["dense"]["bias"])
+    real = mask[..., None].astype(h.dtype)
+    return (h * real).sum(1) / real.sum(1), h
+
+
+def export(folder, is_text=False, has_weights=False, buckets=BUCKETS, function=None, **more):
+    function = function or (encode if has_weights else lambda *arguments: encode(PARAMS, *arguments))
+    return export_jax.export(
+        function, folder, INPUTS, buckets, PARAMS if has_weights else None, ["pooled", "hidden"], ["mask"], platform="cpu", is_text=is_text, **more
+    )
+
+
+def start(tmp_path, model, *flags, plugin=PLUGIN, name="server"):
+    return serving.Server(tmp_path / f"{name}.log", dict(exported=model), "--device", f"pjrt:{plugin}", *flags)
+
+
+def inputs(length, rows=1, seed=0):
+    random = numpy.random.default_rng(seed)
+    return dict(ids=random.integers(0, 50, (rows, length), dtype=numpy.int32), mask=numpy.ones((rows, length), numpy.int32))
+
+
+def check(server, x):
+    pooled, hidden = encode(PARAMS, x["ids"], x["mask"])
+    ours = server.infer("exported", x)
+    numpy.testing.assert_allclose(ours["pooled"], pooled, atol=1e-5)
+    numpy.testing.assert_allclose(ours["hidden"], hidden, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_weights", [False, True], ids=["constants", "weights"])
+@pytest.mark.parametrize("is_text", [False, True], ids=["artifact", "text"])
+def test_answers_are_those_of_jax(tmp_path, is_text, has_weights):
+    model = tmp_path / "models"
+    export(model / "1", is_text, has_weights)
+    cache = ["--cache", str(tmp_path / "cache")]
+    with start(tmp_path, model, *cache, name="first") as s:
+        described = s.get("/v2/models/exported").json()
+        assert described["platform"] == "stablehlo"
+        assert described["inputs"] == [dict(name=n, datatype="INT32", shape=[-1, -1]) for n in ("ids", "mask")]
+        assert described["outputs"][1] == dict(name="hidden", datatype="FP32", shape=[-1, -1, 8])
+        for length in range(1, 17):
+            check(s, inputs(length, seed=length))
+        check(s, inputs(5, rows=4))
+        check(s, inputs(16, rows=3))
+        assert devices.total(devices.metrics(s), "device_compiles_total", device="pjrt:0") == len(BUCKETS)
+    with start(tmp_path, model, *cache, name="second") as s:
+        check(s, inputs(7))
+        found = devices.metrics(s)
+    assert devices.total(found, "device_compiles_total", device="pjrt:0") == 0
+    assert devices.total(found, "device_cache_hits_total", device="pjrt:0") == len(BUCKETS)
+    assert devices.total(found, "compiles_total", phase="serving") == 0
+    assert devices.total(found, "fallbacks_total") == 0
+
+
+def test_without_a_sequence_axis(tmp_path):
+    scale = numpy.arange(1, 4, dtype=numpy.float32)
+    export_jax.export(lambda x: (x * scale, x.sum(1)), tmp_path / "m", [export_jax.read_input("x:FP32[batch,3]")], [(1, 0), (8, 0)], platform="cpu")
+    assert sorted(p.name for p in (tmp_path / "m").glob("*.mlir")) == ["program.1.mlir", "program.8.mlir"]
+    with start(tmp_path, tmp_path / "m") as s:
+        x = numpy.arange(15, dtype=numpy.float32).reshape(5, 3)
+        ours = s.infer("exported", dict(x=x))
+        numpy.testing.assert_allclose(ours["output_0"], x * scale)
+        numpy.testing.assert_allclose(ours["output_1"], x.sum(1))
+
+
+def test_the_exporter_refuses_what_padding_changes(tmp_path):
+    with pytest.raises(export_jax.ExportError, match="differs by"):
+        export(tmp_path / "m", function=lambda ids, mask: encode(PARAMS, ids, 0 * mask + 1))
+    assert not (tmp_path / "m").exists()
+    with pytest.raises(export_jax.ExportError, match="have a sequence axis"):
+        export(tmp_path / "m", buckets=[(1, 0)])
+
+
+def ends(tmp_path, model, *flags):
+    command = [str(serving.BINARY), "serve", "--model", f"exported={model}", "--listen", "127.0.0.1:0", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return export(tmp_path_factory.mktemp("exported") / "1")
+
+
+def test_a_server_without_a_device_refuses_it(tmp_path, exported):
+    code, text = ends(tmp_path, exported)
+    assert code == 1
+    assert "StableHLO programs run on PJRT devices and have no form for the CPU" in text
+    assert "start it with --device" in text
+    code, text = ends(tmp_path, exported, "--device", "pjrt:/nowhere/plugin.so")
+    assert code == 1 and "no such device: /nowhere/plugin.so: " in text and "cannot be read" in text
+
+
+def copy_with(tmp_path, exported, change):
+    """A copy whose model.json is changed."""
+    folder = tmp_path / "changed"
+    folder.mkdir()
+    for path in exported.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    manifest = json.loads((folder / "model.json").read_text())
+    change(manifest)
+    (folder / "model.json").write_text(json.dumps(manifest, indent=1))
+    return folder
+
+
+def put(manifest, path, value):
+    *way, last = path
+    for step in way:
+        manifest = manifest[step]
+    if value is None:
+        del manifest[last]
+    else:
+        manifest[last] = value
+
+
+WRONG = {
+    "no program": (["program"], None, "model.json: program: is missing"),
+    "datatype": (["program", "inputs", 0, "datatype"], "FP32", 'argument 0, input "ids", is INT32[1,8] in the program and FP32[1,8] in model.json'),
+    "datatype name": (["program", "inputs", 0, "datatype"], "float", "program.inputs[0].datatype: must be a KServe datatype"),
+    "output dims": (["program", "outputs", 0, "dims"], ["batch", 9], 'output 0, "pooled", is FP32[1,8] in the program and FP32[1,9] in model.json'),
+    "missing input": (["program", "inputs", 1], None, "the program takes 2 arguments, model.json lists 1"),
+    "key": (["program", "output"], [], 'program.output: no such key; did you mean "outputs"?'),
+    "dim": (["program", "inputs", 0, "dims"], ["batch", "length"], 'program.inputs[0].dims[1]: must be "batch", "sequence" or a size'),
+    "no batch": (["program", "inputs", 0, "dims"], [4, "sequence"], "program.inputs[0].dims[0]: the first dim must be"),
+    "buckets": (["buckets"], dict(batch=[1, 4], sequence=[8]), "program.4x16.mlir: model.json: buckets.sequence has no 16"),
+    "more buckets": (["buckets"], dict(batch=[1, 4], sequence=[8, 16]), "model.json: buckets: there is no program.1x16.mlir"),
+    "can_pad": (["can_pad"], None, "model.json: can_pad: must be true"),
+    "can_batch": (["can_batch"], False, "model.json: can_batch: false, but there are programs for 4 rows"),
+    "weights": (["program", "weights"], "w.safetensors", "needs \"arguments\""),
+    "argument": (["program", "arguments"], ["ids", "mask", "w"], 'program.arguments[2]: "w" is no input'),
+    "argument twice": (["program", "arguments"], ["ids", "ids"], 'program.arguments[1]: "ids" is there twice'),
+    "argument missing": (["program", "arguments"], ["ids"], 'program.arguments: input "mask" is missing'),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_does_not_fit_is_named(tmp_path, exported, what):
+    path, value, sentence = WRONG[what]
+    needs_device = "in the program" in sentence or "the program takes" in sentence
+    folder = copy_with(tmp_path, exported, lambda manifest: put(manifest, path, value))
+    if what == "missing input":
+        manifest = json.loads((folder / "model.json").read_text())
+        del manifest["inputs"]
+        (folder / "model.json").write_text(json.dumps(manifest))
+    code, text = ends(tmp_path, folder, "--device", f"pjrt:{PLUGIN}")
+    text = text.replace('\\"', '"')
+    assert code == 1 and sentence in text, text[-2000:]
+    assert not needs_device or "program." in text.split(sentence)[0].rsplit("bucket", 1)[1]
+
+
+@pytest.mark.parametrize("name", ["program.mlir", "program.8.mlir", "program.08x8.mlir", "program.8x8x8.mlir", "program.x8.mlir"])
+def test_names_say_the_bucket(tmp_path, exported, name):
+    folder = copy_with(tmp_path, exported, lambda manifest: None)
+    (folder / "program.4x16.mlir").rename(folder / name)
+    code, text = ends(tmp_path, folder, "--device", f"pjrt:{PLUGIN}")
+    assert code == 1 and f"{name}: " in text and "program.BATCH" in text
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b"not a program", b"ML\xefR broken"], ids=["empty", "zeros", "words", "bytecode"])
+def test_what_is_no_program(tmp_path, exported, content):
+    folder = copy_with(tmp_path, exported, lambda manifest: None)
+    (folder / "program.4x16.mlir").write_bytes(content)
+    code, text = ends(tmp_path, folder, "--device", f"pjrt:{PLUGIN}")
+    assert code == 1 and "program.4x16.mlir: " in text
+
+
+def test_weights_that_do_not_fit(tmp_path):
+    folder = export(tmp_path / "m", has_weights=True)
+    data = bytearray((folder / "weights.safetensors").read_bytes())
+    (length,) = struct.unpack("<Q", data[:8])
+    data[8 : 8 + length] = data[8 : 8 + length].replace(b"dense/bias", b"dense/bios")
+    (folder / "weights.safetensors").write_bytes(data)
+    code, text = ends(tmp_path, folder, "--device", f"pjrt:{PLUGIN}")
+    assert code == 1 and 'is no input and not in weights.safetensors' in text
+
+
+def test_a_killed_host_costs_no_request(tmp_path, exported):
+    """No CPU stands in: batches wait for the device and run again."""
+    with start(tmp_path, exported, "--cache", str(tmp_path / "cache")) as s:
+        failed, done = [], threading.Event()
+
+        def work(seed):
+            while not done.is_set():
+                try:
+                    check(s, inputs(1 + seed, seed=seed))
+                except Exception as error:
+                    failed.append(repr(error))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            time.sleep(0.3)
+            host = devices.host_of(s)
+            if host is not None:
+                os.kill(host, signal.SIGKILL)
+            while devices.host_of(s) in (None, host):
+                time.sleep(0.05)
+        time.sleep(0.5)
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert failed == [], failed[:3]
+        found = devices.metrics(s)
+        assert devices.total(found, "device_restarts_total", device="pjrt:0") >= 3
+        assert devices.total(found, "fallbacks_total", reason="no_device") == 0
+
+
+def test_a_device_that_stays_away_is_an_answer(tmp_path, exported):
+    """504 at the deadline, never a hang; and answers again when the device is back."""
+    plugin = tmp_path / "plugin.so"
+    plugin.symlink_to(PLUGIN)
+    with start(tmp_path, exported, plugin=plugin) as s:
+        check(s, inputs(4))
+        plugin.unlink()
+        os.kill(devices.host_of(s), signal.SIGKILL)
+        body = dict(inputs=[serving.json_input(n, a) for n, a in inputs(4).items()], parameters=dict(timeout=500000))
+        for _ in range(3):
+            assert s.post("/v2/models/exported/infer", body).status == 504
+        assert devices.total(devices.metrics(s), "device_healthy", device="pjrt:0") == 0
+        plugin.symlink_to(PLUGIN)
+        check(s, inputs(4))  # names no deadline: it waits
+
+
+def test_inspect_needs_no_device(exported):
+    done = subprocess.run([str(serving.BINARY), "inspect", str(exported), "--json"], capture_output=True, text=True)
+    shown = json.loads(done.stdout)
+    assert done.returncode == 0 and shown["platform"] == "stablehlo"
+    assert shown["buckets"] == [dict(batch=b, sequence=s) for b, s in [(1, 8), (4, 8), (4, 16)]]
+    assert "PJRT devices only" in shown["findings"]
+
+
+def test_reload_while_served(tmp_path, exported):
+    with start(tmp_path, exported, "--set", "server.repository_control=true") as s:
+        check(s, inputs(3))
+        assert s.post("/v2/repository/models/exported/load", {}).status == 200
+        check(s, inputs(3))
