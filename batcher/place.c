@@ -275,12 +275,18 @@ static void count_fallback(lane *l, model_fallback reason)
     counter_add(&l->batch.model->counters.fallbacks[reason], 1);
 }
 
-/* A device that is healthy and has the model, or -1. */
+/* A device that has the model and says that it is healthy, or -1. Asked now: devices of one plugin
+ * go together, and what is remembered of each is older. */
 static int find_device(scheduler *s, const model_queue *q)
 {
-    for (int d = 0; d < scheduler_cpu(s); d++)
-        if (q->tables[d].has_any && place_is_healthy(s, d, clock_now_ns()))
+    for (int d = 0; d < scheduler_cpu(s); d++) {
+        device_status state = {0};
+        if (!q->tables[d].has_any)
+            continue;
+        s->devices[d]->interface->describe(s->devices[d], &state);
+        if (state.state == DEVICE_HEALTHY)
             return d;
+    }
     return -1;
 }
 
@@ -297,11 +303,10 @@ static status run_again(lane *l, int first, int count, status failure)
     for (int tries = 1; failure == STATUS_UNAVAILABLE && tries < DEVICE_TRIES_MAX;) {
         if (clock_now_ns() >= until_ns || atomic_load(&s->is_stopping))
             break;
+        nanosleep(&(struct timespec){.tv_nsec = DEVICE_LOOK_NS}, NULL);
         int device_index = find_device(s, l->batch.queue);
-        if (device_index < 0) {
-            nanosleep(&(struct timespec){.tv_nsec = DEVICE_LOOK_NS}, NULL);
+        if (device_index < 0)
             continue;
-        }
         failure = run_on(l, device_index, first, count);
         if (failure == STATUS_UNAVAILABLE)
             place_report_failure(s, device_index, clock_now_ns());

@@ -72,6 +72,10 @@ status pjrt_session_execute(const pjrt_session *s, int device, pjrt_loaded_execu
                             pjrt_buffer *const *arguments, int argument_count,
                             pjrt_buffer **outputs, int output_count) MUST_CHECK;
 
+/* The device kind of a topology such as "v5e:1x1", as its devices call themselves. */
+status pjrt_topology_kind(const pjrt_plugin *p, const char *topology,
+                          char device_kind[64]) MUST_CHECK;
+
 /* Ahead of time, with no device: compiles for a topology such as "v5e:1x1". */
 typedef struct pjrt_ahead_of_time {
     pjrt_bytes serialized,

@@ -11,6 +11,7 @@
 #include "devices/hlo_summary.h"
 #include "devices/pjrt_plugin.h"
 #include "devices/pjrt_program.h"
+#include "devices/pjrt_signature.h"
 #include "server/command.h"
 #include "server/command_model.h"
 
@@ -64,7 +65,7 @@ typedef struct compile_options {
 } compile_options;
 
 typedef struct totals {
-    int compiled, kept, already, failed;
+    int compiled, already, failed;
     double seconds;
 } totals;
 
@@ -118,7 +119,7 @@ static void say(const compile_options *o, device_bucket bucket, const char *stat
                mfu, program->dense_count, program->dense_int8_count, hlo->products,
                hlo->products_s8, hlo->products_bf16, hlo->products_f32);
     else
-        printf("%6lld %6lld  %-8s %8.1f %9.1f %9.1f %12lld %12.0f %6.1f%%  %d of %d in s8\n",
+        printf("%6lld %6lld  %-12s %8.1f %9.1f %9.1f %12lld %12.0f %6.1f%%  %d of %d in s8\n",
                (long long)bucket.batch, (long long)bucket.sequence, state, seconds,
                (double)made->code_bytes / 1048576, (double)made->temporary_bytes / 1048576,
                (long long)hlo->estimated_cycles, rate, 100 * mfu, hlo->products_s8, hlo->products);
@@ -136,94 +137,167 @@ static status keep(compile_cache *cache, const compile_cache_key *key, const dev
     bytes += snprintf(text + bytes, sizeof text - (size_t)bytes,
                       "code_bytes %lld\ntemporary_bytes %lld\npeak_bytes %lld\nestimated_cycles "
                       "%lld\nproducts %d\n"
-                      "products_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n",
+                      "products_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n"
+                      "unestimated_instructions %d\n",
                       (long long)made->code_bytes, (long long)made->temporary_bytes,
                       (long long)made->peak_bytes, (long long)hlo->estimated_cycles, hlo->products,
-                      hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+                      hlo->products_s8, hlo->products_bf16, hlo->products_f32, hlo->unestimated);
     compile_cache_entry entry = {made->serialized.data, made->serialized.bytes, text,
                                  (size_t)bytes};
     return compile_cache_put(cache, key, &entry);
 }
 
-static status compile_bucket(const compile_options *o, const pjrt_plugin *plugin,
-                             const char *topology, compile_cache *cache, const device_model *what,
-                             device_bucket bucket, totals *t)
+/* The figure of that name in an entry's summary, or `otherwise`. */
+static double figure(const char *summary, const char *name, double otherwise)
 {
-    graph *specialised = NULL;
-    stablehlo_program program;
+    size_t bytes = strlen(name);
+    for (const char *line = summary; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, bytes) == 0 && line[bytes] == ' ')
+            return strtod(line + bytes, NULL);
+    }
+    return otherwise;
+}
+
+/* Says what an entry holds, without compiling. False: there is none to be believed. */
+static bool say_entry(const compile_options *o, compile_cache *cache, const compile_cache_key *key,
+                      device_bucket bucket, const stablehlo_program *program, totals *t)
+{
+    compile_cache_entry entry;
+    if (compile_cache_get(cache, key, &entry))
+        return false;
+    const char *s = entry.summary;
+    pjrt_ahead_of_time made = {.serialized = {.bytes = entry.program_bytes},
+                               .code_bytes = (int64_t)figure(s, "code_bytes", -1),
+                               .temporary_bytes = (int64_t)figure(s, "temporary_bytes", -1),
+                               .peak_bytes = (int64_t)figure(s, "peak_bytes", -1)};
+    hlo_summary hlo = {.estimated_cycles = (int64_t)figure(s, "estimated_cycles", 0),
+                       .unestimated = (int)figure(s, "unestimated_instructions", 0),
+                       .products = (int)figure(s, "products", 0),
+                       .products_s8 = (int)figure(s, "products_s8", 0),
+                       .products_bf16 = (int)figure(s, "products_bf16", 0),
+                       .products_f32 = (int)figure(s, "products_f32", 0)};
+    say(o, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made, &hlo,
+        facts_of(o->target + 4));
+    compile_cache_entry_dispose(&entry);
+    t->already++;
+    return true;
+}
+
+/* What serves as the compiler and for which chip. */
+typedef struct compiler {
+    const pjrt_plugin *plugin;
+    const char *topology;
+    char device_kind[64];
+    compile_cache *cache;
+} compiler;
+
+/* Is a given program what model.json says of it? */
+static status check_given(const device_model *what, device_bucket bucket,
+                          const stablehlo_program *program, const pjrt_bytes *hlo)
+{
+    pjrt_declaration declared;
+    if (what->given == NULL || hlo->bytes == 0)
+        return STATUS_OK;
+    pjrt_declaration_make(what, bucket, program, &declared);
+    status s = pjrt_declaration_check(&declared, hlo->data, hlo->bytes);
+    pjrt_declaration_dispose(&declared);
+    return s;
+}
+
+static status compile_program(const compile_options *o, const compiler *c, const device_model *what,
+                              device_bucket bucket, const stablehlo_program *program,
+                              const compile_cache_key *key, totals *t)
+{
     pjrt_ahead_of_time made = {0};
     hlo_summary hlo = {0};
-    status s = pjrt_program_emit(what, bucket, &specialised, &program);
-    if (s)
-        return s;
     uint64_t start_ns = clock_now_ns();
-    s = pjrt_compile_ahead(plugin, topology, program.text, program.bytes, &made);
+    status s = pjrt_compile_ahead(c->plugin, c->topology, program->text, program->bytes, &made);
     double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+    if (s == STATUS_OK)
+        s = check_given(what, bucket, program, &made.optimized_hlo);
     if (s == STATUS_OK) {
         t->compiled++;
         t->seconds += seconds;
         if (made.optimized_hlo.bytes > 0 &&
             hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &hlo))
             log_warning("server", "%s", status_message());
-        compile_cache_key key =
-            pjrt_program_key(what, bucket, &program, made.device_kind, plugin->version_text);
-        s = keep(cache, &key, what, bucket, &program, &made, &hlo, plugin->version_text, seconds);
-        say(o, bucket, s ? "not kept" : "kept", seconds, &program, &made, &hlo, facts_of(topology));
+        s = keep(c->cache, key, what, bucket, program, &made, &hlo, c->plugin->version_text,
+                 seconds);
+        say(o, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
+            facts_of(c->topology));
     }
     pjrt_ahead_of_time_dispose(&made);
+    return s;
+}
+
+static status compile_bucket(const compile_options *o, const compiler *c, const device_model *what,
+                             device_bucket bucket, totals *t)
+{
+    graph *specialised = NULL;
+    stablehlo_program program;
+    status s = pjrt_program_emit(what, bucket, &specialised, &program);
+    if (s)
+        return s;
+    compile_cache_key key =
+        pjrt_program_key(what, bucket, &program, c->device_kind, c->plugin->version_text);
+    if (!say_entry(o, c->cache, &key, bucket, &program, t))
+        s = compile_program(o, c, what, bucket, &program, &key, t);
     stablehlo_program_dispose(&program);
     graph_destroy(specialised);
     return s;
 }
 
-static void choose_buckets(compile_options *o, const model *m)
+/* The model's own buckets, with the sizes of an axis replaced where flags name some. */
+static int choose_buckets(const compile_options *o, const model *m, device_bucket *out)
 {
-    if (o->batch_count == 0) {
-        o->batch_count = m->batch_bucket_count < AXIS_MAX ? m->batch_bucket_count : AXIS_MAX;
-        memcpy(o->batch, m->batch_buckets, (size_t)o->batch_count * sizeof *o->batch);
+    int count = 0;
+    if (o->batch_count == 0 && o->sequence_count == 0) {
+        for (int i = 0; i < m->bucket_count; i++)
+            out[count++] = m->buckets[i].shape;
+        return count;
     }
-    if (o->sequence_count == 0) {
-        o->sequence_count =
-            m->sequence_bucket_count < AXIS_MAX ? m->sequence_bucket_count : AXIS_MAX;
-        memcpy(o->sequence, m->sequence_buckets, (size_t)o->sequence_count * sizeof *o->sequence);
-    }
-    if (o->sequence_count == 0)
-        o->sequence[o->sequence_count++] = 0;
+    const int64_t *batches = o->batch_count ? o->batch : m->batch_buckets;
+    const int64_t *sequences = o->sequence_count ? o->sequence : m->sequence_buckets;
+    int batch_count = o->batch_count ? o->batch_count : m->batch_bucket_count;
+    int sequence_count = o->sequence_count ? o->sequence_count : m->sequence_bucket_count;
+    for (int i = 0; i < sequence_count; i++)
+        for (int k = 0; k < batch_count; k++)
+            out[count++] = (device_bucket){batches[k], sequences[i]};
+    return count;
 }
 
-static int compile_model(compile_options *o, const pjrt_plugin *plugin, compile_cache *cache,
-                         const model *m)
+static int compile_model(const compile_options *o, const compiler *c, const model *m)
 {
     totals t = {0};
-    const char *topology = o->target + 4; /* after "tpu:" */
-    choose_buckets(o, m);
+    static device_bucket buckets[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
+    int count = choose_buckets(o, m, buckets);
     device_model on_device = m->on_device;
-    on_device.precision = o->precision;
+    if (on_device.given == NULL)
+        on_device.precision = o->precision;
     if (!o->is_json)
-        printf("%s in %s for %s with %s\n\n batch length  entry     compile   code      scratch    "
-               "estimated    estimated"
-               "    est.   matrix\n                          s        MiB       MiB        cycles  "
-               "   tokens/s     MFU"
-               "   products\n",
-               m->name, device_precision_names[o->precision], topology, plugin->version_text);
-    for (int i = 0; i < o->sequence_count; i++)
-        for (int k = 0; k < o->batch_count; k++) {
-            device_bucket bucket = {o->batch[k], o->sequence[i]};
-            if (compile_bucket(o, plugin, topology, cache, &on_device, bucket, &t)) {
-                fprintf(stderr, "penstock compile: batch %lld, length %lld: %s\n",
-                        (long long)bucket.batch, (long long)bucket.sequence, status_message());
-                t.failed++;
-            }
+        printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
+               "scratch    estimated    estimated    est.   matrix\n                             "
+               "  s        MiB       MiB        cycles     tokens/s     MFU   products\n",
+               m->name,
+               on_device.given ? "its own precision" : device_precision_names[o->precision],
+               c->topology, c->plugin->version_text);
+    for (int i = 0; i < count; i++)
+        if (compile_bucket(o, c, &on_device, buckets[i], &t)) {
+            fprintf(stderr, "penstock compile: batch %lld, length %lld: %s\n",
+                    (long long)buckets[i].batch, (long long)buckets[i].sequence, status_message());
+            t.failed++;
         }
     if (!o->is_json)
-        printf("\n%d programs in %.1f s, in %s\n", t.compiled, t.seconds, o->cache);
+        printf("\n%d programs compiled in %.1f s, %d were in the cache, in %s\n", t.compiled,
+               t.seconds, t.already, o->cache);
     return t.failed > 0 ? 1 : 0;
 }
 
-static int run(compile_options *o)
+static int run(const compile_options *o)
 {
     pjrt_plugin plugin;
-    compile_cache *cache = NULL;
+    compiler c = {.plugin = &plugin, .topology = o->target + 4}; /* after "tpu:" */
     command_model opened = {0};
     /* What the CPU would run does not matter: the figures are a device's. */
     const command_model_options what = {.path = o->model,
@@ -234,13 +308,14 @@ static int run(compile_options *o)
     /* No chip here: ask nobody for one, and let several compilers run side by side. */
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
-    if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &cache) ||
+    if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &c.cache) ||
+        pjrt_topology_kind(&plugin, c.topology, c.device_kind) ||
         command_open_model(&what, &opened))
         fprintf(stderr, "penstock compile: %s\n", status_message());
     else
-        code = compile_model(o, &plugin, cache, opened.loaded);
+        code = compile_model(o, &c, opened.loaded);
     command_close_model(&opened);
-    compile_cache_close(cache);
+    compile_cache_close(c.cache);
     return code;
 }
 
