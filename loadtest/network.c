@@ -1,5 +1,6 @@
 #include "loadtest/network.h"
 
+#include "base/clock.h"
 #include "loadtest/network_backend.h"
 
 #include <assert.h>
@@ -95,6 +96,7 @@ status network_connect(network *n, const struct sockaddr *address, socklen_t add
                                                               : STATUS_IO,
                            "socket: %s", strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    receive_stamp_enable(fd);
     network_socket *s = memory_take(1, sizeof *s);
     s->network = n;
     s->events = events;
@@ -164,10 +166,29 @@ void network_socket_connected(network_socket *s)
         network_flush(s);
 }
 
-void network_socket_received(network_socket *s, const uint8_t *data, size_t bytes)
+struct msghdr *network_socket_message(network_socket *s, uint8_t *to)
 {
-    if (!s->closed && !s->ended)
-        s->events->on_received(s->owner, data, bytes);
+    s->message_part = (struct iovec){.iov_base = to, .iov_len = NETWORK_RECEIVE_BYTES};
+    s->message = (struct msghdr){.msg_iov = &s->message_part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = s->control,
+                                 .msg_controllen = sizeof s->control};
+    return &s->message;
+}
+
+void network_socket_received(network_socket *s, size_t bytes)
+{
+    if (s->closed || s->ended)
+        return;
+    network *n = s->network;
+    n->arrived_ns = receive_stamp_ns(&s->message);
+    s->events->on_received(s->owner, s->message_part.iov_base, bytes);
+    n->arrived_ns = 0;
+}
+
+uint64_t network_arrived_ns(const network *n)
+{
+    return n->arrived_ns != 0 ? n->arrived_ns : clock_now_ns();
 }
 
 void network_socket_ended(network_socket *s, int error)

@@ -45,6 +45,10 @@ status network_connect(network *n, const struct sockaddr *address, socklen_t add
 buffer *network_outgoing(network_socket *s);
 void network_flush(network_socket *s);
 
+/* When the data of the on_received under way reached this machine (base/clock.h); outside one, the
+ * present time. */
+uint64_t network_arrived_ns(const network *n);
+
 /* Ends the socket; bytes not yet sent may be lost. `s` is gone. */
 void network_close(network_socket *s);
 

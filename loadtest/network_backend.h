@@ -2,6 +2,7 @@
 #define LOADTEST_NETWORK_BACKEND_H
 
 #include "loadtest/network.h"
+#include "loadtest/receive_stamp.h"
 
 /* Between network.c and its two backends: nobody else includes this. */
 #define NETWORK_RECEIVE_BYTES 32768
@@ -22,6 +23,9 @@ struct network_socket {
     struct sockaddr_storage address;
     socklen_t address_bytes;
     uint8_t *received; /* NETWORK_RECEIVE_BYTES; epoll shares one over all sockets */
+    struct msghdr message;
+    struct iovec message_part;
+    _Alignas(struct cmsghdr) uint8_t control[RECEIVE_STAMP_CONTROL_BYTES];
 };
 
 typedef struct network_backend {
@@ -43,11 +47,15 @@ struct network {
     const network_backend *backend;
     void *state; /* the backend's */
     network_socket *sockets, *dead;
+    uint64_t arrived_ns; /* of what is being reported; 0 outside on_received */
 };
 
 /* For backends. Each may end with the socket closed by its owner. */
 void network_socket_connected(network_socket *s);
-void network_socket_received(network_socket *s, const uint8_t *data, size_t bytes);
+/* s->message, ready for recvmsg into NETWORK_RECEIVE_BYTES at `to`; filled, it goes to
+ * network_socket_received. */
+struct msghdr *network_socket_message(network_socket *s, uint8_t *to);
+void network_socket_received(network_socket *s, size_t bytes);
 void network_socket_ended(network_socket *s, int error);
 /* `bytes` of `out` were taken by the kernel; starts the next send if there is more. */
 void network_socket_sent(network_socket *s, size_t bytes);

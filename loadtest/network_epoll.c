@@ -72,9 +72,9 @@ static void receive(network_socket *s)
 {
     epoll_state *state = s->network->state;
     while (!s->closed && !s->ended) {
-        ssize_t n = recv(s->fd, state->received, NETWORK_RECEIVE_BYTES, 0);
+        ssize_t n = recvmsg(s->fd, network_socket_message(s, state->received), 0);
         if (n > 0) {
-            network_socket_received(s, state->received, (size_t)n);
+            network_socket_received(s, (size_t)n);
             if (n < NETWORK_RECEIVE_BYTES)
                 return; /* drained; what comes later makes a new edge */
         } else if (n == 0) {

@@ -86,7 +86,7 @@ static void tag(struct io_uring_sqe *sqe, network_socket *s, int operation)
 static void start_receive(network_socket *s)
 {
     struct io_uring_sqe *sqe = next_entry(s);
-    io_uring_prep_recv(sqe, s->fd, s->received, NETWORK_RECEIVE_BYTES, 0);
+    io_uring_prep_recvmsg(sqe, s->fd, network_socket_message(s, s->received), 0);
     /* An answer is never there yet when we ask: wait first instead of trying in vain. */
     if (((uring_state *)s->network->state)->poll_first)
         sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
@@ -147,7 +147,7 @@ static void complete(network_socket *s, int operation, int result)
         break;
     case OPERATION_RECEIVE:
         if (result > 0) {
-            network_socket_received(s, s->received, (size_t)result);
+            network_socket_received(s, (size_t)result);
             if (!s->closed && !s->ended)
                 start_receive(s);
         } else if (result == -EINTR || result == -EAGAIN) {

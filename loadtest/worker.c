@@ -183,9 +183,11 @@ static request_error error_of_code(int code)
 static void on_answer(void *owner, connection *c, request *r, const answer *a)
 {
     worker *w = owner;
-    uint64_t now_ns = clock_now_ns();
+    uint64_t now_ns = network_arrived_ns(w->network);
     (void)c;
     char reason[RESULT_REASON_BYTES];
+    if (now_ns < r->sent_ns) /* the wall clock, which stamps what arrives, was set meanwhile */
+        now_ns = r->sent_ns;
     if (r->measured && a->code < RESULT_CODES)
         w->result.codes[a->code]++;
     if (a->code < 200 || a->code > 299) {

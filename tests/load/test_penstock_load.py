@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -49,6 +50,23 @@ def test_quantiles_are_those_the_server_made(start, load, delay, protocol):
         # scheduling. On a quiet machine the difference is under 1% + 0.2 ms: bench/load/accuracy.py asserts that.
         assert measured > made[name] * 0.98 - 0.05, (name, measured, made)
         assert measured < made[name] * 1.1 + 8, (name, measured, made)
+
+
+@pytest.mark.parametrize("io", ["", "epoll"])
+def test_an_answer_that_is_read_late_was_not_late(start, io):
+    # Ten requests are answered while this tool stands still for a second: the kernel knows when.
+    server = start("--delay", "constant:200ms")
+    process = subprocess.Popen(
+        [BIN / "penstock-load", server.url, "--rate", "50", "--arrivals", "constant", "--duration", "3s", "--warm-up", "0s", "--json", "--quiet"],
+        stdout=subprocess.PIPE, text=True, env=dict(os.environ, PENSTOCK_IO=io),
+    )  # fmt: skip
+    time.sleep(1)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    process.send_signal(signal.SIGCONT)
+    report = json.loads(process.communicate(timeout=30)[0])
+    assert report["errors"] == 0 and 195 < report["service_ms"]["max"] < 700
+    assert report["latency_ms"]["max"] > 900  # those that should have been sent meanwhile
 
 
 @pytest.mark.parametrize("arrivals", ["poisson", "constant", "burst:10"])

@@ -2,13 +2,15 @@
  * SHARE]
  *                  [--timing] [--wrong SHARE] [--realtime]
  * Prints "port N" once it listens, and on SIGTERM one line of JSON with the delays that it really
- * made, as quantiles in ms: what a client should have measured, less the way between them.
+ * made, as quantiles in ms, from the kernel's time stamp of a request on: what a client should have
+ * measured, less the way between them.
  * D: constant:5ms | uniform:2ms:20ms | exponential:5ms | bimodal:2ms:20ms:0.05 | none */
 #include "test_server.h"
 
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "loadtest/quantity.h"
+#include "loadtest/receive_stamp.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -36,8 +38,8 @@ static struct {
 } settings;
 
 static histogram made;
-static uint64_t taken, drawn;
-static server_request **heap; /* by due_ns */
+static uint64_t taken, drawn, arrived_ns; /* of the bytes being handled */
+static server_request **heap;             /* by due_ns */
 static size_t heap_count, heap_capacity;
 static volatile sig_atomic_t over;
 static int epoll_fd;
@@ -147,7 +149,7 @@ void server_take(server_connection *c, int32_t stream, const char *method, const
     (void)body_bytes;
     server_request *r = memory_take(1, sizeof *r);
     *r = (server_request){.connection = c,
-                          .received_ns = clock_now_ns(),
+                          .received_ns = arrived_ns,
                           .code = 200,
                           .stream = stream,
                           .next = c->requests};
@@ -298,11 +300,18 @@ static void handle(server_connection *c)
 {
     char data[65536];
     for (;;) {
-        ssize_t n = recv(c->fd, data, sizeof data, 0);
+        _Alignas(struct cmsghdr) uint8_t control[RECEIVE_STAMP_CONTROL_BYTES] = {0};
+        struct iovec part = {.iov_base = data, .iov_len = sizeof data};
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof control};
+        ssize_t n = recvmsg(c->fd, &message, 0);
         if (n <= 0) {
             c->dead |= n == 0 || errno != EAGAIN;
             break;
         }
+        arrived_ns = receive_stamp_ns(&message);
         handle_bytes(c, data, (size_t)n);
     }
     if (!c->dead)
@@ -316,6 +325,7 @@ static void accept_all(int listener)
     int fd;
     while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        receive_stamp_enable(fd);
         server_connection *c = memory_take(1, sizeof *c);
         c->fd = fd;
         struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
