@@ -14,6 +14,9 @@
 #endif
 #define DOT_TILE_VECTORS (VEC_LANES == 16 ? 4 : 2)
 #define DOT_TILE_COLUMNS (DOT_TILE_VECTORS * VEC_LANES)
+/* A tile asks for its share of the next panel while it computes, evenly: a burst would hold up its
+ * own misses. */
+#define DOT_AHEAD_STEPS 4
 #define DOT_INLINE static inline __attribute__((always_inline))
 
 /* Where a tile is: rows from m, columns from n0, of which `columns` are wanted. A comes in two
@@ -33,6 +36,8 @@ typedef struct dot_tile {
         sums; /* [rows][DOT_TILE_COLUMNS], int32 for GEMM_S32: to be finished; or NULL, and then: */
     const float *scales, *biases; /* of the tile's columns */
     float row_scales[DOT_TILE_ROWS];
+    const char *ahead;
+    size_t ahead_lines; /* of 64 bytes from `ahead` on, every DOT_AHEAD_STEPS steps */
 } dot_tile;
 
 DOT_INLINE vec_i dot_start(const dot_job *d, const dot_tile *t, int i, int j)
@@ -56,22 +61,28 @@ DOT_INLINE void dot_tile_fixed(const int rows, const int vectors, const dot_job 
             c[i][j] = dot_start(d, t, i, j);
     }
     const uint8_t *b = t->groups;
+    const char *ahead = t->ahead;
     for (const dot_part *part = t->parts; part < t->parts + 2; part++) {
         const uint8_t *a = part->a, *end = a + 4 * part->steps;
-        for (; a < end; a += 4) {
-            vec_i y[DOT_TILE_VECTORS];
-#pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++)
-                y[j] = vec_i_load(b + 4 * VEC_LANES * j);
-            b += DOT_STEP_BYTES;
-#pragma GCC unroll 8
-            for (int i = 0; i < rows; i++) {
-                int32_t word;
-                memcpy(&word, a + (size_t)i * part->a_stride, sizeof word);
-                vec_i x = vec_i_set(word);
+        while (a < end) {
+            const uint8_t *stop = end - a < 4 * DOT_AHEAD_STEPS ? end : a + 4 * DOT_AHEAD_STEPS;
+            for (size_t line = 0; line < t->ahead_lines; line++, ahead += 64)
+                _mm_prefetch(ahead, _MM_HINT_T1);
+            for (; a < stop; a += 4) {
+                vec_i y[DOT_TILE_VECTORS];
 #pragma GCC unroll 4
                 for (int j = 0; j < vectors; j++)
-                    c[i][j] = dot_step(c[i][j], x, y[j]);
+                    y[j] = vec_i_load(b + 4 * VEC_LANES * j);
+                b += DOT_STEP_BYTES;
+#pragma GCC unroll 8
+                for (int i = 0; i < rows; i++) {
+                    int32_t word;
+                    memcpy(&word, a + (size_t)i * part->a_stride, sizeof word);
+                    vec_i x = vec_i_set(word);
+#pragma GCC unroll 4
+                    for (int j = 0; j < vectors; j++)
+                        c[i][j] = dot_step(c[i][j], x, y[j]);
+                }
             }
         }
     }
@@ -153,6 +164,7 @@ static void dot_tile_in_blocks(size_t rows, size_t block, const dot_job *d, cons
         t.parts[0].steps = steps - first < block ? steps - first : block;
         t.parts[1].steps = first + block < steps ? 0 : t.parts[1].steps;
         t.groups += first * DOT_STEP_BYTES;
+        t.ahead += 64 * (first / DOT_AHEAD_STEPS) * t.ahead_lines;
         dot_tile_of(rows, d, &t);
         for (size_t i = 0; i < rows * DOT_TILE_COLUMNS; i += VEC_LANES)
             vec_store(total + i, vec_add(vec_load(total + i), vec_load(t.sums + i)));
@@ -176,13 +188,12 @@ static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t 
         scales[j] = d->epilogue->column_scale ? d->epilogue->column_scale[n0 + j] : 1;
         biases[j] = d->epilogue->bias ? d->epilogue->bias[n0 + j] : 0;
     }
-    size_t ahead = n0 + DOT_PANEL < d->n ? bytes : 0; /* to be prefetched, a part per tile */
-    size_t tiles = (m1 - m0 + DOT_TILE_ROWS - 1) / DOT_TILE_ROWS, done = 0;
+    size_t tiles = (m1 - m0 + DOT_TILE_ROWS - 1) / DOT_TILE_ROWS;
+    size_t ahead_bytes = n0 + DOT_PANEL < d->n ? bytes : 0, ahead = 0; /* of the next panel */
+    size_t strips = (columns + DOT_TILE_COLUMNS - 1) / DOT_TILE_COLUMNS;
+    size_t times = d->steps / DOT_AHEAD_STEPS + 1; /* that a tile asks */
     for (size_t m = m0, rows; tiles > 0; m += rows, tiles--) {
         rows = (m1 - m + tiles - 1) / tiles;
-        size_t share = (ahead - done) / tiles / 64 * 64;
-        for (size_t end = done + share; done < end; done += 64)
-            _mm_prefetch((const char *)panel + bytes + done, _MM_HINT_T1);
         const uint8_t *a = d->a + m * d->a_stride;
         uint8_t tails[DOT_TILE_ROWS][4] = {{0}};
         for (size_t i = 0; d->tail_bytes && i < rows; i++)
@@ -195,6 +206,11 @@ static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t 
             t.negative_sums = d->a_zero ? (const int32_t *)panel + j : NULL;
             t.starts = d->b_header_bytes ? starts + j : NULL;
             t.sums = is_direct ? NULL : sums;
+            t.ahead = (const char *)panel + bytes + ahead;
+            t.ahead_lines = (ahead_bytes - ahead + 64 * times * tiles * strips - 1) /
+                            (64 * times * tiles * strips);
+            ahead += 64 * times * t.ahead_lines;
+            ahead = ahead < ahead_bytes ? ahead : ahead_bytes;
             t.scales = scales + j;
             t.biases = biases + j;
             for (size_t i = 0; i < rows; i++)

@@ -74,21 +74,27 @@ static inline vec dot_scale(const gemm_scaled_epilogue *e, size_t row, size_t co
     return scale;
 }
 
+/* `is_plain`: whole vectors of floats, with both scales and a bias, without a residual: the
+ * commonest, for which it costs nothing that the others exist. */
 static inline __attribute__((always_inline)) void
-dot_finish(const kernels_activation activation, const int is_fast_gelu, const dot_job *d,
-           size_t row, size_t column, size_t rows, size_t columns, const float *sums,
-           size_t sums_stride)
+dot_finish(const kernels_activation activation, const int is_fast_gelu, const int is_plain,
+           const dot_job *d, size_t row, size_t column, size_t rows, size_t columns,
+           const float *sums, size_t sums_stride)
 {
     const gemm_scaled_epilogue *e = d->epilogue;
     for (size_t i = 0; i < rows; i++) {
         size_t m = row + i, at = m * d->c_stride + column;
         vec low = vec_set(0), high = low;
         for (size_t j = 0; j < columns; j += VEC_LANES) {
-            size_t n = columns - j < VEC_LANES ? columns - j : VEC_LANES;
-            vec x = vec_load(sums + i * sums_stride + j), scale = dot_scale(e, m, column + j, n);
-            x = e->bias ? vec_fma(x, scale, vec_load_first(e->bias + column + j, n))
-                        : vec_mul(x, scale);
-            if (e->residual)
+            size_t n = is_plain || columns - j > VEC_LANES ? VEC_LANES : columns - j;
+            vec x = vec_load(sums + i * sums_stride + j), scale;
+            if (is_plain)
+                scale = vec_mul(vec_set(e->row_scale[m]), vec_load(e->column_scale + column + j));
+            else
+                scale = dot_scale(e, m, column + j, n);
+            x = is_plain || e->bias ? vec_fma(x, scale, vec_load_first(e->bias + column + j, n))
+                                    : vec_mul(x, scale);
+            if (!is_plain && e->residual)
                 x = vec_add(x,
                             vec_load_first(e->residual + m * e->residual_stride + column + j, n));
             x = is_fast_gelu ? vec_gelu_fast(x) : vec_activate(activation, x);
@@ -97,7 +103,7 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const do
                 low = vec_min(y, low);
                 high = vec_max(y, high);
             }
-            if (d->output == GEMM_F32) {
+            if (is_plain || d->output == GEMM_F32) {
                 vec_store_first((float *)d->c + at + j, n, x);
             } else {
                 vec limited = vec_max(vec_min(x, vec_set(1e6f)), vec_set(-1e6f));
@@ -119,28 +125,27 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const do
 static inline void dot_finish_of(const dot_job *d, size_t row, size_t column, size_t rows,
                                  size_t columns, const float *sums, size_t sums_stride)
 {
-    kernels_activation activation = d->epilogue->activation;
-    if (d->output == GEMM_S32) {
+    const gemm_scaled_epilogue *e = d->epilogue;
+    kernels_activation activation = e->activation;
+    int is_plain = d->output == GEMM_F32 && columns % VEC_LANES == 0 && e->row_scale &&
+                   e->column_scale && e->bias && !e->residual;
+    int is_fast = d->has_fast_gelu;
+    if (d->output == GEMM_S32)
         dot_store_s32(d, row, column, rows, columns, (const int32_t *)sums, sums_stride);
-        return;
-    }
-    switch (activation) {
-    case KERNELS_IDENTITY:
-        dot_finish(KERNELS_IDENTITY, 0, d, row, column, rows, columns, sums, sums_stride);
-        break;
-    case KERNELS_RELU:
-        dot_finish(KERNELS_RELU, 0, d, row, column, rows, columns, sums, sums_stride);
-        break;
-    case KERNELS_GELU:
-        if (d->has_fast_gelu)
-            dot_finish(KERNELS_GELU, 1, d, row, column, rows, columns, sums, sums_stride);
-        else
-            dot_finish(KERNELS_GELU, 0, d, row, column, rows, columns, sums, sums_stride);
-        break;
-    default:
-        dot_finish(activation, 0, d, row, column, rows, columns, sums, sums_stride);
-        break;
-    }
+    else if (activation == KERNELS_GELU && is_fast && is_plain)
+        dot_finish(KERNELS_GELU, 1, 1, d, row, column, rows, columns, sums, sums_stride);
+    else if (activation == KERNELS_GELU && is_fast)
+        dot_finish(KERNELS_GELU, 1, 0, d, row, column, rows, columns, sums, sums_stride);
+    else if (activation == KERNELS_GELU && is_plain)
+        dot_finish(KERNELS_GELU, 0, 1, d, row, column, rows, columns, sums, sums_stride);
+    else if (activation == KERNELS_GELU)
+        dot_finish(KERNELS_GELU, 0, 0, d, row, column, rows, columns, sums, sums_stride);
+    else if (activation == KERNELS_IDENTITY)
+        dot_finish(KERNELS_IDENTITY, 0, 0, d, row, column, rows, columns, sums, sums_stride);
+    else if (activation == KERNELS_RELU)
+        dot_finish(KERNELS_RELU, 0, 0, d, row, column, rows, columns, sums, sums_stride);
+    else
+        dot_finish(activation, 0, 0, d, row, column, rows, columns, sums, sums_stride);
 }
 
 static inline dot_job dot_job_of_u8s8(const struct gemm_u8s8 *g)

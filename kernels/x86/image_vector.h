@@ -93,14 +93,22 @@ static inline void pool_pixels(const pool_f32 *q)
     }
 }
 
+#define EMBEDDING_AHEAD 4
+
 static inline void embed_tokens(const embedding_sum_f32 *e)
 {
     for (size_t t = 0; t < e->tokens; t++) {
         const float *rows[EMBEDDING_TABLES_MAX];
         for (size_t i = 0; i < e->table_count; i++)
             rows[i] = e->tables[i] + (size_t)e->ids[i][t] * e->width;
+        /* A word's row is not in any cache as a rule: asked for some tokens ahead. */
+        const float *next = t + EMBEDDING_AHEAD < e->tokens
+                                ? e->tables[0] + (size_t)e->ids[0][t + EMBEDDING_AHEAD] * e->width
+                                : NULL;
         for (size_t x = 0; x < e->width; x += VEC_LANES) {
             size_t n = e->width - x < VEC_LANES ? e->width - x : VEC_LANES;
+            if (next)
+                _mm_prefetch((const char *)(next + x), _MM_HINT_T0);
             vec sum = vec_load_first(rows[0] + x, n);
             for (size_t i = 1; i < e->table_count; i++)
                 sum = vec_add(sum, vec_load_first(rows[i] + x, n));

@@ -118,7 +118,7 @@ static inline vec vec_silu(vec x)
  * by x). A third of the work of vec_gelu, for results that are quantised to 8 bits afterwards. */
 static inline vec vec_gelu_fast(vec x)
 {
-    vec c = vec_min(vec_set(4.2f), vec_max(vec_set(-4.2f), x)), z = vec_mul(c, c);
+    vec c = vec_limit(x, 4.2f), z = vec_mul(c, c);
     vec p = vec_fma(z, vec_set(-9.017384523e-10f), vec_set(7.941233802e-08f));
     p = vec_fma(p, z, vec_set(-3.037901177e-06f));
     p = vec_fma(p, z, vec_set(6.689024674e-05f));

@@ -14,14 +14,25 @@ typedef struct row_range {
 /* Lanes beyond the row load as zero, which the range includes anyway. */
 static inline row_range find_range(const float *x, size_t width)
 {
-    vec low = vec_set(0), high = low;
-    for (size_t i = 0; i < width; i += VEC_LANES) {
-        vec y = vec_load_first(x + i, width - i < VEC_LANES ? width - i : VEC_LANES);
-        low = vec_min(y, low);
-        high = vec_max(y, high);
+    vec lows[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)};
+    vec highs[ROW_TURN] = {lows[0], lows[0], lows[0], lows[0]};
+    size_t i = 0;
+    for (; i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < ROW_TURN; j++) {
+            vec y = vec_load(x + i + j * VEC_LANES);
+            lows[j] = vec_min(y, lows[j]);
+            highs[j] = vec_max(y, highs[j]);
+        }
     }
+    for (; i < width; i += VEC_LANES) {
+        vec y = vec_load_first(x + i, width - i < VEC_LANES ? width - i : VEC_LANES);
+        lows[0] = vec_min(y, lows[0]);
+        highs[0] = vec_max(y, highs[0]);
+    }
+    vec low = vec_min(vec_min(lows[0], lows[1]), vec_min(lows[2], lows[3]));
     row_range range;
-    vec_range(low, high, &range.low, &range.high);
+    vec_range(low, vec_max_of_4(highs), &range.low, &range.high);
     return range;
 }
 
@@ -35,7 +46,15 @@ static inline void quantise_row_u8(const float *x, size_t width, row_range range
     vec by = vec_set(factor);
     int32_t offset = zero ? (int32_t)lrintf(-range.low * factor) : 128;
     vec_i shift = vec_i_set(offset);
-    for (size_t i = 0; i < width; i += VEC_LANES) {
+    size_t i = 0;
+    for (; i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
+        vec_i q[ROW_TURN];
+#pragma GCC unroll 4
+        for (size_t j = 0; j < ROW_TURN; j++)
+            q[j] = vec_i_add(vec_to_i(vec_mul(vec_load(x + i + j * VEC_LANES), by)), shift);
+        vec_i_store_u8_4(out + i, q[0], q[1], q[2], q[3]);
+    }
+    for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
         vec_i q = vec_to_i(vec_mul(vec_load_first(x + i, n), by));
         vec_i_store_u8(out + i, n, vec_i_add(q, shift));

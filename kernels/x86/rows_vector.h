@@ -38,39 +38,83 @@ static inline float row_extreme(const float *in, size_t count, float sign)
     return sign * vec_top(best);
 }
 
+/* The steps of a row below take four vectors a turn, each with sums of its own, so that they need
+ * not wait for one another; then single vectors, the last one in part. */
+#define ROW_TURN 4
+
+static inline vec vec_sum_of_4(const vec *v)
+{
+    return vec_add(vec_add(v[0], v[1]), vec_add(v[2], v[3]));
+}
+
+static inline vec vec_max_of_4(const vec *v)
+{
+    return vec_max(vec_max(v[0], v[1]), vec_max(v[2], v[3]));
+}
+
 /* out = x + residual, or x; returns the sum of the row. */
 static inline float add_residual(const float *x, const float *residual, float *out, size_t width)
 {
-    vec sum = vec_set(0);
-    for (size_t i = 0; i < width; i += VEC_LANES) {
+    vec sums[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)};
+    size_t i = 0;
+    for (; residual && i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < ROW_TURN; j++) {
+            size_t at = i + j * VEC_LANES;
+            vec y = vec_add(vec_load(x + at), vec_load(residual + at));
+            vec_store(out + at, y);
+            sums[j] = vec_add(sums[j], y);
+        }
+    }
+    for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
         vec y = vec_load_first(x + i, n);
         if (residual)
             y = vec_add(y, vec_load_first(residual + i, n));
         vec_store_first(out + i, n, y);
-        sum = vec_add(sum, y);
+        sums[0] = vec_add(sums[0], y);
     }
-    return vec_sum(sum);
+    return vec_sum(vec_sum_of_4(sums));
 }
 
 static inline float squared_distance(const float *x, size_t width, float mean)
 {
-    vec sum = vec_set(0), centre = vec_set(mean);
-    for (size_t i = 0; i < width; i += VEC_LANES) {
+    vec sums[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)}, centre = vec_set(mean);
+    size_t i = 0;
+    for (; i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < ROW_TURN; j++) {
+            vec y = vec_sub(vec_load(x + i + j * VEC_LANES), centre);
+            sums[j] = vec_fma(y, y, sums[j]);
+        }
+    }
+    for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
         vec y = vec_sub(vec_load_first(x + i, n), centre);
         y = n < VEC_LANES ? vec_keep(vec_first(n), y) : y;
-        sum = vec_fma(y, y, sum);
+        sums[0] = vec_fma(y, y, sums[0]);
     }
-    return vec_sum(sum);
+    return vec_sum(vec_sum_of_4(sums));
 }
 
 /* out = (out - mean) * inverse * gamma + beta; returns the largest magnitude. */
 static inline float normalise(float *out, size_t width, float mean, float inverse,
                               const float *gamma, const float *beta)
 {
-    vec centre = vec_set(mean), factor = vec_set(inverse), top = vec_set(0);
-    for (size_t i = 0; i < width; i += VEC_LANES) {
+    vec centre = vec_set(mean), factor = vec_set(inverse);
+    vec tops[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)};
+    size_t i = 0;
+    for (; gamma && beta && i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
+#pragma GCC unroll 4
+        for (size_t j = 0; j < ROW_TURN; j++) {
+            size_t at = i + j * VEC_LANES;
+            vec y = vec_mul(vec_sub(vec_load(out + at), centre), factor);
+            y = vec_fma(y, vec_load(gamma + at), vec_load(beta + at));
+            vec_store(out + at, y);
+            tops[j] = vec_max(tops[j], vec_abs(y));
+        }
+    }
+    for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
         vec y = vec_mul(vec_sub(vec_load_first(out + i, n), centre), factor);
         if (gamma)
@@ -79,9 +123,9 @@ static inline float normalise(float *out, size_t width, float mean, float invers
             y = vec_add(y, vec_load_first(beta + i, n));
         vec_store_first(out + i, n, y);
         y = vec_abs(y);
-        top = vec_max(top, n < VEC_LANES ? vec_keep(vec_first(n), y) : y);
+        tops[0] = vec_max(tops[0], n < VEC_LANES ? vec_keep(vec_first(n), y) : y);
     }
-    return vec_top(top);
+    return vec_top(vec_max_of_4(tops));
 }
 
 /* One row of layer_norm_f32; returns the largest magnitude of the result (not NaN). */

@@ -95,6 +95,11 @@ static inline vec vec_abs(vec a)
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
 }
 
+static inline vec vec_limit(vec x, float limit)
+{
+    return vec_min(vec_set(limit), vec_max(vec_set(-limit), x));
+}
+
 static inline vec vec_copy_sign(vec magnitude, vec sign)
 {
     vec bit = _mm256_set1_ps(-0.0f);
@@ -244,6 +249,14 @@ static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
     _mm_storeu_si128((__m128i *)all, bytes);
     for (size_t i = 0; i < n; i++)
         p[i] = all[i];
+}
+
+static inline void vec_i_store_u8_4(uint8_t *p, vec_i a, vec_i b, vec_i c, vec_i d)
+{
+    __m256i words_0 = _mm256_packs_epi32(a, b), words_1 = _mm256_packs_epi32(c, d);
+    __m256i bytes = _mm256_packus_epi16(words_0, words_1); /* of each half: a, b, c, d */
+    __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(bytes, order));
 }
 
 static inline void vec_i_store_s16(int16_t *p, size_t n, vec_i x)

@@ -36,12 +36,17 @@ static inline void vec_store(float *p, vec x)
 
 static inline vec vec_load_first(const float *p, size_t n)
 {
+    if (__builtin_constant_p(n) && n == VEC_LANES)
+        return _mm512_loadu_ps(p);
     return _mm512_maskz_loadu_ps(vec_first(n), p);
 }
 
 static inline void vec_store_first(float *p, size_t n, vec x)
 {
-    _mm512_mask_storeu_ps(p, vec_first(n), x);
+    if (__builtin_constant_p(n) && n == VEC_LANES)
+        _mm512_storeu_ps(p, x);
+    else
+        _mm512_mask_storeu_ps(p, vec_first(n), x);
 }
 
 static inline vec vec_add(vec a, vec b)
@@ -89,6 +94,12 @@ static inline vec vec_min(vec a, vec b)
 static inline vec vec_abs(vec a)
 {
     return _mm512_abs_ps(a);
+}
+
+/* x limited to +-limit; NaN becomes one of them. */
+static inline vec vec_limit(vec x, float limit)
+{
+    return _mm512_range_ps(x, _mm512_set1_ps(limit), 2); /* the smaller magnitude, x's sign */
 }
 
 static inline vec vec_copy_sign(vec magnitude, vec sign)
@@ -231,6 +242,15 @@ static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
 {
     __m512i positive = _mm512_max_epi32(x, _mm512_setzero_si512());
     _mm_mask_storeu_epi8(p, vec_first(n), _mm512_cvtusepi32_epi8(positive));
+}
+
+/* Stores all lanes of four vectors as bytes, each limited to 0 .. 255. */
+static inline void vec_i_store_u8_4(uint8_t *p, vec_i a, vec_i b, vec_i c, vec_i d)
+{
+    __m512i words_0 = _mm512_packs_epi32(a, b), words_1 = _mm512_packs_epi32(c, d);
+    __m512i bytes = _mm512_packus_epi16(words_0, words_1); /* of each quarter: a, b, c, d */
+    __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, bytes));
 }
 
 /* Stores the first n lanes as 16-bit integers, limited to their range. */
