@@ -1,11 +1,12 @@
 """The CPU engine beside ONNX Runtime and OpenVINO: paired runs on sentences of /usr/share/common-licenses.
 
-usage: compare.py PENSTOCK_BINARY MINILM_FOLDER PEER_MODELS [--threads N] [--rounds N] [--markdown FILE]
+usage: compare.py PENSTOCK_BINARY MINILM_FOLDER PEER_MODELS [--threads N] [--rounds N] [--without-amx] [--markdown FILE]
 
 PEER_MODELS holds minilm_int8.onnx (ONNX Runtime dynamic INT8), minilm_nncf.xml (OpenVINO NNCF INT8) and, if there,
 minilm_fp32.onnx. Each round measures every engine once, in turn, so that a neighbour on the machine slows all alike;
 the table shows the median over rounds. Besides tokens a second it shows tokens a second of processor time, which
-is the steadier figure on a machine that others use. run.sh makes the environment and calls this.
+is the steadier figure on a machine that others use. --without-amx caps every engine at AVX-512 VNNI (oneDNN, which
+OpenVINO and ONNX Runtime may use, by its environment variable). run.sh makes the environment and calls this.
 """
 import argparse, glob, json, os, platform, random, re, statistics, subprocess, sys, tempfile, time
 
@@ -67,9 +68,10 @@ def seconds_of(run, batches):
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def penstock(binary, model, precision, file, threads, seconds):
-    out = subprocess.run([binary, 'bench', '--model', model, '--precision', precision, '--sequences', file,
-                          '--threads', str(threads), '--seconds', str(seconds), '--json'],
+def penstock(args, precision, file, seconds):
+    cap = ['--cpu-level', 'avx512vnni'] if args.without_amx else []
+    out = subprocess.run([args.penstock, 'bench', '--model', args.model, '--precision', precision, '--sequences', file,
+                          '--threads', str(args.threads), '--seconds', str(seconds), '--json', *cap],
                          check=True, capture_output=True, text=True).stdout
     return json.loads(out)
 
@@ -97,8 +99,11 @@ def main():
     parser.add_argument('--threads', type=int, default=os.cpu_count())
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=2)
+    parser.add_argument('--without-amx', action='store_true')
     parser.add_argument('--markdown')
     args = parser.parse_args()
+    if args.without_amx:
+        os.environ['ONEDNN_MAX_CPU_ISA'] = 'AVX512_CORE_VNNI'
 
     tokenizer = Tokenizer.from_file(os.path.join(args.model, 'tokenizer.json'))
     tokenizer.no_padding()
@@ -135,11 +140,11 @@ def main():
                     latency.setdefault((name, n), []).append(statistics.median(times))
             for precision in ('int8', 'bf16', 'fp32'):
                 name = f'Penstock {precision}'
-                got = penstock(args.penstock, args.model, precision, real, args.threads, args.seconds)
+                got = penstock(args, precision, real, args.seconds)
                 speed.setdefault((name, 'as they came, ragged'), []).append(
                     (got['real_tokens_per_s'], got['tokens_per_cpu_s']))
                 for n in ALONE:
-                    got = penstock(args.penstock, args.model, precision, files[n], args.threads, args.seconds / 4)
+                    got = penstock(args, precision, files[n], args.seconds / 4)
                     latency.setdefault((name, n), []).append(got['latency_ms']['p50'])
 
     middle = lambda values: statistics.median(values)
@@ -151,19 +156,19 @@ def main():
               '| --- |' + ' --- |' * len(ALONE)]
     for name in dict.fromkeys(name for name, _ in latency):
         lines.append(f'| {name} | ' + ' | '.join(f'{middle(latency[name, n]):.2f}' for n in ALONE) + ' |')
-    oracle = 'sorted by length (an oracle), batches of 8'
 
-    def ratio(ours, theirs, index):
+    def ratio(ours, theirs, order, index):
         """Per round, then the median: what a neighbour takes he takes from both."""
-        if (theirs, oracle) not in speed:
+        if (theirs, order) not in speed:
             return 'not measured'
-        pairs = zip(speed[ours, 'as they came, ragged'], speed[theirs, oracle])
+        pairs = zip(speed[ours, 'as they came, ragged'], speed[theirs, order])
         return f'{middle([a[index] / b[index] for a, b in pairs]):.2f}'
 
-    lines += ['', '| ratio to the sorted oracle | tokens/s | per second of CPU |', '| --- | --- | --- |']
+    lines += ['', '| ratio | tokens/s | per second of CPU |', '| --- | --- | --- |']
     for ours, theirs in (('int8', 'OpenVINO INT8'), ('bf16', 'OpenVINO FP32'), ('fp32', 'OpenVINO FP32')):
-        lines.append(f'| Penstock {ours} / {theirs} | {ratio(f"Penstock {ours}", theirs, 0)} | '
-                     f'{ratio(f"Penstock {ours}", theirs, 1)} |')
+        for order in list(orders)[:0:-1]:
+            lines.append(f'| Penstock {ours} / {theirs}, {order} | {ratio(f"Penstock {ours}", theirs, order, 0)} | '
+                         f'{ratio(f"Penstock {ours}", theirs, order, 1)} |')
     text = '\n'.join(lines) + '\n'
     print(text)
     if args.markdown:
