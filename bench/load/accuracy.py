@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Accuracy: quantiles within 1% + 0.2 ms of the delays that a test server makes, rate error under 0.5%.
 
-    flock /tmp/bench.lock python3 bench/load/accuracy.py [--bin build/release/bin]
+    quiet python3 bench/load/accuracy.py [--bin build/release/bin]
 
-The server measures its own delays; what the client sees beyond them is the way between the two (two wake-ups on loopback). Wants a
-quiet machine, or the right to schedule ahead of others (CAP_SYS_NICE), which both sides then use. Exit code 1 if a figure is beyond.
+The server measures its own delays from the kernel's time stamp of a request on, and the client ends at the stamp of the answer: what is
+left beside the delays is the loopback and the client's lateness at sending. Wants a quiet machine, or the right to schedule ahead of
+others (CAP_SYS_NICE), which both sides then use. Exit code 1 if a figure is beyond.
 """
 import argparse
 import json
