@@ -13,6 +13,7 @@
 #define RISE_NS_MAX UINT64_C(100000000) /* of one answer: silence proves nothing */
 #define CUT 0.20
 #define NEAR 0.7
+#define SCALE_BATCHES 32 /* the scale is a moving mean over so many */
 #define LIMIT_FIRST 0.8
 #define LIMIT_MAX 64.0
 #define LIMIT_MIN 0.02
@@ -200,6 +201,12 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     out->wait_ns = (uint64_t)(limit < 1 && wait < batch ? wait : wait / limit);
 }
 
+uint64_t admission_drain_ns(const admission *a, const model *m, int lanes)
+{
+    double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
+    return (uint64_t)(ahead_of_model_ns(a, m) * scale / (lanes > 0 ? lanes : 1));
+}
+
 void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns)
 {
     int cell = m->index % ADMISSION_MODELS;
@@ -221,6 +228,8 @@ void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns)
     double ratio = (double)took_ns / (double)cost_ns;
     ratio = ratio > 16 ? 16 : ratio < 0.25 ? 0.25 : ratio;
     uint64_t old = atomic_load_explicit(&a->scale, memory_order_relaxed);
-    double moved = (double)old + (ratio * ADMISSION_ONE - (double)old) / 32;
+    uint32_t seen = atomic_fetch_add_explicit(&a->batches, 1, memory_order_relaxed);
+    double moved = (double)old + (ratio * ADMISSION_ONE - (double)old) /
+                                     (seen < SCALE_BATCHES ? seen + 2 : SCALE_BATCHES);
     atomic_store_explicit(&a->scale, (uint64_t)moved, memory_order_relaxed);
 }

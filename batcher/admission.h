@@ -35,6 +35,7 @@ typedef struct admission {
     _Atomic uint32_t model_weights[ADMISSION_MODELS];
     _Atomic uint64_t scale;    /* time that batches took / what their members were estimated at,
                                   in ADMISSION_ONE-ths */
+    _Atomic uint32_t batches;  /* that taught `scale`; the first ones count for more */
     _Atomic uint64_t batch_ns; /* moving mean of a batch */
     _Atomic int32_t busy;      /* lanes that execute now */
     /* By octave of length, because the policy lets work pass other work: in an overload short jobs
@@ -58,6 +59,10 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights);
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
                             int lanes, fair_flow flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out);
+
+/* Until `lanes` lanes have begun all that waits for `m` now, by measured times; 0: nothing waits,
+ * or nothing was measured yet. */
+uint64_t admission_drain_ns(const admission *a, const model *m, int lanes);
 
 static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t now_ns,
                                          uint64_t deadline_ns)

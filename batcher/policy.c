@@ -118,10 +118,10 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
         return false;
     }
     out->budget_ns = f.fixed_ns * (1 / POLICY_FIXED_SHARE - 1);
-    double backlog_ns = row_ns * (double)m->rows_queued /
-                        (double)(POLICY_BACKLOG_PARTS * (s->lanes > 1 ? s->lanes : 1));
-    if (out->budget_ns < backlog_ns)
-        out->budget_ns = backlog_ns;
+    double backlog_ns = row_ns * (double)m->rows_queued / (double)(s->lanes > 1 ? s->lanes : 1);
+    double lot_ns = sqrt(f.fixed_ns * backlog_ns);
+    if (out->budget_ns < lot_ns)
+        out->budget_ns = lot_ns;
     if (m->time_max_ns > 0 && out->budget_ns > (double)m->time_max_ns - f.fixed_ns)
         out->budget_ns = (double)m->time_max_ns - f.fixed_ns;
     if (out->budget_ns < row_ns)

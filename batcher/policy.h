@@ -79,11 +79,11 @@ typedef struct policy_decision {
     double budget_ns; /* ragged programs: no more members than this takes; 0: no bound */
 } policy_decision;
 
-/* Ragged programs: a batch grows until its fixed cost is this part of it, and no further, because
- * more members only make each other wait; or to this part of each lane's share of the backlog,
- * where that is more: who waits for so many others hardly notices a few batch-mates. */
+/* Ragged programs: how long a batch may take. A fixed cost F delays everybody behind it, a large
+ * batch makes its members wait for each other: with B of device time waiting, batches of T make
+ * them wait for F * B / T and T, which is least at T = sqrt(F * B) (the economic lot of Harris,
+ * 1913). At least, a batch grows until its fixed cost is this part of it. */
 #define POLICY_FIXED_SHARE (1.0 / 16)
-#define POLICY_BACKLOG_PARTS 2
 /* How far models' received times (by weight) may drift apart before the one behind must lead. */
 #define POLICY_MODEL_LAG_NS UINT64_C(100000000)
 

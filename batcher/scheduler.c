@@ -150,6 +150,13 @@ status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
     return STATUS_OK;
 }
 
+uint64_t scheduler_drain_ns(scheduler *s, const model *m)
+{
+    int lanes;
+    serving_device(s, m, &lanes);
+    return admission_drain_ns(&s->admission, m, lanes);
+}
+
 void scheduler_retract(scheduler *s, job *j)
 {
     admission_add(&s->admission, j->model, job_flow(j),

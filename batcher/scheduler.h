@@ -32,6 +32,10 @@ status scheduler_create(const scheduler_options *options, device *const *devices
  * message has the estimate. Any thread, without a lock. Optional: a job may be submitted unasked.
  * The caller submits what was admitted, or retracts it. */
 status scheduler_admit(scheduler *s, job *j, uint64_t now_ns) MUST_CHECK;
+
+/* How long the devices that serve `m` now take, by measured times, to begin all that waits for it;
+ * 0: not known. What a request that finds the queue full is told. Any thread, without a lock. */
+uint64_t scheduler_drain_ns(scheduler *s, const model *m);
 void scheduler_retract(scheduler *s, job *j);
 
 /* Hands a job over. Any thread; never blocks, never fails: a job that cannot run comes back with

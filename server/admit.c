@@ -1,4 +1,5 @@
 /* Ceilings at the door: what is let in is answered, what is not costs nothing. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -34,8 +35,17 @@ static int tenant_of(const exchange *e)
     return tenant_find(o, key.base, key.len, name.base, name.len);
 }
 
+/* Too much waits: the client is told when what waits now will have begun. Coming back as soon as
+ * one place is free would be sooner, but then it meets all others who were told the same. */
+static status refuse_full(exchange *e, const model *m, const char *what)
+{
+    e->retry_after_ns = scheduler_drain_ns(e->connection->loop->server->work, m);
+    return status_fail(STATUS_RESOURCE_EXHAUSTED, "%s, which will have begun in %.3f s", what,
+                       (double)e->retry_after_ns / 1e9);
+}
+
 /* Rows under the model's ceiling, by an atomic counter: no lock. */
-static status admit_rows(const infer_request *r)
+static status admit_rows(exchange *e, const infer_request *r)
 {
     const model *m = r->model;
     for (int i = 0; i < r->job_count; i++) {
@@ -49,9 +59,10 @@ static status admit_rows(const infer_request *r)
             atomic_fetch_add_explicit(&j->model->queued_rows, j->rows, memory_order_relaxed);
         if (before + j->rows > m->batching.queue_rows_max) {
             undo(r, i + 1);
-            return status_fail(STATUS_RESOURCE_EXHAUSTED,
-                               "the queue of model \"%s\" is full (%lld rows)", m->name,
-                               (long long)before);
+            char what[256];
+            snprintf(what, sizeof what, "the queue of model \"%s\" is full: %lld rows", m->name,
+                     (long long)before);
+            return refuse_full(e, m, what);
         }
     }
     return STATUS_OK;
@@ -87,14 +98,15 @@ status admit(exchange *e, const ticket *t)
         /* Answers nobody waits for are how a peer makes work for nothing (CVE-2023-44487). */
         if (c->jobs > 2 * c->exchanges)
             connection_condemn(c);
-        return status_fail(STATUS_RESOURCE_EXHAUSTED,
-                           "this connection has %d requests running: the limit is %d", c->jobs,
-                           limits->connection_jobs_max);
+        char what[128];
+        snprintf(what, sizeof what, "the limit of %d requests of one connection is reached: %d run",
+                 limits->connection_jobs_max, c->jobs);
+        return refuse_full(e, r->model, what);
     }
     int tenant = tenant_of(e);
     status failure = admit_quota(e, tenant, r, now_ns);
     if (!failure)
-        failure = admit_rows(r);
+        failure = admit_rows(e, r);
     if (failure)
         return failure;
     for (int i = 0; i < r->job_count; i++) {

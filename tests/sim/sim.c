@@ -154,6 +154,10 @@ static void finish(sim *s, const sim_request *r, uint64_t now_ns)
 {
     sim_stream_result *to = &s->result->streams[r->stream];
     bool is_met = now_ns <= r->deadline_ns;
+    if (r->is_probe) {
+        to->probes_met += is_met;
+        return;
+    }
     to->met += is_met;
     to->late += !is_met;
     s->result->met += is_met;
@@ -165,7 +169,7 @@ static void finish(sim *s, const sim_request *r, uint64_t now_ns)
 /* What a dropped job or request comes to. */
 static void give_up(sim *s, const sim_request *r)
 {
-    s->result->streams[r->stream].dropped++;
+    s->result->streams[r->stream].dropped += !r->is_probe;
 }
 
 static job *take_job(sim *s)
@@ -191,6 +195,7 @@ static sim_request request_of(const job *j)
     return (sim_request){.arrival_ns = j->stage_ns[STAGE_ADMIT],
                          .deadline_ns = j->deadline_ns,
                          .stream = (int32_t)j->ticket_generation,
+                         .is_probe = j->ticket_slot != NULL,
                          .length = (int32_t)j->length};
 }
 
@@ -213,13 +218,17 @@ static void penstock_arrive(sim *s, const sim_request *r)
         first++;
     admission_estimate_job(&s->admission, j->model, j->model->latency, first, alive(s), job_flow(j),
                            1, j->length, s->now_ns, &e);
-    bool is_refused =
-        !s->config->has_open_door && admission_is_hopeless(&e, s->now_ns, r->deadline_ns);
+    bool is_refused = admission_is_hopeless(&e, s->now_ns, r->deadline_ns), is_probe = false;
     if (is_refused) {
         s->result->streams[r->stream].refused++;
+        is_probe = s->config->probe_share > 0 && sim_uniform(&s->random) < s->config->probe_share;
+        s->result->streams[r->stream].probes += is_probe;
+    }
+    j->ticket_slot = is_probe ? j : NULL;
+    if (is_refused && !is_probe) {
         give_job(s, j);
     } else {
-        s->result->admitted++;
+        s->result->admitted += !is_probe;
         j->cost_ns = e.cost_ns;
         j->backlog_ns = e.backlog_ns;
         j->stage_ns[STAGE_PARSE] = e.wait_ns + e.run_ns; /* to be compared with the truth */
@@ -278,7 +287,8 @@ static void drop_chain(sim *s, job *chain)
         next = j->next;
         sim_request r = request_of(j);
         give_up(s, &r);
-        admission_learn_end(&s->admission, j, false, s->now_ns);
+        if (!r.is_probe) /* it was not let in by the limit that would be cut */
+            admission_learn_end(&s->admission, j, false, s->now_ns);
         admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
         give_job(s, j);
     }
@@ -331,7 +341,8 @@ static void penstock_done(sim *s, int d)
     admission_learn(&s->admission, v->costs_ns, took_ns);
     for (int i = 0; i < v->count; i++) {
         job *j = v->jobs[i];
-        admission_learn_end(&s->admission, j, v->free_ns <= j->deadline_ns, v->free_ns);
+        if (!v->members[i].is_probe)
+            admission_learn_end(&s->admission, j, v->free_ns <= j->deadline_ns, v->free_ns);
         give_job(s, j);
     }
 }

@@ -65,11 +65,13 @@ typedef struct sim_config {
     /* Of the baselines. */
     uint64_t delay_ns;
     int64_t batch_max;
-    bool has_open_door; /* Penstock without refusals at the door */
+    double
+        probe_share; /* so many of those refused at the door are let in: would they be in time? */
 } sim_config;
 
 typedef struct sim_stream_result {
     int64_t offered, met, late, refused, dropped; /* refused at the door; dropped from the queue */
+    int64_t probes, probes_met;                   /* of the refused: let in; and in time */
     double device_ns;                             /* time received, by positions */
     uint64_t wait_max_ns;                         /* until its batch began */
     histogram latency;                            /* of the answered */
@@ -103,6 +105,7 @@ double sim_sorted_bound(const sim_config *c);
 typedef struct sim_request {
     uint64_t arrival_ns, deadline_ns;
     int32_t stream, length;
+    bool is_probe;
 } sim_request;
 
 typedef struct sim_trace {

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "batcher/admission.h"
 #include "batcher/fair.h"
 #include "batcher/slo.h"
 #include "models/latency.h"
@@ -28,6 +29,59 @@ Test(latency, fits_cost_and_shrugs_off_stalls)
         latency_observe(l, 1, 3, one, 3000, 3);
     cr_expect_float_eq((double)latency_bucket_ns(l, 0, 3), 3000, 50, "a new level is learned");
     latency_destroy(l);
+}
+
+Test(admission, a_full_queue_says_when_it_is_empty)
+{
+    static admission a;
+    model m = {.name = "m", .index = 0, .weight = 1},
+          other = {.name = "o", .index = 1, .weight = 1};
+    fair_flow flow = {0, 0};
+    admission_init(&a, 1, NULL);
+    cr_expect_eq(admission_drain_ns(&a, &m, 2), 0);
+    admission_add(&a, &m, flow, 6000000000);
+    cr_expect_eq(admission_drain_ns(&a, &m, 2), 3000000000);
+    admission_add(&a, &other, flow, 60000000000); /* takes half of the devices meanwhile */
+    cr_expect_eq(admission_drain_ns(&a, &m, 2), 6000000000);
+    for (int i = 0; i < 1000; i++)
+        admission_learn(&a, 1000, 2000); /* batches take twice what was thought */
+    cr_expect_float_eq((double)admission_drain_ns(&a, &m, 2), 12e9, 0.5e9);
+}
+
+/* A job of 32 positions that found `backlog_ns` and had `left_ns`. */
+static void end_one(admission *a, model *m, uint64_t backlog_ns, uint64_t left_ns, bool is_in_time,
+                    uint64_t admitted_ns)
+{
+    static job j;
+    j.model = m;
+    j.length = 32;
+    j.backlog_ns = backlog_ns;
+    j.stage_ns[STAGE_ADMIT] = admitted_ns;
+    j.deadline_ns = admitted_ns + left_ns;
+    admission_learn_end(a, &j, is_in_time, admitted_ns + left_ns);
+}
+
+Test(admission, limits_are_cut_once_and_creep_up)
+{
+    static admission a;
+    model m = {.name = "m", .index = 0, .weight = 1};
+    const uint64_t ms = 1000000;
+    admission_init(&a, 1, NULL);
+    const _Atomic uint32_t *limit = &a.limits[0][0][0][5].value;
+    uint32_t first = *limit;
+    for (int i = 0; i < 50; i++) /* all let in before the first of them was found late */
+        end_one(&a, &m, 30 * ms, 50 * ms, false, 1000 * ms + (uint64_t)i);
+    uint32_t once = *limit;
+    cr_expect_lt(once, first);
+    cr_expect_gt(once, first / 2, "one cut for all of them");
+    end_one(&a, &m, 30 * ms, 50 * ms, false, 2000 * ms);
+    cr_expect_lt(*limit, once);
+    uint32_t cut = *limit;
+    end_one(&a, &m, 1 * ms, 50 * ms, true, 2100 * ms);
+    cr_expect_eq(*limit, cut, "far from the limit: proves nothing");
+    for (uint64_t i = 0; i < 1000; i++)
+        end_one(&a, &m, 45 * ms, 50 * ms, true, (3000 + 10 * i) * ms);
+    cr_expect_gt(*limit, cut + cut / 2);
 }
 
 Test(slo, shrinks_when_late_grows_back_and_never_below_a_quarter)

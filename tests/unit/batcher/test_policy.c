@@ -37,6 +37,36 @@ Test(policy, nothing_waits)
     cr_assert_eq(decide(NULL, 0, NULL, 0, 5).action, POLICY_NOTHING);
 }
 
+/* A backlog of 100 ms in rows of 1 ms with a fixed cost of 0.16 ms: a lot of sqrt(0.16 * 100) = 4
+ * ms. */
+Test(policy, ragged_batches_are_economic_lots)
+{
+    static bucket_table t;
+    make_table(&t);
+    t.is_ragged = true;
+    device d = {.name = "cpu", .kind = "cpu"};
+    device *devices[] = {&d};
+    latency *l = latency_create(devices, 1);
+    for (int i = 0; i < 200; i++) {
+        int64_t rows = 1 + i % 8;
+        latency_observe(l, 0, -1, (latency_work){rows, rows * 16, rows * 256},
+                        (uint64_t)(160000 + 1000000 * rows), 1);
+    }
+    policy_model m = {.table = &t, .latency = l, .is_eligible = true, .rows_max = 64};
+    policy_queue q = {.rows = 100, .jobs = 100, .deadline_ns = UINT64_MAX, .due_ns = 1000000000};
+    m.rows_queued = 100;
+    policy_decision one = decide(&q, 1, &m, 1, 100);
+    cr_expect_float_eq(one.budget_ns, 4e6, 2e5);
+    m.rows_queued = 400;
+    cr_expect_float_eq(decide(&q, 1, &m, 1, 100).budget_ns, 8e6, 4e5);
+    m.rows_queued = 1; /* nobody waits behind: until the fixed cost is a sixteenth */
+    cr_expect_float_eq(decide(&q, 1, &m, 1, 100).budget_ns, 15 * 160000, 1e5);
+    m.time_max_ns = 2000000; /* the objective's bound */
+    m.rows_queued = 400;
+    cr_expect_leq(decide(&q, 1, &m, 1, 100).budget_ns, 2e6);
+    latency_destroy(l);
+}
+
 Test(policy, oldest_head_first_over_models_and_lengths)
 {
     static bucket_table t;
