@@ -38,6 +38,42 @@ static status describe_value(const model *m, graph_value_index index, model_tens
     return STATUS_OK;
 }
 
+/* The table that a Gather reads: through what its type was changed by. */
+static const tensor *table_of(const graph *g, graph_value_index table)
+{
+    while (g->values[table].constant == NULL) {
+        int32_t producer = g->values[table].producer;
+        graph_op op = producer >= 0 ? g->nodes[producer].op : GRAPH_OP_COUNT;
+        if (op != GRAPH_OP_CAST && op != GRAPH_OP_IDENTITY && op != GRAPH_OP_DEQUANTIZE_LINEAR)
+            return NULL;
+        table = graph_input_of(&g->nodes[producer], 0);
+    }
+    return g->values[table].constant;
+}
+
+static int64_t find_limit(const graph *g, graph_value_index value, int rank_least, int depth)
+{
+    int64_t limit = INT64_MAX;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const graph_node *n = &g->nodes[i];
+        int64_t rows = INT64_MAX;
+        if (n->op == GRAPH_OP_CAST && graph_input_of(n, 0) == value && depth < 4) {
+            rows = find_limit(g, n->outputs[0], rank_least, depth + 1);
+        } else if (n->op == GRAPH_OP_GATHER && graph_input_of(n, 1) == value &&
+                   graph_attribute_int(n, "axis", 0) == 0) {
+            const tensor *table = table_of(g, graph_input_of(n, 0));
+            rows = table != NULL && table->rank >= rank_least ? table->dims[0] : INT64_MAX;
+        }
+        limit = rows < limit ? rows : limit;
+    }
+    return limit;
+}
+
+int64_t describe_index_limit(const graph *g, graph_value_index value, int rank_least)
+{
+    return find_limit(g, value, rank_least, 0);
+}
+
 static void apply(model_tensor *t, const manifest_input *said, bool is_hugging_face)
 {
     t->is_mask = strcmp(t->name, "attention_mask") == 0 && t->sequence_axis >= 0;
@@ -77,6 +113,10 @@ status describe_tensors(model *m, const manifest *file, bool is_hugging_face)
                                    t->name, k);
         }
         apply(t, manifest_find_input(file, t->name), is_hugging_face);
+        /* ONNX lets indices count from the end; the id of a token, a row of a table, does not. */
+        int64_t limit =
+            dtype_is_integer(t->dtype) ? describe_index_limit(g, g->inputs[i], 2) : INT64_MAX;
+        t->id_limit = limit < INT64_MAX ? limit : 0;
         if (t->is_mask && m->on_device.mask_input < 0)
             m->on_device.mask_input = i;
         names[i] = t->name;

@@ -14,4 +14,8 @@ status describe_tensors(model *m, const manifest *file, bool is_hugging_face) MU
 bool describe_has_batch(const model *m);
 bool describe_has_sequence(const model *m);
 
+/* Rows of the smallest constant table, of at least that rank, whose rows graph value `value`
+ * chooses, as it is or cast; INT64_MAX where there is none. */
+int64_t describe_index_limit(const graph *g, graph_value_index value, int rank_least);
+
 #endif

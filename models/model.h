@@ -28,6 +28,8 @@ typedef struct model_tensor {
     bool is_optional; /* may be missing from a request: then filled with default_value (a mask with
                          1) */
     double default_value;
+    int64_t id_limit; /* rows of the table that it looks up (token ids): 0 to id_limit - 1 are
+                         taken, on every device; 0: it is no such input */
 } model_tensor;
 
 /* How a request of this model may be batched. Found by experiment at load (models/probe.c), or

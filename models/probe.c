@@ -22,35 +22,6 @@ static uint64_t next_random(uint64_t *state)
     return x * UINT64_C(2685821657736338717);
 }
 
-/* Ids that input `value` may hold: the smallest table it indexes, directly or through casts; 2
- * where none is found, which suits type ids and flags. */
-static int64_t find_id_limit(const graph *g, graph_value_index value, int depth)
-{
-    int64_t limit = INT64_MAX;
-    for (int32_t i = 0; i < g->node_count; i++) {
-        const graph_node *n = &g->nodes[i];
-        if (n->op == GRAPH_OP_CAST && graph_input_of(n, 0) == value && depth < 4) {
-            int64_t below = find_id_limit(g, n->outputs[0], depth + 1);
-            limit = below < limit ? below : limit;
-        }
-        if (n->op != GRAPH_OP_GATHER || graph_input_of(n, 1) != value)
-            continue;
-        graph_value_index table = graph_input_of(n, 0);
-        /* The table may be stored in another type: look through casts and dequantisation. */
-        for (int k = 0; k < 4 && table >= 0 && g->values[table].constant == NULL; k++) {
-            int32_t producer = g->values[table].producer;
-            table = producer >= 0 ? graph_input_of(&g->nodes[producer], 0) : GRAPH_NO_VALUE;
-        }
-        int64_t axis = graph_attribute_int(n, "axis", 0);
-        if (table < 0 || g->values[table].constant == NULL || axis != 0 ||
-            g->values[table].constant->rank < 1)
-            continue;
-        int64_t rows = g->values[table].constant->dims[0];
-        limit = rows < limit ? rows : limit;
-    }
-    return limit;
-}
-
 static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
 {
     const model_tensor *declared = &m->inputs[input];
@@ -64,7 +35,7 @@ static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
     }
     int64_t limit = INT64_MAX;
     if (dtype_is_integer(t->dtype) && m->graph != NULL)
-        limit = find_id_limit(m->graph, m->graph->inputs[input], 0);
+        limit = describe_index_limit(m->graph, m->graph->inputs[input], 1);
     if (limit == INT64_MAX || limit < 1)
         limit = 2;
     /* The first ids are often special: padding, unknown. */

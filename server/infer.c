@@ -134,6 +134,23 @@ static status fill_optional(const model *m, int index, job *j)
     return failure;
 }
 
+/* The same on every device: a CPU would read beyond a table, XLA clamp, ONNX count from the end. */
+static status check_ids(const model_tensor *declared, const tensor *t)
+{
+    int64_t per_row = t->rank > 1 && t->dims[0] > 0 ? tensor_count(t) / t->dims[0] : 1;
+    for (int64_t i = 0, count = tensor_count(t); i < count; i++) {
+        int64_t id = t->dtype == DTYPE_I64   ? ((const int64_t *)t->data)[i]
+                     : t->dtype == DTYPE_I32 ? ((const int32_t *)t->data)[i]
+                                             : tensor_get_integer(t, i);
+        if (id < 0 || id >= declared->id_limit)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "input \"%s\": %lld at row %lld, position %lld; ids are 0 to %lld",
+                               declared->name, (long long)id, (long long)(i / per_row),
+                               (long long)(i % per_row), (long long)declared->id_limit - 1);
+    }
+    return STATUS_OK;
+}
+
 status infer_finish_job(const model *m, job *j, const bool *is_given)
 {
     if (j->rows < 0)
@@ -150,6 +167,8 @@ status infer_finish_job(const model *m, job *j, const bool *is_given)
         return status_fail(STATUS_INVALID_ARGUMENT, "rows of 0 positions");
     for (int i = 0; i < m->input_count; i++) {
         status failure = is_given[i] ? STATUS_OK : fill_optional(m, i, j);
+        if (!failure && m->inputs[i].id_limit > 0)
+            failure = check_ids(&m->inputs[i], &j->inputs[i]);
         if (failure)
             return failure;
     }

@@ -1,5 +1,6 @@
 /* Request bodies to jobs: KServe with and without binary tensors, TensorFlow Serving. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +216,28 @@ Test(infer, optional_masks_are_filled_and_long_rows_refused)
                     "\"data\":[5,6,7,8,9]}]}"),
         STATUS_INVALID_ARGUMENT);
     cr_assert(strstr(status_message(), "limit is 4"), "%s", status_message());
+}
+
+Test(infer, ids_beyond_the_table_are_refused_at_the_door)
+{
+    make_model(true);
+    the_model.inputs[0].id_limit = 8;
+    cr_assert_eq(
+        kserve_text("{\"inputs\":[{\"name\":\"ids\",\"shape\":[2,2],\"datatype\":\"INT64\","
+                    "\"data\":[0,7,1,2]}]}"),
+        STATUS_OK, "%s", status_message());
+    static const char *const bad[] = {"8", "-1", "-8", "9223372036854775807"};
+    for (int i = 0; i < 4; i++) {
+        char text[200], words[100];
+        snprintf(text, sizeof text,
+                 "{\"inputs\":[{\"name\":\"ids\",\"shape\":[2,2],\"datatype\":\"INT64\","
+                 "\"data\":[0,7,%s,2]}]}",
+                 bad[i]);
+        snprintf(words, sizeof words, "input \"ids\": %s at row 1, position 0; ids are 0 to 7",
+                 bad[i]);
+        cr_assert_eq(kserve_text(text), STATUS_INVALID_ARGUMENT);
+        cr_assert_str_eq(status_message(), words);
+    }
 }
 
 Test(infer, tensorflow_rows_of_different_lengths_become_jobs)
