@@ -220,7 +220,7 @@ static void prefer_packed(const policy_snapshot *s, int q, candidate *out, candi
         c.tokens / c.time_ns <= padded_tokens(m, head->sequence, out) / out->time_ns)
         return;
     bool is_in_time = start_of(s, head, c.time_ns) >= 0;
-    if (is_in_time || start_of(s, head, out->time_ns) < 0)
+    if (is_in_time || start_of(s, head, saver->time_ns) < 0)
         *out = c;
     if (is_in_time)
         *saver = c;

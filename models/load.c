@@ -199,15 +199,12 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
     return buckets_make(m, &planned);
 }
 
-/* Only devices with static shapes gain, but people who inspect a model want to know. */
+/* For devices with static shapes; and for tools, which say what such a device would get. */
 static status make_packed(model *m, const load_request *r, const manifest *file)
 {
-    bool is_served = !r->options->skips_warm_up;
-    if (m->device_count == 1 && is_served)
+    if (m->device_count == 1 && !r->options->allows_no_device)
         return STATUS_OK;
     packed_examine(m, file->has_packing ? file->packing : r->options->packing);
-    if (m->device_count == 1)
-        return STATUS_OK;
     log_info("models", "%s: %s%s", m->name,
              m->packing ? "rows may hold several sequences" : "rows hold one sequence each: ",
              m->packing_note);

@@ -248,13 +248,18 @@ static status compile_bucket(const compile_options *o, const compiler *c, const 
     return s;
 }
 
+typedef struct chosen_bucket {
+    device_bucket shape;
+    bool is_packed;
+} chosen_bucket;
+
 /* The model's own buckets, with the sizes of an axis replaced where flags name some. */
-static int choose_buckets(const compile_options *o, const model *m, device_bucket *out)
+static int choose_buckets(const compile_options *o, const model *m, chosen_bucket *out)
 {
     int count = 0;
     if (o->batch_count == 0 && o->sequence_count == 0) {
         for (int i = 0; i < m->bucket_count; i++)
-            out[count++] = m->buckets[i].shape;
+            out[count++] = (chosen_bucket){m->buckets[i].shape, m->buckets[i].sequences > 0};
         return count;
     }
     const int64_t *batches = o->batch_count ? o->batch : m->batch_buckets;
@@ -263,18 +268,18 @@ static int choose_buckets(const compile_options *o, const model *m, device_bucke
     int sequence_count = o->sequence_count ? o->sequence_count : m->sequence_bucket_count;
     for (int i = 0; i < sequence_count; i++)
         for (int k = 0; k < batch_count; k++)
-            out[count++] = (device_bucket){batches[k], sequences[i]};
+            out[count++] = (chosen_bucket){{batches[k], sequences[i]}, false};
     return count;
 }
 
 static int compile_model(const compile_options *o, const compiler *c, const model *m)
 {
     totals t = {0};
-    static device_bucket buckets[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
+    static chosen_bucket buckets[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
     int count = choose_buckets(o, m, buckets);
-    device_model on_device = m->on_device;
+    device_model on_device = m->on_device, on_packed = m->on_packed;
     if (on_device.given == NULL)
-        on_device.precision = o->precision;
+        on_device.precision = on_packed.precision = o->precision;
     if (!o->is_json)
         printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
                "scratch    estimated    estimated    est.   matrix\n                             "
@@ -283,9 +288,11 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
                on_device.given ? "its own precision" : device_precision_names[o->precision],
                c->topology, c->plugin->version_text);
     for (int i = 0; i < count; i++)
-        if (compile_bucket(o, c, &on_device, buckets[i], &t)) {
+        if (compile_bucket(o, c, buckets[i].is_packed ? &on_packed : &on_device, buckets[i].shape,
+                           &t)) {
             fprintf(stderr, "penstock compile: batch %lld, length %lld: %s\n",
-                    (long long)buckets[i].batch, (long long)buckets[i].sequence, status_message());
+                    (long long)buckets[i].shape.batch, (long long)buckets[i].shape.sequence,
+                    status_message());
             t.failed++;
         }
     if (!o->is_json)

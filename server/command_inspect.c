@@ -14,6 +14,7 @@
 #include "server/command.h"
 #include "server/command_model.h"
 #include "server/infer.h"
+#include "server/inspect_mxu.h"
 
 static void print_help(FILE *out)
 {
@@ -76,7 +77,8 @@ static quantised_facts look_at_plan(const model *m, int *apart)
     int64_t sequence = m->bucket_count                 ? m->buckets[0].shape.sequence
                        : m->batching.sequence_max > 16 ? 16
                                                        : m->batching.sequence_max;
-    if (inputs && m->on_device.given == NULL && graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
+    if (inputs && m->on_device.given == NULL &&
+        graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
         graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, &specialised) ==
             STATUS_OK &&
         graph_fuse_products(specialised, &fused, &facts) == STATUS_OK) {
@@ -90,6 +92,28 @@ static quantised_facts look_at_plan(const model *m, int *apart)
     graph_destroy(specialised);
     free(inputs);
     return facts;
+}
+
+/* Packed buckets stand after the others. */
+static int padded_count(const model *m)
+{
+    int count = 0;
+    while (count < m->bucket_count && m->buckets[count].sequences == 0)
+        count++;
+    return count;
+}
+
+static void json_packing(answer *out, const model *m)
+{
+    int first = padded_count(m);
+    answer_put(out, "],\"packing\":{\"why_not\":");
+    put_string(out, m->packing_note);
+    answer_put(out, ",\"buckets\":[");
+    for (int i = first; i < m->bucket_count; i++)
+        answer_format(out, "%s{\"rows\":%lld,\"length\":%lld,\"sequences\":%lld}",
+                      i > first ? "," : "", (long long)m->buckets[i].shape.batch,
+                      (long long)m->buckets[i].shape.sequence, (long long)m->buckets[i].sequences);
+    answer_put(out, "]}");
 }
 
 static void print_json(const model *m)
@@ -111,11 +135,12 @@ static void print_json(const model *m)
                   (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
     put_string(&out, m->findings);
     answer_put(&out, ",\"buckets\":[");
-    for (int i = 0; i < m->bucket_count; i++)
+    for (int i = 0; i < padded_count(m); i++)
         answer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
                       (long long)m->buckets[i].shape.batch,
                       (long long)m->buckets[i].shape.sequence);
-    answer_format(&out, "],\"nodes\":%d,\"operators\":{", m->graph->node_count);
+    json_packing(&out, m);
+    answer_format(&out, ",\"nodes\":%d,\"operators\":{", m->graph->node_count);
     bool is_first = true;
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0) {
@@ -126,9 +151,11 @@ static void print_json(const model *m)
     }
     answer_format(&out,
                   "},\"products\":{\"fused\":%d,\"quantised\":%d,\"apart\":%d},"
-                  "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f}\n",
+                  "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f,",
                   plan.product_count, plan.quantised_product_count, apart, (double)m->load_ns / 1e6,
                   (double)m->warm_up_ns / 1e6);
+    inspect_mxu_json(m, &out);
+    answer_put(&out, "}\n");
     fwrite(out.data, 1, out.bytes, stdout);
     answer_dispose(&out);
 }
@@ -167,7 +194,8 @@ static void print_wrapped(const char *title, const char *words)
 static void print_buckets(const model *m)
 {
     answer line = {0};
-    for (int i = 0; i < m->bucket_count; i++) {
+    int count = padded_count(m);
+    for (int i = 0; i < count; i++) {
         int64_t batch = m->buckets[i].shape.batch;
         bool is_first = true;
         for (int j = 0; j < i; j++)
@@ -181,7 +209,7 @@ static void print_buckets(const model *m)
         answer_format(&line, "%s%lld x",
                       line.bytes ? "; " : "rows x positions: ", (long long)batch);
         const char *comma = " ";
-        for (int j = i; j < m->bucket_count; j++) {
+        for (int j = i; j < count; j++) {
             if (m->buckets[j].shape.batch == batch) {
                 answer_format(&line, "%s%lld", comma, (long long)m->buckets[j].shape.sequence);
                 comma = ", ";
@@ -190,6 +218,21 @@ static void print_buckets(const model *m)
     }
     answer_append(&line, "", 1);
     print_wrapped("buckets   ", line.data);
+    answer_dispose(&line);
+}
+
+static void print_packing(const model *m)
+{
+    answer line = {0};
+    if (m->packing == NULL)
+        answer_format(&line, "a row holds one sequence: %s", m->packing_note);
+    else
+        answer_put(&line, "on PJRT devices rows may hold several sequences (rows x positions):");
+    for (int i = padded_count(m); i < m->bucket_count; i++)
+        answer_format(&line, " %lld x %lld", (long long)m->buckets[i].shape.batch,
+                      (long long)m->buckets[i].shape.sequence);
+    answer_append(&line, "", 1);
+    print_wrapped("packing   ", line.data);
     answer_dispose(&line);
 }
 
@@ -215,6 +258,7 @@ static void print_text(const model *m)
     print_buckets(m);
     if (m->on_device.given != NULL)
         return;
+    print_packing(m);
     printf(
         "products  %d fused with what follows them, %d of them on bytes; %d apart (padded plans)\n",
         plan.product_count, plan.quantised_product_count, apart);
@@ -223,6 +267,7 @@ static void print_text(const model *m)
         if (counts[op] > 0)
             printf("  %6d  %s\n", counts[op], graph_op_name((graph_op)op));
     }
+    inspect_mxu_print(m);
     printf("loaded in %.1f ms, warmed up in %.1f ms\n", (double)m->load_ns / 1e6,
            (double)m->warm_up_ns / 1e6);
 }

@@ -1,0 +1,97 @@
+"""Several sequences in a row: the answers are those of a sequence alone, in each precision and for each kind of encoder."""
+import concurrent.futures
+import json
+import pathlib
+import shutil
+import time
+
+import devices
+import numpy
+import pytest
+import serving
+from conftest import FAULT, PLUGIN
+
+HUGGING_FACE = serving.ROOT / "tests/data/hugging_face"
+LENGTH_MAX = 16
+REQUESTS = 160
+
+
+def folder_of(tmp_path, source, packing, **more):
+    """The model with few buckets; an .onnx file or a Hugging Face folder."""
+    folder = pathlib.Path(tmp_path) / f"{source.stem}_{packing}"
+    if not folder.exists():
+        if source.is_dir():
+            shutil.copytree(source, folder)
+        else:
+            folder.mkdir()
+            shutil.copy(source, folder / "model.onnx")
+        (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=[1, 8], sequence=[LENGTH_MAX]), **more)))
+    return folder
+
+
+def start(tmp_path, models, *flags, plugin=PLUGIN, name="server"):
+    return serving.Server(tmp_path / f"{name}.log", models, "--device", f"pjrt:{plugin}", "--set", "batching.fallback=on_failure", *flags)
+
+
+def make_requests(server, model):
+    """Rows of 1 to the longest; some requests have more short rows than a padded batch, some masks have holes."""
+    random = numpy.random.default_rng(11)
+    declared = server.get(f"/v2/models/{model}").json()["inputs"]
+    requests = []
+    for i in range(REQUESTS):
+        length = {0: 1, 1: LENGTH_MAX}.get(i, int(random.integers(1, LENGTH_MAX // 2)))
+        shape = (40, min(length, 4)) if i % 8 == 0 else (1, length)
+        values = {}
+        for tensor in declared:
+            name = tensor["name"]
+            if name == "input_ids":
+                values[name] = random.integers(3, 20, shape, dtype=numpy.int64)
+            elif name == "attention_mask":
+                values[name] = numpy.ones(shape, numpy.int64)
+                if i % 7 == 0 and length > 2:
+                    values[name][:, length // 2] = 0
+            else:
+                values[name] = numpy.zeros(shape, numpy.int64)
+        requests.append(values)
+    return requests
+
+
+def answer_all(server, model, requests, workers=64):
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda r: server.infer_binary(model, r), requests))
+
+
+def compare(packed, alone, tolerance):
+    for ours, theirs in zip(packed, alone, strict=True):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            reach = max(1.0, float(numpy.abs(theirs[name]).max()))
+            numpy.testing.assert_allclose(ours[name], theirs[name], atol=tolerance * reach, rtol=0)
+
+
+def shared(name):
+    path = serving.shared_models() / "models" / f"{name}.onnx"
+    return path if path.exists() else None
+
+
+SOURCES = [HUGGING_FACE / n for n in ("bert", "bert_classes", "roberta_classes", "mpnet", "sentence")]
+SOURCES += [shared(n) for n in ("bert_tiny_cls_legacy", "roberta_tiny_legacy", "distilbert_tiny_legacy", "bert_tiny_fp16")]
+
+
+@pytest.mark.parametrize("precision, tolerance", [("fp32", 2e-5), ("bf16", 2e-2), ("int8", 5e-2)])
+def test_answers_are_those_of_a_sequence_alone(tmp_path, precision, tolerance):
+    sources = [s for s in SOURCES if s is not None]
+    models = {s.stem + p: folder_of(tmp_path, s, w) for s in sources for p, w in (("", "auto"), ("_alone", "never"))}
+    with start(tmp_path, models, "--precision", precision) as s:
+        for source in sources:
+            requests = make_requests(s, source.stem)
+            packed = answer_all(s, source.stem, requests)
+            alone = answer_all(s, source.stem + "_alone", requests)
+            # Alone it computes in fp16, packed in fp32 as on the CPU.
+            compare(packed, alone, max(tolerance, 5e-3) if "fp16" in source.stem else tolerance)
+        found = devices.metrics(s)
+    for source in sources:
+        assert devices.total(found, "packed_batches_total", model=source.stem) > 0, source.stem
+        assert devices.total(found, "packed_batches_total", model=source.stem + "_alone") == 0
+    assert devices.total(found, "compiles_total", phase="serving") == 0
+    assert devices.total(found, "fallbacks_total") == 0

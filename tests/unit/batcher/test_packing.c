@@ -1,0 +1,277 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "batcher/dispatch.h"
+#include "fake_device.h"
+
+/* What a device that packs takes from the queues: the real decision code, measured times as of a
+ * device on which every position costs the same. */
+
+#define FIXED_NS 100e3
+#define POSITION_NS 20e3
+#define BATCHES 5
+#define SEQUENCES 5
+
+static const int64_t batches[BATCHES] = {1, 2, 4, 8, 16};
+static const int64_t sequences[SEQUENCES] = {16, 32, 64, 128, 256};
+
+typedef struct bench {
+    fake_device device, cpu;
+    device *devices[2];
+    model m;
+    dispatch d;
+    model_queue *queue;
+    batch_member members[1024];
+    pack_place places[PACK_SEQUENCES_MAX];
+    dispatch_batch taken;
+    uint64_t now_ns, order;
+} bench;
+
+static void add_bucket(bench *b, int64_t rows, int64_t length, int64_t packed)
+{
+    model_bucket *to = &b->m.buckets[b->m.bucket_count];
+    to->shape = (device_bucket){rows, length};
+    to->sequences = packed;
+    to->programs = calloc(2, sizeof *to->programs);
+    cr_assert_eq(fake_compile(b->devices[0], NULL, to->shape, &to->programs[0]), STATUS_OK);
+    latency_work work = {rows, rows * length, rows * length * length};
+    latency_observe(b->m.latency, 0, b->m.bucket_count++, work,
+                    (uint64_t)(FIXED_NS + POSITION_NS * (double)(rows * length)), 1);
+}
+
+static bench *create(int64_t packed_length)
+{
+    bench *b = calloc(1, sizeof *b);
+    fake_device_init(&b->device, "tpu", 1);
+    fake_device_init(&b->cpu, "cpu", 1);
+    b->devices[0] = &b->device.base;
+    b->devices[1] = &b->cpu.base;
+    b->m.name = "packed";
+    b->m.serial = 1;
+    b->m.devices = b->devices;
+    b->m.device_count = 2;
+    b->m.batching =
+        (model_batching){.can_batch = true, .can_pad = true, .batch_max = 16, .sequence_max = 256};
+    b->m.latency = latency_create(b->devices, 2);
+    b->m.batch_bucket_count = BATCHES;
+    b->m.sequence_bucket_count = SEQUENCES;
+    memcpy(b->m.batch_buckets, batches, sizeof batches);
+    memcpy(b->m.sequence_buckets, sequences, sizeof sequences);
+    for (int s = 0; s < SEQUENCES; s++)
+        for (int r = 0; r < BATCHES && (r == 0 || batches[r] * sequences[s] <= 2048); r++)
+            add_bucket(b, batches[r], sequences[s], 0);
+    for (int r = 1; r < BATCHES && packed_length > 0; r++)
+        if (batches[r] * packed_length <= 2048)
+            add_bucket(b, batches[r], packed_length, batches[r] * packed_length / 8);
+    dispatch_init(&b->d, 2, 1, NULL);
+    b->queue = dispatch_queue(&b->d, &b->m);
+    b->now_ns = 1000000000;
+    return b;
+}
+
+static void destroy(bench *b)
+{
+    job *dropped = NULL;
+    dispatch_empty(&b->d, &dropped);
+    for (job *j = dropped, *next; j != NULL; j = next) {
+        next = j->next;
+        free(j);
+    }
+    dispatch_dispose(&b->d);
+    for (int i = 0; i < b->m.bucket_count; i++) {
+        fake_release(b->devices[0], b->m.buckets[i].programs[0]);
+        free(b->m.buckets[i].programs);
+    }
+    latency_destroy(b->m.latency);
+    free(b);
+}
+
+static void push(bench *b, int64_t rows, int64_t length, uint64_t deadline_ns)
+{
+    job *j = calloc(1, sizeof *j);
+    j->model = &b->m;
+    j->rows = rows;
+    j->length = length;
+    j->deadline_ns = deadline_ns;
+    j->stage_ns[STAGE_ADMIT] = b->now_ns;
+    atomic_store(&j->rows_left, rows);
+    cr_assert(dispatch_push(&b->d, b->queue, j));
+}
+
+static bool anyone(void *context, int device_index, const model_queue *q, uint64_t now_ns)
+{
+    (void)context, (void)q, (void)now_ns;
+    return device_index == 0;
+}
+
+/* Takes one batch; its jobs' rows are done. Returns the part of its positions that is padding. */
+static double next(bench *b)
+{
+    dispatch_request r = {.now_ns = b->now_ns, .lanes = 1, .is_eligible = anyone};
+    b->taken = (dispatch_batch){.members = b->members, .capacity = 1024, .places = b->places};
+    dispatch_next(&b->d, &r, &b->taken);
+    cr_assert_eq(b->taken.action, POLICY_RUN);
+    const device_bucket *shape = &b->m.buckets[b->taken.bucket].shape;
+    int64_t tokens = 0, rows = 0;
+    for (int i = 0; i < b->taken.count; i++) {
+        const batch_member *m = &b->members[i];
+        tokens += m->rows * m->job->length;
+        rows += m->rows;
+    }
+    cr_assert_eq(rows, b->taken.rows);
+    return 1 - (double)tokens / (double)(shape->batch * shape->sequence);
+}
+
+static void finish(bench *b)
+{
+    for (int i = 0; i < b->taken.count; i++) {
+        const batch_member *m = &b->members[i];
+        if (job_finish_rows(m->job, m->rows, STATUS_OK))
+            free(m->job);
+    }
+    b->now_ns += 1000000;
+}
+
+/* No two sequences share a position, and all lie within the rows. */
+static void check_places(const bench *b)
+{
+    static bool used[64][256];
+    const bucket_packed *p = b->taken.packed;
+    int number = 0;
+    memset(used, 0, sizeof used);
+    for (int i = 0; i < b->taken.count; i++)
+        for (int64_t k = 0; k < b->members[i].rows; k++, number++) {
+            pack_place at = b->places[number];
+            int64_t length = b->members[i].job->length;
+            cr_assert(at.row >= 0 && at.row < p->rows && at.offset + length <= p->length);
+            for (int64_t n = 0; n < length; n++) {
+                cr_assert_not(used[at.row][at.offset + n]);
+                used[at.row][at.offset + n] = true;
+            }
+        }
+    cr_assert_eq(number, b->taken.rows);
+    cr_assert_leq(number, p->sequences);
+}
+
+static int read_lengths(int64_t *lengths, int64_t most)
+{
+    FILE *file = fopen(PENSTOCK_SOURCE_DIR "/tests/data/sentence_lengths.txt", "r");
+    char line[256];
+    int count = 0;
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof line, file) && count < 4096)
+        if (line[0] != '#' && atoll(line) <= most)
+            lengths[count++] = atoll(line);
+    fclose(file);
+    return count;
+}
+
+/* Waste of batches that are formed while 64 requests wait. */
+static void check_waste(int64_t packed_length, int64_t longest)
+{
+    static int64_t lengths[4096];
+    int count = read_lengths(lengths, longest), at = 0, packed = 0;
+    bench *b = create(packed_length);
+    double waste = 0;
+    for (int batch = 0; batch < 100; batch++) {
+        while (b->queue->rows < 64)
+            push(b, 1, lengths[at++ % count], UINT64_MAX);
+        double own = next(b);
+        if (b->taken.packed != NULL) {
+            check_places(b);
+            waste += own;
+            packed++;
+        }
+        finish(b);
+    }
+    cr_assert_geq(packed, 90, "%d of 100 batches were packed", packed);
+    cr_assert_lt(waste / packed, 0.05, "a waste of %f", waste / packed);
+    destroy(b);
+}
+
+Test(packing, little_waste_in_rows_of_128_at_64_queued)
+{
+    check_waste(128, 128);
+}
+
+Test(packing, little_waste_in_rows_of_256_at_64_queued)
+{
+    check_waste(256, 256);
+}
+
+/* Until all are answered; long ones that rows of 128 cannot hold go padded. */
+Test(packing, everybody_is_taken_once)
+{
+    static int64_t lengths[4096];
+    int count = read_lengths(lengths, 256);
+    bench *b = create(128);
+    int64_t pushed = 0, taken = 0;
+    for (int i = 0; i < 300; i++) {
+        int64_t rows = i % 10 == 0 ? 30 : 1; /* more than a batch may have, if padded */
+        push(b, rows, lengths[i % count], UINT64_MAX);
+        pushed += rows;
+    }
+    while (b->queue->rows > 0) {
+        next(b);
+        if (b->taken.packed != NULL)
+            check_places(b);
+        taken += b->taken.rows;
+        finish(b);
+    }
+    cr_assert_eq(taken, pushed);
+    for (int i = 0; i < SEQUENCES; i++)
+        cr_assert_eq(b->queue->list_tokens[i], 0);
+    destroy(b);
+}
+
+Test(packing, a_lone_request_goes_padded)
+{
+    bench *b = create(128);
+    push(b, 1, 12, UINT64_MAX);
+    next(b);
+    cr_assert_null(b->taken.packed);
+    cr_assert_eq(b->m.buckets[b->taken.bucket].shape.batch, 1);
+    cr_assert_eq(b->m.buckets[b->taken.bucket].shape.sequence, 16);
+    finish(b);
+    destroy(b);
+}
+
+Test(packing, a_full_padded_batch_is_no_worse)
+{
+    bench *b = create(128);
+    for (int i = 0; i < 16; i++)
+        push(b, 1, 128, UINT64_MAX);
+    cr_assert_leq(next(b), 0.0);
+    cr_assert_null(b->taken.packed, "nothing is gained");
+    finish(b);
+    destroy(b);
+}
+
+/* Packed rows would take 2048 positions' time; the urgent one has time for its own short batch. */
+Test(packing, nobody_is_late_for_it)
+{
+    bench *b = create(128);
+    for (int i = 0; i < 200; i++)
+        push(b, 1, 10, UINT64_MAX);
+    push(b, 1, 10, b->now_ns + 7000000);
+    next(b);
+    cr_assert_lt((double)b->taken.expected_ns, 7e6);
+    bool is_in = false;
+    for (int i = 0; i < b->taken.count; i++)
+        is_in |= b->members[i].job->deadline_ns != UINT64_MAX;
+    cr_assert(is_in);
+    finish(b);
+    destroy(b);
+}
+
+Test(packing, no_packed_buckets_no_packing)
+{
+    bench *b = create(0);
+    for (int i = 0; i < 64; i++)
+        push(b, 1, 9, UINT64_MAX);
+    next(b);
+    cr_assert_null(b->taken.packed);
+    finish(b);
+    destroy(b);
+}
