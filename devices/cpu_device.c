@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -142,6 +143,20 @@ done:
     return s;
 }
 
+/* Large ones in large pages: fewer faults now and fewer misses later. Zeroed. */
+static void *allocate_workspace(size_t bytes)
+{
+    const size_t page = (size_t)2 << 20;
+    bool is_large = bytes >= page;
+    void *memory = aligned_alloc(is_large ? page : CPU_PLAN_WORKSPACE_ALIGNMENT,
+                                 is_large ? (bytes + page - 1) & ~(page - 1) : bytes);
+    if (memory && is_large)
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
 /* Makes the first `workers` workspaces at least so large, and touches them, so that no execution
  * allocates or faults pages in. */
 static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
@@ -151,12 +166,11 @@ static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
     for (int i = 0; !s && i < workers; i++) {
         if (d->workspace_bytes[i] >= bytes)
             continue;
-        void *larger = aligned_alloc(CPU_PLAN_WORKSPACE_ALIGNMENT, bytes);
+        void *larger = allocate_workspace(bytes);
         if (!larger) {
             s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a workspace of %zu bytes", bytes);
             break;
         }
-        memset(larger, 0, bytes);
         cpu_crew_lock_worker(d->crew, i);
         void *old = d->workspaces[i];
         d->workspaces[i] = larger;

@@ -17,6 +17,18 @@ static bool is_matrix(const tensor *t)
     return tensor_count(t) == t->dims[t->rank - 1] * t->dims[t->rank - 2] && tensor_count(t) > 0;
 }
 
+/* The weights of a product: a constant, or the transpose of one, which is left as it lies. */
+static const tensor *find_weight(const look *l, graph_value_index v, bool *is_transposed)
+{
+    const tensor *t = match_constant(&l->m, v);
+    const graph_node *n = t == NULL ? match_producer(&l->m, v) : NULL;
+    if (n == NULL || n->op != GRAPH_OP_TRANSPOSE)
+        return t;
+    t = match_constant(&l->m, n->inputs[0]);
+    *is_transposed = t != NULL && t->rank == 2;
+    return *is_transposed ? t : NULL;
+}
+
 static bool find_product(const look *l, graph_value_index v, found_linear *out)
 {
     const match *m = &l->m;
@@ -25,13 +37,13 @@ static bool find_product(const look *l, graph_value_index v, found_linear *out)
     if (n == NULL || (n->op != GRAPH_OP_MATMUL && n->op != GRAPH_OP_GEMM))
         return false;
     found_linear f = {.x = n->inputs[0], .weight_scale = 1, .bias_scale = 1};
-    f.weight = match_constant(m, n->inputs[1]);
+    f.weight = find_weight(l, n->inputs[1], &f.is_transposed);
     if (!is_matrix(f.weight) || match_constant(m, f.x) != NULL)
         return false;
     if (n->op == GRAPH_OP_GEMM) {
         if (graph_attribute_int(n, "transA", 0) != 0)
             return false;
-        f.is_transposed = graph_attribute_int(n, "transB", 0) != 0;
+        f.is_transposed ^= graph_attribute_int(n, "transB", 0) != 0;
         f.weight_scale = (double)graph_attribute_float(n, "alpha", 1);
         f.bias_scale = (double)graph_attribute_float(n, "beta", 1);
         if (graph_input_of(n, 2) != GRAPH_NO_VALUE) {

@@ -39,7 +39,7 @@ static void release_store(void *context)
     free(store);
 }
 
-static status load(stored_file *file, const char *path, size_t bytes_max)
+static status load(stored_file *file, const char *path, size_t bytes_max, bool is_mapped)
 {
     int descriptor;
     uint64_t bytes;
@@ -47,15 +47,15 @@ static status load(stored_file *file, const char *path, size_t bytes_max)
     if (s)
         return s;
     close(descriptor);
-    if (bytes <= FILE_STORE_READ_BYTES_MAX)
+    if (bytes <= FILE_STORE_READ_BYTES_MAX && !is_mapped)
         return file_reader_read_whole(path, bytes_max, &file->read, &file->bytes);
     s = file_map_open(&file->map, path, bytes_max);
     file->bytes = file->map.bytes;
     return s;
 }
 
-status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
-                       size_t *bytes)
+static status open_file(graph *g, const char *path, size_t bytes_max, bool is_mapped,
+                        const uint8_t **data, size_t *bytes)
 {
     assert(g->release == NULL || g->release == release_store);
     file_store *store = g->release_context;
@@ -75,7 +75,7 @@ status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8
             free(file);
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
         }
-        status s = load(file, path, bytes_max);
+        status s = load(file, path, bytes_max, is_mapped);
         if (s) {
             free_file(file);
             return s;
@@ -86,4 +86,16 @@ status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8
     *data = file->read != NULL ? file->read : file->map.data;
     *bytes = file->bytes;
     return STATUS_OK;
+}
+
+status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
+                       size_t *bytes)
+{
+    return open_file(g, path, bytes_max, false, data, bytes);
+}
+
+status file_store_map(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
+                      size_t *bytes)
+{
+    return open_file(g, path, bytes_max, true, data, bytes);
 }

@@ -9,7 +9,8 @@
 
 /* The contents of the weight files that a graph's constants point into: kept until the graph is
  * destroyed. Files up to FILE_STORE_READ_BYTES_MAX are read at once through base/file_reader (fast
- * from a cold disk); larger ones are mapped, so that replicas share their pages. */
+ * from a cold disk); larger ones are mapped, so that replicas share their pages. What is mapped
+ * must be replaced by rename, not rewritten in place. */
 
 #define FILE_STORE_READ_BYTES_MAX ((size_t)256 << 20)
 
@@ -17,5 +18,8 @@
  * file_reader_read_whole() and file_map_open(). */
 status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
                        size_t *bytes) MUST_CHECK;
+/* The same, mapped whatever its size: for files of which only parts are wanted. */
+status file_store_map(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
+                      size_t *bytes) MUST_CHECK;
 
 #endif

@@ -30,10 +30,17 @@ status hf_read_config(const char *folder, hf_config *out) MUST_CHECK;
 /* hugging_face_weights.c: the tensors of model.safetensors, or of the shards that
  * model.safetensors.index.json lists. */
 #define HF_SHARDS_MAX 256
+typedef struct hf_shard {
+    safetensors tensors;
+    const uint8_t *data; /* of the file, mapped until the graph goes */
+    int descriptor;      /* the same file, open for reading */
+    bool is_large;       /* its tensors are used where they lie */
+} hf_shard;
 typedef struct hf_weights {
-    safetensors shards[HF_SHARDS_MAX];
-    void *read[HF_SHARDS_MAX]; /* files read whole, freed at the end; NULL where mapped and kept */
+    hf_shard shards[HF_SHARDS_MAX];
     int shard_count;
+    struct file_range *pending; /* tensors to be read into the graph */
+    size_t pending_count, pending_capacity;
     char prefix[160]; /* before "embeddings.word_embeddings.weight" */
     char root[160];   /* before the names of heads: the prefix less the encoder's own name */
 } hf_weights;
@@ -44,16 +51,20 @@ status hf_weights_open(hf_weights *w, graph *g, const char *folder,
 status hf_weights_find_prefix(hf_weights *w) MUST_CHECK;
 void hf_weights_close(hf_weights *w);
 const safetensors_entry *hf_weights_find(const hf_weights *w, const char *name);
-/* Adds a tensor as an F32 constant of the graph; `is_transposed`: [out,in] becomes [in,out]. The
- * shape must be [rows] (columns 0) or [rows, columns] as stored; a negative one may be any. */
-status hf_weights_add(const hf_weights *w, graph *g, const char *name, int64_t rows,
-                      int64_t columns, bool is_transposed, graph_value_index *out) MUST_CHECK;
+/* Adds a tensor as an F32 constant of the graph. The shape must be [rows] (columns 0) or [rows,
+ * columns]; a negative one may be any. Its data may be missing until hf_weights_read.
+ * `is_matrix`: of a dense layer, used where it lies if that can be: packed weights from the cache
+ * may replace it, and then it is never read. */
+status hf_weights_add(hf_weights *w, graph *g, const char *name, int64_t rows, int64_t columns,
+                      bool is_matrix, graph_value_index *out) MUST_CHECK;
+/* Reads what was added and is still missing, all at once. */
+status hf_weights_read(hf_weights *w) MUST_CHECK;
 
 /* What the builders carry along. The first failure sticks; later calls do nothing useful and
  * return some value, so that the builders read straight through. */
 typedef struct hf_builder {
     graph *g;
-    const hf_weights *weights;
+    hf_weights *weights;
     const hf_config *config;
     status failed;
     graph_value_index ids, mask, types; /* inputs; types may be GRAPH_NO_VALUE */

@@ -101,7 +101,8 @@ static status build(graph *g, hf_weights *weights, const char *folder, const cha
     g->sequence_max = config.positions;
     if (config.family == HF_ROBERTA || config.family == HF_MPNET)
         g->sequence_max -= (config.family == HF_MPNET ? 1 : config.pad_token) + 1;
-    return add_outputs(&b, folder, &pooling, options, hidden);
+    s = add_outputs(&b, folder, &pooling, options, hidden);
+    return s ? s : hf_weights_read(weights);
 }
 
 status graph_import_hugging_face(const char *folder, const char *pooling,

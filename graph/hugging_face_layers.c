@@ -75,10 +75,10 @@ graph_value_index hf_ints(hf_builder *b, int count, const int64_t *ints)
 }
 
 static graph_value_index add_weight(hf_builder *b, const char *name, int64_t rows, int64_t columns,
-                                    bool is_transposed)
+                                    bool is_matrix)
 {
     graph_value_index value = 0; /* after a failure any value will do: the graph is dropped */
-    status s = hf_weights_add(b->weights, b->g, name, rows, columns, is_transposed, &value);
+    status s = hf_weights_add(b->weights, b->g, name, rows, columns, is_matrix, &value);
     if (b->failed == STATUS_OK)
         b->failed = s;
     return value;
@@ -97,6 +97,8 @@ static const char *below(hf_builder *b, const char *name, const char *leaf)
     return full;
 }
 
+/* Weights are stored [out, in]. They are transposed by a node, so that who can use them as they lie
+ * need not touch them. */
 graph_value_index hf_linear(hf_builder *b, graph_value_index x, const char *name)
 {
     if (b->failed)
@@ -104,13 +106,13 @@ graph_value_index hf_linear(hf_builder *b, graph_value_index x, const char *name
     graph_value_index weight = add_weight(b, below(b, name, "weight"), -1, -1, true);
     if (b->failed)
         return x;
-    graph_value_index inputs[] = {x, weight};
+    graph_value_index inputs[] = {x, hf_unary(b, GRAPH_OP_TRANSPOSE, weight)};
     int32_t node = graph_add_node(b->g, GRAPH_OP_MATMUL, name, 2, inputs, 1, 0, NULL);
     graph_value_index product = b->g->nodes[node].outputs[0];
     const char *bias = below(b, name, "bias");
     if (hf_weights_find(b->weights, bias) == NULL)
         return product;
-    int64_t columns = b->g->values[weight].constant->dims[1];
+    int64_t columns = b->g->values[weight].constant->dims[0];
     return hf_binary(b, GRAPH_OP_ADD, product, hf_weight(b, bias, columns, 0));
 }
 

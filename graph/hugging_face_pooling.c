@@ -188,12 +188,13 @@ static status add_dense(hf_builder *b, const char *folder, const char *below,
     s = hf_weights_open(weights, b->g, path, options);
     if (s)
         return s;
-    const hf_weights *encoder = b->weights;
+    hf_weights *encoder = b->weights;
     b->weights = weights;
     graph_value_index y = hf_linear(b, *x, "linear");
     b->weights = encoder;
-    if (b->failed)
-        return status_prefix(b->failed, "%s", path);
+    s = b->failed ? b->failed : hf_weights_read(weights);
+    if (s)
+        return status_prefix(s, "%s", path);
     if (strcmp(activation, "Tanh") == 0)
         y = hf_unary(b, GRAPH_OP_TANH, y);
     else if (strcmp(activation, "ReLU") == 0)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file_reader.h"
@@ -19,35 +19,28 @@ static bool is_present(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* Files up to FILE_STORE_READ_BYTES_MAX are read and, once their tensors are copied, freed; larger
- * ones are mapped and kept, for F32 tensors to be used where they lie. */
 static status open_shard(hf_weights *w, graph *g, const char *folder, const char *name,
                          size_t bytes_max)
 {
     char path[PATH_MAX];
-    struct stat about;
-    const uint8_t *data;
-    void *read = NULL;
     size_t bytes;
-    status s;
+    uint64_t file_bytes;
     if (w->shard_count == HF_SHARDS_MAX)
         return status_fail(STATUS_TOO_LARGE, "more than %d weight files", HF_SHARDS_MAX);
+    hf_shard *shard = &w->shards[w->shard_count];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (stat(path, &about) == 0 && (uint64_t)about.st_size > FILE_STORE_READ_BYTES_MAX) {
-        s = file_store_open(g, path, bytes_max, &data, &bytes);
-    } else {
-        s = file_reader_read_whole(path, bytes_max, &read, &bytes);
-        data = read;
-    }
+    status s = file_store_map(g, path, bytes_max, &shard->data, &bytes);
     if (s)
         return s;
-    s = safetensors_open(&w->shards[w->shard_count], data, bytes);
-    if (s) {
-        free(read);
-        return status_prefix(s, "%s", path);
-    }
-    w->read[w->shard_count++] = read;
-    return STATUS_OK;
+    s = file_reader_open(path, &shard->descriptor, &file_bytes);
+    if (s)
+        return s;
+    w->shard_count++;
+    if (file_bytes != bytes)
+        return status_fail(STATUS_CORRUPT, "%s: it changes while it is read", path);
+    shard->is_large = bytes > FILE_STORE_READ_BYTES_MAX;
+    s = safetensors_open(&shard->tensors, shard->data, bytes);
+    return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }
 
 /* model.safetensors.index.json: {"weight_map": {tensor: file}}; names of files, not paths. */
@@ -105,9 +98,11 @@ status hf_weights_open(hf_weights *w, graph *g, const char *folder,
 void hf_weights_close(hf_weights *w)
 {
     for (int i = 0; i < w->shard_count; i++) {
-        safetensors_close(&w->shards[i]);
-        free(w->read[i]);
+        safetensors_close(&w->shards[i].tensors);
+        close(w->shards[i].descriptor);
     }
+    free(w->pending);
+    w->pending = NULL;
     w->shard_count = 0;
 }
 
@@ -115,7 +110,7 @@ const safetensors_entry *hf_weights_find(const hf_weights *w, const char *name)
 {
     const safetensors_entry *found = NULL;
     for (int i = 0; i < w->shard_count && found == NULL; i++)
-        found = safetensors_find(&w->shards[i], name);
+        found = safetensors_find(&w->shards[i].tensors, name);
     return found;
 }
 
@@ -142,8 +137,8 @@ status hf_weights_find_prefix(hf_weights *w)
     const char *best = NULL;
     size_t best_bytes = 0;
     for (int i = 0; i < w->shard_count; i++) {
-        for (int32_t j = 0; j < w->shards[i].count; j++) {
-            const char *name = w->shards[i].entries[j].name;
+        for (int32_t j = 0; j < w->shards[i].tensors.count; j++) {
+            const char *name = w->shards[i].tensors.entries[j].name;
             size_t bytes = strlen(name);
             if (bytes < sizeof suffix - 1 ||
                 strcmp(name + bytes - (sizeof suffix - 1), suffix) != 0)
@@ -177,17 +172,6 @@ static status check_shape(const safetensors_entry *e, int64_t rows, int64_t colu
                        tensor_shape_text(text, e->value.rank, e->value.dims));
 }
 
-/* Blocks of 16 x 16 keep both sides of the transposition in the cache. */
-static void transpose(const float *from, float *to, int64_t rows, int64_t columns)
-{
-    enum { BLOCK = 16 };
-    for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
-        for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
-            for (int64_t r = r0; r < rows && r < r0 + BLOCK; r++)
-                for (int64_t c = c0; c < columns && c < c0 + BLOCK; c++)
-                    to[c * rows + r] = from[r * columns + c];
-}
-
 /* To F32, reading bytes that may be unaligned. */
 static void widen(const safetensors_entry *e, float *to)
 {
@@ -210,16 +194,55 @@ static void widen(const safetensors_entry *e, float *to)
     }
 }
 
-static bool lies_in_kept_file(const hf_weights *w, const safetensors_entry *e)
+static const hf_shard *shard_of(const hf_weights *w, const safetensors_entry *e)
 {
-    for (int i = 0; i < w->shard_count; i++)
-        if (e >= w->shards[i].entries && e < w->shards[i].entries + w->shards[i].count)
-            return w->read[i] == NULL;
-    return false;
+    for (int i = 0; i < w->shard_count; i++) {
+        const safetensors *t = &w->shards[i].tensors;
+        if (e >= t->entries && e < t->entries + t->count)
+            return &w->shards[i];
+    }
+    return NULL;
 }
 
-status hf_weights_add(const hf_weights *w, graph *g, const char *name, int64_t rows,
-                      int64_t columns, bool is_transposed, graph_value_index *out)
+static status add_pending(hf_weights *w, const hf_shard *shard, const tensor *from, void *to)
+{
+    if (w->pending_count == w->pending_capacity) {
+        size_t more = w->pending_capacity ? 2 * w->pending_capacity : 64;
+        file_range *larger = realloc(w->pending, more * sizeof *larger);
+        if (larger == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a list of tensors");
+        w->pending = larger;
+        w->pending_capacity = more;
+    }
+    w->pending[w->pending_count++] =
+        (file_range){.descriptor = shard->descriptor,
+                     .offset = (uint64_t)((const uint8_t *)from->data - shard->data),
+                     .bytes = tensor_bytes(from),
+                     .data = to};
+    return STATUS_OK;
+}
+
+status hf_weights_read(hf_weights *w)
+{
+    status s = file_reader_read(w->pending, w->pending_count);
+    w->pending_count = 0;
+    return s;
+}
+
+/* Uninitialised. Tables of words are read all over: large pages spare misses, and faults now. */
+static void *allocate_weights(graph *g, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)2 << 20;
+    void *data = arena_allocate_aligned(&g->memory, bytes + 1, 64);
+    uintptr_t first = ((uintptr_t)data + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)data + bytes) & ~(page - 1);
+    if (data != NULL && first < end)
+        madvise((char *)data + (first - (uintptr_t)data), end - first, MADV_HUGEPAGE);
+    return data;
+}
+
+status hf_weights_add(hf_weights *w, graph *g, const char *name, int64_t rows, int64_t columns,
+                      bool is_matrix, graph_value_index *out)
 {
     const safetensors_entry *e = hf_weights_find(w, name);
     if (e == NULL)
@@ -234,32 +257,20 @@ status hf_weights_add(const hf_weights *w, graph *g, const char *name, int64_t r
     if (s)
         return s;
     tensor t = e->value;
-    if (t.dtype == DTYPE_F32 && !is_transposed && (uintptr_t)t.data % 4 == 0 &&
-        lies_in_kept_file(w, e)) {
+    const hf_shard *shard = shard_of(w, e);
+    bool is_f32 = t.dtype == DTYPE_F32;
+    if (is_f32 && (uintptr_t)t.data % 4 == 0 && (is_matrix || shard->is_large)) {
         *out = graph_add_constant(g, name, &t);
         return STATUS_OK;
     }
-    float *wide = NULL;
-    int64_t dims[] = {t.dims[0], t.dims[1]};
-    if (is_transposed) {
-        dims[0] = e->value.dims[1];
-        dims[1] = e->value.dims[0];
-    }
-    s = tensor_allocate(&t, &g->memory, DTYPE_F32, e->value.rank, dims);
-    if (s)
-        return s;
-    if (!is_transposed) {
+    t.dtype = DTYPE_F32;
+    t.data = allocate_weights(g, tensor_bytes(&t));
+    if (t.data == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for tensor '%s'", name);
+    if (is_f32)
+        s = add_pending(w, shard, &e->value, t.data);
+    else
         widen(e, t.data);
-    } else if (e->value.dtype == DTYPE_F32 && (uintptr_t)e->value.data % 4 == 0) {
-        transpose(e->value.data, t.data, e->value.dims[0], e->value.dims[1]);
-    } else {
-        wide = malloc(tensor_bytes(&t) + 1);
-        if (wide == NULL)
-            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for tensor '%s'", name);
-        widen(e, wide);
-        transpose(wide, t.data, e->value.dims[0], e->value.dims[1]);
-        free(wide);
-    }
     *out = graph_add_constant(g, name, &t);
-    return STATUS_OK;
+    return s;
 }

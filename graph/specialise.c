@@ -290,7 +290,10 @@ static status visit(workbench *w, int32_t n)
     bool needs_no_value = node->op == GRAPH_OP_SHAPE || node->op == GRAPH_OP_SIZE;
     bool is_view = node->output_count == 1 && specialise_is_view(node, w->in, w->out);
     bool is_foldable = needs_no_value || all_known(w, node);
-    if (is_foldable && (is_view || needs_no_value || specialise_pays(node, w->in, w->out))) {
+    bool pays =
+        is_view || needs_no_value ||
+        (specialise_pays(node, w->in, w->out) && !specialise_is_transposed_matrix(node, w->in));
+    if (is_foldable && pays) {
         s = specialise_evaluate(node, w->in, w->out, w->evaluate, &w->made->memory);
         if (s == STATUS_OK) {
             set_known(w, node, w->out);

@@ -25,20 +25,27 @@ typedef struct graph_binding {
 status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out) MUST_CHECK;
 
-/* Folds in place what depends on constants alone (weights stored as f16, transposed or gathered
- * weights), so that it is done once per model and shared by every specialisation. Nodes that cannot
- * be folded, or are wrong, stay. Not folded: what would grow a lot, and DequantizeLinear (the
- * passes want to see quantised weights). Not while specialisations of `g` are being made. */
+/* Folds in place what depends on constants alone (weights stored as f16, gathered weights), so that
+ * it is done once per model and shared by every specialisation. Nodes that cannot be folded, or are
+ * wrong, stay. Not folded: what would grow a lot, DequantizeLinear (the passes want to see
+ * quantised weights), and matrices that are only transposed. Not while specialisations of `g` are
+ * being made.
+ */
 void graph_fold_constants(graph *g, graph_evaluate_fn evaluate);
+
+/* Folds the transposed matrices as well. A recognised encoder packs them from where they lie,
+ * perhaps in a mapped file that is never read where packed weights are cached; everybody else wants
+ * them folded, once per model. False: there was none. */
+bool graph_fold_transposed(graph *g, graph_evaluate_fn evaluate);
 
 /* The binding of (B, S) for a graph whose input dims are all known: writes g->input_count tensors
  * without data. INVALID_ARGUMENT where a dim follows neither or a size is out of range. */
 status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *inputs) MUST_CHECK;
 
-/* Folds constants and batch normalisations (fuse.h), then finds every output's symbolic shape:
- * specialises at probe points of (B, S), fits each output's dims as constant + b*B + s*S + bs*B*S,
- * and checks the fit at a further point. Sets g->values[output].shape and dtype of all graph
- * outputs (is_unknown where no fit exists). */
+/* Folds constants (graph_fold_constants) and batch normalisations (fuse.h), then finds every
+ * output's symbolic shape: specialises at probe points of (B, S), fits each output's dims as
+ * constant + b*B + s*S + bs*B*S, and checks the fit at a further point. Sets
+ * g->values[output].shape and dtype of all graph outputs (is_unknown where no fit exists). */
 status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate) MUST_CHECK;
 
 #endif

@@ -18,6 +18,12 @@ bool specialise_pays(const graph_node *node, const tensor *const *in, const tens
     return out_bytes <= FOLD_BYTES_ALWAYS || out_bytes / FOLD_GROWTH_MAX <= in_bytes;
 }
 
+bool specialise_is_transposed_matrix(const graph_node *node, const tensor *const *in)
+{
+    return node->op == GRAPH_OP_TRANSPOSE && in[0] != NULL && in[0]->rank == 2 &&
+           tensor_bytes(in[0]) > FOLD_BYTES_ALWAYS;
+}
+
 /* Shape and Size need no values; folding them here spares the evaluator a round. */
 static bool evaluate_shape(const graph_node *node, const tensor *x, tensor *out)
 {
@@ -73,13 +79,15 @@ static bool is_constant_node(const graph *g, const graph_node *node)
 }
 
 /* Folds one node in place when it can and should be; false when it stays. */
-static bool fold_node(graph *g, const graph_node *node, const tensor **in, tensor *outputs,
-                      graph_evaluate_fn evaluate)
+static bool fold_node(graph *g, const graph_node *node, bool is_for_all, const tensor **in,
+                      tensor *outputs, graph_evaluate_fn evaluate)
 {
     if (!is_constant_node(g, node))
         return false;
     for (int i = 0; i < node->input_count; i++)
         in[i] = node->inputs[i] == GRAPH_NO_VALUE ? NULL : g->values[node->inputs[i]].constant;
+    if (!is_for_all && specialise_is_transposed_matrix(node, in))
+        return false;
     memset(outputs, 0, (size_t)node->output_count * sizeof outputs[0]);
     /* A node that is wrong stays, and is reported when it is specialised. */
     if (graph_infer_node(node, in, outputs) || !specialise_pays(node, in, outputs) ||
@@ -112,7 +120,8 @@ static bool makes_output(const graph *g, const graph_node *node)
     return false;
 }
 
-void graph_fold_constants(graph *g, graph_evaluate_fn evaluate)
+/* False: nothing was to be folded. */
+static bool fold(graph *g, bool is_for_all, graph_evaluate_fn evaluate)
 {
     int widest = 1;
     for (int32_t n = 0; n < g->node_count; n++) {
@@ -126,15 +135,27 @@ void graph_fold_constants(graph *g, graph_evaluate_fn evaluate)
     for (int32_t n = 0; in != NULL && outputs != NULL && n < g->node_count; n++) {
         graph_node node = g->nodes[n];
         /* Outputs keep their producers: an output that is a constant would lose its name. */
-        if (!makes_output(g, &node) && fold_node(g, &node, in, outputs, evaluate))
+        if (!makes_output(g, &node) && fold_node(g, &node, is_for_all, in, outputs, evaluate))
             continue;
         for (int i = 0; i < node.output_count; i++)
             if (node.outputs[i] != GRAPH_NO_VALUE)
                 g->values[node.outputs[i]].producer = kept;
         g->nodes[kept++] = node;
     }
-    if (in != NULL && outputs != NULL)
+    bool is_changed = in != NULL && outputs != NULL && kept < g->node_count;
+    if (is_changed)
         g->node_count = kept;
     free(in);
     free(outputs);
+    return is_changed;
+}
+
+void graph_fold_constants(graph *g, graph_evaluate_fn evaluate)
+{
+    fold(g, false, evaluate);
+}
+
+bool graph_fold_transposed(graph *g, graph_evaluate_fn evaluate)
+{
+    return fold(g, true, evaluate);
 }

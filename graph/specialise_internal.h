@@ -16,6 +16,9 @@ bool specialise_is_view(const graph_node *node, const tensor *const *in, const t
 /* Bit i: the shape of an output depends on the value of input i. */
 uint32_t specialise_shape_inputs(graph_op op);
 
+/* A large matrix of weights, transposed: left to graph_fold_transposed. */
+bool specialise_is_transposed_matrix(const graph_node *node, const tensor *const *in);
+
 /* Folding this node pays. Constants that only repeat a small input stay as nodes, or forty buckets
  * would each hold their own copy. Weights that are stored quantised stay quantised: the fusing
  * passes and the integer kernels want to see them. */

@@ -1,0 +1,132 @@
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "models/fingerprint.h"
+#include "models/repository.h"
+
+/* What later starts are spared: models/fingerprint.h, models/probe_cache.h. */
+
+static char root[64];
+
+static void run(const char *format, ...)
+{
+    char command[9000];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    cr_assert_eq(system(command), 0, "%s", command);
+}
+
+static void begin(void)
+{
+    strcpy(root, "/tmp/penstock-start-XXXXXX");
+    cr_assert_not_null(mkdtemp(root));
+}
+
+static void end(void)
+{
+    run("rm -rf %s", root);
+}
+
+static uint64_t print_of(const char *folder, const char *cache)
+{
+    char path[200], cache_path[200];
+    snprintf(path, sizeof path, "%s/%s", root, folder);
+    snprintf(cache_path, sizeof cache_path, "%s/%s", root, cache ? cache : "");
+    return fingerprint_model(path, cache ? cache_path : NULL);
+}
+
+Test(fingerprint, names_contents_and_not_places)
+{
+    begin();
+    run("mkdir %s/a && echo one > %s/a/x && echo two > %s/a/y && cp -r %s/a %s/b && echo '{}' > "
+        "%s/b/model.json",
+        root, root, root, root, root, root);
+    uint64_t a = print_of("a", NULL);
+    cr_assert_neq(a, 0);
+    cr_assert_eq(print_of("b", NULL), a);
+    run("mv %s/b/x %s/b/z", root, root);
+    cr_assert_neq(print_of("b", NULL), a, "another name");
+    run("echo onE > %s/a/x", root);
+    cr_assert_neq(print_of("a", NULL), a, "another content of the same size");
+    end();
+}
+
+Test(fingerprint, is_kept_until_a_file_changes)
+{
+    begin();
+    run("mkdir %s/a && echo one > %s/a/x", root, root);
+    uint64_t a = print_of("a", "cache");
+    char note[200];
+    snprintf(note, sizeof note, "ls %s/cache/*.files > /dev/null 2>&1", root);
+    cr_assert_neq(system(note), 0, "files that changed just now are not trusted");
+    nanosleep(&(struct timespec){.tv_sec = 3, .tv_nsec = 500000000}, NULL);
+    cr_assert_eq(print_of("a", "cache"), a);
+    cr_assert_eq(system(note), 0);
+    run("sed -i s/^................/00000000deadbeef/ %s/cache/*.files", root);
+    cr_assert_eq(print_of("a", "cache"), 0xdeadbeef, "the note is believed, no file is read");
+    run("echo junk > $(ls %s/cache/*.files)", root);
+    cr_assert_eq(print_of("a", "cache"), a, "a damaged note is not");
+    run("touch -r %s/a/x %s/t && echo onE > %s/a/x && touch -r %s/t %s/a/x", root, root, root, root,
+        root);
+    cr_assert_neq(print_of("a", "cache"), a, "the time of change cannot be set back");
+    end();
+}
+
+static uint64_t executions(device *d)
+{
+    device_status s = {0};
+    d->interface->describe(d, &s);
+    return s.executions;
+}
+
+/* Executions that it takes to load the model, and what was found. */
+static uint64_t load_once(device *cpu, const char *onnx, model_batching *out)
+{
+    char cache[200];
+    snprintf(cache, sizeof cache, "%s/cache", root);
+    repository_model_options one = {.name = "digits", .path = onnx};
+    repository_options options = {.models = &one, .model_count = 1, .cache_folder = cache};
+    repository *r;
+    model *m;
+    uint64_t before = executions(cpu);
+    cr_assert_eq(repository_create(&options, &cpu, 1, &r), STATUS_OK);
+    cr_assert_eq(repository_wait(r), STATUS_OK, "%s", status_message());
+    cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_OK);
+    *out = m->batching;
+    cr_assert(strstr(m->findings, "rows are independent"), "%s", m->findings);
+    model_release(m);
+    repository_destroy(r);
+    return executions(cpu) - before;
+}
+
+Test(probe_cache, experiments_are_done_once)
+{
+    char onnx[4096];
+    const char *shared = getenv("PENSTOCK_SHARED");
+    snprintf(onnx, sizeof onnx, "%s/models/models/digits_mlp.onnx", shared ? shared : "../shared");
+    if (access(onnx, R_OK) != 0)
+        cr_skip_test("%s is absent", onnx);
+    begin();
+    device *cpu;
+    model_batching first, later;
+    cr_assert_eq(device_cpu_create(1, NULL, &cpu), STATUS_OK);
+    uint64_t with_experiments = load_once(cpu, onnx, &first);
+    uint64_t without = load_once(cpu, onnx, &later);
+    cr_assert_lt(without, with_experiments);
+    cr_assert_eq(later.can_batch, first.can_batch);
+    cr_assert_eq(later.can_pad, first.can_pad);
+    cr_assert_eq(later.batch_max, first.batch_max);
+    cr_assert_eq(later.sequence_max, first.sequence_max);
+    run("sed -i 's/ 1 / 0 /' %s/cache/*.findings", root);
+    cr_assert_eq(load_once(cpu, onnx, &later), with_experiments, "a damaged file is not believed");
+    cr_assert(later.can_batch);
+    cpu->interface->destroy(cpu);
+    end();
+}
