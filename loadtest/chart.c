@@ -283,7 +283,7 @@ void chart_bars(buffer *to, const char *title, const char *unit, const char *con
             double y = top + (double)k * bar;
             buffer_printf(to,
                           "<rect class=\"bar s%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
-                          "height=\"%.1f\"/><text x=\"%.1f\" y=\"%.1f\">%.4g</text>\n",
+                          "height=\"%.1f\"/><text x=\"%.1f\" y=\"%.1f\">%.3g</text>\n",
                           k, label, y, width, bar - 2, label + width + 6, y + 13, value);
         }
     }

@@ -229,6 +229,20 @@ static void percentile_curve(buffer *b, const result *r, const result *other)
     chart_draw(b, &c);
 }
 
+/* A search comes to one rate several times: its last whole run there, or the last if none was. */
+static bool is_the_one_to_draw(const report *p, size_t i)
+{
+    const report_point *at = &p->points[i];
+    for (size_t k = 0; k < p->point_count; k++) {
+        const report_point *other = &p->points[k];
+        if (k == i || fabs(other->rate - at->rate) > 0.001 * at->rate)
+            continue;
+        if (at->aborted ? !other->aborted || k > i : !other->aborted && k > i)
+            return false;
+    }
+    return true;
+}
+
 static void against_rate(buffer *b, const report *p)
 {
     size_t n = p->point_count;
@@ -241,6 +255,8 @@ static void against_rate(buffer *b, const report *p)
     double least = INFINITY, most = 0;
     for (size_t i = 0; i < n; i++) {
         const report_point *at = &p->points[i];
+        if (!is_the_one_to_draw(p, i))
+            continue;
         size_t to = used++;
         for (; to > 0 && x[to - 1] > at->rate; to--) {
             x[to] = x[to - 1];
@@ -261,9 +277,9 @@ static void against_rate(buffer *b, const report *p)
                      .x_label = "requests per second offered",
                      .y_label = "ms",
                      .y_axis = axis_for(least, most),
-                     .series = {{"p99", x, y99, n, 2, true, false},
-                                {"p95", x, y95, n, 1, true, false},
-                                {"p50", x, y50, n, 0, true, false}},
+                     .series = {{"p99", x, y99, used, 2, true, false},
+                                {"p95", x, y95, used, 1, true, false},
+                                {"p50", x, y50, used, 0, true, false}},
                      .series_count = 3,
                      .line_y = (double)result_slo_limit_ns(p->slo, p->slo_count) / 1e6};
     chart_draw(b, &latency);
@@ -272,8 +288,8 @@ static void against_rate(buffer *b, const report *p)
         .x_label = "requests per second offered",
         .y_label = p->slo_count ? "right answers per second within the objective"
                                 : "right answers per second",
-        .series = {{"offered", x, x, n, 5, false, true},
-                   {p->slo_count ? "goodput" : "answered", x, good, n, 3, true, false}},
+        .series = {{"offered", x, x, used, 5, false, true},
+                   {p->slo_count ? "goodput" : "answered", x, good, used, 3, true, false}},
         .series_count = 2};
     chart_draw(b, &goodput);
     free(all);

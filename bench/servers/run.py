@@ -27,6 +27,7 @@ from server import HERE, MINILM, MODELS, PENSTOCK, ROOT, Server, environment_of,
 
 TOOL = pathlib.Path(os.environ.get("PENSTOCK_LOAD", ROOT / "build/release/bin/penstock-load"))
 SLO_MS = 50
+REALTIME = ["--realtime"] if os.geteuid() == 0 else []
 SHARES = (50, 70, 90)
 
 FULL = dict(closed=["--duration", "8s", "--warm-up", "2s"], open=["--duration", "10s", "--warm-up", "2s"],
@@ -64,7 +65,7 @@ def prepare():
 def load(server, label, *arguments):
     out = WORK / "out" / f"{server.name}-{label}.json"
     out.parent.mkdir(exist_ok=True)
-    command = [TOOL, server.url, "--data", server.bodies, "--timeout", "20s", "--quiet", "--json", out, *arguments]
+    command = [TOOL, server.url, "--data", server.bodies, "--timeout", "20s", "--quiet", "--json", out, *REALTIME, *arguments]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise SystemExit(f"penstock-load {' '.join(map(str, arguments))}: {done.returncode} {done.stderr}{done.stdout[-1500:]}")
