@@ -29,16 +29,19 @@ status cpu_encoder_cache_load(cpu_encoder *e) MUST_CHECK;
 /* Keeps the image for the next run; a failure is only logged. */
 void cpu_encoder_cache_store(const cpu_encoder *e);
 
-/* Memory of one worker, for chunks of up to `tokens`. */
+/* Memory of one worker, for chunks of up to `tokens`. A layer needs little of it at a time, and
+ * what is written where something lay before is in the cache already: so qkv, projected and up
+ * begin at one place, attended and down at another. */
 typedef struct cpu_encoder_scratch {
-    float *x;        /* [tokens, hidden]: the residual stream */
-    float *qkv;      /* [tokens, 3 * hidden] */
-    float *attended; /* [tokens, hidden] */
-    float *sum;      /* [tokens, hidden]: a product before its norm */
-    float *up;       /* [tokens, intermediate] */
-    void *a, *a_up;  /* quantised operands, of width hidden and intermediate */
-    float *a_scale;  /* [tokens] */
-    int32_t *a_zero; /* [tokens] */
+    float *x;         /* [tokens, hidden]: the residual stream */
+    float *qkv;       /* [tokens, 3 * hidden] */
+    float *projected; /* [tokens, hidden]: what attention adds, before its norm */
+    float *up;        /* [tokens, intermediate] */
+    float *attended;  /* [tokens, hidden] */
+    float *down;      /* [tokens, hidden]: what the layer adds, before its norm */
+    void *a, *a_up;   /* quantised operands, of width hidden and intermediate */
+    float *a_scale;   /* [tokens] */
+    int32_t *a_zero;  /* [tokens] */
     float *low, *high;
     float *pooled[2]; /* [tokens, widest head or hidden] */
     int64_t *ids[3];  /* [tokens] */

@@ -100,7 +100,8 @@ static const cpu_encoder_linear *next_product(const cpu_encoder_pass *p)
     return p->layer_index + 1 < p->e->source.layer_count ? &layer[1].products[ENCODER_QKV] : NULL;
 }
 
-/* x = norm(sum + x), and x as the operand of the next product. Before the first layer: norm(x). */
+/* x = norm(what the last product gave + x), and x as the operand of the next product. Before the
+ * first layer: norm(x). */
 static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
@@ -110,12 +111,15 @@ static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t coun
     if (p->layer)
         norm = p->product == ENCODER_ATTENTION_OUTPUT ? &s->layers[p->layer_index].attention_norm
                                                       : &s->layers[p->layer_index].output_norm;
+    const float *added =
+        p->product == ENCODER_ATTENTION_OUTPUT ? p->scratch.projected : p->scratch.down;
     const cpu_encoder_linear *next = next_product(p);
     size_t width = (size_t)s->hidden, begin;
     size_t rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
     for (size_t row = begin; row < begin + rows; row += SPLIT_ROWS) {
         size_t some = begin + rows - row < SPLIT_ROWS ? begin + rows - row : SPLIT_ROWS;
-        float *x = p->scratch.x + row * width, *sum = p->scratch.sum + row * width;
+        float *x = p->scratch.x + row * width;
+        const float *sum = added + row * width;
         layer_norm_f32 rows_norm = {.rows = some,
                                     .width = width,
                                     .x = p->layer ? sum : x,
@@ -224,7 +228,7 @@ static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t 
     const cpu_encoder_linear *l = &p->layer->products[p->product];
     const cpu_encoder_scratch *s = &p->scratch;
     const float *x[] = {s->x, s->attended, s->x, s->up};
-    float *c[] = {s->qkv, s->sum, s->up, s->sum};
+    float *c[] = {s->qkv, s->projected, s->up, s->down};
     const void *a = p->product == ENCODER_DOWN ? s->a_up : s->a;
     kernels_activation activation = KERNELS_IDENTITY;
     /* Ranges of rows come out of the product when one worker makes whole rows; else they are looked
@@ -370,10 +374,9 @@ static size_t lay_out(const cpu_encoder *e, size_t tokens, size_t length, void *
     size_t pooled = e->head_width_max > hidden ? e->head_width_max : hidden;
     size_t f = sizeof(float);
     out->x = take(memory, &offset, tokens * hidden * f);
-    out->qkv = take(memory, &offset, tokens * 3 * hidden * f);
-    out->attended = take(memory, &offset, tokens * hidden * f);
-    out->sum = take(memory, &offset, tokens * hidden * f);
-    out->up = take(memory, &offset, tokens * wide * f);
+    out->qkv = take(memory, &offset, tokens * (wide > 3 * hidden ? wide : 3 * hidden) * f);
+    out->projected = out->up = out->qkv;
+    out->attended = out->down = take(memory, &offset, tokens * hidden * f);
     out->a = take(memory, &offset, tokens * hidden * sizeof(int16_t));
     out->a_up = take(memory, &offset, tokens * wide * sizeof(int16_t));
     out->a_scale = take(memory, &offset, tokens * f);

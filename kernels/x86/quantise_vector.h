@@ -92,14 +92,19 @@ static inline void quantise_rows_s16(const quantise_s16 *q)
 
 static inline void layer_norm_quantise_rows(const layer_norm_quantise *l)
 {
-    for (size_t r = 0; r < l->norm.rows; r++) {
-        const float *x = l->norm.out + r * l->norm.out_stride;
-        float top = layer_norm_row(&l->norm, r);
-        row_range range = {-top, top};
-        if (l->zero)
-            range = find_range(x, l->norm.width);
-        quantise_row_u8(x, l->norm.width, range, l->out + r * l->out_stride, l->scale + r,
-                        l->zero ? l->zero + r : NULL);
+    size_t count = l->norm.rows, width = l->norm.width;
+    float tops[NORM_ROWS];
+    for (size_t first = 0; first < count; first += NORM_ROWS) {
+        size_t rows = count - first < NORM_ROWS ? count - first : NORM_ROWS;
+        layer_norm_some(&l->norm, first, rows, tops);
+        for (size_t r = first; r < first + rows; r++) {
+            const float *x = l->norm.out + r * l->norm.out_stride;
+            row_range range = {-tops[r - first], tops[r - first]};
+            if (l->zero)
+                range = find_range(x, width);
+            quantise_row_u8(x, width, range, l->out + r * l->out_stride, l->scale + r,
+                            l->zero ? l->zero + r : NULL);
+        }
     }
 }
 

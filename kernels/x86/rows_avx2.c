@@ -18,8 +18,9 @@ float reduce_min_f32_avx2(const float *in, size_t count)
 
 void layer_norm_f32_avx2(const struct layer_norm_f32 *l)
 {
-    for (size_t r = 0; r < l->rows; r++)
-        layer_norm_row(l, r);
+    float tops[NORM_ROWS];
+    for (size_t r = 0; r < l->rows; r += NORM_ROWS)
+        layer_norm_some(l, r, l->rows - r < NORM_ROWS ? l->rows - r : NORM_ROWS, tops);
 }
 
 void softmax_f32_avx2(const struct softmax_f32 *s)

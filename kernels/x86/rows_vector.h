@@ -128,15 +128,31 @@ static inline float normalise(float *out, size_t width, float mean, float invers
     return vec_top(vec_max_of_4(tops));
 }
 
-/* One row of layer_norm_f32; returns the largest magnitude of the result (not NaN). */
-static inline float layer_norm_row(const struct layer_norm_f32 *l, size_t row)
+/* Rows that layer_norm_some takes at a time: the end of one row's sum, which waits for one lane
+ * after another, overlaps with the next row's. */
+#define NORM_ROWS 4
+
+/* `rows` (1 .. NORM_ROWS) rows of layer_norm_f32 from `first` on; `tops` takes the largest
+ * magnitude of each result (not NaN). */
+static inline void layer_norm_some(const struct layer_norm_f32 *l, size_t first, size_t rows,
+                                   float *tops)
 {
-    float *out = l->out + row * l->out_stride;
-    const float *residual = l->residual ? l->residual + row * l->residual_stride : NULL;
-    float count = (float)l->width;
-    float mean = add_residual(l->x + row * l->x_stride, residual, out, l->width) / count;
-    float variance = squared_distance(out, l->width, mean) / count;
-    return normalise(out, l->width, mean, 1 / sqrtf(variance + l->epsilon), l->gamma, l->beta);
+    float *out = l->out + first * l->out_stride, count = (float)l->width;
+    float means[NORM_ROWS], inverses[NORM_ROWS];
+    for (size_t r = 0; r < rows; r++) {
+        size_t row = first + r;
+        const float *residual = l->residual ? l->residual + row * l->residual_stride : NULL;
+        means[r] =
+            add_residual(l->x + row * l->x_stride, residual, out + r * l->out_stride, l->width) /
+            count;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        float variance = squared_distance(out + r * l->out_stride, l->width, means[r]) / count;
+        inverses[r] = 1 / sqrtf(variance + l->epsilon);
+    }
+    for (size_t r = 0; r < rows; r++)
+        tops[r] =
+            normalise(out + r * l->out_stride, l->width, means[r], inverses[r], l->gamma, l->beta);
 }
 
 /* out = x * scale + bias where the mask lets it, -inf elsewhere; returns the largest. */
