@@ -131,3 +131,37 @@ Test(hlo_summary, flipped_bytes_end, .timeout = 60)
         cr_assert(s == STATUS_OK || s == STATUS_CORRUPT);
     }
 }
+
+/* HloModuleProto { host_program_shape { parameters { S32 [8,128] } parameters { F32 [] }
+ * result { TUPLE of BF16 [8,2] and one of an unknown type } } }, wrapped with its config or not. */
+static const unsigned char signature_module[] = {
+    0x22, 36,                                   /* program shape */
+    0x0a, 7,  0x10, 4,  0x1a, 3, 8,    0x80, 1, /* S32, packed dims */
+    0x0a, 2,  0x10, 11,                         /* F32, scalar */
+    0x12, 21, 0x10, 13,                         /* tuple */
+    0x22, 6,  0x10, 16, 0x18, 8, 0x18, 2,       /* BF16, dims apart */
+    0x22, 9,  0x10, 99, 0x1a, 5, 1,    1,    1, 1, 1};
+
+static void check_signature(const unsigned char *data, size_t length)
+{
+    hlo_signature s;
+    cr_assert_eq(hlo_read_signature(data, length, &s), STATUS_OK, "%s", status_message());
+    cr_assert(s.parameter_count == 2 && s.result_count == 2);
+    cr_assert(s.shapes[0].has_dtype && s.shapes[0].dtype == DTYPE_I32 && s.shapes[0].rank == 2);
+    cr_assert(s.shapes[0].dims[0] == 8 && s.shapes[0].dims[1] == 128);
+    cr_assert(s.shapes[1].dtype == DTYPE_F32 && s.shapes[1].rank == 0);
+    cr_assert(s.shapes[2].dtype == DTYPE_BF16 && s.shapes[2].dims[1] == 2);
+    cr_assert(!s.shapes[3].has_dtype && s.shapes[3].rank == 5);
+    hlo_signature_dispose(&s);
+}
+
+Test(hlo_signature, says_what_a_program_takes_and_gives, .timeout = 60)
+{
+    unsigned char wrapped[sizeof signature_module + 2] = {0x0a, sizeof signature_module};
+    memcpy(wrapped + 2, signature_module, sizeof signature_module);
+    check_signature(signature_module, sizeof signature_module);
+    check_signature(wrapped, sizeof wrapped);
+    hlo_signature s;
+    for (size_t cut = 0; cut < sizeof signature_module; cut++)
+        cr_assert_eq(hlo_read_signature(signature_module, cut, &s), STATUS_CORRUPT);
+}

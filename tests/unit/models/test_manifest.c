@@ -55,6 +55,30 @@ Test(manifest, what_is_wrong_is_named_by_line_and_path)
     refused("[]", "model.json:1", "object");
 }
 
+#define TENSOR "{\"name\": \"x\", \"datatype\": \"FP32\", \"dims\": [\"batch\", 3]}"
+
+Test(manifest, programs_say_what_they_take_and_give)
+{
+    manifest m;
+    cr_assert_eq(read("{\"program\": {\"inputs\": [{\"name\": \"ids\", \"datatype\": \"INT32\", "
+                      "\"dims\": [\"batch\", \"sequence\"]}], \"outputs\": [" TENSOR "], "
+                      "\"weights\": \"w.safetensors\", \"arguments\": [\"w\", \"ids\"]}}",
+                      &m),
+                 STATUS_OK, "%s", status_message());
+    cr_assert(m.program->input_count == 1 && m.program->inputs[0].dtype == DTYPE_I32);
+    cr_assert_eq(m.program->inputs[0].dims[1], MANIFEST_DIM_SEQUENCE);
+    cr_assert_eq(m.program->outputs[0].dims[1], 3);
+    cr_assert(m.program->argument_count == 2 && strcmp(m.program->arguments[1], "ids") == 0);
+    manifest_dispose(&m);
+    refused("{\"program\": {\"inputs\": [" TENSOR ",\n" TENSOR "]}}",
+            "model.json:2: program.inputs[1]", "two have the name x");
+    refused("{\"program\": {\"inputs\": [" TENSOR "]}}", "program:", "\"outputs\"");
+    refused("{\"program\": {\"outputs\": [{\"name\": \"y\"}]}}", "program.outputs[0]",
+            "no datatype");
+    refused("{\"program\": {\"outputs\": []}}", "program.outputs", "1 to 64");
+    refused("{\"program\": {\"weights\": \"../w\"}}", "program.weights", "beside");
+}
+
 Test(manifest, absent_file_is_all_defaults)
 {
     manifest m;
