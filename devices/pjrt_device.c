@@ -80,8 +80,8 @@ static bool is_same_program(const shared_program *p, const device_model *model,
                             device_bucket bucket)
 {
     return p->graph == model->graph && p->packing == model->packing &&
-           p->precision == model->precision &&
-           p->bucket.batch == bucket.batch && p->bucket.sequence == bucket.sequence;
+           p->precision == model->precision && p->bucket.batch == bucket.batch &&
+           p->bucket.sequence == bucket.sequence;
 }
 
 /* --- compiling --- */
