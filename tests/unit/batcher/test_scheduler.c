@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "batcher/pad.h"
 #include "batcher/slice.h"
+#include "devices/device_given.h"
 #include "tests/unit/batcher/fake_device.h"
 
 typedef struct rig {
@@ -94,6 +95,33 @@ Test(scheduler, jobs_that_wait_make_one_batch)
     }
     cr_assert_eq(atomic_load(&r.model->counters.batches), 2);
     cr_assert_eq(atomic_load(&r.model->counters.computed_tokens), 4 + 64);
+    stop();
+}
+
+Test(scheduler, what_no_cpu_can_run_waits_for_its_device)
+{
+    static const struct device_given given;
+    start(true, FALLBACK_WHEN_SOONER, true, true);
+    r.model->on_device.given = &given;
+    for (int i = 0; i < r.model->bucket_count; i++) {
+        device_program **of_cpu = &r.model->buckets[i].programs[1];
+        r.cpu.base.interface->release(&r.cpu.base, *of_cpu);
+        *of_cpu = NULL;
+    }
+    job *first = send(1, 5, 10);
+    wait_back(1);
+    cr_assert_eq(first->result, STATUS_OK);
+    atomic_store(&r.accelerator.is_gone, true);
+    job *jobs[2] = {send(1, 5, 20), send(2, 7, 30)};
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    cr_assert_eq(atomic_load(&r.back), 1);
+    atomic_store(&r.accelerator.is_gone, false);
+    wait_back(3);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(jobs[i]->result, STATUS_OK);
+        cr_assert(fake_is_right(jobs[i]));
+    }
+    cr_assert_eq(atomic_load(&r.cpu.executions), 0);
     stop();
 }
 
