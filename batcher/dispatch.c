@@ -69,6 +69,27 @@ bool dispatch_push(dispatch *d, model_queue *q, job *j)
     return model_queue_push(q, j);
 }
 
+static bool is_shared(const dispatch *d, uint64_t now_ns)
+{
+    int tenants = 0;
+    for (int t = 0; t < d->fair.tenant_count; t++)
+        tenants += d->served_ns[t] != 0 && d->served_ns[t] + DISPATCH_SHARING_NS > now_ns;
+    return tenants > 1;
+}
+
+/* How long a batch of that model may take; 0: no bound. A batch cannot be interrupted, so where
+ * tenants share devices, one with a long queue of long rows would make the others wait for its full
+ * batches: they end when their fixed cost is paid off (POLICY_FIXED_SHARE). */
+static uint64_t time_max_ns(const dispatch *d, const model_queue *q, const dispatch_request *r)
+{
+    uint64_t most_ns = atomic_load_explicit(&q->model->batch_time_max_ns, memory_order_relaxed);
+    if (!is_shared(d, r->now_ns))
+        return most_ns;
+    double fixed_ns = latency_fit_of(q->latency, r->device_index).fixed_ns;
+    uint64_t share_ns = (uint64_t)(fixed_ns / POLICY_FIXED_SHARE);
+    return share_ns > 0 && (most_ns == 0 || share_ns < most_ns) ? share_ns : most_ns;
+}
+
 static void see_model(dispatch *d, int i, const dispatch_request *r)
 {
     const model_queue *q = d->queues[i];
@@ -81,7 +102,7 @@ static void see_model(dispatch *d, int i, const dispatch_request *r)
         .list_tokens = q->list_tokens,
         .virtual_ns = q->virtual_ns,
         .queue_delay_ns = b->queue_delay_ns,
-        .time_max_ns = atomic_load_explicit(&q->model->batch_time_max_ns, memory_order_relaxed),
+        .time_max_ns = time_max_ns(d, q, r),
         .rows_max = b->batch_max,
         .is_exact = model_is_exact(q->model),
         .is_alone = !b->can_batch,
@@ -225,7 +246,7 @@ static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
 }
 
 /* The batch's time, shared out by the positions each member brings. */
-static void charge(dispatch *d, const dispatch_batch *b)
+static void charge(dispatch *d, const dispatch_batch *b, uint64_t now_ns)
 {
     double tokens = 0;
     for (int i = 0; i < b->count; i++) {
@@ -238,6 +259,7 @@ static void charge(dispatch *d, const dispatch_batch *b)
         const batch_member *m = &b->members[i];
         double part = (double)(m->rows * (m->job->length > 0 ? m->job->length : 1)) / tokens;
         fair_charge(&d->fair, job_flow(m->job), (uint64_t)(time_ns * part));
+        d->served_ns[m->job->tenant] = now_ns;
     }
     int weight = b->queue->model->weight > 0 ? b->queue->model->weight : 1;
     b->queue->virtual_ns += (uint64_t)time_ns / (uint64_t)weight;
@@ -298,7 +320,7 @@ void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
         out->action = POLICY_RUN;
         out->expected_ns = decision.expected_ns;
         d->batches++;
-        charge(d, out);
+        charge(d, out, r->now_ns);
         return;
     }
 }

@@ -10,6 +10,8 @@
 /* Of so many batches one is led by the job longest overdue among those without a deadline. Hence no
  * starvation: README.md has the bound. */
 #define DISPATCH_AGED_TURN 4
+/* Who had work taken so lately shares the devices: nobody's batch may then hold one for long. */
+#define DISPATCH_SHARING_NS UINT64_C(1000000000)
 /* Cancelled jobs deep in a queue are looked for at most this often; at its head always. */
 #define DISPATCH_SWEEP_NS UINT64_C(5000000)
 
@@ -19,6 +21,7 @@ typedef struct dispatch {
     model_queue *queues[MODEL_INDEX_MAX];
     int queue_count; /* highest index in use + 1 */
     uint64_t batches, swept_ns;
+    uint64_t served_ns[FAIR_TENANTS_MAX]; /* when each tenant's work was taken last; 0: never */
     /* Of the latest decision. */
     policy_queue *seen_queues;
     int seen_capacity;
