@@ -18,6 +18,7 @@ typedef struct candidate {
     double time_ns, budget_ns;
     const bucket_packed *packed; /* NULL: one sequence a row */
     double tokens;               /* packed: that it would hold */
+    double cost_ns;              /* packed: of its shape, by the fit */
     double rows;                 /* packed: members of all lists, each of which earns */
 } candidate;
 
@@ -154,6 +155,17 @@ static double start_of(const policy_snapshot *s, const policy_queue *q, double t
 /* Part of packed rows that sequences take, when there are more than enough of them. */
 #define PACKED_FILL 0.95
 
+/* For comparing padded with packed: what a shape costs by all that was measured. A bucket's own
+ * average says more of that bucket and errs more, since few batches make it. */
+static double shape_cost_ns(const policy_model *m, int bucket, double rows, double length)
+{
+    latency_fit f = latency_fit_of(m->latency, m->device_index);
+    if (latency_is_known(f) &&
+        latency_observations(m->latency, m->device_index) >= GUESS_OBSERVATIONS)
+        return latency_cost_ns(f, rows * length, rows * length * length);
+    return (double)latency_bucket_ns(m->latency, m->device_index, bucket);
+}
+
 /* Rows that wait in the lists [from, to), and their positions. */
 static double waiting(const policy_model *m, int from, int to, double *tokens)
 {
@@ -202,11 +214,23 @@ static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
         c.rows = c.tokens * rows / tokens;
         c.own = least(head->rows, (int64_t)fmax(c.tokens / own_length, 1));
         c.riders = (int64_t)fmax(c.rows - (double)c.own, 0);
-        if (!is_found || c.tokens / c.time_ns > out->tokens / out->time_ns)
+        c.cost_ns = shape_cost_ns(m, p->index, (double)p->rows, (double)p->length);
+        if (!is_found || c.tokens / c.cost_ns > out->tokens / out->cost_ns)
             *out = c;
         is_found = true;
     }
     return is_found;
+}
+
+/* Of a padded bucket in the table. */
+static void find_shape(const bucket_table *t, int bucket, double *rows, double *length)
+{
+    for (int s = 0; s < t->sequence_count; s++)
+        for (int b = 0; b < t->batch_count; b++)
+            if (t->index[s * MODEL_AXIS_MAX + b] == bucket) {
+                *rows = (double)t->batches[b];
+                *length = (double)t->sequences[s];
+            }
 }
 
 /* Packed rows in place of the padded batch, where they give more real tokens per time and the most
@@ -216,8 +240,12 @@ static void prefer_packed(const policy_snapshot *s, int q, candidate *out, candi
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     candidate c;
-    if (m->list_tokens == NULL || !packed_candidate(s, q, &c) ||
-        c.tokens / c.time_ns <= padded_tokens(m, head->sequence, out) / out->time_ns)
+    if (m->list_tokens == NULL || !packed_candidate(s, q, &c))
+        return;
+    double rows = 0, length = 0;
+    find_shape(m->table, out->bucket, &rows, &length);
+    double padded_ns = shape_cost_ns(m, out->bucket, rows, length);
+    if (c.tokens / c.cost_ns <= padded_tokens(m, head->sequence, out) / padded_ns)
         return;
     bool is_in_time = start_of(s, head, c.time_ns) >= 0;
     if (is_in_time || start_of(s, head, saver->time_ns) < 0)
