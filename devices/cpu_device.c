@@ -110,6 +110,13 @@ static void give_model(cpu_device *d, cpu_model *m)
     }
 }
 
+/* What is judged on other samples may be packed otherwise. */
+static uint64_t key_of(const device_model *model)
+{
+    return model->model_key == 0 || !model->samples ? model->model_key
+                                                    : model->model_key ^ model->samples->hash;
+}
+
 /* Looks once whether the model is an encoder, and packs it. */
 static status examine_model(cpu_device *d, cpu_model *m, const device_model *model)
 {
@@ -124,7 +131,8 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
                                        .peaks = &d->peaks,
                                        .precision = m->precision,
                                        .cache_folder = d->cache_folder,
-                                       .model_key = model->model_key,
+                                       .model_key = key_of(model),
+                                       .samples = model->samples,
                                        .graph = m->graph};
         s = cpu_encoder_create(&found, &options, &m->encoder);
     }

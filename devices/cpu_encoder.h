@@ -48,9 +48,10 @@ typedef struct cpu_encoder_options {
     const kernels *kernels;
     const kernels_peaks *peaks; /* one core's */
     device_precision precision;
-    const char *cache_folder; /* or NULL */
-    uint64_t model_key;
-    const graph *graph; /* for the names of inputs in messages; outlives the encoder */
+    const char *cache_folder;      /* or NULL */
+    uint64_t model_key;            /* with that of the samples, which the plan depends on */
+    const device_samples *samples; /* for the accuracy gate; NULL: generated ones */
+    const graph *graph;            /* for the names of inputs in messages; outlives the encoder */
 } cpu_encoder_options;
 
 /* Constant once made; any number of threads may run it. */

@@ -7,12 +7,13 @@
 #include "base/log.h"
 #include "devices/cpu_encoder_internal.h"
 
-/* The accuracy gate. The encoder runs on a few generated sequences in FP32 and in the precision
- * asked for. Where the answers are further apart than the precision promises, products get a closer
- * form, the most harmful first, until the promise holds. */
+/* The accuracy gate. The encoder runs on a few sequences, real ones if it was given any, in FP32
+ * and in the precision asked for. Where the answers are further apart than the precision promises,
+ * products get a closer form, the most harmful first, until the promise holds. */
 
-#define SAMPLES 8
-#define SAMPLE_LENGTH_MAX 64
+#define GENERATED 8 /* samples, where none are given */
+#define GENERATED_LENGTH_MAX 64
+#define SAMPLE_LENGTH_MAX 256 /* real ones are cut there */
 #define REPORT_BYTES_MAX 4096
 #define FEW_ELEMENTS 16 /* outputs as narrow are judged over all samples at once */
 
@@ -20,20 +21,23 @@ typedef struct accuracy {
     double mean, lowest; /* cosines */
 } accuracy;
 
-static accuracy promise_of(device_precision precision)
+static accuracy promise_of(const cpu_encoder *e)
 {
-    /* What is promised for text is 0.997 and 0.99 in int8. Generated ids are harder: on them
-     * MiniLM's error is twice that on English sentences, with whatever plan. */
-    return precision == DEVICE_INT8 ? (accuracy){0.994, 0.985} : (accuracy){0.9999, 0.9998};
+    if (e->options.precision != DEVICE_INT8)
+        return (accuracy){0.9999, 0.9998};
+    /* Generated ids are harder than text: on them MiniLM's error is twice that on English
+     * sentences, with whatever plan. */
+    return e->options.samples ? (accuracy){0.997, 0.99} : (accuracy){0.994, 0.985};
 }
 
 /* Inputs, and room for the answers of one run. */
 typedef struct trial {
     arena memory;
-    tensor inputs[SAMPLES][64];
-    device_segment segments[SAMPLES];
+    int count; /* samples */
+    tensor inputs[DEVICE_SAMPLES_MAX][64];
+    device_segment segments[DEVICE_SAMPLES_MAX];
     size_t output_count;
-    size_t widths[SAMPLES][ENCODER_OUTPUTS_MAX]; /* elements */
+    size_t widths[DEVICE_SAMPLES_MAX][ENCODER_OUTPUTS_MAX]; /* elements */
     void *workspace;
     size_t length;
     cpu_encoder_layout *layout;
@@ -69,8 +73,9 @@ static size_t output_width(const cpu_encoder *e, int o)
 /* Room for one run's answers: [sample][output]. */
 static tensor *allocate_outputs(const cpu_encoder *e, trial *t)
 {
-    tensor *all = arena_allocate_zeroed(&t->memory, SAMPLES * ENCODER_OUTPUTS_MAX, sizeof *all);
-    for (int i = 0; all && i < SAMPLES; i++)
+    tensor *all =
+        arena_allocate_zeroed(&t->memory, (size_t)t->count * ENCODER_OUTPUTS_MAX, sizeof *all);
+    for (int i = 0; all && i < t->count; i++)
         for (int o = 0; o < e->source.output_count; o++) {
             bool is_hidden = e->source.outputs[o].tail == ENCODER_TAIL_HIDDEN;
             int64_t rows = is_hidden ? t->segments[i].length : 1;
@@ -82,26 +87,63 @@ static tensor *allocate_outputs(const cpu_encoder *e, trial *t)
     return all;
 }
 
+static int64_t sample_length(const cpu_encoder *e, const trial *t, int i)
+{
+    int64_t longest = (int64_t)t->length;
+    const device_samples *given = e->options.samples;
+    if (given)
+        return given->samples[i].length < longest ? given->samples[i].length : longest;
+    int64_t length = longest * (i + 1) / GENERATED;
+    return length > 0 ? length : 1;
+}
+
+static status check_ids(const cpu_encoder *e, const device_sample *sample)
+{
+    int64_t limit = e->source.word_table->dims[0];
+    for (int64_t i = 0; i < sample->length; i++)
+        if (sample->ids[i] >= limit)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "warm_up, line %d: token id %lld; the model has %lld", sample->line,
+                               (long long)sample->ids[i], (long long)limit);
+    return STATUS_OK;
+}
+
+static status fill_ids(const cpu_encoder *e, int i, int64_t length, uint64_t *state, int64_t *ids)
+{
+    const device_samples *given = e->options.samples;
+    for (int64_t p = 0; p < length && !given; p++)
+        ids[p] = next_id(state, e->source.word_table->dims[0]);
+    if (!given)
+        return STATUS_OK;
+    memcpy(ids, given->samples[i].ids, (size_t)length * sizeof *ids);
+    return check_ids(e, &given->samples[i]);
+}
+
 static status prepare(const cpu_encoder *e, trial *t)
 {
-    const encoder *s = &e->source;
+    const encoder *source = &e->source;
     const graph *g = e->options.graph;
     uint64_t state = 7;
-    *t = (trial){.length = SAMPLE_LENGTH_MAX};
+    status s = STATUS_OK;
+    const device_samples *given = e->options.samples;
+    *t = (trial){.length = given ? SAMPLE_LENGTH_MAX : GENERATED_LENGTH_MAX,
+                 .count = given ? given->count : GENERATED};
     if (t->length > e->length_max)
         t->length = e->length_max;
-    for (int i = 0; i < SAMPLES; i++) {
-        int64_t length = (int64_t)t->length * (i + 1) / SAMPLES;
-        length = length > 0 ? length : 1;
+    for (int i = 0; i < t->count; i++) {
+        int64_t length = sample_length(e, t, i);
         t->segments[i] = (device_segment){.rows = 1, .length = length, .inputs = t->inputs[i]};
         for (int k = 0; k < g->input_count; k++) {
             const int64_t dims[2] = {1, length};
             if (tensor_allocate(&t->inputs[i][k], &t->memory, DTYPE_I64, 2, dims))
                 return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy gate");
             int64_t *data = t->inputs[i][k].data;
-            for (int64_t p = 0; p < length; p++)
-                data[p] = k == s->ids_input ? next_id(&state, s->word_table->dims[0])
-                                            : k == s->mask_input;
+            if (k == source->ids_input)
+                s = fill_ids(e, i, length, &state, data);
+            for (int64_t p = 0; p < length && k == source->mask_input; p++)
+                data[p] = 1;
+            if (s)
+                return s;
         }
     }
     size_t bytes = cpu_encoder_workspace_bytes(e, t->length);
@@ -123,12 +165,12 @@ static void dispose(trial *t)
 static status run(const cpu_encoder *e, trial *t, tensor *outputs)
 {
     double operations;
-    for (int i = 0; i < SAMPLES; i++)
+    for (int i = 0; i < t->count; i++)
         t->segments[i].outputs = &outputs[i * ENCODER_OUTPUTS_MAX];
     kernels_prepare_thread();
     cpu_encoder_runner r = {
         .workspaces = &t->workspace, .workspace_length = t->length, .layout = t->layout};
-    return cpu_encoder_run(e, &r, 0, t->segments, SAMPLES, &operations);
+    return cpu_encoder_run(e, &r, 0, t->segments, t->count, &operations);
 }
 
 typedef struct products {
@@ -161,13 +203,13 @@ static accuracy compare(const cpu_encoder *e, const trial *t, const tensor *refe
         accuracy here = {0, 1};
         products all = {0};
         bool is_narrow = output_width(e, o) < FEW_ELEMENTS;
-        for (int i = 0; i < SAMPLES; i++) {
+        for (int i = 0; i < t->count; i++) {
             int at = i * ENCODER_OUTPUTS_MAX + o;
             products one = {0};
             add_products(&one, &reference[at], &outputs[at], t->widths[i][o]);
             add_products(&all, &reference[at], &outputs[at], t->widths[i][o]);
             double c = cosine(&one);
-            here.mean += c / SAMPLES;
+            here.mean += c / t->count;
             here.lowest = fmin(here.lowest, c);
         }
         if (is_narrow)
@@ -252,11 +294,13 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
             n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d products in %s", forms[f],
                           cpu_encoder_form_name((cpu_encoder_form)f));
     if (is_measured && n < REPORT_BYTES_MAX) {
-        accuracy promise = promise_of(e->options.precision);
+        accuracy promise = promise_of(e);
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n,
-                      "; cosine to FP32 over %d generated sequences: mean %.5f, lowest %.5f "
+                      "; cosine to FP32 over %d %s sequences: mean %.5f, lowest %.5f "
                       "(at least %g and %g)",
-                      SAMPLES, reached.mean, reached.lowest, promise.mean, promise.lowest);
+                      e->options.samples ? e->options.samples->count : GENERATED,
+                      e->options.samples ? "given" : "generated", reached.mean, reached.lowest,
+                      promise.mean, promise.lowest);
     }
     for (int i = 0; i < count && n < REPORT_BYTES_MAX && forms[e->plan[0]] < count; i++)
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, "%s layer %d %s: %s", i ? "," : ";",
@@ -269,7 +313,7 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
 static status judge(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 {
     device_precision precision = e->options.precision;
-    accuracy promise = promise_of(precision);
+    accuracy promise = promise_of(e);
     tensor *expected = allocate_outputs(e, t), *outputs = allocate_outputs(e, t);
     if (!expected || !outputs)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy gate");

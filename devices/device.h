@@ -55,6 +55,19 @@ typedef struct device_batch {
     int segment_count;
 } device_batch;
 
+/* Token ids that the model really gets, for judging its accuracy. */
+#define DEVICE_SAMPLES_MAX 32
+typedef struct device_sample {
+    const int64_t *ids; /* [length], not negative */
+    int64_t length;
+    int line; /* of the file it was read from, for messages */
+} device_sample;
+typedef struct device_samples {
+    device_sample samples[DEVICE_SAMPLES_MAX];
+    int count;
+    uint64_t hash;
+} device_samples;
+
 /* A model given to a device. `graph` is symbolic and outlives every program made of it. `model_key`
  * is a hash of the model files, stable over restarts, for caches. Input roles are what batching
  * needs to know (models/model.h says how they are found). */
@@ -63,7 +76,8 @@ typedef struct device_model {
     const char *name;
     uint64_t model_key;
     device_precision precision;
-    int mask_input; /* graph input that says which positions are real, or -1 */
+    const device_samples *samples; /* or NULL; lives as long as the model */
+    int mask_input;                /* graph input that says which positions are real, or -1 */
     /* Its programs, where they are given instead of made from the graph (devices/device_given.h):
      * buckets are theirs, and the CPU cannot run it. Else NULL. */
     const struct device_given *given;

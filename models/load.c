@@ -21,6 +21,7 @@
 #include "models/probe.h"
 #include "models/probe_cache.h"
 #include "models/program_folder.h"
+#include "models/samples.h"
 #include "models/warm_up.h"
 
 #define PATH_BYTES_MAX 4096
@@ -169,6 +170,32 @@ static void explain(model *m)
         m->findings = both;
 }
 
+/* The path of "warm_up": beside model.json unless it is absolute. */
+static void name_warm_up(const load_request *r, const manifest *file, char path[PATH_BYTES_MAX])
+{
+    const char *slash = r->manifest ? strrchr(r->manifest, '/') : NULL;
+    bool is_beside = slash != NULL && file->warm_up[0] != '/';
+    snprintf(path, PATH_BYTES_MAX, "%.*s%s", is_beside ? (int)(slash + 1 - r->manifest) : 0,
+             is_beside ? r->manifest : "", file->warm_up);
+}
+
+/* Real inputs, where "warm_up" has some. */
+static status read_samples(model *m, const load_request *r, const manifest *file)
+{
+    char path[PATH_BYTES_MAX];
+    if (file->warm_up == NULL)
+        return STATUS_OK;
+    name_warm_up(r, file, path);
+    device_samples *samples = arena_allocate(&m->memory, sizeof *samples);
+    if (samples == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for samples");
+    status failure = samples_read(path, &m->memory, samples);
+    if (failure)
+        return status_prefix(failure, "warm_up");
+    m->on_device.samples = samples->count > 0 ? samples : NULL;
+    return STATUS_OK;
+}
+
 /* "buckets": "auto" with lengths that an operator observed: as many buckets as powers of two would
  * make, where they waste least. */
 static status make_buckets(model *m, const load_request *r, const manifest *file)
@@ -177,10 +204,7 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
         m->batching.sequence_max > PLANNER_LENGTH_MAX)
         return buckets_make(m, file);
     char path[PATH_BYTES_MAX];
-    const char *slash = r->manifest ? strrchr(r->manifest, '/') : NULL;
-    bool is_beside = slash != NULL && file->warm_up[0] != '/';
-    snprintf(path, sizeof path, "%.*s%s", is_beside ? (int)(slash + 1 - r->manifest) : 0,
-             is_beside ? r->manifest : "", file->warm_up);
+    name_warm_up(r, file, path);
     length_histogram *h;
     planner_plan plan;
     status failure = length_histogram_read(path, &h);
@@ -263,6 +287,9 @@ static status make(model *m, const load_request *r, const manifest *file)
     m->on_device.graph = m->graph;
     m->on_device.name = m->name;
     m->on_device.model_key = fingerprint_model(r->folder, r->options->cache_folder);
+    failure = read_samples(m, r, file);
+    if (failure)
+        return failure;
     failure = describe_tensors(m, file, is_hf);
     if (failure)
         return failure;

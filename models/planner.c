@@ -55,6 +55,15 @@ double length_histogram_mean(const length_histogram *h)
     return rows > 0 ? positions / rows : 0;
 }
 
+/* Elements of a flat JSON array on one line; models/samples.c looks closer. */
+static long long count_elements(const char *line)
+{
+    long long count = strspn(line + 1, " \t") != strcspn(line + 1, "]");
+    for (; *line != 0; line++)
+        count += *line == ',';
+    return count;
+}
+
 static status read_line(const char *path, int number, const char *line, length_histogram *h)
 {
     char *end;
@@ -62,8 +71,9 @@ static status read_line(const char *path, int number, const char *line, length_h
     if (*line == 0 || *line == '#' || *line == '\r')
         return STATUS_OK;
     errno = 0;
-    long long length = strtoll(line, &end, 10);
-    end += strspn(end, " \t\r");
+    bool is_array = *line == '[';
+    long long length = is_array ? count_elements(line) : strtoll(line, &end, 10);
+    end = is_array ? strchr(line, 0) : end + strspn(end, " \t\r");
     if (end == line || (*end != 0 && *end != '#') || errno != 0 || length < 1 ||
         length > PLANNER_LENGTH_MAX)
         return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: \"%.40s\" is no length from 1 to %d",

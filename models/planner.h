@@ -29,8 +29,8 @@ uint64_t length_histogram_total(const length_histogram *h);
 int64_t length_histogram_quantile(const length_histogram *h, double q);
 double length_histogram_mean(const length_histogram *h);
 
-/* Reads one integer a line ('#' begins a comment) into a new histogram. STATUS_INVALID_ARGUMENT
- * names the line; STATUS_NOT_FOUND, STATUS_IO: the file. */
+/* Reads one integer a line, or one JSON array, whose elements count ('#' begins a comment), into a
+ * new histogram. STATUS_INVALID_ARGUMENT names the line; STATUS_NOT_FOUND, STATUS_IO: the file. */
 status length_histogram_read(const char *path, length_histogram **out) MUST_CHECK;
 
 typedef struct planner_bucket {
