@@ -3,7 +3,6 @@ import concurrent.futures
 import json
 import pathlib
 import shutil
-import time
 
 import devices
 import numpy
@@ -95,3 +94,38 @@ def test_answers_are_those_of_a_sequence_alone(tmp_path, precision, tolerance):
         assert devices.total(found, "packed_batches_total", model=source.stem + "_alone") == 0
     assert devices.total(found, "compiles_total", phase="serving") == 0
     assert devices.total(found, "fallbacks_total") == 0
+
+
+def test_packed_batches_of_a_failing_device_are_computed_by_the_cpu(tmp_path):
+    source = HUGGING_FACE / "sentence"
+    with serving.Server(tmp_path / "cpu.log", dict(m=folder_of(tmp_path, source, "never"))) as s:
+        requests = make_requests(s, "m")
+        alone = answer_all(s, "m", requests, workers=4)
+    models = dict(m=folder_of(tmp_path, source, "auto"))
+    with devices.faults(plugin=PLUGIN, execute_rate=0.3, execute_code=8), start(tmp_path, models, plugin=FAULT) as s:
+        for _ in range(3):
+            compare(answer_all(s, "m", requests), alone, 2e-5)
+        found = devices.metrics(s)
+    assert devices.total(found, "packed_batches_total", model="m") > 0
+    assert devices.total(found, "fallbacks_total", reason="device_failed") > 0
+
+
+def test_only_the_guilty_member_of_packed_rows_fails(tmp_path):
+    source = HUGGING_FACE / "sentence"
+    with start(tmp_path, dict(m=folder_of(tmp_path, source, "auto"))) as s:
+        requests = make_requests(s, "m")
+        alone = answer_all(s, "m", requests, workers=1)
+        wrong = dict(requests[5], input_ids=requests[5]["input_ids"].copy())
+        wrong["input_ids"][0, -1] = 100000
+        body, headers = serving.binary_request(wrong)
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            bad, good = [], []
+            for i, r in enumerate(requests):
+                good.append(pool.submit(s.infer_binary, "m", r))
+                if i % 20 == 0:
+                    bad.append(pool.submit(s.post, "/v2/models/m/infer", body, headers))
+            compare([g.result() for g in good], alone, 2e-5)
+        last = wrong["input_ids"].shape[1] - 1
+        for answer in bad:
+            assert answer.result().status == 400
+            assert f"100000 at row 0, position {last}" in answer.result().json()["error"]
