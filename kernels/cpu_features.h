@@ -11,11 +11,13 @@ enum {
     CPU_AVX512 = 1 << 2, /* F, BW, DQ, VL */
     CPU_AVX512VNNI = 1 << 3,
     CPU_AVX512BF16 = 1 << 4,
-    CPU_AMX = 1 << 5, /* TILE, INT8, and permission from Linux to use them */
+    CPU_AMX = 1 << 5,      /* TILE, INT8, and permission from Linux to use them */
     CPU_AMX_BF16 = 1 << 6, /* the same with BF16 */
 };
 
-/* Asks the CPU, and Linux for the use of AMX tiles. Any thread. */
+/* Asks the CPU, and Linux for the use of AMX tiles: a permission of the process, for threads that
+ * run and threads to come; fork() passes it on, exec() does not. Whoever has a table of kernels has
+ * asked. Any thread. */
 uint32_t cpu_features_detect(void);
 
 #endif

@@ -82,8 +82,11 @@ typedef struct gemm_s16 {
     gemm_scaled_epilogue epilogue;
 } gemm_s16;
 
-/* bf16 x bf16 accumulated in float, two products at a time; layout as s16's, packed by the same
- * function. Denormals count as zero. Error of the sum: k * 2^-23 * sum |A||B|. */
+/* bf16 x bf16 accumulated in float; layout as s16's, packed by the same function. Denormals count
+ * as zero, rounding is to nearest even, whatever MXCSR says. Error of the sum: k * 2^-23 * sum
+ * |A||B|. The order of a sum is the level's own, the same for every row: pairs of products one
+ * after another (avx512bf16), or blocks of 32, in each the even products, the odd ones, both, and
+ * the sum so far (AMX). */
 typedef struct gemm_bf16 {
     size_t m, n, k;
     const uint16_t *a;

@@ -25,7 +25,7 @@
 #define TILE_PAIR 32                  /* columns of two tiles */
 #define TILE_BLOCK_SUMS (2 * AMX_ROWS_MAX * TILE_PAIR)
 #define TILE_SUMS_STRIDE (TILE_PAIR * sizeof(int32_t))
-#define TILE_RUN_BLOCKS 8 /* of rows that pass while a panel stays in the L1 cache */
+#define TILE_RUN_BLOCKS 8  /* of rows that pass while a panel stays in the L1 cache */
 #define TILE_CHUNK_STEPS 8 /* of k: 32 KiB of a panel, or half of one */
 #define TILE_INLINE static inline __attribute__((always_inline))
 
@@ -58,7 +58,7 @@ struct tile_sums {
 struct tile_run {
     const dot_job *job;
     size_t tile_rows, whole_steps, steps, chunks;
-    size_t row; /* of `ranges` */
+    size_t row;    /* of `ranges` */
     float *ranges; /* [rows][2][VEC_LANES]: smallest and largest results */
     int32_t *sums, *partial_sums;
 };
@@ -68,8 +68,10 @@ typedef struct tile_block {
     const uint8_t *a[2], *tails[2]; /* of the two tiles of rows; tails are [AMX_ROWS_MAX][64] */
     const uint8_t *b, *b_tail;
     size_t first_step, end_step, whole_steps, a_stride;
-    int32_t *from; /* sums of the chunks before; NULL: zero */
-    size_t below;  /* in `from`: to the sums of the second tile of rows, or the second pair */
+    int32_t *from;     /* sums of the chunks before; NULL: zero */
+    size_t below;      /* in `from`: to the sums of the second tile of rows, or the second pair */
+    const char *ahead; /* the part of the next panel to be prefetched: `ahead_lines` per step */
+    size_t ahead_lines;
 } tile_block;
 
 typedef struct tile_operands {
@@ -80,10 +82,9 @@ typedef struct tile_operands {
 TILE_INLINE tile_operands tile_operands_at(const tile_block *b, size_t step)
 {
     if (step < b->whole_steps)
-        return (tile_operands){
-            {b->a[0] + step * TILE_STEP_BYTES, b->a[1] + step * TILE_STEP_BYTES},
-            b->b + step * TILE_GROUPS * DOT_STEP_BYTES,
-            b->a_stride};
+        return (tile_operands){{b->a[0] + step * TILE_STEP_BYTES, b->a[1] + step * TILE_STEP_BYTES},
+                               b->b + step * TILE_GROUPS * DOT_STEP_BYTES,
+                               b->a_stride};
     return (tile_operands){{b->tails[0], b->tails[1]}, b->b_tail, TILE_STEP_BYTES};
 }
 
@@ -111,6 +112,8 @@ TILE_INLINE void tile_step(const int is_wide, const int is_first, const tile_run
     if (is_first)
         TILE_BEGIN(1, before, b, 16);
     TILE_DOT(1, 4, 7);
+    for (size_t i = step * b->ahead_lines; i < (step + 1) * b->ahead_lines; i++)
+        _mm_prefetch(b->ahead + 64 * i, _MM_HINT_T1);
     if (!is_first && before->rows > 0)
         before->panel->finish(r, before, share);
     if (is_wide)
@@ -138,8 +141,8 @@ TILE_INLINE void tile_step(const int is_wide, const int is_first, const tile_run
 TILE_INLINE void tile_steps(const int is_wide, const tile_run *r, const tile_block *b,
                             tile_sums *before)
 {
-    size_t slots = 2 * (b->end_step - b->first_step - 1);
-    size_t share = slots ? (before->rows + slots - 1) / slots : 0;
+    unsigned slots = 2 * (unsigned)(b->end_step - b->first_step - 1);
+    unsigned share = slots ? ((unsigned)before->rows + slots - 1) / slots : 0;
     tile_step(is_wide, 1, r, b, before, b->first_step, 0);
     for (size_t step = b->first_step + 1; step < b->end_step; step++)
         tile_step(is_wide, 0, r, b, before, step, share);
@@ -181,10 +184,12 @@ TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, con
     const tile_panel *p = s->panel;
     const gemm_scaled_epilogue *e = d->epilogue;
     const int32_t *sums = s->next;
-    size_t m = s->row, count = rows < s->rows ? rows : s->rows;
-    float *out = (float *)d->c + m * d->c_stride + p->n0;
+    const float *row_scales = e->row_scale;
+    size_t m = s->row, count = rows < s->rows ? rows : s->rows, stride = d->c_stride;
+    size_t first_column = s->column, columns = (size_t)s->pairs * TILE_PAIR;
+    float *out = (float *)d->c + m * stride + p->n0;
     for (size_t end = m + count; m < end; m++) {
-        vec row_scale = vec_set(e->row_scale ? e->row_scale[m] : 1);
+        vec row_scale = vec_set(row_scales ? row_scales[m] : 1);
         vec_i zero = vec_i_set(has_zeros ? d->a_zero[m] : 0);
         float *range = r->ranges + (m - r->row) * 2 * VEC_LANES;
         vec low = vec_set(0), high = low;
@@ -192,12 +197,12 @@ TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, con
             low = vec_load(range);
             high = vec_load(range + VEC_LANES);
         }
-        for (int pair = 0; pair < s->pairs; pair++) {
+        for (size_t pair = 0; pair < columns; pair += TILE_PAIR) {
 #pragma GCC unroll 2
-            for (int j = 0; j < TILE_PAIR; j += VEC_LANES) {
-                size_t column = s->column + (size_t)(pair * TILE_PAIR + j);
-                vec_i sum =
-                    tile_sum(has_zeros, p, sums + pair * TILE_BLOCK_SUMS / 2 + j, column, zero);
+            for (size_t j = 0; j < TILE_PAIR; j += VEC_LANES) {
+                size_t column = first_column + pair + j;
+                const int32_t *at = sums + pair * (TILE_BLOCK_SUMS / 2 / TILE_PAIR) + j;
+                vec_i sum = tile_sum(has_zeros, p, at, column, zero);
                 vec scale = vec_mul(row_scale, vec_load(p->scales + column));
                 vec x = vec_fma(tile_to_float(sum), scale, vec_load(p->biases + column));
                 if (has_gelu)
@@ -214,7 +219,7 @@ TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, con
             vec_store(range + VEC_LANES, high);
         }
         sums += TILE_PAIR;
-        out += d->c_stride;
+        out += stride;
     }
     s->next = sums;
     s->row = m;
@@ -296,9 +301,11 @@ static void tile_panel_begin(const tile_run *r, size_t n0, tile_panel *p)
     memset(p->starts, 0, sizeof p->starts);
     if (d->b_header_bytes)
         dot_fill_starts(d, n0, p->columns, (const int32_t *)panel, p->starts);
-    for (size_t j = 0; j < p->columns && d->output != GEMM_S32; j++) {
-        p->scales[j] = e->column_scale ? e->column_scale[n0 + j] : 1;
-        p->biases[j] = e->bias ? e->bias[n0 + j] : 0;
+    for (size_t j = 0; j < p->columns && d->output != GEMM_S32; j += VEC_LANES) {
+        size_t n = p->columns - j < VEC_LANES ? p->columns - j : VEC_LANES;
+        const float *scale = e->column_scale, *bias = e->bias;
+        vec_store(p->scales + j, scale ? vec_load_first(scale + n0 + j, n) : vec_set(1));
+        vec_store(p->biases + j, bias ? vec_load_first(bias + n0 + j, n) : vec_set(0));
     }
     if (r->steps > r->whole_steps) {
         memcpy(p->tail, p->groups + r->whole_steps * TILE_GROUPS * DOT_STEP_BYTES,
@@ -343,7 +350,13 @@ static void tile_chunk(const tile_run *r, const tile_panel *p, const tile_rows *
 {
     const dot_job *d = r->job;
     uint8_t tails[2][AMX_ROWS_MAX * TILE_STEP_BYTES] __attribute__((aligned(64)));
+    size_t first_step = r->steps * chunk / r->chunks, end_step = r->steps * (chunk + 1) / r->chunks;
     int is_last = chunk + 1 == r->chunks;
+    /* The next panel comes from the L3 cache while this one is used: an equal part in each step. */
+    size_t panel_lines = p->n0 + DOT_PANEL < d->n ? dot_panel_bytes(d) / 64 : 0;
+    size_t block_steps = r->steps * block_count * (p->columns > TILE_PAIR ? 2 : 1);
+    size_t ahead_lines = (panel_lines + block_steps - 1) / block_steps, block_number = 0;
+    const char *ahead = (const char *)p->groups - d->b_header_bytes + dot_panel_bytes(d);
     for (size_t i = 0; i < block_count; i++) {
         const tile_rows *t = &blocks[i];
         const uint8_t *a[2] = {d->a + t->start[0] * d->a_stride, d->a + t->start[1] * d->a_stride};
@@ -357,10 +370,12 @@ static void tile_chunk(const tile_run *r, const tile_panel *p, const tile_rows *
                             .tails = {tails[0], tails[1]},
                             .b = p->groups + 4 * column,
                             .b_tail = p->tail + 4 * column,
-                            .first_step = r->steps * chunk / r->chunks,
-                            .end_step = r->steps * (chunk + 1) / r->chunks,
+                            .first_step = first_step,
+                            .end_step = end_step,
                             .whole_steps = r->whole_steps,
                             .a_stride = d->a_stride,
+                            .ahead = ahead + 64 * ahead_lines * r->steps * block_number++,
+                            .ahead_lines = ahead_lines,
                             .from = chunk > 0 ? partial : NULL,
                             .below = t->is_wide ? TILE_BLOCK_SUMS / 2
                                                 : (t->start[1] - t->start[0]) * TILE_PAIR};

@@ -13,8 +13,12 @@ uint64_t emulate_take_count(void)
 
 #if defined(__x86_64__)
 
+#include <math.h>
 #include <string.h>
 #include <ucontext.h>
+#include <xmmintrin.h>
+
+#include "base/dtype.h"
 
 /* Instructions with a three-byte VEX prefix and opcode map 0F38 (Intel SDM volume 2, chapter 2.3):
  * AMX tiles (volume 2: LDTILECFG ... TDPBUSD) and AVX-VNNI on xmm and ymm. */
@@ -127,6 +131,39 @@ static int32_t dot_words(int32_t sum, const uint8_t *a, const uint8_t *b)
     return sum;
 }
 
+static float float_of(const uint8_t *bf16)
+{
+    return dtype_bf16_to_f32((uint16_t)(bf16[0] | bf16[1] << 8));
+}
+
+/* TDPBF16PS: all even elements of a row of k, all odd ones, their sum, and that to the sum there
+ * was. The caller's MXCSR makes denormals zero, as the instruction does. */
+static float dot_bf16(const uint8_t *a, const uint8_t *b, int groups)
+{
+    float even = 0, odd = 0;
+    for (int k = 0; k < groups; k++) {
+        even = fmaf(float_of(a + 4 * k), float_of(b + 64 * k), even);
+        odd = fmaf(float_of(a + 4 * k + 2), float_of(b + 64 * k + 2), odd);
+    }
+    return even + odd;
+}
+
+static void multiply_bf16_tiles(const instruction *i)
+{
+    const uint8_t(*a)[64] = tiles[i->rm], (*b)[64] = tiles[i->second];
+    unsigned control = _mm_getcsr();
+    _mm_setcsr(0x9fc0); /* exceptions masked, FTZ, DAZ, to nearest */
+    for (int r = 0; r < configuration.rows[i->reg]; r++) {
+        for (int n = 0; n < configuration.row_bytes[i->reg] / 4; n++) {
+            float sum;
+            memcpy(&sum, tiles[i->reg][r] + 4 * n, 4);
+            sum += dot_bf16(a[r], b[0] + 4 * n, configuration.row_bytes[i->rm] / 4);
+            memcpy(tiles[i->reg][r] + 4 * n, &sum, 4);
+        }
+    }
+    _mm_setcsr(control);
+}
+
 /* TDPBUSD: unsigned rows of A, signed columns of B. */
 static void multiply_tiles(const instruction *i)
 {
@@ -206,6 +243,8 @@ bool emulate_instruction(void *context)
         load_or_store_tile(&i);
     else if (i.opcode == 0x5e && i.prefix == 1)
         multiply_tiles(&i);
+    else if (i.opcode == 0x5c && i.prefix == 2)
+        multiply_bf16_tiles(&i);
     else if ((i.opcode == 0x50 || i.opcode == 0x52) && i.prefix == 1)
         multiply_vectors(u, &i);
     else
@@ -217,7 +256,7 @@ bool emulate_instruction(void *context)
 
 bool emulate_can(uint32_t missing_features)
 {
-    return (missing_features & ~(uint32_t)(CPU_AMX | CPU_AVXVNNI)) == 0;
+    return (missing_features & ~(uint32_t)(CPU_AMX | CPU_AMX_BF16 | CPU_AVXVNNI)) == 0;
 }
 
 #else
