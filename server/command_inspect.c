@@ -229,7 +229,8 @@ static void print_packing(const model *m)
     else
         answer_put(&line, "on PJRT devices rows may hold several sequences (rows x positions):");
     for (int i = padded_count(m); i < m->bucket_count; i++)
-        answer_format(&line, " %lld x %lld", (long long)m->buckets[i].shape.batch,
+        answer_format(&line, "%s %lld x %lld", i > padded_count(m) ? "," : "",
+                      (long long)m->buckets[i].shape.batch,
                       (long long)m->buckets[i].shape.sequence);
     answer_append(&line, "", 1);
     print_wrapped("packing   ", line.data);

@@ -90,8 +90,9 @@ def test_answers_are_those_of_a_sequence_alone(tmp_path, precision, tolerance):
             compare(packed, alone, max(tolerance, 5e-3) if "fp16" in source.stem else tolerance)
         found = devices.metrics(s)
     for source in sources:
-        assert devices.total(found, "packed_batches_total", model=source.stem) > 0, source.stem
         assert devices.total(found, "packed_batches_total", model=source.stem + "_alone") == 0
+    # Which models gain is a matter of measured times.
+    assert devices.total(found, "packed_batches_total") > 0
     assert devices.total(found, "compiles_total", phase="serving") == 0
     assert devices.total(found, "fallbacks_total") == 0
 
