@@ -25,6 +25,7 @@ void config_default(config *c)
     c->scheduler.fallback = FALLBACK_WHEN_SOONER;
     c->devices[0] = "cpu";
     c->device_count = 1;
+    c->device_start_timeout_ns = 60000000000u;
     c->log_level = LOG_INFO;
 }
 
@@ -234,8 +235,8 @@ status config_load(config *c, int argc, char *const *argv)
     if (c->wants_help)
         return STATUS_OK;
     if (c->file != NULL) {
-        const char *text;
-        size_t bytes;
+        const char *text = NULL;
+        size_t bytes = 0;
         s = read_file(c, c->file, &text, &bytes);
         if (s)
             goto fail;

@@ -27,10 +27,11 @@ typedef struct config {
      * it last when the list has no "cpu", and the scheduler's fallback decides when it is used. */
     const char *devices[CONFIG_DEVICES_MAX];
     int device_count;
-    bool require_device;   /* a device that cannot start ends the server */
-    bool cache_only;       /* a program missing from the cache ends the server */
-    int cpu_threads;       /* lanes of the CPU device; 0: one per core */
-    const char *cpu_level; /* cap of the instruction set, or NULL */
+    bool require_device;              /* a device that cannot start ends the server */
+    uint64_t device_start_timeout_ns; /* how long a start is tried that may yet succeed */
+    bool cache_only;                  /* a program missing from the cache ends the server */
+    int cpu_threads;                  /* lanes of the CPU device; 0: one per core */
+    const char *cpu_level;            /* cap of the instruction set, or NULL */
 
     log_level log_level;
     log_format log_format;

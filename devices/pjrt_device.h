@@ -19,8 +19,9 @@ typedef struct device_pjrt_options {
 #define DEVICE_PJRT_DEVICES_MAX 64
 
 /* Opens the plugin; `out` receives `*count` devices named "pjrt:0" ... (from `first_number` on).
- * They share one host: destroy each of them; the last one ends it. STATUS_UNAVAILABLE: there is no
- * device (libtpu without a TPU), or the plugin fails: serve from the CPU and say so. */
+ * They share one host: destroy each of them; the last one ends it. STATUS_UNAVAILABLE: the plugin
+ * fails in a way that may pass (another process holds the device): try again. Otherwise
+ * (STATUS_NOT_FOUND: libtpu without a TPU) serve from the CPU and say so. */
 status device_pjrt_create(const device_pjrt_options *options, int first_number,
                           device *out[DEVICE_PJRT_DEVICES_MAX], int *count) MUST_CHECK;
 

@@ -57,8 +57,11 @@ static status status_of_code(pjrt_code code)
     }
 }
 
-status pjrt_check(const pjrt_plugin *p, pjrt_error *error, const char *what)
+/* `*found`: the plugin's code. Takes the error. */
+static status check_code(const pjrt_plugin *p, pjrt_error *error, const char *what,
+                         pjrt_code *found)
 {
+    *found = PJRT_CODE_OK;
     if (error == NULL)
         return STATUS_OK;
     PJRT_ARGS(pjrt_error_message_args, message);
@@ -78,7 +81,32 @@ status pjrt_check(const pjrt_plugin *p, pjrt_error *error, const char *what)
         destroy.error = e;
         p->api->error_destroy(&destroy);
     }
+    *found = code.code;
     return s;
+}
+
+status pjrt_check(const pjrt_plugin *p, pjrt_error *error, const char *what)
+{
+    pjrt_code ignored;
+    return check_code(p, error, what, &ignored);
+}
+
+/* Does opening a device fail with this while another process still holds it, or while its driver
+ * comes up? Not NOT_FOUND: that is libtpu without a TPU. UNKNOWN is how libtpu passes on EBUSY. */
+static bool may_pass(pjrt_code code)
+{
+    switch (code) {
+    case PJRT_CODE_UNKNOWN:
+    case PJRT_CODE_DEADLINE_EXCEEDED:
+    case PJRT_CODE_ALREADY_EXISTS:
+    case PJRT_CODE_RESOURCE_EXHAUSTED:
+    case PJRT_CODE_ABORTED:
+    case PJRT_CODE_INTERNAL:
+    case PJRT_CODE_UNAVAILABLE:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static void describe_version(pjrt_plugin *p)
@@ -172,9 +200,10 @@ status pjrt_plugin_open(const char *path, pjrt_plugin *out)
     if (s)
         return s;
     PJRT_ARGS(pjrt_plugin_initialize_args, initialize);
-    s = pjrt_check(&p, p.api->plugin_initialize(&initialize), "initialising the plugin");
+    pjrt_code code;
+    s = check_code(&p, p.api->plugin_initialize(&initialize), "initialising the plugin", &code);
     if (s)
-        return status_prefix(s, "%s", path);
+        return status_prefix(may_pass(code) ? STATUS_UNAVAILABLE : STATUS_UNSUPPORTED, "%s", path);
     describe_version(&p);
     *out = p;
     return STATUS_OK;
@@ -216,11 +245,11 @@ status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)
 {
     pjrt_session session = {.plugin = p};
     PJRT_ARGS(pjrt_client_create_args, create);
-    status s = pjrt_check(p, p->api->client_create(&create), "opening the devices");
+    pjrt_code code;
+    status s = check_code(p, p->api->client_create(&create), "opening the devices", &code);
     if (s)
-        /* libtpu without a TPU answers NOT_FOUND; whatever the code, there is nothing to run on. */
-        return status_fail(STATUS_UNAVAILABLE, "the plugin found no device it can use: %s",
-                           status_message());
+        return status_prefix(may_pass(code) ? STATUS_UNAVAILABLE : STATUS_NOT_FOUND,
+                             "the plugin found no device it can use");
     session.client = create.client;
 
     PJRT_ARGS(pjrt_client_text_args, name);
@@ -243,7 +272,7 @@ status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)
     if (s)
         return s;
     if (devices.num_devices == 0)
-        return status_fail(STATUS_UNAVAILABLE, "platform %s has no addressable device",
+        return status_fail(STATUS_NOT_FOUND, "platform %s has no addressable device",
                            session.platform);
     session.devices = devices.devices;
     session.device_count = (int)devices.num_devices;

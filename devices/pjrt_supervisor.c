@@ -345,6 +345,8 @@ static void *supervise(void *argument)
     for (bool is_first = true;; is_first = false) {
         uint64_t healthy_ns = 0;
         status result = live(s, &healthy_ns);
+        if (is_first)
+            s->start_failure = result; /* before the state that says so */
         bury(s, result);
         if (result == STATUS_CANCELLED || (is_first && healthy_ns == 0))
             return NULL;
@@ -405,7 +407,7 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
         while (s->state == DEVICE_STARTING)
             pthread_cond_wait(&s->changed, &s->lock);
         if (s->state == DEVICE_FAILED)
-            result = status_fail(STATUS_UNAVAILABLE, "%s: %s", options->plugin, s->reason);
+            result = status_fail(s->start_failure, "%s: %s", options->plugin, s->reason);
         pthread_mutex_unlock(&s->lock);
     }
     if (result) {

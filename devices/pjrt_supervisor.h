@@ -33,8 +33,9 @@ typedef struct pjrt_host_facts { /* what the host said of itself at start */
     char device_kind[64], platform[64], version[256];
 } pjrt_host_facts;
 
-/* Starts the host and waits until it has opened its devices. STATUS_UNAVAILABLE: no device, or the
- * plugin ended the process (message says how). */
+/* Starts the host and waits until it has opened its devices; tries once. STATUS_UNAVAILABLE: may
+ * pass by itself (the device is in use, the process ended; the message says how). Others will not:
+ * STATUS_NOT_FOUND, no device or no such file; STATUS_UNSUPPORTED, no plugin of use. */
 status pjrt_supervisor_create(const pjrt_supervisor_options *options,
                               pjrt_supervisor **out) MUST_CHECK;
 void pjrt_supervisor_destroy(pjrt_supervisor *s);

@@ -51,6 +51,7 @@ struct pjrt_supervisor {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     device_state state;
+    status start_failure; /* of the first start */
     char reason[256];
     bool is_condemned; /* somebody ended this host and wrote why; until the next one is healthy */
     pjrt_host_facts facts;

@@ -127,10 +127,15 @@ struct loop {
 
 struct server {
     const server_options *options;
+    _Atomic bool is_open; /* what follows is set, and constant */
     repository *models;
     scheduler *work;
     device *const *devices;
     int device_count;
+    const char *missing_device; /* why one is not there, or "" */
+    pthread_mutex_t progress_lock;
+    char progress[512]; /* of the start, before it is open */
+    _Atomic uint64_t start_failures;
     int loop_count;
     loop *loops;
     h2o_globalconf_t config;
@@ -173,6 +178,9 @@ void *loop_run(void *context);
 void loop_command(loop *l, unsigned command);
 /* Called by a lane's thread. */
 void loop_on_job_done(job *j);
+
+/* health.c: 503 for what needs models, while the server is not open. */
+void serve_starting(exchange *e);
 
 /* handle.c: libh2o calls it for each request. */
 int handle_request(h2o_handler_t *self, h2o_req_t *request);

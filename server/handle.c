@@ -73,8 +73,19 @@ static exchange *begin_exchange(connection *c, h2o_req_t *request)
     return e;
 }
 
+/* Routes that answer while devices start. */
+static bool is_served_early(route_kind kind)
+{
+    return kind == ROUTE_LIVE || kind == ROUTE_READY || kind == ROUTE_METRICS ||
+           kind == ROUTE_STATUS_PAGE || kind == ROUTE_UNKNOWN;
+}
+
 static void dispatch(exchange *e)
 {
+    if (!is_served_early(e->route.kind) && !server_is_open(e->connection->loop->server)) {
+        serve_starting(e);
+        return;
+    }
     switch (e->route.kind) {
     case ROUTE_INFER:
     case ROUTE_TF_PREDICT:

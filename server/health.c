@@ -4,7 +4,8 @@
 
 #include "server/edge.h"
 
-static void respond_ready(exchange *e, bool is_ready, const char *state, const char *progress)
+static void respond_ready(exchange *e, bool is_ready, const char *state, const char *progress,
+                          const char *warning)
 {
     answer body = {0};
     answer_put(&body, is_ready ? "{\"ready\":true,\"state\":\"" : "{\"ready\":false,\"state\":\"");
@@ -14,6 +15,10 @@ static void respond_ready(exchange *e, bool is_ready, const char *state, const c
         /* Errors always carry "error"; "progress" says what is being done. */
         answer_put(&body, ",\"progress\":");
         answer_json_string(&body, progress, strlen(progress));
+    }
+    if (warning[0]) {
+        answer_put(&body, ",\"warning\":");
+        answer_json_string(&body, warning, strlen(warning));
     }
     if (!is_ready) {
         answer_put(&body, ",\"error\":");
@@ -26,6 +31,16 @@ static void respond_ready(exchange *e, bool is_ready, const char *state, const c
     answer_dispose(&body);
 }
 
+void serve_starting(exchange *e)
+{
+    server *s = e->connection->loop->server;
+    char progress[sizeof(s->progress)];
+    pthread_mutex_lock(&s->progress_lock);
+    memcpy(progress, s->progress, sizeof(progress));
+    pthread_mutex_unlock(&s->progress_lock);
+    respond_ready(e, false, "starting", progress, "");
+}
+
 static void serve_model_ready(exchange *e, server *s)
 {
     model *m;
@@ -36,7 +51,7 @@ static void serve_model_ready(exchange *e, server *s)
         return;
     }
     model_release(m);
-    respond_ready(e, true, "ready", "");
+    respond_ready(e, true, "ready", "", "");
 }
 
 void serve_health(exchange *e)
@@ -47,12 +62,14 @@ void serve_health(exchange *e)
         static const char live[] = "{\"live\":true}";
         respond_text(e, 200, "application/json", live, sizeof(live) - 1);
     } else if (atomic_load(&s->is_draining)) {
-        respond_ready(e, false, "draining", "the server is shutting down");
+        respond_ready(e, false, "draining", "the server is shutting down", "");
+    } else if (!server_is_open(s)) {
+        serve_starting(e);
     } else if (e->route.kind == ROUTE_MODEL_READY) {
         serve_model_ready(e, s);
     } else if (repository_is_ready(s->models, progress, sizeof(progress))) {
-        respond_ready(e, true, "ready", "");
+        respond_ready(e, true, "ready", "", s->missing_device);
     } else {
-        respond_ready(e, false, "loading", progress);
+        respond_ready(e, false, "loading", progress, s->missing_device);
     }
 }

@@ -329,13 +329,19 @@ static void write_server_gauges(answer *out, server *s, uint64_t now_ns)
     char progress[8];
     for (int i = 0; i < s->loop_count; i++)
         open += atomic_load(&s->loops[i].exchange_count);
-    bool is_ready =
-        !atomic_load(&s->is_draining) && repository_is_ready(s->models, progress, sizeof(progress));
+    bool is_open = server_is_open(s);
+    bool is_ready = is_open && !atomic_load(&s->is_draining) &&
+                    repository_is_ready(s->models, progress, sizeof(progress));
     family(out, "build_info", "gauge", "Version.");
     answer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
     gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
           is_ready);
     gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
+    gauge(out, "device_missing", "1 when a device that was asked for could not be started.",
+          is_open && s->missing_device[0] != 0);
+    family(out, "device_start_failures_total", "counter", "Tries to start a device that failed.");
+    answer_format(out, "penstock_device_start_failures_total %llu\n",
+                  (unsigned long long)atomic_load(&s->start_failures));
     gauge(out, "requests_open", "Requests being handled.", open);
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
     gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
@@ -347,7 +353,8 @@ void serve_metrics(exchange *e)
     uint64_t now_ns = clock_now_ns();
     answer out = {0};
     model **models = malloc(MODELS_MAX * sizeof(*models));
-    int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
+    bool is_open = server_is_open(s);
+    int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
     write_server_gauges(&out, s, now_ns);
     write_codes(&out, s->recorder);
@@ -355,8 +362,10 @@ void serve_metrics(exchange *e)
     write_quantiles(&out, s->recorder, now_ns);
     write_batch_sizes(&out, s->recorder);
     write_models(&out, models, count);
-    write_devices(&out, s, now_ns);
-    write_device_info(&out, s);
+    if (is_open) {
+        write_devices(&out, s, now_ns);
+        write_device_info(&out, s);
+    }
     for (int i = 0; i < count; i++)
         model_release(models[i]);
     free(models);

@@ -95,8 +95,9 @@ static void add_common_headers(exchange *e)
     if (trace.base != NULL && trace.len <= 128)
         h2o_add_header_by_str(&request->pool, &request->res.headers, H2O_STRLIT("traceparent"), 0,
                               NULL, trace.base, trace.len);
-    if (l->server->options->endpoint_load ||
-        find_header(request, H2O_STRLIT("endpoint-load-metrics-format")).base != NULL) {
+    bool wants_load = l->server->options->endpoint_load ||
+                      find_header(request, H2O_STRLIT("endpoint-load-metrics-format")).base != NULL;
+    if (wants_load && server_is_open(l->server)) {
         answer line = {0};
         write_endpoint_load(&line, l);
         respond_header(e, "endpoint-load-metrics", line.data, line.bytes);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -74,8 +75,7 @@ static bool wants_tls(const server_options *o)
 
 static server *the_server; /* for handlers, which get no context of ours but the loop's */
 
-status server_start(const server_options *options, repository *models, scheduler *work,
-                    device *const *devices, int device_count, server **out)
+status server_start(const server_options *options, server **out)
 {
     assert(the_server == NULL);
     assert(chunked_is_in_place()); /* else smuggling forms would pass */
@@ -87,15 +87,12 @@ status server_start(const server_options *options, repository *models, scheduler
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the server");
     the_server = s;
     s->options = options;
-    s->models = models;
-    s->work = work;
-    s->devices = devices;
-    s->device_count = device_count;
     s->loop_count = options->loops > 0 ? options->loops : default_loops();
     if (s->loop_count > SERVER_LOOPS_MAX)
         s->loop_count = SERVER_LOOPS_MAX;
     s->start_ns = clock_now_ns();
     pthread_mutex_init(&s->tls_lock, NULL);
+    pthread_mutex_init(&s->progress_lock, NULL);
     s->loops = calloc((size_t)s->loop_count, sizeof(loop));
     s->recorder = recorder_create(s->loop_count);
     if (s->loops == NULL || s->recorder == NULL)
@@ -125,6 +122,34 @@ status server_start(const server_options *options, repository *models, scheduler
                  s->ports[i]);
     *out = s;
     return STATUS_OK;
+}
+
+void server_open(server *s, const server_backend *backend)
+{
+    assert(!server_is_open(s));
+    s->models = backend->models;
+    s->work = backend->work;
+    s->devices = backend->devices;
+    s->device_count = backend->device_count;
+    s->missing_device = backend->missing;
+    atomic_store_explicit(&s->is_open, true, memory_order_release);
+}
+
+bool server_is_open(const server *s)
+{
+    return atomic_load_explicit(&s->is_open, memory_order_acquire);
+}
+
+void server_say(server *s, const char *progress)
+{
+    pthread_mutex_lock(&s->progress_lock);
+    snprintf(s->progress, sizeof(s->progress), "%s", progress);
+    pthread_mutex_unlock(&s->progress_lock);
+}
+
+void server_count_start_failure(server *s)
+{
+    atomic_fetch_add(&s->start_failures, 1);
 }
 
 uint16_t server_port(const server *s, int index)

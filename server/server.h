@@ -8,12 +8,31 @@
 /* The HTTP edge: loops that listen, parse, admit, and answer. */
 typedef struct server server;
 
-/* Listens and starts the loops; requests are answered from here on, readiness follows the
- * repository. Everything given is borrowed until server_run() has returned. STATUS_IO: an address
+/* Listens and starts the loops. Until server_open() only health, metrics and the status page
+ * answer; the rest is 503. `options` are borrowed until server_run() has returned. STATUS_IO: an
+ * address
  * cannot be listened on; STATUS_INVALID_ARGUMENT: a TLS file; messages name it. Signals must be
  * blocked in the calling thread (server_block_signals) so that loops inherit that. */
-status server_start(const server_options *options, repository *models, scheduler *work,
-                    device *const *devices, int device_count, server **out) MUST_CHECK;
+status server_start(const server_options *options, server **out) MUST_CHECK;
+
+/* What requests are served with; all of it borrowed until server_run() has returned. */
+typedef struct server_backend {
+    repository *models;
+    scheduler *work;
+    device *const *devices;
+    int device_count;
+    const char *missing; /* why a device that was wanted is not there; "": none is missing */
+} server_backend;
+
+/* Requests are taken from here on; readiness follows the repository. Once, from any thread. */
+void server_open(server *s, const server_backend *backend);
+bool server_is_open(const server *s);
+
+/* Before server_open(): what the start is doing, for the bodies of /v2/health/ready and of 503s.
+ * Copied, cut at 511 bytes. Any thread. */
+void server_say(server *s, const char *progress);
+/* A try to start a device has failed: for /metrics. Any thread. */
+void server_count_start_failure(server *s);
 
 /* Blocks SIGTERM, SIGINT, SIGHUP and SIGPIPE; before any thread starts. */
 void server_block_signals(void);

@@ -14,6 +14,10 @@
  *   PENSTOCK_FAULT_INITIALIZE      "exit": the process ends; "hang"; "fail"
  *   PENSTOCK_FAULT_ONCE            a file: the faults of execution happen in the process that
  *                                  creates it, and in no later one
+ *   PENSTOCK_FAULT_CREATE_FAILS    the first so many openings of the devices fail
+ *   PENSTOCK_FAULT_CREATE_CODE     with this PJRT code (default 14, UNAVAILABLE)
+ *   PENSTOCK_FAULT_CREATE_COUNT    a file that counts openings, a byte each, over processes;
+ *                                  without it every opening is the first one
  *   PENSTOCK_FAULT_MAJOR           the major version that is shown
  *   PENSTOCK_FAULT_WITHOUT         a slot that is shown as missing: "execute", "compile", "upload"
  *   PENSTOCK_FAULT_CHATTER         1: prints lines of every importance
@@ -176,6 +180,28 @@ static pjrt_error *initialize(pjrt_plugin_initialize_args *a)
         for (;;)
             wait_ms(1000000);
     if (what != NULL)
+/* Which opening of the devices this is, over all processes; from 1. */
+static unsigned long long count_opening(void)
+{
+    const char *path = order("CREATE_COUNT");
+    int fd = path != NULL ? open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return 1;
+    ssize_t written = write(fd, ".", 1);
+    off_t bytes = lseek(fd, 0, SEEK_END);
+    close(fd);
+    return written == 1 ? (unsigned long long)bytes : 1;
+}
+
+static pjrt_error *create(pjrt_client_create_args *a)
+{
+    if (is_ordered("CREATE_FAILS") && count_opening() <= number("CREATE_FAILS"))
+        return make_error(order("CREATE_CODE") ? (pjrt_code)number("CREATE_CODE")
+                                               : PJRT_CODE_UNAVAILABLE,
+                          "the device is already in use");
+    return inner->client_create(a);
+}
+
         return make_error(PJRT_CODE_FAILED_PRECONDITION, "the plugin does not initialise");
     if (is_ordered("CHATTER"))
         fprintf(stderr, "I0101 00:00:00.000000 1 chatter.cc:1] of no interest\n"
@@ -230,6 +256,7 @@ const pjrt_api *GetPjrtApi(void)
         outer.loaded_executable_execute = NULL;
     if (without != NULL && strcmp(without, "compile") == 0)
         outer.client_compile = NULL;
+    outer.client_create = create;
     if (without != NULL && strcmp(without, "upload") == 0)
         outer.client_buffer_from_host = NULL;
     return &outer;

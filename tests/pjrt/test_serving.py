@@ -164,11 +164,15 @@ REFUSALS = {
 def test_a_plugin_that_cannot_be_used(tmp_path, reference, what):
     orders, plugin, sentence = REFUSALS[what]
     with devices.faults(plugin=PLUGIN, **orders):
-        with start(tmp_path, plugin=plugin) as s:
+        # The default time for trying again is longer than this test should take; only a process that ends is tried again.
+        flags = ("--device-start-timeout", "1") if what == "exits in initialise" else ()
+        with start(tmp_path, *flags, plugin=plugin) as s:
             same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
             assert "serving without a device" in s.log()
             assert sentence in s.log()
-        code, text = ends(tmp_path, "--require-device", plugin=plugin)
+            if not flags:
+                assert devices.total(devices.metrics(s), "device_start_failures_total") == 1, "it was tried again"
+        code, text = ends(tmp_path, "--require-device", *flags, plugin=plugin)
         assert code == 1 and sentence in text
 
 
