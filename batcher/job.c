@@ -37,6 +37,7 @@ void job_reset(job *j)
     j->result = STATUS_OK;
     j->error[0] = 0;
     j->bucket = (device_bucket){0, 0};
+    j->is_packed = false;
     j->device_index = 0;
     j->batch_rows = 0;
     j->fell_back = false;

@@ -42,6 +42,7 @@ struct job {
     uint64_t stage_ns[STAGE_COUNT];
     /* For statistics: the batch that held its last rows. */
     device_bucket bucket;
+    bool is_packed; /* with several sequences in each row */
     int32_t device_index;
     int64_t batch_rows; /* real rows in that batch */
     bool fell_back;     /* ran on the CPU after or instead of its device */

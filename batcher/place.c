@@ -192,6 +192,7 @@ static status execute(lane *l, int device_index, int bucket, device_program *pro
         work.outputs = l->staging.outputs;
     }
     b->shape = program->bucket;
+    b->is_packed = program->layout == DEVICE_PACKED;
     b->device_index = device_index;
     b->stage_ns[STAGE_PAD] = clock_now_ns();
     int number = device_lane_take(d, l->number);
@@ -361,6 +362,7 @@ static void finish(lane *l, const batch_member *member, status result)
         slo_observe(b->model, end_ns - j->stage_ns[STAGE_ADMIT],
                     longest_batch_ns(b->queue, b->device_index));
     j->bucket = b->shape;
+    j->is_packed = b->is_packed;
     j->device_index = b->device_index;
     j->batch_rows = b->rows;
     j->fell_back = b->fell_back;

@@ -18,7 +18,7 @@ typedef struct candidate {
     double time_ns, budget_ns;
     const bucket_packed *packed; /* NULL: one sequence a row */
     double tokens;               /* packed: that it would hold */
-    double cost_ns;              /* packed: of its shape, by the fit */
+    double worth;                /* packed: as worth_of() has it */
     double rows;                 /* packed: members of all lists, each of which earns */
 } candidate;
 
@@ -155,7 +155,7 @@ static double start_of(const policy_snapshot *s, const policy_queue *q, double t
 /* Part of packed rows that sequences take, when there are more than enough of them. */
 #define PACKED_FILL 0.95
 
-/* For comparing padded with packed: what a shape costs by all that was measured. A bucket's own
+/* What a shape costs by all that was measured. A bucket's own
  * average says more of that bucket and errs more, since few batches make it. */
 static double shape_cost_ns(const policy_model *m, int bucket, double rows, double length)
 {
@@ -164,6 +164,13 @@ static double shape_cost_ns(const policy_model *m, int bucket, double rows, doub
         latency_observations(m->latency, m->device_index) >= GUESS_OBSERVATIONS)
         return latency_cost_ns(f, rows * length, rows * length * length);
     return (double)latency_bucket_ns(m->latency, m->device_index, bucket);
+}
+
+/* For comparing padded with packed: real tokens for each nanosecond, or for each position where
+ * positions are to be saved. */
+static double worth_of(const policy_model *m, int bucket, double tokens, double rows, double length)
+{
+    return tokens / (m->saves_positions ? rows * length : shape_cost_ns(m, bucket, rows, length));
 }
 
 /* Rows that wait in the lists [from, to), and their positions. */
@@ -191,8 +198,18 @@ static double padded_tokens(const policy_model *m, int list, const candidate *c)
            (double)c->riders * mean_length(m, 0, list);
 }
 
-/* The packed bucket that gives the most real tokens per time, of all lists that its rows can hold.
- * False: there is none. */
+/* Of what is worth the same the larger batch: its fixed cost is shared by more. */
+static bool is_better_packed(const candidate *c, const candidate *than)
+{
+    double positions = (double)(c->packed->rows * c->packed->length);
+    if (c->worth > than->worth * (1 + 1e-9))
+        return true;
+    return c->worth >= than->worth * (1 - 1e-9) &&
+           positions > (double)(than->packed->rows * than->packed->length);
+}
+
+/* The packed bucket that is worth most, of all lists that its rows can hold. False: there is none.
+ */
 static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
 {
     const policy_queue *head = &s->queues[q];
@@ -214,8 +231,8 @@ static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
         c.rows = c.tokens * rows / tokens;
         c.own = least(head->rows, (int64_t)fmax(c.tokens / own_length, 1));
         c.riders = (int64_t)fmax(c.rows - (double)c.own, 0);
-        c.cost_ns = shape_cost_ns(m, p->index, (double)p->rows, (double)p->length);
-        if (!is_found || c.tokens / c.cost_ns > out->tokens / out->cost_ns)
+        c.worth = worth_of(m, p->index, c.tokens, (double)p->rows, (double)p->length);
+        if (!is_found || is_better_packed(&c, out))
             *out = c;
         is_found = true;
     }
@@ -233,8 +250,8 @@ static void find_shape(const bucket_table *t, int bucket, double *rows, double *
             }
 }
 
-/* Packed rows in place of the padded batch, where they give more real tokens per time and the most
- * urgent member is not late for it. */
+/* Packed rows in place of the padded batch, where they are worth more and the most urgent member is
+ * not late for it. */
 static void prefer_packed(const policy_snapshot *s, int q, candidate *out, candidate *saver)
 {
     const policy_queue *head = &s->queues[q];
@@ -244,8 +261,8 @@ static void prefer_packed(const policy_snapshot *s, int q, candidate *out, candi
         return;
     double rows = 0, length = 0;
     find_shape(m->table, out->bucket, &rows, &length);
-    double padded_ns = shape_cost_ns(m, out->bucket, rows, length);
-    if (c.tokens / c.cost_ns <= padded_tokens(m, head->sequence, out) / padded_ns)
+    double tokens = padded_tokens(m, head->sequence, out);
+    if (c.worth <= worth_of(m, out->bucket, tokens, rows, length))
         return;
     bool is_in_time = start_of(s, head, c.time_ns) >= 0;
     if (is_in_time || start_of(s, head, saver->time_ns) < 0)

@@ -45,6 +45,7 @@ typedef struct policy_model {
     bool is_exact;        /* a batch is jobs of the head's own length; bucket index is -1 */
     bool is_alone;        /* exact, and a batch is the head alone, whole */
     bool is_eligible;     /* this device may run it: place.c decides from health and fallback */
+    bool saves_positions; /* packs where that pads less, whatever the times */
     int64_t rows_queued;
 } policy_model;
 

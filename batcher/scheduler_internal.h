@@ -27,6 +27,7 @@ typedef struct batch {
     pack_place places[PACK_SEQUENCES_MAX]; /* packed: of each sequence, in the members' order */
     /* Filled by running it. */
     device_bucket shape;
+    bool is_packed; /* it ran as such: the CPU, which takes over, does not pack */
     int device_index;
     bool fell_back;
     uint64_t stage_ns[STAGE_COUNT];

@@ -6,13 +6,13 @@
 const char *const config_model_keys[] = {"path", "precision", NULL};
 const char *const config_tenant_keys[] = {"key", "weight", "requests_per_s", "tokens_per_s", NULL};
 static const char *const fallbacks[] = {"never", "on_failure", "when_sooner", NULL};
-static const char *const packings[] = {"auto", "never", NULL};
+static const char *const packings[] = {"auto", "never", "always", NULL};
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"auto", "text", "json", NULL};
 
 /* The choices' order is the enums' order. */
 _Static_assert(FALLBACK_NEVER == 0 && FALLBACK_WHEN_SOONER == 2, "fallbacks");
-_Static_assert(MODEL_PACKING_AUTO == 0 && MODEL_PACKING_NEVER == 1, "packings");
+_Static_assert(MODEL_PACKING_AUTO == 0 && MODEL_PACKING_ALWAYS == 2, "packings");
 _Static_assert(LOG_DEBUG == 0 && LOG_ERROR == 3, "log_levels");
 _Static_assert(LOG_FORMAT_AUTO == 0 && LOG_FORMAT_JSON == 2, "log_formats");
 

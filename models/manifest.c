@@ -269,7 +269,7 @@ static status read_number_key(manifest_reader *r, json_t *v, key k)
 static status read_key(manifest_reader *r, json_t *v)
 {
     static const char *const poolings[] = {"none", "mean", "cls", "max"};
-    static const char *const packings[] = {"auto", "never"}; /* in the order of the enum */
+    static const char *const packings[] = {"auto", "never", "always"}; /* as the enum */
     manifest *m = r->out;
     int choice = 0;
     status failure;
@@ -300,7 +300,7 @@ static status read_key(manifest_reader *r, json_t *v)
         m->pooling = failure ? NULL : poolings[choice];
         return failure;
     case KEY_PACKING:
-        failure = read_choice(r, v, packings, 2, &choice);
+        failure = read_choice(r, v, packings, 3, &choice);
         m->has_packing = true;
         m->packing = (model_packing)choice;
         return failure;

@@ -13,7 +13,8 @@
  *     "inputs": {"input_ids": {"pad": 0}, "attention_mask": {"mask": true, "optional": true},
  *                "token_type_ids": {"optional": true, "default": 0}},
  *     "dims": {"height": 224}, "labels": {"stable": 1}, "pooling": "none"|"mean"|"cls"|"max",
- *     "can_batch": true, "can_pad": true, "packing": "auto" | "never", "warm_up": "lengths.txt",
+ *     "can_batch": true, "can_pad": true, "packing": "auto" | "never" | "always",
+ *     "warm_up": "lengths.txt",
  *     "program": {                       needed beside program.<bucket>.mlir, and only there
  *       "inputs": [{"name": "input_ids", "datatype": "INT32", "dims": ["batch", "sequence"]}],
  *       "outputs": [{"name": "logits", "datatype": "FP32", "dims": ["batch", 2]}],

@@ -52,8 +52,9 @@ typedef struct model_bucket {
 
 /* May rows of a batch hold several sequences each (models/packed.h)? */
 typedef enum model_packing {
-    MODEL_PACKING_AUTO, /* where the model's attention was recognised and it gains */
-    MODEL_PACKING_NEVER
+    MODEL_PACKING_AUTO, /* where the model's attention was recognised and it gains time */
+    MODEL_PACKING_NEVER,
+    MODEL_PACKING_ALWAYS /* where it computes fewer positions, whatever times were measured */
 } model_packing;
 
 /* Why a batch ran on the CPU although the server has another device. */
@@ -104,6 +105,7 @@ typedef struct model {
         *packing; /* models/packed.h; NULL: a row holds one sequence, packing_note says why */
     device_model on_packed; /* for packed buckets */
     const char *packing_note;
+    model_packing packing_wanted;
     model_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     int input_count, output_count;
     model_batching batching;

@@ -32,6 +32,7 @@ static status find_out(model *m, encoder *e)
 void packed_examine(model *m, model_packing wanted)
 {
     m->packing_note = "";
+    m->packing_wanted = wanted;
     if (wanted == MODEL_PACKING_NEVER) {
         m->packing_note = "it was not wanted";
         return;
@@ -76,8 +77,7 @@ status packed_add_buckets(model *m, int64_t tokens_max)
         for (int r = 0; r < m->batch_bucket_count && !failure; r++) {
             int64_t rows = m->batch_buckets[r], length = m->sequence_buckets[s];
             bool is_within = tokens_max == 0 || rows * length <= tokens_max;
-            if (rows > 1 && is_within && has_length(m, length) &&
-                m->bucket_count < MODEL_BUCKETS_MAX)
+            if (is_within && has_length(m, length) && m->bucket_count < MODEL_BUCKETS_MAX)
                 failure = add(m, rows, length);
         }
     return failure;

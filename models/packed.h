@@ -18,7 +18,7 @@
 void packed_examine(model *m, model_packing wanted);
 
 /* Adds packed buckets to those of m, if it has m->packing: the bucket lengths of PACKED_LENGTH_MIN
- * to _MAX with every number of rows from 2, within `tokens_max` positions (0: no bound). As many as
+ * to _MAX with every number of rows, within `tokens_max` positions (0: no bound). As many as
  * MODEL_BUCKETS_MAX leaves room for. STATUS_OUT_OF_MEMORY. */
 status packed_add_buckets(model *m, int64_t tokens_max) MUST_CHECK;
 

@@ -112,15 +112,16 @@ static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
             for (int i = 0; i < 2 * RECORD_BUCKET_SERIES; i++) {
-                device_bucket shape;
+                record_shape shape;
                 bool is_window = i % 2 == 0;
                 if (!record_read_bucket(r, m, bucket, i / 2, is_window, now_ns, &h, &shape))
                     break;
                 for (int q = 0; h.count > 0 && q < 4; q++) {
                     open_labels(out, "bucket_seconds", record_name(m), record_version(m));
-                    answer_format(out, ",batch=\"%lld\",sequence=\"%lld\",stage=\"%s\"",
-                                  (long long)shape.batch, (long long)shape.sequence,
-                                  record_bucket_series_name(i / 2));
+                    answer_format(
+                        out, ",batch=\"%lld\",sequence=\"%lld\",packed=\"%s\",stage=\"%s\"",
+                        (long long)shape.size.batch, (long long)shape.size.sequence,
+                        shape.is_packed ? "true" : "false", record_bucket_series_name(i / 2));
                     answer_format(out, ",window=\"%s\",quantile=\"%g\"} %.9f\n",
                                   is_window ? "60s" : "start", quantiles[q],
                                   (double)histogram_quantile(&h, quantiles[q]) / 1e9);
@@ -336,12 +337,12 @@ static void write_server_gauges(answer *out, server *s, uint64_t now_ns)
     answer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
     gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
           is_ready);
-    gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
     gauge(out, "device_missing", "1 when a device that was asked for could not be started.",
           is_open && s->missing_device[0] != 0);
     family(out, "device_start_failures_total", "counter", "Tries to start a device that failed.");
     answer_format(out, "penstock_device_start_failures_total %llu\n",
                   (unsigned long long)atomic_load(&s->start_failures));
+    gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
     gauge(out, "requests_open", "Requests being handled.", open);
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
     gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
@@ -352,8 +353,8 @@ void serve_metrics(exchange *e)
     server *s = e->connection->loop->server;
     uint64_t now_ns = clock_now_ns();
     answer out = {0};
-    model **models = malloc(MODELS_MAX * sizeof(*models));
     bool is_open = server_is_open(s);
+    model **models = malloc(MODELS_MAX * sizeof(*models));
     int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
     write_server_gauges(&out, s, now_ns);

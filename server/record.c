@@ -15,7 +15,7 @@ typedef struct window {
 
 /* Of one bucket, what depends on it: fewer series than a model has. */
 typedef struct bucket_record {
-    device_bucket bucket;
+    record_shape bucket;
     histogram since_start[RECORD_BUCKET_SERIES];
     struct {
         _Atomic uint64_t epoch;
@@ -308,7 +308,7 @@ const char *record_bucket_series_name(int series)
 }
 
 bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, int series,
-                        bool is_window, uint64_t now_ns, histogram *out, device_bucket *bucket)
+                        bool is_window, uint64_t now_ns, histogram *out, record_shape *bucket)
 {
     uint64_t newest = now_ns / RECORD_SLOT_NS + 1;
     bool has_any = false;

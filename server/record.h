@@ -23,12 +23,17 @@
 typedef struct recorder recorder;
 typedef struct model_record model_record;
 
+typedef struct record_shape {
+    device_bucket size;
+    bool is_packed; /* its rows hold several sequences each */
+} record_shape;
+
 typedef struct record_sample {
     uint64_t begin_ns;
     const uint64_t *stage_ns; /* STAGE_COUNT; 0 where a stage was not reached */
     int code;
     int64_t rows, batch_rows;
-    device_bucket bucket;
+    record_shape bucket;
     int bucket_index; /* in the model's list, or -1 */
     bool fell_back;
 } record_sample;
@@ -57,7 +62,7 @@ void record_read(const recorder *r, const model_record *m, int series, bool is_w
                  uint64_t now_ns, histogram *out);
 /* The same of one bucket, series 0 to RECORD_BUCKET_SERIES; false when it has served nothing. */
 bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, int series,
-                        bool is_window, uint64_t now_ns, histogram *out, device_bucket *bucket);
+                        bool is_window, uint64_t now_ns, histogram *out, record_shape *bucket);
 
 /* What batches of `rows` rows (1 to RECORD_BATCH_SIZES) took: each answered request tells its
  * share of its batch. False when there were none. */

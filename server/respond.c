@@ -285,7 +285,8 @@ static void record_success(exchange *e, const infer_request *r)
     int bucket = -1;
     for (int i = 0; i < m->bucket_count && bucket < 0; i++) {
         if (m->buckets[i].shape.batch == last->bucket.batch &&
-            m->buckets[i].shape.sequence == last->bucket.sequence)
+            m->buckets[i].shape.sequence == last->bucket.sequence &&
+            (m->buckets[i].sequences > 0) == last->is_packed)
             bucket = i;
     }
     uint64_t now_ns = clock_now_ns();
@@ -296,7 +297,7 @@ static void record_success(exchange *e, const infer_request *r)
                             .code = 200,
                             .rows = e->rows,
                             .batch_rows = last->batch_rows,
-                            .bucket = last->bucket,
+                            .bucket = {last->bucket, last->is_packed},
                             .bucket_index = bucket,
                             .fell_back = last->fell_back};
     record_request(l->server->recorder, e->record, l->index, &sample, now_ns);

@@ -59,14 +59,15 @@ static void put_quantiles(answer *out, const histogram *h)
 static void write_buckets(answer *out, const recorder *r, const model_record *m, uint64_t now_ns)
 {
     histogram h;
-    device_bucket shape;
+    record_shape shape;
     bool is_first = true;
     answer_put(out, ",\"buckets\":[");
     for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
         if (!record_read_bucket(r, m, bucket, 0, false, now_ns, &h, &shape))
             continue;
-        answer_format(out, "%s{\"batch\":%lld,\"sequence\":%lld,\"latency_ms\":{",
-                      is_first ? "" : ",", (long long)shape.batch, (long long)shape.sequence);
+        answer_format(out, "%s{\"batch\":%lld,\"sequence\":%lld,\"packed\":%s,\"latency_ms\":{",
+                      is_first ? "" : ",", (long long)shape.size.batch,
+                      (long long)shape.size.sequence, shape.is_packed ? "true" : "false");
         for (int i = 0; i < 2 * RECORD_BUCKET_SERIES; i++) {
             int series = i % RECORD_BUCKET_SERIES;
             bool is_window = i < RECORD_BUCKET_SERIES;

@@ -58,6 +58,7 @@ job *ticket_take_job(void *context)
     j->error[0] = '\0';
     memset(j->stage_ns, 0, sizeof(j->stage_ns));
     j->bucket = (device_bucket){0, 0};
+    j->is_packed = false;
     j->device_index = 0;
     j->batch_rows = 0;
     j->fell_back = false;

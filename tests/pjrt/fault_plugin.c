@@ -7,17 +7,19 @@
  *   PENSTOCK_FAULT_LOST_AFTER      executions after which the device is lost: each fails,
  * UNAVAILABLE PENSTOCK_FAULT_HANG_AFTER      ... after which an execution never returns
  *   PENSTOCK_FAULT_CRASH_AFTER     ... after which the process aborts
+ *   PENSTOCK_FAULT_EXECUTE_MS      every execution takes so much longer
+ *   PENSTOCK_FAULT_DEVICES         no more than so many devices are shown
  *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so much longer
  *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT
  *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded
  *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: no buffer can be made, RESOURCE_EXHAUSTED
  *   PENSTOCK_FAULT_INITIALIZE      "exit": the process ends; "hang"; "fail"
- *   PENSTOCK_FAULT_ONCE            a file: the faults of execution happen in the process that
- *                                  creates it, and in no later one
  *   PENSTOCK_FAULT_CREATE_FAILS    the first so many openings of the devices fail
  *   PENSTOCK_FAULT_CREATE_CODE     with this PJRT code (default 14, UNAVAILABLE)
  *   PENSTOCK_FAULT_CREATE_COUNT    a file that counts openings, a byte each, over processes;
  *                                  without it every opening is the first one
+ *   PENSTOCK_FAULT_ONCE            a file: the faults of execution happen in the process that
+ *                                  creates it, and in no later one
  *   PENSTOCK_FAULT_MAJOR           the major version that is shown
  *   PENSTOCK_FAULT_WITHOUT         a slot that is shown as missing: "execute", "compile", "upload"
  *   PENSTOCK_FAULT_CHATTER         1: prints lines of every importance
@@ -130,6 +132,7 @@ static bool is_unlucky(unsigned long long n)
 
 static pjrt_error *execute(pjrt_execute_args *a)
 {
+    wait_ms(number("EXECUTE_MS"));
     if (!has_execution_faults)
         return inner->loaded_executable_execute(a);
     unsigned long long n = atomic_fetch_add(&executions, 1) + 1;
@@ -155,6 +158,14 @@ static pjrt_error *compile(pjrt_client_compile_args *a)
     return inner->client_compile(a);
 }
 
+static pjrt_error *list_devices(pjrt_client_addressable_devices_args *a)
+{
+    pjrt_error *failure = inner->client_addressable_devices(a);
+    if (failure == NULL && is_ordered("DEVICES") && a->num_devices > number("DEVICES"))
+        a->num_devices = (size_t)number("DEVICES");
+    return failure;
+}
+
 static pjrt_error *load(pjrt_executable_deserialize_args *a)
 {
     if (is_ordered("LOAD_FAILS"))
@@ -169,17 +180,6 @@ static pjrt_error *upload(pjrt_client_buffer_from_host_args *a)
     return inner->client_buffer_from_host(a);
 }
 
-static pjrt_error *initialize(pjrt_plugin_initialize_args *a)
-{
-    const char *what = order("INITIALIZE");
-    if (what != NULL && strcmp(what, "exit") == 0) {
-        fprintf(stderr, "E0101 00:00:00.000000 1 fault.cc:1] ordered to exit in initialise\n");
-        exit(1);
-    }
-    if (what != NULL && strcmp(what, "hang") == 0)
-        for (;;)
-            wait_ms(1000000);
-    if (what != NULL)
 /* Which opening of the devices this is, over all processes; from 1. */
 static unsigned long long count_opening(void)
 {
@@ -202,6 +202,17 @@ static pjrt_error *create(pjrt_client_create_args *a)
     return inner->client_create(a);
 }
 
+static pjrt_error *initialize(pjrt_plugin_initialize_args *a)
+{
+    const char *what = order("INITIALIZE");
+    if (what != NULL && strcmp(what, "exit") == 0) {
+        fprintf(stderr, "E0101 00:00:00.000000 1 fault.cc:1] ordered to exit in initialise\n");
+        exit(1);
+    }
+    if (what != NULL && strcmp(what, "hang") == 0)
+        for (;;)
+            wait_ms(1000000);
+    if (what != NULL)
         return make_error(PJRT_CODE_FAILED_PRECONDITION, "the plugin does not initialise");
     if (is_ordered("CHATTER"))
         fprintf(stderr, "I0101 00:00:00.000000 1 chatter.cc:1] of no interest\n"
@@ -245,6 +256,8 @@ const pjrt_api *GetPjrtApi(void)
     outer.error_message = error_message;
     outer.error_get_code = error_get_code;
     outer.plugin_initialize = initialize;
+    outer.client_create = create;
+    outer.client_addressable_devices = list_devices;
     outer.client_compile = compile;
     outer.client_buffer_from_host = upload;
     outer.loaded_executable_execute = execute;
@@ -256,7 +269,6 @@ const pjrt_api *GetPjrtApi(void)
         outer.loaded_executable_execute = NULL;
     if (without != NULL && strcmp(without, "compile") == 0)
         outer.client_compile = NULL;
-    outer.client_create = create;
     if (without != NULL && strcmp(without, "upload") == 0)
         outer.client_buffer_from_host = NULL;
     return &outer;

@@ -130,3 +130,53 @@ def test_only_the_guilty_member_of_packed_rows_fails(tmp_path):
         for answer in bad:
             assert answer.result().status == 400
             assert f"100000 at row 0, position {last}" in answer.result().json()["error"]
+
+
+def with_positions(folder, count):
+    """Gives the small encoder in that folder `count` positions: config.json and the table in model.safetensors."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(dict(config, max_position_embeddings=count)))
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    entries, tensors, at = json.loads(data[8:start]), [], 0
+    for name, entry in entries.items():
+        if name == "__metadata__":
+            continue
+        values = data[start + entry["data_offsets"][0] : start + entry["data_offsets"][1]]
+        if name.endswith("position_embeddings.weight"):
+            rows = len(values) // entry["shape"][0]
+            values = b"".join(values[i % entry["shape"][0] * rows :][:rows] for i in range(count))
+            entry["shape"][0] = count
+        entry["data_offsets"] = [at, at + len(values)]
+        at += len(values)
+        tensors.append(values)
+    header = json.dumps(entries).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"".join(tensors))
+
+
+def test_little_of_a_full_queue_is_padding(tmp_path):
+    """Lengths of real sentences, one device that is slower than 192 clients: less than a tenth of the positions is padding."""
+    lengths = [int(line) for line in (serving.ROOT / "tests/data/sentence_lengths.txt").read_text().splitlines() if line[0] != "#"]
+    folder = tmp_path / "m"
+    shutil.copytree(HUGGING_FACE / "sentence", folder)
+    with_positions(folder, 256)
+    (folder / "model.json").write_text(json.dumps(dict(packing="always", batch_max=16, sequence_max=256)))
+    random = numpy.random.default_rng(5)
+    requests = [dict(input_ids=random.integers(3, 20, (1, min(n, 256)), dtype=numpy.int64)) for n in lengths * 3]
+    for values in requests:
+        values["attention_mask"] = numpy.ones_like(values["input_ids"])
+    with devices.faults(plugin=PLUGIN, devices=1, execute_ms=60), start(tmp_path, dict(m=folder), plugin=FAULT) as s:
+        before = devices.metrics(s)
+        answer_all(s, "m", requests, workers=192)
+        after = devices.metrics(s)
+
+    def grown(name):
+        return devices.total(after, name) - devices.total(before, name)
+
+    waste = 1 - grown("real_tokens_total") / grown("computed_tokens_total")
+    print(f"{waste:.1%} of the positions are padding, {grown('packed_batches_total'):.0f} of {grown('batches_total'):.0f} batches are packed")
+    assert grown("real_tokens_total") == sum(v["input_ids"].size for v in requests)
+    assert waste < 0.1
+    assert devices.total(after, "compiles_total", phase="serving") == 0
+    assert devices.total(after, "fallbacks_total") == 0

@@ -10,6 +10,8 @@
 
 #define FIXED_NS 100e3
 #define POSITION_NS 20e3
+/* Attention so dear that long rows, packed or not, lose time. */
+#define DEAR_SQUARE_NS 2e3
 #define BATCHES 5
 #define SEQUENCES 5
 
@@ -26,6 +28,7 @@ typedef struct bench {
     pack_place places[PACK_SEQUENCES_MAX];
     dispatch_batch taken;
     uint64_t now_ns, order;
+    double square_ns; /* of a position's attention to another */
 } bench;
 
 static void add_bucket(bench *b, int64_t rows, int64_t length, int64_t packed)
@@ -36,13 +39,15 @@ static void add_bucket(bench *b, int64_t rows, int64_t length, int64_t packed)
     to->programs = calloc(2, sizeof *to->programs);
     cr_assert_eq(fake_compile(b->devices[0], NULL, to->shape, &to->programs[0]), STATUS_OK);
     latency_work work = {rows, rows * length, rows * length * length};
-    latency_observe(b->m.latency, 0, b->m.bucket_count++, work,
-                    (uint64_t)(FIXED_NS + POSITION_NS * (double)(rows * length)), 1);
+    double time_ns =
+        FIXED_NS + POSITION_NS * (double)work.tokens + b->square_ns * (double)work.squares;
+    latency_observe(b->m.latency, 0, b->m.bucket_count++, work, (uint64_t)time_ns, 1);
 }
 
-static bench *create(int64_t packed_length)
+static bench *create_with(int64_t packed_length, double square_ns)
 {
     bench *b = calloc(1, sizeof *b);
+    b->square_ns = square_ns;
     fake_device_init(&b->device, "tpu", 1);
     fake_device_init(&b->cpu, "cpu", 1);
     b->devices[0] = &b->device.base;
@@ -61,13 +66,18 @@ static bench *create(int64_t packed_length)
     for (int s = 0; s < SEQUENCES; s++)
         for (int r = 0; r < BATCHES && (r == 0 || batches[r] * sequences[s] <= 2048); r++)
             add_bucket(b, batches[r], sequences[s], 0);
-    for (int r = 1; r < BATCHES && packed_length > 0; r++)
+    for (int r = 0; r < BATCHES && packed_length > 0; r++)
         if (batches[r] * packed_length <= 2048)
             add_bucket(b, batches[r], packed_length, batches[r] * packed_length / 8);
     dispatch_init(&b->d, 2, 1, NULL);
     b->queue = dispatch_queue(&b->d, &b->m);
     b->now_ns = 1000000000;
     return b;
+}
+
+static bench *create(int64_t packed_length)
+{
+    return create_with(packed_length, 0);
 }
 
 static void destroy(bench *b)
@@ -233,6 +243,60 @@ Test(packing, a_lone_request_goes_padded)
     cr_assert_null(b->taken.packed);
     cr_assert_eq(b->m.buckets[b->taken.bucket].shape.batch, 1);
     cr_assert_eq(b->m.buckets[b->taken.bucket].shape.sequence, 16);
+    finish(b);
+    destroy(b);
+}
+
+/* Three short ones: a row of 128 has fewer positions than a padded batch of 4. */
+Test(packing, a_few_share_one_row)
+{
+    bench *b = create(128);
+    push(b, 1, 37, UINT64_MAX);
+    push(b, 1, 40, UINT64_MAX);
+    push(b, 1, 35, UINT64_MAX);
+    next(b);
+    cr_assert_not_null(b->taken.packed);
+    cr_assert_eq(b->taken.packed->rows, 1);
+    cr_assert_eq(b->taken.rows, 3);
+    check_places(b);
+    finish(b);
+    destroy(b);
+}
+
+static void push_many(bench *b, int count, int64_t length)
+{
+    for (int i = 0; i < count; i++)
+        push(b, 1, length, UINT64_MAX);
+}
+
+/* Where long rows cost more time than padding does, times decide; unless positions are to be saved.
+ */
+Test(packing, positions_are_saved_where_that_is_wanted)
+{
+    bench *b = create_with(128, DEAR_SQUARE_NS);
+    push_many(b, 64, 9);
+    next(b);
+    cr_assert_null(b->taken.packed, "the padded batch is sooner done");
+    finish(b);
+    b->m.packing_wanted = MODEL_PACKING_ALWAYS;
+    push_many(b, 16, 9);
+    double waste = next(b);
+    cr_assert_not_null(b->taken.packed);
+    cr_assert_lt(waste, 0.1);
+    check_places(b);
+    finish(b);
+    destroy(b);
+}
+
+/* Of the packed buckets that the queue fills, the largest. */
+Test(packing, the_largest_of_those_that_are_filled)
+{
+    bench *b = create_with(128, DEAR_SQUARE_NS);
+    b->m.packing_wanted = MODEL_PACKING_ALWAYS;
+    push_many(b, 50, 24); /* 1200 positions: 8 rows of 128 are filled, 16 are not */
+    next(b);
+    cr_assert_not_null(b->taken.packed);
+    cr_assert_eq(b->taken.packed->rows, 8);
     finish(b);
     destroy(b);
 }

@@ -18,7 +18,7 @@ static void give(int code, uint64_t begin_ns, uint64_t took_ns)
                             .code = code,
                             .rows = 2,
                             .batch_rows = 8,
-                            .bucket = {8, 16},
+                            .bucket = {{8, 16}, .is_packed = true},
                             .bucket_index = 3};
     record_request(r, record, 0, &sample, begin_ns + took_ns);
 }
@@ -79,10 +79,10 @@ Test(record, refusals_are_counted_and_not_timed)
 Test(record, buckets_and_stages_are_kept_apart)
 {
     histogram h;
-    device_bucket shape;
+    record_shape shape;
     give(200, 10 * S, 11000000);
     cr_assert(record_read_bucket(r, record, 3, 1, false, 0, &h, &shape));
-    cr_assert(shape.batch == 8 && shape.sequence == 16);
+    cr_assert(shape.size.batch == 8 && shape.size.sequence == 16 && shape.is_packed);
     cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1e6, 2e4, "execute is one eleventh");
     cr_assert_not(record_read_bucket(r, record, 4, 1, false, 0, &h, &shape));
 }
@@ -90,7 +90,7 @@ Test(record, buckets_and_stages_are_kept_apart)
 Test(record, buckets_have_a_window_too)
 {
     histogram h;
-    device_bucket shape;
+    record_shape shape;
     give(200, 100 * S, 5000000);
     give(200, 130 * S, 1000000);
     cr_assert(record_read_bucket(r, record, 3, 2, true, 131 * S, &h, &shape) && h.count == 2);
