@@ -1,6 +1,9 @@
 """Serving on PJRT devices: answers, readiness, the compile cache, refusals."""
+import contextlib
+import json
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 
@@ -146,6 +149,42 @@ def test_a_full_disk_under_the_cache(tmp_path, reference):
             same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
     finally:
         subprocess.run(["umount", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def read_only(folder):
+    """The folder and what is in it cannot be written, by root neither: a bind mount of itself."""
+    mount = lambda *arguments: subprocess.run(["mount", *arguments, str(folder)], capture_output=True).returncode
+    if mount("--bind", str(folder)):
+        pytest.skip("no right to mount a folder read-only")
+    try:
+        if mount("-o", "remount,bind,ro"):
+            pytest.skip("no right to mount a folder read-only")
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_read_only_cache(tmp_path, cache, reference):
+    """As in an image: what is there is used, what is missing is compiled at each start, and the log says so once."""
+    mine = tmp_path / "cache"
+    shutil.copytree(cache, mine)
+    next(mine.glob("*.program")).unlink()
+    before = sorted(p.name for p in mine.iterdir())
+    with read_only(mine):
+        with start(tmp_path, "--cache", str(mine), "--set", "batching.fallback=never") as s:
+            found = devices.metrics(s)
+            same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
+            log = s.log()
+        assert devices.total(found, "device_cache_hits_total", device="pjrt:0") == 3
+        assert devices.total(found, "device_compiles_total", device="pjrt:0") == 1
+        assert devices.total(found, "device_cache_store_failures_total", device="pjrt:0") == 1
+        assert log.count(f"the compile cache {mine} is read-only: new programs will not be kept") == 1
+        with serving.Server(tmp_path / "cpu.log", dict(bert=devices.bert(tmp_path)), "--cache", str(mine)) as s:
+            same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
+            cpu_log = s.log()
+    assert "error" not in {json.loads(line)["level"] for line in (log + cpu_log).splitlines()}, cpu_log
+    assert sorted(p.name for p in mine.iterdir()) == before
 
 
 REFUSALS = {
