@@ -44,7 +44,8 @@ static void add_bucket(bench *b, int64_t rows, int64_t length, int64_t packed)
     latency_observe(b->m.latency, 0, b->m.bucket_count++, work, (uint64_t)time_ns, 1);
 }
 
-static bench *create_with(int64_t packed_length, double square_ns)
+/* Packed rows of the bucket lengths from `packed_min` to `packed_max`. */
+static bench *create_with(int64_t packed_min, int64_t packed_max, double square_ns)
 {
     bench *b = calloc(1, sizeof *b);
     b->square_ns = square_ns;
@@ -66,9 +67,10 @@ static bench *create_with(int64_t packed_length, double square_ns)
     for (int s = 0; s < SEQUENCES; s++)
         for (int r = 0; r < BATCHES && (r == 0 || batches[r] * sequences[s] <= 2048); r++)
             add_bucket(b, batches[r], sequences[s], 0);
-    for (int r = 0; r < BATCHES && packed_length > 0; r++)
-        if (batches[r] * packed_length <= 2048)
-            add_bucket(b, batches[r], packed_length, batches[r] * packed_length / 8);
+    for (int s = 0; s < SEQUENCES; s++)
+        for (int r = 0; r < BATCHES && batches[r] * sequences[s] <= 2048; r++)
+            if (sequences[s] >= packed_min && sequences[s] <= packed_max)
+                add_bucket(b, batches[r], sequences[s], batches[r] * sequences[s] / 8);
     dispatch_init(&b->d, 2, 1, NULL);
     b->queue = dispatch_queue(&b->d, &b->m);
     b->now_ns = 1000000000;
@@ -77,7 +79,7 @@ static bench *create_with(int64_t packed_length, double square_ns)
 
 static bench *create(int64_t packed_length)
 {
-    return create_with(packed_length, 0);
+    return create_with(packed_length, packed_length, 0);
 }
 
 static void destroy(bench *b)
@@ -210,6 +212,59 @@ Test(packing, little_waste_in_rows_of_256_at_64_queued)
     check_waste(256, 256);
 }
 
+/* Clients that send the next request when the last is answered, on a device with two batches in
+ * flight: what part of all positions is padding. */
+static double closed_loop_waste(bench *b, int clients)
+{
+    static int64_t lengths[4096];
+    int count = read_lengths(lengths, 256), at = 0;
+    uint64_t end_ns[2] = {b->now_ns, b->now_ns};
+    int64_t answered[2] = {clients - clients / 2, clients / 2};
+    double tokens = 0, positions = 0;
+    for (int batch = 0; batch < 400; batch++) {
+        int lane = end_ns[1] < end_ns[0];
+        uint64_t now_ns = b->now_ns = end_ns[lane];
+        for (; answered[lane] > 0; answered[lane]--)
+            push(b, 1, lengths[at++ % count], UINT64_MAX);
+        double waste = next(b);
+        const device_bucket *shape = &b->m.buckets[b->taken.bucket].shape;
+        double size = (double)(shape->batch * shape->sequence);
+        positions += size;
+        tokens += (1 - waste) * size;
+        answered[lane] = b->taken.rows;
+        end_ns[lane] = now_ns + (uint64_t)(FIXED_NS + POSITION_NS * size);
+        finish(b);
+    }
+    return 1 - tokens / positions;
+}
+
+static void check_closed_loop(int clients)
+{
+    for (int always = 0; always < 2; always++) {
+        bench *b = create_with(128, 256, 0);
+        b->m.packing_wanted = always ? MODEL_PACKING_ALWAYS : MODEL_PACKING_AUTO;
+        double waste = closed_loop_waste(b, clients);
+        cr_assert_lt(waste, 0.1, "%d clients, %s: a waste of %f", clients,
+                     always ? "always" : "auto", waste);
+        destroy(b);
+    }
+}
+
+Test(packing, little_waste_with_16_clients)
+{
+    check_closed_loop(16);
+}
+
+Test(packing, little_waste_with_64_clients)
+{
+    check_closed_loop(64);
+}
+
+Test(packing, little_waste_with_128_clients)
+{
+    check_closed_loop(128);
+}
+
 /* Until all are answered; long ones that rows of 128 cannot hold go padded. */
 Test(packing, everybody_is_taken_once)
 {
@@ -273,7 +328,7 @@ static void push_many(bench *b, int count, int64_t length)
  */
 Test(packing, positions_are_saved_where_that_is_wanted)
 {
-    bench *b = create_with(128, DEAR_SQUARE_NS);
+    bench *b = create_with(128, 128, DEAR_SQUARE_NS);
     push_many(b, 64, 9);
     next(b);
     cr_assert_null(b->taken.packed, "the padded batch is sooner done");
@@ -291,7 +346,7 @@ Test(packing, positions_are_saved_where_that_is_wanted)
 /* Of the packed buckets that the queue fills, the largest. */
 Test(packing, the_largest_of_those_that_are_filled)
 {
-    bench *b = create_with(128, DEAR_SQUARE_NS);
+    bench *b = create_with(128, 128, DEAR_SQUARE_NS);
     b->m.packing_wanted = MODEL_PACKING_ALWAYS;
     push_many(b, 50, 24); /* 1200 positions: 8 rows of 128 are filled, 16 are not */
     next(b);
