@@ -94,35 +94,43 @@ static status read_numbers(const char *flag, const char *text, int64_t *out, int
     return STATUS_OK;
 }
 
-static void say(const compile_options *o, device_bucket bucket, const char *state, double seconds,
-                const stablehlo_program *program, const pjrt_ahead_of_time *made,
-                const hlo_summary *hlo, const target_facts *facts)
+static void say(const compile_options *o, const device_model *what, device_bucket bucket,
+                const char *state, double seconds, const stablehlo_program *program,
+                const pjrt_ahead_of_time *made, const hlo_summary *hlo, const target_facts *facts)
 {
     double run_seconds =
         hlo->estimated_cycles > 0 ? (double)hlo->estimated_cycles / facts->clock_hz : 0;
     double tokens = (double)bucket.batch * (double)(bucket.sequence ? bucket.sequence : 1);
     double peak = o->precision == DEVICE_INT8 ? facts->int8_ops : facts->bf16_flops;
     double rate = run_seconds > 0 ? tokens / run_seconds : 0;
-    double mfu = run_seconds > 0 ? program->flops / run_seconds / peak : 0;
+    /* Of a program that is not ours nobody has counted the operations: null, no share. */
+    char mfu[24] = "null", percent[24] = "-";
+    if (what->given == NULL) {
+        double share = run_seconds > 0 ? program->flops / run_seconds / peak : 0;
+        snprintf(mfu, sizeof mfu, "%.4f", share);
+        snprintf(percent, sizeof percent, "%.1f%%", 100 * share);
+    }
+    const char *precision = what->given ? "as exported" : device_precision_names[o->precision];
     if (o->is_json)
         printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
-               "\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_bytes\":%lld,"
+               "\"packed\":%s,\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_bytes\":%lld,"
                "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
                "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
-               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%.4f,\"dense_layers\":%d,"
+               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%s,\"dense_layers\":%d,"
                "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
                "\"products_bf16\":%d,\"products_f32\":%d}\n",
-               o->target, device_precision_names[o->precision], (long long)bucket.batch,
-               (long long)bucket.sequence, state, seconds, (long long)made->code_bytes,
+               o->target, precision, (long long)bucket.batch, (long long)bucket.sequence,
+               what->packing ? "true" : "false", state, seconds, (long long)made->code_bytes,
                (long long)made->temporary_bytes, (long long)made->peak_bytes,
                made->serialized.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate,
                mfu, program->dense_count, program->dense_int8_count, hlo->products,
                hlo->products_s8, hlo->products_bf16, hlo->products_f32);
     else
-        printf("%6lld %6lld  %-12s %8.1f %9.1f %9.1f %12lld %12.0f %6.1f%%  %d of %d in s8\n",
-               (long long)bucket.batch, (long long)bucket.sequence, state, seconds,
-               (double)made->code_bytes / 1048576, (double)made->temporary_bytes / 1048576,
-               (long long)hlo->estimated_cycles, rate, 100 * mfu, hlo->products_s8, hlo->products);
+        printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %d of %d in s8\n",
+               (long long)bucket.batch, (long long)bucket.sequence, what->packing ? 'p' : ' ',
+               state, seconds, (double)made->code_bytes / 1048576,
+               (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
+               percent, hlo->products_s8, hlo->products);
     fflush(stdout);
 }
 
@@ -160,8 +168,9 @@ static double figure(const char *summary, const char *name, double otherwise)
 }
 
 /* Says what an entry holds, without compiling. False: there is none to be believed. */
-static bool say_entry(const compile_options *o, compile_cache *cache, const compile_cache_key *key,
-                      device_bucket bucket, const stablehlo_program *program, totals *t)
+static bool say_entry(const compile_options *o, const device_model *what, compile_cache *cache,
+                      const compile_cache_key *key, device_bucket bucket,
+                      const stablehlo_program *program, totals *t)
 {
     compile_cache_entry entry;
     if (compile_cache_get(cache, key, &entry))
@@ -177,7 +186,7 @@ static bool say_entry(const compile_options *o, compile_cache *cache, const comp
                        .products_s8 = (int)figure(s, "products_s8", 0),
                        .products_bf16 = (int)figure(s, "products_bf16", 0),
                        .products_f32 = (int)figure(s, "products_f32", 0)};
-    say(o, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made, &hlo,
+    say(o, what, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made, &hlo,
         facts_of(o->target + 4));
     compile_cache_entry_dispose(&entry);
     t->already++;
@@ -224,7 +233,7 @@ static status compile_program(const compile_options *o, const compiler *c, const
             log_warning("server", "%s", status_message());
         s = keep(c->cache, key, what, bucket, program, &made, &hlo, c->plugin->version_text,
                  seconds);
-        say(o, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
+        say(o, what, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
             facts_of(c->topology));
     }
     pjrt_ahead_of_time_dispose(&made);
@@ -241,7 +250,7 @@ static status compile_bucket(const compile_options *o, const compiler *c, const 
         return s;
     compile_cache_key key =
         pjrt_program_key(what, bucket, &program, c->device_kind, c->plugin->version_text);
-    if (!say_entry(o, c->cache, &key, bucket, &program, t))
+    if (!say_entry(o, what, c->cache, &key, bucket, &program, t))
         s = compile_program(o, c, what, bucket, &program, &key, t);
     stablehlo_program_dispose(&program);
     graph_destroy(specialised);
@@ -285,7 +294,8 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
                "scratch    estimated    estimated    est.   matrix\n                             "
                "  s        MiB       MiB        cycles     tokens/s     MFU   products\n",
                m->name,
-               on_device.given ? "its own precision" : device_precision_names[o->precision],
+               on_device.given ? "the precision it was exported with"
+                               : device_precision_names[o->precision],
                c->topology, c->plugin->version_text);
     for (int i = 0; i < count; i++)
         if (compile_bucket(o, c, buckets[i].is_packed ? &on_packed : &on_device, buckets[i].shape,
@@ -296,8 +306,9 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
             t.failed++;
         }
     if (!o->is_json)
-        printf("\n%d programs compiled in %.1f s, %d were in the cache, in %s\n", t.compiled,
-               t.seconds, t.already, o->cache);
+        printf("\np: rows hold several sequences\n%d programs compiled in %.1f s, %d were in the "
+               "cache, in %s\n",
+               t.compiled, t.seconds, t.already, o->cache);
     return t.failed > 0 ? 1 : 0;
 }
 
