@@ -47,9 +47,15 @@ typedef struct admission_estimate {
     bool is_known;       /* there are measurements, and recent ones */
     uint64_t cost_ns;    /* device time of this job in a full batch, before scaling */
     uint64_t backlog_ns; /* of device time ahead of it, per lane */
-    uint64_t wait_ns;    /* until its batch begins, at the latest */
+    uint64_t wait_ns;    /* until its batch begins, if it is as late as others lately were */
     uint64_t run_ns;     /* of its batch, if it were alone */
 } admission_estimate;
+
+/* Until its batch begins, by what is ahead of it. */
+static inline uint64_t admission_expected_wait_ns(const admission_estimate *e)
+{
+    return e->backlog_ns < e->wait_ns ? e->backlog_ns : e->wait_ns;
+}
 
 void admission_init(admission *a, int tenant_count, const uint32_t *weights);
 
@@ -69,6 +75,14 @@ static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t n
 {
     return e->is_known && deadline_ns != UINT64_MAX &&
            now_ns + e->run_ns + e->wait_ns > deadline_ns;
+}
+
+/* Of a hopeless job: even as things are expected to go it would be late. Else it might be in time,
+ * but not if all that come now were let in. */
+static inline bool admission_is_sure(const admission_estimate *e, uint64_t now_ns,
+                                     uint64_t deadline_ns)
+{
+    return now_ns + e->run_ns + admission_expected_wait_ns(e) > deadline_ns;
 }
 
 /* Work of that flow, for that model, begins (+) or ceases (-) to wait. */

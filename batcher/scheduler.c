@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -125,6 +126,23 @@ static int serving_device(scheduler *s, const model *m, int *lanes)
     return serving;
 }
 
+/* The client is told what is expected; and where that alone is no reason, what is. */
+static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t deadline_ns)
+{
+    double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) / 1e6 : 0;
+    uint64_t wait_ns = admission_expected_wait_ns(e);
+    bool is_sure = admission_is_sure(e, now_ns, deadline_ns);
+    char reason[64] = "";
+    if (!is_sure)
+        snprintf(reason, sizeof reason, ", and under this load up to %.3f ms",
+                 (double)(e->wait_ns + e->run_ns) / 1e6);
+    return status_fail(STATUS_DEADLINE_EXCEEDED,
+                       "the deadline cannot be %s: %.3f ms are left, and an answer is expected "
+                       "in %.3f ms (%.3f ms in the queue, %.3f ms on the device)%s",
+                       is_sure ? "met" : "promised", left, (double)(wait_ns + e->run_ns) / 1e6,
+                       (double)wait_ns / 1e6, (double)e->run_ns / 1e6, reason);
+}
+
 status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
 {
     int lanes, serving = serving_device(s, j->model, &lanes);
@@ -135,15 +153,8 @@ status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
                            j->rows, j->length, now_ns, &e);
     j->cost_ns = 0;
     j->backlog_ns = e.backlog_ns;
-    if (admission_is_hopeless(&e, now_ns, j->deadline_ns)) {
-        double left = j->deadline_ns > now_ns ? (double)(j->deadline_ns - now_ns) / 1e6 : 0;
-        return status_fail(
-            STATUS_DEADLINE_EXCEEDED,
-            "the deadline cannot be met: %.3f ms are left, and an answer is expected "
-            "in %.3f ms (%.3f ms in the queue, %.3f ms on the device)",
-            left, (double)(e.wait_ns + e.run_ns) / 1e6, (double)e.wait_ns / 1e6,
-            (double)e.run_ns / 1e6);
-    }
+    if (admission_is_hopeless(&e, now_ns, j->deadline_ns))
+        return refuse_late(&e, now_ns, j->deadline_ns);
     j->cost_ns = e.cost_ns;
     admission_add(&s->admission, j->model, job_flow(j),
                   (int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
@@ -238,6 +249,12 @@ int scheduler_describe(scheduler *s, scheduler_lane_status *out, int capacity)
             out[i].fallbacks[k] = atomic_load_explicit(&l->fallbacks[k], memory_order_relaxed);
     }
     return s->lane_count;
+}
+
+uint64_t scheduler_tenant_ns(const scheduler *s, int tenant)
+{
+    assert(tenant >= 0 && tenant < FAIR_TENANTS_MAX);
+    return atomic_load_explicit(&s->tenant_ns[tenant], memory_order_relaxed);
 }
 
 void scheduler_destroy(scheduler *s)

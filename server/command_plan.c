@@ -1,4 +1,5 @@
 /* `penstock plan`: sequence buckets for observed lengths, with the waste of each. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,10 +89,14 @@ static int read_arguments(int argc, char **argv, wishes *w)
             continue;
         }
         bool is_right = false;
+        const char *limits = "a number of nanoseconds from 0 to 1e12";
         if (!strcmp(argv[i], "--lengths")) {
+            limits = "a file";
             w->file = next;
             is_right = next != NULL;
         } else if (!strcmp(argv[i], "--max-buckets")) {
+            limits = "a whole number from 1 to 64";
+            static_assert(PLANNER_BUCKETS_MAX == 64, "as the text says");
             is_right = read_number(next, 1, PLANNER_BUCKETS_MAX, &number) && number == (int)number;
             w->buckets_max = is_right ? (int)number : 0;
         } else if (!strcmp(argv[i], "--token-cost")) {
@@ -103,7 +108,8 @@ static int read_arguments(int argc, char **argv, wishes *w)
             return 2;
         }
         if (!is_right) {
-            fprintf(stderr, "penstock plan: %s: \"%s\" will not do\n", argv[i], next ? next : "");
+            fprintf(stderr, "penstock plan: %s wants %s, not \"%s\"\n", argv[i], limits,
+                    next ? next : "");
             return 2;
         }
         i++;

@@ -2,7 +2,7 @@
  * costs, measured. Prints tables; with a folder, draws attainment over the rate of each trace
  * there.
  *
- *     bench_scheduler [FOLDER]
+ *     bench_scheduler [FOLDER [SEED]]     FOLDER -: no curves
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,12 @@
 static const char *const trace_names[TRACES] = {"heavy-tail", "bursts", "diurnal",    "uniform",
                                                 "fixed",      "mixed",  "device-loss"};
 static sim_result result;
+static uint64_t seed = 1;
 
 static void make(int trace, sim_config *c)
 {
     sim_default(c);
+    c->seed = seed;
     c->requests = 20000;
     c->arrivals = trace == 1 ? SIM_BURSTS : trace == 2 ? SIM_DIURNAL : SIM_POISSON;
     c->streams[0].lengths = trace == 3 ? SIM_UNIFORM : trace == 4 ? SIM_FIXED : SIM_HEAVY_TAIL;
@@ -217,7 +219,8 @@ static void measure_deciding(void)
 
 int main(int argc, char **argv)
 {
-    const char *folder = argc > 1 ? argv[1] : NULL;
+    const char *folder = argc > 1 && strcmp(argv[1], "-") != 0 ? argv[1] : NULL;
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : seed;
     setvbuf(stdout, NULL, _IOLBF, 0);
     measure_deciding();
     sim_config c;

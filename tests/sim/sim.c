@@ -156,6 +156,9 @@ static void finish(sim *s, const sim_request *r, uint64_t now_ns)
     bool is_met = now_ns <= r->deadline_ns;
     if (r->is_probe) {
         to->probes_met += is_met;
+        to->sure_met += is_met && r->is_sure;
+        to->told_ns += (double)r->told_ns;
+        to->took_ns += (double)(now_ns - r->arrival_ns);
         return;
     }
     to->met += is_met;
@@ -190,12 +193,16 @@ static void give_job(sim *s, job *j)
     s->free_jobs = j;
 }
 
+static char told_surely, told_perhaps; /* a probe's slot: that it would be late */
+
 static sim_request request_of(const job *j)
 {
     return (sim_request){.arrival_ns = j->stage_ns[STAGE_ADMIT],
                          .deadline_ns = j->deadline_ns,
                          .stream = (int32_t)j->ticket_generation,
                          .is_probe = j->ticket_slot != NULL,
+                         .is_sure = j->ticket_slot == &told_surely,
+                         .told_ns = j->stage_ns[STAGE_FORM],
                          .length = (int32_t)j->length};
 }
 
@@ -222,15 +229,20 @@ static void penstock_arrive(sim *s, const sim_request *r)
     if (is_refused) {
         s->result->streams[r->stream].refused++;
         is_probe = s->config->probe_share > 0 && sim_uniform(&s->random) < s->config->probe_share;
+        bool is_sure = admission_is_sure(&e, s->now_ns, r->deadline_ns);
         s->result->streams[r->stream].probes += is_probe;
+        s->result->streams[r->stream].sure_probes += is_probe && is_sure;
+        j->ticket_slot = is_sure ? &told_surely : &told_perhaps;
     }
-    j->ticket_slot = is_probe ? j : NULL;
+    if (!is_probe)
+        j->ticket_slot = NULL;
     if (is_refused && !is_probe) {
         give_job(s, j);
     } else {
         s->result->admitted += !is_probe;
         j->cost_ns = e.cost_ns;
         j->backlog_ns = e.backlog_ns;
+        j->stage_ns[STAGE_FORM] = admission_expected_wait_ns(&e) + e.run_ns;
         j->stage_ns[STAGE_PARSE] = e.wait_ns + e.run_ns; /* to be compared with the truth */
         admission_add(&s->admission, j->model, job_flow(j), (int64_t)j->cost_ns);
         model_queue *q = dispatch_queue(&s->dispatch, j->model);

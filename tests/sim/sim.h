@@ -72,9 +72,11 @@ typedef struct sim_config {
 typedef struct sim_stream_result {
     int64_t offered, met, late, refused, dropped; /* refused at the door; dropped from the queue */
     int64_t probes, probes_met;                   /* of the refused: let in; and in time */
-    double device_ns;                             /* time received, by positions */
-    uint64_t wait_max_ns;                         /* until its batch began */
-    histogram latency;                            /* of the answered */
+    double told_ns, took_ns;       /* sums of the probes that were answered: expected, and true */
+    int64_t sure_probes, sure_met; /* of these: told that they would be late; and in time */
+    double device_ns;              /* time received, by positions */
+    uint64_t wait_max_ns;          /* until its batch began */
+    histogram latency;             /* of the answered */
 } sim_stream_result;
 
 typedef struct sim_result {
@@ -105,7 +107,8 @@ double sim_sorted_bound(const sim_config *c);
 typedef struct sim_request {
     uint64_t arrival_ns, deadline_ns;
     int32_t stream, length;
-    bool is_probe;
+    bool is_probe, is_sure;
+    uint64_t told_ns; /* a probe: how long it was told to expect */
 } sim_request;
 
 typedef struct sim_trace {

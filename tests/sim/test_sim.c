@@ -136,6 +136,36 @@ Test(sim, overload_is_no_collapse_and_refusals_come_at_the_door)
     }
 }
 
+/* Some of the refused are let in all the same: who was told that the deadline cannot be met must be
+ * late, who was told that it cannot be promised was refused so that the others are in time, and
+ * alone would have been, too. What each was told to expect must be about what it took. */
+Test(sim, refusals_are_true)
+{
+    static const sim_lengths kinds[] = {SIM_HEAVY_TAIL, SIM_UNIFORM, SIM_FIXED};
+    for (int i = 0; i < 3; i++) {
+        sim_config c;
+        sim_default(&c);
+        c.streams[0].lengths = kinds[i];
+        c.requests = 10000;
+        c.rate = 2 * goodput(c, SIM_PENSTOCK);
+        c.requests = 200000;
+        c.probe_share = 0.01;
+        sim_run(&c, &r);
+        const sim_stream_result *s = &r.streams[0];
+        int64_t others = s->probes - s->sure_probes;
+        printf("2x, refused and let in all the same: of %lld that would be late %.3f were in "
+               "time, of %lld others %.3f\n",
+               (long long)s->sure_probes, (double)s->sure_met / (double)(s->sure_probes + 1),
+               (long long)others, (double)(s->probes_met - s->sure_met) / (double)(others + 1));
+        double error = s->told_ns / (s->took_ns > 0 ? s->took_ns : 1);
+        printf("    expected, as told: %.2f of what it took\n", error);
+        cr_expect_gt(s->probes, 100);
+        cr_expect(error > 0.5 && error < 2, "%f", error);
+        cr_expect_geq((double)(s->probes_met - s->sure_met), 0.9 * (double)others);
+        cr_expect_leq((double)s->sure_met, 0.05 * (double)s->sure_probes + 1);
+    }
+}
+
 Test(sim, high_priority_keeps_its_promise_at_twice_the_load)
 {
     sim_config c;

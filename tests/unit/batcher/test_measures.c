@@ -84,6 +84,19 @@ Test(admission, limits_are_cut_once_and_creep_up)
     cr_expect_gt(*limit, cut + cut / 2);
 }
 
+Test(admission, what_the_refused_are_told)
+{
+    const uint64_t ms = 1000000;
+    admission_estimate e = {
+        .is_known = true, .backlog_ns = 20 * ms, .wait_ns = 40 * ms, .run_ns = 5 * ms};
+    cr_expect_not(admission_is_hopeless(&e, 100 * ms, 145 * ms));
+    cr_expect(admission_is_hopeless(&e, 100 * ms, 144 * ms));
+    cr_expect_not(admission_is_sure(&e, 100 * ms, 125 * ms));
+    cr_expect(admission_is_sure(&e, 100 * ms, 124 * ms));
+    e.backlog_ns = 60 * ms; /* others were let past it */
+    cr_expect_eq(admission_expected_wait_ns(&e), 40 * ms);
+}
+
 Test(slo, shrinks_when_late_grows_back_and_never_below_a_quarter)
 {
     uint64_t bound = 0;
