@@ -58,6 +58,10 @@ typedef struct scheduler_lane_status {
  * thread. */
 int scheduler_describe(scheduler *s, scheduler_lane_status *out, int capacity);
 
+/* Device time that tenant `tenant` received since start: of each batch, by the positions of its
+ * members, also where it failed. Any thread. */
+uint64_t scheduler_tenant_ns(const scheduler *s, int tenant);
+
 /* Returns when every submitted job has come back and the threads have ended. */
 void scheduler_destroy(scheduler *s);
 

@@ -68,6 +68,7 @@ struct scheduler {
     _Atomic uint32_t turn; /* whose turn it is to be woken first, among equals */
 
     admission admission;
+    _Atomic uint64_t tenant_ns[FAIR_TENANTS_MAX]; /* device time they received, measured */
 
     pthread_mutex_t mutex; /* held only while a lane decides; guards what follows */
     dispatch dispatch;

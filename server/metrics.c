@@ -282,6 +282,20 @@ static void write_devices(answer *out, server *s, uint64_t now_ns)
     }
 }
 
+static void write_tenants(answer *out, const server *s)
+{
+    const server_options *o = s->options;
+    family(out, "tenant_device_seconds_total", "counter",
+           "Device time received, by tenant; everybody without a name is one.");
+    for (int i = 0; i <= o->tenant_count; i++) {
+        answer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
+        put_label(out, i > 0 ? o->tenants[i - 1].name : "");
+        answer_put(out, "\"} ");
+        answer_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
+        answer_put(out, "\n");
+    }
+}
+
 /* What a plugin is, as text; the value says nothing. */
 static void write_device_info(answer *out, server *s)
 {
@@ -366,6 +380,7 @@ void serve_metrics(exchange *e)
     if (is_open) {
         write_devices(&out, s, now_ns);
         write_device_info(&out, s);
+        write_tenants(&out, s);
     }
     for (int i = 0; i < count; i++)
         model_release(models[i]);

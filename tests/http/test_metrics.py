@@ -118,3 +118,14 @@ def test_access_log(tmp_path):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     infer = [l for l in lines if "infer" in json.dumps(l)]
     assert len(infer) == 2
+
+
+def test_device_time_by_tenant(tmp_path):
+    tenants = json.dumps({"gold": {"weight": 3}, "idle": {}})
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", f"tenants={tenants}") as s:
+        body, headers = serving.binary_request({"image": numpy.zeros((1, 64), numpy.float32)})
+        for name in ("gold", "nobody"):
+            assert s.post("/v2/models/digits/infer", body, {**headers, "X-Tenant": name}).status == 200
+        times = {x.labels["tenant"]: x.value for x in samples(s)[1] if x.name == "penstock_tenant_device_seconds_total"}
+    assert set(times) == {"", "gold", "idle"}
+    assert times["gold"] > 0 and times[""] > 0 and times["idle"] == 0
