@@ -10,7 +10,7 @@
 /* The parts of the Hugging Face importer, shared by graph/hugging_face_*.c only. */
 
 typedef enum hf_family { HF_BERT, HF_ROBERTA, HF_DISTILBERT, HF_MPNET, HF_ELECTRA } hf_family;
-typedef enum hf_head { HF_NO_HEAD, HF_SEQUENCE_CLASSES, HF_TOKEN_CLASSES } hf_head;
+typedef enum hf_head { HF_NO_HEAD, HF_SEQUENCE_CLASSES, HF_TOKEN_CLASSES, HF_ANSWER_SPANS } hf_head;
 
 /* What config.json says. */
 typedef struct hf_config {

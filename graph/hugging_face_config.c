@@ -106,6 +106,8 @@ static status read_config(const json_t *json, hf_config *c)
         c->head = HF_SEQUENCE_CLASSES;
     else if (architecture != NULL && ends_with(architecture, "ForTokenClassification"))
         c->head = HF_TOKEN_CLASSES;
+    else if (architecture != NULL && ends_with(architecture, "ForQuestionAnswering"))
+        c->head = HF_ANSWER_SPANS;
     return STATUS_OK;
 }
 

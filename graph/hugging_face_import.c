@@ -51,6 +51,17 @@ static graph_value_index add_sequence_head(hf_builder *b, graph_value_index hidd
     return hf_linear(b, x, hf_root_name(b, "classifier.out_proj"));
 }
 
+/* Question answering: [B,S,hidden] to how well an answer starts and ends at each position, [B,S]
+ * each. */
+static void add_answer_spans(hf_builder *b, graph_value_index hidden)
+{
+    graph_value_index spans = hf_linear(b, hidden, hf_root_name(b, "qa_outputs"));
+    graph_attribute axis = graph_make_int("axis", -1);
+    graph_value_index start[] = {spans, hf_int(b, 0)}, end[] = {spans, hf_int(b, 1)};
+    graph_add_output(b->g, graph_add(b->g, GRAPH_OP_GATHER, 2, start, 1, &axis), "start_logits");
+    graph_add_output(b->g, graph_add(b->g, GRAPH_OP_GATHER, 2, end, 1, &axis), "end_logits");
+}
+
 static status add_outputs(hf_builder *b, const char *folder, const hf_pooling *pooling,
                           const graph_import_options *options, graph_value_index hidden)
 {
@@ -65,6 +76,8 @@ static status add_outputs(hf_builder *b, const char *folder, const hf_pooling *p
         graph_add_output(b->g, add_sequence_head(b, hidden), "logits");
     } else if (b->config->head == HF_TOKEN_CLASSES) {
         graph_add_output(b->g, hf_linear(b, hidden, hf_root_name(b, "classifier")), "logits");
+    } else if (b->config->head == HF_ANSWER_SPANS) {
+        add_answer_spans(b, hidden);
     } else {
         graph_add_output(b->g, hidden, "last_hidden_state");
         if (hf_has(b, hf_name(b, "pooler.dense")))

@@ -26,6 +26,7 @@ cases = {
     "electra_classes": T.ElectraForSequenceClassification(
         T.ElectraConfig(**sizes, embedding_size=6, num_labels=3, hidden_act="silu")),
     "sentence": T.BertModel(T.BertConfig(**sizes)).half(),
+    "bert_answers": T.BertForQuestionAnswering(T.BertConfig(**sizes)),
 }
 
 
@@ -71,6 +72,8 @@ for number, (name, model) in enumerate(cases.items()):
             dict(word_embedding_dimension=8, pooling_mode_cls_token=False, pooling_mode_mean_tokens=True)))
     elif "classes" in name:
         outputs = {"logits": answer.logits}
+    elif "answers" in name:
+        outputs = {k: answer[k] for k in ("start_logits", "end_logits")}
     else:
         outputs = {"last_hidden_state": answer.last_hidden_state * mask[..., None],
                    "pooler_output": answer.pooler_output}

@@ -88,6 +88,7 @@ Test(numbers, bert)
 {
     check_folder("bert");
     check_folder("bert_classes");
+    check_folder("bert_answers");
 }
 
 Test(numbers, roberta_and_xlm_roberta)

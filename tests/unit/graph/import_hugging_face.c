@@ -37,6 +37,7 @@ Test(import_hugging_face, names_inputs_and_outputs)
     } cases[] = {
         {"bert", "hugging face bert", {"last_hidden_state", "pooler_output"}, 3, 20},
         {"bert_classes", "hugging face bert", {"logits"}, 3, 20},
+        {"bert_answers", "hugging face bert", {"start_logits", "end_logits"}, 3, 20},
         {"roberta_classes", "hugging face roberta", {"logits"}, 2, 18},
         {"xlm_roberta", "hugging face xlm-roberta", {"last_hidden_state", "pooler_output"}, 2, 18},
         {"distilbert_classes", "hugging face distilbert", {"logits"}, 2, 20},
