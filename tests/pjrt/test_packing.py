@@ -132,6 +132,24 @@ def test_only_the_guilty_member_of_packed_rows_fails(tmp_path):
             assert f"100000 at row 0, position {last}" in answer.result().json()["error"]
 
 
+def test_packed_programs_come_from_the_cache_and_have_a_label(tmp_path):
+    models = dict(m=folder_of(tmp_path, HUGGING_FACE / "sentence", "always"))
+    flags = "--cache", str(tmp_path / "cache")
+    with start(tmp_path, models, *flags) as s:
+        found = devices.metrics(s)
+    programs = devices.total(found, "device_compiles_total", device="pjrt:0")
+    assert programs == 4  # rows 1 and 8, padded and packed
+    with start(tmp_path, models, *flags, "--cache-only", name="again") as s:
+        answer_all(s, "m", make_requests(s, "m"))
+        found = devices.metrics(s)
+        buckets = s.get("/v2/models/m/stats").json()["model_stats"][0]["buckets"]
+    assert devices.total(found, "device_compiles_total", device="pjrt:0") == 0
+    assert devices.total(found, "device_cache_hits_total", device="pjrt:0") == programs
+    assert devices.total(found, "packed_batches_total") > 0
+    assert devices.total(found, "bucket_seconds", packed="true", stage="execute") > 0
+    assert any(b["packed"] for b in buckets)
+
+
 def with_positions(folder, count):
     """Gives the small encoder in that folder `count` positions: config.json and the table in model.safetensors."""
     config = json.loads((folder / "config.json").read_text())
