@@ -9,7 +9,7 @@ static inline vec tile_to_float(vec_i sums)
     return _mm512_castsi512_ps(sums);
 }
 
-#include "kernels/x86/gemm_tiles.h"
+#include "kernels/x86/gemm_tiles_vector.h"
 
 void gemm_bf16_amx(const struct gemm_bf16 *g)
 {

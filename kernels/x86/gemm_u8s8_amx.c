@@ -9,7 +9,7 @@ static inline vec tile_to_float(vec_i sums)
     return vec_from_i(sums);
 }
 
-#include "kernels/x86/gemm_tiles.h"
+#include "kernels/x86/gemm_tiles_vector.h"
 
 void gemm_u8s8_amx(const struct gemm_u8s8 *g)
 {

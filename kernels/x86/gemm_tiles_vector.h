@@ -1,5 +1,5 @@
-#ifndef KERNELS_X86_GEMM_TILES_H
-#define KERNELS_X86_GEMM_TILES_H
+#ifndef KERNELS_X86_GEMM_TILES_VECTOR_H
+#define KERNELS_X86_GEMM_TILES_VECTOR_H
 
 #include <immintrin.h>
 
@@ -248,6 +248,72 @@ static void tile_finish_zeros(const tile_run *r, tile_sums *s, size_t rows)
 }
 #endif
 
+#if TILE_IS_INTEGER
+/* Rows of whole pairs, stored as bytes, as layers that pass bytes on want them. */
+TILE_INLINE void tile_finish_bytes(const kernels_activation activation, const int has_zeros,
+                                   const tile_run *r, tile_sums *s, size_t rows)
+{
+    const dot_job *d = r->job;
+    const tile_panel *p = s->panel;
+    const float *row_scales = d->epilogue->row_scale;
+    const vec top = vec_set(1e6f), bottom = vec_set(-1e6f);
+    const vec_i c_zero = vec_i_set(d->c_zero);
+    const int32_t *sums = s->next;
+    size_t m = s->row, count = rows < s->rows ? rows : s->rows;
+    size_t columns = (size_t)s->pairs * TILE_PAIR;
+    uint8_t *out = (uint8_t *)d->c + m * d->c_stride + p->n0;
+    for (size_t end = m + count; m < end; m++) {
+        vec row_scale = vec_set(row_scales ? row_scales[m] : 1);
+        vec_i zero = vec_i_set(has_zeros ? d->a_zero[m] : 0);
+        for (size_t pair = 0; pair < columns; pair += TILE_PAIR) {
+#pragma GCC unroll 2
+            for (size_t j = 0; j < TILE_PAIR; j += VEC_LANES) {
+                size_t column = s->column + pair + j;
+                const int32_t *at = sums + pair * (TILE_BLOCK_SUMS / 2 / TILE_PAIR) + j;
+                vec_i sum = tile_sum(has_zeros, p, at, column, zero);
+                vec scale = vec_mul(row_scale, vec_load(p->scales + column));
+                vec x = vec_fma(tile_to_float(sum), scale, vec_load(p->biases + column));
+                x = vec_activate(activation, x);
+                x = vec_keep(vec_is_number(x), vec_max(vec_min(x, top), bottom));
+                vec_i_store_u8(out + column, VEC_LANES, vec_i_add(vec_to_i(x), c_zero));
+            }
+        }
+        sums += TILE_PAIR;
+        out += d->c_stride;
+    }
+    s->next = sums;
+    s->row = m;
+    s->rows -= count;
+}
+
+static void tile_finish_bytes_plain(const tile_run *r, tile_sums *s, size_t rows)
+{
+    tile_finish_bytes(KERNELS_IDENTITY, 0, r, s, rows);
+}
+
+static void tile_finish_bytes_zeros(const tile_run *r, tile_sums *s, size_t rows)
+{
+    tile_finish_bytes(KERNELS_IDENTITY, 1, r, s, rows);
+}
+
+static void tile_finish_bytes_relu(const tile_run *r, tile_sums *s, size_t rows)
+{
+    tile_finish_bytes(KERNELS_RELU, 0, r, s, rows);
+}
+
+static void tile_finish_bytes_relu_zeros(const tile_run *r, tile_sums *s, size_t rows)
+{
+    tile_finish_bytes(KERNELS_RELU, 1, r, s, rows);
+}
+
+static tile_finish *tile_finish_for_bytes(const dot_job *d)
+{
+    if (d->epilogue->activation == KERNELS_RELU)
+        return d->a_zero ? tile_finish_bytes_relu_zeros : tile_finish_bytes_relu;
+    return d->a_zero ? tile_finish_bytes_zeros : tile_finish_bytes_plain;
+}
+#endif
+
 /* Any epilogue, any number of columns. */
 static void tile_finish_any(const tile_run *r, tile_sums *s, size_t rows)
 {
@@ -274,7 +340,14 @@ static void tile_finish_any(const tile_run *r, tile_sums *s, size_t rows)
 static tile_finish *tile_finish_for(const dot_job *d, size_t columns)
 {
     const gemm_scaled_epilogue *e = d->epilogue;
-    if (d->output != GEMM_F32 || e->residual || columns % TILE_PAIR != 0)
+    if (d->output == GEMM_S32 || e->residual || columns % TILE_PAIR != 0)
+        return tile_finish_any;
+#if TILE_IS_INTEGER
+    if (d->output == GEMM_U8 && !e->row_low &&
+        (e->activation == KERNELS_IDENTITY || e->activation == KERNELS_RELU))
+        return tile_finish_for_bytes(d);
+#endif
+    if (d->output != GEMM_F32)
         return tile_finish_any;
     if (e->activation == KERNELS_GELU && !d->a_zero)
         return e->row_low ? tile_finish_gelu_range : tile_finish_gelu;
