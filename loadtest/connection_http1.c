@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct http1_state {
     request *request; /* the one under way, or NULL */
@@ -15,6 +16,7 @@ static status start(connection *c)
     http1_state *state = memory_take(1, sizeof *state);
     http1_parser_reset(&state->parser);
     state->answer.keep_body = c->keep_bodies;
+    state->parser.no_body = strcmp(c->form->method, "HEAD") == 0;
     c->state = state;
     c->room_max = 1;
     return STATUS_OK;

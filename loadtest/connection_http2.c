@@ -16,12 +16,14 @@ typedef struct stream {
     answer answer;
     struct stream *next, *previous; /* live ones; next also links the free ones */
     int32_t id;
+    bool ended; /* END_STREAM came: the answer is whole */
 } stream;
 
 typedef struct http2_state {
     nghttp2_session *session;
     stream *live, *free;
     bool draining;    /* GOAWAY came: no new streams */
+    bool broken;      /* what came is not HTTP/2 */
     bool in_session;  /* inside nghttp2: it must not be deleted now */
     char reason[128]; /* of ending, if not empty */
 } http2_state;
@@ -37,6 +39,7 @@ static stream *take_stream(connection *c)
     answer_reset(&s->answer);
     s->answer.keep_body = c->keep_bodies;
     s->body_sent = 0;
+    s->ended = false;
     s->previous = NULL;
     s->next = state->live;
     if (s->next != NULL)
@@ -108,7 +111,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
         return 0;
     nghttp2_session_set_stream_user_data(session, id, NULL);
     request *r = detach(c, s);
-    if (r != NULL && code == NGHTTP2_NO_ERROR && s->answer.code != 0) {
+    if (r != NULL && code == NGHTTP2_NO_ERROR && s->ended && s->answer.code != 0) {
         c->answered++;
         c->events->on_answer(c->owner, c, r, &s->answer);
     } else if (r != NULL) {
@@ -137,7 +140,12 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 {
     connection *c = user;
     http2_state *state = c->state;
-    (void)session;
+    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+        stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+        if (s != NULL)
+            s->ended = true;
+    }
     if (frame->hd.type == NGHTTP2_SETTINGS && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
         take_settings(c);
     if (frame->hd.type == NGHTTP2_GOAWAY) {
@@ -279,6 +287,7 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
     ssize_t used = nghttp2_session_mem_recv(state->session, data, bytes);
     state->in_session = false;
     if (used < 0) {
+        state->broken = true;
         connection_end(c, false, nghttp2_strerror((int)used));
         return;
     }
@@ -288,6 +297,11 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
         return;
     bool over =
         !nghttp2_session_want_read(state->session) && !nghttp2_session_want_write(state->session);
+    if (over && !state->draining) { /* nghttp2 gave up on it */
+        state->broken = true;
+        connection_end(c, false, "the answer is not HTTP/2");
+        return;
+    }
     if (over || (state->draining && c->in_flight == 0))
         connection_end(c, true, state->reason[0] ? state->reason : "the server is going away");
 }
@@ -318,8 +332,8 @@ static void end(connection *c, bool in_order, const char *reason)
         request *r = detach(c, s);
         give_stream(state, s);
         if (r != NULL)
-            c->events->on_lost(c->owner, c, r, REQUEST_CLOSED, false,
-                               state->reason[0] ? state->reason : reason);
+            c->events->on_lost(c->owner, c, r, state->broken ? REQUEST_PROTOCOL : REQUEST_CLOSED,
+                               false, state->reason[0] ? state->reason : reason);
     }
 }
 

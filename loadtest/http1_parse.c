@@ -112,12 +112,14 @@ static status read_head(http1_parser *p, answer *a, const char *head, size_t byt
             return s;
         at = newline + 1;
     }
+    if (a->code == 0)
+        return status_fail(STATUS_CORRUPT, "an empty line where the HTTP status belongs");
     if (a->code == 101)
         return status_fail(STATUS_CORRUPT, "the server switched protocols unasked");
     if (a->code < 200) { /* 100 Continue and its kind: the real one follows */
         answer_reset(a);
         p->stage = HTTP1_HEAD;
-    } else if (a->code == 204 || a->code == 304) {
+    } else if (p->no_body || a->code == 204 || a->code == 304) {
         p->stage = HTTP1_DONE;
     } else if (f.chunked) {
         p->stage = HTTP1_CHUNK_SIZE;

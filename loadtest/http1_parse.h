@@ -26,6 +26,7 @@ typedef struct http1_parser {
     http1_stage stage;
     bool keep_alive; /* after HTTP1_DONE: the connection may carry another request */
     bool started;    /* at least one byte of this response was seen */
+    bool no_body;    /* the request was HEAD: a length tells of no body; stays through a reset */
     uint64_t left;
     buffer line; /* what is not complete yet of the head, a chunk size or a trailer */
 } http1_parser;

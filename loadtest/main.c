@@ -5,6 +5,7 @@
 #include "loadtest/run.h"
 #include "loadtest/search.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ typedef struct program {
     run_plan plan;
     result result; /* of the last run, or of the best of a search */
     report report;
-    bool interrupted;
+    bool interrupted, url_refused;
 } program;
 
 static void describe_machine(char *text, size_t bytes)
@@ -166,6 +167,7 @@ static status prepare(program *p)
 {
     options *o = &p->options;
     status s = target_init(&p->target, o->url, o->protocol, o->ca_file, o->insecure);
+    p->url_refused = s == STATUS_INVALID_ARGUMENT;
     if (!s)
         s = discover(&p->discovery, o, &p->target);
     if (!s)
@@ -440,13 +442,39 @@ static int exit_code(const program *p)
     return r->sent != 0 && r->answered == 0 ? EXIT_WRONG : EXIT_HELD;
 }
 
+/* Whether a report can be written, asked before a run whose result would be lost. */
+static status check_report_path(const char *path)
+{
+    if (path == NULL || strcmp(path, "-") == 0)
+        return STATUS_OK;
+    const char *slash = strrchr(path, '/');
+    char *folder =
+        slash == NULL ? memory_string(".", 1) : memory_string(path, (size_t)(slash - path) + 1);
+    int refused = access(path, F_OK) == 0 ? access(path, W_OK) : access(folder, W_OK | X_OK);
+    int error = errno;
+    free(folder);
+    return refused ? status_fail(STATUS_IO, "%s: cannot be written: %s", path, strerror(error))
+                   : STATUS_OK;
+}
+
+static status check_report_paths(const options *o)
+{
+    status s = check_report_path(o->json);
+    if (!s)
+        s = check_report_path(o->csv);
+    return s ? s : check_report_path(o->html);
+}
+
 static status work(program *p)
 {
     options *o = &p->options;
     p->report.title = o->title;
+    status s = check_report_paths(o);
+    if (s)
+        return s;
     if (o->mode == MODE_COMPARE)
         return compare(p);
-    status s = o->mode == MODE_MERGE ? STATUS_OK : prepare(p);
+    s = o->mode == MODE_MERGE ? STATUS_OK : prepare(p);
     if (s)
         return s;
     switch (o->mode) {
@@ -492,11 +520,15 @@ int main(int argc, char **argv)
         return EXIT_HELD;
     }
     s = work(&p);
-    int code = EXIT_COULD_NOT;
+    int code = p.url_refused ? EXIT_USAGE : EXIT_COULD_NOT;
     if (s)
         fprintf(stderr, "penstock-load: %s\n", status_message());
     else
         code = p.options.mode == MODE_COMPARE ? EXIT_HELD : exit_code(&p);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fputs("penstock-load: standard output: cannot be written\n", stderr);
+        code = EXIT_COULD_NOT;
+    }
     clean_up(&p);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "loadtest/quantity.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +117,6 @@ TEXT(data, data_file)
 TEXT(ids, ids_file)
 TEXT(expect, expect_file)
 TEXT(trace, trace_file)
-TEXT(method, method)
 TEXT(cacert, ca_file)
 TEXT(title, title)
 TEXT(html, html)
@@ -160,12 +160,32 @@ WHOLE(connections_max, connections_max, 1, 100000)
 WHOLE(streams, streams, 1, 100000)
 WHOLE(confirm, confirmations, 0, 100)
 
-#define DURATION(name, field)                                                                      \
-    static status take_##name(options *o, const char *value)                                       \
-    {                                                                                              \
-        return quantity_duration(value, &o->field);                                                \
-    }
-DURATION(timeout, timeout_ns)
+/* A token of RFC 9110: a method, or the name of a header. */
+static bool is_token(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (!isalnum((unsigned char)text[i]) &&
+            (text[i] == 0 || strchr("!#$%&'*+-.^_`|~", text[i]) == NULL))
+            return false;
+    return bytes != 0;
+}
+
+static status take_method(options *o, const char *value)
+{
+    if (!is_token(value, strlen(value)))
+        return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\" is no method such as GET or POST",
+                           value);
+    o->method = value;
+    return STATUS_OK;
+}
+
+static status take_timeout(options *o, const char *value)
+{
+    status s = quantity_duration(value, &o->timeout_ns);
+    if (!s && o->timeout_ns == 0)
+        s = status_fail(STATUS_INVALID_ARGUMENT, "must be more than 0");
+    return s;
+}
 
 static status take_duration(options *o, const char *value)
 {
@@ -207,8 +227,9 @@ static status take_resolution(options *o, const char *value)
 static status take_seed(options *o, const char *value)
 {
     char *end;
+    errno = 0;
     o->seed = strtoull(value, &end, 0);
-    if (end == value || *end != 0)
+    if (end == value || *end != 0 || errno == ERANGE)
         return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\" is no whole number", value);
     return STATUS_OK;
 }
@@ -247,7 +268,8 @@ static status take_protocol(options *o, const char *value)
 static status take_header(options *o, const char *value)
 {
     const char *colon = strchr(value, ':');
-    if (colon == NULL || colon == value || strpbrk(value, "\r\n") != NULL)
+    if (colon == NULL || !is_token(value, (size_t)(colon - value)) ||
+        strpbrk(value, "\r\n") != NULL)
         return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\": a header is 'NAME: VALUE'", value);
     if (o->header_count == OPTIONS_HEADERS_MAX)
         return status_fail(STATUS_INVALID_ARGUMENT, "at most %d headers", OPTIONS_HEADERS_MAX);

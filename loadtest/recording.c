@@ -28,6 +28,15 @@ void recording_sent(recording *to, const request *r, uint64_t now_ns)
         histogram_record(&to->result->lag, now_ns - r->intended_ns);
 }
 
+/* Reports are UTF-8 text of one line: whatever may not be either becomes a question mark. */
+static void keep_reason(char *to, const char *reason)
+{
+    snprintf(to, RESULT_REASON_BYTES, "%s", reason);
+    for (; *to != 0; to++)
+        if ((unsigned char)*to < ' ' || (unsigned char)*to > '~')
+            *to = '?';
+}
+
 void recording_failed(recording *to, const request *r, request_error why, const char *reason,
                       uint64_t now_ns)
 {
@@ -44,7 +53,7 @@ void recording_failed(recording *to, const request *r, request_error why, const 
     result *all = to->result;
     add(&all->errors[why], 1);
     if (all->reasons[why][0] == 0)
-        snprintf(all->reasons[why], RESULT_REASON_BYTES, "%s", reason);
+        keep_reason(all->reasons[why], reason);
     histogram_record(&all->latency, latency_ns);
     result_slice *slice = slice_of(to, r);
     slice->failed++;

@@ -238,6 +238,9 @@ static status parse_slo(result_slo *slo, const char *text)
             slo->limit /= 100;
         else if (*end != 0)
             goto malformed;
+        if (slo->limit > 1)
+            return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\": a share is at most 1, or 100%%",
+                               text);
         return STATUS_OK;
     }
     slo->kind = SLO_QUANTILE;
@@ -257,6 +260,8 @@ malformed:
 
 status result_slo_parse(result_slo *list, size_t *count, const char *text)
 {
+    if (*text == 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "no objective: write p99=50ms or errors=0.1%%");
     while (*text != 0) {
         char piece[64];
         size_t bytes = strcspn(text, ",");

@@ -52,6 +52,15 @@ static status split(target *t, const char *url)
     t->host = memory_string(host, host_bytes);
     t->port = colon ? memory_string(colon + 1, (size_t)(path - colon - 1))
                     : memory_string(t->tls ? "443" : "80", t->tls ? 3 : 2);
+    char *end;
+    unsigned long port = strtoul(t->port, &end, 10);
+    if (*end != 0 || t->port[0] < '0' || t->port[0] > '9' || port < 1 || port > 65535)
+        return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\": the port is a number from 1 to 65535",
+                           url);
+    for (const char *c = at; *c != 0; c++)
+        if ((unsigned char)*c <= ' ' || *c == 127)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "\"%s\": no spaces in a URL; write %%20 for one", url);
     t->authority = memory_string(at, authority_bytes);
     buffer b = {0};
     if (*path != '/')
