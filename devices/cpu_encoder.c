@@ -27,6 +27,10 @@ static status check(const encoder *s, const graph *g)
         if (tables[i] && (tables[i]->dtype != DTYPE_F32 || tables[i]->rank != 2))
             return status_fail(STATUS_UNSUPPORTED, "a table of embeddings is %s",
                                dtype_name(tables[i]->dtype));
+    const graph_value *ids = &g->values[g->inputs[s->ids_input]];
+    if (ids->shape.dims[1].sequence == 0)
+        return status_fail(STATUS_UNSUPPORTED, "rows of input \"%s\" have a fixed length",
+                           ids->name);
     for (int i = 0; i < g->output_count; i++) {
         const graph_value *v = &g->values[g->outputs[i]];
         if (v->has_dtype && v->dtype != DTYPE_F32)

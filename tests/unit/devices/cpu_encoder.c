@@ -253,6 +253,23 @@ Test(cpu_encoder, an_id_out_of_range_is_named)
     graph_destroy(g);
 }
 
+/* Exports without dynamic axes have no bucket of a length: they run as plans. */
+Test(cpu_encoder, rows_of_a_fixed_length_are_not_ragged)
+{
+    graph *g = import("bert_tiny_legacy");
+    if (!g)
+        cr_skip_test("bert_tiny_legacy is absent");
+    for (int i = 0; i < g->input_count; i++)
+        g->values[g->inputs[i]].shape.dims[1] = (graph_dim){.constant = 16};
+    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK, "%s", status_message());
+    device *d = create(1, NULL, NULL);
+    device_program *p = compile(d, g, DEVICE_FP32, 0);
+    cr_expect_neq(p->layout, DEVICE_RAGGED);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    graph_destroy(g);
+}
+
 /* Pads every row to 16 with mask 0: pooled answers keep their bits. */
 Test(cpu_encoder, padding_by_the_client_changes_nothing)
 {
