@@ -9,6 +9,7 @@
 
 /* Taken per wake-up of a listener: more would starve the connections there are. */
 #define ACCEPTS_PER_WAKE 16
+#define ACCEPTS_AT_CLOSE 8192 /* more than a backlog holds */
 
 void connection_release(connection *c)
 {
@@ -50,16 +51,15 @@ static connection *connection_create(loop *l, h2o_socket_t *socket)
     return c;
 }
 
-void accept_on(h2o_socket_t *listener, const char *error)
+/* Some of those that wait; false when none is left. */
+static bool accept_some(h2o_socket_t *listener)
 {
-    if (error != NULL)
-        return;
     h2o_accept_ctx_t *accept = listener->data;
     loop *l = H2O_STRUCT_FROM_MEMBER(loop, context, accept->ctx);
     for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
         h2o_socket_t *socket = h2o_evloop_socket_accept(listener);
         if (socket == NULL)
-            return;
+            return false;
         if (atomic_load_explicit(&l->server->connection_count, memory_order_relaxed) >=
                 l->server->options->limits.connections_max ||
             connection_create(l, socket) == NULL) {
@@ -68,6 +68,19 @@ void accept_on(h2o_socket_t *listener, const char *error)
         }
         h2o_accept(accept, socket);
     }
+    return true;
+}
+
+void accept_on(h2o_socket_t *listener, const char *error)
+{
+    if (error == NULL)
+        accept_some(listener);
+}
+
+void accept_rest(h2o_socket_t *listener)
+{
+    for (int i = 0; i < ACCEPTS_AT_CLOSE / ACCEPTS_PER_WAKE && accept_some(listener); i++)
+        ;
 }
 
 /* The socket may be in use by the library further up the stack, so it is only shut: the library

@@ -164,6 +164,8 @@ status server_listen(server *s) MUST_CHECK;
 status tls_load(const server_tls *files, SSL_CTX **out) MUST_CHECK;
 /* accept.c */
 void accept_on(h2o_socket_t *listener, const char *error);
+/* Before the listener is closed: what the kernel has accepted for it would be reset. */
+void accept_rest(h2o_socket_t *listener);
 void connection_release(connection *c);
 void connection_condemn(connection *c);
 /* NULL: not an accepted socket. */

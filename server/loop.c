@@ -53,8 +53,7 @@ static void close_listeners(loop *l)
     for (int i = 0; i < l->server->options->listener_count; i++) {
         if (l->listeners[i] == NULL)
             continue;
-        /* What the kernel has accepted for us would be reset by the close. */
-        accept_on(l->listeners[i], NULL);
+        accept_rest(l->listeners[i]);
         h2o_socket_close(l->listeners[i]);
         l->listeners[i] = NULL;
     }
