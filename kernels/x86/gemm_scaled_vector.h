@@ -74,6 +74,13 @@ static inline vec dot_scale(const gemm_scaled_epilogue *e, size_t row, size_t co
     return scale;
 }
 
+/* x as an integer, shifted by `zero`, not yet limited to a byte; NaN is 0 before the shift. */
+static inline vec_i dot_round(vec x, vec_i zero)
+{
+    vec limited = vec_max(vec_min(x, vec_set(1e6f)), vec_set(-1e6f));
+    return vec_i_add(vec_to_i(vec_keep(vec_is_number(x), limited)), zero);
+}
+
 /* `is_plain`: whole vectors of floats, with both scales and a bias, without a residual: the
  * commonest, for which it costs nothing that the others exist. */
 static inline __attribute__((always_inline)) void
@@ -106,10 +113,7 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const in
             if (is_plain || d->output == GEMM_F32) {
                 vec_store_first((float *)d->c + at + j, n, x);
             } else {
-                vec limited = vec_max(vec_min(x, vec_set(1e6f)), vec_set(-1e6f));
-                limited = vec_keep(vec_is_number(x), limited);
-                vec_i q = vec_i_add(vec_to_i(limited), vec_i_set(d->c_zero));
-                vec_i_store_u8((uint8_t *)d->c + at + j, n, q);
+                vec_i_store_u8((uint8_t *)d->c + at + j, n, dot_round(x, vec_i_set(d->c_zero)));
             }
         }
         if (e->row_low) {

@@ -176,18 +176,18 @@ TILE_INLINE vec_i tile_sum(const int has_zeros, const tile_panel *p, const int32
     return x;
 }
 
-/* Rows of whole pairs, stored as floats: the commonest epilogues. */
-TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, const int has_zeros,
-                                    const tile_run *r, tile_sums *s, size_t rows)
+/* Rows of whole pairs, stored as floats or bytes: the commonest epilogues. */
+TILE_INLINE void tile_finish_pairs(const kernels_activation activation, const int is_bytes,
+                                   const int has_range, const int has_zeros, const tile_run *r,
+                                   tile_sums *s, size_t rows)
 {
     const dot_job *d = r->job;
     const tile_panel *p = s->panel;
-    const gemm_scaled_epilogue *e = d->epilogue;
+    const float *row_scales = d->epilogue->row_scale;
+    const vec_i c_zero = vec_i_set(d->c_zero);
     const int32_t *sums = s->next;
-    const float *row_scales = e->row_scale;
-    size_t m = s->row, count = rows < s->rows ? rows : s->rows, stride = d->c_stride;
+    size_t m = s->row, count = rows < s->rows ? rows : s->rows, at = m * d->c_stride + p->n0;
     size_t first_column = s->column, columns = (size_t)s->pairs * TILE_PAIR;
-    float *out = (float *)d->c + m * stride + p->n0;
     for (size_t end = m + count; m < end; m++) {
         vec row_scale = vec_set(row_scales ? row_scales[m] : 1);
         vec_i zero = vec_i_set(has_zeros ? d->a_zero[m] : 0);
@@ -201,17 +201,20 @@ TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, con
 #pragma GCC unroll 2
             for (size_t j = 0; j < TILE_PAIR; j += VEC_LANES) {
                 size_t column = first_column + pair + j;
-                const int32_t *at = sums + pair * (TILE_BLOCK_SUMS / 2 / TILE_PAIR) + j;
-                vec_i sum = tile_sum(has_zeros, p, at, column, zero);
+                const int32_t *from = sums + pair * (TILE_BLOCK_SUMS / 2 / TILE_PAIR) + j;
+                vec_i sum = tile_sum(has_zeros, p, from, column, zero);
                 vec scale = vec_mul(row_scale, vec_load(p->scales + column));
                 vec x = vec_fma(tile_to_float(sum), scale, vec_load(p->biases + column));
-                if (has_gelu)
-                    x = TILE_IS_INTEGER ? vec_gelu_fast(x) : vec_gelu(x);
+                x = TILE_IS_INTEGER && activation == KERNELS_GELU ? vec_gelu_fast(x)
+                                                                  : vec_activate(activation, x);
                 if (has_range) {
                     low = vec_min(x, low);
                     high = vec_max(x, high);
                 }
-                vec_store(out + column, x);
+                if (is_bytes)
+                    vec_i_store_u8((uint8_t *)d->c + at + column, VEC_LANES, dot_round(x, c_zero));
+                else
+                    vec_store((float *)d->c + at + column, x);
             }
         }
         if (has_range) {
@@ -219,7 +222,7 @@ TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, con
             vec_store(range + VEC_LANES, high);
         }
         sums += TILE_PAIR;
-        out += stride;
+        at += d->c_stride;
     }
     s->next = sums;
     s->row = m;
@@ -228,82 +231,45 @@ TILE_INLINE void tile_finish_floats(const int has_gelu, const int has_range, con
 
 static void tile_finish_plain(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_floats(0, 0, 0, r, s, rows);
+    tile_finish_pairs(KERNELS_IDENTITY, 0, 0, 0, r, s, rows);
 }
 
 static void tile_finish_gelu(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_floats(1, 0, 0, r, s, rows);
+    tile_finish_pairs(KERNELS_GELU, 0, 0, 0, r, s, rows);
 }
 
 static void tile_finish_gelu_range(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_floats(1, 1, 0, r, s, rows);
+    tile_finish_pairs(KERNELS_GELU, 0, 1, 0, r, s, rows);
 }
 
 #if TILE_IS_INTEGER
 static void tile_finish_zeros(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_floats(0, 0, 1, r, s, rows);
+    tile_finish_pairs(KERNELS_IDENTITY, 0, 0, 1, r, s, rows);
 }
 #endif
 
 #if TILE_IS_INTEGER
-/* Rows of whole pairs, stored as bytes, as layers that pass bytes on want them. */
-TILE_INLINE void tile_finish_bytes(const kernels_activation activation, const int has_zeros,
-                                   const tile_run *r, tile_sums *s, size_t rows)
-{
-    const dot_job *d = r->job;
-    const tile_panel *p = s->panel;
-    const float *row_scales = d->epilogue->row_scale;
-    const vec top = vec_set(1e6f), bottom = vec_set(-1e6f);
-    const vec_i c_zero = vec_i_set(d->c_zero);
-    const int32_t *sums = s->next;
-    size_t m = s->row, count = rows < s->rows ? rows : s->rows;
-    size_t columns = (size_t)s->pairs * TILE_PAIR;
-    uint8_t *out = (uint8_t *)d->c + m * d->c_stride + p->n0;
-    for (size_t end = m + count; m < end; m++) {
-        vec row_scale = vec_set(row_scales ? row_scales[m] : 1);
-        vec_i zero = vec_i_set(has_zeros ? d->a_zero[m] : 0);
-        for (size_t pair = 0; pair < columns; pair += TILE_PAIR) {
-#pragma GCC unroll 2
-            for (size_t j = 0; j < TILE_PAIR; j += VEC_LANES) {
-                size_t column = s->column + pair + j;
-                const int32_t *at = sums + pair * (TILE_BLOCK_SUMS / 2 / TILE_PAIR) + j;
-                vec_i sum = tile_sum(has_zeros, p, at, column, zero);
-                vec scale = vec_mul(row_scale, vec_load(p->scales + column));
-                vec x = vec_fma(tile_to_float(sum), scale, vec_load(p->biases + column));
-                x = vec_activate(activation, x);
-                x = vec_keep(vec_is_number(x), vec_max(vec_min(x, top), bottom));
-                vec_i_store_u8(out + column, VEC_LANES, vec_i_add(vec_to_i(x), c_zero));
-            }
-        }
-        sums += TILE_PAIR;
-        out += d->c_stride;
-    }
-    s->next = sums;
-    s->row = m;
-    s->rows -= count;
-}
-
 static void tile_finish_bytes_plain(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_bytes(KERNELS_IDENTITY, 0, r, s, rows);
+    tile_finish_pairs(KERNELS_IDENTITY, 1, 0, 0, r, s, rows);
 }
 
 static void tile_finish_bytes_zeros(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_bytes(KERNELS_IDENTITY, 1, r, s, rows);
+    tile_finish_pairs(KERNELS_IDENTITY, 1, 0, 1, r, s, rows);
 }
 
 static void tile_finish_bytes_relu(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_bytes(KERNELS_RELU, 0, r, s, rows);
+    tile_finish_pairs(KERNELS_RELU, 1, 0, 0, r, s, rows);
 }
 
 static void tile_finish_bytes_relu_zeros(const tile_run *r, tile_sums *s, size_t rows)
 {
-    tile_finish_bytes(KERNELS_RELU, 1, r, s, rows);
+    tile_finish_pairs(KERNELS_RELU, 1, 0, 1, r, s, rows);
 }
 
 static tile_finish *tile_finish_for_bytes(const dot_job *d)
