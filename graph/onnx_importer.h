@@ -104,6 +104,13 @@ status onnx_read_attributes(const onnx_scope *scope, onnx_node *n) MUST_CHECK;
 /* onnx_normalise.c, onnx_normalise_contrib.c: rewrites the node to its form in opset 21. */
 status onnx_normalise(onnx_node *n) MUST_CHECK;
 typedef status (*onnx_normalise_fn)(onnx_node *n);
+typedef struct onnx_rewriting {
+    const char *op_type;
+    onnx_normalise_fn rewrite;
+} onnx_rewriting;
+/* NULL: not in the table. */
+onnx_normalise_fn onnx_find_rewriting(const onnx_rewriting *table, size_t count,
+                                      const char *op_type);
 /* The rewriting of a com.microsoft operator, or NULL. */
 onnx_normalise_fn onnx_find_contrib(const char *op_type);
 /* onnx_normalise_ml.c: that of an ai.onnx.ml operator, or NULL. */

@@ -295,10 +295,16 @@ static status normalise_as_contrib(onnx_node *n)
     return rewrite != NULL ? rewrite(n) : STATUS_OK;
 }
 
-static const struct {
-    const char *op_type;
-    onnx_normalise_fn rewrite;
-} rewritings[] = {
+onnx_normalise_fn onnx_find_rewriting(const onnx_rewriting *table, size_t count,
+                                      const char *op_type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i].op_type, op_type) == 0)
+            return table[i].rewrite;
+    return NULL;
+}
+
+static const onnx_rewriting rewritings[] = {
     {"BatchNormalization", normalise_batch_normalization},
     {"Cast", normalise_cast},
     {"CastLike", normalise_cast},
@@ -341,10 +347,9 @@ static onnx_normalise_fn find_rewriting(const onnx_node *n)
         return onnx_find_contrib(n->op_type);
     if (strcmp(n->domain, "ai.onnx.ml") == 0)
         return onnx_find_ml(n->op_type);
-    for (size_t i = 0; n->domain[0] == 0 && i < sizeof rewritings / sizeof rewritings[0]; i++)
-        if (strcmp(rewritings[i].op_type, n->op_type) == 0)
-            return rewritings[i].rewrite;
-    return NULL;
+    if (n->domain[0] != 0)
+        return NULL;
+    return onnx_find_rewriting(rewritings, sizeof rewritings / sizeof rewritings[0], n->op_type);
 }
 
 status onnx_normalise(onnx_node *n)

@@ -467,10 +467,7 @@ static status rewrite_dynamic_quantize_matmul(onnx_node *n)
     return STATUS_OK;
 }
 
-static const struct {
-    const char *op_type;
-    onnx_normalise_fn rewrite;
-} rewritings[] = {
+static const onnx_rewriting rewritings[] = {
     {"Attention", onnx_rewrite_attention},
     {"BiasGelu", rewrite_bias_gelu},
     {"DequantizeLinear", become_standard},
@@ -501,10 +498,7 @@ static const struct {
 
 onnx_normalise_fn onnx_find_contrib(const char *op_type)
 {
-    for (size_t i = 0; i < sizeof rewritings / sizeof rewritings[0]; i++)
-        if (strcmp(rewritings[i].op_type, op_type) == 0)
-            return rewritings[i].rewrite;
-    return NULL;
+    return onnx_find_rewriting(rewritings, sizeof rewritings / sizeof rewritings[0], op_type);
 }
 
 const char *onnx_list_contrib(char *text, size_t text_bytes)

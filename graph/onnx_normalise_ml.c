@@ -180,10 +180,7 @@ static status refuse_zip_map(onnx_node *n)
                      "options={'zipmap': False}");
 }
 
-static const struct {
-    const char *op_type;
-    onnx_normalise_fn rewrite;
-} rewritings[] = {
+static const onnx_rewriting rewritings[] = {
     {"ArrayFeatureExtractor", rewrite_array_feature_extractor},
     {"LinearClassifier", rewrite_linear_classifier},
     {"LinearRegressor", rewrite_linear_regressor},
@@ -194,8 +191,5 @@ static const struct {
 
 onnx_normalise_fn onnx_find_ml(const char *op_type)
 {
-    for (size_t i = 0; i < sizeof rewritings / sizeof rewritings[0]; i++)
-        if (strcmp(rewritings[i].op_type, op_type) == 0)
-            return rewritings[i].rewrite;
-    return NULL;
+    return onnx_find_rewriting(rewritings, sizeof rewritings / sizeof rewritings[0], op_type);
 }
