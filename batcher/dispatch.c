@@ -234,6 +234,11 @@ static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
     }
     out->count = t.count;
     out->rows = t.rows;
+    /* Where no bucket fixes the time, it is that of those who were taken. */
+    bool is_bucket = decision->bucket >= 0 && !q->tables[r->device_index].is_ragged;
+    out->expected_ns = decision->expected_ns;
+    if (!is_bucket && latency_is_known(t.fit))
+        out->expected_ns = (uint64_t)(t.fit.fixed_ns + t.cost_ns);
     for (job *j = t.overdue, *next; j != NULL; j = next) {
         next = j->next;
         j->next = out->overdue;
@@ -246,24 +251,37 @@ static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
     }
 }
 
-/* The batch's time, shared out by the positions each member brings. */
-static void charge(dispatch *d, const dispatch_batch *b, uint64_t now_ns)
+/* Moves what the bill's payers were charged to `time_ns`. */
+static void charge(dispatch *d, bill *b, uint64_t time_ns)
 {
-    double tokens = 0;
     for (int i = 0; i < b->count; i++) {
-        int64_t length = b->members[i].job->length;
-        tokens += (double)(b->members[i].rows * (length > 0 ? length : 1));
+        int64_t before_ns = bill_part_ns(b, i, b->charged_ns);
+        fair_charge(&d->fair, b->shares[i].flow, bill_part_ns(b, i, time_ns) - before_ns);
     }
+    model_queue *q = b->model_index < d->queue_count ? d->queues[b->model_index] : NULL;
+    uint64_t weight = (uint64_t)b->model_weight;
+    if (q != NULL && q->serial == b->model_serial)
+        q->virtual_ns += time_ns / weight - b->charged_ns / weight;
+    b->charged_ns = time_ns;
+}
+
+void dispatch_settle(dispatch *d, bill *b, uint64_t took_ns)
+{
+    if (b->count > 0)
+        charge(d, b, took_ns);
+    b->count = 0;
+}
+
+/* Charged at once, or the lanes that ask before this batch is over would think nothing of it. */
+static void begin(dispatch *d, const dispatch_batch *taken, uint64_t now_ns)
+{
+    bill *b = taken->bill;
+    bill_make(b, taken->members, taken->count);
+    for (int i = 0; i < b->count; i++)
+        d->served_ns[b->shares[i].flow.tenant] = now_ns;
     /* Nothing measured yet: every position costs the same. */
-    double time_ns = b->expected_ns > 0 ? (double)b->expected_ns : tokens * 1000;
-    for (int i = 0; i < b->count; i++) {
-        const batch_member *m = &b->members[i];
-        double part = (double)(m->rows * (m->job->length > 0 ? m->job->length : 1)) / tokens;
-        fair_charge(&d->fair, job_flow(m->job), (uint64_t)(time_ns * part));
-        d->served_ns[m->job->tenant] = now_ns;
-    }
-    int weight = b->queue->model->weight > 0 ? b->queue->model->weight : 1;
-    b->queue->virtual_ns += (uint64_t)time_ns / (uint64_t)weight;
+    uint64_t guess_ns = (uint64_t)b->positions * 1000;
+    charge(d, b, taken->expected_ns > 0 ? taken->expected_ns : guess_ns);
 }
 
 static bool is_stale(const dispatch *d, const model_queue *q, uint64_t now_ns)
@@ -319,9 +337,9 @@ void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
         if (out->count == 0)
             continue;
         out->action = POLICY_RUN;
-        out->expected_ns = decision.expected_ns;
         d->batches++;
-        charge(d, out, r->now_ns);
+        fair_lead(&d->fair, flow);
+        begin(d, out, r->now_ns);
         return;
     }
 }

@@ -1,6 +1,7 @@
 #ifndef BATCHER_DISPATCH_H
 #define BATCHER_DISPATCH_H
 
+#include "batcher/bill.h"
 #include "batcher/queue.h"
 
 /* All queues, and what a free device takes from them: fair.h chooses who leads, policy.h what runs,
@@ -43,6 +44,7 @@ typedef struct dispatch_batch {
     batch_member *members; /* the caller's, `capacity` of them */
     int capacity;
     pack_place *places; /* the caller's, PACK_SEQUENCES_MAX of them */
+    bill *bill;         /* the caller's; of POLICY_RUN, until it is settled */
     policy_action action;
     uint64_t until_ns; /* POLICY_WAIT */
     model_queue *queue;
@@ -67,8 +69,12 @@ model_queue *dispatch_queue(dispatch *d, const model *m);
 /* Takes the job in (model_queue_push). False: no memory. */
 bool dispatch_push(dispatch *d, model_queue *q, job *j) MUST_CHECK;
 
-/* Drops what is late, chooses and takes a batch. Nothing is taken unless POLICY_RUN. */
+/* Drops what is late, chooses and takes a batch, and charges its expected time. Nothing is taken
+ * unless POLICY_RUN. */
 void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out);
+/* That batch is over and took `took_ns` of device time: tenants, classes and the model are charged
+ * the difference to what they were expected to take. A settled bill costs nothing more. */
+void dispatch_settle(dispatch *d, bill *b, uint64_t took_ns);
 
 /* Takes cancelled and failed jobs out of all queues. False: it is too soon after the last time for
  * such long queues; ask again. */

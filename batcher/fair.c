@@ -43,19 +43,29 @@ void fair_add_rows(fair *f, fair_flow flow, int64_t rows)
     assert(t->rows >= 0 && c->rows >= 0);
 }
 
-static void charge(fair_account *a, uint64_t *floor_ns, uint64_t served_ns)
+static void raise(uint64_t *floor_ns, uint64_t virtual_ns)
 {
-    /* Where the latest leader stood is where newcomers start. */
-    if (a->virtual_ns > *floor_ns)
-        *floor_ns = a->virtual_ns;
-    a->served_ns += served_ns;
-    a->virtual_ns += served_ns * FINER / a->weight;
+    if (virtual_ns > *floor_ns)
+        *floor_ns = virtual_ns;
 }
 
-void fair_charge(fair *f, fair_flow flow, uint64_t served_ns)
+void fair_lead(fair *f, fair_flow flow)
 {
-    charge(&f->tenants[flow.tenant], &f->floor_ns, served_ns);
-    charge(&f->classes[flow.tenant][flow.class], &f->class_floor_ns[flow.tenant], served_ns);
+    raise(&f->floor_ns, f->tenants[flow.tenant].virtual_ns);
+    raise(&f->class_floor_ns[flow.tenant], f->classes[flow.tenant][flow.class].virtual_ns);
+}
+
+static void charge(fair_account *a, int64_t served_ns)
+{
+    int64_t step_ns = served_ns * FINER / a->weight;
+    assert(step_ns >= 0 || (uint64_t)-step_ns <= a->virtual_ns);
+    a->virtual_ns += (uint64_t)step_ns;
+}
+
+void fair_charge(fair *f, fair_flow flow, int64_t served_ns)
+{
+    charge(&f->tenants[flow.tenant], served_ns);
+    charge(&f->classes[flow.tenant][flow.class], served_ns);
 }
 
 fair_flow fair_next(const fair *f, const fair_set *passed)

@@ -9,14 +9,15 @@
  * Each account has a virtual time that goes up by device time / weight when it is served; the
  * waiting account with the lowest one leads the next batch (as in completely fair scheduling; the
  * charge falls when work is served, not when it arrives, so that refused and overdue work costs its
- * tenant nothing). Who comes back from idleness starts at the time of those who wait: idleness
- * saves up nothing. Belongs to whoever holds the scheduler's mutex. */
+ * tenant nothing). Who comes back from idleness starts where the latest leader stood, or where it
+ * left: idleness saves up nothing, and loses nothing. Belongs to whoever holds the scheduler's
+ * mutex. */
 
 #define FAIR_TENANTS_MAX 64
 #define FAIR_CLASSES 4 /* 0 is the highest; lower ones than the last count as the last */
 
 typedef struct fair_account {
-    uint64_t virtual_ns, served_ns; /* weighted; as it is */
+    uint64_t virtual_ns; /* device time received / weight, in finer steps */
     uint32_t weight;
     int64_t rows; /* waiting */
 } fair_account;
@@ -49,8 +50,11 @@ void fair_init(fair *f, int tenant_count, const uint32_t *weights);
 
 /* Rows began (+) or ceased (-) to wait. */
 void fair_add_rows(fair *f, fair_flow flow, int64_t rows);
-/* `served_ns` of device time went to that flow. */
-void fair_charge(fair *f, fair_flow flow, uint64_t served_ns);
+/* That flow leads a batch: where it stands now is where newcomers start. Before it is charged. */
+void fair_lead(fair *f, fair_flow flow);
+/* `served_ns` of device time went to that flow; negative: so much of what it was charged did not.
+ */
+void fair_charge(fair *f, fair_flow flow, int64_t served_ns);
 
 /* The waiting flow that is owed the most, without those in `passed`. */
 fair_flow fair_next(const fair *f, const fair_set *passed);

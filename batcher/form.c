@@ -16,11 +16,12 @@ void form_batch(lane *l, const dispatch_batch *taken)
     b->length_max = b->tokens = 0;
     b->cost_ns = 0;
     b->fell_back = false;
+    b->device_ns = 0;
     memset(b->stage_ns, 0, sizeof b->stage_ns);
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];
         const job *j = member->job;
-        b->tokens += member->rows * (j->length > 0 ? j->length : 1);
+        b->tokens += member_positions(member);
         if (j->length > b->length_max)
             b->length_max = j->length;
         uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;

@@ -69,8 +69,10 @@ static void decide(lane *l, pulled *p, uint64_t now_ns)
                                     atomic_load_explicit(&s->is_stopping, memory_order_relaxed),
                                 .is_eligible = is_eligible,
                                 .context = s};
-    dispatch_batch taken = {
-        .members = l->batch.members, .capacity = BATCH_MEMBERS_MAX, .places = l->batch.places};
+    dispatch_batch taken = {.members = l->batch.members,
+                            .capacity = BATCH_MEMBERS_MAX,
+                            .places = l->batch.places,
+                            .bill = &l->batch.bill};
     dispatch_next(&s->dispatch, &request, &taken);
     p->action = taken.action;
     p->until_ns = taken.until_ns;
@@ -91,6 +93,7 @@ static void pull(lane *l, pulled *p)
     pthread_mutex_lock(&s->mutex);
     uint64_t now_ns = clock_now_ns();
     drain(s, p, now_ns);
+    dispatch_settle(&s->dispatch, &l->batch.bill, l->batch.device_ns);
     l->batch.count = 0;
     decide(l, p, now_ns);
     uint64_t deadline_ns = dispatch_deadline(&s->dispatch, &p->has_left);

@@ -150,21 +150,15 @@ static latency_work work_of(const device_program *program, const batch_member *m
     return w;
 }
 
-static int64_t positions_of(const job *j)
-{
-    return j->length > 0 ? j->length : 1;
-}
-
 /* Shares the time of an execution out by the positions each member brought. */
 static void count_tenants(scheduler *s, const batch_member *members, int count, uint64_t took_ns)
 {
     double tokens = 0;
     for (int i = 0; i < count; i++)
-        tokens += (double)(members[i].rows * positions_of(members[i].job));
+        tokens += (double)member_positions(&members[i]);
     for (int i = 0; i < count; i++) {
-        const job *j = members[i].job;
-        double part = (double)(members[i].rows * positions_of(j)) / tokens;
-        counter_add(&s->tenant_ns[j->tenant], (uint64_t)((double)took_ns * part));
+        double part = (double)member_positions(&members[i]) / tokens;
+        counter_add(&s->tenant_ns[members[i].job->tenant], (uint64_t)((double)took_ns * part));
     }
 }
 
@@ -221,6 +215,7 @@ static status execute(lane *l, int device_index, int bucket, device_program *pro
     uint64_t end_ns = b->stage_ns[STAGE_EXECUTE] = clock_now_ns();
     device_lane_give(d, number);
     counter_add(&l->busy_ns, end_ns - start_ns);
+    b->device_ns += end_ns - start_ns;
     count_tenants(s, members, count, end_ns - start_ns);
     if (failure) {
         counter_add(&l->failures, 1);

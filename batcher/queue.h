@@ -59,6 +59,12 @@ typedef struct batch_member {
     int64_t row, rows; /* the job's rows [row, row + rows) */
 } batch_member;
 
+/* Rows times their length; a row without a sequence counts as one position. */
+static inline int64_t member_positions(const batch_member *m)
+{
+    return m->rows * (m->job->length > 0 ? m->job->length : 1);
+}
+
 /* What taking respects, beside the order of the heap. */
 typedef struct queue_take {
     int64_t rows;       /* at most */

@@ -25,11 +25,13 @@ typedef struct batch {
     int bucket;                  /* index of model->buckets, as the policy chose; -1: exact */
     const bucket_packed *packed; /* of a packed bucket, else NULL */
     pack_place places[PACK_SEQUENCES_MAX]; /* packed: of each sequence, in the members' order */
+    bill bill;                             /* settled when the lane next decides */
     /* Filled by running it. */
     device_bucket shape;
     bool is_packed; /* it ran as such: the CPU, which takes over, does not pack */
     int device_index;
     bool fell_back;
+    uint64_t device_ns; /* of all its executions */
     uint64_t stage_ns[STAGE_COUNT];
 } batch;
 

@@ -180,7 +180,8 @@ static void measure_deciding(void)
     }
     for (int64_t waiting = 0, i = 0; i < ROUNDS; i++) {
         batch_member members[MODEL_AXIS_MAX];
-        dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX};
+        static bill due;
+        dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX, .bill = &due};
         dispatch_request ask = {.now_ns = now_ns, .lanes = 1, .is_eligible = is_always};
         while (waiting < WAITING && free_jobs != NULL && sim_trace_next(&t, &r)) {
             job *j = free_jobs;
@@ -197,6 +198,7 @@ static void measure_deciding(void)
             waiting++;
         }
         uint64_t begun_ns = clock_thread_cpu_ns();
+        dispatch_settle(&queues, &due, 1000000);
         dispatch_next(&queues, &ask, &b);
         spent_ns += clock_thread_cpu_ns() - begun_ns;
         for (int k = 0; k < b.count; k++) {

@@ -19,6 +19,7 @@ typedef struct sim_device {
     uint64_t free_ns, begun_ns, until_ns; /* until_ns: asked to be asked again */
     sim_request members[MEMBERS_MAX];
     job *jobs[MEMBERS_MAX]; /* Penstock's, of the members */
+    bill bill;
     uint64_t costs_ns;
     int count;
     int model, bucket;
@@ -310,7 +311,7 @@ static void penstock_next(sim *s, int d)
 {
     sim_device *v = &s->devices[d];
     batch_member members[MEMBERS_MAX];
-    dispatch_batch b = {.members = members, .capacity = MEMBERS_MAX};
+    dispatch_batch b = {.members = members, .capacity = MEMBERS_MAX, .bill = &v->bill};
     dispatch_request r = {.now_ns = s->now_ns,
                           .device_index = d,
                           .lanes = alive(s),
@@ -347,6 +348,7 @@ static void penstock_done(sim *s, int d)
     sim_device *v = &s->devices[d];
     uint64_t took_ns = v->free_ns - v->begun_ns;
     const model *m = &s->models[v->model];
+    dispatch_settle(&s->dispatch, &v->bill, took_ns);
     latency_observe(m->latency, d, v->bucket,
                     (latency_work){m->buckets[v->bucket].shape.batch, v->positions, v->squares},
                     took_ns, s->now_ns);

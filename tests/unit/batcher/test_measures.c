@@ -117,12 +117,15 @@ Test(fair, weights_and_no_credit_for_idleness)
     fair_init(&f, 2, weights);
     fair_flow a = {0, 0}, b = {1, 0};
     fair_add_rows(&f, a, 1000);
-    for (int i = 0; i < 400; i++)
+    for (int i = 0; i < 400; i++) {
+        fair_lead(&f, fair_next(&f, NULL));
         fair_charge(&f, fair_next(&f, NULL), 1000);
+    }
     fair_add_rows(&f, b, 1000); /* comes late: starts where the other one is */
     for (int i = 0; i < 400; i++) {
         fair_flow next = fair_next(&f, NULL);
         served[next.tenant]++;
+        fair_lead(&f, next);
         fair_charge(&f, next, 1000);
     }
     cr_expect(served[0] >= 99 && served[0] <= 101, "%d", served[0]);
@@ -130,4 +133,24 @@ Test(fair, weights_and_no_credit_for_idleness)
     fair_pass(&passed, a);
     fair_pass(&passed, b);
     cr_expect_eq(fair_next(&f, &passed).tenant, -1);
+}
+
+/* Of two that are always served alike, one that rides along in the other's batches is ahead of it.
+ * That is no reason to move the other one up when its queue was empty for a moment. */
+Test(fair, an_empty_moment_costs_nothing)
+{
+    static fair f;
+    fair_init(&f, 2, NULL);
+    fair_flow lead = {0, 0}, rider = {1, 0};
+    fair_add_rows(&f, lead, 1);
+    fair_add_rows(&f, rider, 10);
+    fair_lead(&f, lead);
+    fair_charge(&f, rider, 5000);
+    fair_charge(&f, lead, 100);
+    fair_add_rows(&f, lead, -1);
+    fair_add_rows(&f, lead, 1); /* back at once */
+    cr_expect_eq(f.tenants[0].virtual_ns * 50, f.tenants[1].virtual_ns);
+    fair_charge(&f, lead, 200);
+    fair_charge(&f, lead, -200); /* it took less than it was charged */
+    cr_expect_eq(f.tenants[0].virtual_ns * 50, f.tenants[1].virtual_ns);
 }

@@ -26,6 +26,7 @@ typedef struct bench {
     model_queue *queue;
     batch_member members[1024];
     pack_place places[PACK_SEQUENCES_MAX];
+    bill bill;
     dispatch_batch taken;
     uint64_t now_ns, order;
     double square_ns; /* of a position's attention to another */
@@ -121,7 +122,8 @@ static bool anyone(void *context, int device_index, const model_queue *q, uint64
 static double next(bench *b)
 {
     dispatch_request r = {.now_ns = b->now_ns, .lanes = 1, .is_eligible = anyone};
-    b->taken = (dispatch_batch){.members = b->members, .capacity = 1024, .places = b->places};
+    b->taken = (dispatch_batch){
+        .members = b->members, .capacity = 1024, .places = b->places, .bill = &b->bill};
     dispatch_next(&b->d, &r, &b->taken);
     cr_assert_eq(b->taken.action, POLICY_RUN);
     const device_bucket *shape = &b->m.buckets[b->taken.bucket].shape;

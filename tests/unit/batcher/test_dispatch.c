@@ -1,0 +1,149 @@
+/* Who pays for a batch, and what it may hold while tenants share the devices. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "batcher/dispatch.h"
+
+enum { SEQUENCES = 4, BATCH = 64, TENANTS = 2 };
+static const int64_t sequences[SEQUENCES] = {16, 32, 64, 128};
+static const latency_fit cost = {.fixed_ns = 100000, .token_ns = 10000};
+
+static device cpu = {.name = "cpu", .kind = "cpu", .lanes = 1};
+static device *devices[] = {&cpu};
+static device_program program = {.layout = DEVICE_RAGGED};
+static device_program *programs[] = {&program};
+static model m;
+static dispatch d;
+static model_queue *queue;
+static batch_member members[BATCH];
+static bill due;
+static dispatch_batch taken;
+static uint64_t now_ns;
+
+/* A ragged model whose batches cost `cost`, measured often enough to be believed. */
+static void start(const uint32_t *weights)
+{
+    m = (model){.name = "m", .devices = devices, .device_count = 1, .serial = 1, .weight = 1};
+    m.batching = (model_batching){
+        .can_batch = true, .can_pad = true, .batch_max = BATCH, .sequence_max = 128};
+    m.latency = latency_create(devices, 1);
+    m.batch_bucket_count = 1;
+    m.batch_buckets[0] = BATCH;
+    m.sequence_bucket_count = SEQUENCES;
+    for (int i = 0; i < SEQUENCES; i++) {
+        m.sequence_buckets[i] = sequences[i];
+        m.buckets[m.bucket_count++] =
+            (model_bucket){.shape = {BATCH, sequences[i]}, .programs = programs};
+    }
+    for (int i = 0; i < 200; i++) {
+        int64_t rows = 1 + i % 7, length = 1 + i % 100;
+        latency_work work = {rows, rows * length, rows * length * length};
+        double ns = latency_cost_ns(cost, (double)work.tokens, 0);
+        latency_observe(m.latency, 0, -1, work, (uint64_t)ns, 1);
+    }
+    dispatch_init(&d, 1, TENANTS, weights);
+    queue = dispatch_queue(&d, &m);
+    now_ns = 1000000000;
+}
+
+static void stop(void)
+{
+    job *dropped = NULL;
+    dispatch_empty(&d, &dropped);
+    for (job *j = dropped, *next; j != NULL; j = next) {
+        next = j->next;
+        free(j);
+    }
+    dispatch_dispose(&d);
+    latency_destroy(m.latency);
+}
+
+static void push(uint32_t tenant, int64_t length, int count)
+{
+    for (int i = 0; i < count; i++) {
+        job *j = calloc(1, sizeof *j);
+        *j = (job){.model = &m,
+                   .rows = 1,
+                   .length = length,
+                   .tenant = tenant,
+                   .deadline_ns = now_ns + 1000000000};
+        j->stage_ns[STAGE_ADMIT] = now_ns;
+        cr_assert(dispatch_push(&d, queue, j));
+    }
+}
+
+static bool anyone(void *context, int device_index, const model_queue *q, uint64_t at_ns)
+{
+    (void)context, (void)device_index, (void)q, (void)at_ns;
+    return true;
+}
+
+/* Rows of each tenant in the next batch go to `rows`. */
+static void next(int64_t rows[TENANTS])
+{
+    dispatch_request r = {.now_ns = now_ns, .lanes = 1, .is_eligible = anyone};
+    taken = (dispatch_batch){.members = members, .capacity = BATCH, .bill = &due};
+    dispatch_next(&d, &r, &taken);
+    cr_assert_eq(taken.action, POLICY_RUN);
+    rows[0] = rows[1] = 0;
+    for (int i = 0; i < taken.count; i++) {
+        rows[members[i].job->tenant] += members[i].rows;
+        free(members[i].job);
+    }
+}
+
+static double charged(int tenant)
+{
+    return (double)d.fair.tenants[tenant].virtual_ns * d.fair.tenants[tenant].weight;
+}
+
+Test(dispatch, a_ragged_batch_is_charged_for_all_its_members)
+{
+    int64_t rows[TENANTS];
+    start(NULL);
+    push(0, 32, 1);
+    push(1, 20, 10);
+    next(rows);
+    cr_assert_gt(rows[1], 2);
+    double tokens = (double)(rows[0] * 32 + rows[1] * 20);
+    double expected = latency_cost_ns(cost, tokens, 0);
+    cr_expect_float_eq((double)taken.expected_ns, expected, 0.02 * expected);
+    cr_expect_float_eq(charged(1) / charged(0), (double)rows[1] * 20 / 32, 0.01);
+    stop();
+}
+
+Test(dispatch, charges_are_settled_by_what_was_measured)
+{
+    static const uint32_t weights[] = {1, 3};
+    int64_t rows[TENANTS];
+    start(weights);
+    push(0, 32, 1);
+    push(1, 32, 10);
+    next(rows);
+    cr_assert(rows[0] > 0 && rows[1] > 0, "%d %d", (int)rows[0], (int)rows[1]);
+    double before = charged(0) + charged(1), model_before = (double)queue->virtual_ns;
+    cr_assert_gt(before, 0);
+    uint64_t took_ns = taken.expected_ns * 3;
+    dispatch_settle(&d, &due, took_ns);
+    cr_expect_float_eq((charged(0) + charged(1)) / before, 3, 0.01);
+    cr_expect_float_eq((double)queue->virtual_ns / model_before, 3, 0.01);
+    dispatch_settle(&d, &due, 0); /* once only */
+    cr_expect_float_eq((charged(0) + charged(1)) / before, 3, 0.01);
+    stop();
+}
+
+/* The model may be gone, and its index another one's, when a batch's bill is settled. */
+Test(dispatch, a_bill_outlives_its_model)
+{
+    int64_t rows[TENANTS];
+    start(NULL);
+    push(0, 32, 1);
+    next(rows);
+    m.serial = 2;
+    model_queue *other = dispatch_queue(&d, &m);
+    cr_assert_eq(other->virtual_ns, 0);
+    dispatch_settle(&d, &due, 3 * taken.expected_ns);
+    cr_expect_eq(other->virtual_ns, 0);
+    cr_expect_gt(charged(0), 2.9 * (double)taken.expected_ns);
+    stop();
+}
