@@ -49,19 +49,19 @@ int bucket_find_sequence(const bucket_table *t, int64_t length)
     return -1;
 }
 
-int bucket_choose(const bucket_table *t, int sequence, int64_t rows)
+int bucket_choose_cell(const bucket_table *t, int sequence, int64_t rows)
 {
     int largest = -1;
     int64_t largest_rows = 0;
     for (int s = sequence; s >= 0 && s < t->sequence_count; s++) {
         for (int b = 0; b < t->batch_count; b++) {
-            int index = t->index[s * MODEL_AXIS_MAX + b];
-            if (index < 0)
+            int cell = s * MODEL_AXIS_MAX + b;
+            if (t->index[cell] < 0)
                 continue;
             if (t->batches[b] >= rows)
-                return index;
+                return cell;
             if (t->batches[b] > largest_rows) {
-                largest = index;
+                largest = cell;
                 largest_rows = t->batches[b];
             }
         }
@@ -73,14 +73,14 @@ int bucket_choose(const bucket_table *t, int sequence, int64_t rows)
     return -1;
 }
 
+int bucket_choose(const bucket_table *t, int sequence, int64_t rows)
+{
+    int cell = bucket_choose_cell(t, sequence, rows);
+    return cell < 0 ? -1 : t->index[cell];
+}
+
 int64_t bucket_rows_max(const bucket_table *t, int sequence)
 {
-    int index = bucket_choose(t, sequence, INT64_MAX);
-    if (index < 0)
-        return 0;
-    for (int s = sequence; s < t->sequence_count; s++)
-        for (int b = t->batch_count - 1; b >= 0; b--)
-            if (t->index[s * MODEL_AXIS_MAX + b] == index)
-                return t->batches[b];
-    return 0;
+    int cell = bucket_choose_cell(t, sequence, INT64_MAX);
+    return cell < 0 ? 0 : t->batches[cell % MODEL_AXIS_MAX];
 }

@@ -32,6 +32,8 @@ int bucket_find_sequence(const bucket_table *t, int64_t length);
  * sequence; when none holds so many rows, the one with the most rows. Returns an index of
  * model->buckets, or -1 when no ready bucket has that length. */
 int bucket_choose(const bucket_table *t, int sequence, int64_t rows);
+/* The same, as its place in the table: index[cell]. */
+int bucket_choose_cell(const bucket_table *t, int sequence, int64_t rows);
 
 /* Rows of the largest batch ready at that sequence or above; 0: none. */
 int64_t bucket_rows_max(const bucket_table *t, int sequence);
