@@ -7,30 +7,6 @@
 /* Operators of ONNX Runtime's domain com.microsoft (its ContribOperators.md), which its optimiser
  * and quantiser leave in files, rewritten to standard ones. */
 
-static graph_value_index add_if_there(onnx_node *n, graph_value_index x, graph_value_index term)
-{
-    return term == GRAPH_NO_VALUE ? x : onnx_binary(n, GRAPH_OP_ADD, x, term);
-}
-
-static status check_inputs(const onnx_node *n, int at_least, int at_most)
-{
-    if (n->input_count < at_least || n->input_count > at_most)
-        return onnx_fail(n, STATUS_UNSUPPORTED, "%d inputs; supported: %d to %d", n->input_count,
-                         at_least, at_most);
-    for (int i = 0; i < at_least; i++)
-        if (n->inputs[i] == GRAPH_NO_VALUE)
-            return onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
-    return STATUS_OK;
-}
-
-static status check_attributes(const onnx_node *n)
-{
-    if (n->attribute_count > 0)
-        return onnx_fail(n, STATUS_UNSUPPORTED, "attribute '%s' is not supported here",
-                         n->attributes[0].name);
-    return STATUS_OK;
-}
-
 static status refuse_extra_outputs(const onnx_node *n, int first)
 {
     for (int i = first; i < n->output_count; i++)
@@ -48,12 +24,12 @@ static status become_standard(onnx_node *n)
 
 static status finish_gelu(onnx_node *n, const char *approximate, int inputs_max)
 {
-    status s = check_inputs(n, 1, inputs_max);
+    status s = onnx_check_inputs(n, 1, inputs_max);
     if (s == STATUS_OK)
-        s = check_attributes(n);
+        s = onnx_check_no_attributes(n);
     if (s)
         return s;
-    graph_value_index x = add_if_there(n, n->inputs[0], onnx_input(n, 1));
+    graph_value_index x = onnx_add_if_there(n, n->inputs[0], onnx_input(n, 1));
     graph_attribute a = graph_make_string("approximate", approximate);
     onnx_finish(n, GRAPH_OP_GELU, 1, &x, 1, &a);
     return STATUS_OK;
@@ -77,7 +53,7 @@ static status rewrite_fast_gelu(onnx_node *n)
 static status rewrite_quick_gelu(onnx_node *n)
 {
     float alpha = onnx_take_float(n, "alpha", 1.702f);
-    status s = check_inputs(n, 1, 1);
+    status s = onnx_check_inputs(n, 1, 1);
     if (s)
         return s;
     graph_value_index x = n->inputs[0];
@@ -103,7 +79,7 @@ static status rewrite_simplified_layer_normalization(onnx_node *n)
 {
     float epsilon = onnx_take_float(n, "epsilon", 1e-5f);
     onnx_take(n, "stash_type");
-    status s = check_inputs(n, 2, 2);
+    status s = onnx_check_inputs(n, 2, 2);
     if (onnx_take_int(n, "axis", -1) != -1)
         return onnx_fail(n, STATUS_UNSUPPORTED, "axis other than -1");
     if (s == STATUS_OK)
@@ -119,7 +95,7 @@ static status add_skip(onnx_node *n, graph_value_index bias, graph_value_index *
     if (onnx_wants(n, 1) || onnx_wants(n, 2))
         return onnx_fail(n, STATUS_UNSUPPORTED, "outputs 1 and 2 (statistics) are not supported");
     graph_value_index sum = onnx_binary(n, GRAPH_OP_ADD, n->inputs[0], n->inputs[1]);
-    sum = add_if_there(n, sum, bias);
+    sum = onnx_add_if_there(n, sum, bias);
     if (onnx_wants(n, 3))
         graph_add_node_to(n->graph, GRAPH_OP_IDENTITY, n->name, 1, &sum, 1, &n->outputs[3], 0,
                           NULL);
@@ -141,7 +117,7 @@ static status rewrite_skip_layer_normalization(onnx_node *n)
 {
     float epsilon = onnx_take_float(n, "epsilon", 1e-12f);
     graph_value_index sum;
-    status s = check_inputs(n, 3, 5);
+    status s = onnx_check_inputs(n, 3, 5);
     if (s == STATUS_OK)
         s = add_skip(n, onnx_input(n, 4), &sum);
     if (s == STATUS_OK)
@@ -153,7 +129,7 @@ static status rewrite_skip_simplified(onnx_node *n)
 {
     float epsilon = onnx_take_float(n, "epsilon", 1e-12f);
     graph_value_index sum;
-    status s = check_inputs(n, 3, 4);
+    status s = onnx_check_inputs(n, 3, 4);
     if (s == STATUS_OK)
         s = add_skip(n, onnx_input(n, 3), &sum);
     if (s == STATUS_OK)
@@ -222,7 +198,7 @@ static status rewrite_fused_matmul(onnx_node *n)
     bool swaps_a = onnx_take_int(n, "transA", 0) != 0, swaps_b = onnx_take_int(n, "transB", 0) != 0;
     if (onnx_take_int(n, "transBatchA", 0) != 0 || onnx_take_int(n, "transBatchB", 0) != 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "transBatchA and transBatchB are not supported");
-    status s = check_inputs(n, 2, 2);
+    status s = onnx_check_inputs(n, 2, 2);
     if (s)
         return s;
     graph_value_index a = n->inputs[0], inputs[] = {a, n->inputs[1]};
@@ -253,242 +229,101 @@ static const struct {
     {"HardSigmoid", GRAPH_OP_HARD_SIGMOID, {"alpha", "beta"}},
 };
 
-/* A Conv or Gemm with an activation after it. The parameters are an attribute list (FusedConv) or
- * activation_alpha and activation_beta (FusedGemm). */
-static status finish_with_activation(onnx_node *n, graph_op op)
+/* Output 0 of `n` is the activation of x with these parameters. */
+static status finish_activation(onnx_node *n, graph_value_index x, const char *name,
+                                const float parameters[2])
+{
+    if (strcmp(name, "Clip") == 0) {
+        graph_value_index inputs[] = {x, onnx_float_like(n, parameters[0], x),
+                                      onnx_float_like(n, parameters[1], x)};
+        onnx_finish(n, GRAPH_OP_CLIP, 3, inputs, 0, NULL);
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
+        if (strcmp(activations[i].name, name) != 0)
+            continue;
+        graph_attribute attributes[2];
+        int count = 0;
+        for (; count < 2 && activations[i].parameters[count] != NULL; count++)
+            attributes[count] =
+                graph_make_float(activations[i].parameters[count], parameters[count]);
+        onnx_finish(n, activations[i].op, 1, &x, count, attributes);
+        return STATUS_OK;
+    }
+    return onnx_fail(
+        n, STATUS_UNSUPPORTED,
+        "activation '%s'; supported: Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid, Clip", name);
+}
+
+/* A Conv or Gemm, `added` to it where that is a value, with an activation after it. The parameters
+ * are an attribute list (FusedConv) or activation_alpha and activation_beta (FusedGemm). */
+static status finish_with_activation(onnx_node *n, graph_op op, graph_value_index added)
 {
     const char *name = onnx_take_string(n, "activation", "");
     const graph_attribute *list = onnx_take(n, "activation_params");
     float given[2] = {onnx_take_float(n, "activation_alpha", 0.01f),
                       onnx_take_float(n, "activation_beta", 0)};
-    for (size_t i = 0; list != NULL && list->kind == GRAPH_ATTRIBUTE_FLOATS && i < 2; i++)
+    bool has_list = list != NULL && list->kind == GRAPH_ATTRIBUTE_FLOATS;
+    for (size_t i = 0; has_list && i < 2; i++)
         given[i] = i < list->count ? list->floats[i] : given[i];
     onnx_take(n, "activation_gamma");
+    if (strcmp(name, "Clip") == 0 && (!has_list || list->count < 2))
+        return onnx_fail(n, STATUS_CORRUPT, "activation_params of Clip must be its two bounds");
     n->op_type = graph_op_name(op);
     n->domain = "";
-    if (name[0] == 0)
+    if (name[0] == 0 && added == GRAPH_NO_VALUE)
         return STATUS_OK;
     status s = onnx_check_schema(n, op);
     if (s)
         return s;
-    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
-        if (strcmp(activations[i].name, name) != 0)
-            continue;
-        graph_value_index x =
-            graph_add(n->graph, op, n->input_count, n->inputs, n->attribute_count, n->attributes);
-        graph_attribute parameters[2];
-        int count = 0;
-        for (; count < 2 && activations[i].parameters[count] != NULL; count++)
-            parameters[count] = graph_make_float(activations[i].parameters[count], given[count]);
-        onnx_finish(n, activations[i].op, 1, &x, count, parameters);
-        return STATUS_OK;
-    }
-    return onnx_fail(n, STATUS_UNSUPPORTED,
-                     "activation '%s'; supported: Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid",
-                     name);
+    graph_value_index x =
+        graph_add(n->graph, op, n->input_count, n->inputs, n->attribute_count, n->attributes);
+    if (name[0] != 0)
+        return finish_activation(n, onnx_add_if_there(n, x, added), name, given);
+    graph_value_index sum[] = {x, added};
+    onnx_finish(n, GRAPH_OP_ADD, 2, sum, 0, NULL);
+    return STATUS_OK;
 }
 
+/* Inputs: x, weights, bias?, z?; z is added before the activation. */
 static status rewrite_fused_conv(onnx_node *n)
 {
-    status s = check_inputs(n, 2, 3);
-    return s ? s : finish_with_activation(n, GRAPH_OP_CONV);
+    status s = onnx_check_inputs(n, 2, 4);
+    graph_value_index z = onnx_input(n, 3);
+    n->input_count = n->input_count > 3 ? 3 : n->input_count;
+    if (n->input_count == 3 && n->inputs[2] == GRAPH_NO_VALUE)
+        n->input_count = 2;
+    return s ? s : finish_with_activation(n, GRAPH_OP_CONV, z);
 }
 
 static status rewrite_fused_gemm(onnx_node *n)
 {
-    status s = check_inputs(n, 2, 3);
-    return s ? s : finish_with_activation(n, GRAPH_OP_GEMM);
-}
-
-static graph_value_index dequantize(onnx_node *n, graph_value_index x, graph_value_index scale,
-                                    graph_value_index zero)
-{
-    graph_value_index inputs[] = {x, scale, zero};
-    return graph_add(n->graph, GRAPH_OP_DEQUANTIZE_LINEAR, zero == GRAPH_NO_VALUE ? 2 : 3, inputs,
-                     0, NULL);
-}
-
-static void finish_quantized(onnx_node *n, graph_value_index x, graph_value_index scale,
-                             graph_value_index zero)
-{
-    graph_value_index inputs[] = {x, scale, zero};
-    onnx_finish(n, GRAPH_OP_QUANTIZE_LINEAR, zero == GRAPH_NO_VALUE ? 2 : 3, inputs, 0, NULL);
-}
-
-/* Inputs: a, a scale, a zero, b, b scale, b zero, result scale, result zero. */
-static status rewrite_qlinear_binary(onnx_node *n)
-{
-    status s = check_inputs(n, 7, 8);
-    for (int i = 0; i < 7; i++)
-        if (s == STATUS_OK && i != 2 && i != 5 && n->inputs[i] == GRAPH_NO_VALUE)
-            s = onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
-    if (s)
-        return s;
-    graph_value_index y =
-        onnx_binary(n, strcmp(n->op_type, "QLinearMul") == 0 ? GRAPH_OP_MUL : GRAPH_OP_ADD,
-                    dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]),
-                    dequantize(n, n->inputs[3], n->inputs[4], n->inputs[5]));
-    finish_quantized(n, y, n->inputs[6], onnx_input(n, 7));
-    return STATUS_OK;
-}
-
-/* Inputs: a, a scale, a zero, b, b scale, b zero, bias (INT32)?, y scale?, y zero?; the result is
- * float without a y scale. Source: ONNX Runtime, ContribOperators.md, com.microsoft.QGemm. */
-static status rewrite_qgemm(onnx_node *n)
-{
-    float alpha = onnx_take_float(n, "alpha", 1);
-    int64_t swaps_a = onnx_take_int(n, "transA", 0), swaps_b = onnx_take_int(n, "transB", 0);
-    status s = n->input_count < 6 ? onnx_fail(n, STATUS_CORRUPT, "an input is missing")
-                                  : check_inputs(n, 2, 9);
-    if (s == STATUS_OK)
-        s = check_attributes(n);
-    if (s == STATUS_OK && (n->inputs[3] == GRAPH_NO_VALUE || n->inputs[4] == GRAPH_NO_VALUE))
-        s = onnx_fail(n, STATUS_CORRUPT, "an input is missing");
-    if (s)
-        return s;
-    graph_value_index b_inputs[] = {n->inputs[3], n->inputs[4], n->inputs[5]};
-    graph_attribute along[] = {graph_make_int("axis", swaps_b ? 0 : 1)};
-    graph_value_index inputs[] = {dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]),
-                                  graph_add(n->graph, GRAPH_OP_DEQUANTIZE_LINEAR,
-                                            n->inputs[5] == GRAPH_NO_VALUE ? 2 : 3, b_inputs, 1,
-                                            along),
-                                  onnx_input(n, 6)};
-    if (inputs[2] != GRAPH_NO_VALUE) {
-        graph_value_index scale = onnx_binary(n, GRAPH_OP_MUL, n->inputs[1], n->inputs[4]);
-        if (alpha != 1)
-            scale = onnx_binary(n, GRAPH_OP_MUL, scale, onnx_float_like(n, alpha, scale));
-        inputs[2] =
-            onnx_binary(n, GRAPH_OP_MUL, onnx_cast(n, inputs[2], dtype_to_onnx(DTYPE_F32)), scale);
-    }
-    graph_attribute attributes[] = {graph_make_float("alpha", alpha),
-                                    graph_make_int("transA", swaps_a),
-                                    graph_make_int("transB", swaps_b)};
-    int count = inputs[2] == GRAPH_NO_VALUE ? 2 : 3;
-    if (onnx_input(n, 7) == GRAPH_NO_VALUE) {
-        onnx_finish(n, GRAPH_OP_GEMM, count, inputs, 3, attributes);
-        return STATUS_OK;
-    }
-    graph_value_index y = graph_add(n->graph, GRAPH_OP_GEMM, count, inputs, 3, attributes);
-    finish_quantized(n, y, n->inputs[7], onnx_input(n, 8));
-    return STATUS_OK;
-}
-
-/* Inputs: x, x scale, x zero, y scale, y zero; the attributes are the float operator's own. */
-static status rewrite_qlinear_unary(onnx_node *n)
-{
-    static const struct {
-        const char *name;
-        graph_op op;
-    } table[] = {
-        {"QLinearSigmoid", GRAPH_OP_SIGMOID},
-        {"QLinearLeakyRelu", GRAPH_OP_LEAKY_RELU},
-        {"QLinearSoftmax", GRAPH_OP_SOFTMAX},
-        {"QLinearGlobalAveragePool", GRAPH_OP_GLOBAL_AVERAGE_POOL},
-        {"QLinearAveragePool", GRAPH_OP_AVERAGE_POOL},
-    };
-    if (n->input_count < 4 || n->input_count > 5 || n->inputs[0] == GRAPH_NO_VALUE ||
-        n->inputs[1] == GRAPH_NO_VALUE || n->inputs[3] == GRAPH_NO_VALUE)
-        return onnx_fail(n, STATUS_CORRUPT, "an input is missing");
-    if (onnx_take_int(n, "channels_last", 0) != 0)
-        return onnx_fail(n, STATUS_UNSUPPORTED, "channels_last = 1; supported: 0");
-    if (strcmp(n->op_type, "QLinearSoftmax") == 0 && onnx_take_int(n, "opset", 13) < 13)
-        return onnx_fail(n, STATUS_UNSUPPORTED, "opset below 13; supported: 13 and later");
-    graph_op op = GRAPH_OP_SIGMOID;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strcmp(table[i].name, n->op_type) == 0)
-            op = table[i].op;
-    graph_value_index x = dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]);
-    graph_value_index y = graph_add(n->graph, op, 1, &x, n->attribute_count, n->attributes);
-    finish_quantized(n, y, n->inputs[3], onnx_input(n, 4));
-    return STATUS_OK;
-}
-
-/* Inputs: y scale, y zero, then (x, scale, zero) of each part. */
-static status rewrite_qlinear_concat(onnx_node *n)
-{
-    if (n->input_count < 5 || (n->input_count - 2) % 3 != 0)
-        return onnx_fail(n, STATUS_CORRUPT, "it has %d inputs", n->input_count);
-    for (int i = 0; i < n->input_count; i++)
-        if (n->inputs[i] == GRAPH_NO_VALUE)
-            return onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
-    int count = (n->input_count - 2) / 3;
-    graph_value_index *parts =
-        onnx_must(arena_allocate_zeroed(&n->importer->scratch, (size_t)count, sizeof parts[0]));
-    for (int i = 0; i < count; i++)
-        parts[i] = dequantize(n, n->inputs[2 + 3 * i], n->inputs[3 + 3 * i], n->inputs[4 + 3 * i]);
-    graph_attribute axis = graph_make_int("axis", onnx_take_int(n, "axis", 0));
-    graph_value_index y = graph_add(n->graph, GRAPH_OP_CONCAT, count, parts, 1, &axis);
-    finish_quantized(n, y, n->inputs[0], n->inputs[1]);
-    return STATUS_OK;
-}
-
-/* Float output of an integer product: (A - a_zero) x (B - b_zero) * scale + bias. */
-static void finish_integer_matmul(onnx_node *n, const graph_value_index operands[4],
-                                  graph_value_index scale, graph_value_index bias)
-{
-    int count = operands[3] != GRAPH_NO_VALUE ? 4 : operands[2] != GRAPH_NO_VALUE ? 3 : 2;
-    graph_value_index product =
-        graph_add(n->graph, GRAPH_OP_MATMUL_INTEGER, count, operands, 0, NULL);
-    graph_value_index y = onnx_cast(n, product, dtype_to_onnx(DTYPE_F32));
-    if (bias != GRAPH_NO_VALUE) {
-        graph_value_index sum[] = {onnx_binary(n, GRAPH_OP_MUL, y, scale), bias};
-        onnx_finish(n, GRAPH_OP_ADD, 2, sum, 0, NULL);
-        return;
-    }
-    graph_value_index scaled[] = {y, scale};
-    onnx_finish(n, GRAPH_OP_MUL, 2, scaled, 0, NULL);
-}
-
-/* Inputs: A, B, a scale, b scale, a zero?, b zero?, bias?. */
-static status rewrite_matmul_integer_to_float(onnx_node *n)
-{
-    status s = check_inputs(n, 4, 7);
-    if (s)
-        return s;
-    graph_value_index operands[] = {n->inputs[0], n->inputs[1], onnx_input(n, 4), onnx_input(n, 5)};
-    finish_integer_matmul(n, operands, onnx_binary(n, GRAPH_OP_MUL, n->inputs[2], n->inputs[3]),
-                          onnx_input(n, 6));
-    return STATUS_OK;
-}
-
-/* Inputs: A (float), B, b scale, b zero?, bias?. */
-static status rewrite_dynamic_quantize_matmul(onnx_node *n)
-{
-    status s = check_inputs(n, 3, 5);
-    if (s)
-        return s;
-    int32_t node = graph_add_node(n->graph, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, n->name, 1,
-                                  &n->inputs[0], 3, 0, NULL);
-    const graph_value_index *quantized = n->graph->nodes[node].outputs;
-    graph_value_index scale = onnx_binary(n, GRAPH_OP_MUL, quantized[1], n->inputs[2]);
-    quantized = n->graph->nodes[node].outputs;
-    graph_value_index operands[] = {quantized[0], n->inputs[1], quantized[2], onnx_input(n, 3)};
-    finish_integer_matmul(n, operands, scale, onnx_input(n, 4));
-    return STATUS_OK;
+    status s = onnx_check_inputs(n, 2, 3);
+    return s ? s : finish_with_activation(n, GRAPH_OP_GEMM, GRAPH_NO_VALUE);
 }
 
 static const onnx_rewriting rewritings[] = {
     {"Attention", onnx_rewrite_attention},
     {"BiasGelu", rewrite_bias_gelu},
     {"DequantizeLinear", become_standard},
-    {"DynamicQuantizeMatMul", rewrite_dynamic_quantize_matmul},
+    {"DynamicQuantizeMatMul", onnx_rewrite_dynamic_quantize_matmul},
     {"EmbedLayerNormalization", rewrite_embed_layer_normalization},
     {"FastGelu", rewrite_fast_gelu},
     {"FusedConv", rewrite_fused_conv},
     {"FusedGemm", rewrite_fused_gemm},
     {"FusedMatMul", rewrite_fused_matmul},
     {"Gelu", rewrite_gelu},
-    {"MatMulIntegerToFloat", rewrite_matmul_integer_to_float},
+    {"MatMulIntegerToFloat", onnx_rewrite_matmul_integer_to_float},
     {"MultiHeadAttention", onnx_rewrite_multi_head_attention},
-    {"QGemm", rewrite_qgemm},
-    {"QLinearAdd", rewrite_qlinear_binary},
-    {"QLinearAveragePool", rewrite_qlinear_unary},
-    {"QLinearConcat", rewrite_qlinear_concat},
-    {"QLinearGlobalAveragePool", rewrite_qlinear_unary},
-    {"QLinearLeakyRelu", rewrite_qlinear_unary},
-    {"QLinearMul", rewrite_qlinear_binary},
-    {"QLinearSigmoid", rewrite_qlinear_unary},
-    {"QLinearSoftmax", rewrite_qlinear_unary},
+    {"QGemm", onnx_rewrite_qgemm},
+    {"QLinearAdd", onnx_rewrite_qlinear_binary},
+    {"QLinearAveragePool", onnx_rewrite_qlinear_unary},
+    {"QLinearConcat", onnx_rewrite_qlinear_concat},
+    {"QLinearGlobalAveragePool", onnx_rewrite_qlinear_unary},
+    {"QLinearLeakyRelu", onnx_rewrite_qlinear_unary},
+    {"QLinearMul", onnx_rewrite_qlinear_binary},
+    {"QLinearSigmoid", onnx_rewrite_qlinear_unary},
+    {"QLinearSoftmax", onnx_rewrite_qlinear_unary},
     {"QuantizeLinear", become_standard},
     {"QuickGelu", rewrite_quick_gelu},
     {"SimplifiedLayerNormalization", rewrite_simplified_layer_normalization},

@@ -115,3 +115,27 @@ bool onnx_wants(const onnx_node *n, int output)
 {
     return output < n->output_count && n->outputs[output] != GRAPH_NO_VALUE;
 }
+
+graph_value_index onnx_add_if_there(onnx_node *n, graph_value_index x, graph_value_index term)
+{
+    return term == GRAPH_NO_VALUE ? x : onnx_binary(n, GRAPH_OP_ADD, x, term);
+}
+
+status onnx_check_inputs(const onnx_node *n, int at_least, int at_most)
+{
+    if (n->input_count < at_least || n->input_count > at_most)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "%d inputs; supported: %d to %d", n->input_count,
+                         at_least, at_most);
+    for (int i = 0; i < at_least; i++)
+        if (n->inputs[i] == GRAPH_NO_VALUE)
+            return onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
+    return STATUS_OK;
+}
+
+status onnx_check_no_attributes(const onnx_node *n)
+{
+    if (n->attribute_count > 0)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "attribute '%s' is not supported here",
+                         n->attributes[0].name);
+    return STATUS_OK;
+}

@@ -31,9 +31,25 @@ void onnx_finish(onnx_node *n, graph_op op, int input_count, const graph_value_i
                  int attribute_count, const graph_attribute *attributes);
 void onnx_finish_as(onnx_node *n, graph_value_index value); /* Identity */
 bool onnx_wants(const onnx_node *n, int output);
+/* x + term, or x where there is no term. */
+graph_value_index onnx_add_if_there(onnx_node *n, graph_value_index x, graph_value_index term);
+
+/* STATUS_UNSUPPORTED unless the node has at_least to at_most inputs; STATUS_CORRUPT when one of the
+ * first `at_least` is absent. */
+status onnx_check_inputs(const onnx_node *n, int at_least, int at_most) MUST_CHECK;
+/* STATUS_UNSUPPORTED names an attribute that was not taken. */
+status onnx_check_no_attributes(const onnx_node *n) MUST_CHECK;
 
 /* onnx_normalise_attention.c: com.microsoft::Attention and MultiHeadAttention. */
 status onnx_rewrite_attention(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_multi_head_attention(onnx_node *n) MUST_CHECK;
+
+/* onnx_normalise_quantised.c: com.microsoft::QLinear..., QGemm and integer products. */
+status onnx_rewrite_qlinear_binary(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_qgemm(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_qlinear_unary(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_qlinear_concat(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_matmul_integer_to_float(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_dynamic_quantize_matmul(onnx_node *n) MUST_CHECK;
 
 #endif

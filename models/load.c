@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "devices/cpu_evaluate.h"
+#include "graph/scales.h"
 #include "graph/specialise.h"
 #include "models/buckets.h"
 #include "models/describe.h"
@@ -170,6 +171,26 @@ static void explain(model *m)
         m->findings = both;
 }
 
+/* What a badly calibrated model computes is its own affair, but its owner should know. */
+static void warn_of_scales(model *m)
+{
+    const char *first = "";
+    int count = graph_count_odd_scales(m->graph, &first);
+    if (count == 0)
+        return;
+    const char *text = arena_format(
+        &m->memory,
+        "%d nodes (first '%s') have a quantisation scale that is infinite or no number, so their "
+        "results mean nothing: calibrate again without the operators around the attention mask",
+        count, first);
+    if (text == NULL)
+        return;
+    log_warning("models", "%s: %s", m->name, text);
+    const char *both =
+        arena_format(&m->memory, "%s%s%s", m->findings, m->findings[0] ? "; " : "", text);
+    m->findings = both ? both : m->findings;
+}
+
 /* The path of "warm_up": beside model.json unless it is absolute. */
 static void name_warm_up(const load_request *r, const manifest *file, char path[PATH_BYTES_MAX])
 {
@@ -312,8 +333,10 @@ static status make(model *m, const load_request *r, const manifest *file)
     bool can_run = m->on_device.given == NULL || m->device_count > 1;
     if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->say, r->context);
-    if (!failure)
+    if (!failure) {
         explain(m);
+        warn_of_scales(m);
+    }
     return failure;
 }
 

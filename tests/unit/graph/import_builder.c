@@ -192,6 +192,13 @@ void onnx_set_string(Onnx__Node *n, const char *name, const char *s)
     a->s.len = strlen(s);
 }
 
+void onnx_set_floats(Onnx__Node *n, const char *name, int count, const float *floats)
+{
+    Onnx__Attribute *a = onnx_set(n, name, ONNX__ATTRIBUTE__TYPE__FLOATS);
+    a->n_floats = (size_t)count;
+    a->floats = copy(floats, (size_t)count * sizeof floats[0]);
+}
+
 void onnx_set_ints(Onnx__Node *n, const char *name, int count, const int64_t *ints)
 {
     Onnx__Attribute *a = onnx_set(n, name, ONNX__ATTRIBUTE__TYPE__INTS);

@@ -35,6 +35,7 @@ Onnx__Attribute *onnx_set(Onnx__Node *n, const char *name, int type);
 void onnx_set_int(Onnx__Node *n, const char *name, int64_t i);
 void onnx_set_float(Onnx__Node *n, const char *name, float f);
 void onnx_set_string(Onnx__Node *n, const char *name, const char *s);
+void onnx_set_floats(Onnx__Node *n, const char *name, int count, const float *floats);
 void onnx_set_ints(Onnx__Node *n, const char *name, int count, const int64_t *ints);
 void onnx_set_reference(Onnx__Node *n, const char *name, int type, const char *refers_to);
 Onnx__Function *onnx_add_function(onnx_builder *b, const char *domain, const char *name,

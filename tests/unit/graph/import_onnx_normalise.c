@@ -1,8 +1,11 @@
 #include "import_builder.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "graph/scales.h"
 
 /* Older forms of operators come out as those of opset 21. */
 
@@ -297,6 +300,58 @@ Test(import_onnx_normalise, rewrites_operators_of_onnx_runtime)
     b = begin_contrib("FusedConv", NAMES("x", "b"));
     onnx_set_string(b->graph.node[0], "activation", "Odd");
     onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("FusedConv", "'Odd'", "Relu"));
+}
+
+Test(import_onnx_normalise, fused_convolutions_add_and_clip)
+{
+    onnx_builder *b = begin_contrib("FusedConv", NAMES("x", "b"));
+    onnx_set_string(b->graph.node[0], "activation", "Clip");
+    onnx_set_floats(b->graph.node[0], "activation_params", 2, (float[]){0, 6});
+    graph *g = onnx_expect(b);
+    cr_assert_str_eq(onnx_operators(g), "Conv CastLike CastLike Clip");
+    cr_assert_str_eq(onnx_constant_text(g, g->nodes[2].inputs[0]), "6");
+    graph_destroy(g);
+    b = begin_contrib("FusedConv", NAMES("x", "b"));
+    onnx_set_string(b->graph.node[0], "activation", "Clip");
+    onnx_expect_failure(b, STATUS_CORRUPT, NAMES("FusedConv", "activation_params", "two bounds"));
+    b = begin_contrib("FusedConv", NAMES("x", "b", "c", "z"));
+    onnx_set_string(b->graph.node[0], "activation", "Relu");
+    g = onnx_expect(b);
+    cr_assert_str_eq(onnx_operators(g), "Conv Add Relu");
+    cr_assert_eq(g->nodes[0].input_count, 3);
+    graph_destroy(g);
+    g = onnx_expect(begin_contrib("FusedConv", NAMES("x", "b", "", "z")));
+    cr_assert_str_eq(onnx_operators(g), "Conv Add");
+    cr_assert_eq(g->nodes[0].input_count, 2);
+    graph_destroy(g);
+}
+
+/* What calibration makes of a mask of the lowest float: ONNX Runtime answers 127 throughout. */
+Test(import_onnx_normalise, a_softmax_of_an_infinite_scale_is_one)
+{
+    onnx_builder *b = begin(17);
+    onnx_import_domain(b, "com.microsoft", 1);
+    onnx_add_floats(b, "scale", 1, (float[]){INFINITY});
+    onnx_add_floats(b, "y_scale", 1, (float[]){1 / 256.0f});
+    int64_t one = 1;
+    Onnx__Tensor *zero = onnx_add_tensor(b, onnx_make_tensor("zero", 3, 1, &one));
+    zero->n_int32_data = 1;
+    zero->int32_data = (int32_t[]){-128};
+    Onnx__Node *n =
+        onnx_add(b, "QLinearSoftmax", NAMES("x", "scale", "zero", "y_scale", "zero"), NAMES("y"));
+    n->domain = "com.microsoft";
+    onnx_set_int(n, "opset", 17);
+    graph *g = onnx_expect(b);
+    cr_assert_str_eq(onnx_operators(g),
+                     "DequantizeLinear Softmax IsNaN CastLike Where QuantizeLinear");
+    const char *first = NULL;
+    cr_assert_eq(graph_count_odd_scales(g, &first), 1);
+    cr_assert_str_eq(first, g->nodes[0].name);
+    graph_destroy(g);
+    b = begin_contrib("QLinearSigmoid", NAMES("x", "a", "b", "c", "d"));
+    g = onnx_expect(b);
+    cr_assert_eq(graph_count_odd_scales(g, &first), 0);
+    graph_destroy(g);
 }
 
 Test(import_onnx_normalise, refuses_rewritten_operators_without_inputs)
