@@ -6,6 +6,7 @@
 #include "loadtest/search.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -370,6 +371,9 @@ static status merge(program *p)
         if (!s && i > 0 && strcmp(part.setup.loop, p->result.setup.loop) != 0)
             s = status_fail(STATUS_INVALID_ARGUMENT, "%s: an open and a closed loop do not mix",
                             o->files[i]);
+        if (!s && p->result.latency.count + part.latency.count > UINT32_MAX)
+            s = status_fail(STATUS_TOO_LARGE, "%s: together over %" PRIu32 " requests", o->files[i],
+                            UINT32_MAX);
         if (s) {
             result_dispose(&part);
             return s;

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ const char *options_help(void)
            "  --ids FILE              token ids, a line per request\n"
            "  --data FILE             whole JSON bodies, a line per request\n"
            "  --shuffle               the lines in random order\n"
-           "  --pool N                different requests to make (512)\n"
+           "  --pool N                different requests to make (512, fewer of large ones)\n"
            "  --expect FILE           right answers, a JSON line per line of --data or --ids\n"
            "  --tolerance X           for numbers in it (1e-3)\n"
            "  --header 'NAME: VALUE'  on every request\n"
@@ -152,7 +153,7 @@ FLAG(csv, o->csv = value ? value : "-")
     }
 WHOLE(rows, rows, 1, 1e6)
 WHOLE(vocabulary, vocabulary, 1, 1e9)
-WHOLE(pool, pool, 1, 1e6)
+WHOLE(pool, pool, 1, 100000)
 WHOLE(concurrency, concurrency, 1, 100000)
 WHOLE(threads, threads, 1, 1024)
 WHOLE(connections, connections, 1, 100000)
@@ -228,9 +229,11 @@ static status take_seed(options *o, const char *value)
 {
     char *end;
     errno = 0;
-    o->seed = strtoull(value, &end, 0);
-    if (end == value || *end != 0 || errno == ERANGE)
-        return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\" is no whole number", value);
+    long long parsed = strtoll(value, &end, 0);
+    if (end == value || *end != 0 || errno == ERANGE || parsed < 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\" is no whole number from 0 to %lld",
+                           value, LLONG_MAX);
+    o->seed = (uint64_t)parsed;
     return STATUS_OK;
 }
 
@@ -498,7 +501,6 @@ status options_parse(options *o, int argc, char **argv)
 {
     *o = (options){.rows = 1,
                    .vocabulary = 1000,
-                   .pool = 512,
                    .tolerance = 1e-3,
                    .trace_speed = 1,
                    .lengths = {.kind = LENGTH_FIXED, .a = 32, .max = UINT32_MAX},

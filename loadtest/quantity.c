@@ -17,9 +17,12 @@ status quantity_duration(const char *text, uint64_t *ns)
                  {"", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
     char *end;
     double value = strtod(text, &end);
-    if (end != text && value >= 0 && value <= 1e9)
+    if (end != text && value >= 0)
         for (size_t i = 0; i < sizeof units / sizeof *units; i++)
             if (strcmp(end, units[i].name) == 0) {
+                if (value * units[i].ns > DURATION_S_MAX * 1e9)
+                    return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\" is over %.0f days", text,
+                                       DURATION_S_MAX / 86400);
                 *ns = (uint64_t)llround(value * units[i].ns);
                 return STATUS_OK;
             }
@@ -65,9 +68,10 @@ static status read_list(length_spec *spec, const char *path)
         if (*at != 0 && *at != '#') {
             char *end;
             long value = strtol(at, &end, 10);
-            if (end == at || value < 1 || value > 10000000) {
+            if (end == at || value < 1 || value > LENGTH_MAX) {
                 s = status_fail(STATUS_INVALID_ARGUMENT,
-                                "%s:%zu: expected a length, found \"%.40s\"", path, line, at);
+                                "%s:%zu: expected a length from 1 to %d, found \"%.40s\"", path,
+                                line, LENGTH_MAX, at);
                 goto fail;
             }
             if (count == capacity) {
@@ -112,15 +116,19 @@ status length_parse(length_spec *spec, const char *text)
     for (int i = 0; i < wanted; i++) {
         char *end;
         value[i] = strtod(at, &end);
-        if (end == at || !(value[i] >= 0) || value[i] > 1e7 || (i + 1 < wanted && *end != ':'))
+        if (end == at || !(value[i] >= 0) || (i + 1 < wanted && *end != ':'))
             goto malformed;
+        if (value[i] > LENGTH_MAX)
+            goto too_long;
         at = end + (i + 1 < wanted);
     }
     if (strncmp(at, ":max=", 5) == 0) {
         char *end;
         long max = strtol(at + 5, &end, 10);
-        if (end == at + 5 || *end != 0 || max < 1 || max > 10000000)
+        if (end == at + 5 || *end != 0 || max < 1)
             goto malformed;
+        if (max > LENGTH_MAX)
+            goto too_long;
         parsed.max = (uint32_t)max;
     } else if (*at != 0) {
         goto malformed;
@@ -133,6 +141,9 @@ status length_parse(length_spec *spec, const char *text)
         goto malformed;
     *spec = parsed;
     return STATUS_OK;
+too_long:
+    return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\": a request has at most %d tokens", text,
+                       LENGTH_MAX);
 malformed:
     return status_fail(STATUS_INVALID_ARGUMENT,
                        "\"%s\" is no length distribution: N, uniform:MIN:MAX, "

@@ -9,8 +9,10 @@
 
 /* Quantities as people write them on a command line. */
 
-/* "50ms", "1.5s", "200us", "2m", "1h"; a bare number is seconds. STATUS_INVALID_ARGUMENT leaves
- * `ns` untouched. */
+#define DURATION_S_MAX (366 * 86400.0)
+
+/* "50ms", "1.5s", "200us", "2m", "1h"; a bare number is seconds; DURATION_S_MAX at most.
+ * STATUS_INVALID_ARGUMENT leaves `ns` untouched. */
 status quantity_duration(const char *text, uint64_t *ns) MUST_CHECK;
 
 /* A distribution of lengths (tokens, say). */
@@ -23,6 +25,7 @@ typedef struct length_spec {
 } length_spec;
 
 #define LENGTH_MAX_DEFAULT 512
+#define LENGTH_MAX 1000000 /* tokens of a request, wherever the number comes from */
 
 /* "40", "uniform:5:60", "lognormal:MEDIAN:SIGMA" (sigma of the logarithm) or "file:PATH", one
  * length a line, drawn from with replacement. ":max=N" may follow the first three. */

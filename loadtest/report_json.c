@@ -254,20 +254,32 @@ static void read_text(char *to, size_t bytes, const json_t *object, const char *
     snprintf(to, bytes, "%s", text ? text : "");
 }
 
-static uint64_t read_count(const json_t *object, const char *key)
+/* 0 where there is none; anything but a count sets `*failed`. */
+static uint64_t read_count(const json_t *object, const char *key, status *failed)
 {
-    json_int_t value = json_integer_value(json_object_get(object, key));
-    return value > 0 ? (uint64_t)value : 0;
+    const json_t *there = json_object_get(object, key);
+    json_int_t value = json_integer_value(there);
+    if (there != NULL && (!json_is_integer(there) || value < 0)) {
+        *failed = status_fail(STATUS_CORRUPT, "%s: expected a whole number, 0 or more", key);
+        return 0;
+    }
+    return (uint64_t)value;
 }
 
-static uint64_t read_seconds(const json_t *object, const char *key)
+static uint64_t read_seconds(const json_t *object, const char *key, status *failed)
 {
-    double seconds = json_number_value(json_object_get(object, key));
-    return seconds > 0 && seconds < 9e9 ? (uint64_t)llround(seconds * 1e9) : 0;
+    const json_t *there = json_object_get(object, key);
+    double seconds = json_number_value(there);
+    if (there != NULL && (!json_is_number(there) || !(seconds >= 0 && seconds < 9e9))) {
+        *failed = status_fail(STATUS_CORRUPT, "%s: expected seconds, from 0 to 9e9", key);
+        return 0;
+    }
+    return (uint64_t)llround(seconds * 1e9);
 }
 
-static void read_setup(result_setup *s, const json_t *json)
+static status read_setup(result_setup *s, const json_t *json)
 {
+    status failed = STATUS_OK;
     read_text(s->url, sizeof s->url, json, "url");
     read_text(s->model, sizeof s->model, json, "model");
     read_text(s->protocol, sizeof s->protocol, json, "protocol");
@@ -277,50 +289,54 @@ static void read_setup(result_setup *s, const json_t *json)
     read_text(s->io, sizeof s->io, json, "io");
     read_text(s->machine, sizeof s->machine, json, "machine");
     s->rate_target = json_number_value(json_object_get(json, "rate_target"));
-    s->concurrency = (unsigned)read_count(json, "concurrency");
-    s->threads = (unsigned)read_count(json, "threads");
-    s->connections = (unsigned)read_count(json, "connections");
-    s->parts = (unsigned)read_count(json, "parts");
-    s->seed = read_count(json, "seed");
-    s->duration_ns = read_seconds(json, "duration_s");
-    s->warm_up_ns = read_seconds(json, "warm_up_s");
-    s->timeout_ns = read_seconds(json, "timeout_s");
-    s->started_wall_ns = read_seconds(json, "started");
+    s->concurrency = (unsigned)read_count(json, "concurrency", &failed);
+    s->threads = (unsigned)read_count(json, "threads", &failed);
+    s->connections = (unsigned)read_count(json, "connections", &failed);
+    s->parts = (unsigned)read_count(json, "parts", &failed);
+    s->seed = read_count(json, "seed", &failed);
+    s->duration_ns = read_seconds(json, "duration_s", &failed);
+    s->warm_up_ns = read_seconds(json, "warm_up_s", &failed);
+    s->timeout_ns = read_seconds(json, "timeout_s", &failed);
+    s->started_wall_ns = read_seconds(json, "started", &failed);
+    return failed;
 }
 
-static void read_counts(result *r, const json_t *root)
+static status read_counts(result *r, const json_t *root)
 {
-    r->sent = read_count(root, "requests");
-    r->answered = read_count(root, "answered");
-    r->completed_in_window = read_count(root, "answered_in_window");
-    r->within_slo = read_count(root, "within_slo");
-    r->verified = read_count(root, "verified");
-    r->tokens = read_count(root, "tokens");
-    r->bytes_sent = read_count(root, "bytes_sent");
-    r->bytes_received = read_count(root, "bytes_received");
+    status failed = STATUS_OK;
+    r->sent = read_count(root, "requests", &failed);
+    r->answered = read_count(root, "answered", &failed);
+    r->completed_in_window = read_count(root, "answered_in_window", &failed);
+    r->within_slo = read_count(root, "within_slo", &failed);
+    r->verified = read_count(root, "verified", &failed);
+    r->tokens = read_count(root, "tokens", &failed);
+    r->bytes_sent = read_count(root, "bytes_sent", &failed);
+    r->bytes_received = read_count(root, "bytes_received", &failed);
     const json_t *kinds = json_object_get(root, "errors_by_kind");
     const json_t *reasons = json_object_get(root, "first_error_of_kind");
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++) {
         const char *name = result_error_name((request_error)k);
-        r->errors[k] = read_count(kinds, name);
+        r->errors[k] = read_count(kinds, name, &failed);
         read_text(r->reasons[k], RESULT_REASON_BYTES, reasons, name);
     }
+    const json_t *codes = json_object_get(root, "codes");
     const char *code;
     json_t *count;
-    json_object_foreach(json_object_get(root, "codes"), code, count)
+    json_object_foreach((json_t *)codes, code, count)
     {
         int number = atoi(code);
         if (number > 0 && number < RESULT_CODES)
-            r->codes[number] = (uint64_t)json_integer_value(count);
+            r->codes[number] = read_count(codes, code, &failed);
     }
     const json_t *c = json_object_get(root, "client");
     r->loop_busy = json_number_value(json_object_get(c, "busy"));
     r->cpu_s = json_number_value(json_object_get(c, "cpu_s"));
     r->steal_share = json_number_value(json_object_get(c, "steal"));
-    r->connections_opened = read_count(c, "connections_opened");
-    r->connections_lost = read_count(c, "connections_lost");
-    r->retries = read_count(c, "retries");
+    r->connections_opened = read_count(c, "connections_opened", &failed);
+    r->connections_lost = read_count(c, "connections_lost", &failed);
+    r->retries = read_count(c, "retries", &failed);
     r->aborted = json_is_true(json_object_get(root, "interrupted"));
+    return failed;
 }
 
 static status read_slices(result *r, const json_t *root)
@@ -328,21 +344,23 @@ static status read_slices(result *r, const json_t *root)
     const json_t *bulk = json_object_get(json_object_get(root, "histograms"), "timeline");
     const json_t *list = json_object_get(bulk, "latency"),
                  *lines = json_object_get(root, "timeline");
-    r->slice_ns = read_count(bulk, "slice_ns");
-    if (r->slice_ns == 0 || json_array_size(list) > RESULT_SLICES_MAX)
+    status failed = STATUS_OK;
+    r->slice_ns = read_count(bulk, "slice_ns", &failed);
+    if (r->slice_ns == 0 || json_array_size(list) > RESULT_SLICES_MAX ||
+        json_array_size(list) != json_array_size(lines))
         return status_fail(STATUS_CORRUPT, "an impossible timeline");
     r->slice_count = (unsigned)json_array_size(list);
     r->slices = memory_take(r->slice_count, sizeof *r->slices);
     for (unsigned i = 0; i < r->slice_count; i++) {
         const json_t *line = json_array_get(lines, i);
-        r->slices[i].sent = read_count(line, "sent");
-        r->slices[i].answered = read_count(line, "answered");
-        r->slices[i].failed = read_count(line, "errors");
+        r->slices[i].sent = read_count(line, "sent", &failed);
+        r->slices[i].answered = read_count(line, "answered", &failed);
+        r->slices[i].failed = read_count(line, "errors", &failed);
         status s = result_histogram_from_json(&r->slices[i].latency, json_array_get(list, i));
         if (s)
-            return s;
+            return status_prefix(s, "histograms.timeline.latency[%u]", i);
     }
-    return STATUS_OK;
+    return failed;
 }
 
 static status read_histograms(result *r, const json_t *root)
@@ -390,16 +408,14 @@ status report_read(result *r, const char *path)
     free(text);
     if (root == NULL)
         return status_fail(STATUS_CORRUPT, "%s:%d: %s", path, error.line, error.text);
-    if (read_count(root, "schema") != SCHEMA) {
-        s = status_fail(STATUS_UNSUPPORTED, "%s is no report of this penstock-load", path);
-        goto done;
-    }
-    read_setup(&r->setup, json_object_get(root, "setup"));
-    read_counts(r, root);
-    s = read_histograms(r, root);
-    if (s)
-        s = status_prefix(s, "%s", path);
-done:
+    if (json_integer_value(json_object_get(root, "schema")) != SCHEMA)
+        s = status_fail(STATUS_UNSUPPORTED, "this is no report of this penstock-load");
+    if (!s)
+        s = read_setup(&r->setup, json_object_get(root, "setup"));
+    if (!s)
+        s = read_counts(r, root);
+    if (!s)
+        s = read_histograms(r, root);
     json_decref(root);
-    return s;
+    return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }

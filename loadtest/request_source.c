@@ -4,12 +4,16 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ELEMENTS_MAX (64u << 20)
+#define POOL_DEFAULT 512
+#define BYTES_MAX_DEFAULT ((size_t)1 << 30)
+#define UNASKED_SHARE 8 /* an eighth of the most is made where --pool does not ask for more */
 
 /* How an input is filled. */
 typedef enum filling { FILL_IDS, FILL_ONES, FILL_ZEROS, FILL_POSITIONS, FILL_RANDOM } filling;
@@ -286,80 +290,131 @@ void request_source_payload(payload *p, const char *body, size_t body_bytes,
     p->http1 = buffer_string(&b);
 }
 
-static void add_payload(request_source *s, size_t *capacity, const buffer *body,
-                        uint64_t json_bytes, uint32_t tokens, const request_form *form)
+/* Payloads as they are made. */
+typedef struct collection {
+    request_source *source;
+    const request_form *form;
+    size_t capacity, bytes, bytes_max;
+} collection;
+
+static status add_payload(collection *to, const buffer *body, uint64_t json_bytes, uint32_t tokens)
 {
-    if (s->count == *capacity) {
-        *capacity = *capacity ? *capacity * 2 : 64;
-        s->payloads = memory_resize(s->payloads, *capacity, sizeof *s->payloads);
+    request_source *s = to->source;
+    to->bytes += body->used;
+    if (to->bytes > to->bytes_max)
+        return status_fail(STATUS_TOO_LARGE,
+                           "the bodies of the first %zu requests hold over %zu MiB, the most that "
+                           "is kept: a smaller --pool, shorter --lengths, fewer --rows or lines",
+                           s->count + 1, to->bytes_max >> 20);
+    if (s->count == to->capacity) {
+        to->capacity = to->capacity ? to->capacity * 2 : 64;
+        s->payloads = memory_resize(s->payloads, to->capacity, sizeof *s->payloads);
     }
     payload *p = &s->payloads[s->count];
-    request_source_payload(p, body->data, body->used, json_bytes, form);
+    request_source_payload(p, body->data, body->used, json_bytes, to->form);
     p->index = (uint32_t)s->count++;
     p->tokens = tokens;
+    return STATUS_OK;
 }
 
-/* Numbers in "[1, 2]" or "1 2"; the count of those that fit in `max`, 0 if malformed. */
-static size_t read_ids(const char *line, int64_t *ids, size_t max)
+static status no_ids(const char *found)
 {
-    size_t count = 0;
-    while (*line != 0) {
-        line += strspn(line, " \t\r,[]");
-        if (*line == 0)
-            break;
-        char *end;
-        int64_t value = strtoll(line, &end, 10);
-        if (end == line || count == max)
-            return 0;
-        ids[count++] = value;
-        line = end;
-    }
-    return count;
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "expected token ids such as [101, 2054, 102], found \"%.40s\"", found);
 }
 
-static status add_lines(request_source *s, const source_options *o, const metadata *m,
-                        const request_form *form, random_state *r)
+/* One token id at `*at`, which moves behind it. */
+static status read_id(const char **at, dtype type, int64_t *id)
+{
+    char *end;
+    errno = 0;
+    *id = strtoll(*at, &end, 10);
+    if (end == *at)
+        return no_ids(*at);
+    bool fits = errno != ERANGE && *id >= dtype_integer_min(type) &&
+                (*id < 0 || (uint64_t)*id <= dtype_integer_max(type));
+    if (!fits)
+        return status_fail(STATUS_INVALID_ARGUMENT, "%.*s does not fit in %s", (int)(end - *at),
+                           *at, dtype_kserve_name(type));
+    *at = end;
+    return STATUS_OK;
+}
+
+/* "[1, 2]", "1 2" or "1,2": numbers of that type, at most LENGTH_MAX. */
+static status read_ids(const char *line, dtype type, int64_t *ids, size_t *count)
+{
+    const char *at = line + strspn(line, " \t");
+    bool bracket = *at == '[';
+    at += bracket;
+    *count = 0;
+    for (;;) {
+        at += strspn(at, " \t");
+        if (*count == LENGTH_MAX)
+            return status_fail(STATUS_INVALID_ARGUMENT, "a request has at most %d tokens",
+                               LENGTH_MAX);
+        status s = read_id(&at, type, &ids[*count]);
+        if (s)
+            return s;
+        ++*count;
+        size_t spaces = strspn(at, " \t");
+        at += spaces;
+        if (*at == ',')
+            at++;
+        else if (*at == 0 || *at == ']' || spaces == 0)
+            break;
+    }
+    bool closed = *at == ']';
+    at += closed;
+    return closed == bracket && at[strspn(at, " \t")] == 0 ? STATUS_OK : no_ids(line);
+}
+
+/* A line of --ids as a request. `ids` has room for LENGTH_MAX. */
+static status add_ids(collection *to, const source_options *o, const metadata *m, const char *line,
+                      int64_t *ids, random_state *r)
+{
+    size_t place = ids_input(m), count;
+    dtype type = place == SIZE_MAX ? DTYPE_I64 : m->inputs[place].type;
+    status s = read_ids(line, type, ids, &count);
+    if (s)
+        return s;
+    buffer body = {0};
+    uint64_t json_bytes;
+    s = request_source_write(&body, &json_bytes, o, m, (uint32_t)count, ids, r);
+    if (!s)
+        s = add_payload(to, &body, json_bytes, (uint32_t)count * o->rows);
+    buffer_dispose(&body);
+    return s;
+}
+
+static status add_lines(collection *to, const source_options *o, const metadata *m, random_state *r)
 {
     const char *path = o->ids_file ? o->ids_file : o->data_file;
     char *text;
-    size_t bytes, capacity = 0, number = 1;
+    size_t bytes, number = 1;
     status failed = quantity_read_file(path, &text, &bytes);
     if (failed)
         return failed;
-    int64_t *ids = memory_take(o->ids_file ? bytes / 2 + 2 : 1, sizeof *ids);
+    int64_t *ids = o->ids_file ? memory_take(LENGTH_MAX, sizeof *ids) : NULL;
     for (char *at = text; at < text + bytes && !failed; number++) {
         char *newline = memchr(at, '\n', (size_t)(text + bytes - at));
         char *end = newline ? newline : text + bytes, *next = end + (newline != NULL);
         while (end > at && isspace((unsigned char)end[-1]))
             end--;
         *end = 0;
-        buffer body = {0};
-        uint64_t json_bytes = 0;
-        if (end == at) {
-            at = next;
-            continue;
+        if (end > at && ids != NULL) {
+            failed = add_ids(to, o, m, at, ids, r);
+        } else if (end > at) {
+            buffer line = {.data = at, .used = (size_t)(end - at)};
+            failed = add_payload(to, &line, 0, 0);
         }
-        if (o->ids_file != NULL) {
-            size_t count = read_ids(at, ids, bytes / 2 + 2);
-            failed =
-                count == 0
-                    ? status_fail(STATUS_INVALID_ARGUMENT,
-                                  "%s:%zu: expected token ids, found \"%.40s\"", path, number, at)
-                    : request_source_write(&body, &json_bytes, o, m, (uint32_t)count, ids, r);
-            if (!failed)
-                add_payload(s, &capacity, &body, json_bytes, (uint32_t)count * o->rows, form);
-        } else {
-            buffer_append(&body, at, (size_t)(end - at));
-            add_payload(s, &capacity, &body, 0, 0, form);
-        }
-        buffer_dispose(&body);
         at = next;
     }
     free(ids);
     free(text);
-    if (!failed && s->count == 0)
-        failed = status_fail(STATUS_INVALID_ARGUMENT, "%s holds no requests", path);
-    return failed;
+    if (failed)
+        return status_prefix(failed, "%s:%zu", path, number - 1);
+    return to->source->count ? STATUS_OK
+                             : status_fail(STATUS_INVALID_ARGUMENT, "%s holds no requests", path);
 }
 
 /* Whether requests can have lengths at all: a dimension beside the batch that is free. */
@@ -372,12 +427,12 @@ static bool has_length(const metadata *m)
     return false;
 }
 
-static status add_made(request_source *s, const source_options *o, const metadata *m,
-                       const request_form *form, random_state *r)
+static status add_made(collection *to, const source_options *o, const metadata *m, random_state *r)
 {
-    size_t capacity = 0, count = o->trace ? o->trace->count : o->pool;
+    size_t count = o->trace ? o->trace->count : o->pool ? o->pool : POOL_DEFAULT;
+    size_t unasked_bytes = o->trace || o->pool ? SIZE_MAX : to->bytes_max / UNASKED_SHARE;
     bool counted = m != NULL && has_length(m);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && to->bytes < unasked_bytes; i++) {
         const trace_entry *entry = o->trace ? &o->trace->entries[i] : NULL;
         buffer body = {0};
         uint64_t json_bytes = 0;
@@ -391,7 +446,7 @@ static status add_made(request_source *s, const source_options *o, const metadat
             failed = request_source_write(&body, &json_bytes, o, m, length, NULL, r);
         }
         if (!failed)
-            add_payload(s, &capacity, &body, json_bytes, counted ? length * o->rows : 0, form);
+            failed = add_payload(to, &body, json_bytes, counted ? length * o->rows : 0);
         buffer_dispose(&body);
         if (failed)
             return failed;
@@ -417,18 +472,20 @@ status request_source_create(request_source *s, const source_options *o, const m
     random_seed(&r, o->seed ^ 0x706179u); /* not the arrivals' own sequence */
     bool of_trace = o->trace != NULL && (o->trace->entries[0].body || o->trace->entries[0].length);
     source_options made = *o;
+    collection to = {
+        .source = s, .form = form, .bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT};
     status failed;
     if (o->data_file != NULL || o->ids_file != NULL) {
-        failed = add_lines(s, o, m, form, &r);
+        failed = add_lines(&to, o, m, &r);
     } else if (m == NULL && !of_trace) {
         made.pool = 1; /* no bodies: the same request over and over */
         made.trace = NULL;
-        failed = add_made(s, &made, m, form, &r);
+        failed = add_made(&to, &made, m, &r);
     } else {
         if (!of_trace)
             made.trace = NULL;
         s->one_to_one = of_trace;
-        failed = add_made(s, &made, m, form, &r);
+        failed = add_made(&to, &made, m, &r);
     }
     if (failed) {
         request_source_dispose(s);

@@ -23,7 +23,8 @@ typedef struct source_options {
     const length_spec *lengths;
     uint32_t rows;       /* per request */
     uint32_t vocabulary; /* made ids are below it */
-    uint32_t pool;       /* how many different bodies to make */
+    uint32_t pool;       /* how many different bodies to make; 0: 512, fewer of large ones */
+    size_t bytes_max;    /* of all bodies together, each held twice; 0: 1 GiB */
     uint64_t seed;
     bool shuffle; /* bodies of files in random order, else as they come */
 } source_options;
@@ -38,7 +39,8 @@ typedef struct request_source {
 } request_source;
 
 /* `m` may be NULL where every body comes from a file. `form` gives the head of HTTP/1.1 requests.
- * STATUS_INVALID_ARGUMENT, STATUS_NOT_FOUND, STATUS_UNSUPPORTED. */
+ * STATUS_INVALID_ARGUMENT, STATUS_NOT_FOUND, STATUS_UNSUPPORTED; STATUS_TOO_LARGE: the bodies
+ * together hold over `bytes_max`. */
 status request_source_create(request_source *s, const source_options *o, const metadata *m,
                              const request_form *form) MUST_CHECK;
 void request_source_dispose(request_source *s);

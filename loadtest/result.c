@@ -4,6 +4,7 @@
 #include "loadtest/quantity.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,21 +204,37 @@ status result_histogram_from_json(histogram *h, const json_t *json)
     if (json_integer_value(json_object_get(json, "cell_bits")) != HISTOGRAM_CELL_BITS ||
         json_integer_value(json_object_get(json, "octave_max")) != HISTOGRAM_OCTAVE_MAX)
         return status_fail(STATUS_UNSUPPORTED, "a histogram with other cells than this program's");
-    size_t i;
-    json_t *pair;
+    const json_t *cells = json_object_get(json, "cells"), *pair;
+    if (!json_is_array(cells))
+        return status_fail(STATUS_CORRUPT, "a histogram without cells");
     uint64_t count = 0;
-    json_array_foreach(json_object_get(json, "cells"), i, pair)
-    {
-        json_int_t cell = json_integer_value(json_array_get(pair, 0));
-        json_int_t n = json_integer_value(json_array_get(pair, 1));
-        if (cell < 0 || cell >= HISTOGRAM_CELLS || n < 0 || n > UINT32_MAX)
-            return status_fail(STATUS_CORRUPT, "a histogram with an impossible cell");
-        h->cells[cell] += (uint32_t)n;
+    json_int_t last = -1;
+    for (size_t i = 0; (pair = json_array_get(cells, i)) != NULL; i++) {
+        const json_t *cell = json_array_get(pair, 0), *times = json_array_get(pair, 1);
+        json_int_t at = json_integer_value(cell), n = json_integer_value(times);
+        bool right = json_array_size(pair) == 2 && json_is_integer(cell) && at > last &&
+                     at < HISTOGRAM_CELLS && n > 0 && n <= UINT32_MAX;
+        if (!right)
+            return status_fail(STATUS_CORRUPT,
+                               "cells[%zu]: expected [cell, count], the cell above the one before "
+                               "and below %d, the count from 1 to %" PRIu32,
+                               i, HISTOGRAM_CELLS, UINT32_MAX);
+        h->cells[at] = (uint32_t)n;
         count += (uint64_t)n;
+        last = at;
     }
+    json_int_t sum = json_integer_value(json_object_get(json, "sum"));
+    json_int_t max = json_integer_value(json_object_get(json, "max"));
+    json_int_t told = json_integer_value(json_object_get(json, "count"));
+    if (told < 0 || (uint64_t)told != count || count > UINT32_MAX)
+        return status_fail(STATUS_CORRUPT,
+                           "count: the cells hold %" PRIu64 " (at most %" PRIu32 ")", count,
+                           UINT32_MAX);
+    if (sum < 0 || max < 0 || (last >= 0 && histogram_cell((uint64_t)max) != (unsigned)last))
+        return status_fail(STATUS_CORRUPT, "sum and max do not go with the cells");
     h->count = count;
-    h->sum = (uint64_t)json_integer_value(json_object_get(json, "sum"));
-    h->max = (uint64_t)json_integer_value(json_object_get(json, "max"));
+    h->sum = (uint64_t)sum;
+    h->max = (uint64_t)max;
     return STATUS_OK;
 }
 

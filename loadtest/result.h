@@ -84,6 +84,7 @@ result_bounds result_quantile_bounds(const histogram *h, double q);
 /* {"unit": "ns", "cell_bits", "octave_max", "count", "sum", "max", "cells": [[cell, count], ...]}
  */
 json_t *result_histogram_to_json(const histogram *h);
+/* STATUS_CORRUPT says which part is impossible; `h` is then worthless. */
 status result_histogram_from_json(histogram *h, const json_t *json) MUST_CHECK;
 
 /* A service level objective: a quantile of latency, or a share of errors. */

@@ -3,6 +3,7 @@
 #include "loadtest/buffer.h"
 #include "loadtest/quantity.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -13,9 +14,9 @@
 
 typedef struct timed_line {
     double seconds;
-    size_t order; /* a stable sort keeps the file's order */
+    size_t number; /* of the line; a stable sort keeps the file's order */
     bool whole_seconds, skip;
-    uint32_t length;
+    int64_t length; /* as told; 0 or less: not told */
     char *body;
 } timed_line;
 
@@ -105,9 +106,7 @@ static bool read_json(timed_line *to, const char *line)
     const json_t *length = json_object_get(object, "tokens");
     if (length == NULL)
         length = json_object_get(object, "length");
-    if (json_is_integer(length) && json_integer_value(length) > 0 &&
-        json_integer_value(length) < 10000000)
-        to->length = (uint32_t)json_integer_value(length);
+    to->length = json_integer_value(length);
     const json_t *body = json_object_get(object, "body");
     if (json_is_string(body))
         to->body = memory_string(json_string_value(body), json_string_length(body));
@@ -124,8 +123,7 @@ static bool read_line(timed_line *to, const char *line)
     char *end;
     to->seconds = strtod(line, &end);
     if (end != line && (*end == 0 || strchr(" \t,;\r", *end) != NULL) && isfinite(to->seconds)) {
-        long length = strtol(end + strspn(end, " \t,;"), NULL, 10);
-        to->length = length > 0 && length < 10000000 ? (uint32_t)length : 0;
+        to->length = strtol(end + strspn(end, " \t,;"), NULL, 10);
         return true;
     }
     to->seconds = common_log(line);
@@ -142,7 +140,7 @@ static int by_time(const void *a, const void *b)
     const timed_line *x = a, *y = b;
     if (x->seconds != y->seconds)
         return x->seconds < y->seconds ? -1 : 1;
-    return x->order < y->order ? -1 : 1;
+    return x->number < y->number ? -1 : 1;
 }
 
 /* A log with whole seconds says nothing of the order inside one: spread it evenly. */
@@ -160,6 +158,28 @@ static void spread(timed_line *lines, size_t count)
     }
 }
 
+/* Lines in order become entries, whose bodies move. */
+static status make_entries(trace *t, const timed_line *lines, size_t count, const char *path,
+                           double speed)
+{
+    double last_s = (lines[count - 1].seconds - lines[0].seconds) / speed;
+    if (!(last_s <= DURATION_S_MAX))
+        return status_fail(
+            STATUS_INVALID_ARGUMENT,
+            "%s:%zu: %.3g s after the first request; a trace lasts %.0f days at most "
+            "(--trace-speed shortens it)",
+            path, lines[count - 1].number, last_s, DURATION_S_MAX / 86400);
+    t->entries = memory_take(count, sizeof *t->entries);
+    t->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const timed_line *line = &lines[i];
+        double offset_ns = (line->seconds - lines[0].seconds) / speed * 1e9;
+        t->entries[i] = (trace_entry){(uint64_t)llround(offset_ns),
+                                      line->length > 0 ? (uint32_t)line->length : 0, line->body};
+    }
+    return STATUS_OK;
+}
+
 status trace_parse(trace *t, char *text, const char *path, double speed)
 {
     timed_line *lines = NULL;
@@ -175,11 +195,16 @@ status trace_parse(trace *t, char *text, const char *path, double speed)
                 capacity = capacity ? capacity * 2 : 256;
                 lines = memory_resize(lines, capacity, sizeof *lines);
             }
-            lines[count] = (timed_line){.order = count};
-            if (!read_line(&lines[count], at)) {
-                free(lines[count].body);
+            lines[count] = (timed_line){.number = number};
+            if (!read_line(&lines[count], at))
                 s = status_fail(STATUS_INVALID_ARGUMENT, "%s:%zu: no time in \"%.60s\"", path,
                                 number, at);
+            else if (lines[count].length > LENGTH_MAX)
+                s = status_fail(STATUS_INVALID_ARGUMENT,
+                                "%s:%zu: a length of %" PRId64 "; a request has at most %d tokens",
+                                path, number, lines[count].length, LENGTH_MAX);
+            if (s) {
+                free(lines[count].body);
                 goto fail;
             }
             if (!lines[count].skip)
@@ -195,12 +220,9 @@ status trace_parse(trace *t, char *text, const char *path, double speed)
     }
     qsort(lines, count, sizeof *lines, by_time);
     spread(lines, count);
-    t->entries = memory_take(count, sizeof *t->entries);
-    t->count = count;
-    for (size_t i = 0; i < count; i++) {
-        double offset = (lines[i].seconds - lines[0].seconds) / speed * 1e9;
-        t->entries[i] = (trace_entry){(uint64_t)llround(offset), lines[i].length, lines[i].body};
-    }
+    s = make_entries(t, lines, count, path, speed);
+    if (s)
+        goto fail;
     free(lines);
     return STATUS_OK;
 fail:

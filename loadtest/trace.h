@@ -12,7 +12,8 @@
  *     "offset_ms", "time_ms", "time", "timestamp", "ts", "@timestamp" (a number of seconds unless
  *     its name says ms, or ISO 8601), its length "tokens" or "length", its body "body";
  *   - a line of the common or combined log format; requests of the same second are spread over it.
- * Lines may be out of order. GET requests to an inference server's own pages are left out. */
+ * Lines may be out of order; the last request comes at most DURATION_S_MAX after the first. GET
+ * requests to an inference server's own pages are left out. */
 typedef struct trace_entry {
     uint64_t offset_ns;
     uint32_t length; /* 0: not told */
