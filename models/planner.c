@@ -55,12 +55,16 @@ double length_histogram_mean(const length_histogram *h)
     return rows > 0 ? positions / rows : 0;
 }
 
-/* Elements of a flat JSON array on one line; models/samples.c looks closer. */
-static long long count_elements(const char *line)
+/* Elements of a JSON array of whole numbers; `*end` is behind it, or at `line` if it is none.
+ * models/samples.c looks closer. */
+static long long count_elements(const char *line, char **end)
 {
-    long long count = strspn(line + 1, " \t") != strcspn(line + 1, "]");
-    for (; *line != 0; line++)
-        count += *line == ',';
+    const char *inside = line + 1 + strspn(line + 1, " \t");
+    size_t bytes = strspn(inside, "-0123456789, \t");
+    long long count = *inside != ']';
+    for (size_t i = 0; i < bytes; i++)
+        count += inside[i] == ',';
+    *end = (char *)(inside[bytes] == ']' ? inside + bytes + 1 : line);
     return count;
 }
 
@@ -71,9 +75,8 @@ static status read_line(const char *path, int number, const char *line, length_h
     if (*line == 0 || *line == '#' || *line == '\r')
         return STATUS_OK;
     errno = 0;
-    bool is_array = *line == '[';
-    long long length = is_array ? count_elements(line) : strtoll(line, &end, 10);
-    end = is_array ? strchr(line, 0) : end + strspn(end, " \t\r");
+    long long length = *line == '[' ? count_elements(line, &end) : strtoll(line, &end, 10);
+    end += strspn(end, " \t\r");
     if (end == line || (*end != 0 && *end != '#') || errno != 0 || length < 1 ||
         length > PLANNER_LENGTH_MAX)
         return status_fail(STATUS_INVALID_ARGUMENT, "%s:%d: \"%.40s\" is no length from 1 to %d",
@@ -135,6 +138,44 @@ static int distinct(const length_histogram *h, int64_t last, int64_t *lengths, d
     return n;
 }
 
+/* Dynamic programming over n lengths: with at most k + 1 buckets, of which the last one ends at
+ * length j, the first j + 1 lengths cost best[k * n + j], and the bucket before ends at from[...];
+ * -1: there is none. */
+typedef struct table {
+    const double *each, *rows; /* a row's cost in a bucket of that length; rows up to it */
+    int n;
+    double *best;
+    int *from;
+} table;
+
+static void choose_end(table *t, int k, int j, int first, int last)
+{
+    double *best = &t->best[k * t->n + j];
+    *best = 1e300;
+    for (int i = first; i <= last && i < j; i++) {
+        double before = i < 0 ? 0 : t->best[(k - 1) * t->n + i];
+        double rows = t->rows[j] - (i < 0 ? 0 : t->rows[i]);
+        if (before + rows * t->each[j] < *best) {
+            *best = before + rows * t->each[j];
+            t->from[k * t->n + j] = i;
+        }
+    }
+}
+
+/* For lengths low to high, whose best ends are known to lie in [first, last]. They only move up
+ * with j, since rows and costs both grow (the quadrangle inequality: Yao 1980), so the middle one's
+ * end divides what is to be looked at: n log n steps and not n * n. */
+static void fill(table *t, int k, int low, int high, int first, int last)
+{
+    if (low > high)
+        return;
+    int middle = low + (high - low) / 2;
+    choose_end(t, k, middle, first, last);
+    int end = t->from[k * t->n + middle];
+    fill(t, k, low, middle - 1, first, end);
+    fill(t, k, middle + 1, high, end, last);
+}
+
 status planner_make(const length_histogram *h, int buckets_max, const latency_fit *cost,
                     int64_t last, planner_plan *out)
 {
@@ -142,40 +183,30 @@ status planner_make(const length_histogram *h, int buckets_max, const latency_fi
     int64_t most = h->length_max > last ? h->length_max : last, sequences[PLANNER_BUCKETS_MAX];
     int64_t *lengths = malloc((size_t)(most + 1) * sizeof *lengths);
     double *rows = malloc((size_t)(most + 1) * sizeof *rows);
+    double *each = malloc((size_t)(most + 1) * sizeof *each);
     int n = lengths && rows ? distinct(h, last, lengths, rows) : 0;
-    /* best[k][j]: least cost of the first j + 1 lengths in k + 1 buckets, the last of them ending
-     * at length j; from[k][j]: where the bucket before it ends. */
-    double *best = malloc((size_t)buckets_max * (size_t)(n ? n : 1) * sizeof *best);
-    int *from = malloc((size_t)buckets_max * (size_t)(n ? n : 1) * sizeof *from);
-    if (lengths == NULL || rows == NULL || best == NULL || from == NULL) {
-        free(lengths), free(rows), free(best), free(from);
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to plan buckets");
+    table t = {.each = each, .rows = rows, .n = n};
+    t.best = malloc((size_t)buckets_max * (size_t)(n ? n : 1) * sizeof *t.best);
+    t.from = malloc((size_t)buckets_max * (size_t)(n ? n : 1) * sizeof *t.from);
+    status s = STATUS_OK;
+    if (lengths == NULL || rows == NULL || each == NULL || t.best == NULL || t.from == NULL) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory to plan buckets");
+        goto done;
     }
     assert(n > 0);
+    for (int j = 0; j < n; j++)
+        each[j] = row_cost(cost, lengths[j]);
     for (int k = 0; k < buckets_max; k++)
-        for (int j = 0; j < n; j++) {
-            double each = row_cost(cost, lengths[j]);
-            best[k * n + j] = rows[j] * each;
-            from[k * n + j] = -1;
-            for (int i = 0; k > 0 && i < j; i++) {
-                double c = best[(k - 1) * n + i] + (rows[j] - rows[i]) * each;
-                if (c < best[k * n + j]) {
-                    best[k * n + j] = c;
-                    from[k * n + j] = i;
-                }
-            }
-        }
+        fill(&t, k, 0, n - 1, -1, k > 0 ? n - 1 : -1);
     int count = 0;
-    for (int j = n - 1, k = buckets_max - 1; j >= 0; j = from[k * n + j], k--)
-        sequences[count++] = lengths[j];
-    for (int i = 0; i < count / 2; i++) {
-        int64_t t = sequences[i];
-        sequences[i] = sequences[count - 1 - i];
-        sequences[count - 1 - i] = t;
-    }
+    for (int j = n - 1, k = buckets_max - 1; j >= 0; j = t.from[k * n + j], k--)
+        count++;
+    for (int j = n - 1, k = buckets_max - 1, at = count; j >= 0; j = t.from[k * n + j], k--)
+        sequences[--at] = lengths[j];
     planner_measure(h, sequences, count, cost, out);
-    free(lengths), free(rows), free(best), free(from);
-    return STATUS_OK;
+done:
+    free(lengths), free(rows), free(each), free(t.best), free(t.from);
+    return s;
 }
 
 void planner_measure(const length_histogram *h, const int64_t *sequences, int count,

@@ -12,7 +12,8 @@ static void print_help(FILE *out)
     fputs(
         "penstock plan: sequence buckets for observed lengths\n\n"
         "  penstock plan --lengths FILE [--max-buckets N] [--json]\n\n"
-        "  --lengths FILE     one length a line; - is standard input\n"
+        "  --lengths FILE     a line for each: its length (1 to 65536), or its token ids as a\n"
+        "                     JSON array; - is standard input\n"
         "  --max-buckets N    at most so many buckets, 1 to 64 (default 8)\n"
         "  --json             one JSON object instead of a table\n"
         "  --token-cost NS    measured cost of a position, and\n"
