@@ -85,6 +85,14 @@ static inline bool admission_is_sure(const admission_estimate *e, uint64_t now_n
     return now_ns + e->run_ns + admission_expected_wait_ns(e) > deadline_ns;
 }
 
+/* Of a hopeless job: nothing that waits is to blame, its own batch takes longer than what is left.
+ */
+static inline bool admission_is_late_alone(const admission_estimate *e, uint64_t now_ns,
+                                           uint64_t deadline_ns)
+{
+    return now_ns + e->run_ns > deadline_ns;
+}
+
 /* Work of that flow, for that model, begins (+) or ceases (-) to wait. */
 void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns);
 /* A job that was let in is done, in time or not, or was dropped because it would not have been. */

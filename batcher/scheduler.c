@@ -126,7 +126,8 @@ static int serving_device(scheduler *s, const model *m, int *lanes)
     return serving;
 }
 
-/* The client is told what is expected; and where that alone is no reason, what is. */
+/* The client is told what is expected; where that is no reason, what is; and whether the load is
+ * one at all. */
 static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t deadline_ns)
 {
     double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) / 1e6 : 0;
@@ -138,9 +139,11 @@ static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t
                  (double)(e->wait_ns + e->run_ns) / 1e6);
     return status_fail(STATUS_DEADLINE_EXCEEDED,
                        "the deadline cannot be %s: %.3f ms are left, and an answer is expected "
-                       "in %.3f ms (%.3f ms in the queue, %.3f ms on the device)%s",
+                       "in %.3f ms (%.3f ms in the queue, %.3f ms on the device)%s; alone it would "
+                       "be %s",
                        is_sure ? "met" : "promised", left, (double)(wait_ns + e->run_ns) / 1e6,
-                       (double)wait_ns / 1e6, (double)e->run_ns / 1e6, reason);
+                       (double)wait_ns / 1e6, (double)e->run_ns / 1e6, reason,
+                       admission_is_late_alone(e, now_ns, deadline_ns) ? "late, too" : "in time");
 }
 
 status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)

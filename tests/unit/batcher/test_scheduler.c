@@ -216,6 +216,34 @@ Test(scheduler, cancelled_and_overdue_jobs_come_back_without_running)
     stop();
 }
 
+/* A refusal names the time left, the time expected, and whether the load is to blame. */
+Test(scheduler, a_refusal_says_whether_it_could_be_met_alone)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    const uint64_t ms = 1000000;
+    uint64_t now_ns = clock_now_ns();
+    latency *measured = r.model->latency = latency_create(r.devices, 1);
+    for (int i = 0; i < r.model->bucket_count; i++)
+        latency_observe(measured, 0, i, (latency_work){1, 1, 1}, 10 * ms, now_ns);
+    job *j = fake_job(&r.pool, r.model, 1, 1, 0, on_done, NULL);
+    j->deadline_ns = now_ns + 5 * ms;
+    cr_assert_eq(scheduler_admit(r.scheduler, j, now_ns), STATUS_DEADLINE_EXCEEDED);
+    cr_expect(strstr(status_message(), "cannot be met: 5.000 ms are left"), "%s", status_message());
+    cr_expect(strstr(status_message(), "alone it would be late, too"), "%s", status_message());
+    j->deadline_ns = UINT64_MAX;
+    for (int i = 0; i < 20; i++)
+        cr_assert_eq(scheduler_admit(r.scheduler, j, now_ns), STATUS_OK);
+    j->deadline_ns = now_ns + 12 * ms;
+    cr_assert_eq(scheduler_admit(r.scheduler, j, now_ns), STATUS_DEADLINE_EXCEEDED);
+    cr_expect(strstr(status_message(), "alone it would be in time"), "%s", status_message());
+    j->deadline_ns = UINT64_MAX;
+    scheduler_submit(r.scheduler, j);
+    wait_back(1);
+    r.model->latency = NULL;
+    stop();
+    latency_destroy(measured);
+}
+
 Test(scheduler, destroy_finishes_what_waits)
 {
     start(false, FALLBACK_NEVER, true, true);
