@@ -16,7 +16,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { EXIT_HELD = 0, EXIT_NOT_HELD = 1, EXIT_USAGE = 2, EXIT_COULD_NOT = 3, EXIT_WRONG = 4 };
+enum {
+    EXIT_HELD = 0,
+    EXIT_NOT_HELD = 1,
+    EXIT_USAGE = 2,
+    EXIT_COULD_NOT = 3,
+    EXIT_WRONG = 4,
+    EXIT_CUT_SHORT = 5
+};
 
 #define PROBE_PAUSE_US 200000
 #define SPIN_SHARE 0.02
@@ -35,8 +42,24 @@ typedef struct program {
     run_plan plan;
     result result; /* of the last run, or of the best of a search */
     report report;
-    bool interrupted, url_refused;
+    bool url_refused;
 } program;
+
+/* The SIGINT or SIGTERM that came: no further run begins, and what was measured is reported. */
+static volatile sig_atomic_t stop_signal;
+
+static void on_stop_signal(int number)
+{
+    stop_signal = number;
+}
+
+/* A second signal ends the program at once, as either does before the first run. */
+static void catch_stop_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
 
 static void describe_machine(char *text, size_t bytes)
 {
@@ -226,10 +249,8 @@ static status run_once(program *p, result *out)
         p->plan.worker.spin_ns = usual_spin_ns(p->plan.setup.rate_target);
     p->plan.setup.seed = p->plan.worker.seed;
     p->plan.setup.started_wall_ns = clock_wall_ns();
-    bool interrupted = false;
-    status s = run_execute(&p->plan, out, &interrupted);
-    p->interrupted |= interrupted;
-    return s;
+    p->plan.stop = &stop_signal;
+    return run_execute(&p->plan, out);
 }
 
 static status run_at_rate(program *p, double rate, result *out, const char *label)
@@ -284,6 +305,8 @@ static status guess_rate(program *p, double *rate)
     p->plan.live = -1;
     snprintf(p->plan.setup.loop, sizeof p->plan.setup.loop, "closed");
     status s = run_once(p, &r);
+    if (!s && stop_signal)
+        s = status_fail(STATUS_CANCELLED, "stopped by a signal before anything was measured");
     if (!s && r.answered == 0)
         s = status_fail(STATUS_UNAVAILABLE, "no request was answered: %s",
                         r.reasons[REQUEST_HTTP_OTHER][0] ? r.reasons[REQUEST_HTTP_OTHER]
@@ -311,7 +334,7 @@ static status find_max(program *p)
     p->plan.stop_when_lost = true;
     result last = {0};
     double kept = 0;
-    while (at.stage != SEARCH_DONE && !p->interrupted) {
+    while (at.stage != SEARCH_DONE && !stop_signal) {
         double rate = at.rate;
         const char *stage = stages[at.stage];
         s = run_at_rate(p, rate, &last, "  ");
@@ -339,7 +362,7 @@ static status sweep(program *p)
     status s = STATUS_OK;
     p->report.search = "sweep";
     result last = {0};
-    for (size_t i = 0; i < p->options.sweep_count && !s && !p->interrupted; i++) {
+    for (size_t i = 0; i < p->options.sweep_count && !s && !stop_signal; i++) {
         s = run_at_rate(p, p->options.sweep[i], &last, "  ");
         if (s)
             break;
@@ -416,6 +439,7 @@ static status write_reports(program *p)
     const options *o = &p->options;
     report *to = &p->report;
     to->result = &p->result;
+    to->cut_short = stop_signal != 0;
     to->slo = o->slo;
     to->slo_count = o->slo_count;
     bool taken = (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
@@ -436,6 +460,8 @@ static int exit_code(const program *p)
     const result *r = &p->result;
     if (r->errors[REQUEST_WRONG_ANSWER] != 0)
         return EXIT_WRONG;
+    if (p->report.cut_short)
+        return EXIT_CUT_SHORT;
     if (p->options.slo_count != 0) {
         bool held = p->options.mode == MODE_RUN || p->options.mode == MODE_MERGE
                         ? result_slo_all_held(r, p->options.slo, p->options.slo_count)
@@ -478,18 +504,20 @@ static status work(program *p)
         return s;
     if (o->mode == MODE_COMPARE)
         return compare(p);
-    s = o->mode == MODE_MERGE ? STATUS_OK : prepare(p);
+    if (o->mode == MODE_MERGE) {
+        s = merge(p);
+        return s ? s : write_reports(p);
+    }
+    s = prepare(p);
     if (s)
         return s;
+    catch_stop_signals();
     switch (o->mode) {
     case MODE_FIND_MAX:
         s = find_max(p);
         break;
     case MODE_SWEEP:
         s = sweep(p);
-        break;
-    case MODE_MERGE:
-        s = merge(p);
         break;
     default:
         s = run_once(p, &p->result);
@@ -524,7 +552,7 @@ int main(int argc, char **argv)
         return EXIT_HELD;
     }
     s = work(&p);
-    int code = p.url_refused ? EXIT_USAGE : EXIT_COULD_NOT;
+    int code = p.url_refused ? EXIT_USAGE : s == STATUS_CANCELLED ? EXIT_CUT_SHORT : EXIT_COULD_NOT;
     if (s)
         fprintf(stderr, "penstock-load: %s\n", status_message());
     else

@@ -78,7 +78,9 @@ const char *options_help(void)
            "\n"
            "Exit code: 0 done, 1 objective not held, 2 wrong usage, 3 could not run, 4 every "
            "request "
-           "failed\nor some answers were wrong (--expect). Everything: docs/load-testing.md\n";
+           "failed\nor some answers were wrong (--expect), 5 cut short by a signal (what was "
+           "measured is told).\n"
+           "Everything: docs/load-testing.md\n";
 }
 
 typedef status option_take(options *o, const char *value);

@@ -108,3 +108,13 @@ void recording_answered(recording *to, const request *r, const answer *a, uint64
     if (a->timing_bytes != 0)
         record_timing(to, a);
 }
+
+void recording_unfinished(recording *to, const request *r, uint64_t now_ns)
+{
+    if (!r->measured)
+        return;
+    uint64_t age_ns = now_ns > r->intended_ns ? now_ns - r->intended_ns : 0;
+    to->result->unfinished++;
+    if (age_ns > to->result->unfinished_oldest_ns)
+        to->result->unfinished_oldest_ns = age_ns;
+}

@@ -22,5 +22,7 @@ void recording_answered(recording *to, const request *r, const answer *a, uint64
 /* `reason` is kept if it is the first of its kind. */
 void recording_failed(recording *to, const request *r, request_error why, const char *reason,
                       uint64_t now_ns);
+/* The run was stopped before its answer came. */
+void recording_unfinished(recording *to, const request *r, uint64_t now_ns);
 
 #endif

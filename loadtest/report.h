@@ -18,7 +18,8 @@ typedef struct report {
     const result_slo *slo;
     size_t slo_count;
     const char *search; /* NULL, "find_max" or "sweep" */
-    double found_rate;  /* of find_max; 0: none holds the objective */
+    double found_rate;  /* of find_max; 0: none holds the objective, or it was cut short */
+    bool cut_short;     /* by a signal, in a run or between two */
     report_point points[REPORT_POINTS_MAX];
     size_t point_count;
 } report;

@@ -125,6 +125,11 @@ static void cards(buffer *b, const report *p)
         card(b, p->slo[i].text, held ? "held" : "not held", held ? "good" : "bad");
     }
     buffer_text(b, "</div>\n");
+    if (p->cut_short)
+        buffer_printf(b,
+                      "<p class=\"warning\">Cut short by a signal: this is what was measured until "
+                      "then. %" PRIu64 " requests had no answer yet and are in no quantile.</p>\n",
+                      r->unfinished);
     char warning[256];
     if (result_bottleneck(r, warning, sizeof warning) != NULL) {
         buffer_text(b, "<p class=\"warning\">");

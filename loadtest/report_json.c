@@ -163,6 +163,10 @@ static void add_counts(json_t *root, const result *r)
                         json_integer((json_int_t)r->completed_in_window));
     json_object_set_new(root, "within_slo", json_integer((json_int_t)r->within_slo));
     json_object_set_new(root, "errors", json_integer((json_int_t)result_failed(r)));
+    json_object_set_new(root, "unfinished", json_integer((json_int_t)r->unfinished));
+    if (r->unfinished != 0)
+        json_object_set_new(root, "unfinished_oldest_s",
+                            rounded((double)r->unfinished_oldest_ns / 1e9));
     json_object_set_new(root, "errors_by_kind", errors_by_kind(r, &reasons));
     json_object_set_new(root, "first_error_of_kind", reasons);
     json_object_set_new(root, "codes", codes);
@@ -199,7 +203,7 @@ static json_t *report_object(const report *p)
         json_object_set_new(root, "refused_ms", quantiles_ms(&r->refused));
     json_object_set_new(root, "stages_ms", stages);
     json_object_set_new(root, "client", client(r));
-    json_object_set_new(root, "interrupted", json_boolean(r->aborted));
+    json_object_set_new(root, "interrupted", json_boolean(r->aborted || p->cut_short));
     if (p->slo_count != 0) {
         json_object_set_new(root, "slo", objectives(p));
         bool held = p->search != NULL && strcmp(p->search, "find_max") == 0
@@ -308,6 +312,8 @@ static status read_counts(result *r, const json_t *root)
     r->answered = read_count(root, "answered", &failed);
     r->completed_in_window = read_count(root, "answered_in_window", &failed);
     r->within_slo = read_count(root, "within_slo", &failed);
+    r->unfinished = read_count(root, "unfinished", &failed);
+    r->unfinished_oldest_ns = read_seconds(root, "unfinished_oldest_s", &failed);
     r->verified = read_count(root, "verified", &failed);
     r->tokens = read_count(root, "tokens", &failed);
     r->bytes_sent = read_count(root, "bytes_sent", &failed);

@@ -61,6 +61,11 @@ static void rates(const result *r, FILE *to)
     if (r->sent != 0)
         fprintf(to, "     %.3g%%", 100.0 * (double)failed / (double)r->sent);
     fputs("\n", to);
+    if (r->unfinished != 0)
+        fprintf(to,
+                "  unfinished%10" PRIu64 "     without an answer when the run was stopped, the "
+                "oldest for %.3g s: in no quantile\n",
+                r->unfinished, (double)r->unfinished_oldest_ns / 1e9);
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++)
         if (r->errors[k] != 0)
             fprintf(to, "  %20" PRIu64 "     %s; the first: %s\n", r->errors[k],
@@ -104,8 +109,9 @@ static void latencies(const result *r, FILE *to)
                 (double)r->setup.timeout_ns / 1e9);
 }
 
-static void edges(const result *r, FILE *to)
+static void edges(const report *p, FILE *to)
 {
+    const result *r = p->result;
     char text[256];
     fprintf(to, "\n  client    %.0f%% of a core (its busiest thread)", r->loop_busy * 100);
     if (r->connections_lost != 0)
@@ -118,7 +124,10 @@ static void edges(const result *r, FILE *to)
     fputs("\n", to);
     if (result_bottleneck(r, text, sizeof text) != NULL)
         fprintf(to, "  WARNING   %s\n", text);
-    if (r->aborted)
+    if (p->cut_short)
+        fprintf(to, "  CUT SHORT by a signal: %s\n",
+                r->sent ? "this is what was measured until then" : "nothing was measured yet");
+    else if (r->aborted)
         fputs("  stopped early\n", to);
 }
 
@@ -156,7 +165,9 @@ static void runs(const report *p, FILE *to)
             fprintf(to, "\n  highest rate that holds the objective: %.1f/s, goodput %.1f/s\n",
                     p->found_rate, result_goodput(p->result));
         else
-            fputs("\n  no rate was found that holds the objective\n", to);
+            fputs(p->cut_short ? "\n  cut short before the highest rate was found\n"
+                               : "\n  no rate was found that holds the objective\n",
+                  to);
     }
 }
 
@@ -166,7 +177,7 @@ void report_text(const report *p, FILE *to)
     header(p->result, to);
     rates(p->result, to);
     latencies(p->result, to);
-    edges(p->result, to);
+    edges(p, to);
     objectives(p, to);
     if (p->point_count != 0)
         runs(p, to);

@@ -84,6 +84,9 @@ void result_merge(result *into, const result *from)
     into->answered += from->answered;
     into->completed_in_window += from->completed_in_window;
     into->within_slo += from->within_slo;
+    into->unfinished += from->unfinished;
+    if (from->unfinished_oldest_ns > into->unfinished_oldest_ns)
+        into->unfinished_oldest_ns = from->unfinished_oldest_ns;
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++) {
         into->errors[k] += from->errors[k];
         if (into->reasons[k][0] == 0)

@@ -36,8 +36,9 @@ typedef struct result_slice {
 
 typedef struct result {
     result_setup setup;
-    /* Requests of the window. sent = answered + sum of errors, once all is over. */
+    /* Requests of the window. sent = answered + sum of errors + unfinished, once all is over. */
     _Atomic uint64_t sent, answered;
+    uint64_t unfinished, unfinished_oldest_ns; /* without an answer when the run was stopped */
     _Atomic uint64_t completed_in_window; /* right answers that arrived inside it, whenever sent */
     _Atomic uint64_t within_slo;          /* right answers no later than the SLO's limit */
     _Atomic uint64_t errors[REQUEST_ERROR_COUNT];
@@ -48,7 +49,7 @@ typedef struct result {
     double loop_busy;   /* the busiest thread's share of a core */
     double cpu_s;       /* of all threads */
     double steal_share; /* processor time that a hypervisor gave to others */
-    bool aborted;       /* stopped early: the SLO could not be held any more */
+    bool aborted;       /* stopped early: a signal, or the SLO could not be held any more */
     /* In ns. `latency` counts a failure as --timeout, or as its own time if that was longer. */
     histogram latency, latency_ok, service, lag, connection_wait, server;
     histogram refused; /* 429, 503 and 504: how long the client waited to be told */

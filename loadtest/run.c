@@ -15,8 +15,6 @@
 #define WATCH_US 50000
 #define START_DELAY_NS 5000000u
 
-static volatile sig_atomic_t signalled;
-
 typedef struct run_shared {
     pthread_barrier_t prepared, started;
     uint64_t start_ns; /* set between the two barriers */
@@ -32,12 +30,6 @@ typedef struct runner {
     char message[STATUS_MESSAGE_BYTES_MAX];
     _Atomic int over;
 } runner;
-
-static void on_signal(int number)
-{
-    (void)number;
-    signalled = 1;
-}
 
 static void *run_thread(void *argument)
 {
@@ -107,6 +99,11 @@ static bool slo_lost(const run_plan *plan, const runner *runners)
     return false;
 }
 
+static bool stop_is_asked(const run_plan *plan)
+{
+    return plan->stop != NULL && *plan->stop != 0;
+}
+
 /* Looks after the threads until the last is done. */
 static void watch(const run_plan *plan, runner *runners, run_shared *shared, bool *aborted)
 {
@@ -133,7 +130,7 @@ static void watch(const run_plan *plan, runner *runners, run_shared *shared, boo
             *aborted = true;
             shared->stop = 1;
         }
-        if (signalled)
+        if (stop_is_asked(plan))
             shared->stop = 1;
     }
     live_end(&view);
@@ -186,7 +183,7 @@ static void cut_short(result *out, uint64_t end_ns, uint64_t window_start_ns)
         out->slice_count = slices;
 }
 
-status run_execute(const run_plan *plan, result *out, bool *interrupted)
+status run_execute(const run_plan *plan, result *out)
 {
     assert(plan->threads > 0);
     run_shared shared = {.realtime = plan->realtime};
@@ -194,9 +191,6 @@ status run_execute(const run_plan *plan, result *out, bool *interrupted)
     pthread_barrier_init(&shared.prepared, NULL, plan->threads + 1);
     pthread_barrier_init(&shared.started, NULL, plan->threads + 1);
     status s = STATUS_OK;
-    signalled = 0;
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}, before;
-    sigaction(SIGINT, &action, &before);
     for (unsigned i = 0; i < plan->threads; i++) {
         runners[i].worker = make_worker(plan, i);
         runners[i].shared = &shared;
@@ -222,12 +216,10 @@ status run_execute(const run_plan *plan, result *out, bool *interrupted)
         pthread_join(runners[i].thread, NULL);
     if (!s)
         s = collect(plan, runners, out);
-    out->aborted = aborted || signalled;
+    out->aborted = aborted || stop_is_asked(plan);
     if (!s && shared.stop)
         cut_short(out, end_ns, shared.start_ns + plan->worker.warm_up_ns);
     out->steal_share = total_after > total ? (stolen_after - stolen) / (total_after - total) : 0;
-    *interrupted = signalled;
-    sigaction(SIGINT, &before, NULL);
     for (unsigned i = 0; i < plan->threads; i++)
         worker_destroy(runners[i].worker);
     free(runners);

@@ -3,6 +3,8 @@
 
 #include "loadtest/worker.h"
 
+#include <signal.h>
+
 /* One run: threads started, watched, joined, their results merged. */
 typedef struct run_plan {
     worker_plan worker; /* of all threads together; index and count are filled in */
@@ -11,13 +13,14 @@ typedef struct run_plan {
     result_setup setup; /* copied into the result, with the protocol that was agreed */
     const result_slo *slo;
     size_t slo_count;
+    const volatile sig_atomic_t *stop; /* not 0, as a signal handler sets it: end now; or NULL */
     bool stop_when_lost; /* end the run as soon as the objectives cannot be held any more */
     int live;            /* -1: no live view; 0: a line each second; 1: a terminal */
     const char *label;   /* of the live view; may be NULL */
 } run_plan;
 
-/* Blocks until the run is over. `out` must be zeroed; free it with result_dispose. A SIGINT ends
- * the run early and keeps what was measured: `*interrupted`. */
-status run_execute(const run_plan *plan, result *out, bool *interrupted) MUST_CHECK;
+/* Blocks until the run is over. `out` must be zeroed; free it with result_dispose. A run that was
+ * stopped keeps what was measured: `aborted` of the result. */
+status run_execute(const run_plan *plan, result *out) MUST_CHECK;
 
 #endif

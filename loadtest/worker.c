@@ -510,6 +510,8 @@ status worker_prepare(worker *w)
 
 static void finish(worker *w)
 {
+    for (const request *r = w->live_first; r != NULL; r = r->next)
+        recording_unfinished(&w->recording, r, clock_now_ns());
     for (unsigned i = 0; i < w->plan.connections_max; i++) {
         connection *c = &w->connections[i];
         if (connection_is_open(c))
