@@ -39,6 +39,20 @@ static void release_store(void *context)
     free(store);
 }
 
+static const uint8_t *contents(const stored_file *file)
+{
+    return file->read != NULL ? file->read : file->map.data;
+}
+
+status file_store_refuse_pointer(const void *data, size_t bytes)
+{
+    static const char start[] = "version https://git-lfs";
+    if (bytes < sizeof start - 1 || memcmp(data, start, sizeof start - 1) != 0)
+        return STATUS_OK;
+    return status_fail(STATUS_CORRUPT, "a Git LFS pointer instead of the file: run `git lfs pull` "
+                                       "where it was cloned");
+}
+
 static status load(stored_file *file, const char *path, size_t bytes_max, bool is_mapped)
 {
     int descriptor;
@@ -76,6 +90,8 @@ static status open_file(graph *g, const char *path, size_t bytes_max, bool is_ma
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
         }
         status s = load(file, path, bytes_max, is_mapped);
+        if (s == STATUS_OK && (s = file_store_refuse_pointer(contents(file), file->bytes)))
+            s = status_prefix(s, "%s", path);
         if (s) {
             free_file(file);
             return s;
@@ -83,7 +99,7 @@ static status open_file(graph *g, const char *path, size_t bytes_max, bool is_ma
         file->next = store->first;
         store->first = file;
     }
-    *data = file->read != NULL ? file->read : file->map.data;
+    *data = contents(file);
     *bytes = file->bytes;
     return STATUS_OK;
 }

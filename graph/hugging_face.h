@@ -16,16 +16,22 @@ typedef enum hf_head { HF_NO_HEAD, HF_SEQUENCE_CLASSES, HF_TOKEN_CLASSES, HF_ANS
 typedef struct hf_config {
     hf_family family;
     char model_type[40];
-    int64_t hidden, layers, heads, positions, types, pad_token;
-    int64_t relative_buckets; /* MPNet */
+    int64_t hidden, layers, heads, positions, pad_token;
+    int64_t types, vocabulary, intermediate, embedding; /* 0: it does not say */
+    int64_t relative_buckets;                           /* MPNet */
     double epsilon;
     char activation[40];
     hf_head head;
 } hf_config;
 
 /* hugging_face_config.c: STATUS_UNSUPPORTED names the model type or setting; STATUS_CORRUPT the key
- * that is missing or out of range. */
+ * that is missing, of another type or out of range. */
 status hf_read_config(const char *folder, hf_config *out) MUST_CHECK;
+/* What config.json calls these in that family; for messages, too. */
+typedef struct hf_keys {
+    const char *hidden, *layers, *heads, *intermediate, *activation;
+} hf_keys;
+const hf_keys *hf_keys_of(hf_family family);
 
 /* hugging_face_weights.c: the tensors of model.safetensors, or of the shards that
  * model.safetensors.index.json lists. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "graph/hugging_face.h"
 
 /* Where each family keeps the tensors of a layer, below "<layers>.<number>.". */
@@ -26,6 +27,61 @@ static const layer_names mpnet_names = {
     "intermediate.dense", "output.dense",     "output.LayerNorm",
 };
 
+/* Axis 0 or 1 of a matrix must have the size that config.json says (0: it says nothing). A tensor
+ * that is missing or no matrix is told of where it is used. */
+static void check_axis(hf_builder *b, const char *name, int axis, const char *key, int64_t said)
+{
+    const safetensors_entry *e = hf_weights_find(b->weights, name);
+    if (b->failed || said == 0 || e == NULL || e->value.rank != 2 || e->value.dims[axis] == said)
+        return;
+    char text[TENSOR_SHAPE_TEXT_BYTES];
+    b->failed =
+        status_fail(STATUS_CORRUPT, "config.json: %s is %lld, but tensor '%s' is %s", key,
+                    (long long)said, name, tensor_shape_text(text, e->value.rank, e->value.dims));
+}
+
+static const char *query_of_layer(hf_builder *b, const layer_names *names, int64_t layer)
+{
+    return hf_name(b, "%s.%lld.%s.weight", names->layers, (long long)layer, names->query);
+}
+
+static void check_layer_count(hf_builder *b, const layer_names *names)
+{
+    const char *key = hf_keys_of(b->config->family)->layers;
+    int64_t layers = b->config->layers;
+    for (int64_t i = 1; i < layers && b->failed == STATUS_OK; i++)
+        if (hf_weights_find(b->weights, query_of_layer(b, names, i)) == NULL)
+            b->failed = status_fail(STATUS_CORRUPT,
+                                    "config.json: %s is %lld, but the weights have no tensor '%s'",
+                                    key, (long long)layers, query_of_layer(b, names, i));
+    if (hf_weights_find(b->weights, query_of_layer(b, names, layers)) != NULL)
+        log_warning("graph", "config.json: %s is %lld; the weights have more layers, not used", key,
+                    (long long)layers);
+}
+
+/* What config.json says about tensors, so that a contradiction names the key. */
+static void check_sizes(hf_builder *b, const layer_names *names)
+{
+    const hf_config *c = b->config;
+    const hf_keys *keys = hf_keys_of(c->family);
+    const char *words = hf_name(b, "embeddings.word_embeddings.weight");
+    bool is_electra = c->family == HF_ELECTRA;
+    check_axis(b, words, 0, "vocab_size", c->vocabulary);
+    check_axis(b, words, 1, is_electra ? "embedding_size" : keys->hidden,
+               is_electra ? c->embedding : c->hidden);
+    check_axis(b, hf_name(b, "embeddings.position_embeddings.weight"), 0, "max_position_embeddings",
+               c->positions);
+    check_axis(b, hf_name(b, "embeddings.token_type_embeddings.weight"), 0, "type_vocab_size",
+               c->types);
+    check_axis(b, hf_name(b, "encoder.relative_attention_bias.weight"), 0,
+               "relative_attention_num_buckets", c->relative_buckets);
+    check_axis(b, hf_name(b, "encoder.relative_attention_bias.weight"), 1, keys->heads, c->heads);
+    check_axis(b, query_of_layer(b, names, 0), 0, keys->hidden, c->hidden);
+    check_axis(b, hf_name(b, "%s.0.%s.weight", names->layers, names->up), 0, keys->intermediate,
+               c->intermediate);
+    check_layer_count(b, names);
+}
+
 static graph_value_index gather(hf_builder *b, graph_value_index table, graph_value_index indices)
 {
     graph_value_index inputs[] = {table, indices};
@@ -46,8 +102,7 @@ static graph_value_index count_positions(hf_builder *b)
  * position of the pad token: [B,S]. */
 static graph_value_index number_tokens(hf_builder *b)
 {
-    int64_t pad_token = b->config->family == HF_MPNET ? 1 : b->config->pad_token;
-    graph_value_index pad = hf_int(b, pad_token);
+    graph_value_index pad = hf_int(b, b->config->pad_token);
     graph_value_index is_pad = hf_binary(b, GRAPH_OP_EQUAL, b->ids, pad);
     graph_value_index is_token = hf_cast(b, hf_unary(b, GRAPH_OP_NOT, is_pad), DTYPE_I64);
     graph_value_index count = hf_binary(b, GRAPH_OP_CUM_SUM, is_token, hf_int(b, 1));
@@ -194,6 +249,9 @@ graph_value_index hf_add_encoder(hf_builder *b)
     const layer_names *names = c->family == HF_DISTILBERT ? &distilbert_names
                                : c->family == HF_MPNET    ? &mpnet_names
                                                           : &bert_names;
+    check_sizes(b, names);
+    if (b->failed)
+        return 0;
     graph_value_index x = add_embeddings(b);
     graph_value_index mask_bias = make_mask_bias(b);
     graph_value_index position_bias =

@@ -113,7 +113,7 @@ static status build(graph *g, hf_weights *weights, const char *folder, const cha
     /* Positions up to the pad token's are not used for tokens. */
     g->sequence_max = config.positions;
     if (config.family == HF_ROBERTA || config.family == HF_MPNET)
-        g->sequence_max -= (config.family == HF_MPNET ? 1 : config.pad_token) + 1;
+        g->sequence_max -= config.pad_token + 1;
     s = add_outputs(&b, folder, &pooling, options, hidden);
     return s ? s : hf_weights_read(weights);
 }

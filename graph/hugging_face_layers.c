@@ -185,10 +185,10 @@ graph_value_index hf_activation(hf_builder *b, graph_value_index x, const char *
     }
     if (b->failed == STATUS_OK)
         b->failed = status_fail(STATUS_UNSUPPORTED,
-                                "config.json: activation '%s' is not supported; supported: gelu, "
+                                "config.json: %s '%s' is not supported; supported: gelu, "
                                 "gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, silu, relu, "
                                 "tanh, sigmoid, mish, linear",
-                                activation);
+                                hf_keys_of(b->config->family)->activation, activation);
     return x;
 }
 

@@ -81,17 +81,21 @@ static status open_index(hf_weights *w, graph *g, const char *folder, size_t byt
 status hf_weights_open(hf_weights *w, graph *g, const char *folder,
                        const graph_import_options *options)
 {
+    static const char *const others[] = {"pytorch_model.bin", "pytorch_model.bin.index.json",
+                                         "tf_model.h5", "flax_model.msgpack"};
     size_t bytes_max = options != NULL && options->file_bytes_max != 0 ? options->file_bytes_max
                                                                        : FILE_BYTES_MAX_DEFAULT;
     if (is_present(folder, "model.safetensors"))
         return open_shard(w, g, folder, "model.safetensors", bytes_max);
     if (is_present(folder, "model.safetensors.index.json"))
         return open_index(w, g, folder, bytes_max);
-    if (is_present(folder, "pytorch_model.bin"))
-        return status_fail(STATUS_UNSUPPORTED,
-                           "%s/pytorch_model.bin: pickled weights are not read; save the model "
-                           "with save_pretrained(safe_serialization=True)",
-                           folder);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (is_present(folder, others[i]))
+            return status_fail(STATUS_UNSUPPORTED,
+                               "%s/%s: only safetensors are read (pickles can run code); load the "
+                               "model with transformers and save_pretrained(FOLDER, "
+                               "safe_serialization=True), or export it to ONNX",
+                               folder, others[i]);
     return status_fail(STATUS_NOT_FOUND, "%s: no model.safetensors", folder);
 }
 

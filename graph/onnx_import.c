@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file_reader.h"
+#include "graph/file_store.h"
 #include "graph/onnx_importer.h"
 
 #define FILE_BYTES_MAX_DEFAULT ((size_t)8 << 30)
@@ -171,7 +172,9 @@ status graph_import_onnx(const char *path, const graph_import_options *options, 
     bool is_resolved = realpath(path, real) != NULL;
     if (is_resolved)
         folder_of(real, real_folder);
-    s = import_bytes(data, bytes, folder, is_resolved ? real_folder : NULL, options, out);
+    s = file_store_refuse_pointer(data, bytes);
+    if (s == STATUS_OK)
+        s = import_bytes(data, bytes, folder, is_resolved ? real_folder : NULL, options, out);
     free(data);
     return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }

@@ -35,18 +35,9 @@ static bool is_file(const char *folder, const char *name, char path[PATH_BYTES_M
     return n > 0 && n < PATH_BYTES_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
-/* model.onnx, or the only .onnx file there is. */
-static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
+/* Files of a folder that end in .onnx; the path of the last one seen. */
+static int count_onnx(const char *folder, char path[PATH_BYTES_MAX])
 {
-    struct stat s;
-    size_t bytes = strlen(folder);
-    if (bytes > 5 && strcmp(folder + bytes - 5, ".onnx") == 0 && stat(folder, &s) == 0 &&
-        S_ISREG(s.st_mode)) {
-        snprintf(path, PATH_BYTES_MAX, "%s", folder);
-        return true;
-    }
-    if (is_file(folder, "model.onnx", path))
-        return true;
     int found = 0;
     DIR *d = opendir(folder);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
@@ -60,21 +51,54 @@ static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
     }
     if (d != NULL)
         closedir(d);
-    return found == 1;
+    return found;
 }
 
+/* model.onnx, or the only .onnx file there is. */
+static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
+{
+    struct stat s;
+    size_t bytes = strlen(folder);
+    if (bytes > 5 && strcmp(folder + bytes - 5, ".onnx") == 0 && stat(folder, &s) == 0 &&
+        S_ISREG(s.st_mode)) {
+        snprintf(path, PATH_BYTES_MAX, "%s", folder);
+        return true;
+    }
+    return is_file(folder, "model.onnx", path) || count_onnx(folder, path) == 1;
+}
+
+/* Weights in formats that the importer refuses count: it says what to do about them. */
 static bool is_hugging_face(const char *folder)
 {
+    static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json",
+                                          "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                          "tf_model.h5",       "flax_model.msgpack"};
     char path[PATH_BYTES_MAX];
-    return is_file(folder, "config.json", path) &&
-           (is_file(folder, "model.safetensors", path) ||
-            is_file(folder, "model.safetensors.index.json", path));
+    if (!is_file(folder, "config.json", path))
+        return false;
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++)
+        if (is_file(folder, weights[i], path))
+            return true;
+    return false;
 }
 
 bool load_has_model_file(const char *folder)
 {
     char path[PATH_BYTES_MAX];
     return find_onnx(folder, path) || is_hugging_face(folder) || program_folder_has(folder);
+}
+
+const char *load_hint(const char *folder)
+{
+    char path[PATH_BYTES_MAX], inner[PATH_BYTES_MAX];
+    if (count_onnx(folder, path) > 1)
+        return "; it has several .onnx files: name the path of one, or call it model.onnx";
+    if (snprintf(inner, sizeof inner, "%s/onnx", folder) < (int)sizeof inner &&
+        count_onnx(inner, path) > 0)
+        return "; its folder onnx has .onnx files: name the path of one";
+    if (is_file(folder, "config.json", path))
+        return "; it has a config.json without model.safetensors";
+    return "";
 }
 
 static status import(model *m, const load_request *r, const manifest *file, bool *is_hf)
@@ -97,8 +121,8 @@ static status import(model *m, const load_request *r, const manifest *file, bool
     } else {
         return status_fail(STATUS_NOT_FOUND,
                            "%s: no model.onnx, no config.json with model.safetensors, and no "
-                           "program.<bucket>.mlir",
-                           r->folder);
+                           "program.<bucket>.mlir%s",
+                           r->folder, load_hint(r->folder));
     }
     if (failure)
         return failure;

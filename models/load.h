@@ -27,5 +27,7 @@ void load_destroy(model *m);
 
 /* Does the folder hold a model file itself? */
 bool load_has_model_file(const char *folder);
+/* Where it does not: what it may have been meant to be, "; it has ...", or "". */
+const char *load_hint(const char *folder);
 
 #endif

@@ -392,8 +392,8 @@ static status load_name(repository *r, served_name *n)
         if (count == 0)
             failure = status_fail(STATUS_NOT_FOUND,
                                   "model \"%s\": %s holds neither a model file nor a folder "
-                                  "named by a version number",
-                                  n->name, n->path);
+                                  "named by a version number%s",
+                                  n->name, n->path, load_hint(n->path));
     } else {
         versions[0] = 1;
     }

@@ -131,7 +131,7 @@ Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
     copy_model("bert");
     run("sed -i 's/\"num_attention_heads\": 2/\"num_attention_heads\": 3/' '%s/config.json'%s",
         folder, "");
-    expect_failure(STATUS_CORRUPT, "3 heads");
+    expect_failure(STATUS_CORRUPT, "num_attention_heads, 3");
     copy_model("bert");
     run("sed -i 's/\"num_hidden_layers\": 2/\"num_hidden_layers\": 3/' '%s/config.json'%s", folder,
         "");
@@ -143,7 +143,15 @@ Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
     run("rm '%s/model.safetensors'%s", folder, "");
     expect_failure(STATUS_NOT_FOUND, "model.safetensors");
     run("touch '%s/pytorch_model.bin'%s", folder, "");
-    expect_failure(STATUS_UNSUPPORTED, "pytorch_model.bin");
+    expect_failure(STATUS_UNSUPPORTED, "pytorch_model.bin: only safetensors");
+    run("printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' > "
+        "'%s/model.safetensors'%s",
+        folder, "");
+    expect_failure(STATUS_CORRUPT, "git lfs pull");
+    copy_model("bert");
+    run("sed -i 's/\"model_type\"/\"quantization_config\": {\"bits\": 4}, &/' '%s/config.json'%s",
+        folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "quantization_config");
 }
 
 Test(import_hugging_face_folder, refuses_poolings_it_does_not_know)

@@ -157,6 +157,10 @@ Test(import_onnx_external, names_the_file_in_every_error)
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_CORRUPT);
     cr_assert(strstr(status_message(), path) != NULL);
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\n";
+    write_file("model.onnx", pointer, sizeof pointer - 1);
+    cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_CORRUPT);
+    cr_assert(strstr(status_message(), "git lfs pull") != NULL, "%s", status_message());
     cr_assert_eq(graph_import_onnx("/nowhere.onnx", NULL, &g), STATUS_NOT_FOUND);
     cr_assert(strstr(status_message(), "/nowhere.onnx") != NULL);
     graph_import_options options = {.file_bytes_max = 5};

@@ -150,6 +150,37 @@ static void *look(void *pointer)
     return NULL;
 }
 
+/* Folders that hold a model in a form that is not read, and what is said of them. */
+Test(repository, folders_without_a_model_get_advice)
+{
+    static const struct {
+        const char *make, *word;
+    } cases[] = {
+        {"echo '{\"model_type\": \"bert\", \"hidden_size\": 8, \"num_hidden_layers\": 1, "
+         "\"num_attention_heads\": 1}' > %s/m/config.json; touch %s/m/pytorch_model.bin",
+         "safe_serialization"},
+        {"touch %s/m/a.onnx %s/m/b.onnx", "several .onnx files"},
+        {"mkdir %s/m/onnx; touch %s/m/onnx/model_quantized.onnx", "its folder onnx"},
+        {"touch %s/m/config.json; touch %s/m/vocab.txt", "without model.safetensors"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char command[500], path[100];
+        begin();
+        snprintf(path, sizeof path, "%s/m", root);
+        mkdir(path, 0777);
+        snprintf(command, sizeof command, cases[i].make, root, root);
+        cr_assert_eq(system(command), 0);
+        repository_options options = {.folder = root};
+        repository *r;
+        device *devices[] = {cpu};
+        cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+        cr_assert_neq(repository_wait(r), STATUS_OK);
+        cr_assert(strstr(status_message(), cases[i].word), "%s", status_message());
+        repository_destroy(r);
+        end();
+    }
+}
+
 Test(repository, lookups_never_miss_while_it_reloads)
 {
     char onnx[4096];

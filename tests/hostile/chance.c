@@ -1,0 +1,40 @@
+#include "chance.h"
+
+uint32_t chance_below(chance *c, uint32_t below)
+{
+    c->state ^= c->state >> 12;
+    c->state ^= c->state << 25;
+    c->state ^= c->state >> 27;
+    return (uint32_t)((c->state * 2685821657736338717u) >> 32) % below;
+}
+
+int64_t chance_number(chance *c)
+{
+    static const int64_t numbers[] = {
+        0,
+        1,
+        2,
+        3,
+        -1,
+        -2,
+        7,
+        64,
+        255,
+        65536,
+        1 << 24,
+        INT32_MAX,
+        INT32_MIN,
+        1LL << 31,
+        1LL << 32,
+        1LL << 40,
+        1LL << 61,
+        1LL << 62,
+        INT64_MAX,
+        INT64_MIN,
+        INT64_MAX / 2 + 1,
+        -(1LL << 32),
+        INT64_MIN + 1,
+        INT64_MAX - 1,
+    };
+    return numbers[chance_below(c, sizeof numbers / sizeof numbers[0])];
+}
