@@ -39,7 +39,7 @@ def main():
             made, report = json.loads(server.stdout.read()), json.loads(out)
             cells = []
             for q in ("p50", "p90", "p95", "p99"):
-                seen, wanted = report["latency_ms"][q], made[q]
+                seen, wanted = report["latency_ms"][q], made["percentiles"][int(q[1:])]
                 beyond = abs(seen - wanted) > 0.01 * wanted + 0.2
                 bad += beyond
                 cells.append(f"{wanted:9.3f} {seen:9.3f} {'!!' if beyond else 'ok'}")

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Server:
-    """`made` holds the delays that the server really made, in ms, once it has stopped."""
+    """`made` holds the number of requests and the percentiles of the delays that the server really made, in ms, once it has stopped."""
 
     def __init__(self, *arguments):
         self.process = subprocess.Popen([BIN / "load_test_server", *arguments], stdout=subprocess.PIPE, text=True)

@@ -10,27 +10,28 @@ import pytest
 
 from conftest import BIN
 
-SHORT = ("--duration", "2s", "--warm-up", "300ms", "--quiet")
+SHORT = ("--duration", "1s", "--warm-up", "200ms", "--quiet")
 
 
 # --- coordinated omission ---------------------------------------------------------------------------------------------------
 
 
 def test_an_open_loop_shows_a_stall_that_a_closed_loop_hides(start, load):
-    # 1 s of stall, once in a window of 5 s (the first comes half a period after the first request).
-    server = start("--delay", "constant:1ms", "--stall", "1s:5s")
-    window = ("--duration", "5s", "--warm-up", "0s", "--quiet")
+    # 600 ms of stall, once in a window of 3 s (the first comes half a period after the first request).
+    stall = ("--delay", "constant:1ms", "--stall", "600ms:3s")
+    server = start(*stall)
+    window = ("--duration", "3s", "--warm-up", "0s", "--quiet")
     _, open_loop, _ = load(server.url, "--rate", "100", "--arrivals", "constant", *window)
     server.stop()
-    server = start("--delay", "constant:1ms", "--stall", "1s:5s")
+    server = start(*stall)
     _, closed_loop, _ = load(server.url, "--concurrency", "1", *window)
     assert open_loop["errors"] == closed_loop["errors"] == 0
     # A fifth of the users came during the stall, and the slowest of them waited for all of it.
-    assert open_loop["latency_ms"]["p99"] > 800
-    assert open_loop["latency_ms"]["p90"] > 300
+    assert open_loop["latency_ms"]["p99"] > 480
+    assert open_loop["latency_ms"]["p90"] > 180
     # The closed loop sent one request into it, and calls itself fast.
-    assert closed_loop["latency_ms"]["max"] > 800
-    assert closed_loop["latency_ms"]["p99"] < 400
+    assert closed_loop["latency_ms"]["max"] > 480
+    assert closed_loop["latency_ms"]["p99"] < 240
     assert closed_loop["setup"]["loop"] == "closed" and open_loop["setup"]["loop"] == "open"
 
 
@@ -41,15 +42,15 @@ def test_an_open_loop_shows_a_stall_that_a_closed_loop_hides(start, load):
 @pytest.mark.parametrize("delay", ["uniform:5ms:60ms", "bimodal:5ms:80ms:0.04", "exponential:15ms"])
 def test_quantiles_are_those_the_server_made(start, load, delay, protocol):
     server = start("--delay", delay, "--realtime")
-    code, report, _ = load(server.url, "--rate", "300", "--duration", "3s", "--warm-up", "0s", "--quiet", "--realtime", protocol)
+    code, report, _ = load(server.url, "--rate", "300", "--duration", "2s", "--warm-up", "0s", "--quiet", "--realtime", protocol)
     made = server.stop()
-    assert code == 0 and report["errors"] == 0 and report["requests"] == 900
-    for name in ("p50", "p90", "p95", "p99"):
-        measured = report["latency_ms"][name]
-        # Never less than what was injected (but for the cell's width); more only by the way between the two and a busy machine's
-        # scheduling. On a quiet machine the difference is under 1% + 0.2 ms: bench/load/accuracy.py asserts that.
-        assert measured > made[name] * 0.98 - 0.05, (name, measured, made)
-        assert measured < made[name] * 1.1 + 8, (name, measured, made)
+    assert code == 0 and report["errors"] == 0 and report["requests"] == made["requests"] == 600
+    for percent in (50, 90, 95, 99):
+        measured = report["latency_ms"][f"p{percent}"]
+        # Never less than what was injected (but for the cell's width). More only by the way between the two, and where a busy machine
+        # held up a few: three in a hundred may be. On a quiet machine the difference is under 1% + 0.2 ms: bench/load/accuracy.py asserts it.
+        low, high = made["percentiles"][percent], made["percentiles"][min(100, percent + 3)]
+        assert low * 0.98 - 0.05 < measured < high * 1.1 + 8, (percent, measured, made)
 
 
 @pytest.mark.parametrize("io", ["", "epoll"])
@@ -57,10 +58,10 @@ def test_an_answer_that_is_read_late_was_not_late(start, io):
     # Ten requests are answered while this tool stands still for a second: the kernel knows when.
     server = start("--delay", "constant:200ms")
     process = subprocess.Popen(
-        [BIN / "penstock-load", server.url, "--rate", "50", "--arrivals", "constant", "--duration", "3s", "--warm-up", "0s", "--json", "--quiet"],
+        [BIN / "penstock-load", server.url, "--rate", "50", "--arrivals", "constant", "--duration", "2s", "--warm-up", "0s", "--json", "--quiet"],
         stdout=subprocess.PIPE, text=True, env=dict(os.environ, PENSTOCK_IO=io),
     )  # fmt: skip
-    time.sleep(1)
+    time.sleep(0.5)
     process.send_signal(signal.SIGSTOP)
     time.sleep(1)
     process.send_signal(signal.SIGCONT)
@@ -76,16 +77,16 @@ def test_the_rate_is_the_one_asked_for(start, load, arrivals):
     assert code == 0
     assert abs(report["rate_sent"] - 437) < 0.005 * 437
     assert abs(report["rate"] - 437) < 0.005 * 437
-    assert sum(slice["sent"] for slice in report["timeline"]) == report["requests"] == 874
+    assert sum(slice["sent"] for slice in report["timeline"]) == report["requests"] == 437
 
 
-@pytest.mark.parametrize("arrivals, requests", [("ramp:100:500", 600), ("steps:100x1s,400x1s", 500), ("burst:20:100ms", 400)])
+@pytest.mark.parametrize("arrivals, requests", [("ramp:100:500", 300), ("steps:100x500ms,400x500ms", 250), ("burst:20:100ms", 200)])
 def test_changing_rates(start, load, arrivals, requests):
     server = start()
     code, report, _ = load(server.url, "--arrivals", arrivals, *SHORT)
     assert code == 0 and report["requests"] == requests
     half = len(report["timeline"]) // 2
-    first, second = (sum(s["sent"] for s in part) for part in (report["timeline"][:half], report["timeline"][half:]))
+    first, second = (sum(s["sent"] for s in part) for part in (report["timeline"][:half], report["timeline"][-half:]))
     if not arrivals.startswith("burst"):
         assert second > 1.7 * first
 
@@ -102,7 +103,7 @@ def test_the_same_seed_is_the_same_load(start, load):
 def test_threads_share_one_process_of_arrivals(start, load):
     server = start()
     code, report, _ = load(server.url, "--rate", "600", "--threads", "2", *SHORT)
-    assert code == 0 and report["requests"] == 1200 and report["errors"] == 0
+    assert code == 0 and report["requests"] == 600 and report["errors"] == 0
 
 
 # --- failures -----------------------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ def test_refused_requests_count_as_the_longest_wait(start, load):
     server = start("--delay", "constant:1ms", "--fail", "503:0.05")
     code, report, _ = load(server.url, "--rate", "400", "--timeout", "3s", "--slo", "p99=1s", *SHORT)
     assert code == 1 and report["slo_held"] is False
-    assert report["errors_by_kind"]["refused"] == report["errors"] == pytest.approx(40, abs=3)
+    assert report["errors_by_kind"]["refused"] == report["errors"] == pytest.approx(20, abs=3)
     assert report["codes"]["503"] == report["errors"]
     assert report["latency_ms"]["p99"] == pytest.approx(3000, rel=0.01)
     assert report["latency_ok_ms"]["p99"] < 500
@@ -125,31 +126,31 @@ def test_timeouts_count(start, load, protocol):
     server = start("--delay", "bimodal:1ms:5s:0.125")
     code, report, _ = load(server.url, "--rate", "80", "--timeout", "500ms", protocol, *SHORT)
     assert code == 0
-    assert report["errors_by_kind"]["timeout"] == report["errors"] == pytest.approx(20, abs=3)
+    assert report["errors_by_kind"]["timeout"] == report["errors"] == pytest.approx(10, abs=2)
     assert 495 < report["latency_ms"]["p99"] < 1500
-    assert report["answered"] + report["errors"] == report["requests"] == 160
+    assert report["answered"] + report["errors"] == report["requests"] == 80
 
 
 def test_a_server_that_closes_its_connections_loses_no_request(start, load):
     server = start("--close", "0.2")
     code, report, _ = load(server.url, "--rate", "300", *SHORT)
     assert code == 0 and report["errors"] == 0
-    assert report["client"]["connections_lost"] > 50
+    assert report["client"]["connections_lost"] > 25
 
 
 def test_a_server_that_dies(start, load):
     server = start()
     process = subprocess.Popen(
-        [BIN / "penstock-load", server.url, "--rate", "100", "--duration", "3s", "--warm-up", "0s", "--timeout", "500ms", "--json", "--quiet"],
+        [BIN / "penstock-load", server.url, "--rate", "100", "--duration", "2s", "--warm-up", "0s", "--timeout", "500ms", "--json", "--quiet"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        process.wait(1.2)
+        process.wait(0.8)
     except subprocess.TimeoutExpired:
         server.stop()
     report = json.loads(process.communicate(timeout=30)[0])
     assert report["answered"] > 20 and report["errors_by_kind"]["connect"] > 20
-    assert report["answered"] + report["errors"] == report["requests"] == 300
+    assert report["answered"] + report["errors"] == report["requests"] == 200
 
 
 def test_nobody_listens(load):
@@ -165,12 +166,12 @@ def test_expected_answers(start, load, tmp_path):
     arguments = (server.url, "--model", "echo", "--data", bodies, "--expect", expected, "--rate", "200", *SHORT)
     code, report, _ = load(*arguments)
     assert code == 4
-    assert report["errors_by_kind"]["wrong_answer"] == pytest.approx(40, abs=2) and report["verified"] == 400
+    assert report["errors_by_kind"]["wrong_answer"] == pytest.approx(20, abs=2) and report["verified"] == 200
     assert "outputs[0].data[1]" in report["first_error_of_kind"]["wrong_answer"]
     server.stop()
     server = start()
     code, report, _ = load(server.url, *arguments[1:])
-    assert code == 0 and report["verified"] == 400
+    assert code == 0 and report["verified"] == 200
 
 
 # --- objectives and search ----------------------------------------------------------------------------------------------------
@@ -185,14 +186,14 @@ def test_exit_code_of_an_objective(start, load):
 
 
 def test_find_max_finds_the_capacity_of_the_connections(start, load):
-    # One connection, HTTP/1.1, 10 ms each: 100 requests/s is what can be, and p90 <= 200 ms needs less.
-    server = start("--delay", "constant:10ms", "--realtime")
+    # One connection, HTTP/1.1, 5 ms each: 200 requests/s is what can be, and p90 <= 100 ms needs less.
+    server = start("--delay", "constant:5ms", "--realtime")
     code, report, _ = load(
-        server.url, "--find-max", "--slo", "p90=200ms", "--connections", "1", "--connections-max", "1", "--rate", "40", "--resolution", "0.1",
-        "--confirm", "1", "--duration", "1500ms", "--warm-up", "200ms", "--timeout", "2s", "--quiet", "--realtime",
+        server.url, "--find-max", "--slo", "p90=100ms", "--connections", "1", "--connections-max", "1", "--rate", "80", "--resolution", "0.2",
+        "--confirm", "1", "--duration", "800ms", "--warm-up", "100ms", "--timeout", "1s", "--quiet", "--realtime",
     )  # fmt: skip
     found = report["find_max"]["rate"]
-    assert code == 0 and 30 < found < 140
+    assert code == 0 and 60 < found < 280
     runs = report["find_max"]["runs"]
     assert any(run["held"] for run in runs) and any(not run["held"] for run in runs) and runs[-1]["confirmation"]
     assert report["goodput"] > 0.5 * found
@@ -201,7 +202,7 @@ def test_find_max_finds_the_capacity_of_the_connections(start, load):
 def test_sweep(start, load, tmp_path):
     server = start("--delay", "constant:2ms")
     page = tmp_path / "sweep.html"
-    code, report, _ = load(server.url, "--sweep", "50:200:4", "--duration", "500ms", "--warm-up", "100ms", "--quiet", "--html", page)
+    code, report, _ = load(server.url, "--sweep", "50:200:4", "--duration", "300ms", "--warm-up", "0s", "--quiet", "--html", page)
     assert code == 0
     assert [round(run["rate"]) for run in report["sweep"]["runs"]] == [50, 100, 150, 200]
     assert "<svg" in page.read_text()
@@ -260,7 +261,7 @@ def test_epoll_gives_the_same_results_and_says_so(start, load):
         if code == 77:
             pytest.skip("seccomp cannot be used here")
         assert code == 0 and report["errors"] == 0 and report["setup"]["io"] == "epoll"
-        assert report["requests"] == 400 and report["latency_ms"]["p50"] >= 9.9
+        assert report["requests"] == 200 and report["latency_ms"]["p50"] >= 9.9
         lines = [line for line in error.splitlines() if "epoll instead of io_uring" in line]
         assert len(lines) == 1 and words in lines[0]
 
@@ -273,9 +274,9 @@ def test_reports_can_be_merged_and_compared(start, load, tmp_path):
     code, _, _ = load("--merge", a, b, "--json", merged, "--html", page, json_report=False)
     one, two, both = (json.loads(path.read_text()) for path in (a, b, merged))
     assert code == 0
-    assert both["requests"] == one["requests"] + two["requests"] == 600
+    assert both["requests"] == one["requests"] + two["requests"] == 300
     assert both["rate"] == pytest.approx(one["rate"] + two["rate"])
-    assert both["histograms"]["latency"]["count"] == 600
+    assert both["histograms"]["latency"]["count"] == 300
     low, high = sorted((one["latency_ms"]["p99"], two["latency_ms"]["p99"]))
     assert low * 0.98 <= both["latency_ms"]["p99"] <= high * 1.02
     code, _, text = load("--compare", a, b, json_report=False)
@@ -298,7 +299,7 @@ def test_csv(start, load, tmp_path):
     path = tmp_path / "a.csv"
     assert load(start().url, "--rate", "100", "--csv", path, *SHORT)[0] == 0
     lines = path.read_text().splitlines()
-    assert lines[0].startswith("t_s,sent,answered,errors") and sum(int(line.split(",")[1]) for line in lines[1:]) == 200
+    assert lines[0].startswith("t_s,sent,answered,errors") and sum(int(line.split(",")[1]) for line in lines[1:]) == 100
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
  * SHARE]
  *                  [--timing] [--wrong SHARE] [--realtime]
  * Prints "port N" once it listens, and on SIGTERM one line of JSON with the delays that it really
- * made, as quantiles in ms, from the kernel's time stamp of a request on: what a client should have
- * measured, less the way between them.
- * D: constant:5ms | uniform:2ms:20ms | exponential:5ms | bimodal:2ms:20ms:0.05 | none */
+ * made, as percentiles 0 to 100 in ms, from the kernel's time stamp of a request on: what a client
+ * should have measured, less the way between them. D: constant:5ms | uniform:2ms:20ms |
+ * exponential:5ms | bimodal:2ms:20ms:0.05 | none */
 #include "test_server.h"
 
 #include "base/clock.h"
@@ -477,10 +477,10 @@ int main(int argc, char **argv)
     printf("port %d\n", ntohs(address.sin_port));
     fflush(stdout);
     serve(listener);
-    printf("{\"requests\":%llu,\"p50\":%.6f,\"p90\":%.6f,\"p95\":%.6f,\"p99\":%.6f}\n",
-           (unsigned long long)taken, (double)histogram_quantile(&made, 0.5) / 1e6,
-           (double)histogram_quantile(&made, 0.9) / 1e6,
-           (double)histogram_quantile(&made, 0.95) / 1e6,
-           (double)histogram_quantile(&made, 0.99) / 1e6);
+    printf("{\"requests\":%llu,\"percentiles\":[", (unsigned long long)taken);
+    for (int percent = 0; percent <= 100; percent++)
+        printf("%s%.6f", percent ? "," : "",
+               (double)histogram_quantile(&made, percent / 100.0) / 1e6);
+    puts("]}");
     return 0;
 }
