@@ -68,6 +68,8 @@ typedef struct encoder_output { /* one per graph output, in order */
     int head_count;
     bool is_normalised; /* divided by its L2 norm, at least norm_epsilon */
     float norm_epsilon;
+    bool is_column; /* the head's one column without a dim of its own: [rows, length] (answers to
+                       questions) */
 } encoder_output;
 
 #define ENCODER_OUTPUTS_MAX 8

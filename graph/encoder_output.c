@@ -175,7 +175,30 @@ static bool has_dense(look *l, graph_value_index v, graph_value_index hidden)
     return is_found;
 }
 
-static status peel_dense(look *l, graph_value_index *v, encoder_output *out)
+/* v [batch, length] is one column of *x [batch, length, columns] or [batch * length, columns],
+ * however it was cut out. */
+static bool find_column(const look *l, graph_value_index v, graph_value_index *x, int64_t *column)
+{
+    arena memory = {0};
+    match_trace from;
+    bool is_one = l->m.g->values[v].shape.rank == 2 && match_dim(&l->m, v, 0) == l->batch &&
+                  match_dim(&l->m, v, 1) == l->length &&
+                  match_trace_back(&l->m, &memory, v, &from) == STATUS_OK && from.scale == 1 &&
+                  match_producer(&l->m, from.base) != NULL && from.count > 0;
+    int64_t columns = is_one ? match_dim(&l->m, from.base, -1) : 0;
+    is_one = is_one && match_count(&l->m, from.base) == l->batch * l->length * columns;
+    for (int64_t i = 0; is_one && i < from.count; i++)
+        is_one = from.map[i] == i * columns + from.map[0];
+    if (is_one) {
+        *x = from.base;
+        *column = from.map[0];
+    }
+    arena_dispose(&memory);
+    return is_one;
+}
+
+/* `column`: NULL, or the one that is wanted of this layer. */
+static status peel_dense(look *l, graph_value_index *v, const int64_t *column, encoder_output *out)
 {
     found_linear f;
     if (out->head_count == ENCODER_HEAD_LAYERS_MAX)
@@ -186,13 +209,15 @@ static status peel_dense(look *l, graph_value_index *v, encoder_output *out)
     if (s == STATUS_OK && look_linear_columns(&f) != match_dim(&l->m, *v, -1))
         s = look_refuse(l, *v, "a dense layer's output is cut into other rows");
     if (s == STATUS_OK)
-        s = look_keep_linear(l, &f, look_linear_columns(&f), NULL, NULL, 1, &layer->linear);
+        s = look_keep_linear(l, &f, column != NULL ? 1 : look_linear_columns(&f), column, NULL, 1,
+                             &layer->linear);
     if (s == STATUS_OK)
         *v = f.x;
     return s;
 }
 
-/* [batch, length, columns] or [batch, columns]. Head layers are still the last first. */
+/* [batch, length, columns], [batch, length] or [batch, columns]. Head layers are still the last
+ * first. */
 static status check_shape(const look *l, graph_value_index v, const encoder_output *o)
 {
     bool is_hidden = o->tail == ENCODER_TAIL_HIDDEN;
@@ -200,6 +225,8 @@ static status check_shape(const look *l, graph_value_index v, const encoder_outp
     int64_t columns = l->e->hidden;
     if (o->head_count > 0)
         columns = o->head[0].linear.weight->dims[o->head[0].linear.is_transposed ? 0 : 1];
+    if (o->is_column && is_hidden && o->head_count > 0)
+        return STATUS_OK; /* find_column saw the shape */
     if (rank != (is_hidden ? 3 : 2) || match_dim(&l->m, v, 0) != l->batch ||
         match_dim(&l->m, v, -1) != columns || (is_hidden && match_dim(&l->m, v, 1) != l->length))
         return look_refuse(l, v, "the output has not the shape of rows, positions and numbers");
@@ -219,8 +246,16 @@ status look_output(look *l, graph_value_index v, graph_value_index hidden, encod
         found.norm_epsilon = (float)epsilon;
         v = match_skip_casts(&l->m, u);
     }
+    int64_t column;
+    found.is_column =
+        !found.is_normalised && has_dense(l, v, hidden) && find_column(l, v, &u, &column);
+    if (found.is_column) {
+        if ((s = peel_dense(l, &u, &column, &found)))
+            return s;
+        v = u;
+    }
     while (has_dense(l, v, hidden))
-        if ((s = peel_dense(l, &v, &found)))
+        if ((s = peel_dense(l, &v, NULL, &found)))
             return s;
     if (!is_hidden_states(l, v, hidden) && (s = find_tail(l, v, hidden, &found.tail)))
         return s;

@@ -371,7 +371,9 @@ static void add_output(packer *p, const encoder_output *o, graph_value_index x, 
             unary(p, GRAPH_OP_SQRT, reduce(p, GRAPH_OP_REDUCE_SUM, squares, 1, true));
         x = binary(p, GRAPH_OP_DIV, x, binary(p, GRAPH_OP_MAX, length, number(p, o->norm_epsilon)));
     }
-    if (o->tail == ENCODER_TAIL_HIDDEN)
+    if (o->is_column)
+        x = reshape(p, x, 2, (int64_t[]){p->size.rows, p->size.length});
+    else if (o->tail == ENCODER_TAIL_HIDDEN)
         x = reshape(p, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
     graph_add_output(p->g, x, name);
 }

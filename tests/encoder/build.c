@@ -395,6 +395,14 @@ static graph_value_index add_tail(builder *b, graph_value_index x)
         return gather_at(b, x, 0, 1);
     case TAIL_LAST:
         return gather_at(b, x, -1, 1);
+    case TAIL_SPLIT_COLUMN: {
+        graph_value_index both[] = {dense(b, x, HIDDEN, 2), INTS(b, 1, 1)};
+        graph_attribute last = graph_make_int("axis", -1);
+        int32_t split = graph_add_node(b->g, GRAPH_OP_SPLIT, NULL, 2, both, 2, 1, &last);
+        return binary(b, GRAPH_OP_SQUEEZE, b->g->nodes[split].outputs[1], INTS(b, -1));
+    }
+    case TAIL_GATHERED_COLUMN:
+        return gather_at(b, dense(b, x, HIDDEN, 2), 1, 2);
     case TAIL_CLASSES:
     case TAIL_SOFTMAX:
         x = unary(b, GRAPH_OP_TANH, dense_of_rows(b, gather_at(b, x, 0, 1), HIDDEN, 7));

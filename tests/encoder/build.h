@@ -51,7 +51,9 @@ typedef enum tail_form {
     TAIL_FIRST,
     TAIL_CLASSES,
     TAIL_SOFTMAX,
-    TAIL_LAST
+    TAIL_LAST,
+    TAIL_SPLIT_COLUMN, /* the second of two classes of each position */
+    TAIL_GATHERED_COLUMN
 } tail_form;
 
 typedef struct encoder_form {

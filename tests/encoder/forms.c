@@ -83,6 +83,8 @@ Test(forms, tails)
     expect((encoder_form){.tail = TAIL_MAX}, "max");
     expect((encoder_form){.tail = TAIL_FIRST}, "first");
     expect((encoder_form){.tail = TAIL_CLASSES}, "classes");
+    expect((encoder_form){.tail = TAIL_SPLIT_COLUMN}, "a column of classes, split off");
+    expect((encoder_form){.tail = TAIL_GATHERED_COLUMN}, "a column of classes, gathered");
     expect((encoder_form){.tail = TAIL_MEAN_OF_ALL, .mask = MASK_NONE}, "mean of all");
 }
 

@@ -20,6 +20,7 @@ Test(hugging_face, bert)
 {
     check_hugging_face("bert");
     check_hugging_face("bert_classes");
+    check_hugging_face("bert_answers");
 }
 
 Test(hugging_face, roberta_and_xlm_roberta)

@@ -96,7 +96,7 @@ static void compare(const encoder *e, encoder_packing size, int output, const te
                     const placed *sequences, int count, const char *name)
 {
     bool is_hidden = e->outputs[output].tail == ENCODER_TAIL_HIDDEN;
-    int64_t width = got->dims[got->rank - 1];
+    int64_t width = e->outputs[output].is_column ? 1 : got->dims[got->rank - 1];
     cr_assert_eq(got->dims[0], is_hidden ? size.rows : size.sequences, "%s", name);
     for (int s = 0; s < count; s++) {
         arena memory = {0};
@@ -178,6 +178,7 @@ Test(packed, tails)
     check_form((encoder_form){.tail = TAIL_MAX}, "max");
     check_form((encoder_form){.tail = TAIL_FIRST}, "first");
     check_form((encoder_form){.tail = TAIL_CLASSES}, "classes");
+    check_form((encoder_form){.tail = TAIL_SPLIT_COLUMN}, "a column of classes");
     check_form((encoder_form){.tail = TAIL_MEAN_OF_ALL, .mask = MASK_NONE}, "mean of all");
 }
 

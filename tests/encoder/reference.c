@@ -238,7 +238,7 @@ void reference_run(const encoder *e, const tensor *inputs, int index, arena *mem
     finish(o, &x);
     bool is_hidden = o->tail == ENCODER_TAIL_HIDDEN;
     int64_t dims[] = {batch, is_hidden ? length : x.columns, x.columns};
-    if (tensor_allocate(output, memory, DTYPE_F32, is_hidden ? 3 : 2, dims))
+    if (tensor_allocate(output, memory, DTYPE_F32, is_hidden && !o->is_column ? 3 : 2, dims))
         abort();
     for (int64_t i = 0; i < x.count * x.columns; i++)
         ((float *)output->data)[i] = (float)x.x[i];

@@ -8,9 +8,8 @@
 
 static void set_text(char **text, const char *to)
 {
-    char *copy = strdup(to);
-    if (*text != NULL && (*text)[0] != 0)
-        free(*text); /* an absent string is the parser's own "" */
+    char *copy = strdup(to); /* it may be the same string */
+    free(*text);
     *text = copy;
 }
 
