@@ -41,16 +41,22 @@ def test_an_open_loop_shows_a_stall_that_a_closed_loop_hides(start, load):
 @pytest.mark.parametrize("protocol", ["--http1", "--http2"])
 @pytest.mark.parametrize("delay", ["uniform:5ms:60ms", "bimodal:5ms:80ms:0.04", "exponential:15ms"])
 def test_quantiles_are_those_the_server_made(start, load, delay, protocol):
-    server = start("--delay", delay, "--realtime")
-    code, report, _ = load(server.url, "--rate", "300", "--duration", "2s", "--warm-up", "0s", "--quiet", "--realtime", protocol)
-    made = server.stop()
-    assert code == 0 and report["errors"] == 0 and report["requests"] == made["requests"] == 600
-    for percent in (50, 90, 95, 99):
-        measured = report["latency_ms"][f"p{percent}"]
-        # Never less than what was injected (but for the cell's width). More only by the way between the two, and where a busy machine
-        # held up a few: three in a hundred may be. On a quiet machine the difference is under 1% + 0.2 ms: bench/load/accuracy.py asserts it.
-        low, high = made["percentiles"][percent], made["percentiles"][min(100, percent + 3)]
-        assert low * 0.98 - 0.05 < measured < high * 1.1 + 8, (percent, measured, made)
+    # Never less than what was injected (but for the cell's width); more only by the way between the two and a busy machine's
+    # scheduling, which may spoil a run but not four. On a quiet machine the difference is under 1% + 0.2 ms: bench/load/accuracy.py.
+    for attempt in range(4):
+        server = start("--delay", delay, "--realtime")
+        code, report, _ = load(server.url, "--rate", "300", "--duration", "3s", "--warm-up", "0s", "--quiet", "--realtime", protocol)
+        made = server.stop()
+        assert code == 0 and report["errors"] == 0 and report["requests"] == 900
+        late = {}
+        for name in ("p50", "p90", "p95", "p99"):
+            measured = report["latency_ms"][name]
+            assert measured > made[name] * 0.98 - 0.05, (name, measured, made)
+            if measured > made[name] * 1.1 + 8:
+                late[name] = (measured, made[name])
+        if not late:
+            return
+    raise AssertionError(late)
 
 
 @pytest.mark.parametrize("io", ["", "epoll"])
