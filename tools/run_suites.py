@@ -7,6 +7,7 @@ terminal. What cannot run here is counted as skipped, with the reason. Only the 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/logs"
 RELEASE, ASAN, TSAN = (ROOT / "build" / name / "bin" for name in ("release", "asan", "tsan"))
 PYTHON = ROOT / ".venv/bin/python"
+# Programs that suites of PJRT devices compile, for those that follow: each is compiled once in a run.
+COMPILED = ROOT / "build/test-compiled"
 TIMEOUT_S = 900
 
 # Criterion does not fail a run for these, so they are looked for in every log.
@@ -98,7 +101,8 @@ def suites():
     found[-1]["needs"].append(conformance)
     found.append(pytest("tidy", "tests/tidy"))
     found.append(pytest("http", "tests/http"))
-    found.append(pytest("pjrt", "tests/pjrt"))
+    compiled = {"PENSTOCK_TEST_COMPILED": str(COMPILED)}
+    found.append(pytest("pjrt", "tests/pjrt", compiled))
     found.append(pytest("load", "tests/load"))
     for path in sorted(ASAN.glob("unit_*")):
         found.append(program(path.name.replace("unit_", "asan-unit-"), path, read_criterion, asan, ["--jobs", "2"]))
@@ -107,10 +111,10 @@ def suites():
     # The server itself under the sanitizers: the same clients, without those that only measure the protocol library.
     found.append(pytest("asan-http", "tests/http", dict(asan, PENSTOCK_BINARY=str(ASAN / "penstock")), ["-m", "not slow"]))
     # The server's side of the device path under the sanitizers. The plugin's process is the same program; it ends without exit handlers, so what
-    # a plugin leaks is not looked for. Not here: programs of every precision and encoder, minutes of compiling under the sanitizers that run
+    # a plugin leaks is not looked for. Not here: programs of every precision and encoder and a full queue, minutes under the sanitizers that run
     # none of the server's code that the others do not.
-    found.append(pytest("asan-pjrt", "tests/pjrt", dict(asan, PENSTOCK_BINARY=str(ASAN / "penstock")),
-                        ["-k", "not answers_are_those_of and not models_give_their"]))
+    found.append(pytest("asan-pjrt", "tests/pjrt", dict(asan, **compiled, PENSTOCK_BINARY=str(ASAN / "penstock")),
+                        ["-k", "not answers_are_those_of and not models_give_their and not full_queue"]))
     found[-1]["needs"].append(ASAN / "penstock")
     tsan = {"PENSTOCK_BINARY": str(TSAN / "penstock"), "TSAN_OPTIONS": "halt_on_error=0 exitcode=66 second_deadlock_stack=1"}
     found.append(pytest("tsan-load", "tests/http", tsan, ["-m", "load"]))
@@ -151,6 +155,7 @@ def main():
         if not chosen:
             print("no such suite: ./test --list names them", file=sys.stderr)
             return 2
+    shutil.rmtree(COMPILED, ignore_errors=True)
     total = Counts()
     for suite in chosen:
         started = time.monotonic()

@@ -4,6 +4,9 @@ import sys
 
 import pytest
 
+# These tests are about the server, not about how well XLA optimises: its quick way of compiling, for every process they start.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/http"))
 
@@ -25,6 +28,13 @@ PLUGIN = find_plugin()
 LIBRARIES = serving.BINARY.resolve().parent.parent / "lib"
 FAULT = LIBRARIES / "penstock_fault_pjrt.so"
 NO_PLUGIN = LIBRARIES / "penstock_not_a_plugin.so"
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """A compile cache for what is not about compiling: each program is compiled once, by the first suite that needs it
+    (tools/run_suites.py names one folder for all)."""
+    return os.environ.get("PENSTOCK_TEST_COMPILED") or str(tmp_path_factory.mktemp("compiled"))
 
 
 def pytest_collection_modifyitems(items):

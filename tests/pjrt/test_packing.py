@@ -1,5 +1,6 @@
 """Several sequences in a row: the answers are those of a sequence alone, in each precision and for each kind of encoder."""
 import concurrent.futures
+import contextlib
 import json
 import pathlib
 import shutil
@@ -28,8 +29,9 @@ def folder_of(tmp_path, source, packing, **more):
     return folder
 
 
-def start(tmp_path, models, *flags, plugin=PLUGIN, name="server"):
-    return serving.Server(tmp_path / f"{name}.log", models, "--device", f"pjrt:{plugin}", "--set", "batching.fallback=on_failure", *flags)
+def start(tmp_path, models, cache, *flags, plugin=PLUGIN, name="server"):
+    flags = "--device", f"pjrt:{plugin}", "--cache", str(cache), "--set", "batching.fallback=on_failure", *flags
+    return serving.Server(tmp_path / f"{name}.log", models, *flags)
 
 
 def make_requests(server, model):
@@ -77,33 +79,45 @@ SOURCES = [HUGGING_FACE / n for n in ("bert", "bert_classes", "roberta_classes",
 SOURCES += [shared(n) for n in ("bert_tiny_cls_legacy", "roberta_tiny_legacy", "distilbert_tiny_legacy", "bert_tiny_fp16")]
 
 
-@pytest.mark.parametrize("precision, tolerance", [("fp32", 2e-5), ("bf16", 2e-2), ("int8", 5e-2)])
-def test_answers_are_those_of_a_sequence_alone(tmp_path, precision, tolerance):
-    sources = [s for s in SOURCES if s is not None]
-    models = {s.stem + p: folder_of(tmp_path, s, w) for s in sources for p, w in (("", "auto"), ("_alone", "never"))}
-    with start(tmp_path, models, "--precision", precision) as s:
-        for source in sources:
-            requests = make_requests(s, source.stem)
-            packed = answer_all(s, source.stem, requests)
-            alone = answer_all(s, source.stem + "_alone", requests)
-            # Alone it computes in fp16, packed in fp32 as on the CPU.
-            compare(packed, alone, max(tolerance, 5e-3) if "fp16" in source.stem else tolerance)
-        found = devices.metrics(s)
+TOLERANCES = dict(fp32=2e-5, bf16=2e-2, int8=5e-2)
+
+
+@pytest.fixture(scope="module")
+def precisions(tmp_path_factory, compiled):
+    """A server for each precision with every source, packed and alone. They start side by side: compiling is most of it."""
+    tmp_path = tmp_path_factory.mktemp("precisions")
+    models = {s.stem + p: folder_of(tmp_path, s, w) for s in SOURCES if s for p, w in (("", "always"), ("_alone", "never"))}
+    servers = {p: start(tmp_path, models, compiled, "--precision", p, name=p) for p in TOLERANCES}
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(stack.enter_context, servers.values()))
+        yield servers
+
+
+@pytest.mark.parametrize("precision", TOLERANCES)
+def test_answers_are_those_of_a_sequence_alone(precisions, precision):
+    s, tolerance = precisions[precision], TOLERANCES[precision]
+    sources = [source.stem for source in SOURCES if source]
     for source in sources:
-        assert devices.total(found, "packed_batches_total", model=source.stem + "_alone") == 0
-    # Which models gain is a matter of measured times.
-    assert devices.total(found, "packed_batches_total") > 0
+        requests = make_requests(s, source)
+        packed = answer_all(s, source, requests)
+        alone = answer_all(s, source + "_alone", requests)
+        # Alone it computes in fp16, packed in fp32 as on the CPU.
+        compare(packed, alone, max(tolerance, 5e-3) if "fp16" in source else tolerance)
+    found = devices.metrics(s)
+    for source in sources:
+        assert devices.total(found, "packed_batches_total", model=source) > 0
+        assert devices.total(found, "packed_batches_total", model=source + "_alone") == 0
     assert devices.total(found, "compiles_total", phase="serving") == 0
     assert devices.total(found, "fallbacks_total") == 0
 
 
-def test_packed_batches_of_a_failing_device_are_computed_by_the_cpu(tmp_path):
+def test_packed_batches_of_a_failing_device_are_computed_by_the_cpu(tmp_path, compiled):
     source = HUGGING_FACE / "sentence"
     with serving.Server(tmp_path / "cpu.log", dict(m=folder_of(tmp_path, source, "never"))) as s:
         requests = make_requests(s, "m")
         alone = answer_all(s, "m", requests, workers=4)
-    models = dict(m=folder_of(tmp_path, source, "auto"))
-    with devices.faults(plugin=PLUGIN, execute_rate=0.3, execute_code=8), start(tmp_path, models, plugin=FAULT) as s:
+    models = dict(m=folder_of(tmp_path, source, "always"))
+    with devices.faults(plugin=PLUGIN, execute_rate=0.3, execute_code=8), start(tmp_path, models, compiled, plugin=FAULT) as s:
         for _ in range(3):
             compare(answer_all(s, "m", requests), alone, 2e-5)
         found = devices.metrics(s)
@@ -111,9 +125,9 @@ def test_packed_batches_of_a_failing_device_are_computed_by_the_cpu(tmp_path):
     assert devices.total(found, "fallbacks_total", reason="device_failed") > 0
 
 
-def test_only_the_guilty_member_of_packed_rows_fails(tmp_path):
+def test_only_the_guilty_member_of_packed_rows_fails(tmp_path, compiled):
     source = HUGGING_FACE / "sentence"
-    with start(tmp_path, dict(m=folder_of(tmp_path, source, "auto"))) as s:
+    with start(tmp_path, dict(m=folder_of(tmp_path, source, "always")), compiled) as s:
         requests = make_requests(s, "m")
         alone = answer_all(s, "m", requests, workers=1)
         wrong = dict(requests[5], input_ids=requests[5]["input_ids"].copy())
@@ -134,12 +148,12 @@ def test_only_the_guilty_member_of_packed_rows_fails(tmp_path):
 
 def test_packed_programs_come_from_the_cache_and_have_a_label(tmp_path):
     models = dict(m=folder_of(tmp_path, HUGGING_FACE / "sentence", "always"))
-    flags = "--cache", str(tmp_path / "cache")
-    with start(tmp_path, models, *flags) as s:
+    cache = tmp_path / "cache"
+    with start(tmp_path, models, cache) as s:
         found = devices.metrics(s)
     programs = devices.total(found, "device_compiles_total", device="pjrt:0")
     assert programs == 4  # rows 1 and 8, padded and packed
-    with start(tmp_path, models, *flags, "--cache-only", name="again") as s:
+    with start(tmp_path, models, cache, "--cache-only", name="again") as s:
         answer_all(s, "m", make_requests(s, "m"))
         found = devices.metrics(s)
         buckets = s.get("/v2/models/m/stats").json()["model_stats"][0]["buckets"]
@@ -173,18 +187,18 @@ def with_positions(folder, count):
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"".join(tensors))
 
 
-def test_little_of_a_full_queue_is_padding(tmp_path):
+def test_little_of_a_full_queue_is_padding(tmp_path, compiled):
     """Lengths of real sentences, one device that is slower than 192 clients: less than a tenth of the positions is padding."""
     lengths = [int(line) for line in (serving.ROOT / "tests/data/sentence_lengths.txt").read_text().splitlines() if line[0] != "#"]
     folder = tmp_path / "m"
     shutil.copytree(HUGGING_FACE / "sentence", folder)
     with_positions(folder, 256)
-    (folder / "model.json").write_text(json.dumps(dict(packing="always", batch_max=16, sequence_max=256)))
+    (folder / "model.json").write_text(json.dumps(dict(packing="always", buckets=dict(batch=[1, 4, 16], sequence=[64, 256]))))
     random = numpy.random.default_rng(5)
     requests = [dict(input_ids=random.integers(3, 20, (1, min(n, 256)), dtype=numpy.int64)) for n in lengths * 3]
     for values in requests:
         values["attention_mask"] = numpy.ones_like(values["input_ids"])
-    with devices.faults(plugin=PLUGIN, devices=1, execute_ms=60), start(tmp_path, dict(m=folder), plugin=FAULT) as s:
+    with devices.faults(plugin=PLUGIN, devices=1, execute_ms=60), start(tmp_path, dict(m=folder), compiled, plugin=FAULT) as s:
         before = devices.metrics(s)
         answer_all(s, "m", requests, workers=192)
         after = devices.metrics(s)

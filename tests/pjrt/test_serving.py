@@ -37,6 +37,11 @@ def reference(tmp_path_factory):
         yield s
 
 
+def one_program(tmp_path):
+    """A model of one bucket, for what costs compilations."""
+    return devices.bert(tmp_path, (4,), (devices.LENGTH_MAX,))
+
+
 def same(ours, theirs):
     assert ours.keys() == theirs.keys()
     for name in ours:
@@ -131,9 +136,9 @@ def test_a_broken_entry_is_compiled_again(tmp_path, cache, reference, damage):
 
 def test_a_cache_that_cannot_be_kept(tmp_path, reference):
     (tmp_path / "file").write_text("no folder")
-    with start(tmp_path, "--cache", str(tmp_path / "file" / "cache")) as s:
+    with start(tmp_path, "--cache", str(tmp_path / "file" / "cache"), model=one_program(tmp_path)) as s:
         assert "the compile cache cannot be kept" in s.log()
-        assert devices.total(devices.metrics(s), "device_cache_store_failures_total", device="pjrt:0") == 4
+        assert devices.total(devices.metrics(s), "device_cache_store_failures_total", device="pjrt:0") == 1
         same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
 
 
@@ -143,8 +148,8 @@ def test_a_full_disk_under_the_cache(tmp_path, reference):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(folder)], capture_output=True).returncode:
         pytest.skip("no right to mount a small tmpfs")
     try:
-        with start(tmp_path, "--cache", str(folder)) as s:
-            assert devices.total(devices.metrics(s), "device_cache_store_failures_total", device="pjrt:0") == 4
+        with start(tmp_path, "--cache", str(folder), model=one_program(tmp_path)) as s:
+            assert devices.total(devices.metrics(s), "device_cache_store_failures_total", device="pjrt:0") == 1
             assert "the compile cache did not keep a program" in s.log()
             same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
     finally:
@@ -217,7 +222,7 @@ def test_a_plugin_that_cannot_be_used(tmp_path, reference, what):
 
 @pytest.mark.parametrize("what", ["compile_fails", "out_of_memory", "load_fails"])
 def test_a_device_that_takes_no_program(tmp_path, reference, what):
-    with devices.faults(plugin=PLUGIN, **{what: 1}), start(tmp_path, plugin=FAULT) as s:
+    with devices.faults(plugin=PLUGIN, devices=2, **{what: 1}), start(tmp_path, plugin=FAULT, model=one_program(tmp_path)) as s:
         same(s.infer("bert", devices.inputs(9)), reference.infer("bert", devices.inputs(9)))
         assert "ordered by PENSTOCK_FAULT" in s.log()
         assert devices.total(devices.metrics(s), "fallbacks_total", reason="no_device") > 0
@@ -225,7 +230,7 @@ def test_a_device_that_takes_no_program(tmp_path, reference, what):
 
 def test_a_slow_compilation_shows_its_progress(tmp_path):
     with devices.faults(plugin=PLUGIN, compile_ms=1500):
-        s = start(tmp_path, plugin=FAULT)
+        s = start(tmp_path, plugin=FAULT, model=one_program(tmp_path))
         seen = set()
         s.is_ready = lambda: seen.add(s.get("/v2/health/ready").body.decode()) or any('"ready":true' in text.replace(" ", "") for text in seen)
         with s:
@@ -234,7 +239,7 @@ def test_a_slow_compilation_shows_its_progress(tmp_path):
 
 
 def test_chatter_of_a_plugin_is_in_our_log(tmp_path):
-    with devices.faults(plugin=PLUGIN, chatter=1), start(tmp_path, plugin=FAULT) as s:
+    with devices.faults(plugin=PLUGIN, chatter=1), start(tmp_path, plugin=FAULT, model=one_program(tmp_path)) as s:
         assert "plugin: E0101 00:00:00.000000 1 chatter.cc:3] of some interest" in s.log()
         assert "of no interest" not in s.log() and "of little interest" not in s.log()
         assert all(line.startswith("{") for line in s.log().splitlines()), s.log()

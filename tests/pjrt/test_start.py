@@ -28,10 +28,10 @@ def check(server, expected):
 
 # ALREADY_EXISTS, ABORTED, UNKNOWN and UNAVAILABLE are how plugins say that another process holds the device.
 @pytest.mark.parametrize("code", [6, 14])
-def test_a_device_that_is_in_use_for_a_while(tmp_path, expected, code):
+def test_a_device_that_is_in_use_for_a_while(tmp_path, expected, compiled, code):
     bodies, states = [], set()
     with devices.faults(plugin=PLUGIN, create_fails=2, create_code=code, create_count=tmp_path / "count"):
-        s = start(tmp_path, "--set", "batching.fallback=never")
+        s = start(tmp_path, "--set", "batching.fallback=never", "--cache", compiled)
 
         def is_ready():
             answer = s.get("/v2/health/ready")
