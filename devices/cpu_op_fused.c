@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devices/cpu_conv_bytes.h"
 #include "devices/cpu_op.h"
 #include "devices/cpu_weights.h"
 #include "devices/cpu_window.h"
@@ -40,7 +41,8 @@ typedef struct fused_state {
     const void **packed; /* by group */
     int32_t y_zero;
     factors known;
-    size_t rows_offset; /* scratch: after the factors */
+    size_t rows_offset;             /* scratch: after the factors */
+    const cpu_conv_bytes *in_place; /* does it all; NULL: windows are unfolded */
 } fused_state;
 
 static kernels_activation activation_of(const graph_node *n)
@@ -167,15 +169,37 @@ static status prepare_factors(cpu_prepare *p, fused_state *s)
     return STATUS_OK;
 }
 
+/* Whether windows can be read in place, and then how. */
+static status prepare_in_place(cpu_prepare *p, fused_state *s)
+{
+    bool is_simple = s->activation == KERNELS_IDENTITY || s->activation == KERNELS_RELU;
+    if (!s->is_conv || !s->is_known || !is_simple || s->groups > 1 ||
+        p->outputs[0].dtype != DTYPE_U8 || cpu_input(p->inputs, p->node, RESIDUAL))
+        return STATUS_OK;
+    cpu_conv_bytes_given given = {.window = s->window,
+                                  .images = (size_t)p->outputs[0].dims[0],
+                                  .weights = p->inputs[WEIGHTS],
+                                  .x_zero = s->known.pad,
+                                  .y_zero = s->y_zero,
+                                  .start = s->known.start,
+                                  .scale = s->known.scale,
+                                  .bias = s->known.bias,
+                                  .has_relu = s->activation == KERNELS_RELU};
+    return cpu_conv_bytes_prepare(p, &given, &s->in_place);
+}
+
 static status finish_prepare(cpu_prepare *p, fused_state *s)
 {
     s->is_bytes = p->inputs[X]->dtype == DTYPE_U8;
     s->activation = activation_of(p->node);
     status result = prepare_factors(p, s);
-    if (!result)
-        result = prepare_weights(p, s);
     p->state = s;
     p->scratch_bytes = s->rows_offset;
+    if (!result)
+        result = prepare_in_place(p, s);
+    if (result || s->in_place)
+        return result;
+    result = prepare_weights(p, s);
     if (s->is_conv && !s->is_direct && !s->is_depthwise)
         p->scratch_bytes +=
             cpu_scratch_round(s->rows_at_once * s->k * (s->is_bytes ? 1 : sizeof(float)));
@@ -418,6 +442,11 @@ static void multiply_rows(const cpu_call *c, const fused_state *s, const factors
 static status run_product(const cpu_call *c)
 {
     const fused_state *s = c->state;
+    if (s->in_place) {
+        cpu_conv_bytes_run(s->in_place, c->kernels, c->inputs[X]->data, c->scratch,
+                           c->outputs[0].data);
+        return STATUS_OK;
+    }
     factors f = s->known;
     if (s->is_bytes && !s->is_known) {
         place_factors(s, c->scratch, &f);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "devices/cpu_block.h"
+#include "kernels/conv_u8s8.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
 
@@ -105,7 +106,8 @@ static bool is_same(const entry *e, const cpu_weights_key *key, const void *addr
     return e->address == address && e->hash[0] == hash[0] && e->hash[1] == hash[1] &&
            k->form == key->form && k->offset == key->offset && k->k == key->k && k->n == key->n &&
            k->row_stride == key->row_stride && k->column_stride == key->column_stride &&
-           k->taps == key->taps;
+           k->taps == key->taps &&
+           memcmp(k->arrangement, key->arrangement, sizeof k->arrangement) == 0;
 }
 
 static void *allocate(size_t bytes)
@@ -154,6 +156,26 @@ static void *pack(const kernels *k, const cpu_weights_key *key, const void *from
     return out;
 }
 
+/* [k][n] from [n][channels][taps] by `items`, then packed. */
+static void *pack_items(const kernels *k, const cpu_weights_key *key, const int8_t *from,
+                        size_t *bytes)
+{
+    size_t row = (size_t)tensor_count(key->constant) / key->n, channels = row / key->taps;
+    size_t steps = key->k / CONV_U8S8_STEP_BYTES;
+    int8_t *rows = allocate(key->k * key->n), *to = rows;
+    *bytes = conv_u8s8_packed_bytes(steps, key->n);
+    void *out = rows ? allocate(*bytes) : NULL;
+    for (size_t i = 0; out && i < key->k; i++) {
+        size_t tap = (size_t)key->items[i] / channels, channel = (size_t)key->items[i] % channels;
+        for (size_t j = 0; j < key->n; j++)
+            *to++ = key->items[i] < 0 ? 0 : from[j * row + channel * key->taps + tap];
+    }
+    if (out)
+        k->conv_pack_u8s8(rows, steps, key->n, out);
+    free(rows);
+    return out;
+}
+
 static void *transform(const kernels *k, const cpu_weights_key *key, size_t *bytes)
 {
     const tensor *t = key->constant;
@@ -169,6 +191,10 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
     if (key->form == CPU_WEIGHTS_GEMM_U8S8) {
         assert(t->dtype == DTYPE_I8);
         return pack(k, key, t->data, bytes);
+    }
+    if (key->form == CPU_WEIGHTS_CONV_U8S8) {
+        assert(t->dtype == DTYPE_I8);
+        return pack_items(k, key, t->data, bytes);
     }
     float *wide = NULL;
     const float *from = t->data;

@@ -14,6 +14,7 @@ typedef enum cpu_weights_form {
     CPU_WEIGHTS_GEMM_F32,  /* a [k, n] matrix packed by gemm_pack_f32 */
     CPU_WEIGHTS_F32,       /* widened to F32, as it lies */
     CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8 packed by gemm_pack_u8s8 */
+    CPU_WEIGHTS_CONV_U8S8, /* [n, k] of I8 in the order of `items`, packed by conv_pack_u8s8 */
     CPU_WEIGHTS_TAPS,      /* [n, k] transposed to [k, n], F32 or I8: depthwise kernels */
 } cpu_weights_form;
 
@@ -25,6 +26,10 @@ typedef struct cpu_weights_key {
     size_t row_stride, column_stride;
     size_t taps; /* GEMM_*: more than 1 for a convolution's [n][channels][taps], whose row k is then
                     that of tap k / channels and channel k % channels; strides are not read */
+    /* CONV_U8S8: which row of the above each of the k rows is, -1 for zeros. Follows from the
+     * constant's shape and from `arrangement`, and is not kept. */
+    const int32_t *items;
+    size_t arrangement[4];
 } cpu_weights_key;
 
 /* `source` is the symbolic graph of the model (NULL: none): its constants are known by address,

@@ -43,6 +43,7 @@ typedef enum kernels_activation {
 struct gemm_f32;            /* kernels/gemm_f32.h */
 struct gemm_f32_unpacked;   /* kernels/gemm_f32.h */
 struct gemm_u8s8;           /* kernels/gemm_scaled.h */
+struct conv_u8s8;           /* kernels/conv_u8s8.h */
 struct gemm_s16;            /* kernels/gemm_scaled.h */
 struct gemm_bf16;           /* kernels/gemm_scaled.h */
 struct layer_norm_f32;      /* kernels/rows.h */
@@ -85,6 +86,11 @@ typedef struct kernels {
     void (*gemm_u8s8)(const struct gemm_u8s8 *g);
     void (*gemm_s16)(const struct gemm_s16 *g);
     void (*gemm_bf16)(const struct gemm_bf16 *g);
+
+    /* Convolutions of bytes that read their windows in place, kernels/conv_u8s8.h. `w` is [64 *
+     * steps, n]; `packed` holds conv_u8s8_packed_bytes(), 64-byte aligned. */
+    void (*conv_pack_u8s8)(const int8_t *w, size_t steps, size_t n, void *packed);
+    void (*conv_u8s8)(const struct conv_u8s8 *c);
 
     /* Whole rows, kernels/rows.h. */
     void (*layer_norm_f32)(const struct layer_norm_f32 *l);

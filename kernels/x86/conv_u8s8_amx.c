@@ -1,0 +1,185 @@
+#include <immintrin.h>
+
+#include "kernels/conv_u8s8.h"
+#include "kernels/kernels_list.h"
+#include "kernels/x86/amx.h"
+
+/* A block is four tiles of positions x one tile of columns, so that weights are read once per 64
+ * positions: those of the late layers, which come from the L2 cache or beyond, are the larger
+ * operand. All tiles have the same number of rows, and an image has a multiple of four of them;
+ * those that would pass its end begin earlier instead, and compute some positions again.
+ *
+ * Blocks are pipelined by hand as in gemm_tiles_vector.h: the sums of a block leave the tiles in
+ * the first step of the next, and the vector units finish them during its other steps. */
+
+#define BLOCK_TILES 4
+#define BLOCK_ROWS (BLOCK_TILES * AMX_ROWS_MAX)
+#define TILE_BYTES (AMX_ROWS_MAX * AMX_ROW_BYTES)
+#define GROUP 4 /* rows finished together: 64 bytes of results */
+#define CONV_INLINE static inline __attribute__((always_inline))
+
+/* A block whose sums are in the tiles or stored, to be finished. */
+typedef struct conv_sums {
+    int32_t *sums; /* [rows][16] */
+    uint8_t **to;  /* [rows]: where a row's 16 bytes go */
+    size_t row, rows;
+    size_t column;
+} conv_sums;
+
+typedef struct conv_run {
+    const conv_u8s8 *job;
+    size_t tile_rows, image_tiles;
+    const char *ahead, *ahead_end; /* weights of the next columns, to be prefetched */
+    size_t ahead_lines;            /* per step */
+} conv_run;
+
+/* 16 sums as rounded numbers. */
+CONV_INLINE __m512i conv_round(const int32_t *sums, __m512i start, __m512 scale, __m512 bias)
+{
+    __m512 x = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512(sums), start));
+    /* Beyond the int32 range the result is INT_MIN, which is right for all but the large ones. */
+    x = _mm512_min_ps(_mm512_set1_ps(1e6f), _mm512_fmadd_ps(x, scale, bias));
+    return _mm512_cvtps_epi32(x);
+}
+
+/* Rows of the block before, GROUP at a time, until `row`. */
+CONV_INLINE void conv_finish(const conv_u8s8 *c, conv_sums *s, size_t end)
+{
+    const __m512i start = _mm512_loadu_si512(c->start + s->column);
+    const __m512 scale = _mm512_loadu_ps(c->scale + s->column),
+                 bias = _mm512_loadu_ps(c->bias + s->column);
+    const __m512i zero = _mm512_set1_epi16((int16_t)c->zero), low = _mm512_set1_epi8((char)c->low);
+    /* Packing leaves four bytes of each row in each quarter. */
+    const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    end = end < s->rows ? end : s->rows;
+    size_t columns = c->n - s->column;
+    for (; s->row < end; s->row += GROUP) {
+        const int32_t *sums = s->sums + s->row * CONV_U8S8_COLUMNS;
+        __m512i a = conv_round(sums, start, scale, bias);
+        __m512i b = conv_round(sums + 16, start, scale, bias);
+        __m512i d = conv_round(sums + 32, start, scale, bias);
+        __m512i e = conv_round(sums + 48, start, scale, bias);
+        __m512i low_pair = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero);
+        __m512i high_pair = _mm512_adds_epi16(_mm512_packs_epi32(d, e), zero);
+        __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low_pair, high_pair), low);
+        bytes = _mm512_permutexvar_epi32(order, bytes);
+        uint8_t **to = s->to + s->row;
+        if (columns >= CONV_U8S8_COLUMNS) {
+            _mm_storeu_si128((__m128i *)to[0], _mm512_castsi512_si128(bytes));
+            _mm_storeu_si128((__m128i *)to[1], _mm512_extracti32x4_epi32(bytes, 1));
+            _mm_storeu_si128((__m128i *)to[2], _mm512_extracti32x4_epi32(bytes, 2));
+            _mm_storeu_si128((__m128i *)to[3], _mm512_extracti32x4_epi32(bytes, 3));
+        } else {
+            __mmask16 mask = (__mmask16)((1u << columns) - 1);
+            _mm_mask_storeu_epi8(to[0], mask, _mm512_castsi512_si128(bytes));
+            _mm_mask_storeu_epi8(to[1], mask, _mm512_extracti32x4_epi32(bytes, 1));
+            _mm_mask_storeu_epi8(to[2], mask, _mm512_extracti32x4_epi32(bytes, 2));
+            _mm_mask_storeu_epi8(to[3], mask, _mm512_extracti32x4_epi32(bytes, 3));
+        }
+    }
+}
+
+#define CONV_BEGIN(tile, r, before)                                                                \
+    do {                                                                                           \
+        AMX_STORE(tile, (before)->sums + tile * (r)->tile_rows * CONV_U8S8_COLUMNS,                \
+                  AMX_ROW_BYTES);                                                                  \
+        AMX_ZERO(tile);                                                                            \
+    } while (0)
+
+CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const a[BLOCK_TILES],
+                           const uint8_t *b, size_t step, conv_sums *before, size_t end)
+{
+    const conv_u8s8 *c = r->job;
+    size_t offset = c->offsets[step], stride = c->position_bytes;
+    AMX_LOAD(6, b + step * TILE_BYTES, AMX_ROW_BYTES);
+    AMX_LOAD(4, a[0] + offset, stride);
+    if (is_first)
+        CONV_BEGIN(0, r, before);
+    AMX_DOT_U8S8(0, 4, 6);
+    AMX_LOAD(5, a[1] + offset, stride);
+    if (is_first)
+        CONV_BEGIN(1, r, before);
+    AMX_DOT_U8S8(1, 5, 6);
+    if (!is_first)
+        conv_finish(c, before, end);
+    AMX_LOAD(4, a[2] + offset, stride);
+    if (is_first)
+        CONV_BEGIN(2, r, before);
+    AMX_DOT_U8S8(2, 4, 6);
+    AMX_LOAD(5, a[3] + offset, stride);
+    if (is_first)
+        CONV_BEGIN(3, r, before);
+    AMX_DOT_U8S8(3, 5, 6);
+    for (size_t i = 0; i < r->ahead_lines && r->ahead < r->ahead_end; i++, r->ahead += 64)
+        _mm_prefetch(r->ahead, _MM_HINT_T1);
+}
+
+/* The windows of a block, and where its rows go: to `nowhere` what is no pixel. */
+static void conv_place(const conv_run *r, size_t image, size_t tile, const uint8_t **a,
+                       uint8_t **to, size_t column, uint8_t *nowhere)
+{
+    const conv_u8s8 *c = r->job;
+    const uint8_t *in = c->in + image * c->in_image_bytes;
+    uint8_t *out = c->out + image * c->out_image_bytes + column;
+    size_t last = c->positions - r->tile_rows;
+    for (size_t t = 0; t < BLOCK_TILES; t++) {
+        size_t first = (tile + t) * r->tile_rows;
+        first = first < last ? first : last;
+        a[t] = in + first * c->position_bytes;
+        size_t x = first % c->pitch;
+        uint8_t *pixel =
+            out + (first / c->pitch * c->width + (x < c->width ? x : c->width)) * c->out_stride;
+        for (size_t i = 0; i < r->tile_rows; i++) {
+            *to++ = x < c->width ? pixel : nowhere;
+            pixel += x < c->width ? c->out_stride : 0;
+            x = x + 1 < c->pitch ? x + 1 : 0;
+        }
+    }
+}
+
+static void conv_columns(conv_run *r, size_t column, int32_t *sums, uint8_t *to[2][BLOCK_ROWS],
+                         size_t *turn, conv_sums *before, uint8_t *nowhere)
+{
+    const conv_u8s8 *c = r->job;
+    size_t rows = BLOCK_TILES * r->tile_rows;
+    const uint8_t *b = (const uint8_t *)c->weights + column * c->steps * CONV_U8S8_STEP_BYTES;
+    size_t share = c->steps > 1 ? (rows / GROUP + c->steps - 2) / (c->steps - 1) * GROUP : 0;
+    for (size_t image = 0; image < c->images; image++)
+        for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES) {
+            const uint8_t *a[BLOCK_TILES];
+            *turn ^= 1;
+            conv_place(r, image, tile, a, to[*turn], column, nowhere);
+            conv_step(1, r, a, b, 0, before, 0);
+            for (size_t step = 1, end = share; step < c->steps; step++, end += share)
+                conv_step(0, r, a, b, step, before, end);
+            conv_finish(c, before, before->rows);
+            *before = (conv_sums){.sums = sums, .to = to[*turn], .rows = rows, .column = column};
+        }
+}
+
+void conv_u8s8_amx(const struct conv_u8s8 *c)
+{
+    int32_t sums[BLOCK_ROWS * CONV_U8S8_COLUMNS] __attribute__((aligned(64)));
+    uint8_t *to[2][BLOCK_ROWS], nowhere[CONV_U8S8_COLUMNS];
+    if (c->images == 0 || c->positions == 0 || c->n == 0)
+        return;
+    size_t tiles = (c->positions + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_TILES;
+    conv_run r = {.job = c, .image_tiles = tiles, .tile_rows = (c->positions + tiles - 1) / tiles};
+    conv_sums before = {.sums = sums};
+    size_t turn = 0, blocks = c->images * tiles / BLOCK_TILES;
+    size_t column_bytes = c->steps * TILE_BYTES;
+    r.ahead_lines = (AMX_ROWS_MAX + blocks - 1) / blocks;
+    amx_configure(r.tile_rows);
+    for (size_t column = 0; column < c->n; column += CONV_U8S8_COLUMNS) {
+        int is_last = column + CONV_U8S8_COLUMNS >= c->n;
+        r.ahead = (const char *)c->weights + (column / CONV_U8S8_COLUMNS + 1) * column_bytes;
+        r.ahead_end = is_last ? r.ahead : r.ahead + column_bytes;
+        conv_columns(&r, column, sums, to, &turn, &before, nowhere);
+    }
+    AMX_STORE(0, sums, AMX_ROW_BYTES);
+    AMX_STORE(1, sums + r.tile_rows * CONV_U8S8_COLUMNS, AMX_ROW_BYTES);
+    AMX_STORE(2, sums + 2 * r.tile_rows * CONV_U8S8_COLUMNS, AMX_ROW_BYTES);
+    AMX_STORE(3, sums + 3 * r.tile_rows * CONV_U8S8_COLUMNS, AMX_ROW_BYTES);
+    conv_finish(c, &before, before.rows);
+    amx_release();
+}
