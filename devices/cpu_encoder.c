@@ -27,6 +27,9 @@ static status check(const encoder *s, const graph *g)
         if (tables[i] && (tables[i]->dtype != DTYPE_F32 || tables[i]->rank != 2))
             return status_fail(STATUS_UNSUPPORTED, "a table of embeddings is %s",
                                dtype_name(tables[i]->dtype));
+    if (s->word_table && s->word_table->dims[1] > 3 * s->hidden)
+        return status_fail(STATUS_UNSUPPORTED, "embeddings of %lld numbers for layers of %lld",
+                           (long long)s->word_table->dims[1], (long long)s->hidden);
     const graph_value *ids = &g->values[g->inputs[s->ids_input]];
     if (ids->shape.dims[1].sequence == 0)
         return status_fail(STATUS_UNSUPPORTED, "rows of input \"%s\" have a fixed length",

@@ -60,6 +60,7 @@ typedef struct cpu_encoder {
     cpu_encoder_options options;
     cpu_encoder_form *plan; /* [layers * ENCODER_PRODUCTS] */
     cpu_encoder_layer *layers;
+    cpu_encoder_linear embedding_projection; /* k is 0: none */
     cpu_encoder_linear heads[ENCODER_OUTPUTS_MAX][ENCODER_HEAD_LAYERS_MAX];
     float *relative_bias;  /* [heads, 2 * length_max - 1], or NULL */
     size_t length_max;     /* longest sequence */

@@ -81,6 +81,12 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
             offset = place(l, image, offset);
         }
     }
+    const encoder_linear *projection = &s->embedding_projection;
+    if (projection->weight) {
+        e->embedding_projection = (cpu_encoder_linear){
+            .form = CPU_ENCODER_F32, .k = depth_of(projection), .n = width_of(projection)};
+        offset = place(&e->embedding_projection, image, offset);
+    }
     for (int o = 0; o < s->output_count; o++) {
         for (int h = 0; h < s->outputs[o].head_count; h++) {
             cpu_encoder_linear *l = &e->heads[o][h];
@@ -191,7 +197,7 @@ static void pack_linear(const packer *p, const encoder_linear *const *parts, int
 
 static size_t largest_linear(const cpu_encoder *e)
 {
-    size_t largest = 1;
+    size_t largest = e->embedding_projection.k * e->embedding_projection.n + 1;
     for (int i = 0; i < e->source.layer_count; i++)
         for (int p = 0; p < ENCODER_PRODUCTS; p++) {
             const cpu_encoder_linear *l = &e->layers[i].products[p];
@@ -236,6 +242,9 @@ status cpu_encoder_pack(cpu_encoder *e)
         pack_linear(&p, &up, 1, &to[ENCODER_UP]);
         pack_linear(&p, &down, 1, &to[ENCODER_DOWN]);
     }
+    const encoder_linear *projection = &e->source.embedding_projection;
+    if (projection->weight)
+        pack_linear(&p, &projection, 1, &e->embedding_projection);
     for (int o = 0; o < e->source.output_count; o++)
         for (int h = 0; h < e->source.outputs[o].head_count; h++) {
             const encoder_linear *from = &e->source.outputs[o].head[h].linear;

@@ -316,14 +316,39 @@ static void step_quantise_up(cpu_encoder_pass *p, int worker, size_t first, size
              rows);
 }
 
+/* Rows of narrow embeddings: normalised where they lie, then x, and the first product's operand. */
+static void project(cpu_encoder_pass *p, float *narrow, size_t begin, size_t rows)
+{
+    const kernels *k = p->e->options.kernels;
+    const encoder_norm *norm = &p->e->source.embedding_norm;
+    const cpu_encoder_linear *l = &p->e->embedding_projection, *next = next_product(p);
+    float *from = narrow + begin * l->k;
+    if (norm->scale)
+        k->layer_norm_f32(&(layer_norm_f32){.rows = rows,
+                                            .width = l->k,
+                                            .x = from,
+                                            .x_stride = l->k,
+                                            .gamma = norm->scale->data,
+                                            .beta = norm->bias ? norm->bias->data : NULL,
+                                            .epsilon = norm->epsilon,
+                                            .out = from,
+                                            .out_stride = l->k});
+    cpu_encoder_apply_f32(k, l, rows, from, l->k, KERNELS_IDENTITY, p->scratch.x + begin * l->n,
+                          l->n);
+    if (next)
+        quantise(p, next, p->scratch.x, p->scratch.a, NULL, NULL, begin, rows);
+}
+
 static void step_embed(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     const encoder *s = &p->e->source;
     const tensor *tables[] = {s->word_table, s->position_table, s->token_type_table};
     size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
-    size_t width = (size_t)s->hidden;
+    size_t width = (size_t)s->word_table->dims[1];
+    /* What is projected lies where the first product will. */
+    float *x = s->embedding_projection.weight ? p->scratch.qkv : p->scratch.x;
     embedding_sum_f32 sum = {
-        .tokens = rows, .width = width, .out = p->scratch.x + begin * width, .out_stride = width};
+        .tokens = rows, .width = width, .out = x + begin * width, .out_stride = width};
     for (int i = 0; i < 3; i++) {
         if (!tables[i])
             continue;
@@ -331,7 +356,10 @@ static void step_embed(cpu_encoder_pass *p, int worker, size_t first, size_t cou
         sum.ids[sum.table_count++] = p->scratch.ids[i] + begin;
     }
     p->e->options.kernels->embedding_sum_f32(&sum);
-    step_norm(p, worker, first, count);
+    if (s->embedding_projection.weight)
+        project(p, x, begin, rows);
+    else
+        step_norm(p, worker, first, count);
 }
 
 void cpu_encoder_run_layers(cpu_encoder_pass *p)

@@ -289,7 +289,8 @@ static bool same_encoder(const encoder *a, const encoder *b)
                    same_tensor(a->position_table, b->position_table) &&
                    same_tensor(a->token_type_table, b->token_type_table) &&
                    same_tensor(a->relative_table, b->relative_table) &&
-                   same_norm(&a->embedding_norm, &b->embedding_norm);
+                   same_norm(&a->embedding_norm, &b->embedding_norm) &&
+                   same_linear(&a->embedding_projection, &b->embedding_projection);
     for (int i = 0; is_same && i < a->layer_count; i++)
         is_same = same_layer(&a->layers[i], &b->layers[i]);
     for (int i = 0; is_same && i < a->output_count; i++)
@@ -322,8 +323,8 @@ static status check_positions(const look *l, const graph *made, const encoder *e
     const tensor *table = l->counted_table;
     if (t == NULL)
         return STATUS_OK;
-    size_t row_bytes = (size_t)e->hidden * dtype_bytes(table->dtype);
-    int64_t rows = tensor_count(t) / e->hidden;
+    int64_t width = table->dims[table->rank - 1], rows = tensor_count(t) / width;
+    size_t row_bytes = (size_t)width * dtype_bytes(table->dtype);
     if (t->dtype == table->dtype && rows <= table->dims[table->rank - 2] - e->position_offset &&
         memcmp(t->data, (const char *)table->data + (size_t)e->position_offset * row_bytes,
                (size_t)rows * row_bytes) == 0)

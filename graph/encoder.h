@@ -83,10 +83,12 @@ typedef struct encoder {
                              mask is all zero attends to all of its positions alike, as lowest-float
                              masks do */
     const tensor *word_table, *position_table,
-        *token_type_table; /* f32 [rows, hidden]; the latter two may be NULL */
+        *token_type_table; /* f32 [rows, embedding width]; the latter two may be NULL */
     encoder_positions positions;
     int64_t position_offset, pad_id;
     encoder_norm embedding_norm;
+    encoder_linear embedding_projection; /* after the norm, to hidden (ELECTRA); weight NULL: none,
+                                            and the embedding width is hidden */
     /* Relative attention bias (MPNet): added to scores of head h between positions i and j:
      * relative_table[bucket(j - i)][h]; NULL: none. Bucketing as T5's, bidirectional. */
     const tensor *relative_table; /* f32 [buckets, heads] */

@@ -318,10 +318,10 @@ static status take_computed(look *l, graph_value_index term, int64_t hidden, are
     return find_numbering(l, indices, ids, term);
 }
 
-static status keep_sum(look *l, const embedding_sum *sum)
+static status keep_sum(look *l, const embedding_sum *sum, int64_t width)
 {
     encoder *e = l->e;
-    if (sum->words->dims[1] != e->hidden)
+    if (sum->words->dims[1] != width)
         return look_refuse(l, sum->word_term, "word embeddings are not as wide as the layers");
     status s = look_keep_tensor(l, sum->words, 2, &e->word_table);
     if (s == STATUS_OK && sum->types != NULL)
@@ -355,7 +355,7 @@ static status read_terms(look *l, const term_list *list, int64_t hidden, arena *
         else if (!is_taken[i])
             s = take_computed(l, list->terms[i], hidden, memory, &sum);
     }
-    return s ? s : keep_sum(l, &sum);
+    return s ? s : keep_sum(l, &sum, hidden);
 }
 
 status look_embeddings(look *l, graph_value_index x)
@@ -365,8 +365,13 @@ status look_embeddings(look *l, graph_value_index x)
     term_list list = {.count = 0};
     arena memory = {0};
     found_linear projection;
-    if (look_find_linear(l, x, &projection))
-        return look_refuse(l, x, "the embeddings are projected to another size");
+    if (look_find_linear(l, x, &projection)) {
+        status kept = look_keep_linear(l, &projection, look_linear_columns(&projection), NULL, NULL,
+                                       1, &e->embedding_projection);
+        if (kept)
+            return kept;
+        sum = x = projection.x;
+    }
     if (!look_find_norm(l, x, &sum, &e->embedding_norm))
         e->embedding_norm = (encoder_norm){.scale = NULL};
     status s = collect_terms(l, sum, 0, &list)

@@ -231,8 +231,9 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
         graph_value_index index = binary(p, GRAPH_OP_ADD, p->positions, constant(p, &t));
         x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->position_table), index));
     }
-    x = reshape(p, x, 2, (int64_t[]){p->tokens, e->hidden});
-    return norm(p, &e->embedding_norm, x);
+    x = reshape(p, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
+    x = norm(p, &e->embedding_norm, x);
+    return e->embedding_projection.weight ? linear(p, &e->embedding_projection, x) : x;
 }
 
 /* --- layers; x is [tokens, hidden] --- */

@@ -5,7 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HIDDEN = 12, HEADS = 3, SIZE = 4, WIDTH = 20, WORDS = 30, POSITIONS = 40, LAYERS = 2 };
+enum {
+    HIDDEN = 12,
+    NARROW = 6,
+    HEADS = 3,
+    SIZE = 4,
+    WIDTH = 20,
+    WORDS = 30,
+    POSITIONS = 40,
+    LAYERS = 2
+};
 
 typedef struct builder {
     graph *g;
@@ -134,10 +143,9 @@ static graph_value_index dense_of_rows(builder *b, graph_value_index x, int64_t 
     return binary(b, GRAPH_OP_ADD, binary(b, GRAPH_OP_MATMUL, x, w), bias);
 }
 
-static graph_value_index normalise(builder *b, graph_value_index x)
+static graph_value_index normalise_width(builder *b, graph_value_index x, int64_t width)
 {
-    int64_t hidden = HIDDEN;
-    graph_value_index scale = weights(b, 1, &hidden, 1), bias = weights(b, 1, &hidden, 0.5f);
+    graph_value_index scale = weights(b, 1, &width, 1), bias = weights(b, 1, &width, 0.5f);
     if (b->form->norm == NORM_FUSED) {
         graph_value_index in[] = {x, scale, bias};
         graph_attribute a[] = {graph_make_int("axis", -1), graph_make_float("epsilon", 1e-5f)};
@@ -158,6 +166,11 @@ static graph_value_index normalise(builder *b, graph_value_index x)
     }
     graph_value_index y = binary(b, GRAPH_OP_DIV, centred, deviation);
     return binary(b, GRAPH_OP_ADD, bias, binary(b, GRAPH_OP_MUL, y, scale));
+}
+
+static graph_value_index normalise(builder *b, graph_value_index x)
+{
+    return normalise_width(b, x, HIDDEN);
 }
 
 static graph_value_index tanh_gelu(builder *b, graph_value_index x, bool is_power)
@@ -355,8 +368,9 @@ static graph_value_index add_layer(builder *b, graph_value_index x, int layer)
 
 static graph_value_index embed(builder *b)
 {
-    graph_value_index words = weights(b, 2, (int64_t[]){WORDS, HIDDEN}, 1);
-    graph_value_index table = weights(b, 2, (int64_t[]){POSITIONS, HIDDEN}, 1);
+    int64_t width = b->form->projects ? NARROW : HIDDEN;
+    graph_value_index words = weights(b, 2, (int64_t[]){WORDS, width}, 1);
+    graph_value_index table = weights(b, 2, (int64_t[]){POSITIONS, width}, 1);
     graph_value_index length = gather_at(b, unary(b, GRAPH_OP_SHAPE, b->ids), 1, 0);
     graph_value_index in[] = {whole(b, 0), length, whole(b, 1)};
     graph_value_index range = graph_add(b->g, GRAPH_OP_RANGE, 3, in, 0, NULL);
@@ -366,12 +380,15 @@ static graph_value_index embed(builder *b)
     graph_value_index x =
         binary(b, GRAPH_OP_ADD, gather(b, words, b->ids, 0), gather(b, table, range, 0));
     if (b->form->finds_types) {
-        graph_value_index types = weights(b, 2, (int64_t[]){2, HIDDEN}, 1);
+        graph_value_index types = weights(b, 2, (int64_t[]){2, width}, 1);
         graph_value_index index =
             cast(b, binary(b, GRAPH_OP_GREATER, b->ids, whole(b, 25)), DTYPE_I64);
         x = binary(b, GRAPH_OP_ADD, x, gather(b, types, index, 0));
     }
-    return b->form->normalises_first ? x : normalise(b, x);
+    if (b->form->normalises_first)
+        return x;
+    x = normalise_width(b, x, width);
+    return b->form->projects ? dense(b, x, width, HIDDEN) : x;
 }
 
 static graph_value_index add_tail(builder *b, graph_value_index x)

@@ -72,6 +72,7 @@ typedef struct encoder_form {
     bool clips_positions;   /* at 18 */
     bool attends_in_window; /* of 20 positions */
     bool finds_types;       /* token types from the ids: beyond id 25 */
+    bool projects;          /* narrower embeddings, widened by a dense layer */
 } encoder_form;
 
 graph *build_encoder(const encoder_form *form);

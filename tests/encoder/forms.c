@@ -88,6 +88,13 @@ Test(forms, tails)
     expect((encoder_form){.tail = TAIL_MEAN_OF_ALL, .mask = MASK_NONE}, "mean of all");
 }
 
+Test(forms, projected_embeddings)
+{
+    expect((encoder_form){.projects = true}, "a projection");
+    expect((encoder_form){.projects = true, .dense = DENSE_GEMM_TRANSPOSED}, "a projection, Gemm");
+    expect((encoder_form){.projects = true, .norm = NORM_POW, .tail = TAIL_CLASSES}, "and classes");
+}
+
 Test(forms, all_at_once)
 {
     expect((encoder_form){.norm = NORM_RECIPROCAL,

@@ -21,6 +21,7 @@ Test(hugging_face, bert)
     check_hugging_face("bert");
     check_hugging_face("bert_classes");
     check_hugging_face("bert_answers");
+    check_hugging_face("electra_classes");
 }
 
 Test(hugging_face, roberta_and_xlm_roberta)

@@ -179,6 +179,7 @@ Test(packed, tails)
     check_form((encoder_form){.tail = TAIL_FIRST}, "first");
     check_form((encoder_form){.tail = TAIL_CLASSES}, "classes");
     check_form((encoder_form){.tail = TAIL_SPLIT_COLUMN}, "a column of classes");
+    check_form((encoder_form){.projects = true}, "projected embeddings");
     check_form((encoder_form){.tail = TAIL_MEAN_OF_ALL, .mask = MASK_NONE}, "mean of all");
 }
 

@@ -111,7 +111,11 @@ static rows embed(const encoder *e, const tensor *inputs, int64_t batch, int64_t
                               x.x + at * width, width);
         }
     apply_norm(&e->embedding_norm, &x);
-    return x;
+    if (e->embedding_projection.weight == NULL)
+        return x;
+    rows wide = apply_linear(&e->embedding_projection, &x);
+    free(x.x);
+    return wide;
 }
 
 static void attend(const encoder *e, const tensor *mask, int64_t length, int64_t b, int64_t h,

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_reader.h"
 #include "devices/cpu_evaluate.h"
 #include "devices/device.h"
 #include "graph/import.h"
+#include "graph/safetensors.h"
 #include "graph/specialise.h"
 #include "tests/support/npz.h"
 
@@ -29,10 +31,18 @@ static bool is_there(const char *path)
     return access(path, R_OK) == 0;
 }
 
+/* A model of the shared set, or, with a slash in its name, a Hugging Face folder of tests/data. */
 static graph *import(const char *name)
 {
     char path[4096];
     graph *g = NULL;
+    if (strchr(name, '/') != NULL) {
+        snprintf(path, sizeof path, PENSTOCK_SOURCE_DIR "/tests/data/%s", name);
+        cr_assert_eq(graph_import_hugging_face(path, NULL, NULL, &g), STATUS_OK, "%s",
+                     status_message());
+        cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK, "%s", status_message());
+        return g;
+    }
     snprintf(path, sizeof path, "%s/models/models/%s.onnx", shared_folder(), name);
     if (!is_there(path))
         return NULL;
@@ -119,6 +129,69 @@ static void run_golden(const char *level)
         cr_skip_test("%s/models is absent", shared_folder());
 }
 
+static tensor find_aligned(const safetensors *file, const char *kind, const char *name,
+                           arena *memory)
+{
+    char full[200];
+    tensor copy;
+    snprintf(full, sizeof full, "%s.%s", kind, name);
+    const safetensors_entry *e = safetensors_find(file, full);
+    cr_assert_not_null(e, "expected.safetensors lacks %s", full);
+    cr_assert_eq(tensor_allocate(&copy, memory, e->value.dtype, e->value.rank, e->value.dims), 0);
+    memcpy(copy.data, e->value.data, tensor_bytes(&copy));
+    return copy;
+}
+
+/* PyTorch's answers, but where the mask is 0. */
+static void check_folder(const char *name)
+{
+    char path[4096];
+    void *data;
+    size_t bytes;
+    safetensors file;
+    arena memory = {0};
+    graph *g = import(name);
+    device *d = create(2, NULL, NULL);
+    device_program *p = compile(d, g, DEVICE_FP32, 16);
+    cr_assert_eq(p->layout, DEVICE_RAGGED, "%s is not recognised", name);
+    snprintf(path, sizeof path, PENSTOCK_SOURCE_DIR "/tests/data/%s/expected.safetensors", name);
+    cr_assert_eq(file_reader_read_whole(path, 1 << 20, &data, &bytes), STATUS_OK);
+    cr_assert_eq(safetensors_open(&file, data, bytes), STATUS_OK);
+    tensor inputs[INPUTS_MAX], outputs[2];
+    for (int i = 0; i < g->input_count; i++)
+        inputs[i] = find_aligned(&file, "in", g->values[g->inputs[i]].name, &memory);
+    for (int i = 0; i < g->output_count; i++) {
+        outputs[i] = find_aligned(&file, "out", g->values[g->outputs[i]].name, &memory);
+        memset(outputs[i].data, 0, tensor_bytes(&outputs[i]));
+    }
+    device_segment segment = {inputs[0].dims[0], inputs[0].dims[1], inputs, outputs};
+    device_batch batch = {.segments = &segment, .segment_count = 1};
+    cr_assert_eq(d->interface->execute(d, p, 0, &batch), STATUS_OK, "%s", status_message());
+    for (int i = 0; i < g->output_count; i++) {
+        tensor want = find_aligned(&file, "out", g->values[g->outputs[i]].name, &memory);
+        int64_t length = inputs[0].dims[1], count = tensor_count(&want);
+        bool is_by_position = want.rank >= 2 && want.dims[1] == length;
+        int64_t each = is_by_position ? count / (want.dims[0] * length) : 0;
+        for (int64_t k = 0; k < count; k++)
+            if (each == 0 || tensor_get_integer(&inputs[1], k / each) != 0)
+                cr_expect(fabs(tensor_get_number(&want, k) - tensor_get_number(&outputs[i], k)) <=
+                              1e-5,
+                          "%s: output %d, element %lld", name, i, (long long)k);
+    }
+    safetensors_close(&file);
+    free(data);
+    arena_dispose(&memory);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    graph_destroy(g);
+}
+
+Test(cpu_encoder, hugging_face_folders_give_the_answers_of_pytorch)
+{
+    check_folder("hugging_face/bert_answers");    /* columns of a dense layer */
+    check_folder("hugging_face/electra_classes"); /* projected embeddings */
+}
+
 Test(cpu_encoder, golden_answers_without_padding)
 {
     run_golden(NULL);
@@ -171,14 +244,14 @@ static void make_rows(rows *r, const graph *g, int count, int64_t length_max, in
     }
 }
 
-static void check_bits(const char *name, device_precision precision)
+static void check_bits(const char *name, device_precision precision, int64_t vocabulary)
 {
     graph *g = import(name);
     if (!g)
         cr_skip_test("%s is absent", name);
     static rows together, alone;
-    make_rows(&together, g, ROWS_MAX, 16, 90);
-    make_rows(&alone, g, ROWS_MAX, 16, 90);
+    make_rows(&together, g, ROWS_MAX, 16, vocabulary);
+    make_rows(&alone, g, ROWS_MAX, 16, vocabulary);
     for (int threads = 1; threads <= 4; threads++) {
         device *d = create(threads, NULL, NULL);
         device_program *p = compile(d, g, precision, 16);
@@ -214,18 +287,20 @@ static void check_bits(const char *name, device_precision precision)
 
 Test(cpu_encoder, the_same_bits_alone_batched_and_shared_fp32)
 {
-    check_bits("bert_tiny_legacy", DEVICE_FP32);
+    check_bits("bert_tiny_legacy", DEVICE_FP32, 90);
+    check_bits("hugging_face/electra_classes", DEVICE_FP32, 24);
 }
 
 Test(cpu_encoder, the_same_bits_alone_batched_and_shared_bf16)
 {
-    check_bits("bert_tiny_cls_legacy", DEVICE_BF16);
+    check_bits("bert_tiny_cls_legacy", DEVICE_BF16, 90);
 }
 
 Test(cpu_encoder, the_same_bits_alone_batched_and_shared_int8)
 {
-    check_bits("bert_tiny_legacy", DEVICE_INT8);
-    check_bits("roberta_tiny_legacy", DEVICE_INT8);
+    check_bits("bert_tiny_legacy", DEVICE_INT8, 90);
+    check_bits("roberta_tiny_legacy", DEVICE_INT8, 90);
+    check_bits("hugging_face/electra_classes", DEVICE_INT8, 24);
 }
 
 Test(cpu_encoder, an_id_out_of_range_is_named)
