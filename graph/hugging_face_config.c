@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "graph/hugging_face.h"
 #include "graph/json_file.h"
 
@@ -180,6 +181,9 @@ static status read_head(const json_t *json, hf_config *c)
     for (size_t i = 0; name != NULL && i < sizeof heads / sizeof heads[0]; i++)
         if (ends_with(name, heads[i].ending))
             c->head = heads[i].head;
+    if (name != NULL && c->head == HF_NO_HEAD && !ends_with(name, "Model"))
+        log_warning("graph", "config.json: the head of %s is not read: answers are hidden states",
+                    name);
     return STATUS_OK;
 }
 

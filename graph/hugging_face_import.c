@@ -83,6 +83,8 @@ static status add_outputs(hf_builder *b, const char *folder, const hf_pooling *p
         if (hf_has(b, hf_name(b, "pooler.dense")))
             graph_add_output(b->g, add_pooler(b, hidden), "pooler_output");
     }
+    if (b->failed && b->config->head != HF_NO_HEAD)
+        return status_prefix(b->failed, "config.json: architectures names a head");
     return b->failed;
 }
 

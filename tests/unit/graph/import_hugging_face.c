@@ -137,6 +137,9 @@ Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
         "");
     expect_failure(STATUS_CORRUPT, "encoder.layer.2.");
     copy_model("bert");
+    run("sed -i 's/\"BertModel\"/\"BertForTokenClassification\"/' '%s/config.json'%s", folder, "");
+    expect_failure(STATUS_CORRUPT, "architectures");
+    copy_model("bert");
     run("echo '{' > '%s/config.json'%s", folder, "");
     expect_failure(STATUS_CORRUPT, "config.json: line");
     copy_model("bert");
