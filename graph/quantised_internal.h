@@ -57,8 +57,24 @@ typedef struct quantised_work {
 /* quantised_match.c: fills uses, reader, is_shifted and roles. */
 status quantised_match(quantised_work *w) MUST_CHECK;
 
+/* quantised_shift.c: fills is_shifted. */
+void quantised_find_shifted(quantised_work *w);
+
+/* quantised_product.c: each looks at one node of its kind, and gives the last node that the product
+ * takes over a role; nothing where it is another thing. STATUS_OUT_OF_MEMORY. */
+/* Conv, MatMul, Gemm. */
+status quantised_match_product(quantised_work *w, int32_t at) MUST_CHECK;
+/* MatMulInteger. */
+status quantised_match_dynamic(quantised_work *w, int32_t at) MUST_CHECK;
+/* QLinearConv, QLinearMatMul. */
+status quantised_match_qlinear(quantised_work *w, int32_t at) MUST_CHECK;
+
+/* quantised_ask.c */
 /* The node that makes `v`, or NULL. */
 const graph_node *quantised_producer(const quantised_work *w, graph_value_index v);
+dtype quantised_type(const quantised_work *w, graph_value_index v);
+/* NULL when it is none, or `v` is GRAPH_NO_VALUE. */
+const tensor *quantised_constant(const quantised_work *w, graph_value_index v);
 int64_t quantised_dim(const quantised_work *w, graph_value_index v, int axis);
 int quantised_rank(const quantised_work *w, graph_value_index v);
 int64_t quantised_count(const quantised_work *w, graph_value_index v);
@@ -67,6 +83,9 @@ int64_t quantised_count(const quantised_work *w, graph_value_index v);
 bool quantised_parameters(const quantised_work *w, const graph_node *n, quantised_tensor *out);
 /* The bytes that DequantizeLinear makes `v` from; false when there are none, or not as u8. */
 bool quantised_bytes_of(const quantised_work *w, graph_value_index v, quantised_tensor *out);
+
+/* Does the operator only move bytes, or take the largest, so that the scale stays? */
+bool quantised_is_move(const graph_node *n);
 
 /* quantised_layout.c: writes the nodes of `made`. */
 status quantised_emit(quantised_work *w) MUST_CHECK;
