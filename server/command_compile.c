@@ -103,10 +103,11 @@ static void say(const compile_options *o, const device_model *what, device_bucke
     double tokens = (double)bucket.batch * (double)(bucket.sequence ? bucket.sequence : 1);
     double peak = o->precision == DEVICE_INT8 ? facts->int8_ops : facts->bf16_flops;
     double rate = run_seconds > 0 ? tokens / run_seconds : 0;
-    /* Of a program that is not ours nobody has counted the operations: null, no share. */
+    /* Of a program that is not ours nobody has counted the operations, and not every compiler
+     * estimates the cycles: null, no share. */
     char mfu[24] = "null", percent[24] = "-";
-    if (what->given == NULL) {
-        double share = run_seconds > 0 ? program->flops / run_seconds / peak : 0;
+    if (what->given == NULL && run_seconds > 0) {
+        double share = program->flops / run_seconds / peak;
         snprintf(mfu, sizeof mfu, "%.4f", share);
         snprintf(percent, sizeof percent, "%.1f%%", 100 * share);
     }
@@ -306,9 +307,9 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
             t.failed++;
         }
     if (!o->is_json)
-        printf("\np: rows hold several sequences\n%d programs compiled in %.1f s, %d were in the "
+        printf("\np: rows hold several sequences\n%d program%s compiled in %.1f s, %d were in the "
                "cache, in %s\n",
-               t.compiled, t.seconds, t.already, o->cache);
+               t.compiled, t.compiled == 1 ? "" : "s", t.seconds, t.already, o->cache);
     return t.failed > 0 ? 1 : 0;
 }
 

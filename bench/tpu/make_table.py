@@ -54,7 +54,7 @@ def main():
                 print(
                     f"| {r['batch']} | {r['sequence']} | {r['compile_seconds']:.1f} | {r['code_bytes'] / 2**20:.1f} |"
                     f" {r['program_bytes'] / 2**20:.1f} | {r['estimated_cycles']:,}{star} | {r['estimated_tokens_per_s']:,.0f}{star} |"
-                    f" {100 * r['estimated_mfu']:.1f}%{star} | {r['products_s8']} of {r['dense_layers']} |"
+                    f" {100 * (r['estimated_mfu'] or 0):.1f}%{star} | {r['products_s8']} of {r['dense_layers']} |"
                 )
     print(FOOT, end="")
     return 0 if is_good and rows else 1

@@ -5,9 +5,11 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import numpy
 import serving
+from conftest import FAULT, PLUGIN
 
 BERT = serving.ROOT / "tests/data/golden/models/bert_tiny_cls_legacy.onnx"
 LENGTH_MAX = 32
@@ -66,3 +68,16 @@ def host_of(server):
                 if b"device-host" in command:
                     return int(child)
     return None
+
+
+def compile_for(tmp_path, model, *flags, target="tpu:v5e:1x1", plugin=FAULT, **orders):
+    """`penstock compile` into tmp_path/cache, with the fault plugin in libtpu's place."""
+    command = [str(serving.BINARY), "compile", "--model", str(model), "--target", target, "--cache", str(tmp_path / "cache"), "--plugin", str(plugin)]
+    with faults(plugin=PLUGIN, topology="TPU v5 lite", **orders):
+        return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=300)
+
+
+def lines_of(done):
+    """What it says with --json."""
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]

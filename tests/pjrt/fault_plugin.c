@@ -23,6 +23,8 @@
  *   PENSTOCK_FAULT_MAJOR           the major version that is shown
  *   PENSTOCK_FAULT_WITHOUT         a slot that is shown as missing: "execute", "compile", "upload"
  *   PENSTOCK_FAULT_CHATTER         1: prints lines of every importance
+ *   PENSTOCK_FAULT_TOPOLOGY        compiles for any target without a device, whose chips are called
+ *                                  this; what comes out is for the inner plugin's device
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -158,6 +160,90 @@ static pjrt_error *compile(pjrt_client_compile_args *a)
     return inner->client_compile(a);
 }
 
+/* --- a target without a device --- */
+
+static pjrt_client *compiling_client;    /* of the inner plugin; opened once, never closed */
+static pjrt_loaded_executable *compiled; /* what the last executable made here refers to */
+
+/* Stand for the only topology and its only chip: nobody looks inside. */
+static char the_topology, the_chip;
+
+static pjrt_error *topology_create(pjrt_topology_create_args *a)
+{
+    pjrt_client_create_args open = {.struct_size = sizeof open};
+    if (compiling_client == NULL) {
+        pjrt_error *failure = inner->client_create(&open);
+        if (failure != NULL)
+            return failure;
+        compiling_client = open.client;
+    }
+    a->topology = (pjrt_topology *)&the_topology;
+    return NULL;
+}
+
+static pjrt_error *topology_destroy(pjrt_topology_args *a)
+{
+    (void)a;
+    return NULL;
+}
+
+static pjrt_error *topology_descriptions(pjrt_topology_descriptions_args *a)
+{
+    static pjrt_device_description *const chips[] = {(pjrt_device_description *)&the_chip};
+    a->descriptions = chips;
+    a->num_descriptions = 1;
+    return NULL;
+}
+
+static pjrt_error *description_kind(pjrt_device_description_kind_args *a)
+{
+    if (a->device_description != (pjrt_device_description *)&the_chip)
+        return inner->device_description_kind(a);
+    a->kind = order("TOPOLOGY");
+    a->kind_size = strlen(a->kind);
+    return NULL;
+}
+
+static pjrt_error *compile_ahead(pjrt_compile_args *a)
+{
+    pjrt_client_compile_args compile_now = {.struct_size = sizeof compile_now,
+                                            .client = compiling_client,
+                                            .program = a->program,
+                                            .compile_options = a->compile_options,
+                                            .compile_options_size = a->compile_options_size};
+    pjrt_error *failure = compile(&compile_now);
+    if (failure != NULL)
+        return failure;
+    pjrt_loaded_executable_get_executable_args get = {.struct_size = sizeof get,
+                                                      .loaded_executable = compile_now.executable};
+    failure = inner->loaded_executable_get_executable(&get);
+    a->executable = get.executable;
+    compiled = compile_now.executable;
+    return failure;
+}
+
+static pjrt_error *executable_destroy(pjrt_executable_args *a)
+{
+    pjrt_error *failure = inner->executable_destroy(a);
+    pjrt_loaded_executable_args release = {.struct_size = sizeof release, .executable = compiled};
+    compiled = NULL;
+    return failure == NULL && release.executable != NULL
+               ? inner->loaded_executable_destroy(&release)
+               : failure;
+}
+
+static void offer_topologies(void)
+{
+    outer.topology_create = topology_create;
+    outer.topology_destroy = topology_destroy;
+    outer.topology_get_device_descriptions = topology_descriptions;
+    outer.device_description_kind = description_kind;
+    outer.compile = compile_ahead;
+    outer.executable_destroy = executable_destroy;
+}
+
+/* --- devices --- */
+
 static pjrt_error *list_devices(pjrt_client_addressable_devices_args *a)
 {
     pjrt_error *failure = inner->client_addressable_devices(a);
@@ -262,6 +348,8 @@ const pjrt_api *GetPjrtApi(void)
     outer.client_buffer_from_host = upload;
     outer.loaded_executable_execute = execute;
     outer.executable_deserialize_and_load = load;
+    if (order("TOPOLOGY") != NULL)
+        offer_topologies();
     if (order("MAJOR") != NULL)
         outer.version.major_version = (int)number("MAJOR");
     const char *without = order("WITHOUT");

@@ -268,3 +268,23 @@ def test_reload_while_served(tmp_path, exported):
         check(s, inputs(3))
         assert s.post("/v2/repository/models/exported/load", {}).status == 200
         check(s, inputs(3))
+
+
+def test_compiled_ahead_it_has_its_own_precision_and_no_share_of_the_peak(tmp_path, exported):
+    lines = devices.lines_of(devices.compile_for(tmp_path, exported, "--json", "--precision", "int8"))
+    assert [(l["batch"], l["sequence"]) for l in lines] == [(1, 8), (4, 8), (4, 16)]
+    for line in lines:
+        assert line["precision"] == "as exported" and line["estimated_mfu"] is None and line["packed"] is False
+        assert line["dense_layers"] == line["dense_layers_int8"] == 0
+    table = devices.compile_for(tmp_path, exported).stdout
+    assert "the precision it was exported with" in table and "0 programs compiled in 0.0 s, 3 were in the cache" in table
+    assert [row.split()[:5] for row in table.splitlines() if " in the cache " in row and " - " in row] == [
+        [*bucket, "in", "the", "cache"] for bucket in ("18", "48", ["4", "16"])
+    ]
+
+
+def test_compiled_ahead_it_is_compared_with_what_is_declared(tmp_path, exported):
+    folder = copy_with(tmp_path, exported, lambda manifest: put(manifest, ["program", "outputs", 0, "dims"], ["batch", 9]))
+    done = devices.compile_for(tmp_path, folder, "--json", "--batch", "1")
+    assert done.returncode == 1 and done.stdout == "", done
+    assert 'penstock compile: batch 1, length 8: output 0, "pooled", is FP32[1,8] in the program and FP32[1,9] in model.json' in done.stderr, done.stderr

@@ -1,0 +1,53 @@
+"""`penstock compile`, with the fault plugin in libtpu's place: it compiles for a target without a device."""
+import devices
+import pytest
+from conftest import PLUGIN
+
+FIGURES = ("compile_seconds code_bytes temporary_bytes peak_bytes program_bytes estimated_cycles unestimated_instructions estimated_tokens_per_s"
+           " estimated_mfu dense_layers dense_layers_int8 products products_s8 products_bf16 products_f32").split()  # fmt: skip
+
+
+def test_a_line_of_json_for_each_bucket(tmp_path):
+    model = devices.bert(tmp_path, (1, 4), (8,), packing="always")
+    first = devices.lines_of(devices.compile_for(tmp_path, model, "--json"))
+    assert sorted((l["batch"], l["sequence"], l["packed"]) for l in first) == [(b, 8, p) for b in (1, 4) for p in (False, True)]
+    for line in first:
+        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "state", *FIGURES]
+        assert (line["target"], line["precision"], line["state"]) == ("tpu:v5e:1x1", "bf16", "kept")
+        assert line["dense_layers"] > 0 and line["dense_layers_int8"] == 0 and line["program_bytes"] > 0
+        # This compiler estimates no cycles: no share of the peak can be told.
+        assert line["estimated_cycles"] == 0 and line["estimated_mfu"] is None
+    kept = sorted((tmp_path / "cache").glob("*.program"))
+    assert len(kept) == 4
+    again = devices.lines_of(devices.compile_for(tmp_path, model, "--json", compile_fails=1))
+    assert [dict(line, state="kept") for line in again] == first and {line["state"] for line in again} == {"in the cache"}
+    assert sorted((tmp_path / "cache").glob("*.program")) == kept
+
+
+def test_precision_and_buckets_can_be_chosen(tmp_path):
+    model = devices.bert(tmp_path)
+    (line,) = devices.lines_of(devices.compile_for(tmp_path, model, "--json", "--precision", "int8", "--batch", "2", "--sequence", "16"))
+    assert (line["precision"], line["batch"], line["sequence"], line["packed"]) == ("int8", 2, 16, False)
+    assert line["dense_layers_int8"] > 0
+
+
+def test_a_table_for_people(tmp_path):
+    done = devices.compile_for(tmp_path, f"bert={devices.bert(tmp_path, (1,), (8,))}")
+    assert done.returncode == 0
+    assert "bert in bf16 for v5e:1x1 with api 0." in done.stdout and "1 program compiled" in done.stdout
+    (row,) = [line for line in done.stdout.splitlines() if " kept " in line]
+    assert row.split()[:3] == ["1", "8", "kept"]
+
+
+@pytest.mark.parametrize(
+    "flags, code, words",
+    [
+        (dict(target="tpu:v9:1x1"), 2, "--target tpu:v9:1x1: it is tpu:GENERATION:TOPOLOGY"),
+        (dict(target="v5e:1x1"), 2, "--target v5e:1x1"),
+        (dict(plugin="/nowhere.so"), 1, "/nowhere.so: cannot be read"),
+        (dict(plugin=PLUGIN), 1, "penstock compile: "),
+    ],
+)
+def test_wrong_usage_is_explained(tmp_path, flags, code, words):
+    done = devices.compile_for(tmp_path, devices.bert(tmp_path, (1,), (8,)), **flags)
+    assert done.returncode == code and words in done.stderr, done
