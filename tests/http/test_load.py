@@ -159,7 +159,7 @@ def test_reloads_do_not_grow(load_server):
 
 def test_batches_form(tmp_path):
     """Requests that wait together run together. Each row costs milliseconds, so that they do wait."""
-    with serving.Server(tmp_path / "log", {"slow": serving.slow_model(tmp_path, layers=160)}) as server:
+    with serving.Server(tmp_path / "log", {"slow": serving.slow_model(tmp_path, layers=80)}) as server:
         body, headers = serving.binary_request({"in": numpy.zeros((1, 1024), numpy.float32)})
         here = threading.local()
 
@@ -168,8 +168,8 @@ def test_batches_form(tmp_path):
                 here.connection = server.connect()
             assert server.post("/v2/models/slow/infer", body, headers, here.connection).status == 200
 
-        serving.at_once([one] * 300, workers=48)
+        serving.at_once([one] * 192, workers=48)
         stats = server.get("/v2/models/slow/stats").json()["model_stats"][0]
         # Triton's form: every execution is in exactly one size, but for rounding.
         assert abs(sum(b["compute_infer"]["count"] for b in stats["batch_stats"]) - stats["execution_count"]) <= len(stats["batch_stats"])
-        assert stats["inference_count"] == 300 and 300 / stats["execution_count"] > 2, stats["execution_count"]
+        assert stats["inference_count"] == 192 and 192 / stats["execution_count"] > 2, stats["execution_count"]
