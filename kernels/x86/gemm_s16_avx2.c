@@ -11,6 +11,7 @@ static inline vec dot_to_float(vec_i sum)
     return vec_from_i(sum);
 }
 
+#define DOT_UNROLLED_STEPS 1
 #include "kernels/x86/gemm_dot_vector.h"
 
 void gemm_s16_avx2(const struct gemm_s16 *g)

@@ -125,6 +125,42 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const in
     }
 }
 
+/* The commonest of all: sums of whole vectors, both scales, bias, fast GELU, floats; four vectors
+ * at a time, since the polynomial of one waits for its own steps. */
+static inline void dot_finish_gelu(const dot_job *d, size_t row, size_t column, size_t rows,
+                                   size_t columns, const float *sums, size_t sums_stride)
+{
+    const gemm_scaled_epilogue *e = d->epilogue;
+    for (size_t i = 0; i < rows; i++) {
+        size_t m = row + i;
+        float *out = (float *)d->c + m * d->c_stride + column;
+        vec low = vec_set(0), high = low, row_scale = vec_set(e->row_scale[m]);
+        for (size_t j = 0; j < columns; j += 4 * VEC_LANES) {
+            vec x[4];
+#pragma GCC unroll 4
+            for (size_t k = 0; k < 4; k++) {
+                size_t at = j + k * VEC_LANES;
+                vec scale = vec_mul(row_scale, vec_load(e->column_scale + column + at));
+                x[k] = vec_fma(vec_load(sums + i * sums_stride + at), scale,
+                               vec_load(e->bias + column + at));
+            }
+            vec_gelu_fast_all(x, 4);
+#pragma GCC unroll 4
+            for (size_t k = 0; k < 4; k++) {
+                low = vec_min(x[k], low);
+                high = vec_max(x[k], high);
+                vec_store(out + j + k * VEC_LANES, x[k]);
+            }
+        }
+        if (e->row_low) {
+            float bottom, top;
+            vec_range(low, high, &bottom, &top);
+            e->row_low[m] = bottom < e->row_low[m] ? bottom : e->row_low[m];
+            e->row_high[m] = top > e->row_high[m] ? top : e->row_high[m];
+        }
+    }
+}
+
 /* Epilogue of rows x columns sums, stored into C at (row, column). */
 static inline void dot_finish_of(const dot_job *d, size_t row, size_t column, size_t rows,
                                  size_t columns, const float *sums, size_t sums_stride)
@@ -136,6 +172,8 @@ static inline void dot_finish_of(const dot_job *d, size_t row, size_t column, si
     int is_fast = d->has_fast_gelu;
     if (d->output == GEMM_S32)
         dot_store_s32(d, row, column, rows, columns, (const int32_t *)sums, sums_stride);
+    else if (activation == KERNELS_GELU && is_fast && is_plain && columns % (4 * VEC_LANES) == 0)
+        dot_finish_gelu(d, row, column, rows, columns, sums, sums_stride);
     else if (activation == KERNELS_GELU && is_fast && is_plain)
         dot_finish(KERNELS_GELU, 1, 1, d, row, column, rows, columns, sums, sums_stride);
     else if (activation == KERNELS_GELU && is_fast)

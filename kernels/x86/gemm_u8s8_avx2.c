@@ -14,6 +14,7 @@ static inline vec_i dot_step(vec_i sum, vec_i a, vec_i b)
 }
 
 #define DOT_TILE_ROWS 4 /* 8 sums, 4 of B, 2 of A, one product */
+#define DOT_UNROLLED_STEPS 1
 
 static inline vec dot_to_float(vec_i sum)
 {

@@ -13,6 +13,7 @@ static inline vec_i dot_step(vec_i sum, vec_i a, vec_i b)
 }
 
 #define DOT_TILE_ROWS 4 /* 16 sums, 8 of B, 2 of A */
+#define DOT_UNROLLED_STEPS 1
 
 static inline vec dot_to_float(vec_i sum)
 {

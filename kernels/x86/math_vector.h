@@ -116,17 +116,33 @@ static inline vec vec_silu(vec x)
 
 /* x (1/2 + c P(c^2)), c = x limited to +-4.2: within 7.5e-5 of gelu (fit of Phi(x) - 1/2, weighted
  * by x). A third of the work of vec_gelu, for results that are quantised to 8 bits afterwards. */
+static inline void vec_gelu_fast_all(vec *x, const int count)
+{
+    static const float factors[] = {7.941233802e-08f,  -3.037901177e-06f, 6.689024674e-05f,
+                                    -9.506539102e-04f, 9.298214285e-03f,  -6.552817342e-02f,
+                                    3.984658562e-01f};
+    vec c[4], z[4], p[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++) {
+        c[i] = vec_limit(x[i], 4.2f);
+        z[i] = vec_mul(c[i], c[i]);
+        p[i] = vec_set(-9.017384523e-10f);
+    }
+#pragma GCC unroll 7
+    for (int f = 0; f < 7; f++) {
+#pragma GCC unroll 4
+        for (int i = 0; i < count; i++)
+            p[i] = vec_fma(p[i], z[i], vec_set(factors[f]));
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i++)
+        x[i] = vec_mul(x[i], vec_fma(c[i], p[i], vec_set(0.5f)));
+}
+
 static inline vec vec_gelu_fast(vec x)
 {
-    vec c = vec_limit(x, 4.2f), z = vec_mul(c, c);
-    vec p = vec_fma(z, vec_set(-9.017384523e-10f), vec_set(7.941233802e-08f));
-    p = vec_fma(p, z, vec_set(-3.037901177e-06f));
-    p = vec_fma(p, z, vec_set(6.689024674e-05f));
-    p = vec_fma(p, z, vec_set(-9.506539102e-04f));
-    p = vec_fma(p, z, vec_set(9.298214285e-03f));
-    p = vec_fma(p, z, vec_set(-6.552817342e-02f));
-    p = vec_fma(p, z, vec_set(3.984658562e-01f));
-    return vec_mul(x, vec_fma(c, p, vec_set(0.5f)));
+    vec_gelu_fast_all(&x, 1);
+    return x;
 }
 
 static inline vec vec_relu(vec x)
