@@ -36,7 +36,8 @@ class Counts:
 
 
 def read_criterion(text, code):
-    """Criterion prints its usage and exits 0 when it misreads a flag: a run counts only with its closing line and tests in it."""
+    """Criterion prints its usage and exits 0 when it misreads a flag: a run counts only with its closing line and tests in it. That line leaves
+    out what was skipped, which is told only with --verbose."""
     match = re.search(r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", text)
     if not match:
         return Counts(failed=1, why="no closing line of Criterion")
@@ -45,9 +46,7 @@ def read_criterion(text, code):
     if tested == 0 and skipped == 0:
         return Counts(failed=1, why="no test was run")
     failed = failing + crashing
-    # A test that skips itself is no pass (the same synthesis counts it as tested in some releases).
-    passed = max(0, min(passing, tested - failed))
-    return Counts(passed, max(failed, 1 if code else 0), skipped)
+    return Counts(passing, max(failed, 1 if code else 0), skipped)
 
 
 def read_counts_line(text, code):
@@ -76,6 +75,10 @@ def read_junit(name):
     return read
 
 
+def criterion(name, path, environment=None, arguments=()):
+    return program(name, path, read_criterion, environment, ["--verbose", *arguments])
+
+
 def pytest(name, folder, environment=None, arguments=()):
     command = [str(PYTHON), "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--junit-xml={LOGS / name}.xml", *arguments]
     return dict(name=name, command=command + [str(ROOT / folder)], read=read_junit(name), needs=[PYTHON], environment=environment or {})
@@ -91,7 +94,7 @@ def suites():
     asan = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1",
             "LSAN_OPTIONS": f"suppressions={ROOT / 'tools/lsan.supp'}:print_suppressions=0"}
     for path in sorted(RELEASE.glob("unit_*")):
-        found.append(program(path.name.replace("unit_", "unit-"), path, read_criterion))
+        found.append(criterion(path.name.replace("unit_", "unit-"), path))
     for path in sorted(RELEASE.glob("check*")):
         found.append(program(path.name.replace("_", "-"), path, read_counts_line))
     found.append(program("specialise-models", RELEASE / "specialise_models", read_counts_line))
@@ -105,7 +108,7 @@ def suites():
     found.append(pytest("pjrt", "tests/pjrt", compiled))
     found.append(pytest("load", "tests/load"))
     for path in sorted(ASAN.glob("unit_*")):
-        found.append(program(path.name.replace("unit_", "asan-unit-"), path, read_criterion, asan, ["--jobs", "2"]))
+        found.append(criterion(path.name.replace("unit_", "asan-unit-"), path, asan, ["--jobs", "2"]))
     for path in sorted(ASAN.glob("check*")):
         found.append(program("asan-" + path.name.replace("_", "-"), path, read_counts_line, asan))
     # The server itself under the sanitizers: the same clients, without those that only measure the protocol library.
