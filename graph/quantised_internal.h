@@ -64,7 +64,7 @@ void quantised_find_shifted(quantised_work *w);
  * takes over a role; nothing where it is another thing. STATUS_OUT_OF_MEMORY. */
 /* Conv, MatMul, Gemm. */
 status quantised_match_product(quantised_work *w, int32_t at) MUST_CHECK;
-/* MatMulInteger. */
+/* MatMulInteger, ConvInteger. */
 status quantised_match_dynamic(quantised_work *w, int32_t at) MUST_CHECK;
 /* QLinearConv, QLinearMatMul. */
 status quantised_match_qlinear(quantised_work *w, int32_t at) MUST_CHECK;

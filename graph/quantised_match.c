@@ -101,6 +101,7 @@ status quantised_match(quantised_work *w)
         case GRAPH_OP_GEMM:
             s = quantised_match_product(w, n);
             break;
+        case GRAPH_OP_CONV_INTEGER:
         case GRAPH_OP_MATMUL_INTEGER:
             s = quantised_match_dynamic(w, n);
             break;

@@ -42,7 +42,7 @@ static bool take_weights(quantised_work *w, quantised_product *p, graph_value_in
 
 static int output_axis(const graph_node *n)
 {
-    if (n->op == GRAPH_OP_CONV)
+    if (n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_INTEGER)
         return 0;
     return n->op == GRAPH_OP_GEMM && graph_attribute_int(n, "transB", 0) ? 0 : 1;
 }
@@ -289,35 +289,54 @@ status quantised_match_product(quantised_work *w, int32_t at)
     return set_product(w, p, at);
 }
 
-/* MatMulInteger(x, weights, x_zero) -> Cast to f32 -> Mul by a scale: what dynamic quantisation
- * makes. */
+/* The only reader of `v`, or -1. */
+static int32_t only_reader(const quantised_work *w, graph_value_index v)
+{
+    return w->uses[v] == 1 ? w->reader[v] : -1;
+}
+
+/* Whether `scale` is one number, or one for each output channel, on the right axis. */
+static bool is_scale_of(const quantised_work *w, const graph_node *n, graph_value_index scale)
+{
+    int64_t scales = quantised_count(w, scale), width = product_width(w, n);
+    int rank = quantised_rank(w, scale);
+    int axis = rank - (n->op == GRAPH_OP_CONV_INTEGER ? 3 : 1);
+    return rank <= quantised_rank(w, n->outputs[0]) &&
+           (scales == 1 ||
+            (scales == width && axis >= 0 && quantised_dim(w, scale, axis) == width));
+}
+
+static bool has_dynamic_form(const quantised_work *w, const graph_node *n)
+{
+    int x = quantised_rank(w, n->inputs[0]), b = quantised_rank(w, n->inputs[1]);
+    bool is_conv = n->op == GRAPH_OP_CONV_INTEGER;
+    return quantised_type(w, n->inputs[0]) == DTYPE_U8 && quantised_count(w, n->outputs[0]) > 0 &&
+           (is_conv ? x == 4 && quantised_count(w, n->inputs[0]) > 0
+                    : x >= 2 && b == 2 && quantised_dim(w, n->inputs[1], 0) > 0);
+}
+
+/* MatMulInteger or ConvInteger(x, weights, x_zero) -> Cast to f32 -> Mul by a scale: what dynamic
+ * quantisation makes. */
 status quantised_match_dynamic(quantised_work *w, int32_t at)
 {
     const graph *g = w->g;
     const graph_node *n = &g->nodes[at];
-    if (quantised_type(w, n->inputs[0]) != DTYPE_U8 || quantised_rank(w, n->inputs[0]) < 2 ||
-        quantised_rank(w, n->inputs[1]) != 2 || quantised_count(w, n->outputs[0]) == 0 ||
-        quantised_dim(w, n->inputs[1], 0) == 0 || w->uses[n->outputs[0]] != 1 ||
-        w->reader[n->outputs[0]] < 0)
+    int32_t cast_at = has_dynamic_form(w, n) ? only_reader(w, n->outputs[0]) : -1;
+    if (cast_at < 0 || g->nodes[cast_at].op != GRAPH_OP_CAST ||
+        quantised_type(w, g->nodes[cast_at].outputs[0]) != DTYPE_F32)
         return STATUS_OK;
-    const graph_node *cast = &g->nodes[w->reader[n->outputs[0]]];
-    if (cast->op != GRAPH_OP_CAST || quantised_type(w, cast->outputs[0]) != DTYPE_F32 ||
-        w->uses[cast->outputs[0]] != 1 || w->reader[cast->outputs[0]] < 0)
+    graph_value_index product = g->nodes[cast_at].outputs[0];
+    int32_t last = only_reader(w, product);
+    if (last < 0 || g->nodes[last].op != GRAPH_OP_MUL)
         return STATUS_OK;
-    int32_t last = w->reader[cast->outputs[0]];
     const graph_node *mul = &g->nodes[last];
-    if (mul->op != GRAPH_OP_MUL)
-        return STATUS_OK;
-    graph_value_index scale = mul->inputs[mul->inputs[0] == cast->outputs[0]];
+    graph_value_index scale = mul->inputs[mul->inputs[0] == product];
     graph_value_index zero = graph_input_of(n, 2), b_zero = graph_input_of(n, 3);
-    int64_t scales = quantised_count(w, scale), width = quantised_dim(w, n->inputs[1], 1);
-    int rank = quantised_rank(w, scale);
-    if ((scales != 1 && (scales != width || quantised_dim(w, scale, rank - 1) != width)) ||
-        rank > quantised_rank(w, n->outputs[0]) ||
-        (zero != GRAPH_NO_VALUE && quantised_count(w, zero) != 1) ||
+    if (!is_scale_of(w, n, scale) || (zero != GRAPH_NO_VALUE && quantised_count(w, zero) != 1) ||
         (b_zero != GRAPH_NO_VALUE && !quantised_constant(w, b_zero)))
         return STATUS_OK;
-    quantised_product *p = new_product(w, n, GRAPH_OP_FUSED_DENSE);
+    quantised_product *p = new_product(
+        w, n, n->op == GRAPH_OP_CONV_INTEGER ? GRAPH_OP_FUSED_CONV : GRAPH_OP_FUSED_DENSE);
     if (!p)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", g->name);
     if (!take_weights(w, p, n->inputs[1], quantised_constant(w, b_zero)))
@@ -326,8 +345,7 @@ status quantised_match_dynamic(quantised_work *w, int32_t at)
     p->x = n->inputs[0];
     p->x_zero = zero;
     p->w_scale = scale;
-    w->roles[at].is_absorbed = true;
-    w->roles[w->reader[n->outputs[0]]].is_absorbed = true;
+    w->roles[at].is_absorbed = w->roles[cast_at].is_absorbed = true;
     p->out = mul->outputs[0];
     return set_product(w, p, last);
 }

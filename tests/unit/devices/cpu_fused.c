@@ -215,6 +215,47 @@ Test(cpu_fused, quantised_convolutions_of_any_geometry)
     }
 }
 
+/* What ONNX Runtime's dynamic quantisation makes of a convolution. */
+static graph_value_index convolve_dynamically(net *n, graph_value_index x, int64_t channels,
+                                              int64_t out, int64_t groups, bool has_scales)
+{
+    int64_t kernel = 1 + 2 * random_below(2), along[] = {out, 1, 1};
+    int64_t dims[4] = {out, channels / groups, kernel, kernel};
+    int32_t at = graph_add_node(n->g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
+    const graph_value_index *q = n->g->nodes[at].outputs;
+    graph_value_index scale = q[1], in[3] = {q[0], GRAPH_NO_VALUE, q[2]};
+    in[1] = constant(n, DTYPE_I8, 4, dims, 127);
+    graph_attribute a[3] = {
+        graph_make_ints(n->g, "strides", 2, (int64_t[]){1 + random_below(2), 1}),
+        graph_make_ints(n->g, "pads", 4, (int64_t[]){kernel / 2, kernel / 2, kernel / 2, 0}),
+        graph_make_int("group", groups)};
+    graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+    graph_value_index y = node(n, GRAPH_OP_CONV_INTEGER, 3, in, 3, a);
+    y = node(n, GRAPH_OP_CAST, 1, &y, 1, &to);
+    graph_value_index w_scale =
+        has_scales ? constant(n, DTYPE_F32, 3, along, 0.004) : number(n, DTYPE_F32, 0.003);
+    y = NODE(n, GRAPH_OP_MUL, y, NODE(n, GRAPH_OP_MUL, scale, w_scale));
+    return NODE(n, GRAPH_OP_ADD, y, constant(n, DTYPE_F32, 3, along, 0.5));
+}
+
+Test(cpu_fused, dynamically_quantised_convolutions)
+{
+    seed = 6;
+    for (int turn = 0; turn < 24; turn++) {
+        static const int64_t channels[] = {3, 8, 16}, groups[] = {1, 2, 0};
+        int64_t c = channels[random_below(3)], g = groups[random_below(3)];
+        g = g == 0 ? c : c % g ? 1 : g;
+        int64_t dims[] = {1 + random_below(2), c, 9, 7};
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        x = convolve_dynamically(&n, x, c, g * (1 + random_below(9)), g, turn % 2);
+        if (random_below(2))
+            x = NODE(&n, GRAPH_OP_RELU, x);
+        cpu_plan_facts facts = check(&n, x, 0);
+        cr_expect(facts.quantised_product_count == 1);
+    }
+}
+
 Test(cpu_fused, a_residual_network_on_bytes)
 {
     seed = 2;
