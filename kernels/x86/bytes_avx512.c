@@ -1,9 +1,67 @@
+#include <immintrin.h>
+
 #include "kernels/kernels_list.h"
 #include "kernels/scalar/bytes_loops.h"
 
+/* What four conversions leave to be done: 64 whole numbers, 16 each, as bytes shifted by `zero`,
+ * not below `low`. Beyond the int32 range a conversion gives INT_MIN, so large ones were limited.
+ */
+static inline __m512i pack_numbers(const __m512i q[4], int32_t zero, int32_t low)
+{
+    /* Packing leaves four bytes of each vector in each quarter. */
+    const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i shift = _mm512_set1_epi16((int16_t)zero);
+    __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[1]), shift);
+    __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[3]), shift);
+    __m512i bytes =
+        _mm512_max_epu8(_mm512_packus_epi16(first, second), _mm512_set1_epi8((char)low));
+    return _mm512_permutexvar_epi32(order, bytes);
+}
+
+/* (x - zero) * scale of 16 bytes. */
+static inline __m512 numbers_of(const uint8_t *x, __m512i zero, __m512 scale)
+{
+    __m512i wide = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)x));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(wide, zero)), scale);
+}
+
+/* A division takes as long as all the rest, so it is done only where the product with the
+ * reciprocal, wrong by at most 512 * 2^-22, is too close to a tie to tell. */
+#define QUANTISE_LIMIT 512.0f
+#define QUANTISE_SURE 0.4997f /* from the nearest integer */
+
 void bytes_quantise_avx512(const struct bytes_quantise *q)
 {
-    quantise_bytes(q);
+    const __m512 reciprocal = _mm512_set1_ps(1 / q->scale), most = _mm512_set1_ps(QUANTISE_LIMIT);
+    const __m512 sure = _mm512_set1_ps(QUANTISE_SURE);
+    const uint8_t flip = q->is_signed ? 0x80 : 0;
+    size_t i = 0;
+    for (; i + 64 <= q->count; i += 64) {
+        __m512i whole[4];
+        __mmask16 doubts = 0;
+        for (int j = 0; j < 4; j++) {
+            __m512 x = _mm512_mul_ps(_mm512_loadu_ps(q->x + i + 16 * j), reciprocal);
+            x = _mm512_min_ps(most, x); /* NaN stays */
+            __m512 off = _mm512_abs_ps(_mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT));
+            doubts |= _mm512_cmp_ps_mask(off, sure, _CMP_NLE_UQ); /* NaN and infinity too */
+            whole[j] = _mm512_cvtps_epi32(x);
+        }
+        if (__builtin_expect(doubts, 0)) {
+            bytes_quantise part = *q;
+            part.x += i;
+            part.out += i;
+            part.count = 64;
+            quantise_bytes(&part);
+            continue;
+        }
+        __m512i bytes = pack_numbers(whole, q->zero + flip, 0);
+        _mm512_storeu_si512(q->out + i, _mm512_xor_si512(bytes, _mm512_set1_epi8((char)flip)));
+    }
+    bytes_quantise rest = *q;
+    rest.x += i;
+    rest.out += i;
+    rest.count -= i;
+    quantise_bytes(&rest);
 }
 
 void bytes_dequantise_avx512(const struct bytes_dequantise *d)
@@ -13,12 +71,46 @@ void bytes_dequantise_avx512(const struct bytes_dequantise *d)
 
 void bytes_add_avx512(const struct bytes_add *p)
 {
-    add_bytes(p);
+    const __m512i a_zero = _mm512_set1_epi32(p->a_zero), b_zero = _mm512_set1_epi32(p->b_zero);
+    const __m512 a_scale = _mm512_set1_ps(p->a_scale), b_scale = _mm512_set1_ps(p->b_scale);
+    const __m512 most = _mm512_set1_ps(QUANTISE_LIMIT);
+    size_t i = 0;
+    for (; i + 64 <= p->count; i += 64) {
+        __m512i whole[4];
+        for (size_t j = 0; j < 4; j++) {
+            __m512 x = _mm512_add_ps(numbers_of(p->a + i + 16 * j, a_zero, a_scale),
+                                     numbers_of(p->b + i + 16 * j, b_zero, b_scale));
+            whole[j] = _mm512_cvtps_epi32(_mm512_min_ps(most, x)); /* NaN stays: the lowest */
+        }
+        _mm512_storeu_si512(p->out + i, pack_numbers(whole, p->zero, p->low));
+    }
+    bytes_add rest = *p;
+    rest.a += i;
+    rest.b += i;
+    rest.out += i;
+    rest.count -= i;
+    add_bytes(&rest);
 }
 
-void bytes_pool_avx512(const struct bytes_pool *p)
+/* 64 channels at a time stay in a register for the whole window. */
+void bytes_pool_avx512(const struct bytes_pool *q)
 {
-    pool_bytes(p);
+    const image_window *w = &q->window;
+    for (size_t i = 0; i < q->count; i++) {
+        bytes_part p = bytes_part_of(w, q->first + i);
+        for (size_t c = 0; c < w->channels; c += 64) {
+            size_t left = w->channels - c;
+            __mmask64 mask = left < 64 ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+            __m512i best = _mm512_setzero_si512();
+            for (size_t y = p.y0; y < p.y1; y++) {
+                const uint8_t *in = bytes_pixel(w, &p, q->in, y, 0) + c;
+                for (size_t x = p.x0; x < p.x1; x++)
+                    best = _mm512_max_epu8(
+                        best, _mm512_maskz_loadu_epi8(mask, in + x * w->dilation_x * w->channels));
+            }
+            _mm512_mask_storeu_epi8(q->out + i * w->channels + c, mask, best);
+        }
+    }
 }
 
 void bytes_depthwise_avx512(const struct bytes_depthwise *d)

@@ -15,13 +15,14 @@
 #define BLOCK_TILES 4
 #define BLOCK_ROWS (BLOCK_TILES * AMX_ROWS_MAX)
 #define TILE_BYTES (AMX_ROWS_MAX * AMX_ROW_BYTES)
+#define BLOCKS_FIRST_BYTES (1 << 17) /* of weights, with which blocks are the outer loop */
 #define GROUP 4 /* rows finished together: 64 bytes of results */
 #define CONV_INLINE static inline __attribute__((always_inline))
 
 /* A block whose sums are in the tiles or stored, to be finished. */
 typedef struct conv_sums {
     int32_t *sums; /* [rows][16] */
-    uint8_t **to;  /* [rows]: where a row's 16 bytes go */
+    uint8_t **to;  /* [rows]: where a row of results begins, at column 0 */
     size_t row, rows;
     size_t column;
 } conv_sums;
@@ -29,6 +30,7 @@ typedef struct conv_sums {
 typedef struct conv_run {
     const conv_u8s8 *job;
     size_t tile_rows, image_tiles;
+    size_t share; /* of the block before: rows finished in each step but the first */
     const char *ahead, *ahead_end; /* weights of the next columns, to be prefetched */
     size_t ahead_lines;            /* per step */
 } conv_run;
@@ -51,10 +53,11 @@ CONV_INLINE void conv_finish(const conv_u8s8 *c, conv_sums *s, size_t end)
     const __m512i zero = _mm512_set1_epi16((int16_t)c->zero), low = _mm512_set1_epi8((char)c->low);
     /* Packing leaves four bytes of each row in each quarter. */
     const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    size_t column = s->column, columns = c->n - column, row = s->row;
+    uint8_t **to = s->to + row;
+    const int32_t *sums = s->sums + row * CONV_U8S8_COLUMNS;
     end = end < s->rows ? end : s->rows;
-    size_t columns = c->n - s->column;
-    for (; s->row < end; s->row += GROUP) {
-        const int32_t *sums = s->sums + s->row * CONV_U8S8_COLUMNS;
+    for (; row < end; row += GROUP, to += GROUP, sums += GROUP * CONV_U8S8_COLUMNS) {
         __m512i a = conv_round(sums, start, scale, bias);
         __m512i b = conv_round(sums + 16, start, scale, bias);
         __m512i d = conv_round(sums + 32, start, scale, bias);
@@ -63,20 +66,20 @@ CONV_INLINE void conv_finish(const conv_u8s8 *c, conv_sums *s, size_t end)
         __m512i high_pair = _mm512_adds_epi16(_mm512_packs_epi32(d, e), zero);
         __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low_pair, high_pair), low);
         bytes = _mm512_permutexvar_epi32(order, bytes);
-        uint8_t **to = s->to + s->row;
         if (columns >= CONV_U8S8_COLUMNS) {
-            _mm_storeu_si128((__m128i *)to[0], _mm512_castsi512_si128(bytes));
-            _mm_storeu_si128((__m128i *)to[1], _mm512_extracti32x4_epi32(bytes, 1));
-            _mm_storeu_si128((__m128i *)to[2], _mm512_extracti32x4_epi32(bytes, 2));
-            _mm_storeu_si128((__m128i *)to[3], _mm512_extracti32x4_epi32(bytes, 3));
+            _mm_storeu_si128((__m128i *)(to[0] + column), _mm512_castsi512_si128(bytes));
+            _mm_storeu_si128((__m128i *)(to[1] + column), _mm512_extracti32x4_epi32(bytes, 1));
+            _mm_storeu_si128((__m128i *)(to[2] + column), _mm512_extracti32x4_epi32(bytes, 2));
+            _mm_storeu_si128((__m128i *)(to[3] + column), _mm512_extracti32x4_epi32(bytes, 3));
         } else {
             __mmask16 mask = (__mmask16)((1u << columns) - 1);
-            _mm_mask_storeu_epi8(to[0], mask, _mm512_castsi512_si128(bytes));
-            _mm_mask_storeu_epi8(to[1], mask, _mm512_extracti32x4_epi32(bytes, 1));
-            _mm_mask_storeu_epi8(to[2], mask, _mm512_extracti32x4_epi32(bytes, 2));
-            _mm_mask_storeu_epi8(to[3], mask, _mm512_extracti32x4_epi32(bytes, 3));
+            _mm_mask_storeu_epi8(to[0] + column, mask, _mm512_castsi512_si128(bytes));
+            _mm_mask_storeu_epi8(to[1] + column, mask, _mm512_extracti32x4_epi32(bytes, 1));
+            _mm_mask_storeu_epi8(to[2] + column, mask, _mm512_extracti32x4_epi32(bytes, 2));
+            _mm_mask_storeu_epi8(to[3] + column, mask, _mm512_extracti32x4_epi32(bytes, 3));
         }
     }
+    s->row = row;
 }
 
 #define CONV_BEGIN(tile, r, before)                                                                \
@@ -114,72 +117,107 @@ CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const
         _mm_prefetch(r->ahead, _MM_HINT_T1);
 }
 
-/* The windows of a block, and where its rows go: to `nowhere` what is no pixel. */
+/* After the last block. */
+static void conv_flush(const conv_run *r, conv_sums *s)
+{
+    size_t tile = r->tile_rows * CONV_U8S8_COLUMNS;
+    AMX_STORE(0, s->sums, AMX_ROW_BYTES);
+    AMX_STORE(1, s->sums + tile, AMX_ROW_BYTES);
+    AMX_STORE(2, s->sums + 2 * tile, AMX_ROW_BYTES);
+    AMX_STORE(3, s->sums + 3 * tile, AMX_ROW_BYTES);
+    conv_finish(r->job, s, s->rows);
+}
+
+/* The windows of a block, and where its rows go. What is no pixel goes where the next pixel will:
+ * it is overwritten, since rows are finished in order and the last one is a pixel. */
 static void conv_place(const conv_run *r, size_t image, size_t tile, const uint8_t **a,
-                       uint8_t **to, size_t column, uint8_t *nowhere)
+                       uint8_t **to)
 {
     const conv_u8s8 *c = r->job;
     const uint8_t *in = c->in + image * c->in_image_bytes;
-    uint8_t *out = c->out + image * c->out_image_bytes + column;
+    uint8_t *out = c->out + image * c->out_image_bytes;
     size_t last = c->positions - r->tile_rows;
     for (size_t t = 0; t < BLOCK_TILES; t++) {
         size_t first = (tile + t) * r->tile_rows;
         first = first < last ? first : last;
         a[t] = in + first * c->position_bytes;
-        size_t x = first % c->pitch;
-        uint8_t *pixel =
-            out + (first / c->pitch * c->width + (x < c->width ? x : c->width)) * c->out_stride;
+        size_t x = first % c->pitch, pixels = x < c->width ? x : c->width;
+        uint8_t *pixel = out + (first / c->pitch * c->width + pixels) * c->out_stride;
         for (size_t i = 0; i < r->tile_rows; i++) {
-            *to++ = x < c->width ? pixel : nowhere;
+            *to++ = pixel;
             pixel += x < c->width ? c->out_stride : 0;
             x = x + 1 < c->pitch ? x + 1 : 0;
         }
     }
 }
 
-static void conv_columns(conv_run *r, size_t column, int32_t *sums, uint8_t *to[2][BLOCK_ROWS],
-                         size_t *turn, conv_sums *before, uint8_t *nowhere)
+/* One block and column of tiles, while the block before is finished. */
+CONV_INLINE void conv_block(conv_run *r, const uint8_t *const a[BLOCK_TILES], uint8_t **to,
+                            size_t column, conv_sums *before)
 {
     const conv_u8s8 *c = r->job;
-    size_t rows = BLOCK_TILES * r->tile_rows;
     const uint8_t *b = (const uint8_t *)c->weights + column * c->steps * CONV_U8S8_STEP_BYTES;
-    size_t share = c->steps > 1 ? (rows / GROUP + c->steps - 2) / (c->steps - 1) * GROUP : 0;
+    int32_t *sums = before->sums;
+    conv_step(1, r, a, b, 0, before, 0);
+    for (size_t step = 1, end = r->share; step < c->steps; step++, end += r->share)
+        conv_step(0, r, a, b, step, before, end);
+    conv_finish(c, before, before->rows);
+    *before =
+        (conv_sums){.sums = sums, .to = to, .rows = BLOCK_TILES * r->tile_rows, .column = column};
+}
+
+/* Few weights stay in the L1 cache, and each block's results too, until all columns are there. */
+static void conv_by_blocks(conv_run *r, conv_sums *before)
+{
+    const conv_u8s8 *c = r->job;
+    uint8_t *to[2][BLOCK_ROWS];
+    const uint8_t *a[BLOCK_TILES];
+    size_t turn = 0;
     for (size_t image = 0; image < c->images; image++)
-        for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES) {
-            const uint8_t *a[BLOCK_TILES];
-            *turn ^= 1;
-            conv_place(r, image, tile, a, to[*turn], column, nowhere);
-            conv_step(1, r, a, b, 0, before, 0);
-            for (size_t step = 1, end = share; step < c->steps; step++, end += share)
-                conv_step(0, r, a, b, step, before, end);
-            conv_finish(c, before, before->rows);
-            *before = (conv_sums){.sums = sums, .to = to[*turn], .rows = rows, .column = column};
+        for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES, turn ^= 1) {
+            conv_place(r, image, tile, a, to[turn]);
+            for (size_t column = 0; column < c->n; column += CONV_U8S8_COLUMNS)
+                conv_block(r, a, to[turn], column, before);
         }
+    conv_flush(r, before);
+}
+
+/* Many pass once for all blocks, and the next columns' are fetched meanwhile. */
+static void conv_by_columns(conv_run *r, conv_sums *before)
+{
+    const conv_u8s8 *c = r->job;
+    uint8_t *to[2][BLOCK_ROWS];
+    const uint8_t *a[BLOCK_TILES];
+    size_t turn = 0, column_bytes = c->steps * TILE_BYTES;
+    size_t blocks = c->images * r->image_tiles / BLOCK_TILES;
+    r->ahead_lines = (AMX_ROWS_MAX + blocks - 1) / blocks;
+    for (size_t column = 0; column < c->n; column += CONV_U8S8_COLUMNS) {
+        int is_last = column + CONV_U8S8_COLUMNS >= c->n;
+        r->ahead = (const char *)c->weights + (column / CONV_U8S8_COLUMNS + 1) * column_bytes;
+        r->ahead_end = is_last ? r->ahead : r->ahead + column_bytes;
+        for (size_t image = 0; image < c->images; image++)
+            for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES, turn ^= 1) {
+                conv_place(r, image, tile, a, to[turn]);
+                conv_block(r, a, to[turn], column, before);
+            }
+    }
+    conv_flush(r, before);
 }
 
 void conv_u8s8_amx(const struct conv_u8s8 *c)
 {
     int32_t sums[BLOCK_ROWS * CONV_U8S8_COLUMNS] __attribute__((aligned(64)));
-    uint8_t *to[2][BLOCK_ROWS], nowhere[CONV_U8S8_COLUMNS];
     if (c->images == 0 || c->positions == 0 || c->n == 0)
         return;
     size_t tiles = (c->positions + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_TILES;
     conv_run r = {.job = c, .image_tiles = tiles, .tile_rows = (c->positions + tiles - 1) / tiles};
+    size_t groups = BLOCK_TILES * r.tile_rows / GROUP;
+    r.share = c->steps > 1 ? (groups + c->steps - 2) / (c->steps - 1) * GROUP : 0;
     conv_sums before = {.sums = sums};
-    size_t turn = 0, blocks = c->images * tiles / BLOCK_TILES;
-    size_t column_bytes = c->steps * TILE_BYTES;
-    r.ahead_lines = (AMX_ROWS_MAX + blocks - 1) / blocks;
     amx_configure(r.tile_rows);
-    for (size_t column = 0; column < c->n; column += CONV_U8S8_COLUMNS) {
-        int is_last = column + CONV_U8S8_COLUMNS >= c->n;
-        r.ahead = (const char *)c->weights + (column / CONV_U8S8_COLUMNS + 1) * column_bytes;
-        r.ahead_end = is_last ? r.ahead : r.ahead + column_bytes;
-        conv_columns(&r, column, sums, to, &turn, &before, nowhere);
-    }
-    AMX_STORE(0, sums, AMX_ROW_BYTES);
-    AMX_STORE(1, sums + r.tile_rows * CONV_U8S8_COLUMNS, AMX_ROW_BYTES);
-    AMX_STORE(2, sums + 2 * r.tile_rows * CONV_U8S8_COLUMNS, AMX_ROW_BYTES);
-    AMX_STORE(3, sums + 3 * r.tile_rows * CONV_U8S8_COLUMNS, AMX_ROW_BYTES);
-    conv_finish(c, &before, before.rows);
+    if (conv_u8s8_packed_bytes(c->steps, c->n) <= BLOCKS_FIRST_BYTES)
+        conv_by_blocks(&r, &before);
+    else
+        conv_by_columns(&r, &before);
     amx_release();
 }

@@ -39,11 +39,12 @@ static void check_quantise_bytes(const variant *v)
         float *x = check_floats(count);
         check_fill_floats(x, count, -4, 4);
         for (size_t i = 0; i < count; i++) {
-            static const float special[] = {0, 0.5f, 1.5f, 1e30f, -1e30f, INFINITY, -INFINITY};
-            if (check_random_below(4) == 0)
-                x[i] = special[check_random_below(7)];
+            static const float special[] = {0, 0.5f, 1.5f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN};
+            if (turn % 2 && check_random_below(4) == 0)
+                x[i] = special[check_random_below(8)];
         }
-        bytes_quantise q = {x, count, turn % 3 ? 0.0173f : 1, 0, turn % 2, check_buffer(count, 1)};
+        bytes_quantise q = {x, count, turn % 3 ? 0.0173f : 1, 0, false, check_buffer(count, 1)};
+        q.is_signed = turn / 2 % 2;
         q.zero = (int32_t)check_random_below(256) - (q.is_signed ? 128 : 0);
         run(&q);
         for (size_t i = 0; i < count; i++) {
