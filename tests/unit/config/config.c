@@ -7,6 +7,7 @@
 #include "base/json_position.h"
 #include "base/nearest.h"
 #include "config/keys.h"
+#include "tests/support/temporary.h"
 
 /* Everything the table describes: reading, refusing, printing and reading again. */
 
@@ -162,13 +163,12 @@ Test(config, what_is_printed_is_read_again_as_the_same)
 
 Test(config, flags_override_the_file_wherever_they_stand)
 {
-    char path[] = "/tmp/penstock_config_XXXXXX";
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "w");
-    fputs("{\"precision\": \"bf16\", \"models\": {\"a\": \"x\"}, \"cpu\": {\"threads\": 5},\n"
-          " \"server\": {\"listen\": [\"a:1\", \"b:2\"]}}",
-          file);
-    fclose(file);
+    char folder[TEMPORARY_FOLDER_BYTES], path[TEMPORARY_FOLDER_BYTES + 16];
+    temporary_make(folder);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    temporary_write_text(folder, "config.json",
+                         "{\"precision\": \"bf16\", \"models\": {\"a\": \"x\"}, \"cpu\": "
+                         "{\"threads\": 5},\n \"server\": {\"listen\": [\"a:1\", \"b:2\"]}}");
     static config c;
     char *argv[] = {"--precision", "int8", "--listen", "c:3", "--config", path, "--model", "a=y"};
     cr_assert_eq(config_load(&c, 8, argv), STATUS_OK, "%s", status_message());
@@ -179,7 +179,7 @@ Test(config, flags_override_the_file_wherever_they_stand)
     cr_expect_eq(c.repository.model_count, 1);
     cr_expect_str_eq(c.repository.models[0].path, "y");
     config_dispose(&c);
-    remove(path);
+    temporary_remove(folder);
 }
 
 Test(config, wrong_flags_are_named)

@@ -10,21 +10,19 @@
 
 #include "base/log.h"
 #include "devices/compile_cache.h"
+#include "tests/support/temporary.h"
 
-static char folder[64];
+static char folder[TEMPORARY_FOLDER_BYTES];
 
 static void make_folder(void)
 {
     log_configure(LOG_ERROR, LOG_FORMAT_TEXT);
-    strcpy(folder, "/tmp/penstock-cache-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    temporary_make(folder);
 }
 
 static void remove_folder(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(folder);
 }
 
 static compile_cache_identity identity(void)

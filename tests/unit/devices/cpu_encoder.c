@@ -16,6 +16,7 @@
 #include "graph/safetensors.h"
 #include "graph/specialise.h"
 #include "tests/support/npz.h"
+#include "tests/support/temporary.h"
 
 #define INPUTS_MAX 4
 #define ROWS_MAX 24
@@ -413,8 +414,8 @@ Test(cpu_encoder, packed_weights_come_back_from_disk_unless_damaged)
     graph *g = import("bert_tiny_legacy");
     if (!g)
         cr_skip_test("bert_tiny_legacy is absent");
-    char folder[] = "/tmp/penstock-encoder-XXXXXX", path[4096];
-    cr_assert(mkdtemp(folder) != NULL);
+    char folder[TEMPORARY_FOLDER_BYTES], path[4096];
+    temporary_make(folder);
     static rows first, again;
     make_rows(&first, g, 9, 16, 90);
     make_rows(&again, g, 9, 16, 90);
@@ -435,8 +436,7 @@ Test(cpu_encoder, packed_weights_come_back_from_disk_unless_damaged)
     cr_expect_eq(run_with_cache(g, folder, &again), 1);
     cr_assert_eq(truncate(path, 5000), 0);
     cr_expect_eq(run_with_cache(g, folder, &again), 0, "a cut file was believed");
-    unlink(path);
-    rmdir(folder);
+    temporary_remove(folder);
     arena_dispose(&first.memory);
     arena_dispose(&again.memory);
     graph_destroy(g);

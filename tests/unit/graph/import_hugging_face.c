@@ -1,4 +1,5 @@
 #include "graph/import.h"
+#include "tests/support/temporary.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -78,19 +79,16 @@ Test(import_hugging_face, pooling_can_be_chosen)
     }
 }
 
-static char folder[64];
+static char folder[TEMPORARY_FOLDER_BYTES];
 
 static void make_folder(void)
 {
-    strcpy(folder, "/tmp/penstock-unit-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    temporary_make(folder);
 }
 
 static void remove_folder(void)
 {
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(folder);
 }
 
 TestSuite(import_hugging_face_folder, .init = make_folder, .fini = remove_folder);

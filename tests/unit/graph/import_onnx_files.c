@@ -1,4 +1,5 @@
 #include "import_builder.h"
+#include "tests/support/temporary.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -14,7 +15,7 @@ Test(import_onnx_files, imports_every_shared_model)
     const char *shared = getenv("PENSTOCK_SHARED");
     char folder[400], path[800];
     if (shared == NULL)
-        shared = "/work/shared";
+        shared = PENSTOCK_SOURCE_DIR "/../shared";
     snprintf(folder, sizeof folder, "%s/models/models", shared);
     DIR *d = opendir(folder);
     if (d == NULL)
@@ -36,32 +37,19 @@ Test(import_onnx_files, imports_every_shared_model)
     cr_assert_gt(count, 0);
 }
 
-static char folder[64];
+static char folder[TEMPORARY_FOLDER_BYTES];
 
 static void make_folder(void)
 {
-    strcpy(folder, "/tmp/penstock-unit-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    temporary_make(folder);
 }
 
 static void remove_folder(void)
 {
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(folder);
 }
 
 TestSuite(import_onnx_external, .init = make_folder, .fini = remove_folder);
-
-static void write_file(const char *name, const void *data, size_t bytes)
-{
-    char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "wb");
-    cr_assert_not_null(f);
-    cr_assert_eq(fwrite(data, 1, bytes, f), bytes);
-    fclose(f);
-}
 
 static onnx_builder *begin_external(const char *location, const char *offset, const char *length)
 {
@@ -85,11 +73,12 @@ static onnx_builder *begin_external(const char *location, const char *offset, co
 Test(import_onnx_external, reads_a_range_of_a_file)
 {
     float data[] = {9, 1, 2, 3, 4, 9};
-    write_file("weights.bin", data, sizeof data);
+    temporary_write(folder, "weights.bin", data, sizeof data);
     graph *g = onnx_expect(begin_external("weights.bin", "4", "16"));
     cr_assert_str_eq(onnx_constant_text(g, g->nodes[0].inputs[1]), "1,2,3,4");
     graph_destroy(g);
-    write_file("odd.bin", (char *)data + 1, sizeof data - 1); /* begins at byte 3: unaligned */
+    temporary_write(folder, "odd.bin", (char *)data + 1,
+                    sizeof data - 1); /* begins at byte 3: unaligned */
     g = onnx_expect(begin_external("odd.bin", "3", NULL));
     cr_assert_str_eq(onnx_constant_text(g, g->nodes[0].inputs[1]), "1,2,3,4");
     graph_destroy(g);
@@ -112,7 +101,7 @@ Test(import_onnx_external, refuses_paths_that_leave_the_folder)
 Test(import_onnx_external, refuses_ranges_that_the_file_lacks)
 {
     float data[] = {1, 2, 3, 4};
-    write_file("weights.bin", data, sizeof data);
+    temporary_write(folder, "weights.bin", data, sizeof data);
     onnx_expect_failure(begin_external("weights.bin", "4", NULL), STATUS_CORRUPT, NAMES("'w'"));
     onnx_expect_failure(begin_external("weights.bin", "18446744073709551615", NULL), STATUS_CORRUPT,
                         NAMES("'w'"));
@@ -138,8 +127,8 @@ Test(import_onnx_external, follows_links_to_where_the_model_file_really_lies)
     snprintf(path, sizeof path, "%s/snapshot", folder);
     cr_assert_eq(mkdir(path, 0700), 0);
     uint8_t *model = onnx_pack(begin_external("w.bin", NULL, NULL), &bytes);
-    write_file("blobs/aaa", model, bytes);
-    write_file("blobs/bbb", data, sizeof data);
+    temporary_write(folder, "blobs/aaa", model, bytes);
+    temporary_write(folder, "blobs/bbb", data, sizeof data);
     snprintf(path, sizeof path, "%s/snapshot/w.bin", folder);
     cr_assert_eq(symlink("../blobs/bbb", path), 0);
     snprintf(path, sizeof path, "%s/snapshot/model.onnx", folder);
@@ -153,12 +142,12 @@ Test(import_onnx_external, names_the_file_in_every_error)
 {
     char path[200];
     graph *g = NULL;
-    write_file("model.onnx", "not a model", 11);
+    temporary_write(folder, "model.onnx", "not a model", 11);
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_CORRUPT);
     cr_assert(strstr(status_message(), path) != NULL);
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\n";
-    write_file("model.onnx", pointer, sizeof pointer - 1);
+    temporary_write(folder, "model.onnx", pointer, sizeof pointer - 1);
     cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_CORRUPT);
     cr_assert(strstr(status_message(), "git lfs pull") != NULL, "%s", status_message());
     cr_assert_eq(graph_import_onnx("/nowhere.onnx", NULL, &g), STATUS_NOT_FOUND);

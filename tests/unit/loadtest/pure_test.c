@@ -8,21 +8,37 @@
 #include "loadtest/result.h"
 #include "loadtest/search.h"
 #include "loadtest/trace.h"
+#include "tests/support/temporary.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+static char folder[TEMPORARY_FOLDER_BYTES];
+
+static void begin(void)
+{
+    temporary_make(folder);
+}
+
+static void end(void)
+{
+    temporary_remove(folder);
+}
 
 static const char *file_with(const char *text)
 {
-    static char path[64];
-    snprintf(path, sizeof path, "/tmp/loadtest_test_%d", (int)getpid());
-    cr_assert_eq(report_write(path, text, strlen(text)), STATUS_OK);
+    static char path[TEMPORARY_FOLDER_BYTES + 8];
+    temporary_write_text(folder, "file", text);
+    snprintf(path, sizeof path, "%s/file", folder);
     return path;
 }
+
+TestSuite(quantity, .init = begin, .fini = end);
+TestSuite(result, .init = begin, .fini = end);
+TestSuite(expect, .init = begin, .fini = end);
 
 Test(quantity, durations)
 {

@@ -9,6 +9,7 @@
 
 #include "models/repository.h"
 #include "models/snapshot.h"
+#include "tests/support/temporary.h"
 
 static const char *shared_model(const char *name, char path[4096])
 {
@@ -31,20 +32,17 @@ static void put(const char *root, const char *name, int version, const char *onn
 }
 
 static device *cpu;
-static char root[64];
+static char root[TEMPORARY_FOLDER_BYTES];
 
 static void begin(void)
 {
     cr_assert_eq(device_cpu_create(1, NULL, &cpu), STATUS_OK);
-    strcpy(root, "/tmp/penstock-models-XXXXXX");
-    cr_assert_not_null(mkdtemp(root));
+    temporary_make(root);
 }
 
 static void end(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(root);
     cpu->interface->destroy(cpu);
 }
 

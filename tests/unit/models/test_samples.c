@@ -7,37 +7,26 @@
 #include "models/planner.h"
 #include "models/repository.h"
 #include "models/samples.h"
+#include "tests/support/temporary.h"
 
-static char folder[64];
-
-static void put(const char *name, const char *text)
-{
-    char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    fputs(text, f);
-    fclose(f);
-}
+static char folder[TEMPORARY_FOLDER_BYTES];
 
 static status read_lines(const char *text, arena *memory, device_samples *out)
 {
     char path[200];
-    put("samples", text);
+    temporary_write_text(folder, "samples", text);
     snprintf(path, sizeof path, "%s/samples", folder);
     return samples_read(path, memory, out);
 }
 
 static void begin(void)
 {
-    strcpy(folder, "/tmp/penstock-samples-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    temporary_make(folder);
 }
 
 static void end(void)
 {
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(folder);
 }
 
 Test(samples, arrays_are_read_and_lengths_left_alone)
@@ -62,14 +51,14 @@ Test(samples, arrays_are_read_and_lengths_left_alone)
 
     length_histogram *h;
     char path[200];
-    put("lengths", "4\n[1, 2, 3]\n[ 9 ]\n");
+    temporary_write_text(folder, "lengths", "4\n[1, 2, 3]\n[ 9 ]\n");
     snprintf(path, sizeof path, "%s/lengths", folder);
     cr_assert_eq(length_histogram_read(path, &h), STATUS_OK, "%s", status_message());
     cr_assert_eq(h->counts[4], 1);
     cr_assert_eq(h->counts[3], 1);
     cr_assert_eq(h->counts[1], 1);
     free(h);
-    put("lengths", "[]\n");
+    temporary_write_text(folder, "lengths", "[]\n");
     cr_assert_eq(length_histogram_read(path, &h), STATUS_INVALID_ARGUMENT);
     arena_dispose(&memory);
     end();
@@ -96,7 +85,7 @@ static status judge(device *cpu, const char *lines, char text[4096])
 {
     char path[200];
     snprintf(path, sizeof path, "%s/model", folder);
-    put("model/warm.jsonl", lines);
+    temporary_write_text(folder, "model/warm.jsonl", lines);
     repository_model_options one = {.name = "m", .path = path};
     repository_options options = {
         .models = &one, .model_count = 1, .precision = DEVICE_INT8, .sequence_max = 32};
@@ -126,7 +115,7 @@ Test(samples, the_gate_judges_on_them)
              "mkdir -p %s/model/1 && ln -s $(realpath %s) %s/model/1/model.onnx", folder, onnx,
              folder);
     cr_assert_eq(system(command), 0);
-    put("model/model.json", "{\"warm_up\": \"warm.jsonl\"}");
+    temporary_write_text(folder, "model/model.json", "{\"warm_up\": \"warm.jsonl\"}");
     device *cpu;
     cr_assert_eq(device_cpu_create(1, NULL, &cpu), STATUS_OK);
     cr_assert_eq(judge(cpu, "[5, 6, 7]\n[9, 10]\n", text), STATUS_OK, "%s", text);

@@ -8,10 +8,11 @@
 
 #include "models/fingerprint.h"
 #include "models/repository.h"
+#include "tests/support/temporary.h"
 
 /* What later starts are spared: models/fingerprint.h, models/probe_cache.h. */
 
-static char root[64];
+static char root[TEMPORARY_FOLDER_BYTES];
 
 static void run(const char *format, ...)
 {
@@ -25,13 +26,12 @@ static void run(const char *format, ...)
 
 static void begin(void)
 {
-    strcpy(root, "/tmp/penstock-start-XXXXXX");
-    cr_assert_not_null(mkdtemp(root));
+    temporary_make(root);
 }
 
 static void end(void)
 {
-    run("rm -rf %s", root);
+    temporary_remove(root);
 }
 
 static uint64_t print_of(const char *folder, const char *cache)
