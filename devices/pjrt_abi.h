@@ -10,7 +10,7 @@
  * offset with the header that ships in the xla-cpu-pjrt wheel.
  * One long file on purpose: it mirrors one table, and a reader compares it with one header.
  *
- * Rules of that ABI, all of which pjrt_plugin.c keeps:
+ * Rules of that ABI, all of which pjrt_plugin.c and its like keep:
  *  - every args struct begins with its own size, so either side may be older; it is zeroed before
  * use;
  *  - a function slot may be used only if it lies inside api->struct_size and is not NULL;

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "devices/pjrt_plugin.h"
 #include "devices/pjrt_protocol.h"
+#include "devices/pjrt_session.h"
 #include "devices/pjrt_signature.h"
 
 /* Threads: the main one reads control messages; each slow message has a thread of its own; each

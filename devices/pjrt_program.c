@@ -11,7 +11,7 @@
 #include "graph/encoder_packed.h"
 #include "graph/specialise.h"
 
-/* The printable form of the CompileOptionsProto in pjrt_plugin.c: part of what makes two
+/* The printable form of pjrt_compile_options: part of what makes two
  * compilations the same. */
 #define COMPILE_OPTIONS_TEXT "replicas 1 partitions 1 portable"
 

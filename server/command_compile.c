@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "devices/device.h"
 #include "devices/hlo_summary.h"
-#include "devices/pjrt_plugin.h"
+#include "devices/pjrt_ahead_of_time.h"
 #include "devices/pjrt_program.h"
 #include "devices/pjrt_signature.h"
 #include "server/command.h"
