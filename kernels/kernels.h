@@ -59,6 +59,7 @@ struct layer_norm_quantise; /* kernels/quantise.h */
 struct bytes_quantise;      /* kernels/bytes.h */
 struct bytes_dequantise;    /* kernels/bytes.h */
 struct bytes_add;           /* kernels/bytes.h */
+struct bytes_interleave;    /* kernels/bytes.h */
 struct bytes_pool;          /* kernels/bytes.h */
 struct bytes_depthwise;     /* kernels/bytes.h */
 
@@ -117,6 +118,7 @@ typedef struct kernels {
     void (*bytes_quantise)(const struct bytes_quantise *q);
     void (*bytes_dequantise)(const struct bytes_dequantise *d);
     void (*bytes_add)(const struct bytes_add *p);
+    void (*bytes_interleave)(const struct bytes_interleave *p);
     void (*bytes_pool)(const struct bytes_pool *p);
     void (*bytes_depthwise)(const struct bytes_depthwise *d);
 

@@ -60,6 +60,15 @@ static inline void add_bytes(const bytes_add *p)
     }
 }
 
+/* Pixels [first, count). */
+static inline void interleave_bytes(const bytes_interleave *p, size_t first)
+{
+    uint8_t *restrict out = p->out + first * p->planes;
+    for (size_t i = first; i < p->count; i++)
+        for (size_t plane = 0; plane < p->planes; plane++)
+            *out++ = p->in[plane * p->count + i];
+}
+
 /* Taps t with 0 <= start + t * dilation < size are [*first, *end). */
 static inline void bytes_clip(ptrdiff_t start, size_t dilation, size_t taps, size_t size,
                               size_t *first, size_t *end)

@@ -16,6 +16,11 @@ void bytes_add_scalar(const struct bytes_add *p)
     add_bytes(p);
 }
 
+void bytes_interleave_scalar(const struct bytes_interleave *p)
+{
+    interleave_bytes(p, 0);
+}
+
 void bytes_pool_scalar(const struct bytes_pool *p)
 {
     pool_bytes(p);

@@ -8,6 +8,7 @@
 typedef __typeof__(((kernels *)0)->bytes_quantise) quantise_fn;
 typedef __typeof__(((kernels *)0)->bytes_dequantise) dequantise_fn;
 typedef __typeof__(((kernels *)0)->bytes_add) add_fn;
+typedef __typeof__(((kernels *)0)->bytes_interleave) interleave_fn;
 typedef __typeof__(((kernels *)0)->bytes_pool) pool_fn;
 typedef __typeof__(((kernels *)0)->bytes_depthwise) depthwise_fn;
 
@@ -92,6 +93,23 @@ static void check_add_bytes(const variant *v)
             if (!check_byte(i, p.out[i], saturated((double)(x + y), p.zero, p.low, 255)))
                 break;
         }
+        check_reset();
+    }
+}
+
+static void check_interleave_bytes(const variant *v)
+{
+    interleave_fn run = (interleave_fn)v->function;
+    for (unsigned turn = 0; turn < 60; turn++) {
+        bytes_interleave p = {.planes = turn % 2 ? 3 : check_random_below(6),
+                              .count = check_random_below(100)};
+        size_t bytes = p.planes * p.count;
+        p.in = make_bytes(bytes);
+        p.out = check_buffer(bytes, 1);
+        run(&p);
+        for (size_t i = 0; i < bytes; i++)
+            if (!check_byte(i, p.out[i], p.in[i % p.planes * p.count + i / p.planes]))
+                break;
         check_reset();
     }
 }
@@ -202,6 +220,7 @@ const check checks_bytes[] = {
     {"bytes_quantise", check_quantise_bytes, NULL},
     {"bytes_dequantise", check_dequantise_bytes, NULL},
     {"bytes_add", check_add_bytes, NULL},
+    {"bytes_interleave", check_interleave_bytes, NULL},
     {"bytes_pool", check_pool_bytes, NULL},
     {"bytes_depthwise", check_depthwise_bytes, NULL},
     {NULL, NULL, NULL},
