@@ -69,6 +69,11 @@ bool dispatch_push(dispatch *d, model_queue *q, job *j)
     return model_queue_push(q, j);
 }
 
+static bool is_quiet(const dispatch *d, int tenant)
+{
+    return d->fair.tenants[tenant].rows <= DISPATCH_QUIET_ROWS;
+}
+
 static bool is_shared(const dispatch *d, uint64_t now_ns)
 {
     int tenants = 0;
@@ -77,16 +82,16 @@ static bool is_shared(const dispatch *d, uint64_t now_ns)
     return tenants > 1;
 }
 
-/* How long a batch of that model may take; 0: no bound. A batch cannot be interrupted, so where
- * tenants share devices, one with a long queue of long rows would make the others wait for its full
- * batches: they end when their fixed cost is paid off (POLICY_FIXED_SHARE). */
+/* How long a batch of that model may take; 0: no bound. A batch cannot be interrupted, so one with
+ * a long queue of long rows would make quiet tenants wait for its full batches. */
 static uint64_t time_max_ns(const dispatch *d, const model_queue *q, const dispatch_request *r)
 {
     uint64_t most_ns = atomic_load_explicit(&q->model->batch_time_max_ns, memory_order_relaxed);
     if (!is_shared(d, r->now_ns))
         return most_ns;
     double fixed_ns = latency_fit_of(q->latency, r->device_index).fixed_ns;
-    uint64_t share_ns = (uint64_t)(fixed_ns / POLICY_FIXED_SHARE);
+    double times = DISPATCH_SHARED_BATCH * (q->tables[r->device_index].is_ragged ? 1 : 2);
+    uint64_t share_ns = (uint64_t)(fixed_ns * times);
     return share_ns > 0 && (most_ns == 0 || share_ns < most_ns) ? share_ns : most_ns;
 }
 
@@ -177,14 +182,18 @@ static void take_list(dispatch *d, model_queue *q, fair_flow lead, int lead_list
 {
     fair_set passed = {0};
     fair_flow flow = lead;
+    const double budget_ns = t->budget_ns;
     while (flow.tenant >= 0 && t->rows < wanted && q->list_rows[list] > 0) {
         int64_t had = t->rows;
+        bool is_crowd = flow.tenant != lead.tenant && !is_quiet(d, flow.tenant);
+        t->budget_ns = is_crowd && t->crowd_ns < budget_ns ? t->crowd_ns : budget_ns;
         t->rows = wanted - had;
         t->is_riding = list != lead_list || flow.tenant != lead.tenant || flow.class != lead.class;
         t->rows = had + model_queue_take(q, flow, list, t);
         fair_pass(&passed, flow);
         flow = fair_next(&d->fair, &passed);
     }
+    t->budget_ns = budget_ns;
 }
 
 /* Of all lists whose sequences the rows can hold: the leading one's share, then the long ones
@@ -209,10 +218,13 @@ static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
     queue_take t = {.length = -1,
                     .until_ns = decision->late_ns,
                     .budget_ns = decision->budget_ns > 0 ? decision->budget_ns : 1e300,
+                    .crowd_ns = 1e300,
                     .fit = latency_fit_of(q->latency, r->device_index),
                     .members = out->members,
                     .capacity = out->capacity};
     int64_t wanted = decision->rows + decision->fill_rows;
+    if (decision->budget_ns > 0 && is_quiet(d, lead.tenant))
+        t.crowd_ns = t.fit.fixed_ns * DISPATCH_SHARED_COMPANY;
     if (decision->bucket < 0) {
         /* Of a dropped head the next one takes the place: decide by what is really first. */
         job *head = model_queue_head(q, lead, list, &t.dead);

@@ -11,8 +11,15 @@
 /* Of so many batches one is led by the job longest overdue among those without a deadline. Hence no
  * starvation: README.md has the bound. */
 #define DISPATCH_AGED_TURN 4
-/* Who had work taken so lately shares the devices: nobody's batch may then hold one for long. */
+/* Who had work taken so lately shares the devices. */
 #define DISPATCH_SHARING_NS UINT64_C(1000000000)
+/* Who shares them with so few rows waiting, or none, is quiet: it waits for the others' batches and
+ * not for its own. For its sake no batch takes longer than so many times its fixed cost (a padded
+ * one, whose next size may be half of that, twice as long), and a ragged one that it leads takes
+ * rows of those who are not quiet only up to a cost of so many times that. */
+#define DISPATCH_QUIET_ROWS 4
+#define DISPATCH_SHARED_BATCH 8.0
+#define DISPATCH_SHARED_COMPANY 2.0
 /* Cancelled jobs deep in a queue are looked for at most this often; at its head always. */
 #define DISPATCH_SWEEP_NS UINT64_C(5000000)
 

@@ -24,8 +24,12 @@ void fair_init(fair *f, int tenant_count, const uint32_t *weights)
     }
 }
 
-static void begin(fair_account *a, uint64_t floor_ns)
+/* An account that was empty starts `credit_ns` of device time before the floor, or where it left.
+ */
+static void begin(fair_account *a, uint64_t floor_ns, uint64_t credit_ns)
 {
+    uint64_t credit = credit_ns * FINER / a->weight;
+    floor_ns = floor_ns > credit ? floor_ns - credit : 0;
     if (a->rows == 0 && a->virtual_ns < floor_ns)
         a->virtual_ns = floor_ns;
 }
@@ -35,8 +39,8 @@ void fair_add_rows(fair *f, fair_flow flow, int64_t rows)
     assert(flow.tenant >= 0 && flow.tenant < f->tenant_count);
     fair_account *t = &f->tenants[flow.tenant], *c = &f->classes[flow.tenant][flow.class];
     if (rows > 0) {
-        begin(t, f->floor_ns);
-        begin(c, f->class_floor_ns[flow.tenant]);
+        begin(t, f->floor_ns, FAIR_CREDIT_NS);
+        begin(c, f->class_floor_ns[flow.tenant], 0);
     }
     t->rows += rows;
     c->rows += rows;

@@ -9,11 +9,13 @@
  * Each account has a virtual time that goes up by device time / weight when it is served; the
  * waiting account with the lowest one leads the next batch (as in completely fair scheduling; the
  * charge falls when work is served, not when it arrives, so that refused and overdue work costs its
- * tenant nothing). Who comes back from idleness starts where the latest leader stood, or where it
- * left: idleness saves up nothing, and loses nothing. Belongs to whoever holds the scheduler's
- * mutex. */
+ * tenant nothing). Who comes back from idleness starts where it left, or where the latest leader
+ * stood: idleness saves up nothing. But a tenant starts FAIR_CREDIT_NS before that, or one that
+ * uses less than its share would wait for the others after each of its own longer requests. Belongs
+ * to whoever holds the scheduler's mutex. */
 
 #define FAIR_TENANTS_MAX 64
+#define FAIR_CREDIT_NS UINT64_C(25000000) /* device time that an idle tenant saves up at most */
 #define FAIR_CLASSES 4 /* 0 is the highest; lower ones than the last count as the last */
 
 typedef struct fair_account {

@@ -73,6 +73,7 @@ typedef struct queue_take {
     bool is_riding;     /* beside another list's: who would be late stays */
     uint64_t until_ns;  /* jobs with an earlier deadline are dropped: the batch ends then */
     double budget_ns;   /* stop when the members' cost is over it; the first always goes */
+    double crowd_ns;    /* the budget for rows of tenants who are not quiet, beside one who is */
     latency_fit fit;    /* for the budget */
     struct pack *pack;  /* takes what finds a place in it; NULL: a row for each */
     pack_place *places; /* with `pack`: of each sequence, in the members' order */

@@ -150,6 +150,13 @@ def quantiles(values):
     return [values[int(q * (len(values) - 1))] for q in (0.5, 0.99)] if values else None
 
 
+def made_of(lines):
+    """Milliseconds (p50, p99) of each part of an answer's time in the server, and of all of it."""
+    parts = {name: [l.get(name + "_us", 0) for l in lines] for name in ("total", "parse", "queue", "batch", "execute")}
+    parts["rest"] = [l["total_us"] - sum(l.get(name + "_us", 0) for name in ("parse", "queue", "batch", "execute")) for l in lines]
+    return {name: [round(us / 1000, 1) for us in quantiles(values)] for name, values in parts.items()}
+
+
 def truth(lines, deadline_ms):
     """Of those refused: what became of the one of like size (within 10%) that was let in nearest in time (within 20 ms)? A refusal was
     wrong where that one had over a fifth of its time to spare."""
@@ -246,11 +253,12 @@ def run_noisy(options, server, folder, known):
     most = known["find"]["goodput99"]
     results = {}
     for name, tenant, rate in (("busy", "noise", CALM * most), ("noisy", "noise", 2 * most), ("capped", "capped", 2 * most)):
+        begun = server.log.stat().st_size if server.log.exists() else 0
         quiet, _ = run_pair(
             options,
             server,
             folder,
-            (folder / "bodies.jsonl", 0.15 * most, ("--header", "X-Tenant: one")),
+            (folder / "bodies.jsonl", 0.15 * most, ("--header", "X-Tenant: one", "--header", "traceparent: quiet")),
             (folder / "bodies.jsonl", rate, ("--header", f"X-Tenant: {tenant}", "--seed", "2")),
         )
         of = results[name] = summary(quiet)
@@ -258,6 +266,10 @@ def run_noisy(options, server, folder, known):
             f"noisy: a quiet tenant beside a {name} one: p50/p99 {of['latency_ok_ms']['p50']:.1f}/{of['latency_ok_ms']['p99']:.1f} ms, in the server "
             f"{of['server_ms']['p50']:.1f}/{of['server_ms']['p99']:.1f} ms, {of['codes']}, late at the client {of['answered_late_at_the_client']}"
         )
+        lines = [l for l in server.served(begun) if l["code"] == 200]
+        of["made_of"] = made_of([l for l in lines if l.get("traceparent") == "quiet"])
+        print(f"    in the server, of all its answers, ms p50/p99: {of['made_of']}, rows in a batch {statistics.mean(l['batch_rows'] for l in lines):.1f}")
+        sys.stdout.flush()
     known["noisy"] = results
     p99 = {name: of["server_ms"]["p99"] for name, of in results.items()}
     print(f"noisy: p99 in the server {p99['noisy'] / p99['busy']:.3f} of that beside a busy one, {p99['noisy'] / p99['capped']:.3f} of that beside a capped one")

@@ -187,18 +187,21 @@ Test(sim, high_priority_keeps_its_promise_at_twice_the_load)
     cr_expect_gt(low, 0.1);
 }
 
-/* As an encoder on the CPU. */
-static double make_ragged(sim_config *c)
+/* Encoders on the CPU: one whose fixed cost is that of four positions, and MiniLM INT8 as measured
+ * (docs/scheduling.md), with that of twenty. */
+static double make_ragged(sim_config *c, int which)
 {
-    c->models[0] = (sim_model){
-        .fixed_ns = 150000, .token_ns = 40000, .square_ns = 20, .is_ragged = true, .weight = 1};
-    return 1.0 / 6; /* of the rates */
+    static const sim_model kinds[] = {
+        {.fixed_ns = 150000, .token_ns = 40000, .square_ns = 20, .is_ragged = true, .weight = 1},
+        {.fixed_ns = 400000, .token_ns = 19000, .square_ns = 90, .is_ragged = true, .weight = 1}};
+    c->models[0] = kinds[which];
+    return which ? 0.2 : 1.0 / 6; /* of the rates */
 }
 
 Test(sim, tenants_share_device_time_by_weight)
 {
     static const sim_lengths lengths[] = {SIM_HEAVY_TAIL, SIM_UNIFORM, SIM_LONG};
-    for (int ragged = 0; ragged < 2; ragged++)
+    for (int kind = 0; kind < 3; kind++)
         for (int i = 0; i < 3; i++) {
             sim_config c;
             sim_default(&c);
@@ -208,7 +211,8 @@ Test(sim, tenants_share_device_time_by_weight)
             c.tenant_count = 2;
             c.tenant_weights[0] = 1;
             c.tenant_weights[1] = 3;
-            c.rate = 24000 * (ragged ? make_ragged(&c) : 1); /* each alone is over what there is */
+            c.rate = 24000 *
+                     (kind ? make_ragged(&c, kind - 1) : 1); /* each alone is over what there is */
             c.requests = 100000;
             c.streams[1].lengths = lengths[i];
             sim_run(&c, &r);
@@ -221,13 +225,13 @@ Test(sim, tenants_share_device_time_by_weight)
 }
 
 /* The p99 of a quiet tenant beside one that asks for `noise` a second. */
-static double quiet_p99_ms(bool is_ragged, uint64_t seed, double noise)
+static double quiet_p99_ms(int kind, uint64_t seed, double noise)
 {
     sim_config c;
     double unit = 1;
     sim_default(&c);
-    if (is_ragged)
-        unit = make_ragged(&c);
+    if (kind > 0)
+        unit = make_ragged(&c, kind - 1);
     c.seed = seed;
     c.tenant_count = 2;
     c.stream_count = 2;
@@ -245,14 +249,14 @@ static double quiet_p99_ms(bool is_ragged, uint64_t seed, double noise)
 Test(sim, a_noisy_tenant_moves_nobodys_p99)
 {
     static const double noise[] = {9000, 15000, 40000};
-    for (int ragged = 0; ragged < 2; ragged++)
+    for (int kind = 0; kind < 3; kind++)
         for (uint64_t seed = 1; seed <= 3; seed++) {
-            double calm = quiet_p99_ms(ragged, seed, 6000); /* what is left for the other one */
+            double calm = quiet_p99_ms(kind, seed, 6000); /* what is left for the other one */
             for (int i = 0; i < 3; i++) {
-                double beside = quiet_p99_ms(ragged, seed, noise[i]);
+                double beside = quiet_p99_ms(kind, seed, noise[i]);
                 printf("p99 of the quiet one: %.2f ms, beside %.1f times as much noise %.2f ms\n",
                        calm, noise[i] / 6000, beside);
-                cr_expect_leq(beside, 1.2 * calm);
+                cr_expect_leq(beside, 1.1 * calm); /* promised: 1.2 */
             }
         }
 }

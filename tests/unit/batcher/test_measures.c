@@ -109,30 +109,50 @@ Test(slo, shrinks_when_late_grows_back_and_never_below_a_quarter)
     cr_assert_eq(bound, 0, "no bound is needed any more");
 }
 
-Test(fair, weights_and_no_credit_for_idleness)
+Test(fair, weights_and_little_credit_for_idleness)
 {
     static fair f;
+    const int64_t ms = 1000000;
     uint32_t weights[] = {1, 3};
     int served[2] = {0};
     fair_init(&f, 2, weights);
     fair_flow a = {0, 0}, b = {1, 0};
-    fair_add_rows(&f, a, 1000);
-    for (int i = 0; i < 400; i++) {
+    fair_add_rows(&f, a, 10000);
+    for (int i = 0; i < 4000; i++) {
         fair_lead(&f, fair_next(&f, NULL));
-        fair_charge(&f, fair_next(&f, NULL), 1000);
+        fair_charge(&f, fair_next(&f, NULL), ms);
     }
-    fair_add_rows(&f, b, 1000); /* comes late: starts where the other one is */
-    for (int i = 0; i < 400; i++) {
+    fair_add_rows(&f, b, 10000); /* comes late: starts a little before where the other one is */
+    for (int i = 0; i < 4000; i++) {
         fair_flow next = fair_next(&f, NULL);
+        if (i < (int)FAIR_CREDIT_NS / ms)
+            cr_expect_eq(next.tenant, 1, "credit first");
         served[next.tenant]++;
         fair_lead(&f, next);
-        fair_charge(&f, next, 1000);
+        fair_charge(&f, next, ms);
     }
-    cr_expect(served[0] >= 99 && served[0] <= 101, "%d", served[0]);
+    int credit = (int)FAIR_CREDIT_NS / (int)ms;
+    cr_expect_leq(abs(served[0] - (4000 - credit) / 4), 1, "%d", served[0]);
     fair_set passed = {0};
     fair_pass(&passed, a);
     fair_pass(&passed, b);
     cr_expect_eq(fair_next(&f, &passed).tenant, -1);
+}
+
+/* Else a low class that was idle would go before a higher one. */
+Test(fair, classes_have_no_credit)
+{
+    static fair f;
+    fair_init(&f, 1, NULL);
+    fair_flow high = {0, 0}, low = {0, 3};
+    fair_add_rows(&f, high, 1000);
+    for (int i = 0; i < 100; i++) {
+        fair_lead(&f, high);
+        fair_charge(&f, high, 1000000);
+    }
+    fair_add_rows(&f, low, 1000);
+    fair_charge(&f, fair_next(&f, NULL), 1000000);
+    cr_expect_eq(fair_next(&f, NULL).class, 0);
 }
 
 /* Of two that are always served alike, one that rides along in the other's batches is ahead of it.
