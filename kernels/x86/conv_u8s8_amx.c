@@ -4,24 +4,26 @@
 #include "kernels/kernels_list.h"
 #include "kernels/x86/amx.h"
 
-/* A block is four tiles of positions x one tile of columns, so that weights are read once per 64
- * positions: those of the late layers, which come from the L2 cache or beyond, are the larger
- * operand. All tiles have the same number of rows, and an image has a multiple of four of them;
- * those that would pass its end begin earlier instead, and compute some positions again.
+/* A block is two tiles of positions x two tiles of columns: four loads for four products, which is
+ * the least that eight tiles allow, and loads are what bounds this. All tiles have the same number
+ * of rows, and an image has an even number of them; one that would pass its end begins earlier
+ * instead, and computes some positions again.
  *
  * Blocks are pipelined by hand as in gemm_tiles_vector.h: the sums of a block leave the tiles in
  * the first step of the next, and the vector units finish them during its other steps. */
 
-#define BLOCK_TILES 4
+#define BLOCK_TILES 2
+#define BLOCK_COLUMNS (2 * CONV_U8S8_COLUMNS)
 #define BLOCK_ROWS (BLOCK_TILES * AMX_ROWS_MAX)
 #define TILE_BYTES (AMX_ROWS_MAX * AMX_ROW_BYTES)
 #define BLOCKS_FIRST_BYTES (1 << 17) /* of weights, with which blocks are the outer loop */
-#define GROUP 4 /* rows finished together: 64 bytes of results */
+#define GROUP 2                      /* rows finished together: 64 bytes of results */
+#define SUMS_STRIDE (BLOCK_COLUMNS * sizeof(int32_t))
 #define CONV_INLINE static inline __attribute__((always_inline))
 
 /* A block whose sums are in the tiles or stored, to be finished. */
 typedef struct conv_sums {
-    int32_t *sums; /* [rows][16] */
+    int32_t *sums; /* [rows][BLOCK_COLUMNS] */
     uint8_t **to;  /* [rows]: where a row of results begins, at column 0 */
     size_t row, rows;
     size_t column;
@@ -35,84 +37,96 @@ typedef struct conv_run {
     size_t ahead_lines;            /* per step */
 } conv_run;
 
-/* 16 sums as rounded numbers. */
-CONV_INLINE __m512i conv_round(const int32_t *sums, __m512i start, __m512 scale, __m512 bias)
+/* What 16 columns' sums become numbers with. */
+typedef struct conv_factors {
+    __m512i start;
+    __m512 scale, bias;
+} conv_factors;
+
+CONV_INLINE conv_factors conv_load_factors(const conv_u8s8 *c, size_t column)
 {
-    __m512 x = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512(sums), start));
+    return (conv_factors){_mm512_loadu_si512(c->start + column), _mm512_loadu_ps(c->scale + column),
+                          _mm512_loadu_ps(c->bias + column)};
+}
+
+/* 16 sums as rounded numbers. */
+CONV_INLINE __m512i conv_round(const int32_t *sums, const conv_factors *f)
+{
+    __m512 x = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512(sums), f->start));
     /* Beyond the int32 range the result is INT_MIN, which is right for all but the large ones. */
-    x = _mm512_min_ps(_mm512_set1_ps(1e6f), _mm512_fmadd_ps(x, scale, bias));
+    x = _mm512_min_ps(_mm512_set1_ps(1e6f), _mm512_fmadd_ps(x, f->scale, f->bias));
     return _mm512_cvtps_epi32(x);
 }
 
-/* Rows of the block before, GROUP at a time, until `row`. */
+/* The second tile of a block's columns; the first again where there is no other. */
+static inline size_t conv_second(const conv_u8s8 *c, size_t column)
+{
+    return column + CONV_U8S8_COLUMNS < c->n ? column + CONV_U8S8_COLUMNS : column;
+}
+
+/* Rows of the block before, GROUP at a time, until `end`. */
 CONV_INLINE void conv_finish(const conv_u8s8 *c, conv_sums *s, size_t end)
 {
-    const __m512i start = _mm512_loadu_si512(c->start + s->column);
-    const __m512 scale = _mm512_loadu_ps(c->scale + s->column),
-                 bias = _mm512_loadu_ps(c->bias + s->column);
+    const conv_factors left = conv_load_factors(c, s->column);
+    const conv_factors right = conv_load_factors(c, conv_second(c, s->column));
     const __m512i zero = _mm512_set1_epi16((int16_t)c->zero), low = _mm512_set1_epi8((char)c->low);
-    /* Packing leaves four bytes of each row in each quarter. */
+    /* Packing leaves four bytes of each vector in each quarter. */
     const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     size_t column = s->column, columns = c->n - column, row = s->row;
     uint8_t **to = s->to + row;
-    const int32_t *sums = s->sums + row * CONV_U8S8_COLUMNS;
+    const int32_t *sums = s->sums + row * BLOCK_COLUMNS;
+    __mmask32 mask = columns < BLOCK_COLUMNS ? ((__mmask32)1 << columns) - 1 : ~(__mmask32)0;
     end = end < s->rows ? end : s->rows;
-    for (; row < end; row += GROUP, to += GROUP, sums += GROUP * CONV_U8S8_COLUMNS) {
-        __m512i a = conv_round(sums, start, scale, bias);
-        __m512i b = conv_round(sums + 16, start, scale, bias);
-        __m512i d = conv_round(sums + 32, start, scale, bias);
-        __m512i e = conv_round(sums + 48, start, scale, bias);
-        __m512i low_pair = _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero);
-        __m512i high_pair = _mm512_adds_epi16(_mm512_packs_epi32(d, e), zero);
-        __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low_pair, high_pair), low);
-        bytes = _mm512_permutexvar_epi32(order, bytes);
-        if (columns >= CONV_U8S8_COLUMNS) {
-            _mm_storeu_si128((__m128i *)(to[0] + column), _mm512_castsi512_si128(bytes));
-            _mm_storeu_si128((__m128i *)(to[1] + column), _mm512_extracti32x4_epi32(bytes, 1));
-            _mm_storeu_si128((__m128i *)(to[2] + column), _mm512_extracti32x4_epi32(bytes, 2));
-            _mm_storeu_si128((__m128i *)(to[3] + column), _mm512_extracti32x4_epi32(bytes, 3));
+    for (; row < end; row += GROUP, to += GROUP, sums += GROUP * BLOCK_COLUMNS) {
+        __m512i first = _mm512_packs_epi32(conv_round(sums, &left), conv_round(sums + 16, &right));
+        __m512i second =
+            _mm512_packs_epi32(conv_round(sums + 32, &left), conv_round(sums + 48, &right));
+        __m512i bytes =
+            _mm512_packus_epi16(_mm512_adds_epi16(first, zero), _mm512_adds_epi16(second, zero));
+        bytes = _mm512_permutexvar_epi32(order, _mm512_max_epu8(bytes, low));
+        if (columns >= BLOCK_COLUMNS) {
+            _mm256_storeu_si256((__m256i *)(to[0] + column), _mm512_castsi512_si256(bytes));
+            _mm256_storeu_si256((__m256i *)(to[1] + column), _mm512_extracti64x4_epi64(bytes, 1));
         } else {
-            __mmask16 mask = (__mmask16)((1u << columns) - 1);
-            _mm_mask_storeu_epi8(to[0] + column, mask, _mm512_castsi512_si128(bytes));
-            _mm_mask_storeu_epi8(to[1] + column, mask, _mm512_extracti32x4_epi32(bytes, 1));
-            _mm_mask_storeu_epi8(to[2] + column, mask, _mm512_extracti32x4_epi32(bytes, 2));
-            _mm_mask_storeu_epi8(to[3] + column, mask, _mm512_extracti32x4_epi32(bytes, 3));
+            _mm256_mask_storeu_epi8(to[0] + column, mask, _mm512_castsi512_si256(bytes));
+            _mm256_mask_storeu_epi8(to[1] + column, mask, _mm512_extracti64x4_epi64(bytes, 1));
         }
     }
     s->row = row;
 }
 
-#define CONV_BEGIN(tile, r, before)                                                                \
+/* Stores what a tile of sums holds for the block before, and begins the next. */
+#define CONV_BEGIN(tile, at)                                                                       \
     do {                                                                                           \
-        AMX_STORE(tile, (before)->sums + tile * (r)->tile_rows * CONV_U8S8_COLUMNS,                \
-                  AMX_ROW_BYTES);                                                                  \
+        AMX_STORE(tile, at, SUMS_STRIDE);                                                          \
         AMX_ZERO(tile);                                                                            \
     } while (0)
 
+/* One step of a block: `a` are the windows of its tiles, `b` its tiles of weights. */
 CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const a[BLOCK_TILES],
-                           const uint8_t *b, size_t step, conv_sums *before, size_t end)
+                           const uint8_t *const b[2], size_t step, conv_sums *before, size_t end)
 {
     const conv_u8s8 *c = r->job;
     size_t offset = c->offsets[step], stride = c->position_bytes;
-    AMX_LOAD(6, b + step * TILE_BYTES, AMX_ROW_BYTES);
+    int32_t *sums = before->sums, *below = sums + r->tile_rows * BLOCK_COLUMNS;
+    AMX_LOAD(6, b[0] + step * TILE_BYTES, AMX_ROW_BYTES);
     AMX_LOAD(4, a[0] + offset, stride);
     if (is_first)
-        CONV_BEGIN(0, r, before);
+        CONV_BEGIN(0, sums);
     AMX_DOT_U8S8(0, 4, 6);
-    AMX_LOAD(5, a[1] + offset, stride);
+    AMX_LOAD(7, b[1] + step * TILE_BYTES, AMX_ROW_BYTES);
     if (is_first)
-        CONV_BEGIN(1, r, before);
-    AMX_DOT_U8S8(1, 5, 6);
+        CONV_BEGIN(1, sums + CONV_U8S8_COLUMNS);
+    AMX_DOT_U8S8(1, 4, 7);
     if (!is_first)
         conv_finish(c, before, end);
-    AMX_LOAD(4, a[2] + offset, stride);
+    AMX_LOAD(5, a[1] + offset, stride);
     if (is_first)
-        CONV_BEGIN(2, r, before);
-    AMX_DOT_U8S8(2, 4, 6);
-    AMX_LOAD(5, a[3] + offset, stride);
+        CONV_BEGIN(2, below);
+    AMX_DOT_U8S8(2, 5, 6);
     if (is_first)
-        CONV_BEGIN(3, r, before);
-    AMX_DOT_U8S8(3, 5, 6);
+        CONV_BEGIN(3, below + CONV_U8S8_COLUMNS);
+    AMX_DOT_U8S8(3, 5, 7);
     for (size_t i = 0; i < r->ahead_lines && r->ahead < r->ahead_end; i++, r->ahead += 64)
         _mm_prefetch(r->ahead, _MM_HINT_T1);
 }
@@ -120,11 +134,11 @@ CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const
 /* After the last block. */
 static void conv_flush(const conv_run *r, conv_sums *s)
 {
-    size_t tile = r->tile_rows * CONV_U8S8_COLUMNS;
-    AMX_STORE(0, s->sums, AMX_ROW_BYTES);
-    AMX_STORE(1, s->sums + tile, AMX_ROW_BYTES);
-    AMX_STORE(2, s->sums + 2 * tile, AMX_ROW_BYTES);
-    AMX_STORE(3, s->sums + 3 * tile, AMX_ROW_BYTES);
+    int32_t *below = s->sums + r->tile_rows * BLOCK_COLUMNS;
+    AMX_STORE(0, s->sums, SUMS_STRIDE);
+    AMX_STORE(1, s->sums + CONV_U8S8_COLUMNS, SUMS_STRIDE);
+    AMX_STORE(2, below, SUMS_STRIDE);
+    AMX_STORE(3, below + CONV_U8S8_COLUMNS, SUMS_STRIDE);
     conv_finish(r->job, s, s->rows);
 }
 
@@ -156,7 +170,10 @@ CONV_INLINE void conv_block(conv_run *r, const uint8_t *const a[BLOCK_TILES], ui
                             size_t column, conv_sums *before)
 {
     const conv_u8s8 *c = r->job;
-    const uint8_t *b = (const uint8_t *)c->weights + column * c->steps * CONV_U8S8_STEP_BYTES;
+    const uint8_t *weights = c->weights;
+    const uint8_t *const b[2] = {weights + column * c->steps * CONV_U8S8_STEP_BYTES,
+                                 weights +
+                                     conv_second(c, column) * c->steps * CONV_U8S8_STEP_BYTES};
     int32_t *sums = before->sums;
     conv_step(1, r, a, b, 0, before, 0);
     for (size_t step = 1, end = r->share; step < c->steps; step++, end += r->share)
@@ -176,7 +193,7 @@ static void conv_by_blocks(conv_run *r, conv_sums *before)
     for (size_t image = 0; image < c->images; image++)
         for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES, turn ^= 1) {
             conv_place(r, image, tile, a, to[turn]);
-            for (size_t column = 0; column < c->n; column += CONV_U8S8_COLUMNS)
+            for (size_t column = 0; column < c->n; column += BLOCK_COLUMNS)
                 conv_block(r, a, to[turn], column, before);
         }
     conv_flush(r, before);
@@ -188,13 +205,14 @@ static void conv_by_columns(conv_run *r, conv_sums *before)
     const conv_u8s8 *c = r->job;
     uint8_t *to[2][BLOCK_ROWS];
     const uint8_t *a[BLOCK_TILES];
-    size_t turn = 0, column_bytes = c->steps * TILE_BYTES;
+    size_t turn = 0, ahead_bytes = 2 * c->steps * TILE_BYTES;
     size_t blocks = c->images * r->image_tiles / BLOCK_TILES;
-    r->ahead_lines = (AMX_ROWS_MAX + blocks - 1) / blocks;
-    for (size_t column = 0; column < c->n; column += CONV_U8S8_COLUMNS) {
-        int is_last = column + CONV_U8S8_COLUMNS >= c->n;
-        r->ahead = (const char *)c->weights + (column / CONV_U8S8_COLUMNS + 1) * column_bytes;
-        r->ahead_end = is_last ? r->ahead : r->ahead + column_bytes;
+    r->ahead_lines = (2 * AMX_ROWS_MAX + blocks - 1) / blocks;
+    for (size_t column = 0; column < c->n; column += BLOCK_COLUMNS) {
+        size_t next = column + BLOCK_COLUMNS < c->n ? column + BLOCK_COLUMNS : column;
+        r->ahead = (const char *)c->weights + next * c->steps * CONV_U8S8_STEP_BYTES;
+        r->ahead_end =
+            conv_second(c, next) > next && next > column ? r->ahead + ahead_bytes : r->ahead;
         for (size_t image = 0; image < c->images; image++)
             for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES, turn ^= 1) {
                 conv_place(r, image, tile, a, to[turn]);
@@ -206,7 +224,7 @@ static void conv_by_columns(conv_run *r, conv_sums *before)
 
 void conv_u8s8_amx(const struct conv_u8s8 *c)
 {
-    int32_t sums[BLOCK_ROWS * CONV_U8S8_COLUMNS] __attribute__((aligned(64)));
+    int32_t sums[BLOCK_ROWS * BLOCK_COLUMNS] __attribute__((aligned(64)));
     if (c->images == 0 || c->positions == 0 || c->n == 0)
         return;
     size_t tiles = (c->positions + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_TILES;
