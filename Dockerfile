@@ -1,6 +1,6 @@
 # Penstock in a container: built in one stage, run in another that holds only the program and its libraries.
 #
-#   docker build -t penstock .
+#   docker build -t penstock .            (buildah build --format docker: its own format drops the HEALTHCHECK)
 #   docker run -p 8080:8080 penstock                                     the bundled model, digits
 #   docker run -p 8080:8080 -v /my/models:/models:ro penstock --repository /models
 FROM debian:bookworm-slim AS build

@@ -131,7 +131,7 @@ void config_print_help(FILE *out)
 {
     fputs("penstock serve: answer inference requests over HTTP until SIGTERM\n\n"
           "  penstock serve --model digits=examples/models/digits\n"
-          "  penstock serve --config penstock.json --listen *:8080\n\n"
+          "  penstock serve --config penstock.json --listen '*:8080'\n\n"
           "Flags override the file; those marked + may stand several times.\n\n",
           out);
     print_flag(out, "--config", "FILE", "Read this JSON file first (docs/configuration.md).");

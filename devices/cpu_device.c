@@ -323,13 +323,13 @@ static void cpu_explain(device *base, const device_program *program, char *text,
 {
     (void)base;
     const cpu_program *p = (const cpu_program *)program;
-    static const char *const precisions[] = {"fp32", "bf16", "int8"};
     if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);
     else
         snprintf(text, bytes, "runs as a plan per bucket, in fp32%s%s; not as an encoder: %s",
                  p->model->precision == DEVICE_FP32 ? "" : " instead of ",
-                 p->model->precision == DEVICE_FP32 ? "" : precisions[p->model->precision],
+                 p->model->precision == DEVICE_FP32 ? ""
+                                                    : device_precision_names[p->model->precision],
                  p->model->reason);
 }
 

@@ -95,9 +95,9 @@ static header header_of(const cpu_encoder *e)
 
 static bool name_file(const cpu_encoder *e, char path[4096])
 {
-    static const char *const precisions[] = {"fp32", "bf16", "int8"};
     int n = snprintf(path, 4096, "%s/%016llx-%s-%s.encoder", e->options.cache_folder,
-                     (unsigned long long)e->options.model_key, precisions[e->options.precision],
+                     (unsigned long long)e->options.model_key,
+                     device_precision_names[e->options.precision],
                      kernels_level_name(e->options.kernels->level));
     return n > 0 && n < 4000;
 }

@@ -279,16 +279,16 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
 {
     static const char *const product_names[] = {"query, key and value", "attention output", "up",
                                                 "down"};
-    static const char *const precision_names[] = {"fp32", "bf16", "int8"};
     int count = e->source.layer_count * ENCODER_PRODUCTS, forms[CPU_ENCODER_FORM_COUNT] = {0};
     char *text = malloc(REPORT_BYTES_MAX);
     if (!text)
         return;
     for (int i = 0; i < count; i++)
         forms[e->plan[i]]++;
-    int n = snprintf(
-        text, REPORT_BYTES_MAX, "an encoder of %d layers, %lld wide: runs without padding, %s;",
-        e->source.layer_count, (long long)e->source.hidden, precision_names[e->options.precision]);
+    int n = snprintf(text, REPORT_BYTES_MAX,
+                     "an encoder of %d layers, %lld wide: runs without padding, %s;",
+                     e->source.layer_count, (long long)e->source.hidden,
+                     device_precision_names[e->options.precision]);
     for (int f = 0; f < CPU_ENCODER_FORM_COUNT && n < REPORT_BYTES_MAX; f++)
         if (forms[f] > 0)
             n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d products in %s", forms[f],

@@ -14,11 +14,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/command.h"
+#include "server/command_flags.h"
 #include "server/command_model.h"
 
 #define BATCH_DEFAULT 32
+#define BATCH_MAX 1024
 #define THREADS_MAX 64 /* lanes that this command drives */
 #define SECONDS_DEFAULT 3
+#define SECONDS_MAX 3600
 
 typedef struct bench_options {
     const char *model, *sequences, *level, *cache;
@@ -60,8 +63,8 @@ static void print_help(FILE *out)
           "  --model DIR          a Hugging Face directory, or one with model.onnx\n"
           "  --sequences FILE     one JSON array of token ids a line\n"
           "  --precision P        fp32 (default), bf16 or int8\n"
-          "  --threads N          cores to use (default: all)\n"
-          "  --batch N            sequences of one batch (default 32)\n"
+          "  --threads N          cores to use (default: all, at most 64)\n"
+          "  --batch N            sequences of one batch (default 32, at most 1024)\n"
           "  --seconds S          length of each of the two runs (default 3)\n"
           "  --cpu-level LEVEL    scalar, avx2, avxvnni, avx512, avx512vnni or amx: at most that\n"
           "  --cache DIR          keep packed weights there\n"
@@ -446,15 +449,7 @@ static int run(const bench_options *o)
     return s ? 1 : 0;
 }
 
-static bool read_precision(bench_options *o, const char *name)
-{
-    if (device_precision_from_name(name, &o->precision))
-        return true;
-    fprintf(stderr, "penstock bench: --precision is fp32, bf16 or int8\n");
-    return false;
-}
-
-int command_bench(int argc, char **argv)
+static status read_flags(int argc, char **argv, bench_options *o, bool *wants_help)
 {
     static const struct option options[] = {{"model", required_argument, NULL, 'm'},
                                             {"sequences", required_argument, NULL, 's'},
@@ -468,40 +463,57 @@ int command_bench(int argc, char **argv)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    bench_options o = {.batch = BATCH_DEFAULT, .seconds = SECONDS_DEFAULT};
-    bool is_wrong = false;
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        status s = STATUS_OK;
         if (c == 'h') {
-            print_help(stdout);
-            return 0;
+            *wants_help = true;
+            return STATUS_OK;
         }
         if (c == 'm')
-            o.model = optarg;
+            o->model = optarg;
         else if (c == 's')
-            o.sequences = optarg;
+            o->sequences = optarg;
         else if (c == 'p')
-            is_wrong |= !read_precision(&o, optarg);
+            s = command_read_precision(optarg, &o->precision);
         else if (c == 't')
-            o.threads = atoi(optarg);
+            s = command_read_whole("--threads", optarg, 1, THREADS_MAX, &o->threads);
         else if (c == 'b')
-            o.batch = atoi(optarg);
+            s = command_read_whole("--batch", optarg, 1, BATCH_MAX, &o->batch);
         else if (c == 'd')
-            o.seconds = atof(optarg);
+            s = command_read_number("--seconds", optarg, 0.01, SECONDS_MAX, &o->seconds);
         else if (c == 'l')
-            o.level = optarg;
+            o->level = optarg;
         else if (c == 'c')
-            o.cache = optarg;
+            o->cache = optarg;
         else if (c == 'a')
-            o.has_accuracy = true;
+            o->has_accuracy = true;
         else if (c == 'j')
-            o.is_json = true;
+            o->is_json = true;
         else
-            is_wrong = true;
+            return status_fail(STATUS_INVALID_ARGUMENT, "see penstock bench --help");
+        if (s)
+            return s;
     }
-    if (is_wrong || optind != argc || !o.model || !o.sequences || o.threads < 0 || o.batch < 1 ||
-        o.batch > 1024 || !(o.seconds > 0)) {
-        print_help(stderr);
+    if (optind != argc)
+        return status_fail(STATUS_INVALID_ARGUMENT, "what is \"%s\"? See penstock bench --help",
+                           argv[optind]);
+    if (o->model == NULL || o->sequences == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--model and --sequences are needed; see penstock bench --help");
+    return STATUS_OK;
+}
+
+int command_bench(int argc, char **argv)
+{
+    bench_options o = {.batch = BATCH_DEFAULT, .seconds = SECONDS_DEFAULT};
+    bool wants_help = false;
+    if (read_flags(argc, argv, &o, &wants_help)) {
+        fprintf(stderr, "penstock bench: %s\n", status_message());
         return 2;
+    }
+    if (wants_help) {
+        print_help(stdout);
+        return 0;
     }
     return run(&o);
 }

@@ -13,6 +13,7 @@
 #include "devices/pjrt_program.h"
 #include "devices/pjrt_signature.h"
 #include "server/command.h"
+#include "server/command_flags.h"
 #include "server/command_model.h"
 
 static void print_help(FILE *out)
@@ -366,9 +367,7 @@ static status read_flags(int argc, char **argv, compile_options *o, bool *wants_
             o->plugin = optarg;
             break;
         case 'r':
-            if (!device_precision_from_name(optarg, &o->precision))
-                s = status_fail(STATUS_INVALID_ARGUMENT, "--precision %s: it is fp32, bf16 or int8",
-                                optarg);
+            s = command_read_precision(optarg, &o->precision);
             break;
         case 'b':
             s = read_numbers("--batch", optarg, o->batch, &o->batch_count);
@@ -388,8 +387,12 @@ static status read_flags(int argc, char **argv, compile_options *o, bool *wants_
     }
     if (s)
         return s;
+    if (optind != argc)
+        return status_fail(STATUS_INVALID_ARGUMENT, "what is \"%s\"? See penstock compile --help",
+                           argv[optind]);
     if (o->model == NULL || o->target == NULL || o->cache == NULL)
-        return status_fail(STATUS_INVALID_ARGUMENT, "--model, --target and --cache are needed");
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--model, --target and --cache are needed; see penstock compile --help");
     if (o->plugin == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "--plugin is needed: libtpu.so of the PyPI package libtpu");

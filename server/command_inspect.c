@@ -12,23 +12,28 @@
 #include "graph/specialise.h"
 #include "server/answer.h"
 #include "server/command.h"
+#include "server/command_flags.h"
 #include "server/command_model.h"
 #include "server/infer.h"
 #include "server/inspect_mxu.h"
 
 static void print_help(FILE *out)
 {
-    fputs(
-        "usage: penstock inspect DIR [--json] [--precision fp32|bf16|int8]\n\n"
-        "Loads the model in DIR (a version folder, or one holding model.onnx, or a Hugging Face\n"
-        "directory) on the CPU, and shows inputs, outputs, axes, buckets, operators, and whether\n"
-        "its rows can be batched and padded. A model that cannot be served is refused with node,\n"
-        "operator and reason, and exit status 1.\n\n"
-        "  --json             one JSON object\n"
-        "  --precision P      as for penstock serve\n"
-        "  --device pjrt:PLUGIN.so   instead of a model: what the plugin's devices are\n"
-        "  --help             this text\n",
-        out);
+    fputs("usage: penstock inspect MODEL [OPTION...]\n"
+          "       penstock inspect --device pjrt:PLUGIN.so\n\n"
+          "Loads a model on the CPU, and shows its inputs, outputs, axes, buckets and operators, "
+          "and\n"
+          "whether its rows can be batched and padded. MODEL is what `penstock serve --model` "
+          "takes:\n"
+          "an ONNX file, a folder with model.onnx, a Hugging Face directory, a folder of exported\n"
+          "programs, or a folder of versions of these. A model that cannot be served is refused "
+          "with\n"
+          "node, operator and reason, and exit status 1.\n\n"
+          "  --precision P             fp32 (default), bf16 or int8\n"
+          "  --json                    one JSON object\n"
+          "  --device pjrt:PLUGIN.so   instead of a model: what the plugin's devices are\n"
+          "  --help                    this text\n",
+          out);
 }
 
 static void count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
@@ -298,6 +303,12 @@ static int inspect(const char *path, device_precision precision, bool is_json)
     return failure ? 1 : 0;
 }
 
+static int refuse(const char *why)
+{
+    fprintf(stderr, "penstock inspect: %s\n", why);
+    return 2;
+}
+
 int command_inspect(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'},
@@ -314,18 +325,12 @@ int command_inspect(int argc, char **argv)
         }
         if (c == 'd')
             return inspect_device(optarg);
-        if (c == 'j') {
+        if (c == 'j')
             is_json = true;
-        } else if (c != 'p' || !device_precision_from_name(optarg, &precision)) {
-            if (c == 'p')
-                fprintf(stderr, "penstock inspect: --precision is fp32, bf16 or int8\n");
-            print_help(stderr);
-            return 2;
-        }
+        else if (c != 'p' || command_read_precision(optarg, &precision))
+            return refuse(c == 'p' ? status_message() : "see penstock inspect --help");
     }
-    if (optind != argc - 1) {
-        print_help(stderr);
-        return 2;
-    }
+    if (optind != argc - 1)
+        return refuse("one model is inspected at a time; see penstock inspect --help");
     return inspect(argv[optind], precision, is_json);
 }

@@ -10,15 +10,17 @@
 static void print_help(FILE *out)
 {
     fputs(
-        "penstock plan: sequence buckets for observed lengths\n\n"
-        "  penstock plan --lengths FILE [--max-buckets N] [--json]\n\n"
+        "usage: penstock plan --lengths FILE [OPTION...]\n\n"
+        "Chooses sequence buckets for observed lengths, and tells how much of each is padding,\n"
+        "beside powers of two.\n\n"
         "  --lengths FILE     a line for each: its length (1 to 65536), or its token ids as a\n"
         "                     JSON array; - is standard input\n"
         "  --max-buckets N    at most so many buckets, 1 to 64 (default 8)\n"
         "  --json             one JSON object instead of a table\n"
         "  --token-cost NS    measured cost of a position, and\n"
         "  --square-cost NS   of a position beside another (attention): the plan then has the\n"
-        "                     least time instead of the fewest positions\n\n"
+        "                     least time instead of the fewest positions\n"
+        "  --help             this text\n\n"
         "The result goes into model.json: \"buckets\": {\"batch\": [...], \"sequence\": [...]}.\n",
         out);
 }
