@@ -21,8 +21,10 @@ typedef struct quantised_product {
     const graph_node *anchor;
     graph_value_index x, weights, bias, residual, out;
     const tensor *weights_made, *bias_made; /* instead of the values, where not NULL */
-    const char *activation;                 /* NULL: none */
-    bool is_transposed;                     /* of Dense */
+    const tensor *weights_rest; /* what weights_made lacks of weights beyond i8, or NULL: x is
+                                   multiplied by both, and the products are added */
+    const char *activation;     /* NULL: none */
+    bool is_transposed;         /* of Dense */
     bool is_quantised, has_quantised_result;
     quantised_tensor x_is, y_is;                /* `bytes` not used */
     graph_value_index x_scale, x_zero, w_scale; /* when they are computed; else */

@@ -136,12 +136,44 @@ static graph_value_index want(quantised_work *w, graph_value_index v, quantised_
     return w->forms[v][layout];
 }
 
+/* Attributes of a product, with `activation` where that is not NULL; the number of them to *count.
+ */
+static graph_attribute *product_attributes(quantised_work *w, const quantised_product *p,
+                                           const char *activation, int *count)
+{
+    int n = p->op == GRAPH_OP_FUSED_CONV ? p->anchor->attribute_count : 0;
+    graph_attribute *attributes =
+        arena_allocate_zeroed(&w->made->memory, (size_t)n + 2, sizeof attributes[0]);
+    assert(attributes);
+    for (int i = 0; i < n; i++)
+        attributes[i] = p->anchor->attributes[i];
+    if (p->is_transposed)
+        attributes[n++] = graph_make_int("transB", 1);
+    if (activation)
+        attributes[n++] = graph_make_string("activation", activation);
+    *count = n;
+    return attributes;
+}
+
+/* The product in floats, as a value that only this file knows. */
+static graph_value_index write_floats(quantised_work *w, const quantised_product *p,
+                                      const graph_value_index in[OPERANDS_MAX], int count,
+                                      int attribute_count, const graph_attribute *attributes,
+                                      quantised_layout layout)
+{
+    graph_value_index made = graph_add_value(w->made, NULL);
+    describe(w, made, p->out, layout);
+    w->made->values[made].dtype = DTYPE_F32;
+    graph_add_node_to(w->made, p->op, p->anchor->name, count, in, 1, &made, attribute_count,
+                      attributes);
+    return made;
+}
+
 static void write_product(quantised_work *w, const quantised_product *p)
 {
-    bool is_conv = p->op == GRAPH_OP_FUSED_CONV;
-    quantised_layout layout = is_conv ? LAYOUT_LAST : LAYOUT_FIRST;
-    graph_value_index in[OPERANDS_MAX];
-    int count = 4;
+    quantised_layout layout = p->op == GRAPH_OP_FUSED_CONV ? LAYOUT_LAST : LAYOUT_FIRST;
+    graph_value_index in[OPERANDS_MAX] = {0};
+    int count = 4, attribute_count;
     in[0] = want(w, p->x, layout);
     in[1] =
         p->weights_made ? write_constant(w, p->weights_made) : want(w, p->weights, LAYOUT_FIRST);
@@ -154,21 +186,32 @@ static void write_product(quantised_work *w, const quantised_product *p)
         in[6] =
             p->w_scale_is ? write_constant(w, p->w_scale_is) : want(w, p->w_scale, LAYOUT_FIRST);
     }
+    if (p->weights_rest) { /* the rest's product is the residual, with the real one in it */
+        graph_value_index rest[OPERANDS_MAX];
+        memcpy(rest, in, sizeof rest);
+        rest[1] = write_constant(w, p->weights_rest);
+        rest[2] = GRAPH_NO_VALUE;
+        const graph_attribute *plain = product_attributes(w, p, NULL, &attribute_count);
+        in[3] = write_floats(w, p, rest, count, attribute_count, plain, layout);
+    }
+    const graph_attribute *attributes = product_attributes(w, p, p->activation, &attribute_count);
+    graph_value_index y_scale = GRAPH_NO_VALUE, y_zero = GRAPH_NO_VALUE;
+    if (p->has_quantised_result) {
+        y_scale = write_float(w, p->y_is.scale);
+        y_zero = write_zero(w, p->y_is.zero);
+    }
+    if (p->has_quantised_result && p->weights_rest) { /* bytes have no residual */
+        graph_value_index floats[] = {
+            write_floats(w, p, in, count, attribute_count, attributes, layout), y_scale, y_zero};
+        write_node(w, GRAPH_OP_QUANTIZE_LINEAR, p->anchor->name, 3, floats, p->out, layout, 0,
+                   NULL);
+        return;
+    }
     if (p->has_quantised_result) {
         count = 9;
-        in[7] = write_float(w, p->y_is.scale);
-        in[8] = write_zero(w, p->y_is.zero);
+        in[7] = y_scale;
+        in[8] = y_zero;
     }
-    int attribute_count = is_conv ? p->anchor->attribute_count : 0;
-    graph_attribute *attributes =
-        arena_allocate_zeroed(&w->made->memory, (size_t)attribute_count + 2, sizeof attributes[0]);
-    assert(attributes);
-    for (int i = 0; i < attribute_count; i++)
-        attributes[i] = p->anchor->attributes[i];
-    if (p->is_transposed)
-        attributes[attribute_count++] = graph_make_int("transB", 1);
-    if (p->activation)
-        attributes[attribute_count++] = graph_make_string("activation", p->activation);
     write_node(w, p->op, p->anchor->name, count, in, p->out, layout, attribute_count, attributes);
 }
 

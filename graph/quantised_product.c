@@ -21,8 +21,52 @@ static const tensor *keep_tensor(quantised_work *w, dtype type, int rank, const 
     return t;
 }
 
-/* Weights of a product as i8 without a zero point; NULL when they are not that. `b_zero` may be
- * NULL. */
+static int output_axis(const graph_node *n)
+{
+    if (n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_INTEGER || n->op == GRAPH_OP_QLINEAR_CONV)
+        return 0;
+    return n->op == GRAPH_OP_GEMM && graph_attribute_int(n, "transB", 0) ? 0 : 1;
+}
+
+/* Weight i less its zero point; `inner`: weights between one output channel and the next. */
+static int32_t weight_at(const tensor *t, const tensor *zero, int64_t i, int64_t inner)
+{
+    int64_t zeros = zero ? tensor_count(zero) : 0;
+    int64_t from = zeros == 0 ? 0 : tensor_get_integer(zero, zeros == 1 ? 0 : i / inner % zeros);
+    return (int32_t)(tensor_get_integer(t, i) - from);
+}
+
+/* Sets weights_made to the weights less their zero points, as i8; where they reach further to one
+ * half of each, with the other half in weights_rest. */
+static bool make_weights(quantised_work *w, quantised_product *p, const tensor *t,
+                         const tensor *zero, int64_t inner)
+{
+    int64_t count = tensor_count(t);
+    int32_t low = 0, high = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t x = weight_at(t, zero, i, inner);
+        low = x < low ? x : low;
+        high = x > high ? x : high;
+    }
+    bool is_far = low < INT8_MIN || high > INT8_MAX;
+    if (high > 2 * INT8_MAX)
+        return false;
+    const tensor *made = keep_tensor(w, DTYPE_I8, t->rank, t->dims);
+    const tensor *rest = is_far ? keep_tensor(w, DTYPE_I8, t->rank, t->dims) : NULL;
+    if (!made || (is_far && !rest))
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t x = weight_at(t, zero, i, inner), half = is_far ? x / 2 : 0;
+        ((int8_t *)made->data)[i] = (int8_t)(x - half);
+        if (is_far)
+            ((int8_t *)rest->data)[i] = (int8_t)half;
+    }
+    p->weights_made = made;
+    p->weights_rest = rest;
+    return true;
+}
+
+/* False when they are no constant bytes. `zero`: NULL, one, or one for each output channel. */
 static bool take_weights(quantised_work *w, quantised_product *p, graph_value_index v,
                          const tensor *zero)
 {
@@ -30,21 +74,13 @@ static bool take_weights(quantised_work *w, quantised_product *p, graph_value_in
     if (!t || (t->dtype != DTYPE_I8 && t->dtype != DTYPE_U8))
         return false;
     p->weights = v;
-    if (t->dtype == DTYPE_I8)
-        return all_equal(zero, 0);
-    if (!zero || !all_equal(zero, 128))
-        return false;
-    p->weights_made = keep_tensor(w, DTYPE_I8, t->rank, t->dims);
-    for (int64_t i = 0; p->weights_made && i < tensor_count(t); i++)
-        ((int8_t *)p->weights_made->data)[i] = (int8_t)(((const uint8_t *)t->data)[i] - 128);
-    return p->weights_made != NULL;
-}
-
-static int output_axis(const graph_node *n)
-{
-    if (n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_INTEGER)
-        return 0;
-    return n->op == GRAPH_OP_GEMM && graph_attribute_int(n, "transB", 0) ? 0 : 1;
+    if (t->dtype == DTYPE_I8 && all_equal(zero, 0))
+        return true;
+    int axis = output_axis(p->anchor);
+    int64_t inner = 1, zeros = zero ? tensor_count(zero) : 0;
+    for (int d = axis + 1; d < t->rank; d++)
+        inner *= t->dims[d];
+    return (zeros <= 1 || zeros == t->dims[axis]) && make_weights(w, p, t, zero, inner);
 }
 
 static int64_t product_width(const quantised_work *w, const graph_node *n)

@@ -217,20 +217,22 @@ Test(cpu_fused, quantised_convolutions_of_any_geometry)
 
 /* What ONNX Runtime's dynamic quantisation makes of a convolution. */
 static graph_value_index convolve_dynamically(net *n, graph_value_index x, int64_t channels,
-                                              int64_t out, int64_t groups, bool has_scales)
+                                              int64_t out, int64_t groups, bool has_scales,
+                                              int zero)
 {
     int64_t kernel = 1 + 2 * random_below(2), along[] = {out, 1, 1};
     int64_t dims[4] = {out, channels / groups, kernel, kernel};
     int32_t at = graph_add_node(n->g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
     const graph_value_index *q = n->g->nodes[at].outputs;
-    graph_value_index scale = q[1], in[3] = {q[0], GRAPH_NO_VALUE, q[2]};
+    graph_value_index scale = q[1], in[4] = {q[0], GRAPH_NO_VALUE, q[2]};
     in[1] = constant(n, DTYPE_I8, 4, dims, 127);
+    in[3] = number(n, DTYPE_I8, zero);
     graph_attribute a[3] = {
         graph_make_ints(n->g, "strides", 2, (int64_t[]){1 + random_below(2), 1}),
         graph_make_ints(n->g, "pads", 4, (int64_t[]){kernel / 2, kernel / 2, kernel / 2, 0}),
         graph_make_int("group", groups)};
     graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
-    graph_value_index y = node(n, GRAPH_OP_CONV_INTEGER, 3, in, 3, a);
+    graph_value_index y = node(n, GRAPH_OP_CONV_INTEGER, 4, in, 3, a);
     y = node(n, GRAPH_OP_CAST, 1, &y, 1, &to);
     graph_value_index w_scale =
         has_scales ? constant(n, DTYPE_F32, 3, along, 0.004) : number(n, DTYPE_F32, 0.003);
@@ -248,7 +250,8 @@ Test(cpu_fused, dynamically_quantised_convolutions)
         int64_t dims[] = {1 + random_below(2), c, 9, 7};
         graph_value_index x;
         net n = open_net(turn, 4, dims, &x);
-        x = convolve_dynamically(&n, x, c, g * (1 + random_below(9)), g, turn % 2);
+        x = convolve_dynamically(&n, x, c, g * (1 + random_below(9)), g, turn % 2,
+                                 turn % 4 == 3 ? 11 : 0);
         if (random_below(2))
             x = NODE(&n, GRAPH_OP_RELU, x);
         cpu_plan_facts facts = check(&n, x, 0);
@@ -349,6 +352,65 @@ Test(cpu_fused, dense_layers_static_and_dynamic)
         cpu_plan_facts facts = check(&n, x, 0.05);
         cr_expect(facts.product_count == 1);
         cr_expect(facts.quantised_product_count == is_quantised);
+    }
+}
+
+/* u8 weights over their whole range, and a zero point, or one for each of `zeros` columns. */
+static void add_u8_weights(net *n, const int64_t dims[2], int64_t zeros, graph_value_index *w,
+                           graph_value_index *zero)
+{
+    *w = constant(n, DTYPE_U8, 2, dims, 0);
+    *zero = constant(n, DTYPE_U8, zeros == 1 ? 0 : 1, &zeros, 0);
+    tensor *t = (tensor *)(uintptr_t)n->g->values[*w].constant;
+    for (int64_t i = 0; i < tensor_count(t); i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)random_below(256);
+    t = (tensor *)(uintptr_t)n->g->values[*zero].constant;
+    for (int64_t i = 0; i < tensor_count(t); i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)(100 + random_below(50));
+}
+
+Test(cpu_fused, weights_of_any_zero_point)
+{
+    seed = 7;
+    for (int turn = 0; turn < 24; turn++) {
+        int64_t k = 5 + random_below(70), width = turn % 2 ? k : 1 + random_below(90);
+        int64_t w[] = {k, width}, dims[] = {3, 2, k};
+        graph_value_index x, b, b_zero, scale;
+        net n = open_net(0, 3, dims, &x);
+        add_u8_weights(&n, w, turn % 2 ? width : 1, &b, &b_zero);
+        if (turn % 3 == 0) { /* dynamic */
+            int32_t at =
+                graph_add_node(n.g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
+            const graph_value_index *q = n.g->nodes[at].outputs;
+            graph_value_index bytes = q[0], zero = q[2];
+            scale = q[1];
+            x = NODE(&n, GRAPH_OP_MATMUL_INTEGER, bytes, b, zero, b_zero);
+            graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+            x = node(&n, GRAPH_OP_CAST, 1, &x, 1, &to);
+            x = NODE(&n, GRAPH_OP_MUL, x,
+                     NODE(&n, GRAPH_OP_MUL, scale, number(&n, DTYPE_F32, 0.004)));
+            x = NODE(&n, GRAPH_OP_ADD, x, constant(&n, DTYPE_F32, 1, &width, 1));
+            if (k == width) /* what the layer before gave */
+                x = NODE(&n, GRAPH_OP_ADD, n.g->inputs[0], x);
+        } else if (turn % 3 == 1) { /* between DequantizeLinear */
+            scale = turn % 2 ? constant(&n, DTYPE_F32, 1, &width, 0) : number(&n, DTYPE_F32, 0.003);
+            tensor *t = (tensor *)(uintptr_t)n.g->values[scale].constant;
+            for (int64_t i = 0; i < tensor_count(t); i++)
+                ((float *)t->data)[i] = 0.002f + 0.0005f * (float)random_below(10);
+            x = NODE(&n, GRAPH_OP_MATMUL, requantise(&n, x, 0.02, 99),
+                     NODE(&n, GRAPH_OP_DEQUANTIZE_LINEAR, b, scale, b_zero));
+            if (random_below(2))
+                x = requantise(&n, x, 0.05, 128);
+        } else { /* in one node */
+            graph_value_index s = number(&n, DTYPE_F32, 0.02), z = number(&n, DTYPE_U8, 99);
+            graph_value_index y = number(&n, DTYPE_F32, 0.05), yz = number(&n, DTYPE_U8, 120);
+            scale = number(&n, DTYPE_F32, 0.003);
+            x = NODE(&n, GRAPH_OP_QUANTIZE_LINEAR, x, s, z);
+            x = NODE(&n, GRAPH_OP_QLINEAR_MATMUL, x, s, z, b, scale, b_zero, y, yz);
+            x = NODE(&n, GRAPH_OP_DEQUANTIZE_LINEAR, x, y, yz);
+        }
+        cpu_plan_facts facts = check(&n, x, 0.05);
+        cr_expect(facts.quantised_product_count == 1, "turn %d", turn);
     }
 }
 
