@@ -177,6 +177,8 @@ static void fill_weights(const kernels *table, const cpu_encoder_linear *l, cons
     }
     if (l->form == CPU_ENCODER_U8S8)
         table->gemm_pack_u8s8(narrow, 1, l->k, l->k, l->n, weights);
+    else if (l->form == CPU_ENCODER_BF16)
+        table->gemm_pack_bf16(wide, 1, l->k, l->k, l->n, weights);
     else
         table->gemm_pack_s16(wide, 1, l->k, l->k, l->n, weights);
 }

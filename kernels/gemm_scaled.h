@@ -30,11 +30,13 @@ typedef struct gemm_scaled_epilogue {
     float *row_low, *row_high;
 } gemm_scaled_epilogue;
 
-/* u8 x s8. B is packed by gemm_pack_u8s8 into panels of 64 columns; a panel is int32[64] of
- * -(sum of the column), then k in groups of four as [group][64][4] bytes, filled up with zeros. One
- * layout for all levels, including AMX tiles (row stride 256). GELU is a polynomial here, within
- * 1e-4 + 3e-6 * |x|. */
-#define GEMM_U8S8_LAYOUT 1 /* for caches on disk: changes whenever the packed form does */
+/* u8 x s8. B is packed by the table's own gemm_pack_u8s8 into panels of 64 columns; a panel is
+ * int32[64] of -(sum of the column), then k in groups of four as [group][64][4] bytes, filled up
+ * with zeros. At level amx the groups of whole steps of 16 are sorted into tiles, [pair of
+ * tiles][step][2 tiles][16 groups][16 columns][4 bytes]; what is left keeps the common form. So a
+ * panel has the same size at all levels, and what is packed at one is for that one. GELU is made of
+ * polynomials here, within 1e-4 + 3e-6 * |x|. */
+#define GEMM_U8S8_LAYOUT 2 /* for caches on disk: changes whenever the packed form does */
 #define GEMM_SCALED_PANEL_COLUMNS 64
 
 typedef struct gemm_u8s8 {
@@ -68,7 +70,7 @@ static inline size_t gemm_u8s8_packed_bytes(size_t k, size_t n)
  * Sums are exact for k <= 2048, else within 1e-7 * sum |A||B|. */
 #define GEMM_S16_LIMIT 1023
 #define GEMM_S16_BLOCK 2048
-#define GEMM_S16_LAYOUT 1
+#define GEMM_S16_LAYOUT 2
 
 typedef struct gemm_s16 {
     size_t m, n, k;
@@ -82,7 +84,8 @@ typedef struct gemm_s16 {
     gemm_scaled_epilogue epilogue;
 } gemm_s16;
 
-/* bf16 x bf16 accumulated in float; layout as s16's, packed by the same function. Denormals count
+/* bf16 x bf16 accumulated in float. B is packed by gemm_pack_bf16, as s16's is, with whole steps of
+ * k sorted into tiles at level amx as u8 x s8's are. GELU within 1e-5 + 1e-6 * |x|. Denormals count
  * as zero, rounding is to nearest even, whatever MXCSR says. Error of the sum: k * 2^-23 * sum
  * |A||B|. The order of a sum is the level's own, the same for every row: pairs of products one
  * after another (avx512bf16), or blocks of 32, in each the even products, the odd ones, both, and
@@ -91,7 +94,7 @@ typedef struct gemm_bf16 {
     size_t m, n, k;
     const uint16_t *a;
     size_t a_stride;
-    const void *b;
+    const void *b;      /* packed by gemm_pack_bf16; 64-byte aligned */
     gemm_output output; /* GEMM_F32 or GEMM_U8 */
     void *c;
     size_t c_stride;

@@ -84,6 +84,8 @@ typedef struct kernels {
                            size_t n, void *packed);
     void (*gemm_pack_s16)(const int16_t *b, size_t b_row_stride, size_t b_column_stride, size_t k,
                           size_t n, void *packed);
+    void (*gemm_pack_bf16)(const int16_t *b, size_t b_row_stride, size_t b_column_stride, size_t k,
+                           size_t n, void *packed);
     void (*gemm_u8s8)(const struct gemm_u8s8 *g);
     void (*gemm_s16)(const struct gemm_s16 *g);
     void (*gemm_bf16)(const struct gemm_bf16 *g);

@@ -3,6 +3,7 @@
 
 #define TILE_DOT(sums, a, b) AMX_DOT_BF16(sums, a, b)
 #define TILE_IS_INTEGER 0
+#define GELU_DEGREE 3
 
 static inline vec tile_to_float(vec_i sums)
 {

@@ -3,6 +3,7 @@
 
 #define TILE_DOT(sums, a, b) AMX_DOT_U8S8(sums, a, b)
 #define TILE_IS_INTEGER 1
+#define GELU_DEGREE 2
 
 static inline vec tile_to_float(vec_i sums)
 {

@@ -61,11 +61,15 @@ static gemm_scaled_epilogue make_epilogue(size_t m, size_t n, size_t c_stride, f
     return e;
 }
 
+/* What a product's GELU may add to the error of the rest. */
+#define GELU_U8S8 1e-4
+#define GELU_S16 0
+#define GELU_BF16 1e-5
+
 /* How far apart two right results may be. */
-static double bound_of(const gemm_scaled_epilogue *e, double want, double size, bool is_u8s8)
+static double bound_of(const gemm_scaled_epilogue *e, double want, double size, double gelu)
 {
-    double gelu = e->activation == KERNELS_GELU && is_u8s8 ? 2e-4 : 0;
-    return gelu + 2e-6 + 2e-6 * fabs(want) + 3e-6 * size;
+    return (e->activation == KERNELS_GELU ? gelu : 0) + 2e-6 + 2e-6 * fabs(want) + 3e-6 * size;
 }
 
 typedef struct outputs {
@@ -75,7 +79,7 @@ typedef struct outputs {
     double size; /* the largest |x| before the activation */
 } outputs;
 
-static void compare(const outputs *o, const gemm_scaled_epilogue *e, bool is_u8s8)
+static void compare(const outputs *o, const gemm_scaled_epilogue *e, double gelu)
 {
     for (size_t m = 0; m < o->m; m++) {
         for (size_t n = 0; n < o->n; n++) {
@@ -86,7 +90,7 @@ static void compare(const outputs *o, const gemm_scaled_epilogue *e, bool is_u8s
                     check_fail("sum (%zu, %zu) is %d, not %d", m, n, got, want);
             } else if (o->kind == GEMM_F32) {
                 float want = ((const float *)o->want)[at], got = ((const float *)o->got)[at];
-                check_close("result", at, got, want, bound_of(e, want, o->size, is_u8s8));
+                check_close("result", at, got, want, bound_of(e, want, o->size, gelu));
             } else {
                 int want = ((const uint8_t *)o->want)[at], got = ((const uint8_t *)o->got)[at];
                 if (abs(want - got) > 1)
@@ -101,10 +105,37 @@ static void compare_ranges(const gemm_scaled_epilogue *want, const gemm_scaled_e
 {
     for (size_t i = 0; want->row_low && i < m; i++) {
         check_close("row low", i, got->row_low[i], want->row_low[i],
-                    bound_of(got, want->row_low[i], size, true));
+                    bound_of(got, want->row_low[i], size, GELU_U8S8));
         check_close("row high", i, got->row_high[i], want->row_high[i],
-                    bound_of(got, want->row_high[i], size, true));
+                    bound_of(got, want->row_high[i], size, GELU_U8S8));
     }
+}
+
+/* Panels in the common form, sorted into tiles as level amx has them; `k_bytes` of each column. */
+static void *tiled(const void *packed, size_t header, size_t k_bytes, size_t n, size_t panel_bytes)
+{
+    size_t steps = k_bytes / 64, panels = (n + 63) / 64;
+    uint8_t *out = check_buffer(panels * panel_bytes, 64);
+    memcpy(out, packed, panels * panel_bytes);
+    for (size_t i = 0; i < panels; i++) {
+        const uint8_t *from = (const uint8_t *)packed + i * panel_bytes + header;
+        uint8_t *to = out + i * panel_bytes + header;
+        for (size_t at = 0; at < steps * 4096; at++) {
+            size_t step = at / 4096, group = at / 256 % 16, tile = at / 64 % 4;
+            to[((tile / 2 * steps + step) * 2 + tile % 2) * 1024 + group * 64 + at % 64] = from[at];
+        }
+    }
+    return out;
+}
+
+static void *tiled_u8s8(const void *packed, size_t k, size_t n)
+{
+    return tiled(packed, 256, k, n, gemm_u8s8_panel_bytes(k));
+}
+
+static void *tiled_bf16(const void *packed, size_t k, size_t n)
+{
+    return tiled(packed, 0, 2 * k, n, gemm_s16_panel_bytes(k));
 }
 
 static const int8_t *random_weights(size_t count, unsigned turn)
@@ -174,7 +205,7 @@ static double size_of(const gemm_u8s8 *g)
 }
 
 /* Runs the scalar kernel and `run` on the same problem. */
-static void compare_u8s8(u8s8_fn run, gemm_u8s8 *g)
+static void compare_u8s8(u8s8_fn run, bool is_tiled, gemm_u8s8 *g)
 {
     bool had_failed = check_has_failed();
     size_t bytes = span(g->m, g->c_stride, g->n) * (g->output == GEMM_U8 ? 1 : 4);
@@ -192,9 +223,10 @@ static void compare_u8s8(u8s8_fn run, gemm_u8s8 *g)
         g->epilogue.residual = got;
     }
     g->c = got;
+    g->b = is_tiled ? tiled_u8s8(g->b, g->k, g->n) : g->b;
     run(g);
     outputs o = {g->output, g->m, g->n, g->c_stride, want, got, size};
-    compare(&o, &g->epilogue, true);
+    compare(&o, &g->epilogue, GELU_U8S8);
     if (g->output != GEMM_S32)
         compare_ranges(&w.epilogue, &g->epilogue, g->m, size);
     if (check_has_failed() && !had_failed)
@@ -229,7 +261,7 @@ static void check_u8s8(const variant *v)
         if (is_too_slow(sizes[turn % SIZES]))
             continue;
         gemm_u8s8 g = make_u8s8(sizes[turn % SIZES], turn + turn / SIZES);
-        compare_u8s8(run, &g);
+        compare_u8s8(run, v->level == KERNELS_AMX, &g);
         if (!g.epilogue.residual)
             compare_rows_alone(run, &g);
         check_reset();
@@ -274,7 +306,7 @@ static void check_s16(const variant *v)
         g.c = got;
         run(&g);
         outputs o = {g.output, g.m, g.n, g.c_stride, want, got, 50};
-        compare(&o, &g.epilogue, false);
+        compare(&o, &g.epilogue, GELU_S16);
         check_reset();
     }
 }
@@ -326,9 +358,10 @@ static void check_bf16(const variant *v)
         g.c = want;
         gemm_bf16_scalar(&g);
         g.c = got;
+        g.b = v->level == KERNELS_AMX ? tiled_bf16(packed, g.k, g.n) : packed;
         run(&g);
         outputs o = {g.output, g.m, g.n, g.c_stride, want, got, 50};
-        compare(&o, &g.epilogue, true);
+        compare(&o, &g.epilogue, GELU_BF16);
         if (!g.epilogue.residual)
             compare_bf16_rows_alone(run, &g);
         check_reset();
@@ -358,12 +391,14 @@ static void check_pack_u8s8(const variant *v)
             if (sum != ((const int32_t *)panel)[j % 64])
                 check_fail("scalar packing has a wrong sum of column %zu", j);
         }
+        want = v->level == KERNELS_AMX ? tiled_u8s8(want, k, n) : want;
         if (memcmp(want, got, bytes) != 0)
             check_fail("n %zu, k %zu, transposed %d", n, k, turn % 2 == 0);
         check_reset();
     }
 }
 
+/* Of gemm_pack_bf16 too. */
 static void check_pack_s16(const variant *v)
 {
     pack_s16_fn run = (pack_s16_fn)v->function;
@@ -375,6 +410,7 @@ static void check_pack_s16(const variant *v)
         void *want = check_buffer(bytes, 64), *got = check_buffer(bytes, 64);
         gemm_pack_s16_scalar(w, row, column, k, n, want);
         run(w, row, column, k, n, got);
+        want = v->level == KERNELS_AMX ? tiled_bf16(want, k, n) : want;
         if (memcmp(want, got, bytes) != 0)
             check_fail("n %zu, k %zu, transposed %d", n, k, turn % 2 == 0);
         check_reset();
@@ -417,6 +453,7 @@ static void bench_u8s8(const variant *v)
         check_fill_bytes(a, s[0] * s[2]);
         gemm_u8s8 g = {.m = s[0], .n = s[1], .k = s[2], .a = a, .a_stride = s[2]};
         g.b = packed_u8s8(g.k, g.n, 0);
+        g.b = v->level == KERNELS_AMX ? tiled_u8s8(g.b, g.k, g.n) : g.b;
         g.output = GEMM_F32;
         g.c = check_buffer(g.m * g.n * 4, 64);
         g.c_stride = g.n;
@@ -466,7 +503,7 @@ static void bench_s16(const variant *v)
         gemm_s16 g = {.m = s[0], .n = s[1], .k = s[2], .a = a, .a_stride = s[2]};
         void *packed = check_buffer(gemm_s16_packed_bytes(g.k, g.n), 64);
         gemm_pack_s16_scalar(w, g.n, 1, g.k, g.n, packed);
-        g.b = packed;
+        g.b = v->level == KERNELS_AMX ? tiled_bf16(packed, g.k, g.n) : packed;
         g.output = GEMM_F32;
         g.c = check_buffer(g.m * g.n * 4, 64);
         g.c_stride = g.n;
@@ -480,6 +517,7 @@ static void bench_s16(const variant *v)
 const check checks_gemm_scaled[] = {
     {"gemm_pack_u8s8", check_pack_u8s8, bench_pack},
     {"gemm_pack_s16", check_pack_s16, NULL},
+    {"gemm_pack_bf16", check_pack_s16, NULL},
     {"gemm_u8s8", check_u8s8, bench_u8s8},
     {"gemm_s16", check_s16, bench_s16},
     {"gemm_bf16", check_bf16, bench_s16},
