@@ -9,8 +9,10 @@
  * of rows, and an image has an even number of them; one that would pass its end begins earlier
  * instead, and computes some positions again.
  *
- * Blocks are pipelined by hand as in gemm_tiles_vector.h: the sums of a block leave the tiles in
- * the first step of the next, and the vector units finish them during its other steps. */
+ * Blocks are pipelined by hand: the sums of a block leave the tiles in the first step of the next,
+ * and the vector units finish them during the one after that. What a tile stores cannot be loaded
+ * before it is in the cache, which takes until all that came before has retired: finished a block
+ * earlier, sums would hold up everything. */
 
 #define BLOCK_TILES 2
 #define BLOCK_COLUMNS (2 * CONV_U8S8_COLUMNS)
@@ -21,7 +23,7 @@
 #define SUMS_STRIDE (BLOCK_COLUMNS * sizeof(int32_t))
 #define CONV_INLINE static inline __attribute__((always_inline))
 
-/* A block whose sums are in the tiles or stored, to be finished. */
+/* A block whose sums are in the tiles, or stored and to be finished. */
 typedef struct conv_sums {
     int32_t *sums; /* [rows][BLOCK_COLUMNS] */
     uint8_t **to;  /* [rows]: where a row of results begins, at column 0 */
@@ -31,6 +33,7 @@ typedef struct conv_sums {
 
 typedef struct conv_run {
     const conv_u8s8 *job;
+    conv_sums in_tiles, stored;
     size_t tile_rows, image_tiles;
     size_t share; /* of the block before: rows finished in each step but the first */
     const char *ahead, *ahead_end; /* weights of the next columns, to be prefetched */
@@ -104,11 +107,11 @@ CONV_INLINE void conv_finish(const conv_u8s8 *c, conv_sums *s, size_t end)
 
 /* One step of a block: `a` are the windows of its tiles, `b` its tiles of weights. */
 CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const a[BLOCK_TILES],
-                           const uint8_t *const b[2], size_t step, conv_sums *before, size_t end)
+                           const uint8_t *const b[2], size_t step, size_t end)
 {
     const conv_u8s8 *c = r->job;
     size_t offset = c->offsets[step], stride = c->position_bytes;
-    int32_t *sums = before->sums, *below = sums + r->tile_rows * BLOCK_COLUMNS;
+    int32_t *sums = r->in_tiles.sums, *below = sums + r->tile_rows * BLOCK_COLUMNS;
     AMX_LOAD(6, b[0] + step * TILE_BYTES, AMX_ROW_BYTES);
     AMX_LOAD(4, a[0] + offset, stride);
     if (is_first)
@@ -119,7 +122,7 @@ CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const
         CONV_BEGIN(1, sums + CONV_U8S8_COLUMNS);
     AMX_DOT_U8S8(1, 4, 7);
     if (!is_first)
-        conv_finish(c, before, end);
+        conv_finish(c, &r->stored, end);
     AMX_LOAD(5, a[1] + offset, stride);
     if (is_first)
         CONV_BEGIN(2, below);
@@ -132,14 +135,15 @@ CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const
 }
 
 /* After the last block. */
-static void conv_flush(const conv_run *r, conv_sums *s)
+static void conv_flush(conv_run *r)
 {
-    int32_t *below = s->sums + r->tile_rows * BLOCK_COLUMNS;
-    AMX_STORE(0, s->sums, SUMS_STRIDE);
-    AMX_STORE(1, s->sums + CONV_U8S8_COLUMNS, SUMS_STRIDE);
+    int32_t *sums = r->in_tiles.sums, *below = sums + r->tile_rows * BLOCK_COLUMNS;
+    AMX_STORE(0, sums, SUMS_STRIDE);
+    AMX_STORE(1, sums + CONV_U8S8_COLUMNS, SUMS_STRIDE);
     AMX_STORE(2, below, SUMS_STRIDE);
     AMX_STORE(3, below + CONV_U8S8_COLUMNS, SUMS_STRIDE);
-    conv_finish(r->job, s, s->rows);
+    conv_finish(r->job, &r->stored, r->stored.rows);
+    conv_finish(r->job, &r->in_tiles, r->in_tiles.rows);
 }
 
 /* The windows of a block, and where its rows go. What is no pixel goes where the next pixel will:
@@ -165,77 +169,86 @@ static void conv_place(const conv_run *r, size_t image, size_t tile, const uint8
     }
 }
 
-/* One block and column of tiles, while the block before is finished. */
+/* One block and its columns of tiles, while earlier ones are stored and finished. */
 CONV_INLINE void conv_block(conv_run *r, const uint8_t *const a[BLOCK_TILES], uint8_t **to,
-                            size_t column, conv_sums *before)
+                            size_t column)
 {
     const conv_u8s8 *c = r->job;
     const uint8_t *weights = c->weights;
+    size_t second = conv_second(c, column);
     const uint8_t *const b[2] = {weights + column * c->steps * CONV_U8S8_STEP_BYTES,
-                                 weights +
-                                     conv_second(c, column) * c->steps * CONV_U8S8_STEP_BYTES};
-    int32_t *sums = before->sums;
-    conv_step(1, r, a, b, 0, before, 0);
+                                 weights + second * c->steps * CONV_U8S8_STEP_BYTES};
+    conv_step(1, r, a, b, 0, 0);
     for (size_t step = 1, end = r->share; step < c->steps; step++, end += r->share)
-        conv_step(0, r, a, b, step, before, end);
-    conv_finish(c, before, before->rows);
-    *before =
-        (conv_sums){.sums = sums, .to = to, .rows = BLOCK_TILES * r->tile_rows, .column = column};
+        conv_step(0, r, a, b, step, end);
+    conv_finish(c, &r->stored, r->stored.rows);
+    int32_t *finished = r->stored.sums;
+    r->stored = r->in_tiles;
+    r->in_tiles = (conv_sums){
+        .sums = finished, .to = to, .rows = BLOCK_TILES * r->tile_rows, .column = column};
 }
 
+/* Places of rows are kept for the block at hand, the one in the tiles and the one stored. */
+#define PLACES 3
+
 /* Few weights stay in the L1 cache, and each block's results too, until all columns are there. */
-static void conv_by_blocks(conv_run *r, conv_sums *before)
+static void conv_by_blocks(conv_run *r)
 {
     const conv_u8s8 *c = r->job;
-    uint8_t *to[2][BLOCK_ROWS];
+    uint8_t *to[PLACES][BLOCK_ROWS];
     const uint8_t *a[BLOCK_TILES];
     size_t turn = 0;
     for (size_t image = 0; image < c->images; image++)
-        for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES, turn ^= 1) {
+        for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES) {
+            turn = (turn + 1) % PLACES;
             conv_place(r, image, tile, a, to[turn]);
             for (size_t column = 0; column < c->n; column += BLOCK_COLUMNS)
-                conv_block(r, a, to[turn], column, before);
+                conv_block(r, a, to[turn], column);
         }
-    conv_flush(r, before);
+    conv_flush(r);
 }
 
 /* Many pass once for all blocks, and the next columns' are fetched meanwhile. */
-static void conv_by_columns(conv_run *r, conv_sums *before)
+static void conv_by_columns(conv_run *r)
 {
     const conv_u8s8 *c = r->job;
-    uint8_t *to[2][BLOCK_ROWS];
+    uint8_t *to[PLACES][BLOCK_ROWS];
     const uint8_t *a[BLOCK_TILES];
-    size_t turn = 0, ahead_bytes = 2 * c->steps * TILE_BYTES;
-    size_t blocks = c->images * r->image_tiles / BLOCK_TILES;
+    size_t turn = 0, blocks = c->images * r->image_tiles / BLOCK_TILES;
+    size_t tile_bytes = c->steps * TILE_BYTES;
     r->ahead_lines = (2 * AMX_ROWS_MAX + blocks - 1) / blocks;
     for (size_t column = 0; column < c->n; column += BLOCK_COLUMNS) {
-        size_t next = column + BLOCK_COLUMNS < c->n ? column + BLOCK_COLUMNS : column;
-        r->ahead = (const char *)c->weights + next * c->steps * CONV_U8S8_STEP_BYTES;
-        r->ahead_end =
-            conv_second(c, next) > next && next > column ? r->ahead + ahead_bytes : r->ahead;
+        size_t first = column / CONV_U8S8_COLUMNS + 2, all = (c->n + 15) / CONV_U8S8_COLUMNS;
+        size_t end = first + 2 < all ? first + 2 : all;
+        r->ahead = (const char *)c->weights + (first < all ? first : all) * tile_bytes;
+        r->ahead_end = (const char *)c->weights + end * tile_bytes;
         for (size_t image = 0; image < c->images; image++)
-            for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES, turn ^= 1) {
+            for (size_t tile = 0; tile < r->image_tiles; tile += BLOCK_TILES) {
+                turn = (turn + 1) % PLACES;
                 conv_place(r, image, tile, a, to[turn]);
-                conv_block(r, a, to[turn], column, before);
+                conv_block(r, a, to[turn], column);
             }
     }
-    conv_flush(r, before);
+    conv_flush(r);
 }
 
 void conv_u8s8_amx(const struct conv_u8s8 *c)
 {
-    int32_t sums[BLOCK_ROWS * BLOCK_COLUMNS] __attribute__((aligned(64)));
+    int32_t sums[2][BLOCK_ROWS * BLOCK_COLUMNS] __attribute__((aligned(64)));
     if (c->images == 0 || c->positions == 0 || c->n == 0)
         return;
     size_t tiles = (c->positions + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_TILES;
-    conv_run r = {.job = c, .image_tiles = tiles, .tile_rows = (c->positions + tiles - 1) / tiles};
+    conv_run r = {.job = c,
+                  .image_tiles = tiles,
+                  .tile_rows = (c->positions + tiles - 1) / tiles,
+                  .in_tiles = {.sums = sums[0]},
+                  .stored = {.sums = sums[1]}};
     size_t groups = BLOCK_TILES * r.tile_rows / GROUP;
     r.share = c->steps > 1 ? (groups + c->steps - 2) / (c->steps - 1) * GROUP : 0;
-    conv_sums before = {.sums = sums};
     amx_configure(r.tile_rows);
     if (conv_u8s8_packed_bytes(c->steps, c->n) <= BLOCKS_FIRST_BYTES)
-        conv_by_blocks(&r, &before);
+        conv_by_blocks(&r);
     else
-        conv_by_columns(&r, &before);
+        conv_by_columns(&r);
     amx_release();
 }
