@@ -6,8 +6,12 @@
 /* A batch of segments as sequences, and those as chunks: as many tokens as keep a core's caches
  * busy and no more, cut at borders of sequences. */
 
-#define CHUNK_TOKENS 128 /* aimed at, when there are many */
-#define SHARE_TOKENS 32  /* fewer than that for each core: they share one chunk instead */
+/* Aimed at, when there are many. Each chunk streams all weights, so AMX, whose products are fast,
+ * wants it longer; elsewhere what counts is that the activations of a layer stay in L2 beside them.
+ */
+#define CHUNK_TOKENS 96
+#define CHUNK_TOKENS_AMX 128
+#define SHARE_TOKENS 32 /* fewer than that for each core: they share one chunk instead */
 
 static int64_t read_integer(const tensor *t, size_t i)
 {
@@ -165,10 +169,11 @@ static void run_chunk(void *context, int worker, size_t unit)
 }
 
 /* Chunks for `cores`: true when they share each chunk, false when each takes its own. */
-static bool plan_chunks(cpu_encoder_layout *l, size_t count, size_t tokens, size_t cores,
-                        size_t *chunk_count)
+static bool plan_chunks(cpu_encoder_layout *l, kernels_level level, size_t count, size_t tokens,
+                        size_t cores, size_t *chunk_count)
 {
-    size_t largest, rounds = (tokens + CHUNK_TOKENS * cores - 1) / (CHUNK_TOKENS * cores);
+    size_t aim = level >= KERNELS_AMX ? CHUNK_TOKENS_AMX : CHUNK_TOKENS;
+    size_t largest, rounds = (tokens + aim * cores - 1) / (aim * cores);
     size_t target = (tokens + rounds * cores - 1) / (rounds * cores);
     if (cores > 1 && count >= cores && tokens >= cores * SHARE_TOKENS) {
         *chunk_count = cut(l, count, target, l->chunks, &largest);
@@ -187,7 +192,8 @@ static status run_sequences(const cpu_encoder *e, const cpu_encoder_runner *r, i
 {
     batch b = {.e = e, .runner = r};
     size_t chunk_count, cores = r->crew ? (size_t)idle_cores + 1 : 1;
-    b.is_split = plan_chunks(r->layout, count, tokens, cores, &chunk_count);
+    b.is_split =
+        plan_chunks(r->layout, e->options.kernels->level, count, tokens, cores, &chunk_count);
     if (cores > 1) {
         size_t useful = b.is_split ? cores : chunk_count;
         cpu_crew_call(r->crew, r->leader, (int)(useful < cores ? useful : cores) - 1);

@@ -222,6 +222,15 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
                          .epilogue = epilogue});
 }
 
+/* Do the ranges of rows that ENCODER_DOWN needs come out of ENCODER_UP? Only when one worker makes
+ * whole rows, and only with AMX, where the vector units have time while tiles multiply. Elsewhere
+ * they are looked for later, once a row instead of once a panel, with the same result. */
+static bool is_ranged_by_product(const cpu_encoder_pass *p)
+{
+    return !p->is_split && p->e->options.kernels->level >= KERNELS_AMX &&
+           p->layer->products[ENCODER_UP].form != CPU_ENCODER_F32;
+}
+
 static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
@@ -231,9 +240,7 @@ static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t 
     float *c[] = {s->qkv, s->projected, s->up, s->down};
     const void *a = p->product == ENCODER_DOWN ? s->a_up : s->a;
     kernels_activation activation = KERNELS_IDENTITY;
-    /* Ranges of rows come out of the product when one worker makes whole rows; else they are looked
-     * for later, with the same result. */
-    bool is_ranged = p->product == ENCODER_UP && !p->is_split && l->form != CPU_ENCODER_F32;
+    bool is_ranged = p->product == ENCODER_UP && is_ranged_by_product(p);
     if (p->product == ENCODER_UP)
         activation = activation_of(p->e->source.layers[p->layer_index].activation);
     size_t n, columns = items(first, count, SPLIT_COLUMNS, l->n, &n);
@@ -247,7 +254,7 @@ static void run_multiply(cpu_encoder_pass *p, int product)
 {
     p->product = product;
     size_t n = p->layer->products[product].n;
-    if (product == ENCODER_UP && !p->is_split) {
+    if (product == ENCODER_UP && is_ranged_by_product(p)) {
         memset(p->scratch.low, 0, p->tokens * sizeof(float));
         memset(p->scratch.high, 0, p->tokens * sizeof(float));
     }
@@ -311,7 +318,7 @@ static void step_quantise_up(cpu_encoder_pass *p, int worker, size_t first, size
     const cpu_encoder_linear *l = &p->layer->products[ENCODER_DOWN];
     const cpu_encoder_scratch *s = &p->scratch;
     size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
-    bool is_ranged = !p->is_split && p->layer->products[ENCODER_UP].form != CPU_ENCODER_F32;
+    bool is_ranged = is_ranged_by_product(p);
     quantise(p, l, s->up, s->a_up, is_ranged ? s->low : NULL, is_ranged ? s->high : NULL, begin,
              rows);
 }

@@ -270,13 +270,12 @@ static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t 
     size_t strips = (columns + DOT_TILE_COLUMNS - 1) / DOT_TILE_COLUMNS;
     size_t tiles = strips * ((m1 - m0 + DOT_TILE_ROWS - 1) / DOT_TILE_ROWS);
     size_t times = tiles * (d->steps / DOT_AHEAD_STEPS); /* that some of the next panel is asked */
-    int is_last = n0 + DOT_PANEL >= d->n;
     dot_tiles t = {.steps = d->steps,
                    .tail_bytes = d->tail_bytes,
                    .sums = is_direct ? NULL : sums,
                    .is_finished = !is_direct,
                    .ahead = (const char *)panel + bytes,
-                   .ahead_lines = is_last || times == 0 ? 0 : (bytes / 64 + times - 1) / times};
+                   .ahead_lines = times == 0 ? 0 : (bytes / 64 + times - 1) / times};
     for (size_t j = 0; j < columns; j += DOT_TILE_COLUMNS) {
         t.m = m0;
         t.a = d->a + m0 * d->a_stride;

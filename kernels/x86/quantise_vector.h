@@ -51,8 +51,8 @@ static inline void quantise_row_u8(const float *x, size_t width, row_range range
         vec_i q[ROW_TURN];
 #pragma GCC unroll 4
         for (size_t j = 0; j < ROW_TURN; j++)
-            q[j] = vec_i_add(vec_to_i(vec_mul(vec_load(x + i + j * VEC_LANES), by)), shift);
-        vec_i_store_u8_4(out + i, q[0], q[1], q[2], q[3]);
+            q[j] = vec_to_i(vec_mul(vec_load(x + i + j * VEC_LANES), by));
+        vec_i_store_u8_4(out + i, q, offset);
     }
     for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;

@@ -77,38 +77,41 @@ static inline float add_residual(const float *x, const float *residual, float *o
     return vec_sum(vec_sum_of_4(sums));
 }
 
-static inline float squared_distance(const float *x, size_t width, float mean)
+/* x -= mean; returns the sum of the squares. */
+static inline float centre(float *x, size_t width, float mean)
 {
-    vec sums[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)}, centre = vec_set(mean);
+    vec sums[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)}, means = vec_set(mean);
     size_t i = 0;
     for (; i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < ROW_TURN; j++) {
-            vec y = vec_sub(vec_load(x + i + j * VEC_LANES), centre);
+            vec y = vec_sub(vec_load(x + i + j * VEC_LANES), means);
+            vec_store(x + i + j * VEC_LANES, y);
             sums[j] = vec_fma(y, y, sums[j]);
         }
     }
     for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
-        vec y = vec_sub(vec_load_first(x + i, n), centre);
+        vec y = vec_sub(vec_load_first(x + i, n), means);
+        vec_store_first(x + i, n, y);
         y = n < VEC_LANES ? vec_keep(vec_first(n), y) : y;
         sums[0] = vec_fma(y, y, sums[0]);
     }
     return vec_sum(vec_sum_of_4(sums));
 }
 
-/* out = (out - mean) * inverse * gamma + beta; returns the largest magnitude. */
-static inline float normalise(float *out, size_t width, float mean, float inverse,
-                              const float *gamma, const float *beta)
+/* out = out * inverse * gamma + beta; returns the largest magnitude. */
+static inline float normalise(float *out, size_t width, float inverse, const float *gamma,
+                              const float *beta)
 {
-    vec centre = vec_set(mean), factor = vec_set(inverse);
+    vec factor = vec_set(inverse);
     vec tops[ROW_TURN] = {vec_set(0), vec_set(0), vec_set(0), vec_set(0)};
     size_t i = 0;
     for (; gamma && beta && i + ROW_TURN * VEC_LANES <= width; i += ROW_TURN * VEC_LANES) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < ROW_TURN; j++) {
             size_t at = i + j * VEC_LANES;
-            vec y = vec_mul(vec_sub(vec_load(out + at), centre), factor);
+            vec y = vec_mul(vec_load(out + at), factor);
             y = vec_fma(y, vec_load(gamma + at), vec_load(beta + at));
             vec_store(out + at, y);
             tops[j] = vec_max(tops[j], vec_abs(y));
@@ -116,7 +119,7 @@ static inline float normalise(float *out, size_t width, float mean, float invers
     }
     for (; i < width; i += VEC_LANES) {
         size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
-        vec y = vec_mul(vec_sub(vec_load_first(out + i, n), centre), factor);
+        vec y = vec_mul(vec_load_first(out + i, n), factor);
         if (gamma)
             y = vec_mul(y, vec_load_first(gamma + i, n));
         if (beta)
@@ -147,12 +150,11 @@ static inline void layer_norm_some(const struct layer_norm_f32 *l, size_t first,
             count;
     }
     for (size_t r = 0; r < rows; r++) {
-        float variance = squared_distance(out + r * l->out_stride, l->width, means[r]) / count;
+        float variance = centre(out + r * l->out_stride, l->width, means[r]) / count;
         inverses[r] = 1 / sqrtf(variance + l->epsilon);
     }
     for (size_t r = 0; r < rows; r++)
-        tops[r] =
-            normalise(out + r * l->out_stride, l->width, means[r], inverses[r], l->gamma, l->beta);
+        tops[r] = normalise(out + r * l->out_stride, l->width, inverses[r], l->gamma, l->beta);
 }
 
 /* out = x * scale + bias where the mask lets it, -inf elsewhere; returns the largest. */

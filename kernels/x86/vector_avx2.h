@@ -251,10 +251,12 @@ static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
         p[i] = all[i];
 }
 
-static inline void vec_i_store_u8_4(uint8_t *p, vec_i a, vec_i b, vec_i c, vec_i d)
+static inline void vec_i_store_u8_4(uint8_t *p, const vec_i *x, int shift)
 {
-    __m256i words_0 = _mm256_packs_epi32(a, b), words_1 = _mm256_packs_epi32(c, d);
-    __m256i bytes = _mm256_packus_epi16(words_0, words_1); /* of each half: a, b, c, d */
+    __m256i shifts = _mm256_set1_epi16((int16_t)shift);
+    __m256i words_0 = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), shifts);
+    __m256i words_1 = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), shifts);
+    __m256i bytes = _mm256_packus_epi16(words_0, words_1); /* of each half: x[0] .. x[3] */
     __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(bytes, order));
 }

@@ -244,11 +244,14 @@ static inline void vec_i_store_u8(uint8_t *p, size_t n, vec_i x)
     _mm_mask_storeu_epi8(p, vec_first(n), _mm512_cvtusepi32_epi8(positive));
 }
 
-/* Stores all lanes of four vectors as bytes, each limited to 0 .. 255. */
-static inline void vec_i_store_u8_4(uint8_t *p, vec_i a, vec_i b, vec_i c, vec_i d)
+/* Stores all lanes of four vectors as bytes, `shift` (0 .. 255) added to each and the sum limited
+ * to 0 .. 255. */
+static inline void vec_i_store_u8_4(uint8_t *p, const vec_i *x, int shift)
 {
-    __m512i words_0 = _mm512_packs_epi32(a, b), words_1 = _mm512_packs_epi32(c, d);
-    __m512i bytes = _mm512_packus_epi16(words_0, words_1); /* of each quarter: a, b, c, d */
+    __m512i shifts = _mm512_set1_epi16((int16_t)shift);
+    __m512i words_0 = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), shifts);
+    __m512i words_1 = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), shifts);
+    __m512i bytes = _mm512_packus_epi16(words_0, words_1); /* of each quarter: x[0] .. x[3] */
     __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, bytes));
 }
