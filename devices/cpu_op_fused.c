@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu_conv_bytes.h"
-#include "devices/cpu_op.h"
+#include "devices/cpu_fused.h"
 #include "devices/cpu_weights.h"
 #include "devices/cpu_window.h"
 #include "kernels/bytes.h"
@@ -10,7 +10,7 @@
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
 
-/* The operators of graph/quantised.h. A convolution is a product whose A is the image, a row per
+/* The products of graph/quantised.h. A convolution is a product whose A is the image, a row per
  * output pixel: unfolded some rows at a time, so that they stay in the L2 cache, or, where windows
  * are single pixels, the image as it lies. */
 
@@ -45,7 +45,7 @@ typedef struct fused_state {
     const cpu_conv_bytes *in_place; /* does it all; NULL: windows are unfolded */
 } fused_state;
 
-static kernels_activation activation_of(const graph_node *n)
+kernels_activation cpu_fused_activation(const graph_node *n)
 {
     static const struct {
         const char *name;
@@ -69,12 +69,12 @@ static bool is_known(const cpu_prepare *p, int input)
     return !t || t->data;
 }
 
-static float scale_at(const tensor *t, size_t i)
+float cpu_fused_scale(const tensor *t, size_t i)
 {
     return t ? ((const float *)t->data)[tensor_count(t) == 1 ? 0 : i] : 1;
 }
 
-static int32_t zero_of(const tensor *t)
+int32_t cpu_fused_zero(const tensor *t)
 {
     return t ? (int32_t)tensor_get_integer(t, 0) : 0;
 }
@@ -100,11 +100,11 @@ static void fill_factors(const fused_state *s, const tensor *const *inputs, cons
 {
     const tensor *bias = cpu_input(inputs, n, BIAS), *y_scale = cpu_input(inputs, n, Y_SCALE);
     const tensor *w_scale = cpu_input(inputs, n, W_SCALE);
-    float x = scale_at(cpu_input(inputs, n, X_SCALE), 0), y = scale_at(y_scale, 0);
-    int32_t x_zero = zero_of(cpu_input(inputs, n, X_ZERO));
+    float x = cpu_fused_scale(cpu_input(inputs, n, X_SCALE), 0), y = cpu_fused_scale(y_scale, 0);
+    int32_t x_zero = cpu_fused_zero(cpu_input(inputs, n, X_ZERO));
     size_t all = s->n * (size_t)s->groups;
     for (size_t i = 0; i < all; i++)
-        f->scale[i] = x * scale_at(w_scale, i) / y;
+        f->scale[i] = x * cpu_fused_scale(w_scale, i) / y;
     for (size_t i = 0; i < s->rows_at_once; i++)
         f->x_zero[i] = x_zero;
     f->pad = (uint8_t)x_zero;
@@ -156,7 +156,7 @@ static status prepare_factors(cpu_prepare *p, fused_state *s)
     for (int i = BIAS; i <= Y_ZERO; i++)
         s->is_known &= i == RESIDUAL || is_known(p, i);
     size_t bytes = factors_bytes(s);
-    s->y_zero = is_known(p, Y_ZERO) ? zero_of(cpu_input(p->inputs, p->node, Y_ZERO)) : 0;
+    s->y_zero = is_known(p, Y_ZERO) ? cpu_fused_zero(cpu_input(p->inputs, p->node, Y_ZERO)) : 0;
     if (!s->is_known) {
         s->rows_offset = bytes;
         return STATUS_OK;
@@ -191,7 +191,7 @@ static status prepare_in_place(cpu_prepare *p, fused_state *s)
 static status finish_prepare(cpu_prepare *p, fused_state *s)
 {
     s->is_bytes = p->inputs[X]->dtype == DTYPE_U8;
-    s->activation = activation_of(p->node);
+    s->activation = cpu_fused_activation(p->node);
     status result = prepare_factors(p, s);
     p->state = s;
     p->scratch_bytes = s->rows_offset;
@@ -206,33 +206,6 @@ static status finish_prepare(cpu_prepare *p, fused_state *s)
     return result;
 }
 
-/* Geometry as the rows that know [N,C,H,W] read it from attributes. */
-static status window_of(const graph_node *node, const tensor *x, const tensor *out,
-                        const int64_t *kernel, image_window *image)
-{
-    tensor in_first = {.rank = 4, .dims = {x->dims[0], x->dims[3], x->dims[1], x->dims[2]}};
-    tensor out_first = {.rank = 4,
-                        .dims = {out->dims[0], out->dims[3], out->dims[1], out->dims[2]}};
-    cpu_window w;
-    status s = cpu_window_init(&w, node, &in_first, &out_first, kernel);
-    if (s)
-        return s;
-    *image = (image_window){.height = (size_t)w.in[1],
-                            .width = (size_t)w.in[2],
-                            .channels = (size_t)x->dims[3],
-                            .out_height = (size_t)w.out[1],
-                            .out_width = (size_t)w.out[2],
-                            .kernel_height = (size_t)w.kernel[1],
-                            .kernel_width = (size_t)w.kernel[2],
-                            .stride_y = (size_t)w.stride[1],
-                            .stride_x = (size_t)w.stride[2],
-                            .dilation_y = (size_t)w.dilation[1],
-                            .dilation_x = (size_t)w.dilation[2],
-                            .pad_top = (size_t)w.pad_begin[1],
-                            .pad_left = (size_t)w.pad_begin[2]};
-    return STATUS_OK;
-}
-
 static status prepare_conv(cpu_prepare *p)
 {
     const tensor *x = p->inputs[X], *weights = p->inputs[WEIGHTS];
@@ -240,7 +213,8 @@ static status prepare_conv(cpu_prepare *p)
     if (!s)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
     assert(p->weights && weights->data);
-    status result = window_of(p->node, x, &p->outputs[0], weights->dims + 2, &s->window);
+    status result =
+        cpu_window_init_image(&s->window, p->node, x, &p->outputs[0], weights->dims + 2);
     if (result)
         return result;
     image_window *w = &s->window;
@@ -253,7 +227,7 @@ static status prepare_conv(cpu_prepare *p)
     if (s->is_depthwise && cpu_input(p->inputs, p->node, RESIDUAL))
         s->is_depthwise = false;
     if (s->is_depthwise && graph_find_attribute(p->node, "activation") &&
-        activation_of(p->node) != KERNELS_RELU && x->dtype == DTYPE_U8)
+        cpu_fused_activation(p->node) != KERNELS_RELU && x->dtype == DTYPE_U8)
         s->is_depthwise = false;
     s->is_direct = s->groups == 1 && w->kernel_height * w->kernel_width == 1 &&
                    w->stride_x * w->stride_y == 1 && w->out_height == w->height &&
@@ -462,77 +436,9 @@ static status run_product(const cpu_call *c)
     return STATUS_OK;
 }
 
-/* Pooling with the channels last. */
-typedef struct pool_state {
-    image_window window;
-    pool_kind kind;
-} pool_state;
-
-static status prepare_pool(cpu_prepare *p)
-{
-    const graph_attribute *kernel = graph_find_attribute(p->node, "kernel_shape");
-    pool_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
-    if (!s)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-    assert(kernel && kernel->count == 2);
-    bool is_max = strcmp(graph_attribute_string(p->node, "kind", ""), "Max") == 0;
-    s->kind = is_max                                                 ? POOL_MAX
-              : graph_attribute_int(p->node, "count_include_pad", 0) ? POOL_AVERAGE_PADDED
-                                                                     : POOL_AVERAGE;
-    p->state = s;
-    return window_of(p->node, p->inputs[0], &p->outputs[0], kernel->ints, &s->window);
-}
-
-static status run_pool(const cpu_call *c)
-{
-    const pool_state *s = c->state;
-    const image_window *w = &s->window;
-    const tensor *x = c->inputs[0];
-    size_t pixels = w->out_height * w->out_width, in = w->height * w->width * w->channels;
-    for (size_t i = 0; i < (size_t)x->dims[0]; i++) {
-        size_t out = i * pixels * w->channels;
-        if (x->dtype == DTYPE_U8)
-            c->kernels->bytes_pool(&(bytes_pool){.window = *w,
-                                                 .in = (const uint8_t *)x->data + i * in,
-                                                 .count = pixels,
-                                                 .out = (uint8_t *)c->outputs[0].data + out});
-        else
-            c->kernels->pool_f32(&(pool_f32){.window = *w,
-                                             .kind = s->kind,
-                                             .in = (const float *)x->data + i * in,
-                                             .count = pixels,
-                                             .out = (float *)c->outputs[0].data + out});
-    }
-    return STATUS_OK;
-}
-
-/* The second operand repeats where it is only a part of the first one's shape. */
-static status run_add(const cpu_call *c)
-{
-    const tensor *a = c->inputs[0], *b = c->inputs[1];
-    float y = scale_at(c->inputs[6], 0);
-    bytes_add p = {.count = (size_t)tensor_count(b),
-                   .b = b->data,
-                   .a_scale = scale_at(c->inputs[2], 0) / y,
-                   .b_scale = scale_at(c->inputs[4], 0) / y,
-                   .a_zero = zero_of(c->inputs[3]),
-                   .b_zero = zero_of(c->inputs[5]),
-                   .zero = zero_of(c->inputs[7])};
-    p.low = activation_of(c->node) == KERNELS_RELU ? p.zero : 0;
-    size_t count = (size_t)tensor_count(a);
-    for (size_t i = 0; i < count; i += p.count) {
-        p.a = (const uint8_t *)a->data + i;
-        p.out = (uint8_t *)c->outputs[0].data + i;
-        c->kernels->bytes_add(&p);
-    }
-    return STATUS_OK;
-}
-
 static const cpu_op table[] = {
     {GRAPH_OP_FUSED_CONV, prepare_conv, run_product, 0, false},
     {GRAPH_OP_FUSED_DENSE, prepare_dense, run_product, 0, false},
-    {GRAPH_OP_FUSED_POOL, prepare_pool, run_pool, 0, false},
-    {GRAPH_OP_FUSED_ADD, NULL, run_add, 0, false},
 };
 
 const cpu_op_family cpu_ops_fused = {table, sizeof table / sizeof table[0]};

@@ -45,3 +45,29 @@ status cpu_window_init(cpu_window *w, const graph_node *node, const tensor *in, 
     w->out_plane = w->out[0] * w->out[1] * w->out[2];
     return STATUS_OK;
 }
+
+status cpu_window_init_image(image_window *image, const graph_node *node, const tensor *x,
+                             const tensor *out, const int64_t *kernel)
+{
+    tensor in_first = {.rank = 4, .dims = {x->dims[0], x->dims[3], x->dims[1], x->dims[2]}};
+    tensor out_first = {.rank = 4,
+                        .dims = {out->dims[0], out->dims[3], out->dims[1], out->dims[2]}};
+    cpu_window w;
+    status s = cpu_window_init(&w, node, &in_first, &out_first, kernel);
+    if (s)
+        return s;
+    *image = (image_window){.height = (size_t)w.in[1],
+                            .width = (size_t)w.in[2],
+                            .channels = (size_t)x->dims[3],
+                            .out_height = (size_t)w.out[1],
+                            .out_width = (size_t)w.out[2],
+                            .kernel_height = (size_t)w.kernel[1],
+                            .kernel_width = (size_t)w.kernel[2],
+                            .stride_y = (size_t)w.stride[1],
+                            .stride_x = (size_t)w.stride[2],
+                            .dilation_y = (size_t)w.dilation[1],
+                            .dilation_x = (size_t)w.dilation[2],
+                            .pad_top = (size_t)w.pad_begin[1],
+                            .pad_left = (size_t)w.pad_begin[2]};
+    return STATUS_OK;
+}

@@ -2,6 +2,7 @@
 #define DEVICES_CPU_WINDOW_H
 
 #include "devices/cpu_op.h"
+#include "kernels/convolution.h"
 
 /* Geometry of convolution and pooling: [batch, channels, spatial...] with one to three spatial
  * dims, always treated as three (missing ones in front are 1). */
@@ -31,5 +32,9 @@ static inline void cpu_window_range(const cpu_window *w, int d, int64_t tap, int
     *end = high < w->out[d] ? high : w->out[d];
     *first = low < *end ? low : *end;
 }
+
+/* The same for channels last: `in` and `out` are [N,H,W,C], `kernel` is [height, width]. */
+status cpu_window_init_image(image_window *w, const graph_node *node, const tensor *in,
+                             const tensor *out, const int64_t *kernel) MUST_CHECK;
 
 #endif
