@@ -76,8 +76,10 @@ static status check_free(const server_listener *at)
     }
     freeaddrinfo(list);
     if (code == EADDRINUSE)
-        return status_fail(STATUS_IO, "listen %s:%u: %s", host ? host : "*", at->port,
-                           strerror(code));
+        return status_fail(STATUS_IO,
+                           "listen %s:%u: %s: by another server, or one that still drains; "
+                           "--listen HOST:PORT chooses another",
+                           host ? host : "*", at->port, strerror(code));
     return STATUS_OK;
 }
 

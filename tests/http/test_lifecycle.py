@@ -36,7 +36,7 @@ def bad_starts(tmp_path):
         "broken model": (["--model", f"x={tmp_path}/broken"], ["x"]),
         "empty model folder": (["--model", f"x={empty}"], ["x"]),
         "no such repository": (["--repository", tmp_path / "none"], ["none"]),
-        "port taken": (["--model", digits, "--listen", "127.0.0.1:{port}"], ["{port}"]),
+        "port taken": (["--model", digits, "--listen", "127.0.0.1:{port}"], ["{port}", "another server", "--listen HOST:PORT"]),
         "no such certificate": (
             ["--model", digits, "--listen-tls", "127.0.0.1:0", "--tls-certificate", "/none.pem", "--tls-key", "/none.key"],
             ["/none.pem", "No such file"],
