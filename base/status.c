@@ -7,6 +7,14 @@
 
 static _Thread_local char message[STATUS_MESSAGE_BYTES_MAX];
 
+/* What messages quote comes from files and peers, and goes to terminals and logs. */
+static void tame(char *text)
+{
+    for (; *text != 0; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+}
+
 status status_fail(status code, const char *format, ...)
 {
     assert(code != STATUS_OK);
@@ -16,6 +24,7 @@ status status_fail(status code, const char *format, ...)
     va_start(args, format);
     vsnprintf(next, sizeof next, format, args);
     va_end(args);
+    tame(next);
     memcpy(message, next, sizeof next);
     return code;
 }
@@ -35,6 +44,7 @@ status status_prefix(status code, const char *format, ...)
         memcpy(next + used + 2, message, bytes);
         next[used + 2 + bytes] = 0;
     }
+    tame(next);
     memcpy(message, next, sizeof next);
     return code;
 }

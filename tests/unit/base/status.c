@@ -12,6 +12,15 @@ Test(status, keeps_the_last_message)
     cr_assert_str_eq(status_message(), "no model 'x'");
 }
 
+/* Names in messages come from files and clients: they must not steer a terminal or forge a line. */
+Test(status, shows_control_characters_as_question_marks)
+{
+    (void)status_fail(STATUS_CORRUPT, "node '%s'", "a\033[31m\r\nb\177\303\251");
+    cr_assert_str_eq(status_message(), "node 'a?[31m??b?\303\251'");
+    (void)status_prefix(STATUS_CORRUPT, "%s", "a\tb");
+    cr_assert_str_eq(status_message(), "a?b: node 'a?[31m??b?\303\251'");
+}
+
 Test(status, may_quote_its_own_message)
 {
     (void)status_fail(STATUS_IO, "inner");
