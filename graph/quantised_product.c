@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/quantised_internal.h"
@@ -28,25 +29,34 @@ static int output_axis(const graph_node *n)
     return n->op == GRAPH_OP_GEMM && graph_attribute_int(n, "transB", 0) ? 0 : 1;
 }
 
-/* Weight i less its zero point; `inner`: weights between one output channel and the next. */
-static int32_t weight_at(const tensor *t, const tensor *zero, int64_t i, int64_t inner)
+static int32_t byte_at(const tensor *t, int64_t i)
 {
-    int64_t zeros = zero ? tensor_count(zero) : 0;
-    int64_t from = zeros == 0 ? 0 : tensor_get_integer(zero, zeros == 1 ? 0 : i / inner % zeros);
-    return (int32_t)(tensor_get_integer(t, i) - from);
+    return t->dtype == DTYPE_U8 ? ((const uint8_t *)t->data)[i] : ((const int8_t *)t->data)[i];
 }
 
-/* Sets weights_made to the weights less their zero points, as i8; where they reach further to one
- * half of each, with the other half in weights_rest. */
-static bool make_weights(quantised_work *w, quantised_product *p, const tensor *t,
-                         const tensor *zero, int64_t inner)
+/* Weights less their zero points, for the caller to free; `inner`: weights between one of the
+ * `channels` and the next. NULL when memory is out. */
+static int16_t *subtract_zeros(const tensor *t, const tensor *zero, int64_t channels, int64_t inner)
+{
+    int64_t count = tensor_count(t), zeros = zero ? tensor_count(zero) : 0;
+    int16_t *out = malloc((size_t)count * sizeof *out + 1);
+    for (int64_t i = 0, c = 0; out && i < count; c = c + 1 < channels ? c + 1 : 0) {
+        int32_t from = zeros == 0 ? 0 : byte_at(zero, zeros == 1 ? 0 : c);
+        for (int64_t end = i + inner; i < end; i++)
+            out[i] = (int16_t)(byte_at(t, i) - from);
+    }
+    return out;
+}
+
+/* Sets weights_made to `x` as i8; where it reaches further to one half of each, with the other half
+ * in weights_rest. */
+static bool make_weights(quantised_work *w, quantised_product *p, const tensor *t, const int16_t *x)
 {
     int64_t count = tensor_count(t);
-    int32_t low = 0, high = 0;
+    int16_t low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
-        int32_t x = weight_at(t, zero, i, inner);
-        low = x < low ? x : low;
-        high = x > high ? x : high;
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
     }
     bool is_far = low < INT8_MIN || high > INT8_MAX;
     if (high > 2 * INT8_MAX)
@@ -55,11 +65,12 @@ static bool make_weights(quantised_work *w, quantised_product *p, const tensor *
     const tensor *rest = is_far ? keep_tensor(w, DTYPE_I8, t->rank, t->dims) : NULL;
     if (!made || (is_far && !rest))
         return false;
+    int8_t *first = made->data, *second = rest ? rest->data : NULL;
     for (int64_t i = 0; i < count; i++) {
-        int32_t x = weight_at(t, zero, i, inner), half = is_far ? x / 2 : 0;
-        ((int8_t *)made->data)[i] = (int8_t)(x - half);
-        if (is_far)
-            ((int8_t *)rest->data)[i] = (int8_t)half;
+        int16_t half = second ? (int16_t)(x[i] / 2) : 0;
+        first[i] = (int8_t)(x[i] - half);
+        if (second)
+            second[i] = (int8_t)half;
     }
     p->weights_made = made;
     p->weights_rest = rest;
@@ -80,7 +91,12 @@ static bool take_weights(quantised_work *w, quantised_product *p, graph_value_in
     int64_t inner = 1, zeros = zero ? tensor_count(zero) : 0;
     for (int d = axis + 1; d < t->rank; d++)
         inner *= t->dims[d];
-    return (zeros <= 1 || zeros == t->dims[axis]) && make_weights(w, p, t, zero, inner);
+    if ((zero && zero->dtype != t->dtype) || (zeros > 1 && zeros != t->dims[axis]))
+        return false;
+    int16_t *x = subtract_zeros(t, zero, t->dims[axis], inner);
+    bool is_made = x && make_weights(w, p, t, x);
+    free(x);
+    return is_made;
 }
 
 static int64_t product_width(const quantised_work *w, const graph_node *n)

@@ -110,6 +110,12 @@ def recipes():
     yield "bert.legacy-17.dynamic-int8-per-channel", "bert.legacy-17", lambda s, t: dynamic_int8(
         s, t, per_channel=True, reduce_range=True, weight_type=quantization.QuantType.QInt8)
     yield "bert.legacy-17.dynamic-uint8", "bert.legacy-17", lambda s, t: dynamic_int8(s, t, weight_type=quantization.QuantType.QUInt8)
+    for source in ("resnet18-narrow.legacy-17", "mobilenet-v3.legacy-14"):  # ConvInteger
+        yield f"{source}.dynamic-int8", source, lambda s, t: dynamic_int8(s, t)
+        yield f"{source}.dynamic-uint8", source, lambda s, t: dynamic_int8(s, t, weight_type=quantization.QuantType.QUInt8)
+    # Calibration sees the lowest float of the mask: infinite scales.
+    a = REGISTRY["bert-sdpa"]
+    yield "bert-sdpa.legacy-17.qoperator", "bert-sdpa.legacy-17", lambda s, t, a=a: static_int8(s, t, a, ONCE.QOperator)
     for source in ("mlp.legacy-17", "lenet.legacy-17", "resnet18-narrow.legacy-17", "mobilenet-v3.legacy-14", "bert.legacy-17", "unet-transpose.legacy-18",
                    "densenet-small.legacy-11", "shufflenet-v2.legacy-17", "convnext-small.legacy-17"):
         a = REGISTRY[source.split(".")[0]]
