@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/xorshift.h"
 #include "devices/cpu_encoder_internal.h"
 
 /* The accuracy gate. The encoder runs on a few sequences, real ones if it was given any, in FP32
@@ -43,23 +44,13 @@ typedef struct trial {
     cpu_encoder_layout *layout;
 } trial;
 
-static uint64_t next_random(uint64_t *state)
-{
-    /* xorshift64* (Vigna 2016). */
-    uint64_t x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(2685821657736338717);
-}
-
 /* An id like those of text: vocabularies are ordered by frequency, which falls as one over the rank
  * (Zipf), so ranks are uniform in their logarithm. The first ids are special ones, bytes and
  * reserved places, which text hardly has. */
 static int64_t next_id(uint64_t *state, int64_t limit)
 {
-    double least = (double)limit / 16, u = (double)(next_random(state) >> 11) / 9007199254740992.0;
+    double least = (double)limit / 16,
+           u = (double)(xorshift_next(state) >> 11) / 9007199254740992.0;
     int64_t id = (int64_t)(least * pow((double)limit / least, u));
     return id < limit ? id : limit - 1;
 }

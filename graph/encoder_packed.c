@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/build.h"
+
 /* Where sequences are shorter than this on average, a batch is full before its positions are. */
 #define TOKENS_PER_SEQUENCE 8
 #define SEQUENCES_MAX 1024
@@ -50,68 +52,6 @@ status encoder_can_pack(const encoder *e, const graph *g)
 
 /* --- operators --- */
 
-static graph_value_index unary(packer *p, graph_op op, graph_value_index x)
-{
-    return graph_add(p->g, op, 1, &x, 0, NULL);
-}
-
-static graph_value_index binary(packer *p, graph_op op, graph_value_index x, graph_value_index y)
-{
-    graph_value_index inputs[] = {x, y};
-    return graph_add(p->g, op, 2, inputs, 0, NULL);
-}
-
-static graph_value_index where(packer *p, graph_value_index condition, graph_value_index x,
-                               graph_value_index y)
-{
-    graph_value_index inputs[] = {condition, x, y};
-    return graph_add(p->g, GRAPH_OP_WHERE, 3, inputs, 0, NULL);
-}
-
-static graph_value_index ints(packer *p, int count, const int64_t *numbers)
-{
-    int64_t length = count;
-    return graph_add_constant_i64(p->g, NULL, 1, &length, numbers);
-}
-
-static graph_value_index number(packer *p, float f)
-{
-    return graph_add_constant_f32(p->g, NULL, 0, NULL, &f);
-}
-
-static graph_value_index cast(packer *p, graph_value_index x, dtype type)
-{
-    graph_attribute to = graph_make_int("to", dtype_to_onnx(type));
-    return graph_add(p->g, GRAPH_OP_CAST, 1, &x, 1, &to);
-}
-
-static graph_value_index reshape(packer *p, graph_value_index x, int rank, const int64_t *dims)
-{
-    return binary(p, GRAPH_OP_RESHAPE, x, ints(p, rank, dims));
-}
-
-static graph_value_index transpose(packer *p, graph_value_index x, const int64_t order[4])
-{
-    graph_attribute a = graph_make_ints(p->g, "perm", 4, order);
-    return graph_add(p->g, GRAPH_OP_TRANSPOSE, 1, &x, 1, &a);
-}
-
-static graph_value_index reduce(packer *p, graph_op op, graph_value_index x, int64_t axis,
-                                bool keeps_dim)
-{
-    graph_value_index inputs[] = {x, ints(p, 1, &axis)};
-    graph_attribute keep = graph_make_int("keepdims", keeps_dim);
-    return graph_add(p->g, op, 2, inputs, 1, &keep);
-}
-
-/* Rows of a table. */
-static graph_value_index gather(packer *p, graph_value_index table, graph_value_index indices)
-{
-    graph_value_index inputs[] = {table, indices};
-    graph_attribute axis = graph_make_int("axis", 0);
-    return graph_add(p->g, GRAPH_OP_GATHER, 2, inputs, 1, &axis);
-}
-
 static graph_value_index constant(packer *p, const tensor *t)
 {
     return graph_add_constant(p->g, NULL, t);
@@ -150,9 +90,9 @@ static graph_value_index gelu(packer *p, graph_value_index x, const char *approx
 static graph_value_index same_sequence(packer *p)
 {
     int64_t n = p->size.length;
-    graph_value_index of_i = reshape(p, p->segments, 3, (int64_t[]){p->size.rows, n, 1});
-    graph_value_index of_j = reshape(p, p->segments, 3, (int64_t[]){p->size.rows, 1, n});
-    return binary(p, GRAPH_OP_EQUAL, of_i, of_j);
+    graph_value_index of_i = graph_reshape(p->g, p->segments, 3, (int64_t[]){p->size.rows, n, 1});
+    graph_value_index of_j = graph_reshape(p->g, p->segments, 3, (int64_t[]){p->size.rows, 1, n});
+    return graph_binary(p->g, GRAPH_OP_EQUAL, of_i, of_j);
 }
 
 /* Relative bias as [1, heads, length, length]: places in a row differ as those in a sequence do. */
@@ -177,21 +117,22 @@ static graph_value_index relative_bias(packer *p)
 
 static graph_value_index is_not_zero(packer *p, graph_value_index x)
 {
-    return cast(p, x, DTYPE_BOOL);
+    return graph_cast(p->g, x, DTYPE_BOOL);
 }
 
 static void make_score_bias(packer *p, graph_value_index same)
 {
     int64_t rows = p->size.rows, n = p->size.length;
-    graph_value_index own = number(p, 0);
+    graph_value_index own = graph_number(p->g, 0);
     if (p->mask != GRAPH_NO_VALUE) {
-        graph_value_index keys = reshape(p, is_not_zero(p, p->mask), 4, (int64_t[]){rows, 1, 1, n});
-        own = where(p, keys, own, number(p, MASKED));
+        graph_value_index keys =
+            graph_reshape(p->g, is_not_zero(p, p->mask), 4, (int64_t[]){rows, 1, 1, n});
+        own = graph_where(p->g, keys, own, graph_number(p->g, MASKED));
     }
-    same = reshape(p, same, 4, (int64_t[]){rows, 1, n, n});
-    p->score_bias = where(p, same, own, number(p, FOREIGN));
+    same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
+    p->score_bias = graph_where(p->g, same, own, graph_number(p->g, FOREIGN));
     if (p->e->relative_table != NULL)
-        p->score_bias = binary(p, GRAPH_OP_ADD, p->score_bias, relative_bias(p));
+        p->score_bias = graph_binary(p->g, GRAPH_OP_ADD, p->score_bias, relative_bias(p));
 }
 
 /* RoBERTa: a token has the number pad_id + 1, + 2, ... among those of its sequence that are not
@@ -200,38 +141,43 @@ static graph_value_index counted_tokens(packer *p, graph_value_index same)
 {
     int64_t rows = p->size.rows, n = p->size.length;
     float pad = (float)p->e->pad_id;
-    graph_value_index ids = cast(p, p->ids, DTYPE_F32);
-    graph_value_index is_pad = binary(p, GRAPH_OP_EQUAL, ids, number(p, pad));
-    graph_value_index is_token = unary(p, GRAPH_OP_NOT, is_pad);
-    graph_value_index of_i = reshape(p, p->positions, 3, (int64_t[]){rows, n, 1});
-    graph_value_index of_j = reshape(p, p->positions, 3, (int64_t[]){rows, 1, n});
-    graph_value_index counts = binary(p, GRAPH_OP_LESS_OR_EQUAL, of_j, of_i);
-    counts = binary(p, GRAPH_OP_AND, counts, same);
-    counts = binary(p, GRAPH_OP_AND, counts, reshape(p, is_token, 3, (int64_t[]){rows, 1, n}));
-    graph_value_index count = reduce(p, GRAPH_OP_REDUCE_SUM, cast(p, counts, DTYPE_F32), 2, false);
-    graph_value_index index = binary(p, GRAPH_OP_ADD, count, number(p, pad));
-    return cast(p, where(p, is_pad, number(p, pad), index), DTYPE_I32);
+    graph_value_index ids = graph_cast(p->g, p->ids, DTYPE_F32);
+    graph_value_index is_pad = graph_binary(p->g, GRAPH_OP_EQUAL, ids, graph_number(p->g, pad));
+    graph_value_index is_token = graph_unary(p->g, GRAPH_OP_NOT, is_pad);
+    graph_value_index of_i = graph_reshape(p->g, p->positions, 3, (int64_t[]){rows, n, 1});
+    graph_value_index of_j = graph_reshape(p->g, p->positions, 3, (int64_t[]){rows, 1, n});
+    graph_value_index counts = graph_binary(p->g, GRAPH_OP_LESS_OR_EQUAL, of_j, of_i);
+    counts = graph_binary(p->g, GRAPH_OP_AND, counts, same);
+    counts = graph_binary(p->g, GRAPH_OP_AND, counts,
+                          graph_reshape(p->g, is_token, 3, (int64_t[]){rows, 1, n}));
+    graph_value_index count =
+        graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, graph_cast(p->g, counts, DTYPE_F32), 2, false);
+    graph_value_index index = graph_binary(p->g, GRAPH_OP_ADD, count, graph_number(p->g, pad));
+    return graph_cast(p->g, graph_where(p->g, is_pad, graph_number(p->g, pad), index), DTYPE_I32);
 }
 
 static graph_value_index embeddings(packer *p, graph_value_index same)
 {
     const encoder *e = p->e;
-    graph_value_index x = gather(p, constant(p, e->word_table), p->ids);
+    graph_value_index x = graph_gather(p->g, constant(p, e->word_table), p->ids, 0);
     if (e->token_type_table != NULL)
-        x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->token_type_table), p->types));
+        x = graph_binary(p->g, GRAPH_OP_ADD, x,
+                         graph_gather(p->g, constant(p, e->token_type_table), p->types, 0));
     if (e->positions == ENCODER_POSITIONS_FROM_IDS) {
         graph_value_index index = counted_tokens(p, same);
-        x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->position_table), index));
+        x = graph_binary(p->g, GRAPH_OP_ADD, x,
+                         graph_gather(p->g, constant(p, e->position_table), index, 0));
     } else if (e->positions == ENCODER_POSITIONS_COUNTED) {
         int32_t *offset = arena_allocate(&p->g->memory, sizeof *offset);
         if (offset == NULL)
             abort();
         *offset = (int32_t)e->position_offset;
         const tensor t = {.dtype = DTYPE_I32, .data = offset};
-        graph_value_index index = binary(p, GRAPH_OP_ADD, p->positions, constant(p, &t));
-        x = binary(p, GRAPH_OP_ADD, x, gather(p, constant(p, e->position_table), index));
+        graph_value_index index = graph_binary(p->g, GRAPH_OP_ADD, p->positions, constant(p, &t));
+        x = graph_binary(p->g, GRAPH_OP_ADD, x,
+                         graph_gather(p->g, constant(p, e->position_table), index, 0));
     }
-    x = reshape(p, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
+    x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
     x = norm(p, &e->embedding_norm, x);
     return e->embedding_projection.weight ? linear(p, &e->embedding_projection, x) : x;
 }
@@ -243,8 +189,8 @@ static graph_value_index heads_of(packer *p, graph_value_index x, bool is_keys)
 {
     const encoder *e = p->e;
     const int64_t order[] = {0, 2, 1, 3}, order_of_keys[] = {0, 2, 3, 1};
-    x = reshape(p, x, 4, (int64_t[]){p->size.rows, p->size.length, e->heads, e->head_dim});
-    return transpose(p, x, is_keys ? order_of_keys : order);
+    x = graph_reshape(p->g, x, 4, (int64_t[]){p->size.rows, p->size.length, e->heads, e->head_dim});
+    return graph_transpose(p->g, x, 4, is_keys ? order_of_keys : order);
 }
 
 static graph_value_index attention(packer *p, const encoder_layer *l, graph_value_index x)
@@ -252,14 +198,14 @@ static graph_value_index attention(packer *p, const encoder_layer *l, graph_valu
     graph_value_index queries = heads_of(p, linear(p, &l->query, x), false);
     graph_value_index keys = heads_of(p, linear(p, &l->key, x), true);
     graph_value_index values = heads_of(p, linear(p, &l->value, x), false);
-    graph_value_index scores = binary(p, GRAPH_OP_MATMUL, queries, keys);
-    scores = binary(p, GRAPH_OP_MUL, scores, number(p, p->e->attention_scale));
-    scores = binary(p, GRAPH_OP_ADD, scores, p->score_bias);
+    graph_value_index scores = graph_binary(p->g, GRAPH_OP_MATMUL, queries, keys);
+    scores = graph_binary(p->g, GRAPH_OP_MUL, scores, graph_number(p->g, p->e->attention_scale));
+    scores = graph_binary(p->g, GRAPH_OP_ADD, scores, p->score_bias);
     graph_attribute axis = graph_make_int("axis", -1);
     graph_value_index parts = graph_add(p->g, GRAPH_OP_SOFTMAX, 1, &scores, 1, &axis);
-    graph_value_index y = binary(p, GRAPH_OP_MATMUL, parts, values);
-    y = transpose(p, y, (int64_t[]){0, 2, 1, 3});
-    y = reshape(p, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+    graph_value_index y = graph_binary(p->g, GRAPH_OP_MATMUL, parts, values);
+    y = graph_transpose(p->g, y, 4, (int64_t[]){0, 2, 1, 3});
+    y = graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
     return linear(p, &l->attention_output, y);
 }
 
@@ -271,19 +217,19 @@ static graph_value_index activate(packer *p, encoder_activation a, graph_value_i
     case ENCODER_GELU_TANH:
         return gelu(p, x, "tanh");
     case ENCODER_RELU:
-        return unary(p, GRAPH_OP_RELU, x);
+        return graph_unary(p->g, GRAPH_OP_RELU, x);
     case ENCODER_SILU:
-        return binary(p, GRAPH_OP_MUL, x, unary(p, GRAPH_OP_SIGMOID, x));
+        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, x));
     }
     abort();
 }
 
 static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_index x)
 {
-    x = binary(p, GRAPH_OP_ADD, attention(p, l, x), x);
+    x = graph_binary(p->g, GRAPH_OP_ADD, attention(p, l, x), x);
     x = norm(p, &l->attention_norm, x);
     graph_value_index inner = activate(p, l->activation, linear(p, &l->up, x));
-    x = binary(p, GRAPH_OP_ADD, linear(p, &l->down, inner), x);
+    x = graph_binary(p->g, GRAPH_OP_ADD, linear(p, &l->down, inner), x);
     return norm(p, &l->output_norm, x);
 }
 
@@ -302,29 +248,31 @@ static graph_value_index members(packer *p)
     const tensor t = {
         .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.sequences, 1}, .data = numbers};
     const int64_t flat[] = {1, p->tokens};
-    p->members = binary(p, GRAPH_OP_EQUAL, constant(p, &t), reshape(p, p->segments, 2, flat));
+    p->members = graph_binary(p->g, GRAPH_OP_EQUAL, constant(p, &t),
+                              graph_reshape(p->g, p->segments, 2, flat));
     if (p->mask != GRAPH_NO_VALUE)
-        p->members =
-            binary(p, GRAPH_OP_AND, p->members, reshape(p, is_not_zero(p, p->mask), 2, flat));
+        p->members = graph_binary(p->g, GRAPH_OP_AND, p->members,
+                                  graph_reshape(p->g, is_not_zero(p, p->mask), 2, flat));
     return p->members;
 }
 
 /* [tokens, hidden] to [sequences, hidden]. */
 static graph_value_index mean(packer *p, graph_value_index x)
 {
-    graph_value_index weights = cast(p, members(p), DTYPE_F32);
-    graph_value_index sums = binary(p, GRAPH_OP_MATMUL, weights, x);
-    graph_value_index counts = reduce(p, GRAPH_OP_REDUCE_SUM, weights, 1, true);
-    return binary(p, GRAPH_OP_DIV, sums, binary(p, GRAPH_OP_MAX, counts, number(p, 1)));
+    graph_value_index weights = graph_cast(p->g, members(p), DTYPE_F32);
+    graph_value_index sums = graph_binary(p->g, GRAPH_OP_MATMUL, weights, x);
+    graph_value_index counts = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, weights, 1, true);
+    return graph_binary(p->g, GRAPH_OP_DIV, sums,
+                        graph_binary(p->g, GRAPH_OP_MAX, counts, graph_number(p->g, 1)));
 }
 
 static graph_value_index maximum(packer *p, graph_value_index x)
 {
     graph_value_index counts =
-        reshape(p, members(p), 3, (int64_t[]){p->size.sequences, p->tokens, 1});
-    graph_value_index all = reshape(p, x, 3, (int64_t[]){1, p->tokens, p->e->hidden});
-    graph_value_index own = where(p, counts, all, number(p, MAXIMUM_OF_NOTHING));
-    return reduce(p, GRAPH_OP_REDUCE_MAX, own, 1, false);
+        graph_reshape(p->g, members(p), 3, (int64_t[]){p->size.sequences, p->tokens, 1});
+    graph_value_index all = graph_reshape(p->g, x, 3, (int64_t[]){1, p->tokens, p->e->hidden});
+    graph_value_index own = graph_where(p->g, counts, all, graph_number(p->g, MAXIMUM_OF_NOTHING));
+    return graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, own, 1, false);
 }
 
 static graph_value_index pool(packer *p, encoder_tail tail, graph_value_index x)
@@ -337,7 +285,7 @@ static graph_value_index pool(packer *p, encoder_tail tail, graph_value_index x)
     case ENCODER_TAIL_MAX:
         return maximum(p, x);
     case ENCODER_TAIL_FIRST:
-        return gather(p, x, p->starts);
+        return graph_gather(p->g, x, p->starts, 0);
     }
     abort();
 }
@@ -348,9 +296,9 @@ static graph_value_index activate_head(packer *p, encoder_head_activation a, gra
     case ENCODER_HEAD_NONE:
         return x;
     case ENCODER_HEAD_TANH:
-        return unary(p, GRAPH_OP_TANH, x);
+        return graph_unary(p->g, GRAPH_OP_TANH, x);
     case ENCODER_HEAD_RELU:
-        return unary(p, GRAPH_OP_RELU, x);
+        return graph_unary(p->g, GRAPH_OP_RELU, x);
     case ENCODER_HEAD_GELU:
         return gelu(p, x, "none");
     }
@@ -367,15 +315,17 @@ static void add_output(packer *p, const encoder_output *o, graph_value_index x, 
         x = activate_head(p, o->head[i].activation, linear(p, l, x));
     }
     if (o->is_normalised) {
-        graph_value_index squares = binary(p, GRAPH_OP_MUL, x, x);
-        graph_value_index length =
-            unary(p, GRAPH_OP_SQRT, reduce(p, GRAPH_OP_REDUCE_SUM, squares, 1, true));
-        x = binary(p, GRAPH_OP_DIV, x, binary(p, GRAPH_OP_MAX, length, number(p, o->norm_epsilon)));
+        graph_value_index squares = graph_binary(p->g, GRAPH_OP_MUL, x, x);
+        graph_value_index length = graph_unary(
+            p->g, GRAPH_OP_SQRT, graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, squares, 1, true));
+        x = graph_binary(
+            p->g, GRAPH_OP_DIV, x,
+            graph_binary(p->g, GRAPH_OP_MAX, length, graph_number(p->g, o->norm_epsilon)));
     }
     if (o->is_column)
-        x = reshape(p, x, 2, (int64_t[]){p->size.rows, p->size.length});
+        x = graph_reshape(p->g, x, 2, (int64_t[]){p->size.rows, p->size.length});
     else if (o->tail == ENCODER_TAIL_HIDDEN)
-        x = reshape(p, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
+        x = graph_reshape(p->g, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
     graph_add_output(p->g, x, name);
 }
 

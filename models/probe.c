@@ -5,22 +5,12 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/xorshift.h"
 #include "devices/device_lane.h"
 #include "models/describe.h"
 #include "models/row_copy.h"
 
 #define TOLERANCE_OF_RANGE 1e-5
-
-static uint64_t next_random(uint64_t *state)
-{
-    /* xorshift64* (Vigna 2016). */
-    uint64_t x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(2685821657736338717);
-}
 
 static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
 {
@@ -41,7 +31,7 @@ static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
     /* The first ids are often special: padding, unknown. */
     int64_t least = limit > 8 ? 4 : 0;
     for (int64_t i = 0; i < count; i++) {
-        uint64_t r = next_random(state) >> 16;
+        uint64_t r = xorshift_next(state) >> 16;
         double value = dtype_is_float(t->dtype)
                            ? (double)(r & 0xffff) / 32768 - 1
                            : (double)(least + (int64_t)(r % (uint64_t)(limit - least)));
@@ -306,7 +296,10 @@ status probe_model(model *m, const manifest *file)
     }
     if (m->findings == NULL)
         m->findings = "";
-    log_info("models", "%s: %s; longest row %lld", m->name, m->findings,
-             (long long)b->sequence_max);
+    if (b->sequence_max > 0)
+        log_info("models", "%s: %s; longest row %lld", m->name, m->findings,
+                 (long long)b->sequence_max);
+    else
+        log_info("models", "%s: %s", m->name, m->findings);
     return failure;
 }

@@ -93,8 +93,7 @@ bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
     m->batching.batch_max = numbers[2];
     m->batching.sequence_max = numbers[3];
     m->findings = kept;
-    log_info("models", "%s: %s; longest row %lld (found at an earlier start)", m->name, m->findings,
-             numbers[3]);
+    log_info("models", "%s: %s (found at an earlier start)", m->name, m->findings);
     return true;
 }
 
