@@ -81,6 +81,14 @@ static inline vec_i dot_round(vec x, vec_i zero)
     return vec_i_add(vec_to_i(vec_keep(vec_is_number(x), limited)), zero);
 }
 
+static inline void dot_widen_range(const gemm_scaled_epilogue *e, size_t row, vec low, vec high)
+{
+    float bottom, top;
+    vec_range(low, high, &bottom, &top);
+    e->row_low[row] = bottom < e->row_low[row] ? bottom : e->row_low[row];
+    e->row_high[row] = top > e->row_high[row] ? top : e->row_high[row];
+}
+
 /* `is_plain`: whole vectors of floats, with both scales and a bias, without a residual: the
  * commonest, for which it costs nothing that the others exist. */
 static inline __attribute__((always_inline)) void
@@ -116,19 +124,16 @@ dot_finish(const kernels_activation activation, const int is_fast_gelu, const in
                 vec_i_store_u8((uint8_t *)d->c + at + j, n, dot_round(x, vec_i_set(d->c_zero)));
             }
         }
-        if (e->row_low) {
-            float bottom, top;
-            vec_range(low, high, &bottom, &top);
-            e->row_low[m] = bottom < e->row_low[m] ? bottom : e->row_low[m];
-            e->row_high[m] = top > e->row_high[m] ? top : e->row_high[m];
-        }
+        if (e->row_low)
+            dot_widen_range(e, m, low, high);
     }
 }
 
 /* The commonest of all: sums of whole vectors, both scales, bias, fast GELU, floats; four vectors
  * at a time, since the polynomial of one waits for its own steps. */
-static inline void dot_finish_gelu(const dot_job *d, size_t row, size_t column, size_t rows,
-                                   size_t columns, const float *sums, size_t sums_stride)
+static inline __attribute__((always_inline)) void
+dot_finish_gelu(const int is_ranged, const dot_job *d, size_t row, size_t column, size_t rows,
+                size_t columns, const float *sums, size_t sums_stride)
 {
     const gemm_scaled_epilogue *e = d->epilogue;
     for (size_t i = 0; i < rows; i++) {
@@ -147,17 +152,13 @@ static inline void dot_finish_gelu(const dot_job *d, size_t row, size_t column, 
             vec_gelu_fast_all(x, 4);
 #pragma GCC unroll 4
             for (size_t k = 0; k < 4; k++) {
-                low = vec_min(x[k], low);
-                high = vec_max(x[k], high);
+                low = is_ranged ? vec_min(x[k], low) : low;
+                high = is_ranged ? vec_max(x[k], high) : high;
                 vec_store(out + j + k * VEC_LANES, x[k]);
             }
         }
-        if (e->row_low) {
-            float bottom, top;
-            vec_range(low, high, &bottom, &top);
-            e->row_low[m] = bottom < e->row_low[m] ? bottom : e->row_low[m];
-            e->row_high[m] = top > e->row_high[m] ? top : e->row_high[m];
-        }
+        if (is_ranged)
+            dot_widen_range(e, m, low, high);
     }
 }
 
@@ -170,10 +171,14 @@ static inline void dot_finish_of(const dot_job *d, size_t row, size_t column, si
     int is_plain = d->output == GEMM_F32 && columns % VEC_LANES == 0 && e->row_scale &&
                    e->column_scale && e->bias && !e->residual;
     int is_fast = d->has_fast_gelu;
+    int is_gelu_of_four =
+        activation == KERNELS_GELU && is_fast && is_plain && columns % (4 * VEC_LANES) == 0;
     if (d->output == GEMM_S32)
         dot_store_s32(d, row, column, rows, columns, (const int32_t *)sums, sums_stride);
-    else if (activation == KERNELS_GELU && is_fast && is_plain && columns % (4 * VEC_LANES) == 0)
-        dot_finish_gelu(d, row, column, rows, columns, sums, sums_stride);
+    else if (is_gelu_of_four && e->row_low)
+        dot_finish_gelu(1, d, row, column, rows, columns, sums, sums_stride);
+    else if (is_gelu_of_four)
+        dot_finish_gelu(0, d, row, column, rows, columns, sums, sums_stride);
     else if (activation == KERNELS_GELU && is_fast && is_plain)
         dot_finish(KERNELS_GELU, 1, 1, d, row, column, rows, columns, sums, sums_stride);
     else if (activation == KERNELS_GELU && is_fast)
