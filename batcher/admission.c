@@ -8,12 +8,9 @@
 
 /* A limit goes up by this part of itself in a second, as long as answers that came near it are in
  * time, and is cut by this part. Their ratio is how often per second somebody is let in for
- * nothing. When no cut was needed for more than a second the overload may be over: from then on it
- * rises as many times as fast as seconds have passed, up to so many, or those whom it hardly ever
- * meets would be refused for a minute. */
+ * nothing; the rise is how soon a device that is back gets its load. */
 #define RISE_PER_S 0.10
-#define RISE_TIMES_MAX 10.0
-#define RISE_NS_MAX UINT64_C(300000000) /* of one answer: silence proves nothing */
+#define RISE_NS_MAX UINT64_C(100000000) /* of one answer: silence proves nothing */
 #define CUT 0.20
 #define NEAR 0.7
 #define SCALE_BATCHES 32 /* the scale is a moving mean over so many */
@@ -153,12 +150,6 @@ static double read_limit(const admission_limit *l)
     return (double)atomic_load_explicit(&l->value, memory_order_relaxed) / ADMISSION_ONE;
 }
 
-static double rise_per_s(uint64_t calm_ns)
-{
-    double times = (double)calm_ns / 1e9;
-    return RISE_PER_S * (times < 1 ? 1 : times > RISE_TIMES_MAX ? RISE_TIMES_MAX : times);
-}
-
 void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns)
 {
     /* Against a backlog shorter than a batch, waiting is chance. */
@@ -179,9 +170,7 @@ void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t n
     } else if (used > limit * NEAR) {
         uint64_t since_ns = now_ns > changed_ns ? now_ns - changed_ns : 0;
         since_ns = since_ns < RISE_NS_MAX ? since_ns : RISE_NS_MAX;
-        uint64_t cut_ns = atomic_load_explicit(&l->cut_ns, memory_order_relaxed);
-        uint64_t calm_ns = now_ns > cut_ns ? now_ns - cut_ns : 0;
-        limit += limit * rise_per_s(calm_ns) * (double)since_ns / 1e9;
+        limit += limit * RISE_PER_S * (double)since_ns / 1e9;
     } else {
         return;
     }

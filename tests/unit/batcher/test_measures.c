@@ -84,26 +84,6 @@ Test(admission, limits_are_cut_once_and_creep_up)
     cr_expect_gt(*limit, cut + cut / 2);
 }
 
-Test(admission, limits_are_soon_gone_after_an_overload)
-{
-    static admission a;
-    model m = {.name = "m", .index = 0, .weight = 1};
-    const uint64_t ms = 1000000;
-    admission_init(&a, 1, NULL);
-    const _Atomic uint32_t *limit = &a.limits[0][0][0][5].value;
-    uint32_t first = *limit;
-    uint64_t now_ns = 1000 * ms;
-    for (; *limit > first / 10; now_ns += 100 * ms)
-        end_one(&a, &m, 50 * ms, 50 * ms, false, now_ns);
-    uint32_t least = *limit;
-    for (int i = 0; i < 10; i++, now_ns += 100 * ms) /* and for a second no faster than ever */
-        end_one(&a, &m, 50 * ms * *limit / ADMISSION_ONE, 50 * ms, true, now_ns);
-    cr_expect_lt(*limit, least * 1.2);
-    for (int i = 0; i < 80; i++, now_ns += 100 * ms)
-        end_one(&a, &m, 50 * ms * *limit / ADMISSION_ONE, 50 * ms, true, now_ns);
-    cr_expect_gt(*limit, first);
-}
-
 Test(admission, what_the_refused_are_told)
 {
     const uint64_t ms = 1000000;
