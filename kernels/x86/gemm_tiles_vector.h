@@ -63,8 +63,7 @@ TILE_INLINE tile_operands tile_operands_at(const tile_block *b, size_t step)
         AMX_ZERO(tile);                                                                            \
     } while (0)
 
-/* One step of a block. Returns after both halves of it, each followed by `share` rows of the block
- * before. */
+/* One step of a block, with `share` rows of the block before finished after each half of it. */
 TILE_INLINE void tile_step(const int is_wide, const int is_first, const tile_kind kind,
                            const tile_run *r, const tile_block *b, const tile_sums *before,
                            int pair, tile_cursor *t, const gelu_pieces *g, size_t step,
@@ -301,7 +300,7 @@ static void tile_run_blocks(tile_run *r, const tile_rows *blocks, size_t block_c
     int has_range = d->output != GEMM_S32 && d->epilogue->row_low;
     size_t rows = last->first + last->count - blocks[0].first, panel_bytes = dot_panel_bytes(d);
     size_t panels = TILE_GROUP_BYTES / (panel_bytes + 1), columns;
-    tile_sums before = {.at = {r->sums, r->sums, r->sums, r->sums}};
+    tile_sums before = {.at = {r->sums, r->sums, r->sums, r->sums}, .row = blocks[0].first};
     columns = DOT_PANEL * (panels < 1                   ? 1
                            : panels > TILE_GROUP_PANELS ? TILE_GROUP_PANELS
                                                         : panels);

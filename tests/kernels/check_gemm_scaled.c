@@ -254,9 +254,45 @@ static void compare_rows_alone(u8s8_fn run, const gemm_u8s8 *g)
     }
 }
 
+/* GELU at 12,288 points of [-8, 8] against erf() itself: bounds of gemm_scaled.h. */
+static void check_gelu_point(double x, double got, double absolute, double relative)
+{
+    double want = x / 2 * (1 + erf(x / sqrt(2)));
+    if (fabs(got - want) > absolute + relative * fabs(x))
+        check_fail("gelu(%.9g) is %.9g, not %.9g", x, got, want);
+}
+
+static void check_gelu_u8s8(u8s8_fn run, bool is_tiled)
+{
+    enum { M = 48, N = 256 };
+    gemm_u8s8 g = {.m = M, .n = N, .k = 1, .a_stride = 1, .output = GEMM_F32, .c_stride = N};
+    uint8_t *a = check_buffer(M, 1);
+    int8_t *w = check_buffer(N, 1);
+    void *packed = check_buffer(gemm_u8s8_packed_bytes(1, N), 64);
+    float *c = check_floats((size_t)M * N), *scales = check_floats(N);
+    for (int i = 0; i < M; i++)
+        a[i] = (uint8_t)(128 + 2 * i + 33);
+    for (int j = 0; j < N; j++) {
+        w[j] = (int8_t)(j - 128);
+        scales[j] = 8.0f / (127 * 128);
+    }
+    gemm_pack_u8s8_scalar(w, N, 1, 1, N, packed);
+    g.a = a;
+    g.b = is_tiled ? tiled_u8s8(packed, 1, N) : packed;
+    g.c = c;
+    g.epilogue = (gemm_scaled_epilogue){.column_scale = scales, .activation = KERNELS_GELU};
+    run(&g);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++)
+            check_gelu_point((double)((float)((a[i] - 128) * w[j]) * scales[j]), c[i * N + j],
+                             GELU_U8S8, 3e-6);
+}
+
 static void check_u8s8(const variant *v)
 {
     u8s8_fn run = (u8s8_fn)v->function;
+    check_gelu_u8s8(run, v->level == KERNELS_AMX);
+    check_reset();
     for (unsigned turn = 0; turn < 8 * SIZES; turn++) {
         if (is_too_slow(sizes[turn % SIZES]))
             continue;
@@ -337,9 +373,34 @@ static void compare_bf16_rows_alone(bf16_fn run, const gemm_bf16 *g)
     }
 }
 
+static void check_gelu_bf16(bf16_fn run, bool is_tiled)
+{
+    enum { M = 48, N = 256 };
+    gemm_bf16 g = {.m = M, .n = N, .k = 1, .a_stride = 1, .output = GEMM_F32, .c_stride = N};
+    uint16_t *a = check_buffer(M * 2, 2), *w = check_buffer(N * 2, 2);
+    void *packed = check_buffer(gemm_s16_packed_bytes(1, N), 64);
+    float *c = check_floats((size_t)M * N);
+    for (int i = 0; i < M; i++)
+        a[i] = dtype_f32_to_bf16((float)(i + 16) / 64);
+    for (int j = 0; j < N; j++)
+        w[j] = dtype_f32_to_bf16((float)(j - 128) / 16);
+    gemm_pack_s16_scalar((const int16_t *)w, N, 1, 1, N, packed);
+    g.a = a;
+    g.b = is_tiled ? tiled_bf16(packed, 1, N) : packed;
+    g.c = c;
+    g.epilogue.activation = KERNELS_GELU;
+    run(&g);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++)
+            check_gelu_point((double)(dtype_bf16_to_f32(a[i]) * dtype_bf16_to_f32(w[j])),
+                             c[i * N + j], GELU_BF16, 1e-6);
+}
+
 static void check_bf16(const variant *v)
 {
     bf16_fn run = (bf16_fn)v->function;
+    check_gelu_bf16(run, v->level == KERNELS_AMX);
+    check_reset();
     for (unsigned turn = 0; turn < 4 * SIZES; turn++) {
         const size_t *size = sizes[turn % SIZES];
         gemm_bf16 g = {.m = size[0], .n = size[1], .k = size[2]};
