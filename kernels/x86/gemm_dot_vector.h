@@ -38,8 +38,10 @@ typedef struct dot_tiles {
     const float *scales, *biases; /* of the columns, for sums that need no more than those */
     float *sums;                  /* else: [rows][DOT_TILE_COLUMNS], int32 for GEMM_S32 */
     int is_finished;              /* sums go through the epilogue, tile by tile */
-    const char *ahead;
-    size_t ahead_lines; /* of 64 bytes from `ahead` on, every DOT_AHEAD_STEPS steps */
+    /* What to ask for meanwhile: every DOT_AHEAD_STEPS steps a line of 64 bytes and `ahead_more`
+     * others, until ahead_end. */
+    const char *ahead, *ahead_end;
+    size_t ahead_more;
 } dot_tiles;
 
 /* `rows`, `vectors` and `steps` are constants at every call below: the loops unroll, `c` lives in
@@ -92,9 +94,12 @@ DOT_INLINE void dot_sum(const int rows, const int vectors, const dot_job *d, con
 {
     const uint8_t *a = t->a, *b = t->groups;
     const char *ahead = t->ahead;
+    size_t ahead_step = ahead < t->ahead_end ? 64 : 0;
     size_t left = t->steps;
     for (; left >= DOT_AHEAD_STEPS; left -= DOT_AHEAD_STEPS) {
-        for (size_t line = t->ahead_lines; line > 0; line--, ahead += 64)
+        _mm_prefetch(ahead, _MM_HINT_T1);
+        ahead += ahead_step;
+        for (size_t more = t->ahead_more; more > 0; more--, ahead += ahead_step)
             _mm_prefetch(ahead, _MM_HINT_T1);
 #pragma GCC unroll 1
         for (int s = 0; s < DOT_AHEAD_STEPS; s += DOT_UNROLLED_STEPS) {
@@ -167,7 +172,8 @@ DOT_INLINE void dot_tiles_fixed(const int rows, const int vectors, const dot_job
             dot_finish_tile(d, t, (size_t)rows);
         t->m += (size_t)rows;
         t->a += (size_t)rows * d->a_stride;
-        t->ahead += t->steps / DOT_AHEAD_STEPS * t->ahead_lines * 64;
+        if (t->ahead < t->ahead_end)
+            t->ahead += t->steps / DOT_AHEAD_STEPS * (1 + t->ahead_more) * 64;
     }
 }
 
@@ -223,7 +229,7 @@ static void dot_tile_in_blocks(size_t rows, size_t block, const dot_job *d, dot_
         t.steps = is_last ? d->steps - first : block;
         t.tail_bytes = is_last ? d->tail_bytes : 0;
         t.groups += first * DOT_STEP_BYTES;
-        t.ahead += 64 * (first / DOT_AHEAD_STEPS) * t.ahead_lines;
+        t.ahead += 64 * (first / DOT_AHEAD_STEPS) * (1 + t.ahead_more);
         t.is_finished = 0;
         dot_tiles_of(rows, d, &t, 1);
         for (size_t i = 0; i < rows * DOT_TILE_COLUMNS; i += VEC_LANES)
@@ -233,7 +239,7 @@ static void dot_tile_in_blocks(size_t rows, size_t block, const dot_job *d, dot_
     dot_finish_tile(d, whole, rows);
     whole->m += rows;
     whole->a += rows * d->a_stride;
-    whole->ahead += d->steps / DOT_AHEAD_STEPS * whole->ahead_lines * 64;
+    whole->ahead += d->steps / DOT_AHEAD_STEPS * (1 + whole->ahead_more) * 64;
 }
 
 /* Rows [m0, m1) of one panel: tiles of two heights, one less than the other, the higher first. */
@@ -275,7 +281,8 @@ static void dot_panel(const dot_job *d, size_t m0, size_t m1, size_t n0, size_t 
                    .sums = is_direct ? NULL : sums,
                    .is_finished = !is_direct,
                    .ahead = (const char *)panel + bytes,
-                   .ahead_lines = times == 0 ? 0 : (bytes / 64 + times - 1) / times};
+                   .ahead_end = (const char *)panel + 2 * bytes,
+                   .ahead_more = times == 0 ? 0 : (bytes / 64 - 1) / (times + times / 8)};
     for (size_t j = 0; j < columns; j += DOT_TILE_COLUMNS) {
         t.m = m0;
         t.a = d->a + m0 * d->a_stride;
