@@ -236,8 +236,10 @@ static void write_sum(quantised_work *w, const graph_node *n, const quantised_su
 /* Max and average pooling of images, on channels last. */
 static bool is_image_pool(const quantised_work *w, const graph_node *n, graph_value_index x)
 {
-    if (quantised_rank(w, x) != 4 || quantised_count(w, n->outputs[0]) == 0 ||
-        quantised_count(w, x) == 0)
+    bool is_pool = n->op == GRAPH_OP_MAX_POOL || n->op == GRAPH_OP_AVERAGE_POOL ||
+                   n->op == GRAPH_OP_GLOBAL_AVERAGE_POOL;
+    if (!is_pool || n->outputs[0] == GRAPH_NO_VALUE || quantised_rank(w, x) != 4 ||
+        quantised_count(w, n->outputs[0]) == 0 || quantised_count(w, x) == 0)
         return false;
     dtype type = w->is_shifted[x] ? DTYPE_U8 : w->g->values[x].dtype;
     switch (n->op) {

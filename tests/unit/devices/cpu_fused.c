@@ -112,6 +112,9 @@ static void compute(const graph *g, const tensor *input, tensor *output, arena *
         for (int k = 0; k < n->input_count; k++)
             in[k] = n->inputs[k] == GRAPH_NO_VALUE ? NULL : &values[n->inputs[k]];
         for (int k = 0; k < n->output_count; k++) {
+            out[k] = (tensor){0};
+            if (n->outputs[k] == GRAPH_NO_VALUE)
+                continue;
             const graph_value *v = &g->values[n->outputs[k]];
             int64_t dims[TENSOR_RANK_MAX];
             for (int d = 0; d < v->shape.rank; d++)
@@ -120,7 +123,8 @@ static void compute(const graph *g, const tensor *input, tensor *output, arena *
         }
         cr_assert_eq(cpu_evaluate_node(n, in, out), STATUS_OK, "%s", status_message());
         for (int k = 0; k < n->output_count; k++)
-            values[n->outputs[k]] = out[k];
+            if (n->outputs[k] != GRAPH_NO_VALUE)
+                values[n->outputs[k]] = out[k];
     }
     *output = values[g->outputs[0]];
     free(values);
@@ -412,6 +416,18 @@ Test(cpu_fused, weights_of_any_zero_point)
         cpu_plan_facts facts = check(&n, x, 0.05);
         cr_expect(facts.quantised_product_count == 1, "turn %d", turn);
     }
+}
+
+/* The first output of a node of images may be one that nobody wants. */
+Test(cpu_fused, later_outputs_alone)
+{
+    seed = 8;
+    int64_t dims[] = {1, 4, 6, 6};
+    graph_value_index x;
+    net n = open_net(0, 4, dims, &x);
+    int32_t at = graph_add_node(n.g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
+    graph_value_index scale = n.g->nodes[at].outputs[1];
+    check(&n, NODE(&n, GRAPH_OP_MUL, scale, number(&n, DTYPE_F32, 3)), 0);
 }
 
 Test(cpu_fused, what_others_read_is_still_computed)
