@@ -142,9 +142,13 @@ void damage_onnx(Onnx__Model *model, chance *c)
     Onnx__Graph *g = model->graph;
     Onnx__Node *n = g->node[chance_below(c, (uint32_t)g->n_node)];
     Onnx__Tensor *t = choose_tensor(g, c);
-    switch (chance_below(c, 8)) {
+    switch (chance_below(c, 9)) {
     case 0:
         change_input(g, c);
+        break;
+    case 8: /* another output of the graph: what nobody wants goes */
+        if (n->n_output > 0)
+            set_text(&g->output[0]->name, n->output[n->n_output - 1]);
         break;
     case 1:
         model->opset_import[0]->version = 1 + (int64_t)chance_below(c, 30);
