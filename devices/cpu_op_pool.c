@@ -26,7 +26,9 @@ static status prepare_pool(cpu_prepare *p)
     s->counts_padding = graph_attribute_int(p->node, "count_include_pad", 0) != 0;
     s->p = graph_attribute_int(p->node, "p", 2);
     p->state = s;
-    return cpu_window_init(&s->window, p->node, x, &p->outputs[0], kernel->ints);
+    /* MaxPool may be asked for its indices alone. */
+    bool has_values = p->node->outputs[0] != GRAPH_NO_VALUE;
+    return cpu_window_init(&s->window, p->node, x, &p->outputs[has_values ? 0 : 1], kernel->ints);
 }
 
 /* The taps of one output that lie inside the input: [first, end) in each dim. */

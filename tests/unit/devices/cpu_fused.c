@@ -428,6 +428,14 @@ Test(cpu_fused, later_outputs_alone)
     int32_t at = graph_add_node(n.g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
     graph_value_index scale = n.g->nodes[at].outputs[1];
     check(&n, NODE(&n, GRAPH_OP_MUL, scale, number(&n, DTYPE_F32, 3)), 0);
+
+    n = open_net(0, 4, dims, &x);
+    graph_attribute window[2] = {graph_make_ints(n.g, "kernel_shape", 2, (int64_t[]){2, 2}),
+                                 graph_make_ints(n.g, "strides", 2, (int64_t[]){2, 2})};
+    at = graph_add_node(n.g, GRAPH_OP_MAX_POOL, NULL, 1, &x, 2, 2, window);
+    graph_value_index indices = n.g->nodes[at].outputs[1];
+    graph_attribute type = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+    check(&n, node(&n, GRAPH_OP_CAST, 1, &indices, 1, &type), 0);
 }
 
 Test(cpu_fused, what_others_read_is_still_computed)
