@@ -75,9 +75,10 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
             cpu_encoder_linear *l = &e->layers[i].products[p];
             *l = (cpu_encoder_linear){
                 .form = e->plan[i * ENCODER_PRODUCTS + p], .k = shapes[p][0], .n = shapes[p][1]};
-            /* What comes out of GELU and its like is mostly positive: half of a symmetric range
-             * would be wasted on it. */
-            l->is_asymmetric = p == ENCODER_DOWN && l->form == CPU_ENCODER_U8S8;
+            /* Rows' ranges lie to one side of zero: what comes out of GELU is mostly positive, and
+             * a layer norm's few large channels seldom come in both signs. Half of a symmetric
+             * range would be wasted on them. What attention gives is balanced. */
+            l->is_asymmetric = p != ENCODER_ATTENTION_OUTPUT && l->form == CPU_ENCODER_U8S8;
             offset = place(l, image, offset);
         }
     }

@@ -131,12 +131,13 @@ static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t coun
                                     .epsilon = norm->epsilon,
                                     .out = x,
                                     .out_stride = width};
-        if (norm->scale && next && next->form == CPU_ENCODER_U8S8 && !next->is_asymmetric) {
-            k->layer_norm_quantise(
-                &(layer_norm_quantise){.norm = rows_norm,
-                                       .out = (uint8_t *)p->scratch.a + row * width,
-                                       .out_stride = width,
-                                       .scale = p->scratch.a_scale + row});
+        if (norm->scale && next && next->form == CPU_ENCODER_U8S8) {
+            k->layer_norm_quantise(&(layer_norm_quantise){
+                .norm = rows_norm,
+                .out = (uint8_t *)p->scratch.a + row * width,
+                .out_stride = width,
+                .scale = p->scratch.a_scale + row,
+                .zero = next->is_asymmetric ? p->scratch.a_zero + row : NULL});
             continue;
         }
         if (norm->scale)

@@ -150,6 +150,8 @@ TILE_STEPS(gelu, .activation = KERNELS_GELU)
 TILE_STEPS(gelu_range, .activation = KERNELS_GELU, .has_range = 1)
 #if TILE_IS_INTEGER
 TILE_STEPS(zeros, .has_zeros = 1)
+TILE_STEPS(gelu_zeros, .activation = KERNELS_GELU, .has_zeros = 1)
+TILE_STEPS(gelu_range_zeros, .activation = KERNELS_GELU, .has_range = 1, .has_zeros = 1)
 TILE_STEPS(bytes, .is_bytes = 1)
 TILE_STEPS(bytes_zeros, .is_bytes = 1, .has_zeros = 1)
 TILE_STEPS(bytes_relu, .activation = KERNELS_RELU, .is_bytes = 1)
@@ -176,7 +178,11 @@ static tile_steps_of *tile_steps_for(const dot_job *d)
 #endif
     if (d->output != GEMM_F32)
         return tile_steps_any;
-    if (e->activation == KERNELS_GELU && !d->a_zero)
+#if TILE_IS_INTEGER
+    if (e->activation == KERNELS_GELU && d->a_zero)
+        return e->row_low ? tile_steps_gelu_range_zeros : tile_steps_gelu_zeros;
+#endif
+    if (e->activation == KERNELS_GELU)
         return e->row_low ? tile_steps_gelu_range : tile_steps_gelu;
     if (e->activation != KERNELS_IDENTITY || e->row_low)
         return tile_steps_any;

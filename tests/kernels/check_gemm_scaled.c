@@ -288,11 +288,34 @@ static void check_gelu_u8s8(u8s8_fn run, bool is_tiled)
                              GELU_U8S8, 3e-6);
 }
 
+/* What kernels have loops of their own for: every combination on whole panels. */
+static void check_common_u8s8(u8s8_fn run, bool is_tiled)
+{
+    static const kernels_activation activations[] = {KERNELS_IDENTITY, KERNELS_RELU, KERNELS_GELU};
+    for (unsigned i = 0; i < 3 * 2 * 2 * 2; i++) {
+        gemm_u8s8 g = make_u8s8((const size_t[]){37, 128, 192}, 0);
+        bool has_range = i / 3 % 2, has_zeros = i / 6 % 2;
+        g.output = i / 12 ? GEMM_U8 : GEMM_F32;
+        g.epilogue.activation = activations[i % 3];
+        if (has_range) {
+            g.epilogue.row_low = random_floats(g.m, 0, 0);
+            g.epilogue.row_high = random_floats(g.m, 0, 0);
+        }
+        int32_t *zero = check_buffer(g.m * 4, 4);
+        for (size_t row = 0; row < g.m; row++)
+            zero[row] = (int32_t)check_random_below(256);
+        g.a_zero = has_zeros ? zero : NULL;
+        compare_u8s8(run, is_tiled, &g);
+        check_reset();
+    }
+}
+
 static void check_u8s8(const variant *v)
 {
     u8s8_fn run = (u8s8_fn)v->function;
     check_gelu_u8s8(run, v->level == KERNELS_AMX);
     check_reset();
+    check_common_u8s8(run, v->level == KERNELS_AMX);
     for (unsigned turn = 0; turn < 8 * SIZES; turn++) {
         if (is_too_slow(sizes[turn % SIZES]))
             continue;
