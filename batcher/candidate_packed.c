@@ -5,8 +5,8 @@
 /* Part of packed rows that sequences take, when there are more than enough of them. */
 #define PACKED_FILL 0.95
 
-/* What a shape costs by all that was measured. A bucket's own
- * average says more of that bucket and errs more, since few batches make it. */
+/* What a shape costs by all that was measured. A bucket's own average says more of that bucket and
+ * errs more, since few batches make it. */
 static double shape_cost_ns(const policy_model *m, int bucket, double rows, double length)
 {
     latency_fit f = latency_fit_of(m->latency, m->device_index);

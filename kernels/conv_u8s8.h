@@ -10,8 +10,11 @@
  * from there. Of `pitch` positions after each other the first `width` are pixels of the result;
  * the others are what a row of the image has beside it, and are computed for nothing.
  *
- *   sum[p][n] = start[n] + sum over s, i of in[p * position_bytes + offsets[s] + i] * W[64 s +
- * i][n] out       = max(low, saturate(round(fma(sum, scale[n], bias[n])) + zero))
+ *   window[s, i] = in[p * position_bytes + offsets[s] + i]
+ *
+ *   sum[n] = start[n] + sum over s, i of window[s, i] * W[64 s + i][n]
+ *
+ *   out[n] = max(low, saturate(round(fma(sum[n], scale[n], bias[n])) + zero))
  *
  * in int32, wrapping; ties to even; NaN gives 0 before `low`. Every level gives the same bytes. */
 

@@ -35,16 +35,20 @@ static bool is_file(const char *folder, const char *name, char path[PATH_BYTES_M
     return n > 0 && n < PATH_BYTES_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
+static bool is_onnx_name(const char *name)
+{
+    size_t bytes = strlen(name);
+    return bytes > 5 && strcmp(name + bytes - 5, ".onnx") == 0;
+}
+
 /* Files of a folder that end in .onnx; the path of the last one seen. */
 static int count_onnx(const char *folder, char path[PATH_BYTES_MAX])
 {
     int found = 0;
     DIR *d = opendir(folder);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        size_t n = strlen(e->d_name);
         char candidate[PATH_BYTES_MAX];
-        if (n > 5 && strcmp(e->d_name + n - 5, ".onnx") == 0 &&
-            is_file(folder, e->d_name, candidate)) {
+        if (is_onnx_name(e->d_name) && is_file(folder, e->d_name, candidate)) {
             memcpy(path, candidate, sizeof candidate);
             found++;
         }
@@ -58,9 +62,7 @@ static int count_onnx(const char *folder, char path[PATH_BYTES_MAX])
 static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
 {
     struct stat s;
-    size_t bytes = strlen(folder);
-    if (bytes > 5 && strcmp(folder + bytes - 5, ".onnx") == 0 && stat(folder, &s) == 0 &&
-        S_ISREG(s.st_mode)) {
+    if (is_onnx_name(folder) && stat(folder, &s) == 0 && S_ISREG(s.st_mode)) {
         snprintf(path, PATH_BYTES_MAX, "%s", folder);
         return true;
     }
@@ -179,6 +181,15 @@ static void hold_weights(model *m, int64_t length)
     }
 }
 
+/* Appends to what was found; without memory that stays as it was. */
+static void add_finding(model *m, const char *separator, const char *text)
+{
+    const char *both = arena_format(&m->memory, "%s%s%s", m->findings,
+                                    m->findings[0] && text[0] ? separator : "", text);
+    if (both)
+        m->findings = both;
+}
+
 /* How the largest bucket runs on the CPU. */
 static void explain(model *m)
 {
@@ -189,10 +200,7 @@ static void explain(model *m)
     char how[4096] = "";
     if (program && cpu->interface->explain)
         cpu->interface->explain(cpu, program, how, sizeof how);
-    const char *both = arena_format(&m->memory, "%s%s%s", m->findings,
-                                    m->findings[0] && how[0] ? "; on the CPU: " : "", how);
-    if (both)
-        m->findings = both;
+    add_finding(m, "; on the CPU: ", how);
 }
 
 /* What a badly calibrated model computes is its own affair, but its owner should know. */
@@ -210,9 +218,7 @@ static void warn_of_scales(model *m)
     if (text == NULL)
         return;
     log_warning("models", "%s: %s", m->name, text);
-    const char *both =
-        arena_format(&m->memory, "%s%s%s", m->findings, m->findings[0] ? "; " : "", text);
-    m->findings = both ? both : m->findings;
+    add_finding(m, "; ", text);
 }
 
 /* The path of "warm_up": beside model.json unless it is absolute. */

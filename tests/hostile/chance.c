@@ -1,11 +1,10 @@
 #include "chance.h"
 
+#include "base/xorshift.h"
+
 uint32_t chance_below(chance *c, uint32_t below)
 {
-    c->state ^= c->state >> 12;
-    c->state ^= c->state << 25;
-    c->state ^= c->state >> 27;
-    return (uint32_t)((c->state * 2685821657736338717u) >> 32) % below;
+    return (uint32_t)(xorshift_next(&c->state) >> 32) % below;
 }
 
 int64_t chance_number(chance *c)

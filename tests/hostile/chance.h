@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* Numbers that look random and are the same in every run: xorshift64* (Vigna, 2016). */
+/* Numbers that look random and are the same in every run (base/xorshift.h). */
 typedef struct chance {
     uint64_t state; /* not 0 */
 } chance;

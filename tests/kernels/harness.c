@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/xorshift.h"
 #include "kernels/cpu_features.h"
 #include "kernels/kernels_list.h"
 #include "kernels/peak.h"
@@ -104,13 +105,9 @@ void check_reset(void)
     buffer_count = 0;
 }
 
-/* xorshift64*, Vigna 2016. */
 uint32_t check_random(void)
 {
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (uint32_t)(random_state * 2685821657736338717u >> 32);
+    return (uint32_t)(xorshift_next(&random_state) >> 32);
 }
 
 size_t check_random_below(size_t n)
