@@ -1,7 +1,7 @@
 #ifndef BATCHER_SCHEDULER_H
 #define BATCHER_SCHEDULER_H
 
-#include "batcher/job.h"
+#include "batcher/job/job.h"
 
 /* The batcher as the server sees it. Lanes (threads, `device->lanes` per device) pull: a lane that
  * becomes free asks the policy for the best batch now. Submission is lock-free; the queues belong

@@ -3,10 +3,10 @@
 
 #include <pthread.h>
 
-#include "batcher/admission.h"
-#include "batcher/dispatch.h"
+#include "batcher/admission/admission.h"
+#include "batcher/execute/staging.h"
+#include "batcher/queue/dispatch.h"
 #include "batcher/scheduler.h"
-#include "batcher/staging.h"
 
 /* What scheduler.c, lane.c, form.c and place.c share. */
 

@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "batcher/scheduler.h"
-#include "models/repository.h"
-#include "server/options.h"
+#include "models/repository/repository.h"
+#include "server/options/options.h"
 
 /* What `penstock serve` is told: one JSON file, flags on top of it, defaults below. Everything is
  * described once, in config/keys.inc; reading, --help, --print-config and docs/configuration.md

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_reader.h"
-#include "base/file_writer.h"
+#include "base/io/file_reader.h"
+#include "base/io/file_writer.h"
 #include "base/log.h"
 
 #define ROOM "devices"

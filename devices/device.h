@@ -9,7 +9,7 @@
 
 /* Where batches run. A device turns a model at one bucket into a program and executes it, blocking
  * the caller; up to `lanes` callers at once. One lane = one thread = one batch in flight
- * (batcher/lane.c), so there are no completion callbacks. */
+ * (batcher/execute/lane.c), so there are no completion callbacks. */
 
 typedef struct device device;
 typedef struct device_program device_program;
@@ -21,7 +21,7 @@ typedef struct device_bucket {
 
 typedef enum device_layout {
     DEVICE_PADDED, /* inputs and outputs are whole tensors of the bucket's shape */
-    DEVICE_PACKED, /* several sequences in a row: whole tensors as graph/encoder_packed.h has them
+    DEVICE_PACKED, /* several sequences in a row: whole tensors as graph/encoder/packed.h has them
                     */
     DEVICE_RAGGED, /* no padding: the device reads and writes each segment's own tensors; any number
                       of rows and lengths up to the bucket */
@@ -78,10 +78,10 @@ typedef struct device_model {
     device_precision precision;
     const device_samples *samples; /* or NULL; lives as long as the model */
     int mask_input;                /* graph input that says which positions are real, or -1 */
-    /* Its programs, where they are given instead of made from the graph (devices/device_given.h):
+    /* Its programs, where they are given instead of made from the graph (devices/given.h):
      * buckets are theirs, and the CPU cannot run it. Else NULL. */
     const struct device_given *given;
-    /* Programs hold several sequences in each row (graph/encoder_packed.h): `graph` as it was
+    /* Programs hold several sequences in each row (graph/encoder/packed.h): `graph` as it was
      * recognised. NULL: one sequence a row. */
     const struct encoder *packing;
     /* Where to count a compilation that happens after the model was declared ready, which is an
@@ -127,7 +127,7 @@ struct device {
     const char *name; /* "cpu", "pjrt:0": unique, for labels */
     const char *kind; /* "cpu", "TPU v5e": equal kinds have equal speed */
     int lanes;
-    /* Who executes on which lane now (devices/device_lane.h). Zeroed: all lanes are free. */
+    /* Who executes on which lane now (devices/lane.h). Zeroed: all lanes are free. */
     _Atomic uint64_t lanes_taken;
     _Atomic uint32_t lanes_given, lanes_waited_for;
 };

@@ -5,7 +5,8 @@
 
 /* Nodes without a name, for code that builds a graph of its own: each adds one, its constants
  * included, and gives its value. As graph_add, the owner of the graph alone may call these, and
- * nothing fails. (The importer names its nodes after those it reads: graph/onnx_rewrite.h.) */
+ * nothing fails. (The importer names its nodes after those it reads: graph/onnx/rewrite/rewrite.h.)
+ */
 
 graph_value_index graph_unary(graph *g, graph_op op, graph_value_index x);
 graph_value_index graph_binary(graph *g, graph_op op, graph_value_index x, graph_value_index y);

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_map.h"
-#include "base/file_reader.h"
+#include "base/io/file_map.h"
+#include "base/io/file_reader.h"
 
 typedef struct stored_file {
     struct stored_file *next;

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/file_reader.h"
+#include "base/io/file_reader.h"
 
 #define JSON_FILE_BYTES_MAX ((size_t)64 << 20)
 

@@ -5,10 +5,10 @@
 
 /* A convolution of bytes as a product that reads its windows where they lie in the image: no rows
  * are unfolded. It needs images whose windows all look alike, which padding and strides prevent;
- * who calls lays them out as positions first (devices/cpu_positions.h): position p has its window
- * at in + p * position_bytes, and that window is `steps` pieces of 64 bytes, piece s at offsets[s]
- * from there. Of `pitch` positions after each other the first `width` are pixels of the result;
- * the others are what a row of the image has beside it, and are computed for nothing.
+ * who calls lays them out as positions first (devices/cpu/support/positions.h): position p has its
+ * window at in + p * position_bytes, and that window is `steps` pieces of 64 bytes, piece s at
+ * offsets[s] from there. Of `pitch` positions after each other the first `width` are pixels of the
+ * result; the others are what a row of the image has beside it, and are computed for nothing.
  *
  *   window[s, i] = in[p * position_bytes + offsets[s] + i]
  *

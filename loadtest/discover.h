@@ -1,9 +1,9 @@
 #ifndef LOADTEST_DISCOVER_H
 #define LOADTEST_DISCOVER_H
 
-#include "loadtest/metadata.h"
 #include "loadtest/options.h"
-#include "loadtest/target.h"
+#include "loadtest/wire/target.h"
+#include "loadtest/workload/metadata.h"
 
 /* What to call and what it takes, found out from the URL, the options and the server's answers. */
 typedef struct discovery {

@@ -1,8 +1,8 @@
 #include "loadtest/fetch.h"
 
 #include "base/clock.h"
-#include "loadtest/connection.h"
-#include "loadtest/request_source.h"
+#include "loadtest/wire/connection.h"
+#include "loadtest/workload/request_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #ifndef LOADTEST_FETCH_H
 #define LOADTEST_FETCH_H
 
-#include "loadtest/buffer.h"
-#include "loadtest/request.h"
-#include "loadtest/target.h"
+#include "loadtest/wire/buffer.h"
+#include "loadtest/wire/request.h"
+#include "loadtest/wire/target.h"
 
 /* One request and its reply, over the same connections that the load uses: for metadata, the list
  * of models, a server's own statistics. Blocks; any thread. `body` NULL sends none. `*code` is the

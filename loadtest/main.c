@@ -1,9 +1,9 @@
 #include "base/clock.h"
 #include "loadtest/discover.h"
 #include "loadtest/options.h"
-#include "loadtest/report.h"
-#include "loadtest/run.h"
-#include "loadtest/search.h"
+#include "loadtest/report/report.h"
+#include "loadtest/run/run.h"
+#include "loadtest/run/search.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "loadtest/options.h"
 
-#include "loadtest/quantity.h"
+#include "loadtest/workload/quantity.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 #ifndef LOADTEST_OPTIONS_H
 #define LOADTEST_OPTIONS_H
 
-#include "loadtest/arrival.h"
-#include "loadtest/request.h"
-#include "loadtest/request_source.h"
-#include "loadtest/result.h"
-#include "loadtest/target.h"
+#include "loadtest/report/result.h"
+#include "loadtest/wire/request.h"
+#include "loadtest/wire/target.h"
+#include "loadtest/workload/arrival.h"
+#include "loadtest/workload/request_source.h"
 
 /* The command line, checked. Strings are borrowed from argv. */
 #define OPTIONS_HEADERS_MAX 16

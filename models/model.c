@@ -2,8 +2,6 @@
 
 #include <assert.h>
 
-#include "models/repository.h"
-
 const char *model_fallback_name(model_fallback reason)
 {
     static const char *const names[MODEL_FALLBACK_COUNT] = {

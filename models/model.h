@@ -32,8 +32,8 @@ typedef struct model_tensor {
                          taken, on every device; 0: it is no such input */
 } model_tensor;
 
-/* How a request of this model may be batched. Found by experiment at load (models/probe.c), or
- * declared in model.json. */
+/* How a request of this model may be batched. Found by experiment at load
+ * (models/batching/probe.c), or declared in model.json. */
 typedef struct model_batching {
     bool can_batch;          /* rows do not influence each other */
     bool can_pad;            /* positions beyond a row's length do not influence it */
@@ -46,11 +46,11 @@ typedef struct model_batching {
 typedef struct model_bucket {
     device_bucket shape;
     device_program **programs; /* one per device of the server, NULL where not ready there */
-    int64_t
-        sequences; /* 0: one in each row; else packed (models/packed.h): at most so many in all */
+    int64_t sequences; /* 0: one in each row; else packed (models/batching/packed.h): at most so
+                          many in all */
 } model_bucket;
 
-/* May rows of a batch hold several sequences each (models/packed.h)? */
+/* May rows of a batch hold several sequences each (models/batching/packed.h)? */
 typedef enum model_packing {
     MODEL_PACKING_AUTO, /* where the model's attention was recognised and it gains time */
     MODEL_PACKING_NEVER,
@@ -101,9 +101,9 @@ typedef struct model {
     const char *folder;
     graph *graph;
     device_model on_device;
-    struct encoder
-        *packing; /* models/packed.h; NULL: a row holds one sequence, packing_note says why */
-    device_model on_packed; /* for packed buckets */
+    struct encoder *packing; /* models/batching/packed.h; NULL: a row holds one sequence,
+                                packing_note says why */
+    device_model on_packed;  /* for packed buckets */
     const char *packing_note;
     model_packing packing_wanted;
     model_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
@@ -118,8 +118,8 @@ typedef struct model {
 
     /* Owned by others, kept here because they are per model. */
     _Atomic int64_t
-        queued_rows;  /* admitted and not yet placed; server/admit.c adds, batcher/ subtracts */
-    void *statistics; /* server/record.c */
+        queued_rows; /* admitted and not yet placed; server/http/admit.c adds, batcher/ subtracts */
+    void *statistics; /* server/telemetry/record.c */
     int index;        /* dense number among loaded models, for tables; reused after unload */
     uint64_t serial;  /* never reused */
     _Atomic int64_t references;
@@ -130,8 +130,8 @@ typedef struct model {
     const char *findings; /* what the experiments at load found, for inspect; "" when none ran */
     device *const *devices;
     int device_count;
-    struct model_exact *exact;          /* models/exact.h */
-    device_program *weights_holder;     /* of the CPU, or NULL: models/load.c */
+    struct model_exact *exact;          /* models/batching/exact.h */
+    device_program *weights_holder;     /* of the CPU, or NULL: models/repository/load.c */
     struct latency *latency;            /* models/latency.h; NULL: nothing is known beforehand */
     int weight;                         /* share of devices against other models; 0 counts as 1 */
     _Atomic uint64_t batch_time_max_ns; /* no batch longer, by the SLO controller; 0: no bound */
@@ -148,6 +148,10 @@ static inline bool model_is_exact(const model *m)
 {
     return !m->batching.can_batch || (m->batching.sequence_max > 0 && !m->batching.can_pad);
 }
+
+/* Any thread. The last release calls `on_unused`. */
+void model_retain(model *m);
+void model_release(model *m);
 
 /* Dims of an input or output for `rows` and `length`; false where a dim is not known beforehand. */
 bool model_tensor_dims(const model *m, bool is_output, int index, int64_t rows, int64_t length,

@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/chunked.h"
-#include "server/edge.h"
-#include "server/head_parse.h"
-#include "server/late.h"
-#include "server/reset.h"
+#include "server/http/edge.h"
+#include "server/http/overrides/chunked.h"
+#include "server/http/overrides/head_parse.h"
+#include "server/http/overrides/late.h"
+#include "server/http/overrides/reset.h"
 
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
 #define IDLE_GRACE_NS 2000000000ull

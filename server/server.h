@@ -2,8 +2,8 @@
 #define SERVER_SERVER_H
 
 #include "batcher/scheduler.h"
-#include "models/repository.h"
-#include "server/options.h"
+#include "models/repository/repository.h"
+#include "server/options/options.h"
 
 /* The HTTP edge: loops that listen, parse, admit, and answer. */
 typedef struct server server;

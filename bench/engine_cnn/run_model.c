@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "devices/cpu_evaluate.h"
-#include "devices/cpu_plan.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/plan.h"
 #include "graph/import.h"
 
 #define OPERANDS_MAX 16

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "bench/json/with_jansson.h"
-#include "server/number_write.h"
-#include "server/tensor_scan.h"
+#include "server/protocol/tensor_scan.h"
+#include "server/protocol/text/number_write.h"
 
 #define ROWS 8
 #define COLUMNS 768

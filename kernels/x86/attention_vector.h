@@ -2,7 +2,7 @@
 #define KERNELS_X86_ATTENTION_VECTOR_H
 
 #include "kernels/attention.h"
-#include "kernels/x86/gemm_f32_vector.h"
+#include "kernels/x86/gemm/gemm_f32_vector.h"
 #include "kernels/x86/rows_vector.h"
 
 #ifdef VEC_LANES

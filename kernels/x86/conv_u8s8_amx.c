@@ -2,7 +2,7 @@
 
 #include "kernels/conv_u8s8.h"
 #include "kernels/kernels_list.h"
-#include "kernels/x86/amx.h"
+#include "kernels/x86/vector/amx.h"
 
 /* A block is two tiles of positions x two tiles of columns: four loads for four products, which is
  * the least that eight tiles allow, and loads are what bounds this. All tiles have the same number

@@ -1,7 +1,7 @@
 #ifndef KERNELS_X86_ELEMENTWISE_VECTOR_H
 #define KERNELS_X86_ELEMENTWISE_VECTOR_H
 
-#include "kernels/x86/math_vector.h"
+#include "kernels/x86/vector/math_vector.h"
 
 #ifdef VEC_LANES
 

@@ -1,12 +1,12 @@
-/* Compares devices/pjrt_abi.h with the header that ships in the xla-cpu-pjrt wheel: every size and
- * offset we rely on. Compiled by the suite with -I <the wheel's include folder>. Ends with 'N
- * passed, N failed, N skipped'. */
+/* Compares devices/pjrt/plugin/abi.h with the header that ships in the xla-cpu-pjrt wheel: every
+ * size and offset we rely on. Compiled by the suite with -I <the wheel's include folder>. Ends with
+ * 'N passed, N failed, N skipped'. */
 
 #include "pjrt_c_api.h"
 
 #include <stdio.h>
 
-#include "devices/pjrt_abi.h"
+#include "devices/pjrt/plugin/abi.h"
 
 static int passed, failed;
 

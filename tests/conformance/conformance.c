@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "devices/cpu_evaluate.h"
-#include "devices/cpu_plan.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/plan.h"
 #include "graph/import.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 #include "tests/conformance/tensor_file.h"
 
 #define PORTS_MAX 64

@@ -8,9 +8,9 @@
 #include <jansson.h>
 
 #include "base/clock.h"
-#include "devices/cpu_evaluate.h"
+#include "devices/cpu/evaluate.h"
 #include "graph/import.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 
 static int passed, failed;
 

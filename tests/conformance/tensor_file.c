@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/onnx.pb-c.h"
+#include "graph/onnx/onnx.pb-c.h"
 
 static void fill_typed(const Onnx__Tensor *from, tensor *t, int64_t count)
 {

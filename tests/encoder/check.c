@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "devices/cpu_evaluate.h"
+#include "devices/cpu/evaluate.h"
+#include "graph/encoder/match.h"
 #include "graph/import.h"
-#include "graph/match.h"
 #include "reference.h"
 
 static uint64_t state = 88172645463325252u;

@@ -1,7 +1,7 @@
 #ifndef TESTS_ENCODER_CHECK_H
 #define TESTS_ENCODER_CHECK_H
 
-#include "graph/encoder.h"
+#include "graph/encoder/encoder.h"
 
 /* Compares what the encoder means with what the graph computes, at several sizes, on random ids
  * and ragged masks (zeros at the end, in front and in the middle). Criterion fails where they

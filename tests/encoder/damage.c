@@ -4,8 +4,8 @@
 
 #include "build.h"
 #include "check.h"
-#include "devices/cpu_evaluate.h"
-#include "graph/encoder.h"
+#include "devices/cpu/evaluate.h"
+#include "graph/encoder/encoder.h"
 
 /* Graphs that were an encoder until somebody changed a node: nothing crashes, and what is still
  * recognised does what the graph does. */

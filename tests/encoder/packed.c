@@ -5,9 +5,9 @@
 
 #include "build.h"
 #include "check.h"
-#include "devices/cpu_evaluate.h"
-#include "graph/encoder_packed.h"
-#include "graph/match.h"
+#include "devices/cpu/evaluate.h"
+#include "graph/encoder/match.h"
+#include "graph/encoder/packed.h"
 #include "reference.h"
 
 /* An encoder with several sequences in a row gives each what it gets alone: the packed graph,

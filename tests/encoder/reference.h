@@ -1,7 +1,7 @@
 #ifndef TESTS_ENCODER_REFERENCE_H
 #define TESTS_ENCODER_REFERENCE_H
 
-#include "graph/encoder.h"
+#include "graph/encoder/encoder.h"
 
 /* What an encoder means, in plain loops of doubles: the measure for recognition and for the CPU's
  * ragged engine. A row whose mask is all zero attends to all of its positions alike. */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "devices/cpu_evaluate.h"
-#include "graph/fuse.h"
+#include "devices/cpu/evaluate.h"
+#include "graph/encoder/match.h"
 #include "graph/import.h"
-#include "graph/match.h"
-#include "graph/specialise.h"
+#include "graph/specialise/fuse.h"
+#include "graph/specialise/specialise.h"
 
 /* Conv, then BatchNormalization, in the variations that matter. */
 typedef struct net_form {

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_reader.h"
+#include "base/io/file_reader.h"
 #include "chance.h"
-#include "devices/cpu_evaluate.h"
+#include "devices/cpu/evaluate.h"
 #include "graph/import.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 #include "tests/support/temporary.h"
 
 /* Hugging Face folders whose config.json or model.safetensors says something odd. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "chance.h"
-#include "models/manifest.h"
+#include "models/manifest/manifest.h"
 #include "tests/support/temporary.h"
 
 /* model.json with anything at all under its keys: taken, or refused by name; never a crash. */

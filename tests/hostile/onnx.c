@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file_reader.h"
+#include "base/io/file_reader.h"
 #include "damage_onnx.h"
-#include "devices/cpu_evaluate.h"
-#include "devices/cpu_plan.h"
-#include "graph/encoder.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/plan.h"
+#include "graph/encoder/encoder.h"
 #include "graph/import.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 
 /* Models of the shared set and of tests/data with a thing or three changed in them are refused with
  * a message, or run to the end: from the file over shapes and folding to a plan and its answers.

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file_reader.h"
-#include "devices/cpu_evaluate.h"
+#include "base/io/file_reader.h"
+#include "devices/cpu/evaluate.h"
 #include "graph/import.h"
 #include "graph/safetensors.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 
 /* Every family of Hugging Face encoders against the answers of PyTorch (tests/data/
  * make_hugging_face.py). With all inputs bound, specialising a graph computes it: its outputs come

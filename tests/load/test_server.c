@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/histogram.h"
-#include "loadtest/quantity.h"
-#include "loadtest/receive_stamp.h"
+#include "loadtest/wire/receive_stamp.h"
+#include "loadtest/workload/quantity.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

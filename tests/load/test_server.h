@@ -1,7 +1,7 @@
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
 
-#include "loadtest/buffer.h"
+#include "loadtest/wire/buffer.h"
 
 #include <stdbool.h>
 #include <stdint.h>

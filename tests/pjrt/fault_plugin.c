@@ -35,7 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "devices/pjrt_abi.h"
+#include "devices/pjrt/plugin/abi.h"
 
 static const pjrt_api *inner;
 static pjrt_api outer; /* as much of the inner table as we know of */

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "devices/cpu_evaluate.h"
-#include "devices/pjrt_device.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/pjrt/device.h"
 #include "graph/import.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 
 #define TENSORS_MAX 16
 

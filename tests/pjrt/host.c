@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "devices/pjrt_host.h"
+#include "devices/pjrt/host/host.h"
 
 int main(int argc, char **argv)
 {

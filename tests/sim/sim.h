@@ -2,12 +2,13 @@
 #define TESTS_SIM_SIM_H
 
 #include "base/histogram.h"
-#include "batcher/admission.h"
-#include "batcher/dispatch.h"
+#include "batcher/admission/admission.h"
+#include "batcher/queue/dispatch.h"
 
 /* Discrete-event simulation of the scheduler: the real queues, shares, policy and door
- * (batcher/dispatch.h, batcher/admission.h) under a clock of our own, with devices whose times are
- * known. The same configuration and seed give the same run. For comparison, what others do. */
+ * (batcher/queue/dispatch.h, batcher/admission/admission.h) under a clock of our own, with devices
+ * whose times are known. The same configuration and seed give the same run. For comparison, what
+ * others do. */
 
 #define SIM_STREAMS_MAX 16
 #define SIM_MODELS_MAX 4

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "batcher/scheduler.h"
-#include "models/probe.h"
-#include "models/repository.h"
+#include "models/batching/probe.h"
+#include "models/repository/repository.h"
 
 #define MODELS_MAX 32
 #define KINDS 12         /* requests prepared for each model */

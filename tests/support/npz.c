@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/file_reader.h"
+#include "base/io/file_reader.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 30)
 

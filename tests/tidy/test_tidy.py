@@ -112,7 +112,7 @@ def test_headers_have_guards_named_after_them():
 
 def test_every_header_compiles_alone():
     # Where the parser of onnx.proto was generated.
-    build = next((b for b in (ROOT / "build/release", *sorted(ROOT.glob("build/*"))) if (b / "graph/onnx.pb-c.h").exists()), None)
+    build = next((b for b in (ROOT / "build/release", *sorted(ROOT.glob("build/*"))) if (b / "graph/onnx/onnx.pb-c.h").exists()), None)
     if build is None:
         pytest.skip("nothing is built")
     h2o = subprocess.run(["pkg-config", "--cflags", "libh2o-evloop", "jansson", "openssl", "libprotobuf-c"], capture_output=True, text=True)
@@ -138,12 +138,12 @@ def test_every_room_has_a_page():
 
 
 def test_each_stage_has_its_file():
-    text = (ROOT / "batcher/stage.h").read_text()
+    text = (ROOT / "batcher/job/stage.h").read_text()
     stages = [s.lower() for s in re.findall(r"^\s+STAGE_([A-Z]+),", text, re.M)]
     assert len(stages) == 11
     wrong = [s for s in stages if s != "execute" and not any(list((ROOT / r).glob(f"{s}*.c")) for r in ("server", "batcher"))]
     report(wrong)
-    spoken = set(re.findall(r'"([a-z]+)"', (ROOT / "batcher/stage.c").read_text()))
+    spoken = set(re.findall(r'"([a-z]+)"', (ROOT / "batcher/job/stage.c").read_text()))
     assert set(stages) <= spoken
 
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu_crew.h"
+#include "devices/cpu/support/thread_pool.h"
 
 #define LEADERS 3
 #define CORES 4

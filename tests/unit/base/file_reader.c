@@ -1,4 +1,4 @@
-#include "base/file_reader.h"
+#include "base/io/file_reader.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_map.h"
+#include "base/io/file_map.h"
 
 static char path[] = "/tmp/penstock-unit-XXXXXX";
 static unsigned char *wanted;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "batcher/scheduler.h"
-#include "models/exact.h"
+#include "models/batching/exact.h"
 #include "models/model.h"
 
 #define FAKE_BAD_ID 666

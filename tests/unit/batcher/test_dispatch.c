@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "batcher/dispatch.h"
+#include "batcher/queue/dispatch.h"
 
 enum { SEQUENCES = 4, BATCH = 64, TENANTS = 2 };
 static const int64_t sequences[SEQUENCES] = {16, 32, 64, 128};

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "batcher/scheduler.h"
-#include "models/probe.h"
-#include "models/repository.h"
+#include "models/batching/probe.h"
+#include "models/repository/repository.h"
 
 /* Batch-mates and padding do not change an answer: a real model, alone and among strangers. */
 

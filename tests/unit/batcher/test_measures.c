@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 
-#include "batcher/admission.h"
-#include "batcher/fair.h"
-#include "batcher/slo.h"
+#include "batcher/admission/admission.h"
+#include "batcher/admission/slo.h"
+#include "batcher/policy/fair.h"
 #include "models/latency.h"
 
 Test(latency, fits_cost_and_shrugs_off_stalls)

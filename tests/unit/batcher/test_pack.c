@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batcher/pack.h"
+#include "batcher/policy/pack.h"
 
 Test(pack, nobody_shares_a_place)
 {

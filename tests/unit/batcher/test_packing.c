@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "batcher/dispatch.h"
+#include "batcher/queue/dispatch.h"
 #include "fake_device.h"
 
 /* What a device that packs takes from the queues: the real decision code, measured times as of a

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "batcher/policy.h"
+#include "batcher/policy/policy.h"
 
 /* Buckets {1,2,4} x {16,64}, all ready; index = sequence * 3 + batch. */
 static void make_table(bucket_table *t)

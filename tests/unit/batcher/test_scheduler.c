@@ -1,9 +1,9 @@
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
-#include "batcher/pad.h"
-#include "batcher/slice.h"
-#include "devices/device_given.h"
+#include "batcher/execute/pad.h"
+#include "batcher/execute/slice.h"
+#include "devices/given.h"
 #include "tests/unit/batcher/fake_device.h"
 
 typedef struct rig {

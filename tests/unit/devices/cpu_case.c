@@ -2,8 +2,8 @@
 
 #include <criterion/criterion.h>
 
-#include "devices/cpu_evaluate.h"
-#include "graph/infer_shapes.h"
+#include "devices/cpu/evaluate.h"
+#include "graph/shapes/infer.h"
 
 tensor *cpu_case_input(cpu_case *c, dtype type, const int64_t *dims, const double *numbers)
 {

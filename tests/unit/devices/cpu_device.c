@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "devices/cpu_evaluate.h"
-#include "devices/cpu_memory.h"
-#include "devices/cpu_plan.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/memory.h"
+#include "devices/cpu/plan.h"
 #include "devices/device.h"
 #include "graph/import.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 
 #define WIDTH 48
 #define SEQUENCE 5

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_reader.h"
-#include "devices/cpu_evaluate.h"
+#include "base/io/file_reader.h"
+#include "devices/cpu/evaluate.h"
 #include "devices/device.h"
 #include "graph/import.h"
 #include "graph/safetensors.h"
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 #include "tests/support/npz.h"
 #include "tests/support/temporary.h"
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu_evaluate.h"
-#include "devices/cpu_plan.h"
-#include "graph/quantised.h"
-#include "graph/specialise.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/plan.h"
+#include "graph/quantise/quantised.h"
+#include "graph/specialise/specialise.h"
 
 static uint32_t seed;
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu_evaluate.h"
-#include "devices/cpu_plan.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/plan.h"
 #include "graph/import.h"
 #include "tests/support/npz.h"
 

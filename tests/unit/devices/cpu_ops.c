@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu_case.h"
-#include "devices/cpu_op.h"
+#include "devices/cpu/ops/op.h"
 
 static double get(const tensor *t, int64_t i)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu_positions.h"
+#include "devices/cpu/support/positions.h"
 #include "kernels/conv_u8s8.h"
 
 static uint32_t seed = 1;

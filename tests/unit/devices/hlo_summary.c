@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/hlo_summary.h"
+#include "devices/pjrt/protocol/hlo_summary.h"
 
 typedef struct bytes {
     unsigned char data[4096];

@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "devices/pjrt_output.h"
-#include "devices/pjrt_protocol.h"
-#include "devices/pjrt_ranges.h"
+#include "devices/pjrt/protocol/protocol.h"
+#include "devices/pjrt/ranges.h"
+#include "devices/pjrt/supervisor/output.h"
 
 Test(pjrt_output, levels_by_the_letter, .timeout = 60)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/emit_stablehlo.h"
+#include "graph/stablehlo/emit.h"
 
 #define K 64
 #define N 48

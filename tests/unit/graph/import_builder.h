@@ -2,7 +2,7 @@
 #define TESTS_UNIT_GRAPH_IMPORT_BUILDER_H
 
 #include "graph/import.h"
-#include "graph/onnx.pb-c.h"
+#include "graph/onnx/onnx.pb-c.h"
 
 /* Writes small ONNX models in memory. Everything is kept until the test's process ends; names are
  * borrowed. "" stands for an absent input or output. */

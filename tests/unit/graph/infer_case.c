@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "graph/infer_shapes.h"
+#include "graph/shapes/infer.h"
 
 #define PORTS_MAX 12
 

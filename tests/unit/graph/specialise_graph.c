@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "graph/specialise.h"
+#include "graph/specialise/specialise.h"
 
 /* A little evaluator for the operators these graphs use: graph/ has none of its own. */
 static int evaluations;

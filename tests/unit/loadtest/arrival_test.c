@@ -1,4 +1,4 @@
-#include "loadtest/arrival.h"
+#include "loadtest/workload/arrival.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* What is asked for has limits, and files must be what they claim to be: errors name the place. */
 #include "loadtest/options.h"
-#include "loadtest/quantity.h"
-#include "loadtest/report.h"
-#include "loadtest/request_source.h"
-#include "loadtest/trace.h"
+#include "loadtest/report/report.h"
+#include "loadtest/workload/quantity.h"
+#include "loadtest/workload/request_source.h"
+#include "loadtest/workload/trace.h"
 #include "tests/support/temporary.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "loadtest/http1_parse.h"
+#include "loadtest/wire/http1_parse.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

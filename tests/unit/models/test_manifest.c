@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "models/buckets.h"
-#include "models/manifest.h"
+#include "models/batching/buckets.h"
+#include "models/manifest/manifest.h"
 
 static status read(const char *text, manifest *m)
 {

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "models/repository.h"
-#include "models/snapshot.h"
+#include "models/repository/repository.h"
+#include "models/repository/snapshot.h"
 #include "tests/support/temporary.h"
 
 static const char *shared_model(const char *name, char path[4096])

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "models/planner.h"
-#include "models/repository.h"
-#include "models/samples.h"
+#include "models/repository/repository.h"
+#include "models/repository/samples.h"
 #include "tests/support/temporary.h"
 
 static char folder[TEMPORARY_FOLDER_BYTES];

@@ -6,11 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "models/fingerprint.h"
-#include "models/repository.h"
+#include "models/repository/fingerprint.h"
+#include "models/repository/repository.h"
 #include "tests/support/temporary.h"
 
-/* What later starts are spared: models/fingerprint.h, models/probe_cache.h. */
+/* What later starts are spared: models/repository/fingerprint.h, models/batching/probe_cache.h. */
 
 static char root[TEMPORARY_FOLDER_BYTES];
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base64.h"
-#include "server/chunked.h"
-#include "server/compress.h"
-#include "server/head_check.h"
-#include "server/route.h"
+#include "server/http/overrides/chunked.h"
+#include "server/protocol/compress.h"
+#include "server/protocol/head_check.h"
+#include "server/protocol/route.h"
+#include "server/protocol/text/base64.h"
 
 Test(route, paths_find_their_kind)
 {

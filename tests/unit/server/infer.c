@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/infer.h"
+#include "server/protocol/infer.h"
 
 static model the_model;
 static job *taken[8];

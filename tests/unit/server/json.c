@@ -1,9 +1,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "server/answer.h"
-#include "server/json_scan.h"
-#include "server/tensor_scan.h"
+#include "server/protocol/tensor_scan.h"
+#include "server/protocol/text/answer.h"
+#include "server/protocol/text/json_scan.h"
 
 static status skip(const char *text, int depth_max, bool is_strict)
 {

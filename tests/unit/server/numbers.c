@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "server/number_scan.h"
-#include "server/number_write.h"
+#include "server/protocol/text/number_scan.h"
+#include "server/protocol/text/number_write.h"
 
 static uint64_t state = 88172645463325252ull;
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "server/record.h"
+#include "server/telemetry/record.h"
 
 #define S 1000000000ull
 

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "server/tenant.h"
+#include "server/http/tenant.h"
 
 #define SECOND UINT64_C(1000000000)
 

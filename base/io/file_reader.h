@@ -1,0 +1,43 @@
+#ifndef BASE_IO_FILE_READER_H
+#define BASE_IO_FILE_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* Reads files: through io_uring, many pieces in flight, or through pread where the kernel or a
+ * container's seccomp profile forbids it. Which one is found out at the first call and said once in
+ * the log; PENSTOCK_IO=pread in the environment forces the latter. Any thread may call; each call
+ * blocks its caller until all is read. */
+
+typedef enum file_reader_way { FILE_READER_IO_URING, FILE_READER_PREAD } file_reader_way;
+
+/* The way files are read in this process; decides at the first call. */
+file_reader_way file_reader_chosen_way(void);
+
+/* One range of an open file, and where its bytes go. */
+typedef struct file_range {
+    int descriptor;
+    uint64_t offset;
+    size_t bytes;
+    void *data; /* room for `bytes` */
+} file_range;
+
+/* Reads all the ranges, in no order. Errors: STATUS_CORRUPT when a file ends inside a range,
+ * STATUS_IO otherwise; the contents of `data` are then undefined. */
+status file_reader_read(const file_range *ranges, size_t range_count) MUST_CHECK;
+/* The same, by the way given: for tests. */
+status file_reader_read_by(file_reader_way way, const file_range *ranges,
+                           size_t range_count) MUST_CHECK;
+
+/* Opens a regular file for reading. STATUS_NOT_FOUND, STATUS_IO; the message names the path. The
+ * caller closes `*descriptor`. */
+status file_reader_open(const char *path, int *descriptor, uint64_t *bytes) MUST_CHECK;
+
+/* Reads a whole file into 64-byte aligned memory that the caller gives to free(); a zero byte
+ * follows the contents. STATUS_TOO_LARGE over `bytes_max`, and the errors above. */
+status file_reader_read_whole(const char *path, size_t bytes_max, void **data,
+                              size_t *bytes) MUST_CHECK;
+
+#endif

@@ -1,0 +1,235 @@
+#include "batcher/admission/admission.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* After so long without a measurement an estimate refuses nobody: somebody has to find out. */
+#define STALE_NS UINT64_C(2000000000)
+
+/* A limit goes up by this part of itself in a second, as long as answers that came near it are in
+ * time, and is cut by this part. Their ratio is how often per second somebody is let in for
+ * nothing; the rise is how soon a device that is back gets its load. */
+#define RISE_PER_S 0.10
+#define RISE_NS_MAX UINT64_C(100000000) /* of one answer: silence proves nothing */
+#define CUT 0.20
+#define NEAR 0.7
+#define SCALE_BATCHES 32 /* the scale is a moving mean over so many */
+#define LIMIT_FIRST 0.8
+#define LIMIT_MAX 64.0
+#define LIMIT_MIN 0.02
+
+void admission_init(admission *a, int tenant_count, const uint32_t *weights)
+{
+    assert(tenant_count > 0 && tenant_count <= FAIR_TENANTS_MAX);
+    memset(a, 0, sizeof *a);
+    a->tenant_count = tenant_count;
+    for (int t = 0; t < tenant_count; t++)
+        a->weights[t] = weights && weights[t] ? weights[t] : 1;
+    atomic_store(&a->scale, ADMISSION_ONE);
+    for (int m = 0; m < ADMISSION_MODELS; m++)
+        for (int t = 0; t < tenant_count; t++)
+            for (int c = 0; c < FAIR_CLASSES; c++)
+                for (int i = 0; i < ADMISSION_OCTAVES; i++)
+                    atomic_store_explicit(&a->limits[m][t][c][i].value,
+                                          (uint32_t)(LIMIT_FIRST * ADMISSION_ONE),
+                                          memory_order_relaxed);
+}
+
+/* Least time per row in any bucket that holds the length, and the time of one row alone. */
+static bool padded_cost(const model *m, const latency *l, int device_index, int64_t length,
+                        double *row_ns, double *alone_ns)
+{
+    int64_t sequence = -1;
+    *row_ns = *alone_ns = 0;
+    for (int i = 0; i < m->bucket_count; i++) {
+        const model_bucket *b = &m->buckets[i];
+        if (b->sequences > 0 || b->shape.sequence < length || b->programs == NULL ||
+            b->programs[device_index] == NULL)
+            continue;
+        if (sequence >= 0 && b->shape.sequence != sequence)
+            break;
+        double ns = (double)latency_bucket_ns(l, device_index, i);
+        if (ns == 0)
+            return false;
+        if (sequence < 0)
+            *alone_ns = *row_ns = ns / (double)b->shape.batch;
+        if (sequence < 0)
+            *alone_ns = ns;
+        sequence = b->shape.sequence;
+        if (ns / (double)b->shape.batch < *row_ns)
+            *row_ns = ns / (double)b->shape.batch;
+    }
+    return sequence >= 0;
+}
+
+static bool is_ragged(const model *m, int device_index)
+{
+    return m->bucket_count > 0 && m->buckets[0].programs != NULL &&
+           m->buckets[0].programs[device_index] != NULL &&
+           m->buckets[0].programs[device_index]->layout == DEVICE_RAGGED;
+}
+
+static bool cost(const model *m, const latency *l, int device_index, int64_t rows, int64_t length,
+                 admission_estimate *out)
+{
+    double row_ns, alone_ns;
+    if (!model_is_exact(m) && !is_ragged(m, device_index)) {
+        if (!padded_cost(m, l, device_index, length, &row_ns, &alone_ns))
+            return false;
+    } else {
+        latency_fit f = latency_fit_of(l, device_index);
+        double tokens = length > 0 ? (double)length : 1;
+        row_ns = f.token_ns * tokens + f.square_ns * tokens * tokens;
+        alone_ns = row_ns + f.fixed_ns;
+        row_ns += model_is_exact(m) ? f.fixed_ns / (double)rows : row_ns * POLICY_FIXED_SHARE;
+    }
+    out->cost_ns = (uint64_t)(row_ns * (double)rows);
+    out->run_ns = (uint64_t)alone_ns;
+    if (rows > 1 && out->cost_ns > out->run_ns)
+        out->run_ns = out->cost_ns;
+    return alone_ns > 0;
+}
+
+static int64_t read_counter(const _Atomic int64_t *counter)
+{
+    int64_t v = atomic_load_explicit(counter, memory_order_relaxed);
+    return v > 0 ? v : 0;
+}
+
+/* Work that is done before the flow's own backlog is. */
+static double ahead_ns(const admission *a, fair_flow flow)
+{
+    double own = (double)read_counter(&a->backlog_ns[flow.tenant][flow.class]);
+    double weight = fair_class_weight(flow.class), all = own;
+    for (int c = 0; c < FAIR_CLASSES; c++) {
+        if (c == flow.class)
+            continue;
+        double other = (double)read_counter(&a->backlog_ns[flow.tenant][c]);
+        double share = own * fair_class_weight(c) / weight;
+        all += other < share ? other : share;
+    }
+    double of_tenant = all;
+    for (int t = 0; t < a->tenant_count; t++) {
+        if (t == flow.tenant)
+            continue;
+        double other = (double)read_counter(&a->tenant_ns[t]);
+        double share = of_tenant * a->weights[t] / a->weights[flow.tenant];
+        all += other < share ? other : share;
+    }
+    return all;
+}
+
+/* The same by models: the other ones' work comes first only as far as their weights let it. */
+static double ahead_of_model_ns(const admission *a, const model *m)
+{
+    int own_cell = m->index % ADMISSION_MODELS;
+    double own = (double)read_counter(&a->model_ns[own_cell]), all = own;
+    double weight = m->weight > 0 ? m->weight : 1;
+    for (int i = 0; i < ADMISSION_MODELS; i++) {
+        if (i == own_cell)
+            continue;
+        double other = (double)read_counter(&a->model_ns[i]);
+        double share =
+            own * atomic_load_explicit(&a->model_weights[i], memory_order_relaxed) / weight;
+        all += other < share ? other : share;
+    }
+    return all;
+}
+
+static admission_limit *limit_of(const admission *a, const model *m, fair_flow flow, int64_t length)
+{
+    int octave = 0;
+    while (octave < ADMISSION_OCTAVES - 1 && (length >> (octave + 1)) > 0)
+        octave++;
+    return (admission_limit *)&a
+        ->limits[m->index % ADMISSION_MODELS][flow.tenant][flow.class][octave];
+}
+
+static double read_limit(const admission_limit *l)
+{
+    return (double)atomic_load_explicit(&l->value, memory_order_relaxed) / ADMISSION_ONE;
+}
+
+void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns)
+{
+    /* Against a backlog shorter than a batch, waiting is chance. */
+    uint64_t batch_ns = atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
+    uint64_t admitted_ns = j->stage_ns[STAGE_ADMIT];
+    if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2 || j->deadline_ns == UINT64_MAX ||
+        j->deadline_ns <= admitted_ns)
+        return;
+    admission_limit *l = limit_of(a, j->model, job_flow(j), j->length);
+    double limit = read_limit(l);
+    double used = (double)j->backlog_ns / (double)(j->deadline_ns - admitted_ns);
+    uint64_t changed_ns = atomic_load_explicit(&l->changed_ns, memory_order_relaxed);
+    if (!is_in_time) {
+        if (admitted_ns < atomic_load_explicit(&l->cut_ns, memory_order_relaxed))
+            return;
+        limit *= 1 - CUT;
+        atomic_store_explicit(&l->cut_ns, now_ns, memory_order_relaxed);
+    } else if (used > limit * NEAR) {
+        uint64_t since_ns = now_ns > changed_ns ? now_ns - changed_ns : 0;
+        since_ns = since_ns < RISE_NS_MAX ? since_ns : RISE_NS_MAX;
+        limit += limit * RISE_PER_S * (double)since_ns / 1e9;
+    } else {
+        return;
+    }
+    limit = limit > LIMIT_MAX ? LIMIT_MAX : limit < LIMIT_MIN ? LIMIT_MIN : limit;
+    atomic_store_explicit(&l->value, (uint32_t)(limit * ADMISSION_ONE), memory_order_relaxed);
+    atomic_store_explicit(&l->changed_ns, now_ns, memory_order_relaxed);
+}
+
+void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
+                            int lanes, fair_flow flow, int64_t rows, int64_t length,
+                            uint64_t now_ns, admission_estimate *out)
+{
+    *out = (admission_estimate){0};
+    if (l == NULL || lanes < 1 || latency_observed_ns(l, device_index) == 0 ||
+        !cost(m, l, device_index, rows, length, out))
+        return;
+    out->is_known = latency_observed_ns(l, device_index) + STALE_NS > now_ns;
+    double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
+    double of_flow = ahead_ns(a, flow), of_model = ahead_of_model_ns(a, m);
+    double wait = (of_model < of_flow ? of_model : of_flow) * scale / lanes;
+    /* All lanes busy: the first of them to finish is, on average, so far away. */
+    if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= lanes)
+        wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (lanes + 1);
+    out->backlog_ns = (uint64_t)wait;
+    double limit = read_limit(limit_of(a, m, flow, length));
+    /* Devices must not run dry: a batch that waits for them is no reason to refuse by itself. */
+    double batch = (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
+    out->wait_ns = (uint64_t)(limit < 1 && wait < batch ? wait : wait / limit);
+}
+
+uint64_t admission_drain_ns(const admission *a, const model *m, int lanes)
+{
+    double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
+    return (uint64_t)(ahead_of_model_ns(a, m) * scale / (lanes > 0 ? lanes : 1));
+}
+
+void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns)
+{
+    int cell = m->index % ADMISSION_MODELS;
+    atomic_store_explicit(&a->model_weights[cell], m->weight > 0 ? (uint32_t)m->weight : 1,
+                          memory_order_relaxed);
+    atomic_fetch_add_explicit(&a->model_ns[cell], cost_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&a->backlog_ns[flow.tenant][flow.class], cost_ns,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&a->tenant_ns[flow.tenant], cost_ns, memory_order_relaxed);
+}
+
+void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns)
+{
+    uint64_t mean = atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
+    atomic_store_explicit(&a->batch_ns, mean ? mean - mean / 16 + took_ns / 16 : took_ns,
+                          memory_order_relaxed);
+    if (cost_ns == 0)
+        return;
+    double ratio = (double)took_ns / (double)cost_ns;
+    ratio = ratio > 16 ? 16 : ratio < 0.25 ? 0.25 : ratio;
+    uint64_t old = atomic_load_explicit(&a->scale, memory_order_relaxed);
+    uint32_t seen = atomic_fetch_add_explicit(&a->batches, 1, memory_order_relaxed);
+    double moved = (double)old + (ratio * ADMISSION_ONE - (double)old) /
+                                     (seen < SCALE_BATCHES ? seen + 2 : SCALE_BATCHES);
+    atomic_store_explicit(&a->scale, (uint64_t)moved, memory_order_relaxed);
+}

@@ -1,0 +1,103 @@
+#ifndef BATCHER_ADMISSION_ADMISSION_H
+#define BATCHER_ADMISSION_ADMISSION_H
+
+#include <stdatomic.h>
+
+#include "batcher/job/job.h"
+#include "batcher/policy/fair.h"
+#include "batcher/policy/policy.h"
+#include "models/latency.h"
+
+#define ADMISSION_ONE 4096
+#define ADMISSION_MODELS 16 /* more share the cells */
+#define ADMISSION_OCTAVES 16
+
+/* How many times the time that is left the backlog may be before a job is hopeless, in
+ * ADMISSION_ONE-ths. Learned from who was in time and who was not, the way TCP finds its window
+ * (additive increase, multiplicative decrease: Chiu and Jain 1989): the limit creeps up while jobs
+ * that were let in near it are in time, and is cut when one is not. A cut counts once for all that
+ * were let in before it. */
+typedef struct admission_limit {
+    _Atomic uint32_t value;
+    _Atomic uint64_t changed_ns, cut_ns; /* the latest change; the latest cut */
+} admission_limit;
+
+/* When would a job that comes now be done? Asked at the door, by any thread and without a lock, so
+ * that a request which cannot meet its deadline is told at once. Counters only: the time that the
+ * waiting work of each flow will take, kept as jobs come and go, and how far such estimates were
+ * from the truth lately. */
+typedef struct admission {
+    int tenant_count;
+    uint32_t weights[FAIR_TENANTS_MAX];
+    _Atomic int64_t backlog_ns[FAIR_TENANTS_MAX][FAIR_CLASSES];
+    _Atomic int64_t tenant_ns[FAIR_TENANTS_MAX];
+    _Atomic int64_t model_ns[ADMISSION_MODELS];
+    _Atomic uint32_t model_weights[ADMISSION_MODELS];
+    _Atomic uint64_t scale;    /* time that batches took / what their members were estimated at,
+                                  in ADMISSION_ONE-ths */
+    _Atomic uint32_t batches;  /* that taught `scale`; the first ones count for more */
+    _Atomic uint64_t batch_ns; /* moving mean of a batch */
+    _Atomic int32_t busy;      /* lanes that execute now */
+    /* By octave of length, because the policy lets work pass other work: in an overload short jobs
+     * get through where long ones have no chance. */
+    admission_limit limits[ADMISSION_MODELS][FAIR_TENANTS_MAX][FAIR_CLASSES][ADMISSION_OCTAVES];
+} admission;
+
+typedef struct admission_estimate {
+    bool is_known;       /* there are measurements, and recent ones */
+    uint64_t cost_ns;    /* device time of this job in a full batch, before scaling */
+    uint64_t backlog_ns; /* of device time ahead of it, per lane */
+    uint64_t wait_ns;    /* until its batch begins, if it is as late as others lately were */
+    uint64_t run_ns;     /* of its batch, if it were alone */
+} admission_estimate;
+
+/* Until its batch begins, by what is ahead of it. */
+static inline uint64_t admission_expected_wait_ns(const admission_estimate *e)
+{
+    return e->backlog_ns < e->wait_ns ? e->backlog_ns : e->wait_ns;
+}
+
+void admission_init(admission *a, int tenant_count, const uint32_t *weights);
+
+/* For `rows` of `length` on `lanes` lanes of the kind of device `device_index`. Work that is ahead:
+ * the flow's own, and of every other flow what its weight lets through meanwhile (generalised
+ * processor sharing, Parekh and Gallager 1993). */
+void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
+                            int lanes, fair_flow flow, int64_t rows, int64_t length,
+                            uint64_t now_ns, admission_estimate *out);
+
+/* Until `lanes` lanes have begun all that waits for `m` now, by measured times; 0: nothing waits,
+ * or nothing was measured yet. */
+uint64_t admission_drain_ns(const admission *a, const model *m, int lanes);
+
+static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t now_ns,
+                                         uint64_t deadline_ns)
+{
+    return e->is_known && deadline_ns != UINT64_MAX &&
+           now_ns + e->run_ns + e->wait_ns > deadline_ns;
+}
+
+/* Of a hopeless job: even as things are expected to go it would be late. Else it might be in time,
+ * but not if all that come now were let in. */
+static inline bool admission_is_sure(const admission_estimate *e, uint64_t now_ns,
+                                     uint64_t deadline_ns)
+{
+    return now_ns + e->run_ns + admission_expected_wait_ns(e) > deadline_ns;
+}
+
+/* Of a hopeless job: nothing that waits is to blame, its own batch takes longer than what is left.
+ */
+static inline bool admission_is_late_alone(const admission_estimate *e, uint64_t now_ns,
+                                           uint64_t deadline_ns)
+{
+    return now_ns + e->run_ns > deadline_ns;
+}
+
+/* Work of that flow, for that model, begins (+) or ceases (-) to wait. */
+void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns);
+/* A job that was let in is done, in time or not, or was dropped because it would not have been. */
+void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns);
+/* A batch whose members were estimated at `cost_ns` together took `took_ns`. */
+void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns);
+
+#endif

@@ -1,0 +1,24 @@
+#ifndef BATCHER_EXECUTE_STAGING_H
+#define BATCHER_EXECUTE_STAGING_H
+
+#include "models/model.h"
+
+/* A lane's own copy of a batch's tensors, in one piece of memory that is as large as the largest
+ * bucket seen: batches allocate nothing. */
+typedef struct staging {
+    void *memory;
+    size_t bytes;
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+} staging;
+
+/* Bytes that a batch of that bucket takes (`programs` does not matter); SIZE_MAX when a dim is not
+ * known beforehand. */
+size_t staging_bytes(const model *m, const model_bucket *bucket);
+
+/* Shapes and places of all inputs and outputs; contents undefined. Grows the memory to at least
+ * `bytes_min`. STATUS_OUT_OF_MEMORY, STATUS_UNSUPPORTED. */
+status staging_lay_out(staging *s, const model *m, const model_bucket *bucket,
+                       size_t bytes_min) MUST_CHECK;
+void staging_dispose(staging *s);
+
+#endif

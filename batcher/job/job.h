@@ -1,0 +1,97 @@
+#ifndef BATCHER_JOB_JOB_H
+#define BATCHER_JOB_JOB_H
+
+#include "base/arena.h"
+#include "base/mailbox.h"
+#include "batcher/job/stage.h"
+#include "batcher/policy/fair.h"
+#include "models/model.h"
+
+/* A piece of work: rows of equal length for one model. server/ makes it, batcher/ runs it, and it
+ * always comes back exactly once, through `on_done`, also when cancelled. It holds no pointer into
+ * the HTTP library (DESIGN, decision 10). A request whose rows differ in length is several jobs.
+ *
+ * Owner: the server loop until scheduler_submit(), the batcher until on_done() is called, then the
+ * server loop again. */
+typedef struct job job;
+struct job {
+    mailbox_node node; /* first: in the scheduler's box going in, in the loop's box coming back */
+    job *next;         /* in the batcher's queue */
+    /* Called on a lane's thread, once; must only post the job to its home (non-blocking). */
+    void (*on_done)(job *j);
+    void *home;        /* for on_done */
+    void *ticket_slot; /* server's own: which live request this belongs to */
+    uint64_t ticket_generation;
+
+    model *model;         /* holds a reference */
+    int64_t rows, length; /* length 0 when the model has no sequence axis */
+    arena memory;
+
+    uint64_t deadline_ns; /* clock_now_ns() scale; UINT64_MAX: none */
+    int priority;         /* 0 is the highest class */
+    uint32_t tenant;      /* dense number; 0 is the default tenant */
+    uint64_t cost_ns;     /* what scheduler_admit() counted as waiting for it; 0: nothing */
+    uint64_t backlog_ns;  /* and found ahead of it */
+
+    _Atomic bool
+        is_cancelled; /* set by the server loop; the batcher then drops what has not started */
+
+    /* Results; written by the batcher. */
+    status result;
+    char error[STATUS_MESSAGE_BYTES_MAX];
+    uint64_t stage_ns[STAGE_COUNT];
+    /* For statistics: the batch that held its last rows. */
+    device_bucket bucket;
+    bool is_packed; /* with several sequences in each row */
+    int32_t device_index;
+    int64_t batch_rows; /* real rows in that batch */
+    bool fell_back;     /* ran on the CPU after or instead of its device */
+
+    /* The batcher's own while queued: the next row not yet given to a batch, rows still computing.
+     */
+    int64_t row_next;
+    _Atomic int64_t rows_left;
+    _Atomic bool has_failed;
+
+    /* Last, because they are 12 KiB and the scheduler reads only what is above. */
+    bool output_wanted[MODEL_TENSORS_MAX];
+    tensor inputs[MODEL_TENSORS_MAX];  /* data lives in `memory`, or in the request body kept alive
+                                          by the ticket */
+    tensor outputs[MODEL_TENSORS_MAX]; /* allocated in `memory` before submission: shapes are known
+                                          then */
+};
+
+/* A loop's own jobs, kept with their memory for reuse: in steady state nothing is allocated. One
+ * thread. Zeroed is empty. */
+typedef struct job_pool {
+    job *free;
+    int free_count;
+} job_pool;
+#define JOB_POOL_FREE_MAX 1024          /* idle jobs kept */
+#define JOB_MEMORY_KEEP_BYTES (1 << 18) /* memory an idle job keeps */
+
+/* A job with empty memory, rows and length 0, no model; or NULL when memory is out. */
+job *job_pool_take(job_pool *pool);
+/* Takes the job back, and gives back its reference to the model. */
+void job_pool_give(job_pool *pool, job *j);
+void job_pool_dispose(job_pool *pool);
+
+/* The same on the caller's storage; for the one who wants no pool. */
+void job_init(job *j);
+void job_reset(job *j);
+void job_dispose(job *j);
+
+/* Gives `j->outputs` their shapes for j->model, j->rows and j->length and memory from j->memory,
+ * not zeroed. STATUS_UNSUPPORTED: a dim is not known beforehand; STATUS_OUT_OF_MEMORY. */
+status job_allocate_outputs(job *j) MUST_CHECK;
+
+/* The batcher's: `rows` of the job are done, with `result` (message: status_message()). True when
+ * they were the last: the job's fields then belong to the caller, who calls on_done. */
+bool job_finish_rows(job *j, int64_t rows, status result) MUST_CHECK;
+
+static inline fair_flow job_flow(const job *j)
+{
+    return (fair_flow){(int)j->tenant, fair_class(j->priority)};
+}
+
+#endif

@@ -1,0 +1,68 @@
+#ifndef BATCHER_POLICY_FAIR_H
+#define BATCHER_POLICY_FAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who is next, by device time received and weight: tenants first, then the classes of a tenant.
+ *
+ * Each account has a virtual time that goes up by device time / weight when it is served; the
+ * waiting account with the lowest one leads the next batch (as in completely fair scheduling; the
+ * charge falls when work is served, not when it arrives, so that refused and overdue work costs its
+ * tenant nothing). Who comes back from idleness starts where it left, or where the latest leader
+ * stood: idleness saves up nothing. But a tenant starts FAIR_CREDIT_NS before that, or one that
+ * uses less than its share would wait for the others after each of its own longer requests. Belongs
+ * to whoever holds the scheduler's mutex. */
+
+#define FAIR_TENANTS_MAX 64
+#define FAIR_CREDIT_NS UINT64_C(25000000) /* device time that an idle tenant saves up at most */
+#define FAIR_CLASSES 4 /* 0 is the highest; lower ones than the last count as the last */
+
+typedef struct fair_account {
+    uint64_t virtual_ns; /* device time received / weight, in finer steps */
+    uint32_t weight;
+    int64_t rows; /* waiting */
+} fair_account;
+
+typedef struct fair {
+    int tenant_count;
+    fair_account tenants[FAIR_TENANTS_MAX];
+    fair_account classes[FAIR_TENANTS_MAX][FAIR_CLASSES];
+    uint64_t floor_ns, class_floor_ns[FAIR_TENANTS_MAX]; /* of the latest leader */
+} fair;
+
+typedef struct fair_flow {
+    int tenant, class; /* tenant -1: nobody */
+} fair_flow;
+
+/* A set of flows, for passing over. Zeroed is empty. */
+typedef struct fair_set {
+    uint8_t classes[FAIR_TENANTS_MAX]; /* bits */
+} fair_set;
+
+/* Share of a class against the other classes of its tenant: 64, 16, 4, 1. */
+uint32_t fair_class_weight(int class);
+static inline int fair_class(int priority)
+{
+    return priority < 0 ? 0 : priority < FAIR_CLASSES ? priority : FAIR_CLASSES - 1;
+}
+
+/* `weights` (1 or more each) by tenant; NULL: all equal. */
+void fair_init(fair *f, int tenant_count, const uint32_t *weights);
+
+/* Rows began (+) or ceased (-) to wait. */
+void fair_add_rows(fair *f, fair_flow flow, int64_t rows);
+/* That flow leads a batch: where it stands now is where newcomers start. Before it is charged. */
+void fair_lead(fair *f, fair_flow flow);
+/* `served_ns` of device time went to that flow; negative: so much of what it was charged did not.
+ */
+void fair_charge(fair *f, fair_flow flow, int64_t served_ns);
+
+/* The waiting flow that is owed the most, without those in `passed`. */
+fair_flow fair_next(const fair *f, const fair_set *passed);
+static inline void fair_pass(fair_set *set, fair_flow flow)
+{
+    set->classes[flow.tenant] |= (uint8_t)(1u << flow.class);
+}
+
+#endif

@@ -1,0 +1,395 @@
+#include "batcher/queue/dispatch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Estimates nobody has checked for so long refuse no one: the next batch will tell. */
+#define STALE_NS UINT64_C(2000000000)
+
+void dispatch_init(dispatch *d, int device_count, int tenant_count, const uint32_t *weights)
+{
+    memset(d, 0, sizeof *d);
+    d->device_count = device_count;
+    fair_init(&d->fair, tenant_count, weights);
+}
+
+void dispatch_dispose(dispatch *d)
+{
+    for (int i = 0; i < d->queue_count; i++)
+        model_queue_destroy(d->queues[i]);
+    free(d->seen_queues);
+    memset(d, 0, sizeof *d);
+}
+
+model_queue *dispatch_queue(dispatch *d, const model *m)
+{
+    assert(m->index >= 0 && m->index < MODEL_INDEX_MAX);
+    model_queue **slot = &d->queues[m->index];
+    if (*slot != NULL && ((*slot)->model != m || (*slot)->serial != m->serial)) {
+        /* The index was another model's, which is gone: no job of it can be left. */
+        model_queue_destroy(*slot);
+        *slot = NULL;
+    }
+    if (*slot != NULL)
+        return *slot;
+    model_queue *q = model_queue_create(m, d->device_count, &d->fair);
+    if (q == NULL)
+        return NULL;
+    if (m->index >= d->queue_count) {
+        size_t capacity = (size_t)(m->index + 1) * MODEL_AXIS_MAX;
+        policy_queue *seen = realloc(d->seen_queues, capacity * sizeof *seen);
+        if (seen == NULL) {
+            model_queue_destroy(q);
+            return NULL;
+        }
+        d->seen_queues = seen;
+        d->seen_capacity = (int)capacity;
+        d->queue_count = m->index + 1;
+    }
+    *slot = q;
+    return q;
+}
+
+/* A model that comes back from idleness starts where the others are: it has saved up nothing. */
+static void level(dispatch *d, model_queue *q)
+{
+    uint64_t floor_ns = UINT64_MAX;
+    for (int i = 0; i < d->queue_count; i++)
+        if (d->queues[i] != NULL && d->queues[i]->rows > 0 && d->queues[i]->virtual_ns < floor_ns)
+            floor_ns = d->queues[i]->virtual_ns;
+    if (floor_ns != UINT64_MAX && q->virtual_ns < floor_ns)
+        q->virtual_ns = floor_ns;
+}
+
+bool dispatch_push(dispatch *d, model_queue *q, job *j)
+{
+    if (q->rows == 0)
+        level(d, q);
+    return model_queue_push(q, j);
+}
+
+static bool is_quiet(const dispatch *d, int tenant)
+{
+    return d->fair.tenants[tenant].rows <= DISPATCH_QUIET_ROWS;
+}
+
+static bool is_shared(const dispatch *d, uint64_t now_ns)
+{
+    int tenants = 0;
+    for (int t = 0; t < d->fair.tenant_count; t++)
+        tenants += d->served_ns[t] != 0 && d->served_ns[t] + DISPATCH_SHARING_NS > now_ns;
+    return tenants > 1;
+}
+
+/* How long a batch of that model may take; 0: no bound. A batch cannot be interrupted, so one with
+ * a long queue of long rows would make quiet tenants wait for its full batches. */
+static uint64_t time_max_ns(const dispatch *d, const model_queue *q, const dispatch_request *r)
+{
+    uint64_t most_ns = atomic_load_explicit(&q->model->batch_time_max_ns, memory_order_relaxed);
+    if (!is_shared(d, r->now_ns))
+        return most_ns;
+    double fixed_ns = latency_fit_of(q->latency, r->device_index).fixed_ns;
+    double times = DISPATCH_SHARED_BATCH * (q->tables[r->device_index].is_ragged ? 1 : 2);
+    uint64_t share_ns = (uint64_t)(fixed_ns * times);
+    return share_ns > 0 && (most_ns == 0 || share_ns < most_ns) ? share_ns : most_ns;
+}
+
+static void see_model(dispatch *d, int i, const dispatch_request *r)
+{
+    const model_queue *q = d->queues[i];
+    const model_batching *b = &q->model->batching;
+    d->seen_models[i] = (policy_model){
+        .table = &q->tables[r->device_index],
+        .latency = q->latency,
+        .device_index = r->device_index,
+        .list_rows = q->list_rows,
+        .list_tokens = q->list_tokens,
+        .virtual_ns = q->virtual_ns,
+        .queue_delay_ns = b->queue_delay_ns,
+        .time_max_ns = time_max_ns(d, q, r),
+        .rows_max = b->batch_max,
+        .is_exact = model_is_exact(q->model),
+        .is_alone = !b->can_batch,
+        .is_eligible = d->is_eligible[i],
+        .saves_positions = q->model->packing_wanted == MODEL_PACKING_ALWAYS,
+        .rows_queued = q->rows,
+    };
+}
+
+static uint64_t mean_due_ns(const job_heap *h)
+{
+    return h->count > 0 ? h->due_sum_us / (uint64_t)h->count * 1024 : 0;
+}
+
+static void see_list(const queue_flow *flow, int list, policy_queue *to)
+{
+    const job_heap *timed = &flow->lists[list].timed, *untimed = &flow->lists[list].untimed;
+    const job *head = NULL;
+    to->deadline_ns = to->due_ns = UINT64_MAX;
+    if (untimed->count > 0) {
+        head = untimed->entries[0].job;
+        to->due_ns = untimed->entries[0].due_ns;
+    }
+    if (timed->count > 0) {
+        if (head == NULL || timed->entries[0].due_ns <= to->due_ns)
+            head = timed->entries[0].job;
+        to->deadline_ns = timed->entries[0].due_ns;
+    }
+    to->sequence = list;
+    to->jobs = timed->count + untimed->count;
+    to->rows = timed->rows + untimed->rows;
+    to->timed_rows = timed->rows;
+    to->mean_deadline_ns = mean_due_ns(timed);
+    to->oldest_ns = head->stage_ns[STAGE_ADMIT];
+    to->head_rows = head->rows - head->row_next;
+    to->head_length = head->length;
+}
+
+static void see_flow(dispatch *d, const dispatch_request *r, fair_flow flow, policy_snapshot *out)
+{
+    int count = 0;
+    for (int i = 0; i < d->queue_count; i++) {
+        const model_queue *q = d->queues[i];
+        const queue_flow *f = q ? q->flows[flow.tenant][flow.class] : NULL;
+        if (f == NULL || f->rows == 0)
+            continue;
+        see_model(d, i, r);
+        for (int k = 0; k < q->list_count; k++) {
+            if (f->lists[k].timed.count + f->lists[k].untimed.count == 0)
+                continue;
+            assert(count < d->seen_capacity);
+            d->seen_queues[count] = (policy_queue){.model = i};
+            see_list(f, k, &d->seen_queues[count++]);
+        }
+    }
+    *out = (policy_snapshot){
+        .now_ns = r->now_ns,
+        .queues = d->seen_queues,
+        .queue_count = count,
+        .models = d->seen_models,
+        .model_count = d->queue_count,
+        .lanes = r->lanes,
+        .is_flushing = r->is_flushing,
+        .is_aged_first = d->batches % DISPATCH_AGED_TURN == DISPATCH_AGED_TURN - 1,
+    };
+}
+
+/* Whoever has room takes company: first of the list itself, then of shorter ones; in each the
+ * leader's own flow, then the others in the order they are owed. */
+static void take_list(dispatch *d, model_queue *q, fair_flow lead, int lead_list, int list,
+                      queue_take *t, int64_t wanted)
+{
+    fair_set passed = {0};
+    fair_flow flow = lead;
+    const double budget_ns = t->budget_ns;
+    while (flow.tenant >= 0 && t->rows < wanted && q->list_rows[list] > 0) {
+        int64_t had = t->rows;
+        bool is_crowd = flow.tenant != lead.tenant && !is_quiet(d, flow.tenant);
+        t->budget_ns = is_crowd && t->crowd_ns < budget_ns ? t->crowd_ns : budget_ns;
+        t->rows = wanted - had;
+        t->is_riding = list != lead_list || flow.tenant != lead.tenant || flow.class != lead.class;
+        t->rows = had + model_queue_take(q, flow, list, t);
+        fair_pass(&passed, flow);
+        flow = fair_next(&d->fair, &passed);
+    }
+    t->budget_ns = budget_ns;
+}
+
+/* Of all lists whose sequences the rows can hold: the leading one's share, then the long ones
+ * first. */
+static void take_packed(dispatch *d, model_queue *q, fair_flow lead, int lead_list,
+                        const policy_decision *decision, queue_take *t, pack_place *places)
+{
+    const bucket_packed *p = decision->packed;
+    pack_open(&d->pack, p->length, (int)p->rows, (int)p->sequences);
+    t->pack = &d->pack;
+    t->places = places;
+    take_list(d, q, lead, lead_list, lead_list, t, decision->rows);
+    for (int i = q->list_count - 1; i >= 0 && t->count > 0; i--)
+        if (q->axes.sequences[i] <= p->length)
+            take_list(d, q, lead, lead_list, i, t, p->sequences);
+}
+
+static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
+                 const policy_decision *decision, int list, dispatch_batch *out)
+{
+    model_queue *q = out->queue;
+    queue_take t = {.length = -1,
+                    .until_ns = decision->late_ns,
+                    .budget_ns = decision->budget_ns > 0 ? decision->budget_ns : 1e300,
+                    .crowd_ns = 1e300,
+                    .fit = latency_fit_of(q->latency, r->device_index),
+                    .members = out->members,
+                    .capacity = out->capacity};
+    int64_t wanted = decision->rows + decision->fill_rows;
+    if (decision->budget_ns > 0 && is_quiet(d, lead.tenant))
+        t.crowd_ns = t.fit.fixed_ns * DISPATCH_SHARED_COMPANY;
+    if (decision->bucket < 0) {
+        /* Of a dropped head the next one takes the place: decide by what is really first. */
+        job *head = model_queue_head(q, lead, list, &t.dead);
+        if (head != NULL && !q->model->batching.can_batch) {
+            t.rows = INT64_MAX;
+            t.is_whole = true;
+            t.capacity = 1;
+            t.rows = model_queue_take(q, lead, list, &t);
+        } else if (head != NULL) {
+            t.length = head->length;
+            take_list(d, q, lead, list, list, &t, wanted);
+        }
+    } else if (decision->packed != NULL) {
+        take_packed(d, q, lead, list, decision, &t, out->places);
+    } else {
+        take_list(d, q, lead, list, list, &t, wanted);
+        for (int i = list - 1; i >= 0 && t.rows < wanted && t.count > 0; i--)
+            take_list(d, q, lead, list, i, &t, wanted);
+    }
+    out->count = t.count;
+    out->rows = t.rows;
+    /* Where no bucket fixes the time, it is that of those who were taken. */
+    bool is_bucket = decision->bucket >= 0 && !q->tables[r->device_index].is_ragged;
+    out->expected_ns = decision->expected_ns;
+    if (!is_bucket && latency_is_known(t.fit))
+        out->expected_ns = (uint64_t)(t.fit.fixed_ns + t.cost_ns);
+    for (job *j = t.overdue, *next; j != NULL; j = next) {
+        next = j->next;
+        j->next = out->overdue;
+        out->overdue = j;
+    }
+    for (job *j = t.dead, *next; j != NULL; j = next) {
+        next = j->next;
+        j->next = out->dead;
+        out->dead = j;
+    }
+}
+
+/* Moves what the bill's payers were charged to `time_ns`. */
+static void charge(dispatch *d, bill *b, uint64_t time_ns)
+{
+    for (int i = 0; i < b->count; i++) {
+        int64_t before_ns = bill_part_ns(b, i, b->charged_ns);
+        fair_charge(&d->fair, b->shares[i].flow, bill_part_ns(b, i, time_ns) - before_ns);
+    }
+    model_queue *q = b->model_index < d->queue_count ? d->queues[b->model_index] : NULL;
+    uint64_t weight = (uint64_t)b->model_weight;
+    if (q != NULL && q->serial == b->model_serial)
+        q->virtual_ns += time_ns / weight - b->charged_ns / weight;
+    b->charged_ns = time_ns;
+}
+
+void dispatch_settle(dispatch *d, bill *b, uint64_t took_ns)
+{
+    if (b->count > 0)
+        charge(d, b, took_ns);
+    b->count = 0;
+}
+
+/* Charged at once, or the lanes that ask before this batch is over would think nothing of it. */
+static void begin(dispatch *d, const dispatch_batch *taken, uint64_t now_ns)
+{
+    bill *b = taken->bill;
+    bill_make(b, taken->members, taken->count);
+    for (int i = 0; i < b->count; i++)
+        d->served_ns[b->shares[i].flow.tenant] = now_ns;
+    /* Nothing measured yet: every position costs the same. */
+    uint64_t guess_ns = (uint64_t)b->positions * 1000;
+    charge(d, b, taken->expected_ns > 0 ? taken->expected_ns : guess_ns);
+}
+
+static bool is_stale(const dispatch *d, const model_queue *q, uint64_t now_ns)
+{
+    for (int i = 0; i < d->device_count; i++)
+        if (latency_observed_ns(q->latency, i) + STALE_NS > now_ns)
+            return false;
+    return true;
+}
+
+static void prepare(dispatch *d, const dispatch_request *r, dispatch_batch *out)
+{
+    for (int i = 0; i < d->queue_count; i++) {
+        model_queue *q = d->queues[i];
+        d->is_eligible[i] = false;
+        if (q == NULL || q->rows == 0)
+            continue;
+        model_queue_drop_late(q, r->now_ns, !is_stale(d, q, r->now_ns), &out->overdue);
+        d->is_eligible[i] =
+            q->rows > 0 && r->is_eligible(r->context, r->device_index, q, r->now_ns);
+    }
+}
+
+void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
+{
+    out->action = POLICY_NOTHING;
+    out->count = 0;
+    out->rows = 0;
+    out->until_ns = UINT64_MAX;
+    out->overdue = out->dead = NULL;
+    prepare(d, r, out);
+    fair_set passed = {0};
+    for (fair_flow flow; (flow = fair_next(&d->fair, &passed)).tenant >= 0;) {
+        policy_snapshot s;
+        policy_decision decision;
+        see_flow(d, r, flow, &s);
+        policy_decide(&s, &decision);
+        if (decision.action != POLICY_RUN) {
+            if (decision.action == POLICY_WAIT) {
+                out->action = POLICY_WAIT;
+                if (decision.until_ns < out->until_ns)
+                    out->until_ns = decision.until_ns;
+            }
+            fair_pass(&passed, flow);
+            continue;
+        }
+        const policy_queue *list = &s.queues[decision.queue];
+        out->queue = d->queues[list->model];
+        out->bucket = decision.bucket;
+        out->packed = decision.packed;
+        take(d, r, flow, &decision, list->sequence, out);
+        /* A list may turn out to hold nothing but dead jobs: then ask again. */
+        if (out->count == 0)
+            continue;
+        out->action = POLICY_RUN;
+        d->batches++;
+        fair_lead(&d->fair, flow);
+        begin(d, out, r->now_ns);
+        return;
+    }
+}
+
+/* Queues of so many rows are looked through without hesitation. */
+#define SHORT_ROWS 256
+
+bool dispatch_sweep(dispatch *d, uint64_t now_ns, job **dead)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < d->queue_count; i++)
+        rows += d->queues[i] ? d->queues[i]->rows : 0;
+    if (rows > SHORT_ROWS && now_ns < d->swept_ns + DISPATCH_SWEEP_NS)
+        return false;
+    d->swept_ns = now_ns;
+    for (int i = 0; i < d->queue_count; i++)
+        if (d->queues[i] != NULL && d->queues[i]->rows > 0)
+            model_queue_drop_dead(d->queues[i], dead);
+    return true;
+}
+
+void dispatch_empty(dispatch *d, job **dropped)
+{
+    for (int i = 0; i < d->queue_count; i++)
+        if (d->queues[i] != NULL)
+            model_queue_empty(d->queues[i], dropped);
+}
+
+uint64_t dispatch_deadline(const dispatch *d, bool *has_rows)
+{
+    uint64_t deadline_ns = UINT64_MAX;
+    *has_rows = false;
+    for (int i = 0; i < d->queue_count; i++) {
+        if (d->queues[i] == NULL || d->queues[i]->rows == 0)
+            continue;
+        *has_rows = true;
+        uint64_t own_ns = model_queue_deadline(d->queues[i]);
+        deadline_ns = own_ns < deadline_ns ? own_ns : deadline_ns;
+    }
+    return deadline_ns;
+}

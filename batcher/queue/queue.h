@@ -1,0 +1,115 @@
+#ifndef BATCHER_QUEUE_QUEUE_H
+#define BATCHER_QUEUE_QUEUE_H
+
+#include "batcher/job/job.h"
+#include "batcher/policy/fair.h"
+#include "batcher/policy/pack.h"
+#include "batcher/policy/policy.h"
+#include "models/latency.h"
+
+/* The waiting jobs of one model, by flow (tenant and class) and sequence bucket. Within such a list
+ * the most urgent is first. Belongs to whoever holds the scheduler's mutex. */
+
+/* Jobs without a deadline are due this long after they were admitted: an order, not a promise. */
+#define QUEUE_PATIENCE_NS UINT64_C(1000000000)
+
+/* A binary heap with its keys in place, so that ordering touches no job. */
+typedef struct queue_entry {
+    uint64_t due_ns, order; /* of equal dues the first to come */
+    job *job;
+} queue_entry;
+
+typedef struct job_heap {
+    queue_entry *entries;
+    int count, capacity;
+    int64_t rows;
+    uint64_t due_sum_us; /* of all: for the mean */
+} job_heap;
+
+typedef struct job_list {
+    job_heap timed, untimed; /* with a deadline; without */
+} job_list;
+
+typedef struct queue_flow {
+    int64_t rows;
+    job_list lists[]; /* by sequence: model_queue.list_count */
+} queue_flow;
+
+typedef struct model_queue {
+    const model *model;
+    uint64_t serial;
+    bucket_table axes; /* the axes alone, of no device: which list a length belongs to */
+    int list_count;
+    int64_t rows, list_rows[MODEL_AXIS_MAX];           /* over all flows */
+    int64_t list_tokens[MODEL_AXIS_MAX];               /* their positions */
+    uint64_t order;                                    /* of the latest job */
+    queue_flow *flows[FAIR_TENANTS_MAX][FAIR_CLASSES]; /* made at first use */
+    fair *fair;                                        /* borrowed: who waits */
+    uint64_t virtual_ns;                               /* device time received / weight */
+    int device_count;
+    bucket_table *tables; /* by device */
+    latency *latency;     /* the model's, or own when it has none */
+    bool owns_latency;
+    size_t staging_bytes; /* of the largest bucket's inputs and outputs */
+} model_queue;
+
+/* Some rows of one job, in one batch. */
+typedef struct batch_member {
+    job *job;
+    int64_t row, rows; /* the job's rows [row, row + rows) */
+} batch_member;
+
+/* Rows times their length; a row without a sequence counts as one position. */
+static inline int64_t member_positions(const batch_member *m)
+{
+    return m->rows * (m->job->length > 0 ? m->job->length : 1);
+}
+
+/* What taking respects, beside the order of the heap. */
+typedef struct queue_take {
+    int64_t rows;       /* at most */
+    int64_t length;     /* while the head has that length; -1: any */
+    bool is_whole;      /* no parts of jobs */
+    bool is_riding;     /* beside another list's: who would be late stays */
+    uint64_t until_ns;  /* jobs with an earlier deadline are dropped: the batch ends then */
+    double budget_ns;   /* stop when the members' cost is over it; the first always goes */
+    double crowd_ns;    /* the budget for rows of tenants who are not quiet, beside one who is */
+    latency_fit fit;    /* for the budget */
+    struct pack *pack;  /* takes what finds a place in it; NULL: a row for each */
+    pack_place *places; /* with `pack`: of each sequence, in the members' order */
+    batch_member *members;
+    int count, capacity;
+    double cost_ns;
+    job *overdue, *dead; /* dropped: too late; cancelled or failed */
+} queue_take;
+
+/* NULL when memory is out. */
+model_queue *model_queue_create(const model *m, int device_count, fair *f);
+void model_queue_destroy(model_queue *q); /* must hold no jobs */
+
+/* Takes the job in; it has at least one row and a length that some bucket holds. False: no memory.
+ * Amortised O(log n) and, once the heaps have grown, without allocation. */
+bool model_queue_push(model_queue *q, job *j);
+
+/* The most urgent job of a list that is alive, or NULL; dead ones before it go to `dead`. */
+job *model_queue_head(model_queue *q, fair_flow flow, int list, job **dead);
+
+/* Takes members from the head of one list. Returns the rows taken. */
+int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t);
+
+/* Unlinks every job whose deadline is past; with `looks_ahead` also those due before `now_ns` + the
+ * least time their list takes on any of the model's devices: they could not be met if started now.
+ */
+void model_queue_drop_late(model_queue *q, uint64_t now_ns, bool looks_ahead, job **overdue);
+/* Unlinks cancelled and failed jobs wherever they stand: O(n). */
+void model_queue_drop_dead(model_queue *q, job **dead);
+/* Unlinks all. */
+void model_queue_empty(model_queue *q, job **dropped);
+
+/* The earliest deadline of all; UINT64_MAX: none. */
+uint64_t model_queue_deadline(const model_queue *q);
+
+/* Least time that one row of that list takes on device `d`, from its table; 0: not known. */
+uint64_t model_queue_least_ns(const model_queue *q, int list, int d);
+
+#endif

@@ -1,9 +1,0 @@
-#ifndef BATCHER_SLICE_H
-#define BATCHER_SLICE_H
-
-#include "batcher/queue.h"
-
-/* Copies each member's rows out of the bucket's outputs into its job's, cut to the job's length. */
-void slice_batch(const model *m, const batch_member *members, int count, const tensor *outputs);
-
-#endif

@@ -1,0 +1,421 @@
+/* penstock compile: programs for a TPU, made on a machine that has none. They go to the compile
+ * cache a server on that TPU starts from. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/model.h"
+#include "devices/device.h"
+#include "devices/pjrt/plugin/ahead_of_time.h"
+#include "devices/pjrt/program.h"
+#include "devices/pjrt/protocol/hlo_summary.h"
+#include "devices/pjrt/protocol/signature.h"
+
+static void print_help(FILE *out)
+{
+    fputs(
+        "usage: penstock compile --model DIR --target tpu:v5e:1x1 --cache DIR --plugin libtpu.so "
+        "[OPTION...]\n\n"
+        "Compiles every bucket of the model for a TPU, with no TPU at hand, and keeps the programs "
+        "in\n"
+        "the compile cache. A server on that TPU with the same plugin release, started with the "
+        "same\n"
+        "--cache, then compiles nothing. The figures are the compiler's estimates, not "
+        "measurements.\n\n"
+        "  --model DIR        what `penstock inspect` takes, or NAME=DIR\n"
+        "  --target T         tpu:v4:2x2x1, tpu:v5e:1x1, tpu:v5p:2x2x1, tpu:v6e:1x1, ...\n"
+        "  --cache DIR        where the entries go; made when missing\n"
+        "  --plugin FILE      libtpu.so (of the PyPI package libtpu); default: $TPU_LIBRARY_PATH\n"
+        "  --precision P      fp32, bf16 (default) or int8\n"
+        "  --batch N,N,...    instead of the model's own buckets, these batch sizes\n"
+        "  --sequence N,N,... and these lengths\n"
+        "  --json             one JSON object a bucket, a line each\n"
+        "  --help             this text\n",
+        out);
+}
+
+typedef struct target_facts {
+    const char *prefix;          /* of the topology */
+    double clock_hz;             /* of the tensor core, to turn cycles into seconds */
+    double bf16_flops, int8_ops; /* published peaks per chip */
+    const char *generation;
+} target_facts;
+
+/* Published figures of Google Cloud's TPU system architecture pages; v4 has no int8 beyond its bf16
+ * rate. Clocks: FACTS. */
+static const target_facts targets[] = {
+    {"v4", 1.05e9, 275e12, 275e12, "v4"},
+    {"v5e", 1.5e9, 197e12, 394e12, "v5e"},
+    {"v5p", 1.75e9, 459e12, 918e12, "v5p"},
+    {"v6e", 1.75e9, 918e12, 1836e12, "v6e"},
+};
+
+#define AXIS_MAX 32
+
+typedef struct compile_options {
+    const char *model, *target, *cache, *plugin;
+    device_precision precision;
+    int64_t batch[AXIS_MAX], sequence[AXIS_MAX];
+    int batch_count, sequence_count;
+    bool is_json;
+} compile_options;
+
+typedef struct totals {
+    int compiled, already, failed;
+    double seconds;
+} totals;
+
+static const target_facts *facts_of(const char *topology)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        size_t bytes = strlen(targets[i].prefix);
+        if (strncmp(topology, targets[i].prefix, bytes) == 0 && topology[bytes] == ':')
+            return &targets[i];
+    }
+    return NULL;
+}
+
+static status read_numbers(const char *flag, const char *text, int64_t *out, int *count)
+{
+    *count = 0;
+    while (*text != 0) {
+        char *end;
+        long long n = strtoll(text, &end, 10);
+        if (end == text || n < 1 || n > 1000000 || (*end != ',' && *end != 0) || *count == AXIS_MAX)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "%s takes up to %d numbers from 1, such as 1,8,32", flag, AXIS_MAX);
+        out[(*count)++] = n;
+        text = *end == ',' ? end + 1 : end;
+    }
+    return STATUS_OK;
+}
+
+static void say(const compile_options *o, const device_model *what, device_bucket bucket,
+                const char *state, double seconds, const stablehlo_program *program,
+                const pjrt_ahead_of_time *made, const hlo_summary *hlo, const target_facts *facts)
+{
+    double run_seconds =
+        hlo->estimated_cycles > 0 ? (double)hlo->estimated_cycles / facts->clock_hz : 0;
+    double tokens = (double)bucket.batch * (double)(bucket.sequence ? bucket.sequence : 1);
+    double peak = o->precision == DEVICE_INT8 ? facts->int8_ops : facts->bf16_flops;
+    double rate = run_seconds > 0 ? tokens / run_seconds : 0;
+    /* Of a program that is not ours nobody has counted the operations, and not every compiler
+     * estimates the cycles: null, no share. */
+    char mfu[24] = "null", percent[24] = "-";
+    if (what->given == NULL && run_seconds > 0) {
+        double share = program->flops / run_seconds / peak;
+        snprintf(mfu, sizeof mfu, "%.4f", share);
+        snprintf(percent, sizeof percent, "%.1f%%", 100 * share);
+    }
+    const char *precision = what->given ? "as exported" : device_precision_names[o->precision];
+    if (o->is_json)
+        printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
+               "\"packed\":%s,\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_bytes\":%lld,"
+               "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
+               "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
+               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%s,\"dense_layers\":%d,"
+               "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
+               "\"products_bf16\":%d,\"products_f32\":%d}\n",
+               o->target, precision, (long long)bucket.batch, (long long)bucket.sequence,
+               what->packing ? "true" : "false", state, seconds, (long long)made->code_bytes,
+               (long long)made->temporary_bytes, (long long)made->peak_bytes,
+               made->serialized.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate,
+               mfu, program->dense_count, program->dense_int8_count, hlo->products,
+               hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+    else
+        printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %d of %d in s8\n",
+               (long long)bucket.batch, (long long)bucket.sequence, what->packing ? 'p' : ' ',
+               state, seconds, (double)made->code_bytes / 1048576,
+               (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
+               percent, hlo->products_s8, hlo->products);
+    fflush(stdout);
+}
+
+static status keep(compile_cache *cache, const compile_cache_key *key, const device_model *what,
+                   device_bucket bucket, const stablehlo_program *program,
+                   const pjrt_ahead_of_time *made, const hlo_summary *hlo, const char *compiler,
+                   double seconds)
+{
+    char text[PJRT_SUMMARY_BYTES + 400];
+    int bytes =
+        pjrt_program_summary(text, what, bucket, program, made->device_kind, compiler, seconds);
+    bytes += snprintf(text + bytes, sizeof text - (size_t)bytes,
+                      "code_bytes %lld\ntemporary_bytes %lld\npeak_bytes %lld\nestimated_cycles "
+                      "%lld\nproducts %d\n"
+                      "products_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n"
+                      "unestimated_instructions %d\n",
+                      (long long)made->code_bytes, (long long)made->temporary_bytes,
+                      (long long)made->peak_bytes, (long long)hlo->estimated_cycles, hlo->products,
+                      hlo->products_s8, hlo->products_bf16, hlo->products_f32, hlo->unestimated);
+    compile_cache_entry entry = {made->serialized.data, made->serialized.bytes, text,
+                                 (size_t)bytes};
+    return compile_cache_put(cache, key, &entry);
+}
+
+/* The figure of that name in an entry's summary, or `otherwise`. */
+static double figure(const char *summary, const char *name, double otherwise)
+{
+    size_t bytes = strlen(name);
+    for (const char *line = summary; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, bytes) == 0 && line[bytes] == ' ')
+            return strtod(line + bytes, NULL);
+    }
+    return otherwise;
+}
+
+/* Says what an entry holds, without compiling. False: there is none to be believed. */
+static bool say_entry(const compile_options *o, const device_model *what, compile_cache *cache,
+                      const compile_cache_key *key, device_bucket bucket,
+                      const stablehlo_program *program, totals *t)
+{
+    compile_cache_entry entry;
+    if (compile_cache_get(cache, key, &entry))
+        return false;
+    const char *s = entry.summary;
+    pjrt_ahead_of_time made = {.serialized = {.bytes = entry.program_bytes},
+                               .code_bytes = (int64_t)figure(s, "code_bytes", -1),
+                               .temporary_bytes = (int64_t)figure(s, "temporary_bytes", -1),
+                               .peak_bytes = (int64_t)figure(s, "peak_bytes", -1)};
+    hlo_summary hlo = {.estimated_cycles = (int64_t)figure(s, "estimated_cycles", 0),
+                       .unestimated = (int)figure(s, "unestimated_instructions", 0),
+                       .products = (int)figure(s, "products", 0),
+                       .products_s8 = (int)figure(s, "products_s8", 0),
+                       .products_bf16 = (int)figure(s, "products_bf16", 0),
+                       .products_f32 = (int)figure(s, "products_f32", 0)};
+    say(o, what, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made, &hlo,
+        facts_of(o->target + 4));
+    compile_cache_entry_dispose(&entry);
+    t->already++;
+    return true;
+}
+
+/* What serves as the compiler and for which chip. */
+typedef struct compiler {
+    const pjrt_plugin *plugin;
+    const char *topology;
+    char device_kind[64];
+    compile_cache *cache;
+} compiler;
+
+/* Is a given program what model.json says of it? */
+static status check_given(const device_model *what, device_bucket bucket,
+                          const stablehlo_program *program, const pjrt_bytes *hlo)
+{
+    pjrt_declaration declared;
+    if (what->given == NULL || hlo->bytes == 0)
+        return STATUS_OK;
+    pjrt_declaration_make(what, bucket, program, &declared);
+    status s = pjrt_declaration_check(&declared, hlo->data, hlo->bytes);
+    pjrt_declaration_dispose(&declared);
+    return s;
+}
+
+static status compile_program(const compile_options *o, const compiler *c, const device_model *what,
+                              device_bucket bucket, const stablehlo_program *program,
+                              const compile_cache_key *key, totals *t)
+{
+    pjrt_ahead_of_time made = {0};
+    hlo_summary hlo = {0};
+    uint64_t start_ns = clock_now_ns();
+    status s = pjrt_compile_ahead(c->plugin, c->topology, program->text, program->bytes, &made);
+    double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+    if (s == STATUS_OK)
+        s = check_given(what, bucket, program, &made.optimized_hlo);
+    if (s == STATUS_OK) {
+        t->compiled++;
+        t->seconds += seconds;
+        if (made.optimized_hlo.bytes > 0 &&
+            hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &hlo))
+            log_warning("server", "%s", status_message());
+        s = keep(c->cache, key, what, bucket, program, &made, &hlo, c->plugin->version_text,
+                 seconds);
+        say(o, what, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
+            facts_of(c->topology));
+    }
+    pjrt_ahead_of_time_dispose(&made);
+    return s;
+}
+
+static status compile_bucket(const compile_options *o, const compiler *c, const device_model *what,
+                             device_bucket bucket, totals *t)
+{
+    graph *specialised = NULL;
+    stablehlo_program program;
+    status s = pjrt_program_emit(what, bucket, &specialised, &program);
+    if (s)
+        return s;
+    compile_cache_key key =
+        pjrt_program_key(what, bucket, &program, c->device_kind, c->plugin->version_text);
+    if (!say_entry(o, what, c->cache, &key, bucket, &program, t))
+        s = compile_program(o, c, what, bucket, &program, &key, t);
+    stablehlo_program_dispose(&program);
+    graph_destroy(specialised);
+    return s;
+}
+
+typedef struct chosen_bucket {
+    device_bucket shape;
+    bool is_packed;
+} chosen_bucket;
+
+/* The model's own buckets, with the sizes of an axis replaced where flags name some. */
+static int choose_buckets(const compile_options *o, const model *m, chosen_bucket *out)
+{
+    int count = 0;
+    if (o->batch_count == 0 && o->sequence_count == 0) {
+        for (int i = 0; i < m->bucket_count; i++)
+            out[count++] = (chosen_bucket){m->buckets[i].shape, m->buckets[i].sequences > 0};
+        return count;
+    }
+    const int64_t *batches = o->batch_count ? o->batch : m->batch_buckets;
+    const int64_t *sequences = o->sequence_count ? o->sequence : m->sequence_buckets;
+    int batch_count = o->batch_count ? o->batch_count : m->batch_bucket_count;
+    int sequence_count = o->sequence_count ? o->sequence_count : m->sequence_bucket_count;
+    for (int i = 0; i < sequence_count; i++)
+        for (int k = 0; k < batch_count; k++)
+            out[count++] = (chosen_bucket){{batches[k], sequences[i]}, false};
+    return count;
+}
+
+static int compile_model(const compile_options *o, const compiler *c, const model *m)
+{
+    totals t = {0};
+    static chosen_bucket buckets[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
+    int count = choose_buckets(o, m, buckets);
+    device_model on_device = m->on_device, on_packed = m->on_packed;
+    if (on_device.given == NULL)
+        on_device.precision = on_packed.precision = o->precision;
+    if (!o->is_json)
+        printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
+               "scratch    estimated    estimated    est.   matrix\n                             "
+               "  s        MiB       MiB        cycles     tokens/s     MFU   products\n",
+               m->name,
+               on_device.given ? "the precision it was exported with"
+                               : device_precision_names[o->precision],
+               c->topology, c->plugin->version_text);
+    for (int i = 0; i < count; i++)
+        if (compile_bucket(o, c, buckets[i].is_packed ? &on_packed : &on_device, buckets[i].shape,
+                           &t)) {
+            fprintf(stderr, "penstock compile: batch %lld, length %lld: %s\n",
+                    (long long)buckets[i].shape.batch, (long long)buckets[i].shape.sequence,
+                    status_message());
+            t.failed++;
+        }
+    if (!o->is_json)
+        printf("\np: rows hold several sequences\n%d program%s compiled in %.1f s, %d were in the "
+               "cache, in %s\n",
+               t.compiled, t.compiled == 1 ? "" : "s", t.seconds, t.already, o->cache);
+    return t.failed > 0 ? 1 : 0;
+}
+
+static int run(const compile_options *o)
+{
+    pjrt_plugin plugin;
+    compiler c = {.plugin = &plugin, .topology = o->target + 4}; /* after "tpu:" */
+    command_model opened = {0};
+    /* What the CPU would run does not matter: the figures are a device's. */
+    const command_model_options what = {.path = o->model,
+                                        .precision = DEVICE_FP32,
+                                        .skips_warm_up = true,
+                                        .allows_no_device = true};
+    int code = 1;
+    /* No chip here: ask nobody for one, and let several compilers run side by side. */
+    setenv("TPU_SKIP_MDS_QUERY", "1", 0);
+    setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
+    if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &c.cache) ||
+        pjrt_topology_kind(&plugin, c.topology, c.device_kind) ||
+        command_open_model(&what, &opened))
+        fprintf(stderr, "penstock compile: %s\n", status_message());
+    else
+        code = compile_model(o, &c, opened.loaded);
+    command_close_model(&opened);
+    compile_cache_close(c.cache);
+    return code;
+}
+
+static status read_flags(int argc, char **argv, compile_options *o, bool *wants_help)
+{
+    static const struct option flags[] = {{"model", required_argument, NULL, 'm'},
+                                          {"target", required_argument, NULL, 't'},
+                                          {"cache", required_argument, NULL, 'c'},
+                                          {"plugin", required_argument, NULL, 'p'},
+                                          {"precision", required_argument, NULL, 'r'},
+                                          {"batch", required_argument, NULL, 'b'},
+                                          {"sequence", required_argument, NULL, 's'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    status s = STATUS_OK;
+    for (int flag; s == STATUS_OK && (flag = getopt_long(argc, argv, "h", flags, NULL)) != -1;) {
+        switch (flag) {
+        case 'm':
+            o->model = optarg;
+            break;
+        case 't':
+            o->target = optarg;
+            break;
+        case 'c':
+            o->cache = optarg;
+            break;
+        case 'p':
+            o->plugin = optarg;
+            break;
+        case 'r':
+            s = command_read_precision(optarg, &o->precision);
+            break;
+        case 'b':
+            s = read_numbers("--batch", optarg, o->batch, &o->batch_count);
+            break;
+        case 's':
+            s = read_numbers("--sequence", optarg, o->sequence, &o->sequence_count);
+            break;
+        case 'j':
+            o->is_json = true;
+            break;
+        case 'h':
+            *wants_help = true;
+            return STATUS_OK;
+        default:
+            return status_fail(STATUS_INVALID_ARGUMENT, "see penstock compile --help");
+        }
+    }
+    if (s)
+        return s;
+    if (optind != argc)
+        return status_fail(STATUS_INVALID_ARGUMENT, "what is \"%s\"? See penstock compile --help",
+                           argv[optind]);
+    if (o->model == NULL || o->target == NULL || o->cache == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--model, --target and --cache are needed; see penstock compile --help");
+    if (o->plugin == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--plugin is needed: libtpu.so of the PyPI package libtpu");
+    if (strncmp(o->target, "tpu:", 4) != 0 || facts_of(o->target + 4) == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "--target %s: it is tpu:GENERATION:TOPOLOGY with v4, v5e, v5p or v6e, "
+                           "such as tpu:v5e:1x1",
+                           o->target);
+    return STATUS_OK;
+}
+
+int command_compile(int argc, char **argv)
+{
+    compile_options o = {.precision = DEVICE_BF16, .plugin = getenv("TPU_LIBRARY_PATH")};
+    bool wants_help = false;
+    log_configure(LOG_WARNING, LOG_FORMAT_AUTO);
+    if (read_flags(argc, argv, &o, &wants_help)) {
+        fprintf(stderr, "penstock compile: %s\n", status_message());
+        return 2;
+    }
+    if (wants_help) {
+        print_help(stdout);
+        return 0;
+    }
+    return run(&o);
+}

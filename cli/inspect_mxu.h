@@ -1,0 +1,13 @@
+#ifndef CLI_INSPECT_MXU_H
+#define CLI_INSPECT_MXU_H
+
+#include "models/model.h"
+#include "server/protocol/text/answer.h"
+
+/* For each bucket and dense layer, the part of a TPU's matrix unit that idles because a dim is no
+ * multiple of its side: 128, on v6e 256. */
+void inspect_mxu_print(const model *m);
+/* "mxu":[{"batch":..,"sequence":..,"waste_128":..,"waste_256":..,"layers":[..]}] */
+void inspect_mxu_json(const model *m, answer *out);
+
+#endif

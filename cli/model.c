@@ -1,0 +1,47 @@
+#include "cli/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BATCH_MAX_DEFAULT 16
+
+status command_open_model(const command_model_options *o, command_model *out)
+{
+    *out = (command_model){.name = "model"};
+    const char *equals = strchr(o->path, '=');
+    if (equals != NULL)
+        snprintf(out->name, sizeof out->name, "%.*s", (int)(equals - o->path), o->path);
+    out->own = (repository_model_options){.name = out->name,
+                                          .path = equals != NULL ? equals + 1 : o->path,
+                                          .precision = o->precision,
+                                          .has_precision = true};
+    out->options =
+        (repository_options){.models = &out->own,
+                             .model_count = 1,
+                             .precision = o->precision,
+                             .batch_max = o->batch_max > 0 ? o->batch_max : BATCH_MAX_DEFAULT,
+                             .queue_rows_max = 1024,
+                             .sequence_max = 512,
+                             .cache_folder = o->cpu.cache_folder,
+                             .skips_warm_up = o->skips_warm_up,
+                             .allows_no_device = o->allows_no_device};
+    status s = device_cpu_create_with(&o->cpu, &out->cpu);
+    if (!s)
+        s = repository_create(&out->options, &out->cpu, 1, &out->models);
+    if (!s)
+        s = repository_wait(out->models);
+    if (!s)
+        s = repository_find(out->models, out->name, strlen(out->name), 0, &out->loaded);
+    return s;
+}
+
+void command_close_model(command_model *c)
+{
+    if (c->loaded != NULL)
+        model_release(c->loaded);
+    if (c->models != NULL)
+        repository_destroy(c->models);
+    if (c->cpu != NULL)
+        c->cpu->interface->destroy(c->cpu);
+    *c = (command_model){0};
+}

@@ -1,0 +1,49 @@
+/* penstock serve: options, edge, then devices and models behind it; then signals. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/start.h"
+#include "config/config.h"
+#include "server/server.h"
+
+static int fail(const char *what)
+{
+    log_error("server", "%s: %s", what, status_message());
+    return 1;
+}
+
+static int serve(const config *c)
+{
+    server *edge;
+    server_parts *parts;
+    server_block_signals();
+    if (server_start(&c->server, &edge))
+        return fail("server");
+    if (server_parts_start(c, edge, &parts))
+        return fail("start");
+    server_run(edge);
+    server_parts_stop(parts);
+    return 0;
+}
+
+int command_serve(int argc, char **argv)
+{
+    config c;
+    if (config_load(&c, argc - 1, argv + 1)) {
+        fprintf(stderr, "penstock serve: %s\n", status_message());
+        return 2;
+    }
+    int code;
+    if (c.wants_help) {
+        config_print_help(stdout);
+        code = 0;
+    } else if (c.wants_print) {
+        code = config_print(&c, stdout) ? 1 : 0;
+    } else {
+        log_configure(c.log_level, c.log_format);
+        code = serve(&c);
+    }
+    config_dispose(&c);
+    return code;
+}

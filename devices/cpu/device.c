@@ -1,0 +1,413 @@
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "devices/cpu/encoder/encoder.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/cpu/plan.h"
+#include "devices/cpu/support/thread_pool.h"
+#include "devices/device.h"
+
+/* The CPU as a device. A recognised encoder is packed once and runs ragged at any shape: its
+ * programs are handles. Anything else is a plan for one bucket. A lane is a worker of the crew, and
+ * each worker has a workspace. */
+
+#define LANES_MAX 1024
+#define REASON_BYTES 400
+
+/* What programs of one model share, for as long as one of them lives. */
+typedef struct cpu_model {
+    struct cpu_model *next;
+    const graph *graph;
+    device_precision precision;
+    cpu_weights *weights;
+    int programs;
+    pthread_mutex_t lock; /* while the encoder is looked for and packed */
+    bool is_examined;
+    cpu_encoder *encoder;      /* NULL: there is none; then: */
+    char reason[REASON_BYTES]; /* why */
+} cpu_model;
+
+typedef struct cpu_device {
+    device base;
+    const kernels *kernels;
+    kernels_peaks peaks; /* of one core */
+    char *cache_folder;
+    pthread_mutex_t lock; /* of `models` */
+    cpu_model *models;
+    cpu_crew *crew;
+    pthread_mutex_t grow_lock; /* one at a time makes workspaces larger */
+    void **workspaces;         /* by worker; changed under the worker's lock */
+    size_t *workspace_bytes;
+    cpu_encoder_layout *layouts; /* by lane */
+    _Atomic uint64_t compiles, cache_hits, executions, failures, busy_ns;
+    /* Of encoders: time at the peak for what was computed, and time of lanes. */
+    _Atomic uint64_t ideal_ns, encoder_ns;
+} cpu_device;
+
+typedef struct cpu_program {
+    device_program base;
+    graph *specialised;
+    cpu_plan *plan; /* NULL: the model's encoder */
+    cpu_model *model;
+} cpu_program;
+
+static cpu_model *create_model(const graph *g, device_precision precision)
+{
+    cpu_model *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->graph = g;
+    m->precision = precision;
+    m->weights = cpu_weights_create(g);
+    if (!m->weights) {
+        free(m);
+        return NULL;
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+static cpu_model *take_model(cpu_device *d, const graph *g, device_precision precision)
+{
+    pthread_mutex_lock(&d->lock);
+    cpu_model *m = d->models;
+    while (m && (m->graph != g || m->precision != precision))
+        m = m->next;
+    if (!m && (m = create_model(g, precision))) {
+        m->next = d->models;
+        d->models = m;
+    }
+    if (m)
+        m->programs++;
+    pthread_mutex_unlock(&d->lock);
+    return m;
+}
+
+static void give_model(cpu_device *d, cpu_model *m)
+{
+    pthread_mutex_lock(&d->lock);
+    bool is_last = --m->programs == 0;
+    if (is_last) {
+        cpu_model **at = &d->models;
+        while (*at != m)
+            at = &(*at)->next;
+        *at = m->next;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (is_last) {
+        cpu_weights_release(m->weights);
+        cpu_encoder_destroy(m->encoder);
+        pthread_mutex_destroy(&m->lock);
+        free(m);
+    }
+}
+
+/* What is judged on other samples may be packed otherwise. */
+static uint64_t key_of(const device_model *model)
+{
+    return model->model_key == 0 || !model->samples ? model->model_key
+                                                    : model->model_key ^ model->samples->hash;
+}
+
+/* Looks once whether the model is an encoder, and packs it. */
+static status examine_model(cpu_device *d, cpu_model *m, const device_model *model)
+{
+    pthread_mutex_lock(&m->lock);
+    status s = STATUS_OK;
+    encoder found;
+    if (m->is_examined)
+        goto done;
+    s = encoder_recognise(m->graph, cpu_evaluate_node, &found);
+    if (!s) {
+        cpu_encoder_options options = {.kernels = d->kernels,
+                                       .peaks = &d->peaks,
+                                       .precision = m->precision,
+                                       .cache_folder = d->cache_folder,
+                                       .model_key = key_of(model),
+                                       .samples = model->samples,
+                                       .graph = m->graph};
+        s = cpu_encoder_create(&found, &options, &m->encoder);
+    }
+    if (s == STATUS_UNSUPPORTED) {
+        snprintf(m->reason, sizeof m->reason, "%s", status_message());
+        s = STATUS_OK;
+    }
+    if (!s && m->encoder) {
+        log_info("devices", "%s: %s", model->name, m->encoder->report);
+        if (m->encoder->is_from_cache)
+            atomic_fetch_add_explicit(&d->cache_hits, 1, memory_order_relaxed);
+    }
+    m->is_examined = !s;
+done:
+    pthread_mutex_unlock(&m->lock);
+    return s;
+}
+
+/* Large ones in large pages: fewer faults now and fewer misses later. Zeroed. */
+static void *allocate_workspace(size_t bytes)
+{
+    const size_t page = (size_t)2 << 20;
+    bool is_large = bytes >= page;
+    void *memory = aligned_alloc(is_large ? page : CPU_PLAN_WORKSPACE_ALIGNMENT,
+                                 is_large ? (bytes + page - 1) & ~(page - 1) : bytes);
+    if (memory && is_large)
+        madvise(memory, bytes, MADV_HUGEPAGE);
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
+/* Makes the first `workers` workspaces at least so large, and touches them, so that no execution
+ * allocates or faults pages in. */
+static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
+{
+    status s = STATUS_OK;
+    pthread_mutex_lock(&d->grow_lock);
+    for (int i = 0; !s && i < workers; i++) {
+        if (d->workspace_bytes[i] >= bytes)
+            continue;
+        void *larger = allocate_workspace(bytes);
+        if (!larger) {
+            s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a workspace of %zu bytes", bytes);
+            break;
+        }
+        cpu_crew_lock_worker(d->crew, i);
+        void *old = d->workspaces[i];
+        d->workspaces[i] = larger;
+        d->workspace_bytes[i] = bytes;
+        cpu_crew_unlock_worker(d->crew, i);
+        free(old);
+    }
+    pthread_mutex_unlock(&d->grow_lock);
+    return s;
+}
+
+static void cpu_release(device *base, device_program *program)
+{
+    cpu_program *p = (cpu_program *)program;
+    if (!p)
+        return;
+    cpu_plan_destroy(p->plan);
+    graph_destroy(p->specialised);
+    if (p->model)
+        give_model((cpu_device *)base, p->model);
+    free(p);
+}
+
+static status compile_encoder(cpu_device *d, cpu_program *p)
+{
+    const cpu_encoder *e = p->model->encoder;
+    int64_t length = p->base.bucket.sequence;
+    if (length < 1 || (size_t)length > e->length_max)
+        return status_fail(STATUS_INVALID_ARGUMENT, "rows of %lld positions; the model takes %zu",
+                           (long long)length, e->length_max);
+    p->base.layout = DEVICE_RAGGED;
+    return grow_workspaces(d, cpu_crew_workers(d->crew),
+                           cpu_encoder_workspace_bytes(e, (size_t)length));
+}
+
+static status compile_plan(cpu_device *d, cpu_program *p)
+{
+    const graph *g = p->model->graph;
+    device_bucket bucket = p->base.bucket;
+    tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
+    if (!inputs)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
+    status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
+    if (!s)
+        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, cpu_evaluate_node,
+                             &p->specialised);
+    free(inputs);
+    if (!s)
+        s = cpu_plan_create(p->specialised, d->kernels, p->model->weights, &p->plan);
+    if (!s)
+        s = grow_workspaces(d, d->base.lanes, cpu_plan_workspace_bytes(p->plan));
+    return s;
+}
+
+static status cpu_compile(device *base, const device_model *model, device_bucket bucket,
+                          device_program **out)
+{
+    cpu_device *d = (cpu_device *)base;
+    if (model->given != NULL)
+        return status_fail(STATUS_UNSUPPORTED, "StableHLO programs have no form for the CPU");
+    cpu_program *p = calloc(1, sizeof *p);
+    status s;
+    if (!p || !(p->model = take_model(d, model->graph, model->precision))) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
+        goto fail;
+    }
+    p->base = (device_program){.layout = DEVICE_PADDED, .bucket = bucket};
+    s = examine_model(d, p->model, model);
+    if (!s)
+        s = p->model->encoder ? compile_encoder(d, p) : compile_plan(d, p);
+    if (s)
+        goto fail;
+    atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
+    *out = &p->base;
+    return STATUS_OK;
+fail:
+    cpu_release(base, &p->base);
+    return s;
+}
+
+static status run_encoder(cpu_device *d, const cpu_program *p, int lane, int idle_cores,
+                          const device_batch *batch)
+{
+    const cpu_encoder *e = p->model->encoder;
+    double operations = 0;
+    uint64_t start_ns = clock_now_ns();
+    cpu_encoder_runner runner = {.crew = d->crew,
+                                 .leader = lane,
+                                 .workspaces = d->workspaces,
+                                 .workspace_length = (size_t)p->base.bucket.sequence,
+                                 .layout = &d->layouts[lane]};
+    status s =
+        cpu_encoder_run(e, &runner, idle_cores, batch->segments, batch->segment_count, &operations);
+    atomic_fetch_add_explicit(&d->encoder_ns, clock_now_ns() - start_ns, memory_order_relaxed);
+    if (e->peak > 0)
+        atomic_fetch_add_explicit(&d->ideal_ns, (uint64_t)(operations / e->peak * 1e9),
+                                  memory_order_relaxed);
+    return s;
+}
+
+static status cpu_execute(device *base, device_program *program, int lane,
+                          const device_batch *batch)
+{
+    cpu_device *d = (cpu_device *)base;
+    const cpu_program *p = (const cpu_program *)program;
+    assert(lane >= 0 && lane < base->lanes);
+    uint64_t start_ns = clock_now_ns();
+    kernels_prepare_thread();
+    int idle_cores = cpu_crew_begin(d->crew, lane);
+    status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[lane])
+                       : run_encoder(d, p, lane, idle_cores, batch);
+    cpu_crew_end(d->crew, lane);
+    atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);
+    if (s)
+        atomic_fetch_add_explicit(&d->failures, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&d->busy_ns, clock_now_ns() - start_ns, memory_order_relaxed);
+    return s;
+}
+
+static void cpu_describe(device *base, device_status *out)
+{
+    cpu_device *d = (cpu_device *)base;
+    *out = (device_status){
+        .state = DEVICE_HEALTHY,
+        .compiles = atomic_load_explicit(&d->compiles, memory_order_relaxed),
+        .cache_hits = atomic_load_explicit(&d->cache_hits, memory_order_relaxed),
+        .executions = atomic_load_explicit(&d->executions, memory_order_relaxed),
+        .failures = atomic_load_explicit(&d->failures, memory_order_relaxed),
+        .busy_ns = atomic_load_explicit(&d->busy_ns, memory_order_relaxed),
+    };
+    uint64_t cores_ns =
+        atomic_load_explicit(&d->encoder_ns, memory_order_relaxed) + cpu_crew_helper_ns(d->crew);
+    double ideal_ns = (double)atomic_load_explicit(&d->ideal_ns, memory_order_relaxed);
+    out->peak_seconds = ideal_ns / 1e9;
+    if (cores_ns > 0)
+        out->utilisation_of_peak = ideal_ns / (double)cores_ns;
+    snprintf(out->detail, sizeof out->detail, "%d lanes, kernels up to %s", base->lanes,
+             kernels_level_name(d->kernels->level));
+}
+
+static void cpu_explain(device *base, const device_program *program, char *text, size_t bytes)
+{
+    (void)base;
+    const cpu_program *p = (const cpu_program *)program;
+    if (!p->plan)
+        snprintf(text, bytes, "%s", p->model->encoder->report);
+    else
+        snprintf(text, bytes, "runs as a plan per bucket, in fp32%s%s; not as an encoder: %s",
+                 p->model->precision == DEVICE_FP32 ? "" : " instead of ",
+                 p->model->precision == DEVICE_FP32 ? ""
+                                                    : device_precision_names[p->model->precision],
+                 p->model->reason);
+}
+
+static void cpu_destroy(device *base)
+{
+    cpu_device *d = (cpu_device *)base;
+    assert(!d->models); /* programs are released before their device */
+    int workers = d->crew ? cpu_crew_workers(d->crew) : 0;
+    cpu_crew_destroy(d->crew);
+    for (int i = 0; d->workspaces && i < workers; i++)
+        free(d->workspaces[i]);
+    pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->grow_lock);
+    free(d->workspaces);
+    free(d->workspace_bytes);
+    free(d->layouts);
+    free(d->cache_folder);
+    free(d);
+}
+
+static const device_interface cpu_interface = {
+    .compile = cpu_compile,
+    .release = cpu_release,
+    .execute = cpu_execute,
+    .describe = cpu_describe,
+    .explain = cpu_explain,
+    .destroy = cpu_destroy,
+};
+
+static int core_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return CPU_COUNT(&set);
+}
+
+status device_cpu_create_with(const device_cpu_options *options, device **out)
+{
+    int threads = options->threads;
+    if (threads < 0 || threads > LANES_MAX)
+        return status_fail(STATUS_INVALID_ARGUMENT, "%d CPU threads; the limit is %d", threads,
+                           LANES_MAX);
+    const kernels *table;
+    status s = kernels_select(options->level, &table);
+    if (s)
+        return s;
+    cpu_device *d = calloc(1, sizeof *d);
+    int lanes = threads ? threads : core_count();
+    if (!d)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a device");
+    d->base = (device){.interface = &cpu_interface, .name = "cpu", .kind = "cpu", .lanes = lanes};
+    d->kernels = table;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->grow_lock, NULL);
+    s = cpu_crew_create(lanes, lanes, &d->crew);
+    if (s)
+        goto fail;
+    size_t workers = (size_t)cpu_crew_workers(d->crew);
+    d->workspaces = calloc(workers, sizeof *d->workspaces);
+    d->workspace_bytes = calloc(workers, sizeof *d->workspace_bytes);
+    d->layouts = calloc((size_t)lanes, sizeof *d->layouts);
+    if (options->cache_folder)
+        d->cache_folder = strdup(options->cache_folder);
+    if (!d->workspaces || !d->workspace_bytes || !d->layouts ||
+        (options->cache_folder && !d->cache_folder)) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d lanes", lanes);
+        goto fail;
+    }
+    kernels_measure_peak(table, &d->peaks);
+    *out = &d->base;
+    return STATUS_OK;
+fail:
+    cpu_destroy(&d->base);
+    return s;
+}
+
+status device_cpu_create(int threads, const char *level, device **out)
+{
+    return device_cpu_create_with(&(device_cpu_options){.threads = threads, .level = level}, out);
+}

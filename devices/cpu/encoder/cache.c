@@ -1,0 +1,211 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io/file_writer.h"
+#include "base/log.h"
+#include "devices/cpu/encoder/internal.h"
+#include "kernels/gemm_scaled.h"
+
+/* Packed weights on disk: a page-aligned header with plan and report, then the image as it lies in
+ * memory. Mapped read-only, so servers on one host share its pages. Written under another name and
+ * renamed: a reader sees a whole file or none, and one that is replaced lives on for whoever has it
+ * mapped. What does not match in every number and the checksum is packed again. */
+
+#define MAGIC UINT64_C(0x31434e4544474e50)
+#define LAYOUT 2 /* of this file and of cpu_encoder_lay_out; changes with either */
+#define PAGE ((size_t)4096)
+#define TEXT_BYTES_MAX ((size_t)1 << 20)
+
+typedef struct header {
+    uint64_t magic, checksum; /* of all that follows the checksum, to the end of the file */
+    uint64_t model_key, shape;
+    uint32_t layout, layout_u8s8, layout_s16, precision, level, plan_count;
+    uint64_t report_bytes, image_offset, image_bytes;
+} header;
+
+/* FNV-1a with a shift, 8 bytes at a time in four lanes: against damage, not against malice. */
+static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    uint64_t lanes[4] = {seed, seed + 1, seed + 2, seed + 3};
+    const uint64_t prime = UINT64_C(1099511628211);
+    for (; bytes >= 32; p += 32, bytes -= 32) {
+        uint64_t words[4];
+        memcpy(words, p, sizeof words);
+        for (int i = 0; i < 4; i++) {
+            lanes[i] = (lanes[i] ^ words[i]) * prime;
+            lanes[i] ^= lanes[i] >> 29;
+        }
+    }
+    for (; bytes > 0; p++, bytes--)
+        lanes[0] = (lanes[0] ^ *p) * prime;
+    for (int i = 1; i < 4; i++)
+        lanes[0] = ((lanes[0] ^ lanes[i]) * prime) ^ (lanes[0] >> 31);
+    return lanes[0];
+}
+
+static uint64_t hash_tensor(uint64_t h, const tensor *t)
+{
+    return t ? hash(hash(h, t->dims, sizeof t->dims), t->data, tensor_bytes(t)) : h * 31;
+}
+
+/* What the key of the model files does not say: shape, and head layers, which may come from files
+ * beside them. */
+static uint64_t hash_shape(const encoder *s)
+{
+    int64_t numbers[] = {s->hidden,
+                         s->heads,
+                         s->intermediate,
+                         s->layer_count,
+                         s->output_count,
+                         s->positions,
+                         s->token_type_table != NULL,
+                         s->position_offset};
+    uint64_t h = hash(1, numbers, sizeof numbers);
+    for (int o = 0; o < s->output_count; o++) {
+        const encoder_output *output = &s->outputs[o];
+        int64_t kind[] = {output->tail, output->head_count, output->is_normalised};
+        h = hash(h, kind, sizeof kind);
+        for (int i = 0; i < output->head_count; i++) {
+            h = hash_tensor(h, output->head[i].linear.weight);
+            h = hash_tensor(h, output->head[i].linear.bias);
+        }
+    }
+    return h;
+}
+
+static header header_of(const cpu_encoder *e)
+{
+    return (header){.magic = MAGIC,
+                    .model_key = e->options.model_key,
+                    .shape = hash_shape(&e->source),
+                    .layout = LAYOUT,
+                    .layout_u8s8 = GEMM_U8S8_LAYOUT,
+                    .layout_s16 = GEMM_S16_LAYOUT,
+                    .precision = e->options.precision,
+                    .level = e->options.kernels->level,
+                    .plan_count = (uint32_t)e->source.layer_count * ENCODER_PRODUCTS};
+}
+
+static bool name_file(const cpu_encoder *e, char path[4096])
+{
+    int n = snprintf(path, 4096, "%s/%016llx-%s-%s.encoder", e->options.cache_folder,
+                     (unsigned long long)e->options.model_key,
+                     device_precision_names[e->options.precision],
+                     kernels_level_name(e->options.kernels->level));
+    return n > 0 && n < 4000;
+}
+
+/* The plan and report behind the header, and the image's place, when everything agrees. */
+static bool adopt(cpu_encoder *e, const char *data, size_t bytes)
+{
+    header wanted = header_of(e), found;
+    if (bytes < sizeof found)
+        return false;
+    memcpy(&found, data, sizeof found);
+    wanted.checksum = found.checksum;
+    wanted.report_bytes = found.report_bytes;
+    wanted.image_offset = found.image_offset;
+    wanted.image_bytes = found.image_bytes;
+    size_t skipped = 2 * sizeof(uint64_t), text = sizeof found + wanted.plan_count;
+    if (memcmp(&wanted, &found, sizeof found) != 0 || found.report_bytes > TEXT_BYTES_MAX ||
+        found.image_offset % PAGE != 0 || found.image_offset > bytes ||
+        text + found.report_bytes > found.image_offset ||
+        found.image_bytes != bytes - found.image_offset ||
+        hash(0, data + skipped, bytes - skipped) != found.checksum)
+        return false;
+    for (uint32_t i = 0; i < found.plan_count; i++) {
+        unsigned form = (unsigned char)data[sizeof found + i];
+        if (form >= CPU_ENCODER_FORM_COUNT)
+            return false;
+        e->plan[i] = (cpu_encoder_form)form;
+    }
+    if (cpu_encoder_lay_out(e, NULL) != found.image_bytes)
+        return false;
+    e->report = strndup(data + text, found.report_bytes);
+    return e->report != NULL;
+}
+
+status cpu_encoder_cache_load(cpu_encoder *e)
+{
+    char path[4096];
+    struct stat s;
+    if (!e->options.cache_folder || e->options.model_key == 0 || !name_file(e, path))
+        return STATUS_NOT_FOUND;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return STATUS_NOT_FOUND;
+    void *data = MAP_FAILED;
+    size_t bytes = 0;
+    if (fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0) {
+        bytes = (size_t)s.st_size;
+        data = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+    }
+    close(file);
+    if (data == MAP_FAILED)
+        return STATUS_NOT_FOUND;
+    if (!adopt(e, data, bytes)) {
+        log_warning("devices", "%s is damaged or from another version: packing weights anew", path);
+        munmap(data, bytes);
+        cpu_encoder_plan_all(e, e->options.precision);
+        return STATUS_NOT_FOUND;
+    }
+    e->image = data;
+    e->image_bytes = bytes;
+    e->is_mapped = e->is_from_cache = true;
+    cpu_encoder_lay_out(e, (char *)data + ((const header *)data)->image_offset);
+    return STATUS_OK;
+}
+
+static status write_file(const cpu_encoder *e, const char *path)
+{
+    header h = header_of(e);
+    h.report_bytes = e->report ? strlen(e->report) : 0;
+    h.image_bytes = e->image_bytes;
+    size_t front = sizeof h + h.plan_count + h.report_bytes;
+    front = (front + PAGE - 1) & ~(PAGE - 1);
+    h.image_offset = front;
+    char temporary[4200];
+    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    char *whole = malloc(front + e->image_bytes);
+    if (!whole)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to write %s", path);
+    memset(whole, 0, front);
+    for (uint32_t i = 0; i < h.plan_count; i++)
+        whole[sizeof h + i] = (char)e->plan[i];
+    if (h.report_bytes > 0)
+        memcpy(whole + sizeof h + h.plan_count, e->report, h.report_bytes);
+    memcpy(whole + front, e->image, e->image_bytes);
+    memcpy(whole, &h, sizeof h);
+    size_t skipped = 2 * sizeof(uint64_t);
+    h.checksum = hash(0, whole + skipped, front + e->image_bytes - skipped);
+    memcpy(whole, &h, sizeof h);
+    file_part part = {whole, front + e->image_bytes};
+    status s = file_writer_write(temporary, &part, 1);
+    free(whole);
+    if (!s && rename(temporary, path) != 0)
+        s = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
+    if (s)
+        unlink(temporary);
+    return s;
+}
+
+void cpu_encoder_cache_store(const cpu_encoder *e)
+{
+    char path[4096];
+    if (!e->options.cache_folder || e->options.model_key == 0 || !name_file(e, path))
+        return;
+    if (mkdir(e->options.cache_folder, 0777) != 0 && errno != EEXIST) {
+        log_warning("devices", "packed weights are not kept: %s: %s", e->options.cache_folder,
+                    strerror(errno));
+        return;
+    }
+    if (write_file(e, path) != STATUS_OK)
+        log_warning("devices", "packed weights are not kept: %s", status_message());
+}

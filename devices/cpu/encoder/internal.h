@@ -1,0 +1,90 @@
+#ifndef DEVICES_CPU_ENCODER_INTERNAL_H
+#define DEVICES_CPU_ENCODER_INTERNAL_H
+
+#include "devices/cpu/encoder/encoder.h"
+
+/* What the cpu_encoder_*.c files share. */
+
+/* cpu_encoder_pack.c */
+/* Lays the image out for e->plan: sets k, n, form and pointers relative to `image` (NULL: only
+ * measures). Returns its bytes. */
+size_t cpu_encoder_lay_out(cpu_encoder *e, void *image);
+/* Fills a new image by e->plan. STATUS_OUT_OF_MEMORY. */
+status cpu_encoder_pack(cpu_encoder *e) MUST_CHECK;
+void cpu_encoder_drop_image(cpu_encoder *e);
+/* Sets the plan of every product to what the precision asks for. */
+void cpu_encoder_plan_all(cpu_encoder *e, device_precision precision);
+/* e as another precision, borrowing e->source: for the gate. Release with
+ * cpu_encoder_release_view. */
+status cpu_encoder_view(const cpu_encoder *e, cpu_encoder *out) MUST_CHECK;
+void cpu_encoder_release_view(cpu_encoder *view);
+
+/* cpu_encoder_gate.c: decides e->plan, packs, writes e->report. */
+status cpu_encoder_pass_gate(cpu_encoder *e) MUST_CHECK;
+
+/* cpu_encoder_cache.c */
+/* Maps the image of an earlier run, with plan and report. STATUS_NOT_FOUND: none that can be
+ * believed. */
+status cpu_encoder_cache_load(cpu_encoder *e) MUST_CHECK;
+/* Keeps the image for the next run; a failure is only logged. */
+void cpu_encoder_cache_store(const cpu_encoder *e);
+
+/* Memory of one worker, for chunks of up to `tokens`. A layer needs little of it at a time, and
+ * what is written where something lay before is in the cache already: so qkv, projected and up
+ * begin at one place, attended and down at another. */
+typedef struct cpu_encoder_scratch {
+    float *x;         /* [tokens, hidden]: the residual stream */
+    float *qkv;       /* [tokens, 3 * hidden] */
+    float *projected; /* [tokens, hidden]: what attention adds, before its norm */
+    float *up;        /* [tokens, intermediate] */
+    float *attended;  /* [tokens, hidden] */
+    float *down;      /* [tokens, hidden]: what the layer adds, before its norm */
+    void *a, *a_up;   /* quantised operands, of width hidden and intermediate */
+    float *a_scale;   /* [tokens] */
+    int32_t *a_zero;  /* [tokens] */
+    float *low, *high;
+    float *pooled[2]; /* [tokens, widest head or hidden] */
+    int64_t *ids[3];  /* [tokens] */
+    uint8_t *mask;
+    int32_t *offsets;
+    void *attention;
+} cpu_encoder_scratch;
+
+/* Tokens that one pass takes at most, unless a single sequence is longer. */
+#define CPU_ENCODER_CHUNK_TOKENS_MAX 256
+
+/* A worker's own. */
+void cpu_encoder_find_scratch(const cpu_encoder *e, const cpu_encoder_runner *r, int worker,
+                              cpu_encoder_scratch *out);
+
+/* One chunk on its way through the layers. */
+typedef struct cpu_encoder_pass {
+    const cpu_encoder *e;
+    const cpu_encoder_runner *runner;
+    const cpu_encoder_sequence *sequences;
+    size_t sequence_count, tokens;
+    cpu_encoder_scratch scratch;
+    int worker;    /* whose scratch it is */
+    bool is_split; /* the crew shares this one chunk */
+    bool has_mask; /* some position is masked */
+    const cpu_encoder_layer *layer;
+    int layer_index, product;
+} cpu_encoder_pass;
+
+/* cpu_encoder_batch.c: reads ids and mask of the pass's sequences. */
+status cpu_encoder_read_inputs(cpu_encoder_pass *p) MUST_CHECK;
+/* cpu_encoder_pass.c: embeddings and layers; the result is scratch.x. */
+void cpu_encoder_run_layers(cpu_encoder_pass *p);
+/* cpu_encoder_tail.c: from scratch.x to the segments' outputs. */
+void cpu_encoder_write_outputs(cpu_encoder_pass *p);
+/* Rows of x through a linear of form F32. */
+void cpu_encoder_apply_f32(const kernels *k, const cpu_encoder_linear *l, size_t rows,
+                           const float *x, size_t x_stride, kernels_activation activation,
+                           float *out, size_t out_stride);
+
+static inline size_t cpu_encoder_align(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+#endif

@@ -1,0 +1,311 @@
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "devices/cpu/encoder/internal.h"
+#include "kernels/gemm_f32.h"
+#include "kernels/gemm_scaled.h"
+
+/* The image: every product's packed weights, column scales and bias, one after another, 64-byte
+ * aligned. Its layout follows from the shape of the encoder and the plan alone. */
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+const char *cpu_encoder_form_name(cpu_encoder_form form)
+{
+    static const char *const names[CPU_ENCODER_FORM_COUNT] = {"fp32", "bf16 as 11-bit integers",
+                                                              "bf16", "int8"};
+    assert((unsigned)form < CPU_ENCODER_FORM_COUNT);
+    return names[form];
+}
+
+static size_t weights_bytes(cpu_encoder_form form, size_t k, size_t n)
+{
+    switch (form) {
+    case CPU_ENCODER_U8S8:
+        return gemm_u8s8_packed_bytes(k, n);
+    case CPU_ENCODER_S16:
+    case CPU_ENCODER_BF16:
+        return gemm_s16_packed_bytes(k, n);
+    default:
+        return gemm_f32_packed_count(k, n) * sizeof(float);
+    }
+}
+
+static bool has_scales(cpu_encoder_form form)
+{
+    return form == CPU_ENCODER_U8S8 || form == CPU_ENCODER_S16;
+}
+
+static size_t place(cpu_encoder_linear *l, void *image, size_t offset)
+{
+    char *base = image;
+    l->weights = base ? base + offset : NULL;
+    offset += cpu_encoder_align(weights_bytes(l->form, l->k, l->n));
+    l->bias = base ? (float *)(void *)(base + offset) : NULL;
+    offset += cpu_encoder_align(l->n * sizeof(float));
+    l->scales = NULL;
+    if (has_scales(l->form)) {
+        l->scales = base ? (float *)(void *)(base + offset) : NULL;
+        offset += cpu_encoder_align(l->n * sizeof(float));
+    }
+    return offset;
+}
+
+static size_t width_of(const encoder_linear *l)
+{
+    return (size_t)l->weight->dims[l->is_transposed ? 0 : 1];
+}
+
+static size_t depth_of(const encoder_linear *l)
+{
+    return (size_t)l->weight->dims[l->is_transposed ? 1 : 0];
+}
+
+size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
+{
+    const encoder *s = &e->source;
+    size_t offset = 0, hidden = (size_t)s->hidden, wide = (size_t)s->intermediate;
+    const size_t shapes[ENCODER_PRODUCTS][2] = {
+        {hidden, 3 * hidden}, {hidden, hidden}, {hidden, wide}, {wide, hidden}};
+    for (int i = 0; i < s->layer_count; i++) {
+        for (int p = 0; p < ENCODER_PRODUCTS; p++) {
+            cpu_encoder_linear *l = &e->layers[i].products[p];
+            *l = (cpu_encoder_linear){
+                .form = e->plan[i * ENCODER_PRODUCTS + p], .k = shapes[p][0], .n = shapes[p][1]};
+            /* Rows' ranges lie to one side of zero: what comes out of GELU is mostly positive, and
+             * a layer norm's few large channels seldom come in both signs. Half of a symmetric
+             * range would be wasted on them. What attention gives is balanced. */
+            l->is_asymmetric = p != ENCODER_ATTENTION_OUTPUT && l->form == CPU_ENCODER_U8S8;
+            offset = place(l, image, offset);
+        }
+    }
+    const encoder_linear *projection = &s->embedding_projection;
+    if (projection->weight) {
+        e->embedding_projection = (cpu_encoder_linear){
+            .form = CPU_ENCODER_F32, .k = depth_of(projection), .n = width_of(projection)};
+        offset = place(&e->embedding_projection, image, offset);
+    }
+    for (int o = 0; o < s->output_count; o++) {
+        for (int h = 0; h < s->outputs[o].head_count; h++) {
+            cpu_encoder_linear *l = &e->heads[o][h];
+            const encoder_linear *from = &s->outputs[o].head[h].linear;
+            *l = (cpu_encoder_linear){
+                .form = CPU_ENCODER_F32, .k = depth_of(from), .n = width_of(from)};
+            offset = place(l, image, offset);
+        }
+    }
+    return offset;
+}
+
+/* Weights of some linears side by side, as [n][k]. */
+static void gather(const encoder_linear *const *parts, int count, size_t k, float *out)
+{
+    for (int i = 0; i < count; i++) {
+        const encoder_linear *part = parts[i];
+        const float *w = part->weight->data;
+        size_t n = width_of(part);
+        assert(depth_of(part) == k && part->weight->dtype == DTYPE_F32);
+        if (part->is_transposed) {
+            memcpy(out, w, n * k * sizeof *out);
+        } else {
+            for (size_t r = 0; r < k; r++)
+                for (size_t c = 0; c < n; c++)
+                    out[c * k + r] = w[r * n + c];
+        }
+        out += n * k;
+    }
+}
+
+static void fill_bias(const encoder_linear *const *parts, int count, float *out)
+{
+    for (int i = 0; i < count; i++) {
+        size_t n = width_of(parts[i]);
+        if (parts[i]->bias)
+            memcpy(out, parts[i]->bias->data, n * sizeof *out);
+        else
+            memset(out, 0, n * sizeof *out);
+        out += n;
+    }
+}
+
+/* Column scales so that the largest weight of a column becomes `limit`. */
+static float column_scale(const float *w, size_t k, float limit)
+{
+    float top = 0;
+    for (size_t i = 0; i < k; i++) {
+        float x = fabsf(w[i]);
+        top = x > top ? x : top;
+    }
+    return top / limit;
+}
+
+static int32_t rounded(float x)
+{
+    /* Adding 1.5 * 2^23 leaves the nearest integer (ties to even) in the low bits. */
+    float shifted = x + 12582912.0f;
+    int32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return bits - 0x4b400000;
+}
+
+/* `temporary` has room for n * k of the packed type's elements. */
+static void fill_weights(const kernels *table, const cpu_encoder_linear *l, const float *w,
+                         void *temporary)
+{
+    void *weights = (void *)(uintptr_t)l->weights;
+    float *scales = (float *)(uintptr_t)l->scales;
+    if (l->form == CPU_ENCODER_F32) {
+        table->gemm_pack_f32(w, 1, l->k, l->k, l->n, weights);
+        return;
+    }
+    int8_t *narrow = temporary;
+    int16_t *wide = temporary;
+    for (size_t n = 0; n < l->n; n++) {
+        const float *column = w + n * l->k;
+        if (l->form == CPU_ENCODER_BF16) {
+            table->convert_f32_bf16(column, (uint16_t *)temporary + n * l->k, l->k);
+            continue;
+        }
+        scales[n] = column_scale(column, l->k, l->form == CPU_ENCODER_U8S8 ? 127 : GEMM_S16_LIMIT);
+        float inverse = scales[n] > 0 ? 1 / scales[n] : 0;
+        for (size_t i = 0; i < l->k && l->form == CPU_ENCODER_U8S8; i++)
+            narrow[n * l->k + i] = (int8_t)rounded(column[i] * inverse);
+        for (size_t i = 0; i < l->k && l->form == CPU_ENCODER_S16; i++)
+            wide[n * l->k + i] = (int16_t)rounded(column[i] * inverse);
+    }
+    if (l->form == CPU_ENCODER_U8S8)
+        table->gemm_pack_u8s8(narrow, 1, l->k, l->k, l->n, weights);
+    else if (l->form == CPU_ENCODER_BF16)
+        table->gemm_pack_bf16(wide, 1, l->k, l->k, l->n, weights);
+    else
+        table->gemm_pack_s16(wide, 1, l->k, l->k, l->n, weights);
+}
+
+typedef struct packer {
+    const kernels *kernels;
+    float *gathered;
+    void *temporary;
+} packer;
+
+static void pack_linear(const packer *p, const encoder_linear *const *parts, int count,
+                        const cpu_encoder_linear *l)
+{
+    gather(parts, count, l->k, p->gathered);
+    fill_bias(parts, count, (float *)(uintptr_t)l->bias);
+    fill_weights(p->kernels, l, p->gathered, p->temporary);
+}
+
+static size_t largest_linear(const cpu_encoder *e)
+{
+    size_t largest = e->embedding_projection.k * e->embedding_projection.n + 1;
+    for (int i = 0; i < e->source.layer_count; i++)
+        for (int p = 0; p < ENCODER_PRODUCTS; p++) {
+            const cpu_encoder_linear *l = &e->layers[i].products[p];
+            largest = l->k * l->n > largest ? l->k * l->n : largest;
+        }
+    for (int o = 0; o < e->source.output_count; o++)
+        for (int h = 0; h < e->source.outputs[o].head_count; h++) {
+            const cpu_encoder_linear *l = &e->heads[o][h];
+            largest = l->k * l->n > largest ? l->k * l->n : largest;
+        }
+    return largest;
+}
+
+status cpu_encoder_pack(cpu_encoder *e)
+{
+    size_t bytes = cpu_encoder_lay_out(e, NULL);
+    bytes = (bytes + HUGE_PAGE_BYTES) & ~(HUGE_PAGE_BYTES - 1); /* never empty */
+    size_t largest = largest_linear(e);
+    packer p = {.kernels = e->options.kernels,
+                .gathered = malloc(largest * sizeof(float)),
+                .temporary = malloc(largest * sizeof(int16_t))};
+    void *image = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+    if (!p.gathered || !p.temporary || !image) {
+        free(p.gathered);
+        free(p.temporary);
+        free(image);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of weights", bytes);
+    }
+    madvise(image, bytes, MADV_HUGEPAGE);
+    memset(image, 0, bytes);
+    e->image_bytes = cpu_encoder_lay_out(e, image);
+    e->image = image;
+    e->is_mapped = false;
+    for (int i = 0; i < e->source.layer_count; i++) {
+        const encoder_layer *from = &e->source.layers[i];
+        const cpu_encoder_linear *to = e->layers[i].products;
+        const encoder_linear *merged[] = {&from->query, &from->key, &from->value};
+        const encoder_linear *output = &from->attention_output, *up = &from->up,
+                             *down = &from->down;
+        pack_linear(&p, merged, 3, &to[ENCODER_QKV]);
+        pack_linear(&p, &output, 1, &to[ENCODER_ATTENTION_OUTPUT]);
+        pack_linear(&p, &up, 1, &to[ENCODER_UP]);
+        pack_linear(&p, &down, 1, &to[ENCODER_DOWN]);
+    }
+    const encoder_linear *projection = &e->source.embedding_projection;
+    if (projection->weight)
+        pack_linear(&p, &projection, 1, &e->embedding_projection);
+    for (int o = 0; o < e->source.output_count; o++)
+        for (int h = 0; h < e->source.outputs[o].head_count; h++) {
+            const encoder_linear *from = &e->source.outputs[o].head[h].linear;
+            pack_linear(&p, &from, 1, &e->heads[o][h]);
+        }
+    free(p.gathered);
+    free(p.temporary);
+    return STATUS_OK;
+}
+
+void cpu_encoder_drop_image(cpu_encoder *e)
+{
+    if (e->is_mapped)
+        munmap(e->image, e->image_bytes);
+    else
+        free(e->image);
+    e->image = NULL;
+    e->is_mapped = false;
+}
+
+void cpu_encoder_plan_all(cpu_encoder *e, device_precision precision)
+{
+    cpu_encoder_form form = CPU_ENCODER_F32;
+    double peak = e->options.peaks->f32;
+    if (precision == DEVICE_INT8) {
+        form = CPU_ENCODER_U8S8;
+        peak = e->options.peaks->u8s8;
+    } else if (precision == DEVICE_BF16) {
+        bool is_s16 = kernels_choose_bf16_form(e->options.peaks) == KERNELS_BF16_AS_S16;
+        form = is_s16 ? CPU_ENCODER_S16 : CPU_ENCODER_BF16;
+        peak = is_s16 ? e->options.peaks->s16 : e->options.peaks->bf16;
+    }
+    for (int i = 0; i < e->source.layer_count * ENCODER_PRODUCTS; i++)
+        e->plan[i] = form;
+    e->peak = peak;
+}
+
+status cpu_encoder_view(const cpu_encoder *e, cpu_encoder *out)
+{
+    *out = *e;
+    out->image = NULL;
+    out->report = NULL;
+    out->is_mapped = false;
+    size_t count = (size_t)e->source.layer_count;
+    out->plan = calloc(count * ENCODER_PRODUCTS + 1, sizeof *out->plan);
+    out->layers = calloc(count + 1, sizeof *out->layers);
+    if (!out->plan || !out->layers) {
+        cpu_encoder_release_view(out);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a view of an encoder");
+    }
+    memcpy(out->plan, e->plan, count * ENCODER_PRODUCTS * sizeof *out->plan);
+    memcpy(out->layers, e->layers, count * sizeof *out->layers);
+    return STATUS_OK;
+}
+
+void cpu_encoder_release_view(cpu_encoder *view)
+{
+    cpu_encoder_drop_image(view);
+    free(view->plan);
+    free(view->layers);
+}

@@ -1,0 +1,39 @@
+#include "devices/cpu/evaluate.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "devices/cpu/ops/op.h"
+
+status cpu_evaluate_node(const graph_node *node, const tensor *const *inputs, tensor *outputs)
+{
+    const kernels *table;
+    status s = kernels_select("scalar", &table);
+    if (s)
+        return s;
+    arena memory;
+    arena_init(&memory, 0);
+    void *scratch = NULL;
+    cpu_prepare prepare = {
+        .node = node, .inputs = inputs, .outputs = outputs, .kernels = table, .memory = &memory};
+    s = cpu_op_prepare(&prepare);
+    if (s)
+        goto fail;
+    scratch = aligned_alloc(CPU_SCRATCH_ALIGNMENT,
+                            cpu_scratch_round(prepare.scratch_bytes ? prepare.scratch_bytes : 1));
+    if (!scratch) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory to fold node \"%s\"", node->name);
+        goto fail;
+    }
+    cpu_call call = {.node = node,
+                     .inputs = inputs,
+                     .outputs = outputs,
+                     .kernels = table,
+                     .state = prepare.state,
+                     .scratch = scratch};
+    s = cpu_op_run(&call);
+fail:
+    free(scratch);
+    arena_dispose(&memory);
+    return s;
+}

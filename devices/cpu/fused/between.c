@@ -1,0 +1,82 @@
+#include <assert.h>
+#include <string.h>
+
+#include "devices/cpu/fused/fused.h"
+#include "devices/cpu/ops/window.h"
+#include "kernels/bytes.h"
+#include "kernels/convolution.h"
+
+/* What stands between the products of graph/quantise/quantised.h: pooling and sums, channels last.
+ */
+
+typedef struct pool_state {
+    image_window window;
+    pool_kind kind;
+} pool_state;
+
+static status prepare_pool(cpu_prepare *p)
+{
+    const graph_attribute *kernel = graph_find_attribute(p->node, "kernel_shape");
+    pool_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(kernel && kernel->count == 2);
+    bool is_max = strcmp(graph_attribute_string(p->node, "kind", ""), "Max") == 0;
+    s->kind = is_max                                                 ? POOL_MAX
+              : graph_attribute_int(p->node, "count_include_pad", 0) ? POOL_AVERAGE_PADDED
+                                                                     : POOL_AVERAGE;
+    p->state = s;
+    return cpu_window_init_image(&s->window, p->node, p->inputs[0], &p->outputs[0], kernel->ints);
+}
+
+static status run_pool(const cpu_call *c)
+{
+    const pool_state *s = c->state;
+    const image_window *w = &s->window;
+    const tensor *x = c->inputs[0];
+    size_t pixels = w->out_height * w->out_width, in = w->height * w->width * w->channels;
+    for (size_t i = 0; i < (size_t)x->dims[0]; i++) {
+        size_t out = i * pixels * w->channels;
+        if (x->dtype == DTYPE_U8)
+            c->kernels->bytes_pool(&(bytes_pool){.window = *w,
+                                                 .in = (const uint8_t *)x->data + i * in,
+                                                 .count = pixels,
+                                                 .out = (uint8_t *)c->outputs[0].data + out});
+        else
+            c->kernels->pool_f32(&(pool_f32){.window = *w,
+                                             .kind = s->kind,
+                                             .in = (const float *)x->data + i * in,
+                                             .count = pixels,
+                                             .out = (float *)c->outputs[0].data + out});
+    }
+    return STATUS_OK;
+}
+
+/* The second operand repeats where it is only a part of the first one's shape. */
+static status run_add(const cpu_call *c)
+{
+    const tensor *a = c->inputs[0], *b = c->inputs[1];
+    float y = cpu_fused_scale(c->inputs[6], 0);
+    bytes_add p = {.count = (size_t)tensor_count(b),
+                   .b = b->data,
+                   .a_scale = cpu_fused_scale(c->inputs[2], 0) / y,
+                   .b_scale = cpu_fused_scale(c->inputs[4], 0) / y,
+                   .a_zero = cpu_fused_zero(c->inputs[3]),
+                   .b_zero = cpu_fused_zero(c->inputs[5]),
+                   .zero = cpu_fused_zero(c->inputs[7])};
+    p.low = cpu_fused_activation(c->node) == KERNELS_RELU ? p.zero : 0;
+    size_t count = (size_t)tensor_count(a);
+    for (size_t i = 0; i < count; i += p.count) {
+        p.a = (const uint8_t *)a->data + i;
+        p.out = (uint8_t *)c->outputs[0].data + i;
+        c->kernels->bytes_add(&p);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_FUSED_POOL, prepare_pool, run_pool, 0, false},
+    {GRAPH_OP_FUSED_ADD, NULL, run_add, 0, false},
+};
+
+const cpu_op_family cpu_ops_fused_bytes = {table, sizeof table / sizeof table[0]};

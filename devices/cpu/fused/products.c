@@ -1,0 +1,444 @@
+#include <assert.h>
+#include <string.h>
+
+#include "devices/cpu/fused/conv_bytes.h"
+#include "devices/cpu/fused/fused.h"
+#include "devices/cpu/ops/window.h"
+#include "devices/cpu/support/weights.h"
+#include "kernels/bytes.h"
+#include "kernels/convolution.h"
+#include "kernels/gemm_f32.h"
+#include "kernels/gemm_scaled.h"
+
+/* The products of graph/quantise/quantised.h. A convolution is a product whose A is the image, a
+ * row per output pixel: unfolded some rows at a time, so that they stay in the L2 cache, or, where
+ * windows are single pixels, the image as it lies. */
+
+enum { X, WEIGHTS, BIAS, RESIDUAL, X_SCALE, X_ZERO, W_SCALE, Y_SCALE, Y_ZERO };
+
+/* Of unfolded pixels at a time: half of an L2 cache. Fewer, and the weights of layers that do not
+ * fit beside them would pass more often. */
+#define ROWS_BYTES (1 << 20)
+#define ROWS_MAX 384
+
+/* What an epilogue needs beside the operands. */
+typedef struct factors {
+    float *scale;    /* [n]: of the sums; quantised only */
+    float *bias;     /* [n], or NULL */
+    int32_t *start;  /* [n], or NULL */
+    int32_t *x_zero; /* [rows] */
+    uint8_t pad;
+} factors;
+
+typedef struct fused_state {
+    bool is_conv, is_bytes, is_depthwise, is_direct;
+    bool is_known; /* scales and zero points are constants: `known` is made once */
+    int64_t images, groups;
+    size_t rows;               /* of all products, per image for a convolution */
+    size_t rows_at_once, k, n; /* k and n of a group */
+    image_window window;
+    kernels_activation activation;
+    const void **packed; /* by group */
+    int32_t y_zero;
+    factors known;
+    size_t rows_offset;             /* scratch: after the factors */
+    const cpu_conv_bytes *in_place; /* does it all; NULL: windows are unfolded */
+} fused_state;
+
+kernels_activation cpu_fused_activation(const graph_node *n)
+{
+    static const struct {
+        const char *name;
+        kernels_activation activation;
+    } names[] = {{"Relu", KERNELS_RELU},
+                 {"Tanh", KERNELS_TANH},
+                 {"Sigmoid", KERNELS_SIGMOID},
+                 {"Gelu", KERNELS_GELU},
+                 {"GeluTanh", KERNELS_GELU_TANH}};
+    const char *name = graph_attribute_string(n, "activation", "");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i].name) == 0)
+            return names[i].activation;
+    assert(name[0] == 0);
+    return KERNELS_IDENTITY;
+}
+
+static bool is_known(const cpu_prepare *p, int input)
+{
+    const tensor *t = cpu_input(p->inputs, p->node, input);
+    return !t || t->data;
+}
+
+float cpu_fused_scale(const tensor *t, size_t i)
+{
+    return t ? ((const float *)t->data)[tensor_count(t) == 1 ? 0 : i] : 1;
+}
+
+int32_t cpu_fused_zero(const tensor *t)
+{
+    return t ? (int32_t)tensor_get_integer(t, 0) : 0;
+}
+
+static size_t factors_bytes(const fused_state *s)
+{
+    return 3 * cpu_scratch_round(s->n * (size_t)s->groups * sizeof(float)) +
+           cpu_scratch_round(s->rows_at_once * sizeof(int32_t));
+}
+
+static void place_factors(const fused_state *s, char *memory, factors *f)
+{
+    size_t step = cpu_scratch_round(s->n * (size_t)s->groups * sizeof(float));
+    f->scale = (float *)memory;
+    f->bias = (float *)(memory + step);
+    f->start = (int32_t *)(memory + 2 * step);
+    f->x_zero = (int32_t *)(memory + 3 * step);
+}
+
+/* Everything in units of the result's scale. */
+static void fill_factors(const fused_state *s, const tensor *const *inputs, const graph_node *n,
+                         factors *f)
+{
+    const tensor *bias = cpu_input(inputs, n, BIAS), *y_scale = cpu_input(inputs, n, Y_SCALE);
+    const tensor *w_scale = cpu_input(inputs, n, W_SCALE);
+    float x = cpu_fused_scale(cpu_input(inputs, n, X_SCALE), 0), y = cpu_fused_scale(y_scale, 0);
+    int32_t x_zero = cpu_fused_zero(cpu_input(inputs, n, X_ZERO));
+    size_t all = s->n * (size_t)s->groups;
+    for (size_t i = 0; i < all; i++)
+        f->scale[i] = x * cpu_fused_scale(w_scale, i) / y;
+    for (size_t i = 0; i < s->rows_at_once; i++)
+        f->x_zero[i] = x_zero;
+    f->pad = (uint8_t)x_zero;
+    bool is_integer = bias && bias->dtype == DTYPE_I32;
+    for (size_t i = 0; is_integer && i < all; i++)
+        f->start[i] = ((const int32_t *)bias->data)[i];
+    for (size_t i = 0; bias && !is_integer && i < all; i++)
+        f->bias[i] = ((const float *)bias->data)[i] / y;
+    f->start = is_integer ? f->start : NULL;
+    f->bias = bias && !is_integer ? f->bias : NULL;
+}
+
+static const void *pack_group(const cpu_prepare *p, const fused_state *s, int64_t group)
+{
+    size_t taps = s->window.kernel_height * s->window.kernel_width;
+    bool is_transposed = s->is_conv || graph_attribute_int(p->node, "transB", 0) != 0;
+    cpu_weights_key key = {.constant = p->inputs[WEIGHTS],
+                           .form = s->is_bytes ? CPU_WEIGHTS_GEMM_U8S8 : CPU_WEIGHTS_GEMM_F32,
+                           .offset = (size_t)group * s->n * s->k,
+                           .k = s->k,
+                           .n = s->n,
+                           .row_stride = is_transposed ? 1 : s->n,
+                           .column_stride = is_transposed ? s->k : 1,
+                           .taps = s->is_conv ? taps : 0};
+    if (s->is_depthwise) {
+        key.form = CPU_WEIGHTS_TAPS;
+        key.offset = 0;
+        key.k = taps;
+        key.n = s->n * (size_t)s->groups;
+    }
+    return cpu_weights_find(p->weights, p->kernels, &key);
+}
+
+static status prepare_weights(cpu_prepare *p, fused_state *s)
+{
+    int64_t count = s->is_depthwise ? 1 : s->groups;
+    s->packed = arena_allocate_zeroed(p->memory, (size_t)count, sizeof s->packed[0]);
+    for (int64_t g = 0; s->packed && g < count; g++)
+        if (!(s->packed[g] = pack_group(p, s, g)))
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    return s->packed ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+}
+
+static status prepare_factors(cpu_prepare *p, fused_state *s)
+{
+    if (!s->is_bytes)
+        return STATUS_OK;
+    s->is_known = true;
+    for (int i = BIAS; i <= Y_ZERO; i++)
+        s->is_known &= i == RESIDUAL || is_known(p, i);
+    size_t bytes = factors_bytes(s);
+    s->y_zero = is_known(p, Y_ZERO) ? cpu_fused_zero(cpu_input(p->inputs, p->node, Y_ZERO)) : 0;
+    if (!s->is_known) {
+        s->rows_offset = bytes;
+        return STATUS_OK;
+    }
+    char *memory = arena_allocate(p->memory, bytes);
+    if (!memory)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    place_factors(s, memory, &s->known);
+    fill_factors(s, p->inputs, p->node, &s->known);
+    return STATUS_OK;
+}
+
+/* Whether windows can be read in place, and then how. */
+static status prepare_in_place(cpu_prepare *p, fused_state *s)
+{
+    bool is_simple = s->activation == KERNELS_IDENTITY || s->activation == KERNELS_RELU;
+    if (!s->is_conv || !s->is_known || !is_simple || s->groups > 1 ||
+        p->outputs[0].dtype != DTYPE_U8 || cpu_input(p->inputs, p->node, RESIDUAL))
+        return STATUS_OK;
+    cpu_conv_bytes_given given = {.window = s->window,
+                                  .images = (size_t)p->outputs[0].dims[0],
+                                  .weights = p->inputs[WEIGHTS],
+                                  .x_zero = s->known.pad,
+                                  .y_zero = s->y_zero,
+                                  .start = s->known.start,
+                                  .scale = s->known.scale,
+                                  .bias = s->known.bias,
+                                  .has_relu = s->activation == KERNELS_RELU};
+    return cpu_conv_bytes_prepare(p, &given, &s->in_place);
+}
+
+static status finish_prepare(cpu_prepare *p, fused_state *s)
+{
+    s->is_bytes = p->inputs[X]->dtype == DTYPE_U8;
+    s->activation = cpu_fused_activation(p->node);
+    status result = prepare_factors(p, s);
+    p->state = s;
+    p->scratch_bytes = s->rows_offset;
+    if (!result)
+        result = prepare_in_place(p, s);
+    if (result || s->in_place)
+        return result;
+    result = prepare_weights(p, s);
+    if (s->is_conv && !s->is_direct && !s->is_depthwise)
+        p->scratch_bytes +=
+            cpu_scratch_round(s->rows_at_once * s->k * (s->is_bytes ? 1 : sizeof(float)));
+    return result;
+}
+
+static status prepare_conv(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[X], *weights = p->inputs[WEIGHTS];
+    fused_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(p->weights && weights->data);
+    status result =
+        cpu_window_init_image(&s->window, p->node, x, &p->outputs[0], weights->dims + 2);
+    if (result)
+        return result;
+    image_window *w = &s->window;
+    s->is_conv = true;
+    s->images = x->dims[0];
+    s->groups = graph_attribute_int(p->node, "group", 1);
+    s->n = (size_t)(weights->dims[0] / s->groups);
+    s->k = (size_t)weights->dims[1] * w->kernel_height * w->kernel_width;
+    s->is_depthwise = s->groups > 1 && s->n == 1 && weights->dims[1] == 1;
+    if (s->is_depthwise && cpu_input(p->inputs, p->node, RESIDUAL))
+        s->is_depthwise = false;
+    if (s->is_depthwise && graph_find_attribute(p->node, "activation") &&
+        cpu_fused_activation(p->node) != KERNELS_RELU && x->dtype == DTYPE_U8)
+        s->is_depthwise = false;
+    s->is_direct = s->groups == 1 && w->kernel_height * w->kernel_width == 1 &&
+                   w->stride_x * w->stride_y == 1 && w->out_height == w->height &&
+                   w->out_width == w->width && w->pad_top + w->pad_left == 0;
+    s->rows = w->out_height * w->out_width;
+    if (s->is_direct) { /* the pixels of all images are rows of one matrix */
+        s->rows *= (size_t)s->images;
+        s->images = 1;
+    }
+    size_t item = x->dtype == DTYPE_U8 ? 1 : sizeof(float), at_once = ROWS_BYTES / (s->k * item);
+    at_once = at_once < 96 ? 96 : at_once > ROWS_MAX ? ROWS_MAX : at_once / 96 * 96;
+    size_t total = (size_t)s->images * s->rows;
+    s->rows_at_once = at_once < total ? at_once : total;
+    w->channels = (size_t)x->dims[3] / (s->is_depthwise ? 1 : (size_t)s->groups);
+    return finish_prepare(p, s);
+}
+
+static status prepare_dense(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[X], *weights = p->inputs[WEIGHTS];
+    fused_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(p->weights && weights->data);
+    bool is_transposed = graph_attribute_int(p->node, "transB", 0) != 0;
+    s->images = s->groups = 1;
+    s->k = (size_t)weights->dims[is_transposed];
+    s->n = (size_t)weights->dims[!is_transposed];
+    s->rows = s->rows_at_once = (size_t)tensor_count(x) / s->k;
+    s->window = (image_window){.kernel_height = 1, .kernel_width = 1};
+    s->is_direct = true;
+    return finish_prepare(p, s);
+}
+
+/* Rows [first, first + count) of one image and group: `a` are their items. */
+typedef struct part {
+    const void *a;
+    size_t a_stride, count;
+    size_t row; /* of the result, counted over all images */
+    int64_t group;
+} part;
+
+static void multiply_f32(const cpu_call *c, const fused_state *s, const part *p)
+{
+    size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
+    const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    size_t at = p->row * stride + column;
+    c->kernels->gemm_f32(
+        &(gemm_f32){.m = p->count,
+                    .n = s->n,
+                    .k = s->k,
+                    .a = p->a,
+                    .a_stride = p->a_stride,
+                    .b = s->packed[p->group],
+                    .c = (float *)c->outputs[0].data + at,
+                    .c_stride = stride,
+                    .epilogue = {.bias = bias ? (const float *)bias->data + column : NULL,
+                                 .residual = residual ? (const float *)residual->data + at : NULL,
+                                 .residual_stride = stride,
+                                 .activation = s->activation}});
+}
+
+static void multiply_bytes(const cpu_call *c, const fused_state *s, const factors *f, const part *p)
+{
+    size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    size_t at = p->row * stride + column;
+    bool is_byte = c->outputs[0].dtype == DTYPE_U8;
+    void *out = is_byte ? (void *)((uint8_t *)c->outputs[0].data + at)
+                        : (void *)((float *)c->outputs[0].data + at);
+    c->kernels->gemm_u8s8(
+        &(gemm_u8s8){.m = p->count,
+                     .n = s->n,
+                     .k = s->k,
+                     .a = p->a,
+                     .a_stride = p->a_stride,
+                     .a_zero = f->x_zero,
+                     .b = s->packed[p->group],
+                     .start = f->start ? f->start + column : NULL,
+                     .output = is_byte ? GEMM_U8 : GEMM_F32,
+                     .c = out,
+                     .c_stride = stride,
+                     .c_zero = s->y_zero,
+                     .epilogue = {.column_scale = f->scale + column,
+                                  .bias = f->bias ? f->bias + column : NULL,
+                                  .residual = residual ? (const float *)residual->data + at : NULL,
+                                  .residual_stride = stride,
+                                  .activation = s->activation}});
+}
+
+static void multiply(const cpu_call *c, const fused_state *s, const factors *f, const part *p)
+{
+    if (s->is_bytes)
+        multiply_bytes(c, s, f, p);
+    else
+        multiply_f32(c, s, p);
+}
+
+static void convolve_depthwise(const cpu_call *c, const fused_state *s, const factors *f,
+                               int64_t image)
+{
+    const image_window *w = &s->window;
+    const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
+    size_t in = (size_t)image * w->height * w->width * w->channels;
+    size_t out = (size_t)image * s->rows * w->channels;
+    bool is_byte = c->outputs[0].dtype == DTYPE_U8;
+    if (s->is_bytes)
+        c->kernels->bytes_depthwise(
+            &(bytes_depthwise){.window = *w,
+                               .in = (const uint8_t *)c->inputs[X]->data + in,
+                               .in_zero = f->pad,
+                               .weights = s->packed[0],
+                               .start = f->start,
+                               .scale = f->scale,
+                               .bias = f->bias,
+                               .has_relu = s->activation == KERNELS_RELU,
+                               .count = s->rows,
+                               .out = is_byte ? (uint8_t *)c->outputs[0].data + out : NULL,
+                               .out_f32 = is_byte ? NULL : (float *)c->outputs[0].data + out,
+                               .zero = s->y_zero});
+    else
+        c->kernels->depthwise_f32(&(depthwise_f32){.window = *w,
+                                                   .in = (const float *)c->inputs[X]->data + in,
+                                                   .weights = s->packed[0],
+                                                   .bias = bias ? bias->data : NULL,
+                                                   .activation = s->activation,
+                                                   .count = s->rows,
+                                                   .out = (float *)c->outputs[0].data + out});
+}
+
+/* The windows of `count` output pixels from `first` on, counted over all images. */
+static void unfold(const cpu_call *c, const fused_state *s, const factors *f, int64_t group,
+                   size_t first, size_t count, char *rows)
+{
+    static const float zero = 0;
+    const image_window *w = &s->window;
+    size_t item = s->is_bytes ? 1 : sizeof(float), channels = w->channels * (size_t)s->groups;
+    const char *in = (const char *)c->inputs[X]->data + (size_t)group * w->channels * item;
+    while (count > 0) {
+        size_t image = first / s->rows, pixel = first % s->rows;
+        size_t some = s->rows - pixel < count ? s->rows - pixel : count;
+        c->kernels->image_rows(
+            &(image_rows){.window = *w,
+                          .item_bytes = item,
+                          .in = in + image * w->height * w->width * channels * item,
+                          .in_stride = channels,
+                          .pad_item = s->is_bytes ? (const void *)&f->pad : &zero,
+                          .first = pixel,
+                          .count = some,
+                          .out = rows,
+                          .out_stride = s->k});
+        rows += some * s->k * item;
+        first += some;
+        count -= some;
+    }
+}
+
+static void convolve(const cpu_call *c, const fused_state *s, const factors *f, char *rows)
+{
+    size_t total = (size_t)s->images * s->rows;
+    for (size_t first = 0; first < total; first += s->rows_at_once) {
+        size_t count = total - first < s->rows_at_once ? total - first : s->rows_at_once;
+        for (int64_t g = 0; g < s->groups; g++) {
+            unfold(c, s, f, g, first, count, rows);
+            multiply(
+                c, s, f,
+                &(part){.a = rows, .a_stride = s->k, .count = count, .row = first, .group = g});
+        }
+    }
+}
+
+static void multiply_rows(const cpu_call *c, const fused_state *s, const factors *f)
+{
+    size_t item = s->is_bytes ? 1 : sizeof(float);
+    for (size_t first = 0; first < s->rows; first += s->rows_at_once) {
+        size_t count = s->rows - first < s->rows_at_once ? s->rows - first : s->rows_at_once;
+        multiply(c, s, f,
+                 &(part){.a = (const char *)c->inputs[X]->data + first * s->k * item,
+                         .a_stride = s->k,
+                         .count = count,
+                         .row = first});
+    }
+}
+
+static status run_product(const cpu_call *c)
+{
+    const fused_state *s = c->state;
+    if (s->in_place) {
+        cpu_conv_bytes_run(s->in_place, c->kernels, c->inputs[X]->data, c->scratch,
+                           c->outputs[0].data);
+        return STATUS_OK;
+    }
+    factors f = s->known;
+    if (s->is_bytes && !s->is_known) {
+        place_factors(s, c->scratch, &f);
+        fill_factors(s, c->inputs, c->node, &f);
+    }
+    char *rows = (char *)c->scratch + s->rows_offset;
+    if (s->is_direct)
+        multiply_rows(c, s, &f);
+    else if (!s->is_depthwise)
+        convolve(c, s, &f, rows);
+    for (int64_t i = 0; s->is_depthwise && i < s->images; i++)
+        convolve_depthwise(c, s, &f, i);
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_FUSED_CONV, prepare_conv, run_product, 0, false},
+    {GRAPH_OP_FUSED_DENSE, prepare_dense, run_product, 0, false},
+};
+
+const cpu_op_family cpu_ops_fused = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,50 @@
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/support/block.h"
+
+static status prepare_cast(cpu_prepare *p)
+{
+    dtype from = p->inputs[0]->dtype, to = p->outputs[0].dtype;
+    if ((from == DTYPE_BYTES) != (to == DTYPE_BYTES))
+        return status_fail(STATUS_UNSUPPORTED, "no conversion of %s to %s on the CPU",
+                           dtype_name(from), dtype_name(to));
+    return STATUS_OK;
+}
+
+/* Floats become integers toward zero, saturated; integers wrap; anything but zero is true. */
+static status run_cast(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    tensor *out = &c->outputs[0];
+    int64_t count = tensor_count(in);
+    if (in->dtype == out->dtype) {
+        if (count)
+            memcpy(out->data, in->data, tensor_bytes(in));
+        return STATUS_OK;
+    }
+    const kernels *k = c->kernels;
+    if (in->dtype == DTYPE_F16 && out->dtype == DTYPE_F32)
+        return k->convert_f16_f32(in->data, out->data, (size_t)count), STATUS_OK;
+    if (in->dtype == DTYPE_BF16 && out->dtype == DTYPE_F32)
+        return k->convert_bf16_f32(in->data, out->data, (size_t)count), STATUS_OK;
+    if (in->dtype == DTYPE_F32 && out->dtype == DTYPE_F16)
+        return k->convert_f32_f16(in->data, out->data, (size_t)count), STATUS_OK;
+    if (in->dtype == DTYPE_F32 && out->dtype == DTYPE_BF16)
+        return k->convert_f32_bf16(in->data, out->data, (size_t)count), STATUS_OK;
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    cpu_block x;
+    for (int64_t i = 0; i < count; i += CPU_BLOCK_ELEMENTS) {
+        size_t n = (size_t)(count - i < CPU_BLOCK_ELEMENTS ? count - i : CPU_BLOCK_ELEMENTS);
+        cpu_load(compute, in->dtype, in->data, i, 1, n, &x);
+        cpu_store(compute, out->dtype, &x, out->data, i, 1, n);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_CAST, prepare_cast, run_cast, 0, false},
+    {GRAPH_OP_CAST_LIKE, prepare_cast, run_cast, 0, false},
+};
+
+const cpu_op_family cpu_ops_cast = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,256 @@
+#include <assert.h>
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/window.h"
+#include "kernels/gemm_f32.h"
+
+/* Convolution in F32. The weights [channels out, channels in * taps] are the A of a GEMM whose B is
+ * the input unfolded (im2col), some hundred output positions at a time and straight into the GEMM's
+ * packed panels; so an output's bits depend on its own window only. Depthwise ones go directly. */
+
+#define POSITIONS 256 /* outputs per GEMM; a multiple of the panel width */
+
+typedef struct conv_state {
+    cpu_window window;
+    int64_t batch, groups, in_channels, out_channels; /* channels per group */
+    bool is_depthwise, is_pointwise;
+} conv_state;
+
+static status prepare_conv(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[0], *weights = p->inputs[1];
+    if (x->dtype != DTYPE_F32)
+        return cpu_op_fail_dtype(p->node, x->dtype);
+    conv_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    status result = cpu_window_init(&s->window, p->node, x, &p->outputs[0], weights->dims + 2);
+    if (result)
+        return result;
+    const cpu_window *w = &s->window;
+    s->batch = x->dims[0];
+    s->groups = graph_attribute_int(p->node, "group", 1);
+    s->in_channels = weights->dims[1];
+    s->out_channels = weights->dims[0] / s->groups;
+    s->is_depthwise = s->in_channels == 1 && s->groups > 1;
+    s->is_pointwise = w->taps == 1 && w->in_plane == w->out_plane;
+    for (int d = 0; d < CPU_WINDOW_DIMS; d++)
+        s->is_pointwise &= w->stride[d] == 1 && w->pad_begin[d] == 0;
+    if (!s->is_depthwise)
+        p->scratch_bytes = (size_t)(s->in_channels * w->taps * POSITIONS) * sizeof(float);
+    p->state = s;
+    return STATUS_OK;
+}
+
+/* One tap of one channel for outputs [first, first + count) of the plane: out[i] = x or 0. */
+static void unfold_tap(const cpu_window *w, const float *x, const int64_t tap[CPU_WINDOW_DIMS],
+                       int64_t first, int64_t count, float *out)
+{
+    int64_t ow = first % w->out[2], oh = first / w->out[2] % w->out[1];
+    int64_t od = first / (w->out[2] * w->out[1]);
+    int64_t shift = tap[2] * w->dilation[2] - w->pad_begin[2];
+    while (count > 0) {
+        int64_t run = w->out[2] - ow < count ? w->out[2] - ow : count;
+        int64_t ih = oh * w->stride[1] + tap[1] * w->dilation[1] - w->pad_begin[1];
+        int64_t id = od * w->stride[0] + tap[0] * w->dilation[0] - w->pad_begin[0];
+        if (ih < 0 || ih >= w->in[1] || id < 0 || id >= w->in[0]) {
+            memset(out, 0, (size_t)run * sizeof *out);
+        } else {
+            const float *row = x + (id * w->in[1] + ih) * w->in[2];
+            int64_t iw = ow * w->stride[2] + shift;
+            for (int64_t i = 0; i < run; i++, iw += w->stride[2])
+                out[i] = iw >= 0 && iw < w->in[2] ? row[iw] : 0;
+        }
+        out += run;
+        count -= run;
+        ow = 0;
+        if (++oh == w->out[1]) {
+            oh = 0;
+            od++;
+        }
+    }
+}
+
+/* Panels of 32 positions, each [channel * taps][32]; the last one filled up with zeros. */
+static void unfold(const conv_state *s, const float *x, int64_t first, int64_t count, float *packed)
+{
+    const cpu_window *w = &s->window;
+    int64_t rows = s->in_channels * w->taps;
+    for (int64_t p = 0; p < count; p += GEMM_F32_PANEL_COLUMNS) {
+        int64_t n = count - p < GEMM_F32_PANEL_COLUMNS ? count - p : GEMM_F32_PANEL_COLUMNS;
+        float *to = packed + p * rows;
+        for (int64_t ch = 0; ch < s->in_channels; ch++) {
+            int64_t tap[CPU_WINDOW_DIMS] = {0};
+            for (int64_t t = 0; t < w->taps; t++, to += GEMM_F32_PANEL_COLUMNS) {
+                unfold_tap(w, x + ch * w->in_plane, tap, first + p, n, to);
+                memset(to + n, 0, (size_t)(GEMM_F32_PANEL_COLUMNS - n) * sizeof *to);
+                for (int d = CPU_WINDOW_DIMS - 1; d >= 0 && ++tap[d] == w->kernel[d]; d--)
+                    tap[d] = 0;
+            }
+        }
+    }
+}
+
+static void convolve_gemm(const conv_state *s, const kernels *k, const float *x,
+                          const float *weights, float *scratch, float *out)
+{
+    const cpu_window *w = &s->window;
+    int64_t rows = s->in_channels * w->taps;
+    for (int64_t first = 0; first < w->out_plane; first += POSITIONS) {
+        int64_t n = w->out_plane - first < POSITIONS ? w->out_plane - first : POSITIONS;
+        if (s->is_pointwise)
+            k->gemm_pack_f32(x + first, (size_t)w->in_plane, 1, (size_t)rows, (size_t)n, scratch);
+        else
+            unfold(s, x, first, n, scratch);
+        k->gemm_f32(&(gemm_f32){.m = (size_t)s->out_channels,
+                                .n = (size_t)n,
+                                .k = (size_t)rows,
+                                .a = weights,
+                                .a_stride = (size_t)rows,
+                                .b = scratch,
+                                .c = out + first,
+                                .c_stride = (size_t)w->out_plane});
+    }
+}
+
+/* out plane += weight * x shifted, tap by tap, for one channel. */
+static void convolve_plane(const cpu_window *w, const float *x, const float *weights, float *out)
+{
+    memset(out, 0, (size_t)w->out_plane * sizeof *out);
+    int64_t f[CPU_WINDOW_DIMS], e[CPU_WINDOW_DIMS], tap = 0;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++)
+            for (int64_t c = 0; c < w->kernel[2]; c++, tap++) {
+                cpu_window_range(w, 0, a, &f[0], &e[0]);
+                cpu_window_range(w, 1, b, &f[1], &e[1]);
+                cpu_window_range(w, 2, c, &f[2], &e[2]);
+                for (int64_t od = f[0]; od < e[0]; od++)
+                    for (int64_t oh = f[1]; oh < e[1]; oh++) {
+                        int64_t id = od * w->stride[0] + a * w->dilation[0] - w->pad_begin[0];
+                        int64_t ih = oh * w->stride[1] + b * w->dilation[1] - w->pad_begin[1];
+                        const float *row = x + (id * w->in[1] + ih) * w->in[2];
+                        int64_t iw = c * w->dilation[2] - w->pad_begin[2];
+                        float *to = out + (od * w->out[1] + oh) * w->out[2];
+                        for (int64_t ow = f[2]; ow < e[2]; ow++)
+                            to[ow] += weights[tap] * row[ow * w->stride[2] + iw];
+                    }
+            }
+}
+
+static status run_conv(const cpu_call *c)
+{
+    const conv_state *s = c->state;
+    const cpu_window *w = &s->window;
+    const float *x = c->inputs[0]->data, *weights = c->inputs[1]->data;
+    const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    float *out = c->outputs[0].data;
+    if (w->out_plane == 0)
+        return STATUS_OK;
+    int64_t group_weights = s->out_channels * s->in_channels * w->taps;
+    for (int64_t i = 0; i < s->batch * s->groups; i++) {
+        int64_t group = i % s->groups;
+        const float *from = x + i * s->in_channels * w->in_plane;
+        float *to = out + i * s->out_channels * w->out_plane;
+        if (s->is_depthwise)
+            for (int64_t o = 0; o < s->out_channels; o++)
+                convolve_plane(w, from, weights + group * group_weights + o * w->taps,
+                               to + o * w->out_plane);
+        else
+            convolve_gemm(s, c->kernels, from, weights + group * group_weights, c->scratch, to);
+        for (int64_t o = 0; bias && o < s->out_channels; o++)
+            c->kernels->add_f32(to + o * w->out_plane, 1,
+                                (const float *)bias->data + group * s->out_channels + o, 0,
+                                to + o * w->out_plane, (size_t)w->out_plane);
+    }
+    return STATUS_OK;
+}
+
+/* ConvTranspose is the gradient of a convolution: each input element adds its weighted kernel to
+ * the output. The window is that of the convolution, with input and output exchanged. */
+static status prepare_conv_transpose(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[0], *weights = p->inputs[1], *out = &p->outputs[0];
+    if (x->dtype != DTYPE_F32)
+        return cpu_op_fail_dtype(p->node, x->dtype);
+    conv_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    status result = cpu_window_init(&s->window, p->node, out, x, weights->dims + 2);
+    if (result)
+        return result;
+    s->batch = x->dims[0];
+    s->groups = graph_attribute_int(p->node, "group", 1);
+    s->in_channels = weights->dims[0] / s->groups;
+    s->out_channels = weights->dims[1];
+    /* With output_shape or auto_pad the pads follow from the shapes. */
+    const char *auto_pad = graph_attribute_string(p->node, "auto_pad", "NOTSET");
+    const graph_attribute *padding = graph_find_attribute(p->node, "output_padding");
+    bool is_computed =
+        graph_find_attribute(p->node, "output_shape") || strncmp(auto_pad, "SAME", 4) == 0;
+    cpu_window *w = &s->window;
+    for (int d = 0; is_computed && d < CPU_WINDOW_DIMS; d++) {
+        int spatial = d - (CPU_WINDOW_DIMS - (x->rank - 2));
+        int64_t extra = padding && spatial >= 0 && (size_t)spatial < padding->count
+                            ? padding->ints[spatial]
+                            : 0;
+        int64_t total = w->stride[d] * (w->out[d] - 1) + extra +
+                        (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
+        total = total < 0 ? 0 : total;
+        w->pad_begin[d] = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
+    }
+    p->state = s;
+    return STATUS_OK;
+}
+
+static void spread_plane(const cpu_window *w, const float *x, const float *weights, float *out)
+{
+    int64_t f[CPU_WINDOW_DIMS], e[CPU_WINDOW_DIMS], tap = 0;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++)
+            for (int64_t c = 0; c < w->kernel[2]; c++, tap++) {
+                cpu_window_range(w, 0, a, &f[0], &e[0]);
+                cpu_window_range(w, 1, b, &f[1], &e[1]);
+                cpu_window_range(w, 2, c, &f[2], &e[2]);
+                for (int64_t od = f[0]; od < e[0]; od++)
+                    for (int64_t oh = f[1]; oh < e[1]; oh++) {
+                        int64_t id = od * w->stride[0] + a * w->dilation[0] - w->pad_begin[0];
+                        int64_t ih = oh * w->stride[1] + b * w->dilation[1] - w->pad_begin[1];
+                        float *row = out + (id * w->in[1] + ih) * w->in[2];
+                        int64_t iw = c * w->dilation[2] - w->pad_begin[2];
+                        const float *from = x + (od * w->out[1] + oh) * w->out[2];
+                        for (int64_t ow = f[2]; ow < e[2]; ow++)
+                            row[ow * w->stride[2] + iw] += weights[tap] * from[ow];
+                    }
+            }
+}
+
+static status run_conv_transpose(const cpu_call *c)
+{
+    const conv_state *s = c->state;
+    const cpu_window *w = &s->window; /* its `in` is our output */
+    const float *x = c->inputs[0]->data, *weights = c->inputs[1]->data;
+    const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    float *out = c->outputs[0].data;
+    for (int64_t i = 0; i < s->batch * s->groups; i++) {
+        int64_t group = i % s->groups;
+        for (int64_t o = 0; o < s->out_channels; o++) {
+            float *to = out + (i * s->out_channels + o) * w->in_plane;
+            float start = bias ? ((const float *)bias->data)[group * s->out_channels + o] : 0;
+            for (int64_t j = 0; j < w->in_plane; j++)
+                to[j] = start;
+            for (int64_t ch = 0; ch < s->in_channels; ch++)
+                spread_plane(
+                    w, x + (i * s->in_channels + ch) * w->out_plane,
+                    weights + ((group * s->in_channels + ch) * s->out_channels + o) * w->taps, to);
+        }
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_CONV, prepare_conv, run_conv, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_CONV_TRANSPOSE, prepare_conv_transpose, run_conv_transpose, CPU_WIDEN_FLOATS, false},
+};
+
+const cpu_op_family cpu_ops_conv = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,239 @@
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/window.h"
+#include "devices/cpu/support/block.h"
+#include "devices/cpu/support/walk.h"
+
+/* Products of 8-bit integers with exact 32-bit sums (wrapping, as ONNX Runtime's), plain or
+ * requantised. Zero points are subtracted while unpacking to I32. */
+
+/* Where the operands stand in each operator's inputs; -1: none. */
+typedef struct roles {
+    int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias;
+} roles;
+
+static roles roles_of(graph_op op)
+{
+    if (op == GRAPH_OP_MATMUL_INTEGER || op == GRAPH_OP_CONV_INTEGER)
+        return (roles){0, -1, 2, 1, -1, 3, -1, -1, -1};
+    return (roles){0, 1, 2, 3, 4, 5, 6, 7, op == GRAPH_OP_QLINEAR_CONV ? 8 : -1};
+}
+
+static const tensor *role(const cpu_call *c, int index)
+{
+    return index < 0 ? NULL : cpu_input(c->inputs, c->node, index);
+}
+
+static bool is_byte(dtype type)
+{
+    return type == DTYPE_U8 || type == DTYPE_I8;
+}
+
+static void load_i32(const tensor *t, int64_t at, int64_t n, int32_t zero, int32_t *out)
+{
+    const uint8_t *u = (const uint8_t *)t->data + at;
+    if (t->dtype == DTYPE_U8)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = u[i] - zero;
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (int8_t)u[i] - zero;
+}
+
+/* The zero point of row or column i: one for all, or one each. */
+static int32_t zero_at(const tensor *zero, int64_t i)
+{
+    return zero ? (int32_t)tensor_get_integer(zero, tensor_count(zero) == 1 ? 0 : i) : 0;
+}
+
+static float scale_of(const tensor *scale, int64_t i)
+{
+    return scale ? (float)tensor_get_number(scale, tensor_count(scale) == 1 ? 0 : i) : 1;
+}
+
+/* Requantises n sums to `out` at `at`; `column` is the index of the first one's scale, which is
+ * the same for all unless `step` is 1. */
+static void requantise(const cpu_call *c, const roles *r, const int32_t *sums, int64_t at,
+                       int64_t n, int64_t row, int64_t column, int64_t step)
+{
+    tensor *out = &c->outputs[0];
+    float a = scale_of(role(c, r->a_scale), row), y = scale_of(role(c, r->y_scale), 0);
+    double low = (double)dtype_integer_min(out->dtype),
+           high = (double)dtype_integer_max(out->dtype);
+    double zero = (double)zero_at(role(c, r->y_zero), 0);
+    for (int64_t i = 0; i < n; i++) {
+        float scale = a * scale_of(role(c, r->b_scale), column + i * step) / y;
+        double x = (double)nearbyintf((float)sums[i] * scale) + zero;
+        int64_t q = (int64_t)(x < low ? low : x > high ? high : x);
+        cpu_store(CPU_COMPUTE_I64, out->dtype, &q, out->data, at + i, 1, 1);
+    }
+}
+
+static status prepare_bytes(cpu_prepare *p, const roles *r)
+{
+    if (!is_byte(p->inputs[r->a]->dtype))
+        return cpu_op_fail_dtype(p->node, p->inputs[r->a]->dtype);
+    if (!is_byte(p->inputs[r->b]->dtype))
+        return cpu_op_fail_dtype(p->node, p->inputs[r->b]->dtype);
+    return STATUS_OK;
+}
+
+/* Scratch of a matmul: one row of sums, one of B. */
+static status prepare_integer_matmul(cpu_prepare *p)
+{
+    roles r = roles_of(p->node->op);
+    const tensor *b = p->inputs[r.b];
+    int64_t n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    p->scratch_bytes = 2 * cpu_scratch_round((size_t)n * sizeof(int32_t));
+    return prepare_bytes(p, &r);
+}
+
+typedef struct product {
+    const cpu_call *call;
+    roles roles;
+    int64_t m, n, k;
+} product;
+
+/* One matrix product: a at a_at, b at b_at, out at out_at (elements). */
+static void multiply(const product *p, int64_t a_at, int64_t b_at, int64_t out_at)
+{
+    const cpu_call *c = p->call;
+    const tensor *a = role(c, p->roles.a), *b = role(c, p->roles.b);
+    const tensor *b_zero = role(c, p->roles.b_zero);
+    int32_t *sums = c->scratch;
+    int32_t *row = (int32_t *)((char *)c->scratch + cpu_scratch_round((size_t)p->n * sizeof *row));
+    bool is_per_column = b_zero && tensor_count(b_zero) > 1;
+    for (int64_t i = 0; i < p->m; i++) {
+        int32_t a_zero = zero_at(role(c, p->roles.a_zero), i);
+        memset(sums, 0, (size_t)p->n * sizeof *sums);
+        for (int64_t k = 0; k < p->k; k++) {
+            int32_t x;
+            load_i32(a, a_at + i * p->k + k, 1, a_zero, &x);
+            load_i32(b, b_at + k * p->n, p->n, is_per_column ? 0 : zero_at(b_zero, 0), row);
+            for (int64_t j = 0; is_per_column && j < p->n; j++)
+                row[j] -= zero_at(b_zero, j);
+            for (int64_t j = 0; j < p->n; j++)
+                sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(x * row[j]));
+        }
+        if (p->roles.y_scale >= 0)
+            requantise(c, &p->roles, sums, out_at + i * p->n, p->n, i, 0, 1);
+        else
+            memcpy((int32_t *)c->outputs[0].data + out_at + i * p->n, sums,
+                   (size_t)p->n * sizeof *sums);
+    }
+}
+
+static status run_integer_matmul(const cpu_call *c)
+{
+    product p = {.call = c, .roles = roles_of(c->node->op)};
+    const tensor *a = role(c, p.roles.a), *b = role(c, p.roles.b), *out = &c->outputs[0];
+    p.m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    p.k = a->dims[a->rank - 1];
+    p.n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    /* Batch dims as tensors of matrices, to be broadcast. */
+    tensor shapes[3] = {{.rank = 0}, {.rank = 0}, {.rank = 0}};
+    const tensor *from[2] = {a, b};
+    for (int t = 0; t < 2; t++)
+        for (int d = 0; d + 2 < from[t]->rank; d++)
+            shapes[1 + t].dims[shapes[1 + t].rank++] = from[t]->dims[d];
+    int rank = shapes[1].rank > shapes[2].rank ? shapes[1].rank : shapes[2].rank;
+    for (int d = 0; d < rank; d++)
+        shapes[0].dims[shapes[0].rank++] = out->dims[d];
+    cpu_walk w;
+    cpu_walk_broadcast(&w, &shapes[0], 2, (const tensor *const[]){&shapes[1], &shapes[2]});
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at))
+        for (int64_t i = 0; i < cpu_walk_run(&w); i++)
+            multiply(&p, (at.offsets[1] + i * cpu_walk_step(&w, 1)) * p.m * p.k,
+                     (at.offsets[2] + i * cpu_walk_step(&w, 2)) * p.k * p.n,
+                     (at.offsets[0] + i * cpu_walk_step(&w, 0)) * p.m * p.n);
+    return STATUS_OK;
+}
+
+/* Scratch of a convolution: the sums of one output plane, and one unpacked input plane. */
+static status prepare_integer_conv(cpu_prepare *p)
+{
+    roles r = roles_of(p->node->op);
+    cpu_window *w = arena_allocate(p->memory, sizeof *w);
+    if (!w)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    status s = prepare_bytes(p, &r);
+    if (!s)
+        s = cpu_window_init(w, p->node, p->inputs[r.a], &p->outputs[0], p->inputs[r.b]->dims + 2);
+    if (s)
+        return s;
+    p->state = w;
+    p->scratch_bytes = cpu_scratch_round((size_t)w->out_plane * sizeof(int32_t)) +
+                       cpu_scratch_round((size_t)w->in_plane * sizeof(int32_t));
+    return STATUS_OK;
+}
+
+/* sums += weight * x shifted, tap by tap. Padding is the zero point, so it adds nothing. */
+static void accumulate_plane(const cpu_window *w, const int32_t *x, const tensor *weights,
+                             int64_t weights_at, int32_t zero, int32_t *sums)
+{
+    int64_t f[CPU_WINDOW_DIMS], e[CPU_WINDOW_DIMS], tap = weights_at;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++)
+            for (int64_t c = 0; c < w->kernel[2]; c++, tap++) {
+                int32_t weight;
+                load_i32(weights, tap, 1, zero, &weight);
+                cpu_window_range(w, 0, a, &f[0], &e[0]);
+                cpu_window_range(w, 1, b, &f[1], &e[1]);
+                cpu_window_range(w, 2, c, &f[2], &e[2]);
+                for (int64_t od = f[0]; od < e[0]; od++)
+                    for (int64_t oh = f[1]; oh < e[1]; oh++) {
+                        int64_t id = od * w->stride[0] + a * w->dilation[0] - w->pad_begin[0];
+                        int64_t ih = oh * w->stride[1] + b * w->dilation[1] - w->pad_begin[1];
+                        const int32_t *row = x + (id * w->in[1] + ih) * w->in[2];
+                        int64_t iw = c * w->dilation[2] - w->pad_begin[2];
+                        int32_t *to = sums + (od * w->out[1] + oh) * w->out[2];
+                        for (int64_t ow = f[2]; ow < e[2]; ow++)
+                            to[ow] = (int32_t)((uint32_t)to[ow] +
+                                               (uint32_t)(weight * row[ow * w->stride[2] + iw]));
+                    }
+            }
+}
+
+static status run_integer_conv(const cpu_call *c)
+{
+    const cpu_window *w = c->state;
+    roles r = roles_of(c->node->op);
+    const tensor *x = role(c, r.a), *weights = role(c, r.b), *bias = role(c, r.bias);
+    int64_t groups = graph_attribute_int(c->node, "group", 1);
+    int64_t in_channels = weights->dims[1], all_out = weights->dims[0],
+            out_channels = all_out / groups;
+    int32_t *sums = c->scratch;
+    int32_t *plane =
+        (int32_t *)((char *)c->scratch + cpu_scratch_round((size_t)w->out_plane * sizeof *sums));
+    int32_t x_zero = zero_at(role(c, r.a_zero), 0);
+    for (int64_t i = 0; i < x->dims[0] * all_out; i++) {
+        int64_t image = i / all_out, o = i % all_out, group = o / out_channels;
+        for (int64_t j = 0; j < w->out_plane; j++)
+            sums[j] = bias ? ((const int32_t *)bias->data)[o] : 0;
+        for (int64_t ch = 0; ch < in_channels; ch++) {
+            int64_t from = (image * groups + group) * in_channels + ch;
+            load_i32(x, from * w->in_plane, w->in_plane, x_zero, plane);
+            accumulate_plane(w, plane, weights, (o * in_channels + ch) * w->taps,
+                             zero_at(role(c, r.b_zero), o), sums);
+        }
+        if (r.y_scale >= 0)
+            requantise(c, &r, sums, i * w->out_plane, w->out_plane, 0, o, 0);
+        else
+            memcpy((int32_t *)c->outputs[0].data + i * w->out_plane, sums,
+                   (size_t)w->out_plane * sizeof *sums);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_MATMUL_INTEGER, prepare_integer_matmul, run_integer_matmul, 0, false},
+    {GRAPH_OP_QLINEAR_MATMUL, prepare_integer_matmul, run_integer_matmul, 0, false},
+    {GRAPH_OP_CONV_INTEGER, prepare_integer_conv, run_integer_conv, 0, false},
+    {GRAPH_OP_QLINEAR_CONV, prepare_integer_conv, run_integer_conv, 0, false},
+};
+
+const cpu_op_family cpu_ops_integer = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,314 @@
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/support/block.h"
+#include "devices/cpu/support/walk.h"
+#include "devices/cpu/support/weights.h"
+#include "kernels/gemm_f32.h"
+
+/* Matrix products. F32 goes to the GEMM kernels, with B packed once when it is constant; the other
+ * types take a plain loop. */
+
+typedef struct matmul_state {
+    int64_t m, n, k;
+    cpu_walk batches;    /* operands: out, a, b, counting matrices in elements */
+    const float *packed; /* of the only B, or NULL */
+} matmul_state;
+
+/* a [..., m, k] x b [..., k, n]; vectors are matrices of one row or column. */
+static void plan_matmul(matmul_state *s, const tensor *a, const tensor *b)
+{
+    int64_t a_dims[TENSOR_RANK_MAX], b_dims[TENSOR_RANK_MAX], dims[TENSOR_RANK_MAX];
+    int64_t strides[3][TENSOR_RANK_MAX] = {{0}};
+    int a_rank = a->rank > 2 ? a->rank - 2 : 0, b_rank = b->rank > 2 ? b->rank - 2 : 0;
+    int rank = a_rank > b_rank ? a_rank : b_rank;
+    s->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    s->k = a->dims[a->rank - 1];
+    s->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    int64_t steps[3] = {s->m * s->n, s->m * s->k, s->k * s->n};
+    for (int i = rank - 1; i >= 0; i--) {
+        int ai = i - (rank - a_rank), bi = i - (rank - b_rank);
+        a_dims[i] = ai >= 0 ? a->dims[ai] : 1;
+        b_dims[i] = bi >= 0 ? b->dims[bi] : 1;
+        dims[i] = a_dims[i] == 1 ? b_dims[i] : a_dims[i];
+        strides[0][i] = steps[0];
+        strides[1][i] = a_dims[i] == 1 ? 0 : steps[1];
+        strides[2][i] = b_dims[i] == 1 ? 0 : steps[2];
+        steps[0] *= dims[i];
+        steps[1] *= a_dims[i];
+        steps[2] *= b_dims[i];
+    }
+    cpu_walk_init(&s->batches, rank, dims, 3,
+                  (const int64_t *const[]){strides[0], strides[1], strides[2]});
+    /* One B for all of A's matrices: they are one tall matrix. */
+    if (s->batches.rank == 1 && s->batches.strides[2][0] == 0 &&
+        s->batches.strides[1][0] == s->m * s->k) {
+        s->m *= s->batches.dims[0];
+        s->batches.dims[0] = 1;
+    }
+}
+
+static bool is_one_matrix(const matmul_state *s)
+{
+    return s->batches.rank == 1 && s->batches.dims[0] == 1;
+}
+
+static status prepare_matmul(cpu_prepare *p)
+{
+    const tensor *a = p->inputs[0], *b = p->inputs[1];
+    if (a->dtype >= DTYPE_BYTES || a->dtype == DTYPE_BOOL)
+        return cpu_op_fail_dtype(p->node, a->dtype);
+    matmul_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    plan_matmul(s, a, b);
+    if (a->dtype == DTYPE_F32 && p->weights && b->data && is_one_matrix(s)) {
+        s->packed = cpu_weights_find(p->weights, p->kernels,
+                                     &(cpu_weights_key){.constant = b,
+                                                        .form = CPU_WEIGHTS_GEMM_F32,
+                                                        .k = (size_t)s->k,
+                                                        .n = (size_t)s->n,
+                                                        .row_stride = (size_t)s->n,
+                                                        .column_stride = 1});
+        if (!s->packed)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    }
+    p->state = s;
+    return STATUS_OK;
+}
+
+#define PLAIN_PRODUCT(type, member)                                                                \
+    do {                                                                                           \
+        type sum = 0;                                                                              \
+        for (int64_t k0 = 0; k0 < s->k; k0 += CPU_BLOCK_ELEMENTS) {                                \
+            size_t count =                                                                         \
+                (size_t)(s->k - k0 < CPU_BLOCK_ELEMENTS ? s->k - k0 : CPU_BLOCK_ELEMENTS);         \
+            cpu_load(compute, a->dtype, a->data, a_at + i * s->k + k0, 1, count, &x);              \
+            cpu_load(compute, b->dtype, b->data, b_at + k0 * s->n + j, s->n, count, &y);           \
+            for (size_t l = 0; l < count; l++)                                                     \
+                sum += x.member[l] * y.member[l];                                                  \
+        }                                                                                          \
+        cpu_store(compute, out->dtype, &sum, out->data, out_at + i * s->n + j, 1, 1);              \
+    } while (0)
+
+static void multiply_plain(const matmul_state *s, const tensor *a, const tensor *b, tensor *out,
+                           int64_t a_at, int64_t b_at, int64_t out_at)
+{
+    cpu_compute compute = a->dtype == DTYPE_F64 ? CPU_COMPUTE_F64 : CPU_COMPUTE_U64;
+    if (compute == CPU_COMPUTE_U64 && a->dtype != DTYPE_U64)
+        compute = CPU_COMPUTE_I64; /* the loads sign-extend; sums wrap */
+    cpu_block x, y;
+    for (int64_t i = 0; i < s->m; i++)
+        for (int64_t j = 0; j < s->n; j++) {
+            if (compute == CPU_COMPUTE_F64)
+                PLAIN_PRODUCT(double, f64);
+            else
+                PLAIN_PRODUCT(uint64_t, u64);
+        }
+}
+
+static void multiply_f32(const matmul_state *s, const kernels *k, const float *a, const float *b,
+                         float *out)
+{
+    if (s->packed)
+        k->gemm_f32(&(gemm_f32){.m = (size_t)s->m,
+                                .n = (size_t)s->n,
+                                .k = (size_t)s->k,
+                                .a = a,
+                                .a_stride = (size_t)s->k,
+                                .b = s->packed,
+                                .c = out,
+                                .c_stride = (size_t)s->n});
+    else
+        k->gemm_unpacked_f32(&(gemm_f32_unpacked){.m = (size_t)s->m,
+                                                  .n = (size_t)s->n,
+                                                  .k = (size_t)s->k,
+                                                  .a = a,
+                                                  .a_stride = (size_t)s->k,
+                                                  .b = b,
+                                                  .b_row_stride = (size_t)s->n,
+                                                  .b_column_stride = 1,
+                                                  .c = out,
+                                                  .c_stride = (size_t)s->n});
+}
+
+static status run_matmul(const cpu_call *c)
+{
+    const matmul_state *s = c->state;
+    const tensor *a = c->inputs[0], *b = c->inputs[1];
+    tensor *out = &c->outputs[0];
+    cpu_cursor at;
+    if (tensor_count(out) == 0)
+        return STATUS_OK;
+    for (bool more = cpu_walk_start(&s->batches, &at); more; more = cpu_walk_next(&s->batches, &at))
+        for (int64_t i = 0; i < cpu_walk_run(&s->batches); i++) {
+            int64_t out_at = at.offsets[0] + i * cpu_walk_step(&s->batches, 0);
+            int64_t a_at = at.offsets[1] + i * cpu_walk_step(&s->batches, 1);
+            int64_t b_at = at.offsets[2] + i * cpu_walk_step(&s->batches, 2);
+            if (a->dtype == DTYPE_F32)
+                multiply_f32(s, c->kernels, (const float *)a->data + a_at,
+                             (const float *)b->data + b_at, (float *)out->data + out_at);
+            else
+                multiply_plain(s, a, b, out, a_at, b_at, out_at);
+        }
+    return STATUS_OK;
+}
+
+/* Gemm: alpha * A' B' + beta * C, where C broadcasts to [m, n]. */
+typedef struct gemm_state {
+    int64_t m, n, k;
+    float alpha, beta;
+    bool is_a_transposed, is_b_transposed;
+    const float *packed;
+} gemm_state;
+
+static status prepare_gemm(cpu_prepare *p)
+{
+    const tensor *a = p->inputs[0], *b = p->inputs[1];
+    if (a->dtype != DTYPE_F32)
+        return cpu_op_fail_dtype(p->node, a->dtype);
+    gemm_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    s->is_a_transposed = graph_attribute_int(p->node, "transA", 0) != 0;
+    s->is_b_transposed = graph_attribute_int(p->node, "transB", 0) != 0;
+    s->alpha = graph_attribute_float(p->node, "alpha", 1);
+    s->beta = graph_attribute_float(p->node, "beta", 1);
+    s->m = a->dims[s->is_a_transposed];
+    s->k = a->dims[!s->is_a_transposed];
+    s->n = b->dims[!s->is_b_transposed];
+    if (s->is_a_transposed)
+        p->scratch_bytes = (size_t)(s->m * s->k) * sizeof(float);
+    if (p->weights && b->data) {
+        s->packed = cpu_weights_find(
+            p->weights, p->kernels,
+            &(cpu_weights_key){.constant = b,
+                               .form = CPU_WEIGHTS_GEMM_F32,
+                               .k = (size_t)s->k,
+                               .n = (size_t)s->n,
+                               .row_stride = s->is_b_transposed ? 1 : (size_t)s->n,
+                               .column_stride = s->is_b_transposed ? (size_t)s->k : 1});
+        if (!s->packed)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    }
+    p->state = s;
+    return STATUS_OK;
+}
+
+static void add_scaled(const cpu_call *c, const gemm_state *s, const tensor *bias)
+{
+    cpu_walk w;
+    cpu_walk_broadcast(&w, &c->outputs[0], 1, &bias);
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
+        float *out = (float *)c->outputs[0].data + at.offsets[0];
+        const float *from = (const float *)bias->data + at.offsets[1];
+        for (int64_t i = 0; i < cpu_walk_run(&w); i++)
+            out[i] += s->beta * from[i * cpu_walk_step(&w, 1)];
+    }
+}
+
+static status run_gemm(const cpu_call *c)
+{
+    const gemm_state *s = c->state;
+    const float *a = c->inputs[0]->data;
+    const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    if (s->m == 0 || s->n == 0)
+        return STATUS_OK;
+    if (s->is_a_transposed) {
+        int64_t dims[] = {s->m, s->k}, from[] = {1, s->m}, to[] = {s->k, 1};
+        cpu_copy_strided(sizeof(float), 2, dims, a, from, c->scratch, to);
+        a = c->scratch;
+    }
+    /* The kernel multiplies by alpha, where 0 would mean 1, and adds a row of n. */
+    bool is_fused = bias && s->beta == 1 && bias->rank > 0 && bias->dims[bias->rank - 1] == s->n &&
+                    tensor_count(bias) == s->n;
+    gemm_f32_epilogue epilogue = {.scale = s->alpha, .bias = is_fused ? bias->data : NULL};
+    if (s->alpha == 0)
+        memset(c->outputs[0].data, 0, tensor_bytes(&c->outputs[0]));
+    else if (s->packed)
+        c->kernels->gemm_f32(&(gemm_f32){.m = (size_t)s->m,
+                                         .n = (size_t)s->n,
+                                         .k = (size_t)s->k,
+                                         .a = a,
+                                         .a_stride = (size_t)s->k,
+                                         .b = s->packed,
+                                         .c = c->outputs[0].data,
+                                         .c_stride = (size_t)s->n,
+                                         .epilogue = epilogue});
+    else
+        c->kernels->gemm_unpacked_f32(
+            &(gemm_f32_unpacked){.m = (size_t)s->m,
+                                 .n = (size_t)s->n,
+                                 .k = (size_t)s->k,
+                                 .a = a,
+                                 .a_stride = (size_t)s->k,
+                                 .b = c->inputs[1]->data,
+                                 .b_row_stride = s->is_b_transposed ? 1 : (size_t)s->n,
+                                 .b_column_stride = s->is_b_transposed ? (size_t)s->k : 1,
+                                 .c = c->outputs[0].data,
+                                 .c_stride = (size_t)s->n,
+                                 .epilogue = epilogue});
+    if (bias && s->beta != 0 && (!is_fused || s->alpha == 0))
+        add_scaled(c, s, bias);
+    return STATUS_OK;
+}
+
+/* Determinants by elimination with row pivots, in double. */
+static status prepare_det(cpu_prepare *p)
+{
+    const tensor *in = p->inputs[0];
+    if (!dtype_is_float(in->dtype))
+        return cpu_op_fail_dtype(p->node, in->dtype);
+    int64_t n = in->dims[in->rank - 1];
+    p->scratch_bytes = (size_t)(n * n) * sizeof(double);
+    return STATUS_OK;
+}
+
+static double determinant(double *m, int64_t n)
+{
+    double product = 1;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t pivot = i;
+        for (int64_t r = i + 1; r < n; r++)
+            if (fabs(m[r * n + i]) > fabs(m[pivot * n + i]))
+                pivot = r;
+        if (m[pivot * n + i] == 0)
+            return 0;
+        for (int64_t j = 0; pivot != i && j < n; j++) {
+            double swap = m[i * n + j];
+            m[i * n + j] = m[pivot * n + j];
+            m[pivot * n + j] = swap;
+        }
+        product *= pivot == i ? m[i * n + i] : -m[i * n + i];
+        for (int64_t r = i + 1; r < n; r++) {
+            double factor = m[r * n + i] / m[i * n + i];
+            for (int64_t j = i; j < n; j++)
+                m[r * n + j] -= factor * m[i * n + j];
+        }
+    }
+    return product;
+}
+
+static status run_det(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    tensor *out = &c->outputs[0];
+    int64_t n = in->dims[in->rank - 1], count = tensor_count(out);
+    for (int64_t i = 0; i < count; i++) {
+        cpu_load(CPU_COMPUTE_F64, in->dtype, in->data, i * n * n, 1, (size_t)(n * n), c->scratch);
+        double d = determinant(c->scratch, n);
+        cpu_store(CPU_COMPUTE_F64, out->dtype, &d, out->data, i, 1, 1);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_MATMUL, prepare_matmul, run_matmul, CPU_WIDEN_HALF, false},
+    {GRAPH_OP_GEMM, prepare_gemm, run_gemm, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_DET, prepare_det, run_det, 0, false},
+};
+
+const cpu_op_family cpu_ops_matmul = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,257 @@
+#include <assert.h>
+#include <math.h>
+
+#include "devices/cpu/ops/op.h"
+#include "kernels/rows.h"
+
+/* Normalisations, in F32 (others widen). Sums are double, in order. */
+
+typedef struct moments {
+    double mean, inverse_deviation;
+} moments;
+
+static moments moments_of(const float *x, int64_t n, double epsilon)
+{
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i];
+    double mean = sum / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    return (moments){mean, 1 / sqrt(squares / (double)n + epsilon)};
+}
+
+static status prepare_f32(cpu_prepare *p)
+{
+    return p->inputs[0]->dtype == DTYPE_F32 ? STATUS_OK
+                                            : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+/* Scale and bias hold all normalised elements, or broadcast to them. */
+static float parameter_at(const tensor *t, const tensor *x, int axis, int64_t i, float otherwise)
+{
+    if (!t)
+        return otherwise;
+    int64_t at = 0, stride = 1;
+    int d = t->rank - 1;
+    for (int k = x->rank - 1; k >= axis; k--, d--) {
+        int64_t index = i % x->dims[k];
+        i /= x->dims[k];
+        if (d >= 0) {
+            at += t->dims[d] == 1 ? 0 : index * stride;
+            stride *= t->dims[d];
+        }
+    }
+    return ((const float *)t->data)[at];
+}
+
+static status run_layer_normalization(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0], *scale = cpu_input(c->inputs, c->node, 1);
+    const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    tensor *out = &c->outputs[0];
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), x->rank);
+    float epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f);
+    int64_t rows = cpu_product(x->dims, 0, axis), width = cpu_product(x->dims, axis, x->rank);
+    if (!rows || !width)
+        return STATUS_OK;
+    bool is_plain =
+        (!scale || tensor_count(scale) == width) && (!bias || tensor_count(bias) == width);
+    if (is_plain && out->data)
+        c->kernels->layer_norm_f32(&(layer_norm_f32){.rows = (size_t)rows,
+                                                     .width = (size_t)width,
+                                                     .x = x->data,
+                                                     .x_stride = (size_t)width,
+                                                     .gamma = scale ? scale->data : NULL,
+                                                     .beta = bias ? bias->data : NULL,
+                                                     .epsilon = epsilon,
+                                                     .out = out->data,
+                                                     .out_stride = (size_t)width});
+    float *means = c->node->output_count > 1 ? c->outputs[1].data : NULL;
+    float *inverses = c->node->output_count > 2 ? c->outputs[2].data : NULL;
+    if (is_plain && !means && !inverses)
+        return STATUS_OK;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *from = (const float *)x->data + r * width;
+        moments m = moments_of(from, width, (double)epsilon);
+        if (means)
+            means[r] = (float)m.mean;
+        if (inverses)
+            inverses[r] = (float)m.inverse_deviation;
+        for (int64_t i = 0; !is_plain && out->data && i < width; i++)
+            ((float *)out->data)[r * width + i] =
+                (float)(((double)from[i] - m.mean) * m.inverse_deviation) *
+                    parameter_at(scale, x, axis, i, 1) +
+                parameter_at(bias, x, axis, i, 0);
+    }
+    return STATUS_OK;
+}
+
+/* Inference form: y = (x - mean) / sqrt(variance + epsilon) * scale + bias per channel. */
+static status run_batch_normalization(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
+    const float *mean = c->inputs[3]->data, *variance = c->inputs[4]->data;
+    float epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f);
+    int64_t channels = x->rank > 1 ? x->dims[1] : 1, plane = cpu_product(x->dims, 2, x->rank);
+    if (x->rank < 2)
+        plane = 1;
+    float *out = c->outputs[0].data;
+    for (int64_t i = 0; i < x->dims[0] * channels; i++) {
+        int64_t ch = i % channels;
+        float factor = scale[ch] / sqrtf(variance[ch] + epsilon);
+        float shift = bias[ch] - mean[ch] * factor;
+        const float *from = (const float *)x->data + i * plane;
+        c->kernels->mul_f32(from, 1, &factor, 0, out + i * plane, (size_t)plane);
+        c->kernels->add_f32(out + i * plane, 1, &shift, 0, out + i * plane, (size_t)plane);
+    }
+    return STATUS_OK;
+}
+
+static status prepare_batch_normalization(cpu_prepare *p)
+{
+    if (graph_attribute_int(p->node, "training_mode", 0))
+        return status_fail(STATUS_UNSUPPORTED, "training_mode 1 is not supported");
+    return prepare_f32(p);
+}
+
+/* out = (x - mean) * inverse * scale + bias */
+static void apply(const float *x, int64_t n, moments m, float scale, float bias, float *out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)(((double)x[i] - m.mean) * m.inverse_deviation) * scale + bias;
+}
+
+static status run_instance_normalization(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
+    double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
+    int64_t channels = x->dims[1], plane = cpu_product(x->dims, 2, x->rank);
+    for (int64_t i = 0; i < x->dims[0] * channels && plane; i++) {
+        const float *from = (const float *)x->data + i * plane;
+        apply(from, plane, moments_of(from, plane, epsilon), scale[i % channels],
+              bias[i % channels], (float *)c->outputs[0].data + i * plane);
+    }
+    return STATUS_OK;
+}
+
+static status run_group_normalization(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0], *scale = c->inputs[1];
+    const float *scales = scale->data, *biases = c->inputs[2]->data;
+    double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
+    int64_t groups = graph_attribute_int(c->node, "num_groups", 1), channels = x->dims[1];
+    int64_t plane = cpu_product(x->dims, 2, x->rank), size = channels / groups;
+    /* Opset 21 scales each channel; opset 18 each group. */
+    bool is_per_channel = scale->dims[0] == channels;
+    for (int64_t i = 0; i < x->dims[0] * groups && plane; i++) {
+        const float *from = (const float *)x->data + i * size * plane;
+        moments m = moments_of(from, size * plane, epsilon);
+        for (int64_t j = 0; j < size; j++) {
+            int64_t p = is_per_channel ? i % groups * size + j : i % groups;
+            apply(from + j * plane, plane, m, scales[p], biases[p],
+                  (float *)c->outputs[0].data + (i * size + j) * plane);
+        }
+    }
+    return STATUS_OK;
+}
+
+static bool is_listed(const graph_attribute *axes, int rank, int axis)
+{
+    if (!axes)
+        return axis == 0 || axis == 2 || axis == 3;
+    for (size_t i = 0; i < axes->count; i++)
+        if (cpu_axis(axes->ints[i], rank) == axis)
+            return true;
+    return false;
+}
+
+/* (x - mean) / sqrt(E[x^2] - mean^2 + 1e-9) over `axes`; scratch holds two doubles per kept
+ * element. */
+static status prepare_mean_variance(cpu_prepare *p)
+{
+    p->scratch_bytes = (size_t)tensor_count(p->inputs[0]) * 2 * sizeof(double);
+    return prepare_f32(p);
+}
+
+static status run_mean_variance(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    const graph_attribute *axes = graph_find_attribute(c->node, "axes");
+    int64_t strides[TENSOR_RANK_MAX], kept = 1, count = tensor_count(x);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        strides[d] = is_listed(axes, x->rank, d) ? 0 : kept;
+        kept *= strides[d] ? x->dims[d] : 1;
+    }
+    double *sums = c->scratch, *squares = sums + kept;
+    for (int64_t i = 0; i < 2 * kept && count; i++)
+        sums[i] = 0;
+    const float *from = x->data;
+    float *out = c->outputs[0].data;
+    for (int pass = 0; pass < 3; pass++) {
+        double n = (double)count / (double)kept;
+        int64_t at[TENSOR_RANK_MAX] = {0};
+        for (int64_t i = 0; i < count; i++) {
+            int64_t k = 0;
+            for (int d = 0; d < x->rank; d++)
+                k += at[d] * strides[d];
+            double centred = (double)from[i] - (pass ? sums[k] / n : 0);
+            if (pass == 0)
+                sums[k] += centred;
+            else if (pass == 1)
+                squares[k] += centred * centred;
+            else
+                out[i] = (float)(centred / (sqrt(squares[k] / n) + 1e-9));
+            for (int d = x->rank - 1; d >= 0 && ++at[d] == x->dims[d]; d--)
+                at[d] = 0;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* y = x / (bias + alpha / size * sum of squares over neighbouring channels)^beta */
+static status run_lrn(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    int64_t size = graph_attribute_int(c->node, "size", 1);
+    double alpha = (double)graph_attribute_float(c->node, "alpha", 1e-4f);
+    double beta = (double)graph_attribute_float(c->node, "beta", 0.75f);
+    double bias = (double)graph_attribute_float(c->node, "bias", 1);
+    int64_t channels = x->dims[1], plane = cpu_product(x->dims, 2, x->rank);
+    const float *from = x->data;
+    float *out = c->outputs[0].data;
+    for (int64_t n = 0; n < x->dims[0]; n++)
+        for (int64_t ch = 0; ch < channels; ch++) {
+            int64_t first = ch - (size - 1) / 2, end = ch + size / 2 + 1;
+            first = first < 0 ? 0 : first;
+            end = end > channels ? channels : end;
+            for (int64_t i = 0; i < plane; i++) {
+                double sum = 0;
+                for (int64_t k = first; k < end; k++) {
+                    double v = (double)from[(n * channels + k) * plane + i];
+                    sum += v * v;
+                }
+                int64_t at = (n * channels + ch) * plane + i;
+                out[at] = (float)((double)from[at] / pow(bias + alpha / (double)size * sum, beta));
+            }
+        }
+    return STATUS_OK;
+}
+
+#define ROW(identifier, prepare, run)                                                              \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare, run, CPU_WIDEN_FLOATS, false                               \
+    }
+
+static const cpu_op table[] = {
+    ROW(LAYER_NORMALIZATION, prepare_f32, run_layer_normalization),
+    ROW(BATCH_NORMALIZATION, prepare_batch_normalization, run_batch_normalization),
+    ROW(INSTANCE_NORMALIZATION, prepare_f32, run_instance_normalization),
+    ROW(GROUP_NORMALIZATION, prepare_f32, run_group_normalization),
+    ROW(MEAN_VARIANCE_NORMALIZATION, prepare_mean_variance, run_mean_variance),
+    ROW(LRN, prepare_f32, run_lrn),
+};
+
+const cpu_op_family cpu_ops_normalise = {table, sizeof table / sizeof table[0]};

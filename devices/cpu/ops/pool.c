@@ -1,0 +1,192 @@
+#include <math.h>
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/window.h"
+
+/* Pooling in F32; bytes and the other floats widen. */
+
+typedef struct pool_state {
+    cpu_window window;
+    bool counts_padding;
+    int64_t p; /* of LpPool */
+} pool_state;
+
+static status prepare_pool(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[0];
+    const graph_attribute *kernel = graph_find_attribute(p->node, "kernel_shape");
+    if (x->dtype != DTYPE_F32)
+        return cpu_op_fail_dtype(p->node, x->dtype);
+    if (!kernel)
+        return status_fail(STATUS_INVALID_ARGUMENT, "kernel_shape is missing");
+    pool_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    s->counts_padding = graph_attribute_int(p->node, "count_include_pad", 0) != 0;
+    s->p = graph_attribute_int(p->node, "p", 2);
+    p->state = s;
+    /* MaxPool may be asked for its indices alone. */
+    bool has_values = p->node->outputs[0] != GRAPH_NO_VALUE;
+    return cpu_window_init(&s->window, p->node, x, &p->outputs[has_values ? 0 : 1], kernel->ints);
+}
+
+/* The taps of one output that lie inside the input: [first, end) in each dim. */
+typedef struct taps {
+    int64_t first[CPU_WINDOW_DIMS], end[CPU_WINDOW_DIMS], base[CPU_WINDOW_DIMS];
+} taps;
+
+static taps taps_of(const cpu_window *w, const int64_t o[CPU_WINDOW_DIMS])
+{
+    taps t;
+    for (int d = 0; d < CPU_WINDOW_DIMS; d++) {
+        t.base[d] = o[d] * w->stride[d] - w->pad_begin[d];
+        int64_t step = w->dilation[d], room = w->in[d] - 1 - t.base[d];
+        t.first[d] = t.base[d] >= 0 ? 0 : (-t.base[d] + step - 1) / step;
+        t.end[d] = room < 0 ? 0 : room / step + 1;
+        t.end[d] = t.end[d] < w->kernel[d] ? t.end[d] : w->kernel[d];
+    }
+    return t;
+}
+
+#define EACH_TAP(w, t, at)                                                                         \
+    for (int64_t a = t.first[0]; a < t.end[0]; a++)                                                \
+        for (int64_t b = t.first[1]; b < t.end[1]; b++)                                            \
+            for (int64_t c = t.first[2], at = ((t.base[0] + a * w->dilation[0]) * w->in[1] +       \
+                                               t.base[1] + b * w->dilation[1]) *                   \
+                                                  w->in[2] +                                       \
+                                              t.base[2] + c * w->dilation[2];                      \
+                 c < t.end[2]; c++, at += w->dilation[2])
+
+static float pool_max(const cpu_window *w, const taps t, const float *x, int64_t *place)
+{
+    float best = -INFINITY;
+    *place = -1;
+    EACH_TAP(w, t, at)
+    {
+        if (*place < 0 || x[at] > best || (x[at] != x[at] && best == best)) {
+            best = x[at];
+            *place = at;
+        }
+    }
+    return best;
+}
+
+/* Taps that count in an average with padding: those up to the padded end. */
+static double padded_count(const cpu_window *w, const taps t)
+{
+    double count = 1;
+    for (int d = 0; d < CPU_WINDOW_DIMS; d++) {
+        int64_t room = w->in[d] + w->pad_end[d] - 1 - t.base[d];
+        int64_t n = room < 0 ? 0 : room / w->dilation[d] + 1;
+        count *= (double)(n < w->kernel[d] ? n : w->kernel[d]);
+    }
+    return count;
+}
+
+static float pool_average(const pool_state *s, const taps t, const float *x)
+{
+    const cpu_window *w = &s->window;
+    double sum = 0, count = 0;
+    EACH_TAP(w, t, at)
+    {
+        sum += (double)x[at];
+        count++;
+    }
+    if (s->counts_padding)
+        count = padded_count(w, t);
+    return count > 0 ? (float)(sum / count) : 0;
+}
+
+static float norm_of(double sum, int64_t p)
+{
+    return (float)(p == 1 ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / (double)p));
+}
+
+static double norm_term(double x, int64_t p)
+{
+    return p == 1 ? fabs(x) : p == 2 ? x * x : pow(fabs(x), (double)p);
+}
+
+static float pool_norm(const pool_state *s, const taps t, const float *x)
+{
+    const cpu_window *w = &s->window;
+    double sum = 0;
+    EACH_TAP(w, t, at)
+    sum += norm_term((double)x[at], s->p);
+    return norm_of(sum, s->p);
+}
+
+static status run_pool(const cpu_call *call)
+{
+    const pool_state *s = call->state;
+    const cpu_window *w = &s->window;
+    const tensor *in = call->inputs[0];
+    float *out = call->outputs[0].data;
+    int64_t *places = call->node->output_count > 1 ? call->outputs[1].data : NULL;
+    bool is_column_major = graph_attribute_int(call->node, "storage_order", 0) != 0;
+    for (int64_t plane = 0; plane < in->dims[0] * in->dims[1]; plane++) {
+        const float *x = (const float *)in->data + plane * w->in_plane;
+        int64_t o[CPU_WINDOW_DIMS] = {0};
+        for (int64_t i = 0; i < w->out_plane; i++) {
+            taps t = taps_of(w, o);
+            int64_t at = plane * w->out_plane + i, place;
+            if (call->node->op == GRAPH_OP_MAX_POOL) {
+                float best = pool_max(w, t, x, &place);
+                if (out)
+                    out[at] = best;
+                if (places && is_column_major && place >= 0)
+                    place = place / (w->in[1] * w->in[2]) * w->in[1] * w->in[2] +
+                            place % w->in[2] * w->in[1] + place / w->in[2] % w->in[1];
+                if (places)
+                    places[at] = place < 0 ? -1 : plane * w->in_plane + place;
+            } else {
+                out[at] = call->node->op == GRAPH_OP_AVERAGE_POOL ? pool_average(s, t, x)
+                                                                  : pool_norm(s, t, x);
+            }
+            for (int d = CPU_WINDOW_DIMS - 1; d >= 0 && ++o[d] == w->out[d]; d--)
+                o[d] = 0;
+        }
+    }
+    return STATUS_OK;
+}
+
+static status prepare_global(cpu_prepare *p)
+{
+    return p->inputs[0]->dtype == DTYPE_F32 ? STATUS_OK
+                                            : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+static status run_global(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    int64_t n = cpu_product(in->dims, 2, in->rank), planes = in->dims[0] * in->dims[1];
+    int64_t p = graph_attribute_int(c->node, "p", 2);
+    for (int64_t i = 0; i < planes; i++) {
+        const float *x = (const float *)in->data + i * n;
+        float result;
+        if (c->node->op == GRAPH_OP_GLOBAL_MAX_POOL) {
+            result = c->kernels->reduce_max_f32(x, (size_t)n);
+        } else if (c->node->op == GRAPH_OP_GLOBAL_AVERAGE_POOL) {
+            result = c->kernels->reduce_sum_f32(x, (size_t)n) / (float)n;
+        } else {
+            double sum = 0;
+            for (int64_t j = 0; j < n; j++)
+                sum += norm_term((double)x[j], p);
+            result = norm_of(sum, p);
+        }
+        ((float *)c->outputs[0].data)[i] = result;
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_MAX_POOL, prepare_pool, run_pool, CPU_WIDEN_FLOATS | CPU_WIDEN_BYTE, false},
+    {GRAPH_OP_AVERAGE_POOL, prepare_pool, run_pool, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_LP_POOL, prepare_pool, run_pool, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_GLOBAL_MAX_POOL, prepare_global, run_global, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_GLOBAL_AVERAGE_POOL, prepare_global, run_global, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_GLOBAL_LP_POOL, prepare_global, run_global, CPU_WIDEN_FLOATS, false},
+};
+
+const cpu_op_family cpu_ops_pool = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,199 @@
+#include <math.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/support/block.h"
+#include "kernels/bytes.h"
+
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Round half to even, then saturate. */
+
+/* Which scale belongs to an element: one for all, one per index of an axis, or one per block of
+ * `block` indices along it. */
+typedef struct granularity {
+    int64_t outer, n, inner, block, blocks;
+} granularity;
+
+static granularity granularity_of(const graph_node *node, const tensor *x, const tensor *scale)
+{
+    if (tensor_count(scale) == 1)
+        return (granularity){1, 1, tensor_count(x), 1, 1};
+    int axis = cpu_axis(graph_attribute_int(node, "axis", 1), x->rank);
+    int64_t block = graph_attribute_int(node, "block_size", 0);
+    granularity g = {cpu_product(x->dims, 0, axis), x->dims[axis],
+                     cpu_product(x->dims, axis + 1, x->rank), block, 0};
+    g.blocks = block ? scale->dims[axis] : 0;
+    return g;
+}
+
+/* Index of the first scale of row (outer o, axis index i); elements of the row take the same one,
+ * or, with blocks, one each. */
+static int64_t scale_at(const granularity *g, int64_t o, int64_t i)
+{
+    return g->blocks ? (o * g->blocks + i / g->block) * g->inner : i;
+}
+
+static void load_f32(const tensor *t, int64_t index, int64_t stride, int64_t n, cpu_block *out)
+{
+    cpu_load(CPU_COMPUTE_F32, t->dtype, t->data, index, stride, (size_t)n, out);
+}
+
+static void load_i64(const tensor *t, int64_t index, int64_t stride, int64_t n, cpu_block *out)
+{
+    if (t)
+        cpu_load(CPU_COMPUTE_I64, t->dtype, t->data, index, stride, (size_t)n, out);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out->i64[i] = 0;
+}
+
+typedef void (*block_quantiser)(const cpu_call *c, int64_t at, int64_t n, int64_t first,
+                                int64_t stride);
+
+static void each_block(const cpu_call *c, block_quantiser f)
+{
+    const tensor *x = c->inputs[0], *scale = c->inputs[1];
+    granularity g = granularity_of(c->node, x, scale);
+    for (int64_t row = 0; row < g.outer * g.n; row++) {
+        int64_t first = scale_at(&g, row / g.n, row % g.n),
+                stride = g.blocks > 0 && tensor_count(scale) > 1;
+        for (int64_t i = 0; i < g.inner; i += CPU_BLOCK_ELEMENTS) {
+            int64_t n = g.inner - i < CPU_BLOCK_ELEMENTS ? g.inner - i : CPU_BLOCK_ELEMENTS;
+            f(c, row * g.inner + i, n, first + i * stride, stride);
+        }
+    }
+}
+
+static double clamp(double x, double low, double high)
+{
+    return x != x ? 0 : x < low ? low : x > high ? high : x;
+}
+
+static void quantise_block(const cpu_call *c, int64_t at, int64_t n, int64_t first, int64_t stride)
+{
+    tensor *out = &c->outputs[0];
+    double low = (double)dtype_integer_min(out->dtype),
+           high = (double)dtype_integer_max(out->dtype);
+    cpu_block x, scale, zero, y;
+    load_f32(c->inputs[0], at, 1, n, &x);
+    load_f32(c->inputs[1], first, stride, n, &scale);
+    load_i64(cpu_input(c->inputs, c->node, 2), first, stride, n, &zero);
+    for (int64_t i = 0; i < n; i++)
+        y.i64[i] = (int64_t)clamp((double)nearbyintf(x.f32[i] / scale.f32[i]) + (double)zero.i64[i],
+                                  low, high);
+    cpu_store(CPU_COMPUTE_I64, out->dtype, &y, out->data, at, 1, (size_t)n);
+}
+
+static void dequantise_block(const cpu_call *c, int64_t at, int64_t n, int64_t first,
+                             int64_t stride)
+{
+    tensor *out = &c->outputs[0];
+    cpu_block x, scale, zero, y;
+    load_i64(c->inputs[0], at, 1, n, &x);
+    load_f32(c->inputs[1], first, stride, n, &scale);
+    load_i64(cpu_input(c->inputs, c->node, 2), first, stride, n, &zero);
+    for (int64_t i = 0; i < n; i++)
+        y.f32[i] = (float)(x.i64[i] - zero.i64[i]) * scale.f32[i];
+    cpu_store(CPU_COMPUTE_F32, out->dtype, &y, out->data, at, 1, (size_t)n);
+}
+
+static status prepare_quantise(cpu_prepare *p)
+{
+    return dtype_is_integer(p->outputs[0].dtype) ? STATUS_OK
+                                                 : cpu_op_fail_dtype(p->node, p->outputs[0].dtype);
+}
+
+static status prepare_dequantise(cpu_prepare *p)
+{
+    return dtype_is_integer(p->inputs[0]->dtype) ? STATUS_OK
+                                                 : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+static bool is_bytes(const tensor *t)
+{
+    return t->dtype == DTYPE_U8 || t->dtype == DTYPE_I8;
+}
+
+/* One scale for all of a tensor of floats, to or from bytes: what kernels are for. */
+static bool has_kernel(const cpu_call *c, const tensor *floats, const tensor *bytes)
+{
+    const tensor *scale = c->inputs[1];
+    return floats->dtype == DTYPE_F32 && is_bytes(bytes) && scale->dtype == DTYPE_F32 &&
+           tensor_count(scale) == 1 && *(const float *)scale->data > 0;
+}
+
+static int32_t zero_of(const cpu_call *c)
+{
+    const tensor *zero = cpu_input(c->inputs, c->node, 2);
+    return zero ? (int32_t)tensor_get_integer(zero, 0) : 0;
+}
+
+static status run_quantise(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0], *out = &c->outputs[0];
+    if (has_kernel(c, x, out)) {
+        c->kernels->bytes_quantise(&(bytes_quantise){.x = x->data,
+                                                     .count = (size_t)tensor_count(x),
+                                                     .scale = *(const float *)c->inputs[1]->data,
+                                                     .zero = zero_of(c),
+                                                     .is_signed = out->dtype == DTYPE_I8,
+                                                     .out = out->data});
+        return STATUS_OK;
+    }
+    each_block(c, quantise_block);
+    return STATUS_OK;
+}
+
+static status run_dequantise(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0], *out = &c->outputs[0];
+    if (has_kernel(c, out, x)) {
+        c->kernels->bytes_dequantise(
+            &(bytes_dequantise){.in = x->data,
+                                .count = (size_t)tensor_count(x),
+                                .scale = *(const float *)c->inputs[1]->data,
+                                .zero = zero_of(c),
+                                .is_signed = x->dtype == DTYPE_I8,
+                                .out = out->data});
+        return STATUS_OK;
+    }
+    each_block(c, dequantise_block);
+    return STATUS_OK;
+}
+
+/* U8 over the whole tensor's range, which always includes zero. */
+static status run_dynamic_quantise(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    const float *x = in->data;
+    int64_t count = tensor_count(in);
+    float low = c->kernels->reduce_min_f32(x, (size_t)count);
+    float high = c->kernels->reduce_max_f32(x, (size_t)count);
+    low = low < 0 ? low : 0;
+    high = high > 0 ? high : 0;
+    float scale = high == low ? 1 : (high - low) / 255;
+    double zero = clamp((double)nearbyintf(0 - low / scale), 0, 255);
+    if (c->outputs[0].data)
+        c->kernels->bytes_quantise(&(bytes_quantise){.x = x,
+                                                     .count = (size_t)count,
+                                                     .scale = scale,
+                                                     .zero = (int32_t)zero,
+                                                     .out = c->outputs[0].data});
+    if (c->outputs[1].data)
+        *(float *)c->outputs[1].data = scale;
+    if (c->outputs[2].data)
+        *(uint8_t *)c->outputs[2].data = (uint8_t)zero;
+    return STATUS_OK;
+}
+
+static status prepare_dynamic(cpu_prepare *p)
+{
+    return p->inputs[0]->dtype == DTYPE_F32 ? STATUS_OK
+                                            : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_QUANTIZE_LINEAR, prepare_quantise, run_quantise, 0, false},
+    {GRAPH_OP_DEQUANTIZE_LINEAR, prepare_dequantise, run_dequantise, 0, false},
+    {GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, prepare_dynamic, run_dynamic_quantise, 0, false},
+};
+
+const cpu_op_family cpu_ops_quantise = {table, sizeof table / sizeof table[0]};

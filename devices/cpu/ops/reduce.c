@@ -1,0 +1,382 @@
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/support/block.h"
+#include "devices/cpu/support/walk.h"
+
+/* Reductions over any set of axes. The input is walked as kept dims x reduced dims; each output
+ * element takes its inputs in row-major order of the reduced dims, whatever else is in the tensor,
+ * so its bits depend on them only. Floats accumulate in double. */
+
+typedef enum reduce_kind {
+    REDUCE_SUM,
+    REDUCE_SUM_ABS,
+    REDUCE_SUM_SQUARE,
+    REDUCE_SUM_EXP, /* of x - maximum; the second pass of LogSumExp */
+    REDUCE_PROD,
+    REDUCE_MAX,
+    REDUCE_MIN,
+} reduce_kind;
+
+typedef struct reduce_plan {
+    cpu_walk kept, reduced; /* operand 0: the input; of `kept`, operand 1: the output */
+    reduce_kind kind;
+    cpu_compute compute; /* F64, I64 or U64 */
+    dtype type;
+    int64_t reduced_count;
+} reduce_plan;
+
+static bool is_reduced_axis(const graph_node *node, const tensor *in, const tensor *axes, int axis)
+{
+    if (!axes || tensor_count(axes) == 0)
+        return graph_attribute_int(node, "noop_with_empty_axes", 0) == 0;
+    for (int64_t i = 0; i < tensor_count(axes); i++)
+        if (cpu_axis(tensor_get_integer(axes, i), in->rank) == axis)
+            return true;
+    return false;
+}
+
+static void plan_axes(reduce_plan *p, const graph_node *node, const tensor *in, const tensor *axes)
+{
+    int64_t dense[TENSOR_RANK_MAX], kept_dims[TENSOR_RANK_MAX], reduced_dims[TENSOR_RANK_MAX];
+    int64_t kept[TENSOR_RANK_MAX], out[TENSOR_RANK_MAX], reduced[TENSOR_RANK_MAX];
+    int kept_rank = 0, reduced_rank = 0;
+    cpu_dense_strides(in->rank, in->dims, dense);
+    for (int i = 0; i < in->rank; i++) {
+        if (is_reduced_axis(node, in, axes, i)) {
+            reduced_dims[reduced_rank] = in->dims[i];
+            reduced[reduced_rank++] = dense[i];
+        } else {
+            kept_dims[kept_rank] = in->dims[i];
+            kept[kept_rank++] = dense[i];
+        }
+    }
+    cpu_dense_strides(kept_rank, kept_dims, out);
+    cpu_walk_init(&p->kept, kept_rank, kept_dims, 2, (const int64_t *const[]){kept, out});
+    cpu_walk_init(&p->reduced, reduced_rank, reduced_dims, 1, (const int64_t *const[]){reduced});
+    p->reduced_count = cpu_product(reduced_dims, 0, reduced_rank);
+}
+
+static reduce_kind kind_of(graph_op op)
+{
+    switch (op) {
+    case GRAPH_OP_REDUCE_L1:
+        return REDUCE_SUM_ABS;
+    case GRAPH_OP_REDUCE_L2:
+    case GRAPH_OP_REDUCE_SUM_SQUARE:
+        return REDUCE_SUM_SQUARE;
+    case GRAPH_OP_REDUCE_PROD:
+        return REDUCE_PROD;
+    case GRAPH_OP_REDUCE_MAX:
+    case GRAPH_OP_REDUCE_LOG_SUM_EXP:
+        return REDUCE_MAX;
+    case GRAPH_OP_REDUCE_MIN:
+        return REDUCE_MIN;
+    default:
+        return REDUCE_SUM;
+    }
+}
+
+static double start_f64(reduce_kind kind)
+{
+    return kind == REDUCE_PROD  ? 1
+           : kind == REDUCE_MAX ? -(double)INFINITY
+           : kind == REDUCE_MIN ? (double)INFINITY
+                                : 0;
+}
+
+/* Of an empty set: the least or greatest of the type, as NumPy has it. */
+static uint64_t start_integer(reduce_kind kind, dtype type)
+{
+    if (kind == REDUCE_MAX)
+        return type == DTYPE_BOOL ? 0 : (uint64_t)dtype_integer_min(type);
+    if (kind == REDUCE_MIN)
+        return type == DTYPE_BOOL ? 1 : dtype_integer_max(type);
+    return kind == REDUCE_PROD;
+}
+
+#define EACH(member, expression)                                                                   \
+    for (size_t i = 0; i < n; i++)                                                                 \
+    sum->member[i] = (expression)
+
+/* sum[i] = sum[i] combined with x[i] */
+static void combine(const reduce_plan *p, cpu_block *sum, const cpu_block *x,
+                    const cpu_block *maximum, size_t n)
+{
+    bool is_f64 = p->compute == CPU_COMPUTE_F64, is_i64 = p->compute == CPU_COMPUTE_I64;
+    const double *f = x->f64;
+    const uint64_t *u = x->u64;
+    const int64_t *s = x->i64;
+    switch (p->kind) {
+    case REDUCE_SUM:
+        if (is_f64)
+            EACH(f64, sum->f64[i] + f[i]);
+        else
+            EACH(u64, sum->u64[i] + u[i]);
+        break;
+    case REDUCE_SUM_ABS:
+        if (is_f64)
+            EACH(f64, sum->f64[i] + fabs(f[i]));
+        else
+            EACH(u64, sum->u64[i] + (is_i64 && s[i] < 0 ? 0 - u[i] : u[i]));
+        break;
+    case REDUCE_SUM_SQUARE:
+        if (is_f64)
+            EACH(f64, sum->f64[i] + f[i] * f[i]);
+        else
+            EACH(u64, sum->u64[i] + u[i] * u[i]);
+        break;
+    case REDUCE_SUM_EXP:
+        EACH(f64, sum->f64[i] + exp(f[i] - maximum->f64[i]));
+        break;
+    case REDUCE_PROD:
+        if (is_f64)
+            EACH(f64, sum->f64[i] * f[i]);
+        else
+            EACH(u64, sum->u64[i] * u[i]);
+        break;
+    case REDUCE_MAX:
+        if (is_f64)
+            EACH(f64, f[i] > sum->f64[i] || f[i] != f[i] ? f[i] : sum->f64[i]);
+        else if (is_i64)
+            EACH(i64, s[i] > sum->i64[i] ? s[i] : sum->i64[i]);
+        else
+            EACH(u64, u[i] > sum->u64[i] ? u[i] : sum->u64[i]);
+        break;
+    case REDUCE_MIN:
+        if (is_f64)
+            EACH(f64, f[i] < sum->f64[i] || f[i] != f[i] ? f[i] : sum->f64[i]);
+        else if (is_i64)
+            EACH(i64, s[i] < sum->i64[i] ? s[i] : sum->i64[i]);
+        else
+            EACH(u64, u[i] < sum->u64[i] ? u[i] : sum->u64[i]);
+        break;
+    }
+}
+
+static void start(const reduce_plan *p, cpu_block *sum, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p->compute == CPU_COMPUTE_F64)
+            sum->f64[i] = start_f64(p->kind);
+        else
+            sum->u64[i] = start_integer(p->kind, p->type);
+}
+
+/* `n` neighbouring outputs at once: input offsets base, base + step, ... */
+static void reduce_beside(const reduce_plan *p, const tensor *in, int64_t base, int64_t step,
+                          size_t n, const cpu_block *maximum, cpu_block *sum)
+{
+    start(p, sum, n);
+    cpu_cursor c;
+    cpu_block x;
+    int64_t run = cpu_walk_run(&p->reduced), along = cpu_walk_step(&p->reduced, 0);
+    for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c))
+        for (int64_t i = 0; i < run; i++) {
+            cpu_load(p->compute, in->dtype, in->data, base + c.offsets[0] + i * along, step, n, &x);
+            combine(p, sum, &x, maximum, n);
+        }
+}
+
+/* One output whose inputs lie in long runs: blocks of them are folded into lanes of a fixed number,
+ * then the lanes in order. */
+#define LANES 8
+
+static void reduce_along(const reduce_plan *p, const tensor *in, int64_t base,
+                         const cpu_block *maximum, cpu_block *sum)
+{
+    cpu_block lanes, x, top;
+    start(p, &lanes, LANES);
+    for (int i = 0; maximum && i < LANES; i++)
+        top.f64[i] = maximum->f64[0];
+    int64_t run = cpu_walk_run(&p->reduced), along = cpu_walk_step(&p->reduced, 0);
+    cpu_cursor c;
+    for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c))
+        for (int64_t i = 0; i < run; i += LANES) {
+            size_t n = (size_t)(run - i < LANES ? run - i : LANES);
+            cpu_load(p->compute, in->dtype, in->data, base + c.offsets[0] + i * along, along, n,
+                     &x);
+            combine(p, &lanes, &x, &top, n);
+        }
+    start(p, sum, 1);
+    reduce_plan fold = *p; /* the lanes hold sums already */
+    if (p->kind == REDUCE_SUM_ABS || p->kind == REDUCE_SUM_SQUARE || p->kind == REDUCE_SUM_EXP)
+        fold.kind = REDUCE_SUM;
+    for (int i = 0; i < LANES; i++) {
+        x.u64[0] = lanes.u64[i];
+        combine(&fold, sum, &x, NULL, 1);
+    }
+}
+
+static void finish(graph_op op, const reduce_plan *p, const cpu_block *maximum, cpu_block *sum,
+                   size_t n)
+{
+    double count = (double)p->reduced_count;
+    for (size_t i = 0; i < n; i++) {
+        if (p->compute == CPU_COMPUTE_F64) {
+            double x = sum->f64[i];
+            sum->f64[i] = op == GRAPH_OP_REDUCE_MEAN          ? x / count
+                          : op == GRAPH_OP_REDUCE_L2          ? sqrt(x)
+                          : op == GRAPH_OP_REDUCE_LOG_SUM     ? log(x)
+                          : op == GRAPH_OP_REDUCE_LOG_SUM_EXP ? maximum->f64[i] + log(x)
+                                                              : x;
+        } else if (op == GRAPH_OP_REDUCE_MEAN && p->reduced_count) {
+            if (p->compute == CPU_COMPUTE_I64)
+                sum->i64[i] /= p->reduced_count;
+            else
+                sum->u64[i] /= (uint64_t)p->reduced_count;
+        } else if (op == GRAPH_OP_REDUCE_L2) {
+            sum->u64[i] = (uint64_t)sqrt((double)sum->u64[i]);
+        } else if (op == GRAPH_OP_REDUCE_LOG_SUM) {
+            sum->i64[i] = cpu_double_to_i64(log((double)sum->i64[i]));
+        }
+    }
+}
+
+static void reduce_outputs(graph_op op, const reduce_plan *p, const tensor *in, int64_t base,
+                           int64_t step, size_t n, bool is_along, cpu_block *sum)
+{
+    cpu_block maximum;
+    if (is_along)
+        reduce_along(p, in, base, NULL, sum);
+    else
+        reduce_beside(p, in, base, step, n, NULL, sum);
+    if (op == GRAPH_OP_REDUCE_LOG_SUM_EXP) {
+        for (size_t i = 0; i < n; i++)
+            maximum.f64[i] = isinf(sum->f64[i]) ? 0 : sum->f64[i];
+        reduce_plan exponents = *p;
+        exponents.kind = REDUCE_SUM_EXP;
+        if (is_along)
+            reduce_along(&exponents, in, base, &maximum, sum);
+        else
+            reduce_beside(&exponents, in, base, step, n, &maximum, sum);
+    }
+    finish(op, p, &maximum, sum, n);
+}
+
+static status run_reduce(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    tensor *out = &c->outputs[0];
+    graph_op op = c->node->op;
+    reduce_plan p = {.kind = kind_of(op), .compute = cpu_compute_of(in->dtype), .type = in->dtype};
+    if (p.compute == CPU_COMPUTE_F32 || op == GRAPH_OP_REDUCE_LOG_SUM_EXP)
+        p.compute = CPU_COMPUTE_F64;
+    plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
+    int64_t run = cpu_walk_run(&p.kept), step = cpu_walk_step(&p.kept, 0);
+    bool is_along = cpu_walk_step(&p.reduced, 0) == 1 && cpu_walk_run(&p.reduced) > 1;
+    int64_t group = is_along ? 1 : CPU_BLOCK_ELEMENTS;
+    cpu_block sum;
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&p.kept, &at); more; more = cpu_walk_next(&p.kept, &at))
+        for (int64_t i = 0; i < run; i += group) {
+            size_t n = (size_t)(run - i < group ? run - i : group);
+            reduce_outputs(op, &p, in, at.offsets[0] + i * step, step, n, is_along, &sum);
+            cpu_store(p.compute, out->dtype, &sum, out->data, at.offsets[1] + i, 1, n);
+        }
+    return STATUS_OK;
+}
+
+static status prepare_reduce(cpu_prepare *p)
+{
+    return p->inputs[0]->dtype < DTYPE_BYTES ? STATUS_OK
+                                             : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+/* Whether x comes before the best so far. The first NaN wins, as in NumPy. */
+#define IS_BETTER(x, best)                                                                         \
+    ((x) != (x)         ? (best) == (best)                                                         \
+     : (best) != (best) ? false                                                                    \
+     : is_max           ? (x) > (best)                                                             \
+                        : (x) < (best))
+
+static status run_arg(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    int64_t *out = c->outputs[0].data;
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
+    bool is_max = c->node->op == GRAPH_OP_ARG_MAX;
+    bool is_last = graph_attribute_int(c->node, "select_last_index", 0) != 0;
+    int64_t n = in->dims[axis], outer = cpu_product(in->dims, 0, axis);
+    int64_t inner = cpu_product(in->dims, axis + 1, in->rank);
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
+    for (int64_t row = 0; row < outer * inner; row++) {
+        int64_t first = row / inner * n * inner + row % inner, place = 0;
+        cpu_block x, best;
+        cpu_load(compute, in->dtype, in->data, first, 1, 1, &best);
+        for (int64_t i = 1; i < n; i++) {
+            cpu_load(compute, in->dtype, in->data, first + i * inner, 1, 1, &x);
+            bool is_better = compute == CPU_COMPUTE_F64   ? IS_BETTER(x.f64[0], best.f64[0])
+                             : compute == CPU_COMPUTE_I64 ? IS_BETTER(x.i64[0], best.i64[0])
+                                                          : IS_BETTER(x.u64[0], best.u64[0]);
+            bool is_equal =
+                compute == CPU_COMPUTE_F64 ? x.f64[0] == best.f64[0] : x.u64[0] == best.u64[0];
+            if (is_better || (is_last && is_equal)) {
+                best = x;
+                place = i;
+            }
+        }
+        out[row] = place;
+    }
+    return STATUS_OK;
+}
+
+static status run_cum_sum(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    tensor *out = &c->outputs[0];
+    int64_t asked = tensor_get_integer(c->inputs[1], 0);
+    if (asked < -in->rank || asked >= in->rank)
+        return status_fail(STATUS_INVALID_ARGUMENT, "axis %lld of a tensor of rank %d",
+                           (long long)asked, in->rank);
+    int axis = cpu_axis(asked, in->rank);
+    bool is_exclusive = graph_attribute_int(c->node, "exclusive", 0) != 0;
+    bool is_reverse = graph_attribute_int(c->node, "reverse", 0) != 0;
+    int64_t n = in->dims[axis], outer = cpu_product(in->dims, 0, axis);
+    int64_t inner = cpu_product(in->dims, axis + 1, in->rank);
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
+    for (int64_t row = 0; row < outer * inner; row++) {
+        int64_t first = row / inner * n * inner + row % inner;
+        cpu_block x, sum = {.u64 = {0}};
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = first + (is_reverse ? n - 1 - i : i) * inner;
+            cpu_load(compute, in->dtype, in->data, at, 1, 1, &x);
+            if (is_exclusive)
+                cpu_store(compute, out->dtype, &sum, out->data, at, 1, 1);
+            if (compute == CPU_COMPUTE_F64)
+                sum.f64[0] += x.f64[0];
+            else
+                sum.u64[0] += x.u64[0];
+            if (!is_exclusive)
+                cpu_store(compute, out->dtype, &sum, out->data, at, 1, 1);
+        }
+    }
+    return STATUS_OK;
+}
+
+#define REDUCE(identifier)                                                                         \
+    {                                                                                              \
+        GRAPH_OP_##identifier, prepare_reduce, run_reduce, 0, false                                \
+    }
+
+static const cpu_op table[] = {
+    REDUCE(REDUCE_L1),
+    REDUCE(REDUCE_L2),
+    REDUCE(REDUCE_LOG_SUM),
+    REDUCE(REDUCE_LOG_SUM_EXP),
+    REDUCE(REDUCE_MAX),
+    REDUCE(REDUCE_MEAN),
+    REDUCE(REDUCE_MIN),
+    REDUCE(REDUCE_PROD),
+    REDUCE(REDUCE_SUM),
+    REDUCE(REDUCE_SUM_SQUARE),
+    {GRAPH_OP_ARG_MAX, prepare_reduce, run_arg, 0, false},
+    {GRAPH_OP_ARG_MIN, prepare_reduce, run_arg, 0, false},
+    {GRAPH_OP_CUM_SUM, prepare_reduce, run_cum_sum, 0, false},
+};
+
+const cpu_op_family cpu_ops_reduce = {table, sizeof table / sizeof table[0]};

@@ -1,0 +1,315 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/support/block.h"
+
+/* Operators that sort or choose. Compress, NonZero and Unique have outputs whose size depends on
+ * values: only constant folding meets them, with the size already counted by shape inference. */
+
+static status run_compress(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0], *condition = c->inputs[1];
+    tensor *out = &c->outputs[0];
+    const graph_attribute *attribute = graph_find_attribute(c->node, "axis");
+    int axis = attribute ? cpu_axis(attribute->i, in->rank) : 0;
+    int64_t outer = attribute ? cpu_product(in->dims, 0, axis) : 1;
+    int64_t n = attribute ? in->dims[axis] : tensor_count(in);
+    size_t row = (attribute ? (size_t)cpu_product(in->dims, axis + 1, in->rank) : 1) *
+                 dtype_bytes(in->dtype);
+    int64_t choices = tensor_count(condition) < n ? tensor_count(condition) : n;
+    const uint8_t *chosen = condition->data;
+    char *to = out->data, *end = to + tensor_bytes(out);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < choices; i++)
+            if (chosen[i]) {
+                if (to + row > end)
+                    return status_fail(STATUS_INVALID_ARGUMENT,
+                                       "more elements chosen than the output's shape holds");
+                memcpy(to, (const char *)in->data + (size_t)(o * n + i) * row, row);
+                to += row;
+            }
+    return STATUS_OK;
+}
+
+static status run_non_zero(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    tensor *out = &c->outputs[0];
+    int64_t count = tensor_count(in), found = 0, capacity = out->dims[1], *to = out->data;
+    for (int64_t i = 0; i < count; i++) {
+        if (tensor_get_number(in, i) == 0)
+            continue;
+        if (found == capacity)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "more elements are not zero than the output's shape holds");
+        int64_t rest = i;
+        for (int d = in->rank - 1; d >= 0; d--) {
+            to[d * capacity + found] = rest % in->dims[d];
+            rest /= in->dims[d];
+        }
+        found++;
+    }
+    return STATUS_OK;
+}
+
+/* An element with its place, for sorting. */
+typedef struct ranked {
+    union {
+        double f;
+        int64_t i;
+        uint64_t u;
+    } key;
+    int64_t place;
+} ranked;
+
+static void load_ranked(const tensor *in, int64_t first, int64_t stride, int64_t n, ranked *out)
+{
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    if (compute == CPU_COMPUTE_F32)
+        compute = CPU_COMPUTE_F64;
+    for (int64_t i = 0; i < n; i++) {
+        cpu_block x;
+        cpu_load(compute, in->dtype, in->data, first + i * stride, 1, 1, &x);
+        out[i].key.u = x.u64[0];
+        out[i].place = i;
+    }
+}
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+#define BY_PLACE(x, y, order) ((order) ? (order) : ORDER((x)->place, (y)->place))
+
+/* Floats: NaN counts as the largest value. */
+static int order_doubles(double a, double b)
+{
+    bool a_nan = a != a, b_nan = b != b;
+    return a_nan || b_nan ? a_nan - b_nan : ORDER(a, b);
+}
+
+static int f64_ascending(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = order_doubles(x->key.f, y->key.f);
+    return BY_PLACE(x, y, order);
+}
+
+static int f64_descending(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = order_doubles(y->key.f, x->key.f);
+    return BY_PLACE(x, y, order);
+}
+
+static int i64_ascending(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = ORDER(x->key.i, y->key.i);
+    return BY_PLACE(x, y, order);
+}
+
+static int i64_descending(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = ORDER(y->key.i, x->key.i);
+    return BY_PLACE(x, y, order);
+}
+
+static int u64_ascending(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = ORDER(x->key.u, y->key.u);
+    return BY_PLACE(x, y, order);
+}
+
+static int u64_descending(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = ORDER(y->key.u, x->key.u);
+    return BY_PLACE(x, y, order);
+}
+
+typedef int (*ranked_order)(const void *, const void *);
+
+static ranked_order order_of(dtype type, bool is_descending)
+{
+    switch (cpu_compute_of(type)) {
+    case CPU_COMPUTE_I64:
+        return is_descending ? i64_descending : i64_ascending;
+    case CPU_COMPUTE_U64:
+        return is_descending ? u64_descending : u64_ascending;
+    default:
+        return is_descending ? f64_descending : f64_ascending;
+    }
+}
+
+/* A heap sort: qsort may allocate, and a run allocates nothing. The order is total (by place last),
+ * so the result is stable. */
+static void sift_down(ranked *items, int64_t root, int64_t n, ranked_order order)
+{
+    for (int64_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && order(&items[child], &items[child + 1]) < 0)
+            child++;
+        if (order(&items[root], &items[child]) >= 0)
+            return;
+        ranked swap = items[root];
+        items[root] = items[child];
+        items[child] = swap;
+    }
+}
+
+static void sort_ranked(ranked *items, int64_t n, ranked_order order)
+{
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        sift_down(items, i, n, order);
+    for (int64_t i = n - 1; i > 0; i--) {
+        ranked swap = items[0];
+        items[0] = items[i];
+        items[i] = swap;
+        sift_down(items, 0, i, order);
+    }
+}
+
+static status prepare_top_k(cpu_prepare *p)
+{
+    const tensor *in = p->inputs[0];
+    if (in->dtype >= DTYPE_BYTES)
+        return cpu_op_fail_dtype(p->node, in->dtype);
+    int axis = cpu_axis(graph_attribute_int(p->node, "axis", -1), in->rank);
+    p->scratch_bytes = (size_t)in->dims[axis] * sizeof(ranked);
+    return STATUS_OK;
+}
+
+static status run_top_k(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    tensor *values = &c->outputs[0];
+    int64_t *places = c->node->output_count > 1 ? c->outputs[1].data : NULL;
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), in->rank);
+    ranked_order order = order_of(in->dtype, graph_attribute_int(c->node, "largest", 1) != 0);
+    int64_t n = in->dims[axis], k = values->dims[axis];
+    int64_t outer = cpu_product(in->dims, 0, axis),
+            inner = cpu_product(in->dims, axis + 1, in->rank);
+    size_t bytes = dtype_bytes(in->dtype);
+    ranked *items = c->scratch;
+    for (int64_t row = 0; row < outer * inner; row++) {
+        int64_t o = row / inner, first = o * n * inner + row % inner;
+        load_ranked(in, first, inner, n, items);
+        sort_ranked(items, n, order);
+        for (int64_t i = 0; i < k && i < n; i++) {
+            int64_t to = (o * k + i) * inner + row % inner;
+            if (values->data)
+                memcpy((char *)values->data + (size_t)to * bytes,
+                       (const char *)in->data + (size_t)(first + items[i].place * inner) * bytes,
+                       bytes);
+            if (places)
+                places[to] = items[i].place;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Unique: the items along an axis (or all elements), compared element by element. */
+typedef struct unique_items {
+    const tensor *in;
+    int64_t outer, n, inner;
+} unique_items;
+
+static int compare_items(const unique_items *u, int64_t a, int64_t b)
+{
+    for (int64_t o = 0; o < u->outer; o++)
+        for (int64_t i = 0; i < u->inner; i++) {
+            double x = tensor_get_number(u->in, (o * u->n + a) * u->inner + i);
+            double y = tensor_get_number(u->in, (o * u->n + b) * u->inner + i);
+            int order = order_doubles(x, y);
+            if (order)
+                return order;
+        }
+    return 0;
+}
+
+static unique_items items_of(const graph_node *node, const tensor *in)
+{
+    const graph_attribute *attribute = graph_find_attribute(node, "axis");
+    if (!attribute)
+        return (unique_items){in, 1, tensor_count(in), 1};
+    int axis = cpu_axis(attribute->i, in->rank);
+    return (unique_items){in, cpu_product(in->dims, 0, axis), in->dims[axis],
+                          cpu_product(in->dims, axis + 1, in->rank)};
+}
+
+static status prepare_unique(cpu_prepare *p)
+{
+    if (p->inputs[0]->dtype >= DTYPE_BYTES)
+        return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+    unique_items u = items_of(p->node, p->inputs[0]);
+    p->scratch_bytes = (size_t)u.n * 2 * sizeof(int64_t);
+    return STATUS_OK;
+}
+
+/* Finds the distinct items (first occurrences) in the asked order; returns how many. */
+static int64_t find_distinct(const unique_items *u, bool is_sorted, int64_t *firsts)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < u->n; i++) {
+        int64_t place = 0;
+        bool is_known = false;
+        for (; place < found && !is_known; place++) {
+            int order = compare_items(u, i, firsts[place]);
+            is_known = order == 0;
+            if (is_sorted && order < 0)
+                break;
+        }
+        if (is_known)
+            continue;
+        memmove(&firsts[place + 1], &firsts[place], (size_t)(found - place) * sizeof firsts[0]);
+        firsts[place] = i;
+        found++;
+    }
+    return found;
+}
+
+static status run_unique(const cpu_call *c)
+{
+    unique_items u = items_of(c->node, c->inputs[0]);
+    int64_t *firsts = c->scratch;
+    int64_t found = find_distinct(&u, graph_attribute_int(c->node, "sorted", 1) != 0, firsts);
+    tensor *out = &c->outputs[0];
+    int64_t item = u.outer * u.inner, capacity = tensor_count(out) / (item > 0 ? item : 1);
+    if (found != capacity && item > 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "%lld distinct items, expected %lld",
+                           (long long)found, (long long)capacity);
+    size_t row = (size_t)u.inner * dtype_bytes(u.in->dtype);
+    for (int64_t o = 0; out->data && o < u.outer; o++)
+        for (int64_t i = 0; i < found; i++)
+            memcpy((char *)out->data + (size_t)(o * found + i) * row,
+                   (const char *)u.in->data + (size_t)(o * u.n + firsts[i]) * row, row);
+    int64_t *side[3] = {0};
+    for (int i = 1; i < c->node->output_count; i++)
+        side[i - 1] = c->outputs[i].data;
+    for (int64_t i = 0; i < found; i++) {
+        if (side[0])
+            side[0][i] = firsts[i];
+        if (side[2])
+            side[2][i] = 0;
+    }
+    for (int64_t i = 0; i < u.n; i++) {
+        int64_t place = 0;
+        while (compare_items(&u, i, firsts[place]) != 0)
+            place++;
+        if (side[1])
+            side[1][i] = place;
+        if (side[2])
+            side[2][place]++;
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_COMPRESS, NULL, run_compress, 0, false},
+    {GRAPH_OP_NON_ZERO, NULL, run_non_zero, 0, false},
+    {GRAPH_OP_TOP_K, prepare_top_k, run_top_k, 0, false},
+    {GRAPH_OP_UNIQUE, prepare_unique, run_unique, 0, false},
+};
+
+const cpu_op_family cpu_ops_select = {table, sizeof table / sizeof table[0]};

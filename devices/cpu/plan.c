@@ -1,0 +1,370 @@
+#include "devices/cpu/plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cpu/memory.h"
+#include "devices/cpu/ops/op.h"
+#include "graph/quantise/quantised.h"
+
+typedef enum place {
+    PLACE_NONE, /* not wanted */
+    PLACE_CONSTANT,
+    PLACE_INPUT,
+    PLACE_OUTPUT,
+    PLACE_WORKSPACE,
+} place;
+
+typedef struct plan_value {
+    tensor shape; /* data only when PLACE_CONSTANT */
+    place place;
+    int index;     /* of the graph input or output */
+    size_t offset; /* in the workspace */
+    int32_t root;  /* the value whose memory this one shares; itself when none */
+} plan_value;
+
+typedef struct plan_step {
+    const graph_node *node;
+    const void *state;
+} plan_step;
+
+struct cpu_plan {
+    arena memory;
+    graph *graph; /* the given one with its products fused */
+    const kernels *kernels;
+    cpu_weights *weights;
+    plan_value *values;
+    plan_step *steps;
+    int step_count;
+    struct plan_copy {
+        int32_t value;
+        int output;
+    } * copies;
+    int copy_count;
+    /* The workspace: operands of the running step, its scratch, then the buffers. */
+    int operands_max;
+    size_t scratch_offset, buffers_offset, workspace_bytes;
+    cpu_plan_facts facts;
+};
+
+static tensor shape_of(const graph_value *v)
+{
+    tensor t = {.dtype = v->dtype, .rank = v->shape.rank};
+    assert(v->has_dtype && v->shape.rank >= 0);
+    for (int i = 0; i < t.rank; i++) {
+        assert(graph_dim_is_constant(v->shape.dims[i]));
+        t.dims[i] = v->shape.dims[i].constant;
+    }
+    return t;
+}
+
+static bool is_view(const cpu_plan *p, const graph_node *node)
+{
+    const cpu_op *op = cpu_op_find(node->op);
+    return op && op->is_view && node->inputs[0] != GRAPH_NO_VALUE &&
+           node->outputs[0] != GRAPH_NO_VALUE && p->graph->values[node->inputs[0]].has_dtype;
+}
+
+/* Where each value's memory is. A graph output is computed in place, straight into the caller's
+ * tensor, unless its memory already is an input, a constant or another output: then it is copied
+ * there at the end. */
+static void place_values(cpu_plan *p)
+{
+    const graph *g = p->graph;
+    for (int32_t v = 0; v < g->value_count; v++) {
+        plan_value *value = &p->values[v];
+        value->root = v;
+        if (g->values[v].constant) {
+            value->shape = *g->values[v].constant;
+            value->place = PLACE_CONSTANT;
+        }
+    }
+    for (int i = 0; i < g->input_count; i++) {
+        plan_value *value = &p->values[g->inputs[i]];
+        if (value->place == PLACE_NONE) {
+            value->shape = shape_of(&g->values[g->inputs[i]]);
+            value->place = PLACE_INPUT;
+            value->index = i;
+        }
+    }
+    for (int32_t n = 0; n < g->node_count; n++) {
+        const graph_node *node = &g->nodes[n];
+        for (int o = 0; o < node->output_count; o++) {
+            if (node->outputs[o] == GRAPH_NO_VALUE)
+                continue;
+            plan_value *value = &p->values[node->outputs[o]];
+            value->shape = shape_of(&g->values[node->outputs[o]]);
+            value->place = PLACE_WORKSPACE;
+        }
+        if (is_view(p, node))
+            p->values[node->outputs[0]].root = p->values[node->inputs[0]].root;
+    }
+    for (int i = 0; i < g->output_count; i++) {
+        plan_value *root = &p->values[p->values[g->outputs[i]].root];
+        if (root->place == PLACE_WORKSPACE) {
+            root->place = PLACE_OUTPUT;
+            root->index = i;
+        } else {
+            p->copies[p->copy_count++] = (struct plan_copy){g->outputs[i], i};
+        }
+    }
+}
+
+static status prepare_step(cpu_plan *p, const graph_node *node, tensor *operands,
+                           const tensor **inputs, size_t *scratch)
+{
+    tensor *outputs = operands + node->input_count;
+    for (int i = 0; i < node->input_count; i++) {
+        inputs[i] = NULL;
+        if (node->inputs[i] == GRAPH_NO_VALUE)
+            continue;
+        const plan_value *value = &p->values[node->inputs[i]];
+        const plan_value *root = &p->values[value->root];
+        operands[i] = value->shape;
+        operands[i].data = root->place == PLACE_CONSTANT ? root->shape.data : NULL;
+        inputs[i] = &operands[i];
+    }
+    for (int i = 0; i < node->output_count; i++)
+        outputs[i] = node->outputs[i] == GRAPH_NO_VALUE ? (tensor){.dtype = DTYPE_F32}
+                                                        : p->values[node->outputs[i]].shape;
+    cpu_prepare prepare = {.node = node,
+                           .inputs = inputs,
+                           .outputs = outputs,
+                           .kernels = p->kernels,
+                           .memory = &p->memory,
+                           .weights = p->weights};
+    status s = cpu_op_prepare(&prepare);
+    if (s)
+        return s;
+    if (prepare.scratch_bytes > *scratch)
+        *scratch = prepare.scratch_bytes;
+    p->steps[p->step_count++] = (plan_step){.node = node, .state = prepare.state};
+    return STATUS_OK;
+}
+
+static int operand_count_max(const graph *g)
+{
+    int most = 1;
+    for (int32_t n = 0; n < g->node_count; n++) {
+        int count = g->nodes[n].input_count + g->nodes[n].output_count;
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+static size_t operands_bytes(const cpu_plan *p)
+{
+    return cpu_scratch_round((size_t)p->operands_max * (sizeof(tensor) + sizeof(tensor *)));
+}
+
+static status prepare_steps(cpu_plan *p)
+{
+    const graph *g = p->graph;
+    tensor *operands = calloc((size_t)p->operands_max, sizeof *operands);
+    const tensor **inputs = calloc((size_t)p->operands_max, sizeof *inputs);
+    status s = STATUS_OK;
+    if (!operands || !inputs)
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    for (int32_t n = 0; !s && n < g->node_count; n++) {
+        if (is_view(p, &g->nodes[n]))
+            p->facts.view_count++;
+        else
+            s = prepare_step(p, &g->nodes[n], operands, inputs, &p->facts.scratch_bytes);
+    }
+    free(operands);
+    free(inputs);
+    return s;
+}
+
+/* When each buffer is first written and last read, by step; then offsets with reuse. */
+static status place_buffers(cpu_plan *p)
+{
+    const graph *g = p->graph;
+    cpu_memory_buffer *buffers = calloc((size_t)g->value_count + 1, sizeof *buffers);
+    if (!buffers)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    for (int s = 0; s < p->step_count; s++) {
+        const graph_node *node = p->steps[s].node;
+        for (int i = 0; i < node->output_count; i++)
+            if (node->outputs[i] != GRAPH_NO_VALUE)
+                buffers[node->outputs[i]].first = buffers[node->outputs[i]].last = s;
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != GRAPH_NO_VALUE)
+                buffers[p->values[node->inputs[i]].root].last = s;
+    }
+    for (int32_t v = 0; v < g->value_count; v++)
+        if (p->values[v].place == PLACE_WORKSPACE && p->values[v].root == v) {
+            buffers[v].bytes = cpu_scratch_round(tensor_bytes(&p->values[v].shape));
+            p->facts.total_bytes += buffers[v].bytes;
+        }
+    status result = cpu_memory_place(buffers, (size_t)g->value_count, &p->facts.buffer_bytes);
+    for (int32_t v = 0; v < g->value_count; v++)
+        p->values[v].offset = buffers[v].offset;
+    free(buffers);
+    return result;
+}
+
+status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weights *weights,
+                       cpu_plan **out)
+{
+    cpu_plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    arena_init(&p->memory, 0);
+    p->kernels = table;
+    quantised_facts fused;
+    status s = graph_fuse_products(specialised, &p->graph, &fused);
+    if (s)
+        goto fail;
+    specialised = p->graph;
+    p->facts.product_count = fused.product_count;
+    p->facts.quantised_product_count = fused.quantised_product_count;
+    if (weights)
+        cpu_weights_retain(weights);
+    p->weights = weights ? weights : cpu_weights_create(NULL);
+    size_t nodes = (size_t)specialised->node_count + 1,
+           values = (size_t)specialised->value_count + 1;
+    p->values = arena_allocate_zeroed(&p->memory, values, sizeof p->values[0]);
+    p->steps = arena_allocate_zeroed(&p->memory, nodes, sizeof p->steps[0]);
+    p->copies = arena_allocate_zeroed(&p->memory, (size_t)specialised->output_count + 1,
+                                      sizeof p->copies[0]);
+    if (!p->weights || !p->values || !p->steps || !p->copies) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+        goto fail;
+    }
+    p->operands_max = operand_count_max(specialised);
+    place_values(p);
+    s = prepare_steps(p);
+    if (s)
+        goto fail;
+    s = place_buffers(p);
+    if (s)
+        goto fail;
+    p->facts.step_count = p->step_count;
+    p->facts.copy_count = p->copy_count;
+    p->scratch_offset = operands_bytes(p);
+    p->buffers_offset = p->scratch_offset + cpu_scratch_round(p->facts.scratch_bytes);
+    p->workspace_bytes = p->buffers_offset + p->facts.buffer_bytes;
+    *out = p;
+    return STATUS_OK;
+fail:
+    cpu_plan_destroy(p);
+    return s;
+}
+
+void cpu_plan_destroy(cpu_plan *p)
+{
+    if (!p)
+        return;
+    cpu_weights_release(p->weights);
+    graph_destroy(p->graph);
+    arena_dispose(&p->memory);
+    free(p);
+}
+
+size_t cpu_plan_workspace_bytes(const cpu_plan *p)
+{
+    return p->workspace_bytes;
+}
+
+void cpu_plan_describe(const cpu_plan *p, cpu_plan_facts *out)
+{
+    *out = p->facts;
+}
+
+static void *data_of(const cpu_plan *p, const plan_value *value, const tensor *inputs,
+                     const tensor *outputs, char *workspace)
+{
+    const plan_value *root = &p->values[value->root];
+    switch (root->place) {
+    case PLACE_CONSTANT:
+        return root->shape.data;
+    case PLACE_INPUT:
+        return inputs[root->index].data;
+    case PLACE_OUTPUT:
+        return outputs[root->index].data;
+    case PLACE_WORKSPACE:
+        return workspace + p->buffers_offset + root->offset;
+    case PLACE_NONE:
+        break;
+    }
+    assert(!"a value that nothing computes");
+    return NULL;
+}
+
+static status check_tensor(const char *what, const char *name, const tensor *given,
+                           const tensor *expected)
+{
+    char a[TENSOR_SHAPE_TEXT_BYTES], b[TENSOR_SHAPE_TEXT_BYTES];
+    if (given->dtype != expected->dtype || !tensor_same_shape(given, expected))
+        return status_fail(
+            STATUS_INVALID_ARGUMENT, "%s \"%s\" is %s %s, the program's is %s %s", what, name,
+            dtype_name(given->dtype), tensor_shape_text(a, given->rank, given->dims),
+            dtype_name(expected->dtype), tensor_shape_text(b, expected->rank, expected->dims));
+    if (!given->data && tensor_count(given) > 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "%s \"%s\" has no data", what, name);
+    return STATUS_OK;
+}
+
+static status check_tensors(const cpu_plan *p, const tensor *inputs, const tensor *outputs)
+{
+    const graph *g = p->graph;
+    for (int i = 0; i < g->input_count; i++) {
+        const plan_value *value = &p->values[g->inputs[i]];
+        if (value->place != PLACE_INPUT) /* bound to a constant */
+            continue;
+        status s = check_tensor("input", g->values[g->inputs[i]].name, &inputs[i], &value->shape);
+        if (s)
+            return s;
+    }
+    for (int i = 0; i < g->output_count; i++) {
+        status s = check_tensor("output", g->values[g->outputs[i]].name, &outputs[i],
+                                &p->values[g->outputs[i]].shape);
+        if (s)
+            return s;
+    }
+    return STATUS_OK;
+}
+
+static status run_step(const cpu_plan *p, const plan_step *step, const tensor *inputs,
+                       tensor *outputs, char *workspace)
+{
+    const graph_node *node = step->node;
+    tensor *operands = (tensor *)workspace;
+    const tensor **in = (const tensor **)(operands + p->operands_max);
+    for (int i = 0; i < node->input_count + node->output_count; i++) {
+        bool is_input = i < node->input_count;
+        graph_value_index v = is_input ? node->inputs[i] : node->outputs[i - node->input_count];
+        if (is_input)
+            in[i] = v == GRAPH_NO_VALUE ? NULL : &operands[i];
+        if (v == GRAPH_NO_VALUE) {
+            operands[i] = (tensor){.dtype = DTYPE_F32};
+            continue;
+        }
+        operands[i] = p->values[v].shape;
+        operands[i].data = data_of(p, &p->values[v], inputs, outputs, workspace);
+    }
+    return cpu_op_run(&(cpu_call){.node = node,
+                                  .inputs = in,
+                                  .outputs = operands + node->input_count,
+                                  .kernels = p->kernels,
+                                  .state = step->state,
+                                  .scratch = workspace + p->scratch_offset});
+}
+
+status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace)
+{
+    assert(((uintptr_t)workspace & (CPU_PLAN_WORKSPACE_ALIGNMENT - 1)) == 0);
+    status s = check_tensors(p, inputs, outputs);
+    for (int i = 0; !s && i < p->step_count; i++)
+        s = run_step(p, &p->steps[i], inputs, outputs, workspace);
+    for (int i = 0; !s && i < p->copy_count; i++) {
+        const plan_value *value = &p->values[p->copies[i].value];
+        size_t bytes = tensor_bytes(&value->shape);
+        if (bytes)
+            memcpy(outputs[p->copies[i].output].data, data_of(p, value, inputs, outputs, workspace),
+                   bytes);
+    }
+    return s;
+}

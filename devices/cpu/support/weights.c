@@ -1,0 +1,252 @@
+#include "devices/cpu/support/weights.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/cpu/support/block.h"
+#include "kernels/conv_u8s8.h"
+#include "kernels/gemm_f32.h"
+#include "kernels/gemm_scaled.h"
+
+typedef struct entry {
+    struct entry *next;
+    cpu_weights_key key; /* `constant` is not read: it may be gone */
+    const void *address; /* of a source constant; NULL: known by its contents */
+    uint64_t hash[2];
+    size_t bytes;
+    void *data;
+} entry;
+
+struct cpu_weights {
+    pthread_mutex_t lock;
+    int references;
+    const void **addresses; /* data of the source's constants, sorted */
+    size_t address_count;
+    entry *entries;
+    size_t bytes;
+};
+
+static int order_addresses(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
+    return x < y ? -1 : x > y;
+}
+
+cpu_weights *cpu_weights_create(const graph *source)
+{
+    cpu_weights *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    pthread_mutex_init(&w->lock, NULL);
+    w->references = 1;
+    if (source && source->value_count > 0) {
+        w->addresses = calloc((size_t)source->value_count, sizeof w->addresses[0]);
+        if (!w->addresses) {
+            cpu_weights_release(w);
+            return NULL;
+        }
+        for (int32_t i = 0; i < source->value_count; i++)
+            if (source->values[i].constant && source->values[i].constant->data)
+                w->addresses[w->address_count++] = source->values[i].constant->data;
+        qsort(w->addresses, w->address_count, sizeof w->addresses[0], order_addresses);
+    }
+    return w;
+}
+
+void cpu_weights_retain(cpu_weights *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->references++;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void cpu_weights_release(cpu_weights *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    int left = --w->references;
+    pthread_mutex_unlock(&w->lock);
+    if (left > 0)
+        return;
+    for (entry *e = w->entries; e;) {
+        entry *next = e->next;
+        free(e->data);
+        free(e);
+        e = next;
+    }
+    pthread_mutex_destroy(&w->lock);
+    free(w->addresses);
+    free(w);
+}
+
+/* Two 64-bit multiply-mix hashes of the contents: 128 bits, so equal means equal. */
+static void hash_bytes(const void *data, size_t bytes, uint64_t hash[2])
+{
+    uint64_t a = 0x9e3779b97f4a7c15u ^ bytes, b = 0xc2b2ae3d27d4eb4fu + bytes;
+    const char *p = data;
+    for (size_t i = 0; i < bytes; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, p + i, bytes - i < 8 ? bytes - i : 8);
+        unsigned __int128 product = (unsigned __int128)(a ^ word) * 0xff51afd7ed558ccdu;
+        a = (uint64_t)product ^ (uint64_t)(product >> 64) ^ i;
+        b = (b ^ word) * 0xc4ceb9fe1a85ec53u;
+        b ^= b >> 29;
+    }
+    hash[0] = a;
+    hash[1] = b;
+}
+
+static bool is_same(const entry *e, const cpu_weights_key *key, const void *address,
+                    const uint64_t hash[2])
+{
+    const cpu_weights_key *k = &e->key;
+    return e->address == address && e->hash[0] == hash[0] && e->hash[1] == hash[1] &&
+           k->form == key->form && k->offset == key->offset && k->k == key->k && k->n == key->n &&
+           k->row_stride == key->row_stride && k->column_stride == key->column_stride &&
+           k->taps == key->taps &&
+           memcmp(k->arrangement, key->arrangement, sizeof k->arrangement) == 0;
+}
+
+static void *allocate(size_t bytes)
+{
+    bytes = (bytes + 63) & ~(size_t)63;
+    return aligned_alloc(64, bytes ? bytes : 64);
+}
+
+/* out[tap][channel][n] = from[n][channel][tap]: one row per item of an unfolded window. */
+static void turn_taps(const cpu_weights_key *key, size_t item_bytes, const char *from, char *out)
+{
+    size_t channels = key->k / key->taps;
+    for (size_t j = 0; j < key->n; j++)
+        for (size_t c = 0; c < channels; c++)
+            for (size_t t = 0; t < key->taps; t++, from += item_bytes)
+                memcpy(out + ((t * channels + c) * key->n + j) * item_bytes, from, item_bytes);
+}
+
+/* A copy of the matrix as its form wants it packed, rows of n; NULL when memory is out. */
+static void *turned(const cpu_weights_key *key, size_t item_bytes, const void *from)
+{
+    void *out = allocate(key->k * key->n * item_bytes);
+    if (out)
+        turn_taps(key, item_bytes, (const char *)from + key->offset * item_bytes, out);
+    return out;
+}
+
+static void *pack(const kernels *k, const cpu_weights_key *key, const void *from, size_t *bytes)
+{
+    bool is_f32 = key->form == CPU_WEIGHTS_GEMM_F32, is_turned = key->taps > 1;
+    size_t item_bytes = is_f32 ? sizeof(float) : 1;
+    size_t row_stride = is_turned ? key->n : key->row_stride;
+    size_t column_stride = is_turned ? 1 : key->column_stride;
+    void *turn = is_turned ? turned(key, item_bytes, from) : NULL;
+    if (is_turned && !turn)
+        return NULL;
+    from = is_turned ? turn : (const char *)from + key->offset * item_bytes;
+    *bytes = is_f32 ? gemm_f32_packed_count(key->k, key->n) * sizeof(float)
+                    : gemm_u8s8_packed_bytes(key->k, key->n);
+    void *out = allocate(*bytes);
+    if (out && is_f32)
+        k->gemm_pack_f32(from, row_stride, column_stride, key->k, key->n, out);
+    else if (out)
+        k->gemm_pack_u8s8(from, row_stride, column_stride, key->k, key->n, out);
+    free(turn);
+    return out;
+}
+
+/* [k][n] from [n][channels][taps] by `items`, then packed. */
+static void *pack_items(const kernels *k, const cpu_weights_key *key, const int8_t *from,
+                        size_t *bytes)
+{
+    size_t row = (size_t)tensor_count(key->constant) / key->n, channels = row / key->taps;
+    size_t steps = key->k / CONV_U8S8_STEP_BYTES;
+    int8_t *rows = allocate(key->k * key->n), *to = rows;
+    *bytes = conv_u8s8_packed_bytes(steps, key->n);
+    void *out = rows ? allocate(*bytes) : NULL;
+    for (size_t i = 0; out && i < key->k; i++) {
+        size_t tap = (size_t)key->items[i] / channels, channel = (size_t)key->items[i] % channels;
+        for (size_t j = 0; j < key->n; j++)
+            *to++ = key->items[i] < 0 ? 0 : from[j * row + channel * key->taps + tap];
+    }
+    if (out)
+        k->conv_pack_u8s8(rows, steps, key->n, out);
+    free(rows);
+    return out;
+}
+
+static void *transform(const kernels *k, const cpu_weights_key *key, size_t *bytes)
+{
+    const tensor *t = key->constant;
+    size_t count = (size_t)tensor_count(t);
+    if (key->form == CPU_WEIGHTS_TAPS) {
+        size_t item_bytes = t->dtype == DTYPE_I8 ? 1 : sizeof(float);
+        cpu_weights_key all = *key;
+        all.taps = key->k;
+        assert(t->dtype == DTYPE_I8 || t->dtype == DTYPE_F32);
+        *bytes = key->k * key->n * item_bytes;
+        return turned(&all, item_bytes, t->data);
+    }
+    if (key->form == CPU_WEIGHTS_GEMM_U8S8) {
+        assert(t->dtype == DTYPE_I8);
+        return pack(k, key, t->data, bytes);
+    }
+    if (key->form == CPU_WEIGHTS_CONV_U8S8) {
+        assert(t->dtype == DTYPE_I8);
+        return pack_items(k, key, t->data, bytes);
+    }
+    float *wide = NULL;
+    const float *from = t->data;
+    if (t->dtype != DTYPE_F32 || key->form == CPU_WEIGHTS_F32) {
+        wide = allocate(count * sizeof(float));
+        if (!wide)
+            return NULL;
+        cpu_load(CPU_COMPUTE_F32, t->dtype, t->data, 0, 1, count, wide);
+        from = wide;
+    }
+    *bytes = count * sizeof(float);
+    if (key->form == CPU_WEIGHTS_F32)
+        return wide;
+    void *out = pack(k, key, from, bytes);
+    free(wide);
+    return out;
+}
+
+const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights_key *key)
+{
+    assert(key->constant && key->constant->data);
+    const void *address = key->constant->data;
+    uint64_t hash[2] = {0, 0};
+    if (w->address_count == 0 ||
+        !bsearch(&address, w->addresses, w->address_count, sizeof address, order_addresses)) {
+        hash_bytes(address, tensor_bytes(key->constant), hash);
+        address = NULL;
+    }
+    pthread_mutex_lock(&w->lock);
+    entry *e = w->entries;
+    while (e && !is_same(e, key, address, hash))
+        e = e->next;
+    if (!e && (e = calloc(1, sizeof *e))) {
+        *e = (entry){.key = *key, .address = address, .hash = {hash[0], hash[1]}};
+        e->data = transform(k, key, &e->bytes);
+        if (e->data) {
+            e->next = w->entries;
+            w->entries = e;
+            w->bytes += e->bytes;
+        } else {
+            free(e);
+            e = NULL;
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return e ? e->data : NULL;
+}
+
+size_t cpu_weights_bytes(cpu_weights *w)
+{
+    pthread_mutex_lock(&w->lock);
+    size_t bytes = w->bytes;
+    pthread_mutex_unlock(&w->lock);
+    return bytes;
+}

@@ -1,0 +1,49 @@
+#ifndef DEVICES_CPU_SUPPORT_WEIGHTS_H
+#define DEVICES_CPU_SUPPORT_WEIGHTS_H
+
+#include "graph/graph.h"
+#include "kernels/kernels.h"
+
+/* Constants of one model as kernels want them: packed once, shared by the plans of all its buckets.
+ * Thread-safe. Counted: the last release frees what was packed. */
+
+typedef struct cpu_weights cpu_weights;
+
+/* How a constant was transformed; with the constant's bytes it is the key. */
+typedef enum cpu_weights_form {
+    CPU_WEIGHTS_GEMM_F32,  /* a [k, n] matrix packed by gemm_pack_f32 */
+    CPU_WEIGHTS_F32,       /* widened to F32, as it lies */
+    CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8 packed by gemm_pack_u8s8 */
+    CPU_WEIGHTS_CONV_U8S8, /* [n, k] of I8 in the order of `items`, packed by conv_pack_u8s8 */
+    CPU_WEIGHTS_TAPS,      /* [n, k] transposed to [k, n], F32 or I8: depthwise kernels */
+} cpu_weights_form;
+
+typedef struct cpu_weights_key {
+    const tensor *constant;
+    cpu_weights_form form;
+    size_t offset; /* elements to skip in the constant */
+    size_t k, n;   /* GEMM_*, TAPS */
+    size_t row_stride, column_stride;
+    size_t taps; /* GEMM_*: more than 1 for a convolution's [n][channels][taps], whose row k is then
+                    that of tap k / channels and channel k % channels; strides are not read */
+    /* CONV_U8S8: which row of the above each of the k rows is, -1 for zeros. Follows from the
+     * constant's shape and from `arrangement`, and is not kept. */
+    const int32_t *items;
+    size_t arrangement[4];
+} cpu_weights_key;
+
+/* `source` is the symbolic graph of the model (NULL: none): its constants are known by address,
+ * since it outlives every plan; constants that specialisation made are known by their contents. */
+cpu_weights *cpu_weights_create(const graph *source) MUST_CHECK;
+void cpu_weights_retain(cpu_weights *w);
+void cpu_weights_release(cpu_weights *w); /* accepts NULL */
+
+/* The transformed constant, 64-byte aligned; lives as long as `w`. Constants are F32, F16, BF16 or
+ * F64, or I8 where the form says so. NULL when memory is out. */
+const void *cpu_weights_find(cpu_weights *w, const kernels *k,
+                             const cpu_weights_key *key) MUST_CHECK;
+
+/* Bytes held. */
+size_t cpu_weights_bytes(cpu_weights *w);
+
+#endif

@@ -1,0 +1,35 @@
+#ifndef DEVICES_GIVEN_H
+#define DEVICES_GIVEN_H
+
+#include "devices/device.h"
+
+/* A model that is given as StableHLO, one program for each bucket, instead of a graph of
+ * operators: its graph has inputs, outputs and weights, and no node. Only devices that compile
+ * StableHLO can run it. Immutable; models/manifest/program_folder.c makes it. */
+
+typedef struct device_given_program {
+    device_bucket bucket;
+    const char *name;          /* of the file, for messages: "program.8x128.mlir" */
+    const unsigned char *data; /* StableHLO: text, or MLIR bytecode (a portable artifact) */
+    size_t bytes;
+} device_given_program;
+
+/* What an argument of every program is. */
+typedef struct device_given_argument {
+    const char *name;
+    int input;                /* of the graph, or -1: */
+    graph_value_index weight; /* a constant of the graph */
+} device_given_argument;
+
+struct device_given {
+    const device_given_program *programs;
+    int program_count;
+    const device_given_argument *arguments; /* in the programs' order */
+    int argument_count;
+};
+
+/* The program of that bucket, or NULL. */
+const device_given_program *device_given_find(const struct device_given *given,
+                                              device_bucket bucket);
+
+#endif

@@ -1,0 +1,44 @@
+#ifndef DEVICES_PJRT_PROTOCOL_HLO_SUMMARY_H
+#define DEVICES_PJRT_PROTOCOL_HLO_SUMMARY_H
+
+#include "base/status.h"
+#include "base/tensor.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an optimized program says of itself: read from the HloModuleProto (xla/service/hlo.proto)
+ * that a compiler hands out. */
+typedef struct hlo_summary {
+    int products;      /* dot and convolution instructions, wherever they ended up */
+    int products_s8;   /* of these, with two 8-bit integer operands */
+    int products_bf16; /* ... with bf16 operands */
+    int products_f32;
+    int64_t estimated_cycles; /* sum of the compiler's own estimates (backend_config); 0 when it
+                                 gives none. No measurement */
+    int unestimated;          /* instructions whose estimate is "for ever": not in the sum */
+    int instructions;
+} hlo_summary;
+
+/* `data` is an HloModuleProto, or one wrapped with its config (HloModuleProtoWithConfig).
+ * STATUS_CORRUPT when it is neither. */
+status hlo_summarise(const void *data, size_t bytes, hlo_summary *out) MUST_CHECK;
+
+/* The type and shape of one argument or result of a program. */
+typedef struct hlo_shape {
+    bool has_dtype; /* false: of a type that tensors do not have */
+    dtype dtype;
+    int rank;
+    int64_t dims[TENSOR_RANK_MAX];
+} hlo_shape;
+
+typedef struct hlo_signature {
+    hlo_shape *shapes; /* parameters, then results; malloc'd */
+    int parameter_count, result_count;
+} hlo_signature;
+
+/* What the entry computation takes and gives (a tuple result: its members). STATUS_CORRUPT. */
+status hlo_read_signature(const void *data, size_t bytes, hlo_signature *out) MUST_CHECK;
+void hlo_signature_dispose(hlo_signature *s);
+
+#endif

@@ -1,0 +1,62 @@
+#include <math.h>
+#include <string.h>
+
+#include "graph/encoder/internal.h"
+
+int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t distance)
+{
+    int64_t half = buckets / 2, exact = half / 2, n = distance < 0 ? -distance : distance;
+    int64_t bucket = n;
+    if (n >= exact) {
+        /* In binary32, as the code that trained these models rounds. */
+        float ratio =
+            logf((float)n / (float)exact) / (float)log((double)distance_max / (double)exact);
+        bucket = exact + (int64_t)(ratio * (float)(half - exact));
+        bucket = bucket < half ? bucket : half - 1;
+    }
+    return bucket + (distance > 0 ? half : 0);
+}
+
+/* Whether bias[h][i][j] is table[bucket(j - i)][h]. */
+static bool is_table(const look *l, const tensor *table, int64_t heads, int64_t distance_max,
+                     const double *bias)
+{
+    int64_t n = l->length;
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                int64_t bucket = encoder_relative_bucket(table->dims[0], distance_max, j - i);
+                double want = tensor_get_number(table, bucket * heads + h);
+                if (!(fabs(bias[(h * n + i) * n + j] - want) <= 1e-5 * (1 + fabs(want))))
+                    return false;
+            }
+    return true;
+}
+
+status look_relative_bias(look *l, graph_value_index scores, int64_t heads, const double *bias)
+{
+    static const int64_t distances[] = {128, 64, 256, 512, 32, 1024};
+    encoder *e = l->e;
+    if (bias == NULL)
+        return e->relative_table == NULL
+                   ? STATUS_OK
+                   : look_refuse(l, scores, "only some layers add a relative bias");
+    if (e->relative_table != NULL)
+        return is_table(l, e->relative_table, heads, e->relative_distance_max, bias)
+                   ? STATUS_OK
+                   : look_refuse(l, scores, "layers add different relative biases");
+    for (int32_t v = 0; v < l->source->value_count; v++) {
+        const tensor *t = l->source->values[v].constant;
+        if (t == NULL || !dtype_is_float(t->dtype) || t->rank != 2 || t->dims[1] != heads ||
+            t->dims[0] < 4 || t->dims[0] % 4 != 0)
+            continue;
+        for (size_t i = 0; i < sizeof distances / sizeof distances[0]; i++) {
+            if (!is_table(l, t, heads, distances[i], bias))
+                continue;
+            e->relative_distance_max = distances[i];
+            return look_keep_tensor(l, t, 2, &e->relative_table);
+        }
+    }
+    return look_refuse(l, scores,
+                       "attention has an additive bias that is not a table of relative positions");
+}

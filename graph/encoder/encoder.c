@@ -1,0 +1,443 @@
+#include "graph/encoder/encoder.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/encoder/internal.h"
+
+/* Lengths of the last checks, which cost the more the longer they are. */
+#define LENGTH_CHECKED_MAX 1024
+#define BIAS_CHECKED_MAX 300
+
+double look_random(look *l)
+{
+    /* xorshift64 (Marsaglia 2003). */
+    l->random ^= l->random << 13;
+    l->random ^= l->random >> 7;
+    l->random ^= l->random << 17;
+    return (double)(l->random >> 11) / 4503599627370496.0 - 1;
+}
+
+static status allocate_like(const look *l, arena *memory, graph_value_index v, tensor *out)
+{
+    const graph_value *value = &l->m.g->values[v];
+    int64_t dims[TENSOR_RANK_MAX];
+    for (int i = 0; i < value->shape.rank; i++)
+        dims[i] = value->shape.dims[i].constant;
+    return tensor_allocate(out, memory, value->dtype, value->shape.rank, dims);
+}
+
+status look_random_tensor(look *l, arena *memory, graph_value_index v, double reach, tensor *out)
+{
+    status s = allocate_like(l, memory, v, out);
+    for (int64_t i = 0; s == STATUS_OK && i < tensor_count(out); i++)
+        tensor_set_number(out, i, reach * look_random(l));
+    return s;
+}
+
+status look_random_mask(look *l, arena *memory, graph_value_index v, bool is_full, tensor *out)
+{
+    status s = allocate_like(l, memory, v, out);
+    if (s)
+        return s;
+    for (int64_t i = 0; i < tensor_count(out); i++)
+        tensor_set_number(out, i, is_full || look_random(l) > 0 ? 1 : 0);
+    for (int64_t row = 0; row < l->batch; row++) {
+        int64_t one = (int64_t)(fabs(look_random(l)) * (double)l->length) % l->length;
+        tensor_set_number(out, row * l->length + one, 1);
+    }
+    return STATUS_OK;
+}
+
+double look_tolerance(const look *l, graph_value_index v)
+{
+    switch (l->m.g->values[v].dtype) {
+    case DTYPE_F16:
+        return 4e-3;
+    case DTYPE_BF16:
+        return 3e-2;
+    default:
+        return 1e-5;
+    }
+}
+
+status look_refuse(const look *l, graph_value_index v, const char *format, ...)
+{
+    char why[STATUS_MESSAGE_BYTES_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    const graph *g = l->m.g;
+    if (g->values[v].producer < 0)
+        return status_fail(STATUS_UNSUPPORTED, "value \"%.200s\": %.700s", g->values[v].name, why);
+    const graph_node *n = &g->nodes[g->values[v].producer];
+    return status_fail(STATUS_UNSUPPORTED, "node \"%.200s\" (%s): %.700s", n->name,
+                       graph_op_name(n->op), why);
+}
+
+status look_take_mask(look *l, uint32_t inputs, graph_value_index asker)
+{
+    const graph *g = l->m.g;
+    bool is_first = !l->has_mask_answer;
+    l->has_mask_answer = true;
+    if (inputs == 0)
+        return l->e->mask_input < 0 ? STATUS_OK
+                                    : look_refuse(l, asker,
+                                                  "it does not use the mask that "
+                                                  "another part uses");
+    if (!is_first && l->e->mask_input < 0)
+        return look_refuse(l, asker, "it uses a mask, and another part does not");
+    int input = 0;
+    while (!(inputs >> input & 1))
+        input++;
+    if (inputs >> input != 1 || input >= 31)
+        return look_refuse(l, asker, "the mask depends on more than one input");
+    graph_value_index v = g->inputs[input];
+    if (l->e->mask_input >= 0 && l->e->mask_input != input)
+        return look_refuse(l, asker, "another mask, input \"%s\", is used elsewhere",
+                           g->values[g->inputs[l->e->mask_input]].name);
+    if (input == l->e->ids_input || input == l->e->token_type_input)
+        return look_refuse(l, asker, "the mask is made from input \"%s\"", g->values[v].name);
+    if (match_count(&l->m, v) != l->batch * l->length || match_dim(&l->m, v, -1) != l->length)
+        return look_refuse(l, asker, "the mask \"%s\" is not one number for each position",
+                           g->values[v].name);
+    l->e->mask_input = input;
+    return STATUS_OK;
+}
+
+static status refuse_quantised(const graph *g)
+{
+    for (int32_t i = 0; i < g->node_count; i++)
+        switch (g->nodes[i].op) {
+        case GRAPH_OP_QUANTIZE_LINEAR:
+        case GRAPH_OP_DEQUANTIZE_LINEAR:
+        case GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR:
+        case GRAPH_OP_MATMUL_INTEGER:
+        case GRAPH_OP_QLINEAR_MATMUL:
+            return status_fail(STATUS_UNSUPPORTED,
+                               "node \"%.200s\" (%s): dense layers are quantised by the model "
+                               "itself",
+                               g->nodes[i].name, graph_op_name(g->nodes[i].op));
+        default:
+            break;
+        }
+    return STATUS_OK;
+}
+
+/* The last normalisation over [batch, length, hidden] that an output is made from. */
+static status find_hidden(look *l, graph_value_index *hidden)
+{
+    const graph *g = l->m.g;
+    for (int32_t i = g->node_count - 1; i >= 0; i--) {
+        graph_value_index v = g->nodes[i].outputs[0], x;
+        encoder_norm norm;
+        if (v == GRAPH_NO_VALUE || !l->m.is_hidden[v] || !dtype_is_float(g->values[v].dtype) ||
+            match_dim(&l->m, v, -1) <= 1 ||
+            match_count(&l->m, v) != l->batch * l->length * match_dim(&l->m, v, -1))
+            continue;
+        if (g->values[v].shape.rank < 2 || match_skip_views(&l->m, v) != v ||
+            !look_find_norm(l, v, &x, &norm))
+            continue;
+        *hidden = v;
+        l->e->hidden = match_dim(&l->m, v, -1);
+        return STATUS_OK;
+    }
+    return status_fail(STATUS_UNSUPPORTED, "no layer normalisation over each position's vector");
+}
+
+/* Batch and length as the input of token ids has them: exporters may have fixed one or both. */
+static status find_sizes(look *l)
+{
+    const graph *g = l->m.g;
+    for (int i = 0; i < g->input_count; i++) {
+        graph_value_index v = g->inputs[i];
+        if (g->values[v].shape.rank != 2 || !dtype_is_integer(g->values[v].dtype))
+            continue;
+        l->batch = match_dim(&l->m, v, 0);
+        l->length = match_dim(&l->m, v, 1);
+        return l->batch > 0 && l->length > 0
+                   ? STATUS_OK
+                   : status_fail(STATUS_UNSUPPORTED, "input \"%s\" is empty", g->values[v].name);
+    }
+    return status_fail(STATUS_UNSUPPORTED, "no input of token ids [batch, length]");
+}
+
+static status read_outputs(look *l, graph_value_index hidden)
+{
+    const graph *g = l->m.g;
+    encoder *e = l->e;
+    if (g->output_count > ENCODER_OUTPUTS_MAX)
+        return status_fail(STATUS_UNSUPPORTED, "more than %d outputs", ENCODER_OUTPUTS_MAX);
+    e->output_count = g->output_count;
+    for (int i = 0; i < g->output_count; i++) {
+        if (g->values[g->outputs[i]].dtype != DTYPE_F32)
+            return status_fail(STATUS_UNSUPPORTED, "output \"%s\" is %s, not f32",
+                               g->values[g->outputs[i]].name,
+                               dtype_name(g->values[g->outputs[i]].dtype));
+        status s = look_output(l, g->outputs[i], hidden, &e->outputs[i]);
+        if (s)
+            return status_prefix(s, "output \"%.200s\"", g->values[g->outputs[i]].name);
+    }
+    return STATUS_OK;
+}
+
+/* Inputs that nothing reads are no harm; those that only some part reads have been refused. */
+static status look_through(look *l)
+{
+    graph_value_index hidden = GRAPH_NO_VALUE, embedded = GRAPH_NO_VALUE;
+    status s = find_sizes(l);
+    if (s || (s = find_hidden(l, &hidden)) || (s = look_layers(l, hidden, &embedded)) ||
+        l->is_for_bias || (s = look_embeddings(l, embedded)))
+        return s;
+    if (l->e->mask_input >= 0 &&
+        (l->e->mask_input == l->e->ids_input || l->e->mask_input == l->e->token_type_input))
+        return status_fail(STATUS_UNSUPPORTED, "the attention mask is made from the ids");
+    return read_outputs(l, hidden);
+}
+
+static status specialise_at(const graph *g, graph_evaluate_fn evaluate, int64_t batch,
+                            int64_t sequence, graph **out)
+{
+    tensor *inputs = calloc((size_t)g->input_count + 1, sizeof inputs[0]);
+    status s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory")
+                              : graph_bind(g, batch, sequence, inputs);
+    if (s == STATUS_OK)
+        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, evaluate, out);
+    free(inputs);
+    return s;
+}
+
+/* `l->source`, `evaluate` and what is asked for are set; fills *e, whether it fails or not. */
+static status look_at(look *l, graph_evaluate_fn evaluate, int64_t batch, int64_t sequence,
+                      encoder *e)
+{
+    graph *made = NULL;
+    *e = (encoder){.ids_input = -1, .mask_input = -1, .token_type_input = -1};
+    l->e = e;
+    l->random = 0x9E3779B97F4A7C15u;
+    l->has_mask_answer = false;
+    l->counted_term = GRAPH_NO_VALUE;
+    l->counted_table = NULL;
+    status s = specialise_at(l->source, evaluate, batch, sequence, &made);
+    if (s == STATUS_OK)
+        s = refuse_quantised(made);
+    if (s == STATUS_OK && (s = match_open(&l->m, made, evaluate)) == STATUS_OK)
+        s = look_through(l);
+    match_close(&l->m);
+    graph_destroy(made);
+    return s;
+}
+
+static bool same_tensor(const tensor *a, const tensor *b)
+{
+    if (a == NULL || b == NULL)
+        return a == b;
+    return a->dtype == b->dtype && tensor_same_shape(a, b) &&
+           (a->data == b->data || memcmp(a->data, b->data, tensor_bytes(a)) == 0);
+}
+
+static bool same_linear(const encoder_linear *a, const encoder_linear *b)
+{
+    return same_tensor(a->weight, b->weight) && same_tensor(a->bias, b->bias) &&
+           a->is_transposed == b->is_transposed;
+}
+
+static bool same_norm(const encoder_norm *a, const encoder_norm *b)
+{
+    return same_tensor(a->scale, b->scale) && same_tensor(a->bias, b->bias) &&
+           a->epsilon == b->epsilon;
+}
+
+static bool same_layer(const encoder_layer *a, const encoder_layer *b)
+{
+    return same_linear(&a->query, &b->query) && same_linear(&a->key, &b->key) &&
+           same_linear(&a->value, &b->value) &&
+           same_linear(&a->attention_output, &b->attention_output) &&
+           same_norm(&a->attention_norm, &b->attention_norm) && same_linear(&a->up, &b->up) &&
+           same_linear(&a->down, &b->down) && a->activation == b->activation &&
+           same_norm(&a->output_norm, &b->output_norm);
+}
+
+static bool same_output(const encoder_output *a, const encoder_output *b)
+{
+    bool is_same = a->tail == b->tail && a->head_count == b->head_count &&
+                   a->is_normalised == b->is_normalised && a->norm_epsilon == b->norm_epsilon &&
+                   a->is_column == b->is_column;
+    for (int i = 0; is_same && i < a->head_count; i++)
+        is_same = same_linear(&a->head[i].linear, &b->head[i].linear) &&
+                  a->head[i].activation == b->head[i].activation;
+    return is_same;
+}
+
+/* Two looks at different sizes must show the same encoder: otherwise a size was taken for
+ * another that happened to be equal, or the graph does something else at another length. */
+static bool same_encoder(const encoder *a, const encoder *b)
+{
+    bool is_same = a->hidden == b->hidden && a->heads == b->heads &&
+                   a->intermediate == b->intermediate && a->attention_scale == b->attention_scale &&
+                   a->ids_input == b->ids_input && a->mask_input == b->mask_input &&
+                   a->token_type_input == b->token_type_input && a->positions == b->positions &&
+                   a->position_offset == b->position_offset && a->pad_id == b->pad_id &&
+                   a->relative_distance_max == b->relative_distance_max &&
+                   a->layer_count == b->layer_count && a->output_count == b->output_count &&
+                   same_tensor(a->word_table, b->word_table) &&
+                   same_tensor(a->position_table, b->position_table) &&
+                   same_tensor(a->token_type_table, b->token_type_table) &&
+                   same_tensor(a->relative_table, b->relative_table) &&
+                   same_norm(&a->embedding_norm, &b->embedding_norm) &&
+                   same_linear(&a->embedding_projection, &b->embedding_projection);
+    for (int i = 0; is_same && i < a->layer_count; i++)
+        is_same = same_layer(&a->layers[i], &b->layers[i]);
+    for (int i = 0; is_same && i < a->output_count; i++)
+        is_same = same_output(&a->outputs[i], &b->outputs[i]);
+    return is_same;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Longest sequence that graph and position table allow. */
+static int64_t longest_of(const graph *g, const encoder *e)
+{
+    int64_t longest = g->sequence_max > 0 ? g->sequence_max : INT64_MAX;
+    if (e->positions != ENCODER_POSITIONS_NONE)
+        longest = least(longest, e->position_table->dims[0] - e->position_offset);
+    return longest;
+}
+
+/* The rows of the position table that `made` adds are the ones counted in the same way. */
+static status check_positions(const look *l, const graph *made, const encoder *e)
+{
+    if (e->positions != ENCODER_POSITIONS_COUNTED || l->counted_term == GRAPH_NO_VALUE)
+        return STATUS_OK;
+    const char *name = l->source->values[l->counted_term].name;
+    graph_value_index v = graph_find_value(made, name);
+    const tensor *t = v == GRAPH_NO_VALUE ? NULL : made->values[v].constant;
+    const tensor *table = l->counted_table;
+    if (t == NULL)
+        return STATUS_OK;
+    int64_t width = table->dims[table->rank - 1], rows = tensor_count(t) / width;
+    size_t row_bytes = (size_t)width * dtype_bytes(table->dtype);
+    if (t->dtype == table->dtype && rows <= table->dims[table->rank - 2] - e->position_offset &&
+        memcmp(t->data, (const char *)table->data + (size_t)e->position_offset * row_bytes,
+               (size_t)rows * row_bytes) == 0)
+        return STATUS_OK;
+    return status_fail(STATUS_UNSUPPORTED,
+                       "value \"%.200s\": positions are counted otherwise in sequences of %lld",
+                       name, (long long)rows);
+}
+
+static bool is_uniform(const tensor *t)
+{
+    size_t bytes = dtype_bytes(t->dtype);
+    for (int64_t i = 1; i < tensor_count(t); i++)
+        if (memcmp(t->data, (const char *)t->data + (size_t)i * bytes, bytes) != 0)
+            return false;
+    return true;
+}
+
+/* What hidden values meet that has a number for each pair of positions, a window of attention say,
+ * is the same number for all pairs while all keys are present. */
+static status check_pairs(look *l, const encoder *e)
+{
+    const graph *g = l->m.g;
+    int64_t n = l->length;
+    status s = STATUS_OK;
+    for (int32_t i = 0; s == STATUS_OK && i < g->node_count; i++) {
+        const graph_node *node = &g->nodes[i];
+        for (int k = 0; s == STATUS_OK && k < node->input_count; k++) {
+            graph_value_index v = node->inputs[k];
+            if (v == GRAPH_NO_VALUE || node->outputs[0] == GRAPH_NO_VALUE || l->m.is_hidden[v] ||
+                !l->m.is_hidden[node->outputs[0]] || match_dim(&l->m, v, -1) != n ||
+                match_dim(&l->m, v, -2) != n)
+                continue;
+            arena memory = {0};
+            tensor mask, t;
+            graph_value_index bound = e->mask_input >= 0 ? g->inputs[e->mask_input] : 0;
+            if (e->mask_input >= 0)
+                s = look_random_mask(l, &memory, bound, true, &mask);
+            if (s == STATUS_OK)
+                s = match_experiment(&l->m, &memory, e->mask_input >= 0, &bound, &mask, v, &t);
+            if (s == STATUS_OK && !is_uniform(&t))
+                s = look_refuse(l, v, "in sequences of %lld, attention depends on the positions",
+                                (long long)n);
+            arena_dispose(&memory);
+        }
+    }
+    return s;
+}
+
+/* What cannot be seen in short sequences: positions that are clipped, attention in windows. */
+static status check_longest(look *l, graph_evaluate_fn evaluate, encoder *e)
+{
+    graph *made = NULL;
+    int64_t length = least(longest_of(l->source, e), LENGTH_CHECKED_MAX);
+    /* So that no matrix of weights looks like pairs of positions. */
+    while (length > 1 &&
+           (length == e->hidden || length == e->intermediate || length == e->head_dim))
+        length--;
+    /* A graph that cannot be had at this length need not be right there. */
+    if (specialise_at(l->source, evaluate, 1, length, &made))
+        return STATUS_OK;
+    status s = check_positions(l, made, e);
+    if (s == STATUS_OK && e->relative_table == NULL &&
+        (s = match_open(&l->m, made, evaluate)) == STATUS_OK) {
+        s = find_sizes(l);
+        if (s == STATUS_OK && l->length == length)
+            s = check_pairs(l, e);
+        match_close(&l->m);
+    }
+    graph_destroy(made);
+    return s;
+}
+
+/* At the first looks' lengths all relative positions have buckets of their own. */
+static status check_bias(look *l, graph_evaluate_fn evaluate, encoder *e)
+{
+    encoder longer = {.hidden = 0};
+    if (e->relative_table == NULL)
+        return STATUS_OK;
+    l->is_for_bias = true;
+    status s = look_at(l, evaluate, 1, least(longest_of(l->source, e), BIAS_CHECKED_MAX), &longer);
+    if (s == STATUS_OK && !same_tensor(e->relative_table, longer.relative_table))
+        s = status_fail(STATUS_UNSUPPORTED, "longer sequences have another relative bias");
+    e->relative_distance_max = longer.relative_distance_max;
+    encoder_dispose(&longer);
+    return s;
+}
+
+status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out)
+{
+    assert(g != NULL && evaluate != NULL && out != NULL);
+    look l = {.source = g};
+    encoder first = {.hidden = 0}, second = {.hidden = 0};
+    int64_t longest = longest_of(g, &first);
+    status s = look_at(&l, evaluate, 2, least(longest, 5), &first);
+    if (s == STATUS_OK)
+        s = look_at(&l, evaluate, 3, least(longest, 4), &second);
+    if (s == STATUS_OK && !same_encoder(&first, &second))
+        s = status_fail(STATUS_UNSUPPORTED, "it is another encoder at another length");
+    if (s == STATUS_OK)
+        s = check_longest(&l, evaluate, &first);
+    if (s == STATUS_OK)
+        s = check_bias(&l, evaluate, &first);
+    encoder_dispose(&second);
+    if (s)
+        encoder_dispose(&first);
+    else
+        *out = first;
+    return s;
+}
+
+void encoder_dispose(encoder *e)
+{
+    arena_dispose(&e->memory);
+    *e = (encoder){.hidden = 0};
+}

@@ -1,0 +1,113 @@
+#ifndef GRAPH_ENCODER_ENCODER_H
+#define GRAPH_ENCODER_ENCODER_H
+
+#include "graph/specialise/specialise.h"
+
+/* An encoder transformer (BERT family) found in a graph, whoever exported it: everything a device
+ * needs to run it on ragged batches, without padding. All pointers are borrowed from the graph, or
+ * owned by `memory`. */
+
+typedef struct encoder_linear {
+    const tensor *weight; /* f32 [K,N], or [N,K] when is_transposed */
+    const tensor *bias;   /* f32 [N], or NULL */
+    bool is_transposed;
+} encoder_linear;
+
+typedef struct encoder_norm {
+    const tensor *scale,
+        *bias; /* f32 [hidden]; scale NULL: no normalisation at this place; bias may be NULL */
+    float epsilon;
+} encoder_norm;
+
+typedef enum encoder_activation {
+    ENCODER_GELU,
+    ENCODER_GELU_TANH,
+    ENCODER_RELU,
+    ENCODER_SILU
+} encoder_activation;
+
+typedef struct encoder_layer { /* post-normalisation: x = norm(x + f(x)) */
+    encoder_linear query, key, value, attention_output;
+    encoder_norm attention_norm;
+    encoder_linear up, down;
+    encoder_activation activation;
+    encoder_norm output_norm;
+} encoder_layer;
+
+typedef enum encoder_positions {
+    ENCODER_POSITIONS_NONE,
+    ENCODER_POSITIONS_COUNTED,  /* token i of a row uses table row i + offset */
+    ENCODER_POSITIONS_FROM_IDS, /* RoBERTa: pad tokens (id == pad_id) use row pad_id, others count
+                                   from pad_id + 1 */
+} encoder_positions;
+
+typedef enum encoder_tail {
+    ENCODER_TAIL_HIDDEN, /* output: hidden states [rows, length, hidden] */
+    ENCODER_TAIL_MEAN,   /* [rows, hidden]: mean over positions whose mask is 1 */
+    ENCODER_TAIL_MAX,    /* ... maximum over them */
+    ENCODER_TAIL_FIRST,  /* ... position 0 */
+} encoder_tail;
+
+/* After the tail: dense layers (for ENCODER_TAIL_HIDDEN on each position), then optionally an L2
+ * normalisation. */
+typedef enum encoder_head_activation {
+    ENCODER_HEAD_NONE,
+    ENCODER_HEAD_TANH,
+    ENCODER_HEAD_RELU,
+    ENCODER_HEAD_GELU
+} encoder_head_activation;
+typedef struct encoder_head_layer {
+    encoder_linear linear;
+    encoder_head_activation activation;
+} encoder_head_layer;
+#define ENCODER_HEAD_LAYERS_MAX 4
+
+typedef struct encoder_output { /* one per graph output, in order */
+    encoder_tail tail;
+    encoder_head_layer head[ENCODER_HEAD_LAYERS_MAX];
+    int head_count;
+    bool is_normalised; /* divided by its L2 norm, at least norm_epsilon */
+    float norm_epsilon;
+    bool is_column; /* the head's one column without a dim of its own: [rows, length] (answers to
+                       questions) */
+} encoder_output;
+
+#define ENCODER_OUTPUTS_MAX 8
+
+typedef struct encoder {
+    arena memory;
+    int64_t hidden, heads, head_dim, intermediate; /* hidden == heads * head_dim */
+    float attention_scale;                         /* scores are multiplied by it before softmax */
+    int ids_input, mask_input,
+        token_type_input; /* graph inputs, or -1. No mask input: every position counts. A row whose
+                             mask is all zero attends to all of its positions alike, as lowest-float
+                             masks do */
+    const tensor *word_table, *position_table,
+        *token_type_table; /* f32 [rows, embedding width]; the latter two may be NULL */
+    encoder_positions positions;
+    int64_t position_offset, pad_id;
+    encoder_norm embedding_norm;
+    encoder_linear embedding_projection; /* after the norm, to hidden (ELECTRA); weight NULL: none,
+                                            and the embedding width is hidden */
+    /* Relative attention bias (MPNet): added to scores of head h between positions i and j:
+     * relative_table[bucket(j - i)][h]; NULL: none. Bucketing as T5's, bidirectional. */
+    const tensor *relative_table; /* f32 [buckets, heads] */
+    int64_t relative_distance_max;
+    encoder_layer *layers;
+    int layer_count;
+    encoder_output outputs[ENCODER_OUTPUTS_MAX];
+    int output_count;
+} encoder;
+
+/* Looks for an encoder in a symbolic graph, by structure and, for masks and positions, by
+ * experiment (it evaluates those parts on examples). STATUS_OK: `*out` describes the whole graph
+ * exactly. STATUS_UNSUPPORTED: it is none, or not wholly; the message says which part of the graph
+ * did not fit ("node X (Op): attention has an additive bias that depends on ..."). */
+status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out) MUST_CHECK;
+void encoder_dispose(encoder *e);
+
+/* The row of relative_table for a key `distance` positions after its query (negative: before), as
+ * arXiv 1910.10683 (T5) has it, both directions. `buckets` is a multiple of 4. */
+int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t distance);
+
+#endif

@@ -1,0 +1,271 @@
+#include <math.h>
+
+#include "graph/encoder/internal.h"
+
+/* Outputs are peeled from their end: normalisation, dense layers, and what is left is compared
+ * with the known tails on random hidden states and masks. */
+
+/* What the tails have in common: hidden states x [batch, length, hidden], mask or NULL. */
+static double tail_element(const look *l, encoder_tail tail, const tensor *x, const tensor *mask,
+                           int64_t row, int64_t c)
+{
+    int64_t n = l->length, hidden = l->e->hidden;
+    double sum = 0, count = 0, top = -INFINITY;
+    if (tail == ENCODER_TAIL_FIRST)
+        return tensor_get_number(x, row * n * hidden + c);
+    for (int64_t i = 0; i < n; i++) {
+        if (mask != NULL && tensor_get_number(mask, row * n + i) == 0)
+            continue;
+        double v = tensor_get_number(x, (row * n + i) * hidden + c);
+        sum += v;
+        count += 1;
+        top = fmax(top, v);
+    }
+    return tail == ENCODER_TAIL_MEAN ? sum / count : top;
+}
+
+static bool is_tail(const look *l, encoder_tail tail, const tensor *x, const tensor *mask,
+                    const tensor *y, double tolerance)
+{
+    for (int64_t i = 0; i < tensor_count(y); i++) {
+        double want = tail_element(l, tail, x, mask, i / l->e->hidden, i % l->e->hidden);
+        if (!(fabs(want - tensor_get_number(y, i)) <= tolerance))
+            return false;
+    }
+    return true;
+}
+
+/* `v` is [batch, hidden], made from hidden states and perhaps the mask. */
+static status find_tail(look *l, graph_value_index v, graph_value_index hidden, encoder_tail *out)
+{
+    arena memory = {0};
+    graph_value_index bound[2] = {hidden};
+    tensor given[2], y;
+    bool *needed =
+        arena_allocate_zeroed(&memory, (size_t)l->m.g->value_count + 1, sizeof needed[0]);
+    status s = needed == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory") : STATUS_OK;
+    if (s)
+        goto done;
+    uint32_t inputs = match_cone(&l->m, v, 1, &hidden, needed);
+    if (match_count(&l->m, v) != l->batch * l->e->hidden ||
+        match_dim(&l->m, v, -1) != l->e->hidden) {
+        s = look_refuse(l, v, "expected one vector of the hidden size for each row");
+        goto done;
+    }
+    if (inputs != 0 && (s = look_take_mask(l, inputs, v)))
+        goto done;
+    bool fits[] = {[ENCODER_TAIL_HIDDEN] = false, true, true, true};
+    for (int round = 0; round < 3; round++) {
+        s = look_random_tensor(l, &memory, hidden, 2, &given[0]);
+        if (s == STATUS_OK && inputs != 0) {
+            bound[1] = l->m.g->inputs[l->e->mask_input];
+            s = look_random_mask(l, &memory, bound[1], false, &given[1]);
+        }
+        if (s == STATUS_OK)
+            s = match_experiment(&l->m, &memory, inputs != 0 ? 2 : 1, bound, given, v, &y);
+        if (s)
+            goto done;
+        /* Without a mask input in the encoder all positions count; with one that the pooling does
+         * not read, only the first position is the same thing. */
+        const tensor *mask = inputs != 0 ? &given[1] : NULL;
+        bool counts_all = mask == NULL && l->e->mask_input >= 0;
+        for (int tail = ENCODER_TAIL_MEAN; tail <= ENCODER_TAIL_FIRST; tail++)
+            fits[tail] &=
+                (!counts_all || tail == ENCODER_TAIL_FIRST) &&
+                is_tail(l, (encoder_tail)tail, &given[0], mask, &y, 5 * look_tolerance(l, v));
+    }
+    s = STATUS_UNSUPPORTED;
+    for (int tail = ENCODER_TAIL_MEAN; s && tail <= ENCODER_TAIL_FIRST; tail++)
+        if (fits[tail]) {
+            *out = (encoder_tail)tail;
+            s = STATUS_OK;
+        }
+    if (s)
+        s = look_refuse(l, v,
+                        "the pooling is neither the mean, the maximum nor the first of the "
+                        "positions that the mask leaves");
+done:
+    arena_dispose(&memory);
+    return s;
+}
+
+/* Whether y = x / max(|x|, epsilon), row by row. */
+static bool is_normalised(const tensor *x, const tensor *y, int64_t columns, double epsilon,
+                          double tolerance)
+{
+    for (int64_t row = 0; row < tensor_count(x) / columns; row++) {
+        double squares = 0;
+        for (int64_t c = 0; c < columns; c++)
+            squares += pow(tensor_get_number(x, row * columns + c), 2);
+        double norm = fmax(sqrt(squares), epsilon);
+        for (int64_t c = 0; c < columns; c++)
+            if (!(fabs(tensor_get_number(x, row * columns + c) / norm -
+                       tensor_get_number(y, row * columns + c)) <= tolerance))
+                return false;
+    }
+    return true;
+}
+
+/* The smallest positive constant between x and v: what the norm is at least. */
+static double find_norm_epsilon(const look *l, graph_value_index v, graph_value_index x,
+                                bool *needed)
+{
+    const graph *g = l->m.g;
+    double least = 0;
+    match_cone(&l->m, v, 1, &x, needed);
+    for (int32_t i = 0; i < g->value_count; i++) {
+        double scalar;
+        if (needed[i] && g->values[i].constant != NULL &&
+            dtype_is_float(g->values[i].constant->dtype) && match_scalar(&l->m, i, &scalar) &&
+            scalar > 0 && scalar < 0.1 && (least == 0 || scalar < least))
+            least = scalar;
+    }
+    return least;
+}
+
+/* v = u / max(|u|, epsilon): *u and *epsilon. */
+static bool find_normalisation(look *l, graph_value_index v, graph_value_index *u, double *epsilon)
+{
+    const graph_node *n = match_producer(&l->m, v);
+    if (n == NULL ||
+        (n->op != GRAPH_OP_DIV && n->op != GRAPH_OP_LP_NORMALIZATION && n->op != GRAPH_OP_MUL))
+        return false;
+    graph_value_index x = match_skip_casts(&l->m, n->inputs[0]);
+    int64_t columns = match_dim(&l->m, v, -1);
+    if (match_constant(&l->m, x) != NULL || match_count(&l->m, x) != match_count(&l->m, v))
+        return false;
+    arena memory = {0};
+    tensor given, y;
+    bool *needed =
+        arena_allocate_zeroed(&memory, (size_t)l->m.g->value_count + 1, sizeof needed[0]);
+    bool is_one = needed != NULL;
+    double least = is_one ? find_norm_epsilon(l, v, x, needed) : 0;
+    double reaches[] = {2, least / (double)columns / 4};
+    for (int i = 0; is_one && i < 2; i++)
+        is_one = look_random_tensor(l, &memory, x, reaches[i], &given) == STATUS_OK &&
+                 match_experiment(&l->m, &memory, 1, &x, &given, v, &y) == STATUS_OK &&
+                 (reaches[i] == 0 ||
+                  is_normalised(&given, &y, columns, least, 5 * look_tolerance(l, v)));
+    arena_dispose(&memory);
+    *u = x;
+    *epsilon = least;
+    return is_one;
+}
+
+/* Whether v is the value `hidden`, seen as [batch, length, hidden]. */
+static bool is_hidden_states(const look *l, graph_value_index v, graph_value_index hidden)
+{
+    return match_skip_views(&l->m, v) == match_skip_views(&l->m, hidden);
+}
+
+/* Whether there is a dense layer between v and the hidden states. */
+static bool has_dense(look *l, graph_value_index v, graph_value_index hidden)
+{
+    const graph *g = l->m.g;
+    arena memory = {0};
+    bool *needed = arena_allocate_zeroed(&memory, (size_t)g->value_count + 1, sizeof needed[0]);
+    bool is_found = false;
+    if (needed != NULL) {
+        match_cone(&l->m, v, 1, &hidden, needed);
+        for (int32_t i = g->values[hidden].producer + 1; i < g->node_count; i++)
+            is_found |= (g->nodes[i].op == GRAPH_OP_MATMUL || g->nodes[i].op == GRAPH_OP_GEMM) &&
+                        needed[g->nodes[i].outputs[0]];
+    }
+    arena_dispose(&memory);
+    return is_found;
+}
+
+/* v [batch, length] is one column of *x [batch, length, columns] or [batch * length, columns],
+ * however it was cut out. */
+static bool find_column(const look *l, graph_value_index v, graph_value_index *x, int64_t *column)
+{
+    arena memory = {0};
+    match_trace from;
+    bool is_one = l->m.g->values[v].shape.rank == 2 && match_dim(&l->m, v, 0) == l->batch &&
+                  match_dim(&l->m, v, 1) == l->length &&
+                  match_trace_back(&l->m, &memory, v, &from) == STATUS_OK && from.scale == 1 &&
+                  match_producer(&l->m, from.base) != NULL && from.count > 0;
+    int64_t columns = is_one ? match_dim(&l->m, from.base, -1) : 0;
+    is_one = is_one && match_count(&l->m, from.base) == l->batch * l->length * columns;
+    for (int64_t i = 0; is_one && i < from.count; i++)
+        is_one = from.map[i] == i * columns + from.map[0];
+    if (is_one) {
+        *x = from.base;
+        *column = from.map[0];
+    }
+    arena_dispose(&memory);
+    return is_one;
+}
+
+/* `column`: NULL, or the one that is wanted of this layer. */
+static status peel_dense(look *l, graph_value_index *v, const int64_t *column, encoder_output *out)
+{
+    found_linear f;
+    if (out->head_count == ENCODER_HEAD_LAYERS_MAX)
+        return look_refuse(l, *v, "more than %d dense layers in a head", ENCODER_HEAD_LAYERS_MAX);
+    /* Collected from the last to the first. */
+    encoder_head_layer *layer = &out->head[out->head_count++];
+    status s = look_head_activation(l, match_skip_views(&l->m, *v), &f, &layer->activation);
+    if (s == STATUS_OK && look_linear_columns(&f) != match_dim(&l->m, *v, -1))
+        s = look_refuse(l, *v, "a dense layer's output is cut into other rows");
+    if (s == STATUS_OK)
+        s = look_keep_linear(l, &f, column != NULL ? 1 : look_linear_columns(&f), column, NULL, 1,
+                             &layer->linear);
+    if (s == STATUS_OK)
+        *v = f.x;
+    return s;
+}
+
+/* [batch, length, columns], [batch, length] or [batch, columns]. Head layers are still the last
+ * first. */
+static status check_shape(const look *l, graph_value_index v, const encoder_output *o)
+{
+    bool is_hidden = o->tail == ENCODER_TAIL_HIDDEN;
+    int rank = l->m.g->values[v].shape.rank;
+    int64_t columns = l->e->hidden;
+    if (o->head_count > 0)
+        columns = o->head[0].linear.weight->dims[o->head[0].linear.is_transposed ? 0 : 1];
+    if (o->is_column && is_hidden && o->head_count > 0)
+        return STATUS_OK; /* find_column saw the shape */
+    if (rank != (is_hidden ? 3 : 2) || match_dim(&l->m, v, 0) != l->batch ||
+        match_dim(&l->m, v, -1) != columns || (is_hidden && match_dim(&l->m, v, 1) != l->length))
+        return look_refuse(l, v, "the output has not the shape of rows, positions and numbers");
+    return STATUS_OK;
+}
+
+status look_output(look *l, graph_value_index v, graph_value_index hidden, encoder_output *out)
+{
+    encoder_output found = {.tail = ENCODER_TAIL_HIDDEN};
+    graph_value_index made = v;
+    v = match_skip_casts(&l->m, v);
+    double epsilon;
+    graph_value_index u;
+    status s;
+    if (!is_hidden_states(l, v, hidden) && find_normalisation(l, v, &u, &epsilon)) {
+        found.is_normalised = true;
+        found.norm_epsilon = (float)epsilon;
+        v = match_skip_casts(&l->m, u);
+    }
+    int64_t column;
+    found.is_column =
+        !found.is_normalised && has_dense(l, v, hidden) && find_column(l, v, &u, &column);
+    if (found.is_column) {
+        if ((s = peel_dense(l, &u, &column, &found)))
+            return s;
+        v = u;
+    }
+    while (has_dense(l, v, hidden))
+        if ((s = peel_dense(l, &v, NULL, &found)))
+            return s;
+    if (!is_hidden_states(l, v, hidden) && (s = find_tail(l, v, hidden, &found.tail)))
+        return s;
+    if ((s = check_shape(l, made, &found)))
+        return s;
+    for (int i = 0; i < found.head_count / 2; i++) {
+        encoder_head_layer last = found.head[found.head_count - 1 - i];
+        found.head[found.head_count - 1 - i] = found.head[i];
+        found.head[i] = last;
+    }
+    *out = found;
+    return STATUS_OK;
+}

@@ -1,0 +1,409 @@
+#include "graph/encoder/packed.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/build.h"
+
+/* Where sequences are shorter than this on average, a batch is full before its positions are. */
+#define TOKENS_PER_SEQUENCE 8
+#define SEQUENCES_MAX 1024
+
+/* Added to scores. A key of another sequence must lose even against a masked one of the own: where
+ * all keys of a sequence are masked it attends to all of its positions alike. */
+#define MASKED (-1e30f)
+#define FOREIGN (-3e38f)
+/* The maximum of nothing, as the ragged engine and sentence-transformers have it. */
+#define MAXIMUM_OF_NOTHING (-1e9f)
+
+typedef struct packer {
+    graph *g; /* being built */
+    const encoder *e;
+    encoder_packing size;
+    int64_t tokens;                     /* rows * length */
+    graph_value_index ids, types, mask; /* [rows, length]; types, mask: or GRAPH_NO_VALUE */
+    graph_value_index positions, segments, starts;
+    graph_value_index score_bias; /* [rows, 1 or heads, length, length] */
+    graph_value_index members;    /* bool [sequences, tokens]: counts for the pooling of it */
+} packer;
+
+encoder_packing encoder_packing_of(int64_t rows, int64_t length)
+{
+    int64_t sequences = rows * length / TOKENS_PER_SEQUENCE;
+    sequences = sequences > rows ? sequences : rows;
+    return (encoder_packing){rows, length, sequences < SEQUENCES_MAX ? sequences : SEQUENCES_MAX};
+}
+
+status encoder_can_pack(const encoder *e, const graph *g)
+{
+    graph_dim batch = {.batch = 1}, sequence = {.sequence = 1};
+    assert(e->ids_input >= 0 && e->output_count == g->output_count);
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_value *v = &g->values[g->inputs[i]];
+        if (!dtype_is_integer(v->dtype) || v->shape.rank != 2 ||
+            !graph_dim_equal(v->shape.dims[0], batch) ||
+            !graph_dim_equal(v->shape.dims[1], sequence))
+            return status_fail(STATUS_UNSUPPORTED,
+                               "input \"%.200s\" is not a whole number for each position", v->name);
+    }
+    return STATUS_OK;
+}
+
+/* --- operators --- */
+
+static graph_value_index constant(packer *p, const tensor *t)
+{
+    return graph_add_constant(p->g, NULL, t);
+}
+
+/* [n, K] to [n, N]. */
+static graph_value_index linear(packer *p, const encoder_linear *l, graph_value_index x)
+{
+    graph_value_index inputs[] = {x, constant(p, l->weight),
+                                  l->bias ? constant(p, l->bias) : GRAPH_NO_VALUE};
+    graph_attribute transposed = graph_make_int("transB", l->is_transposed);
+    return graph_add(p->g, GRAPH_OP_GEMM, l->bias ? 3 : 2, inputs, 1, &transposed);
+}
+
+static graph_value_index norm(packer *p, const encoder_norm *n, graph_value_index x)
+{
+    if (n->scale == NULL)
+        return x;
+    graph_value_index inputs[] = {x, constant(p, n->scale),
+                                  n->bias ? constant(p, n->bias) : GRAPH_NO_VALUE};
+    graph_attribute attributes[] = {graph_make_int("axis", -1),
+                                    graph_make_float("epsilon", n->epsilon)};
+    return graph_add(p->g, GRAPH_OP_LAYER_NORMALIZATION, n->bias ? 3 : 2, inputs, 2, attributes);
+}
+
+static graph_value_index gelu(packer *p, graph_value_index x, const char *approximate)
+{
+    graph_attribute a = graph_make_string("approximate", approximate);
+    return graph_add(p->g, GRAPH_OP_GELU, 1, &x, 1, &a);
+}
+
+/* --- what depends on which sequence a position belongs to --- */
+
+/* bool [rows, length, length]: position i (second) and j (third) hold the same sequence. Padding is
+ * a sequence of its own, so no row of scores is without a key. */
+static graph_value_index same_sequence(packer *p)
+{
+    int64_t n = p->size.length;
+    graph_value_index of_i = graph_reshape(p->g, p->segments, 3, (int64_t[]){p->size.rows, n, 1});
+    graph_value_index of_j = graph_reshape(p->g, p->segments, 3, (int64_t[]){p->size.rows, 1, n});
+    return graph_binary(p->g, GRAPH_OP_EQUAL, of_i, of_j);
+}
+
+/* Relative bias as [1, heads, length, length]: places in a row differ as those in a sequence do. */
+static graph_value_index relative_bias(packer *p)
+{
+    const encoder *e = p->e;
+    int64_t n = p->size.length, dims[] = {1, e->heads, n, n};
+    const float *table = e->relative_table->data;
+    tensor *t = arena_allocate(&p->g->memory, sizeof *t);
+    if (t == NULL || tensor_allocate(t, &p->g->memory, DTYPE_F32, 4, dims))
+        abort(); /* as graph_add_constant_f32() does */
+    float *to = t->data;
+    for (int64_t h = 0; h < e->heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                int64_t row = encoder_relative_bucket(e->relative_table->dims[0],
+                                                      e->relative_distance_max, j - i);
+                *to++ = table[row * e->heads + h];
+            }
+    return constant(p, t);
+}
+
+static graph_value_index is_not_zero(packer *p, graph_value_index x)
+{
+    return graph_cast(p->g, x, DTYPE_BOOL);
+}
+
+static void make_score_bias(packer *p, graph_value_index same)
+{
+    int64_t rows = p->size.rows, n = p->size.length;
+    graph_value_index own = graph_number(p->g, 0);
+    if (p->mask != GRAPH_NO_VALUE) {
+        graph_value_index keys =
+            graph_reshape(p->g, is_not_zero(p, p->mask), 4, (int64_t[]){rows, 1, 1, n});
+        own = graph_where(p->g, keys, own, graph_number(p->g, MASKED));
+    }
+    same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
+    p->score_bias = graph_where(p->g, same, own, graph_number(p->g, FOREIGN));
+    if (p->e->relative_table != NULL)
+        p->score_bias = graph_binary(p->g, GRAPH_OP_ADD, p->score_bias, relative_bias(p));
+}
+
+/* RoBERTa: a token has the number pad_id + 1, + 2, ... among those of its sequence that are not
+ * pad_id, which itself has the number pad_id. */
+static graph_value_index counted_tokens(packer *p, graph_value_index same)
+{
+    int64_t rows = p->size.rows, n = p->size.length;
+    float pad = (float)p->e->pad_id;
+    graph_value_index ids = graph_cast(p->g, p->ids, DTYPE_F32);
+    graph_value_index is_pad = graph_binary(p->g, GRAPH_OP_EQUAL, ids, graph_number(p->g, pad));
+    graph_value_index is_token = graph_unary(p->g, GRAPH_OP_NOT, is_pad);
+    graph_value_index of_i = graph_reshape(p->g, p->positions, 3, (int64_t[]){rows, n, 1});
+    graph_value_index of_j = graph_reshape(p->g, p->positions, 3, (int64_t[]){rows, 1, n});
+    graph_value_index counts = graph_binary(p->g, GRAPH_OP_LESS_OR_EQUAL, of_j, of_i);
+    counts = graph_binary(p->g, GRAPH_OP_AND, counts, same);
+    counts = graph_binary(p->g, GRAPH_OP_AND, counts,
+                          graph_reshape(p->g, is_token, 3, (int64_t[]){rows, 1, n}));
+    graph_value_index count =
+        graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, graph_cast(p->g, counts, DTYPE_F32), 2, false);
+    graph_value_index index = graph_binary(p->g, GRAPH_OP_ADD, count, graph_number(p->g, pad));
+    return graph_cast(p->g, graph_where(p->g, is_pad, graph_number(p->g, pad), index), DTYPE_I32);
+}
+
+static graph_value_index embeddings(packer *p, graph_value_index same)
+{
+    const encoder *e = p->e;
+    graph_value_index x = graph_gather(p->g, constant(p, e->word_table), p->ids, 0);
+    if (e->token_type_table != NULL)
+        x = graph_binary(p->g, GRAPH_OP_ADD, x,
+                         graph_gather(p->g, constant(p, e->token_type_table), p->types, 0));
+    if (e->positions == ENCODER_POSITIONS_FROM_IDS) {
+        graph_value_index index = counted_tokens(p, same);
+        x = graph_binary(p->g, GRAPH_OP_ADD, x,
+                         graph_gather(p->g, constant(p, e->position_table), index, 0));
+    } else if (e->positions == ENCODER_POSITIONS_COUNTED) {
+        int32_t *offset = arena_allocate(&p->g->memory, sizeof *offset);
+        if (offset == NULL)
+            abort();
+        *offset = (int32_t)e->position_offset;
+        const tensor t = {.dtype = DTYPE_I32, .data = offset};
+        graph_value_index index = graph_binary(p->g, GRAPH_OP_ADD, p->positions, constant(p, &t));
+        x = graph_binary(p->g, GRAPH_OP_ADD, x,
+                         graph_gather(p->g, constant(p, e->position_table), index, 0));
+    }
+    x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
+    x = norm(p, &e->embedding_norm, x);
+    return e->embedding_projection.weight ? linear(p, &e->embedding_projection, x) : x;
+}
+
+/* --- layers; x is [tokens, hidden] --- */
+
+/* [tokens, hidden] to [rows, heads, length, head_dim]; keys with the last two exchanged. */
+static graph_value_index heads_of(packer *p, graph_value_index x, bool is_keys)
+{
+    const encoder *e = p->e;
+    const int64_t order[] = {0, 2, 1, 3}, order_of_keys[] = {0, 2, 3, 1};
+    x = graph_reshape(p->g, x, 4, (int64_t[]){p->size.rows, p->size.length, e->heads, e->head_dim});
+    return graph_transpose(p->g, x, 4, is_keys ? order_of_keys : order);
+}
+
+static graph_value_index attention(packer *p, const encoder_layer *l, graph_value_index x)
+{
+    graph_value_index queries = heads_of(p, linear(p, &l->query, x), false);
+    graph_value_index keys = heads_of(p, linear(p, &l->key, x), true);
+    graph_value_index values = heads_of(p, linear(p, &l->value, x), false);
+    graph_value_index scores = graph_binary(p->g, GRAPH_OP_MATMUL, queries, keys);
+    scores = graph_binary(p->g, GRAPH_OP_MUL, scores, graph_number(p->g, p->e->attention_scale));
+    scores = graph_binary(p->g, GRAPH_OP_ADD, scores, p->score_bias);
+    graph_attribute axis = graph_make_int("axis", -1);
+    graph_value_index parts = graph_add(p->g, GRAPH_OP_SOFTMAX, 1, &scores, 1, &axis);
+    graph_value_index y = graph_binary(p->g, GRAPH_OP_MATMUL, parts, values);
+    y = graph_transpose(p->g, y, 4, (int64_t[]){0, 2, 1, 3});
+    y = graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+    return linear(p, &l->attention_output, y);
+}
+
+static graph_value_index activate(packer *p, encoder_activation a, graph_value_index x)
+{
+    switch (a) {
+    case ENCODER_GELU:
+        return gelu(p, x, "none");
+    case ENCODER_GELU_TANH:
+        return gelu(p, x, "tanh");
+    case ENCODER_RELU:
+        return graph_unary(p->g, GRAPH_OP_RELU, x);
+    case ENCODER_SILU:
+        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, x));
+    }
+    abort();
+}
+
+static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_index x)
+{
+    x = graph_binary(p->g, GRAPH_OP_ADD, attention(p, l, x), x);
+    x = norm(p, &l->attention_norm, x);
+    graph_value_index inner = activate(p, l->activation, linear(p, &l->up, x));
+    x = graph_binary(p->g, GRAPH_OP_ADD, linear(p, &l->down, inner), x);
+    return norm(p, &l->output_norm, x);
+}
+
+/* --- outputs --- */
+
+/* Which tokens are pooled for which sequence, made when it is first asked for. */
+static graph_value_index members(packer *p)
+{
+    if (p->members != GRAPH_NO_VALUE)
+        return p->members;
+    int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->size.sequences * sizeof *numbers);
+    if (numbers == NULL)
+        abort();
+    for (int64_t i = 0; i < p->size.sequences; i++)
+        numbers[i] = (int32_t)i + 1;
+    const tensor t = {
+        .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.sequences, 1}, .data = numbers};
+    const int64_t flat[] = {1, p->tokens};
+    p->members = graph_binary(p->g, GRAPH_OP_EQUAL, constant(p, &t),
+                              graph_reshape(p->g, p->segments, 2, flat));
+    if (p->mask != GRAPH_NO_VALUE)
+        p->members = graph_binary(p->g, GRAPH_OP_AND, p->members,
+                                  graph_reshape(p->g, is_not_zero(p, p->mask), 2, flat));
+    return p->members;
+}
+
+/* [tokens, hidden] to [sequences, hidden]. */
+static graph_value_index mean(packer *p, graph_value_index x)
+{
+    graph_value_index weights = graph_cast(p->g, members(p), DTYPE_F32);
+    graph_value_index sums = graph_binary(p->g, GRAPH_OP_MATMUL, weights, x);
+    graph_value_index counts = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, weights, 1, true);
+    return graph_binary(p->g, GRAPH_OP_DIV, sums,
+                        graph_binary(p->g, GRAPH_OP_MAX, counts, graph_number(p->g, 1)));
+}
+
+static graph_value_index maximum(packer *p, graph_value_index x)
+{
+    graph_value_index counts =
+        graph_reshape(p->g, members(p), 3, (int64_t[]){p->size.sequences, p->tokens, 1});
+    graph_value_index all = graph_reshape(p->g, x, 3, (int64_t[]){1, p->tokens, p->e->hidden});
+    graph_value_index own = graph_where(p->g, counts, all, graph_number(p->g, MAXIMUM_OF_NOTHING));
+    return graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, own, 1, false);
+}
+
+static graph_value_index pool(packer *p, encoder_tail tail, graph_value_index x)
+{
+    switch (tail) {
+    case ENCODER_TAIL_HIDDEN:
+        return x;
+    case ENCODER_TAIL_MEAN:
+        return mean(p, x);
+    case ENCODER_TAIL_MAX:
+        return maximum(p, x);
+    case ENCODER_TAIL_FIRST:
+        return graph_gather(p->g, x, p->starts, 0);
+    }
+    abort();
+}
+
+static graph_value_index activate_head(packer *p, encoder_head_activation a, graph_value_index x)
+{
+    switch (a) {
+    case ENCODER_HEAD_NONE:
+        return x;
+    case ENCODER_HEAD_TANH:
+        return graph_unary(p->g, GRAPH_OP_TANH, x);
+    case ENCODER_HEAD_RELU:
+        return graph_unary(p->g, GRAPH_OP_RELU, x);
+    case ENCODER_HEAD_GELU:
+        return gelu(p, x, "none");
+    }
+    abort();
+}
+
+static void add_output(packer *p, const encoder_output *o, graph_value_index x, const char *name)
+{
+    int64_t width = p->e->hidden;
+    x = pool(p, o->tail, x);
+    for (int i = 0; i < o->head_count; i++) {
+        const encoder_linear *l = &o->head[i].linear;
+        width = l->weight->dims[l->is_transposed ? 0 : 1];
+        x = activate_head(p, o->head[i].activation, linear(p, l, x));
+    }
+    if (o->is_normalised) {
+        graph_value_index squares = graph_binary(p->g, GRAPH_OP_MUL, x, x);
+        graph_value_index length = graph_unary(
+            p->g, GRAPH_OP_SQRT, graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, squares, 1, true));
+        x = graph_binary(
+            p->g, GRAPH_OP_DIV, x,
+            graph_binary(p->g, GRAPH_OP_MAX, length, graph_number(p->g, o->norm_epsilon)));
+    }
+    if (o->is_column)
+        x = graph_reshape(p->g, x, 2, (int64_t[]){p->size.rows, p->size.length});
+    else if (o->tail == ENCODER_TAIL_HIDDEN)
+        x = graph_reshape(p->g, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
+    graph_add_output(p->g, x, name);
+}
+
+/* --- the whole --- */
+
+static graph_value_index add_own_input(packer *p, const char *name, int rank, int64_t first,
+                                       int64_t second)
+{
+    const graph_dim dims[] = {graph_dim_constant(first), graph_dim_constant(second)};
+    return graph_add_input(p->g, name, DTYPE_I32, rank, dims);
+}
+
+static void add_inputs(packer *p, const graph *source)
+{
+    const encoder *e = p->e;
+    const graph_dim dims[] = {graph_dim_constant(p->size.rows), graph_dim_constant(p->size.length)};
+    p->types = p->mask = GRAPH_NO_VALUE;
+    for (int i = 0; i < source->input_count; i++) {
+        const graph_value *v = &source->values[source->inputs[i]];
+        graph_value_index input = graph_add_input(p->g, v->name, v->dtype, 2, dims);
+        if (i == e->ids_input)
+            p->ids = input;
+        if (i == e->token_type_input)
+            p->types = input;
+        if (i == e->mask_input)
+            p->mask = input;
+    }
+    p->positions = add_own_input(p, "packed_positions", 2, p->size.rows, p->size.length);
+    p->segments = add_own_input(p, "packed_segments", 2, p->size.rows, p->size.length);
+    p->starts = add_own_input(p, "packed_starts", 1, p->size.sequences, 0);
+}
+
+static void build(packer *p, const graph *source)
+{
+    const encoder *e = p->e;
+    add_inputs(p, source);
+    graph_value_index same = same_sequence(p);
+    make_score_bias(p, same);
+    graph_value_index x = embeddings(p, same);
+    for (int i = 0; i < e->layer_count; i++)
+        x = layer(p, &e->layers[i], x);
+    for (int i = 0; i < e->output_count; i++)
+        add_output(p, &e->outputs[i], x, source->values[source->outputs[i]].name);
+}
+
+static void destroy_built(void *built)
+{
+    graph_destroy(built);
+}
+
+status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate,
+                    encoder_packing packing, graph **out)
+{
+    assert(packing.rows > 0 && packing.length > 0 && packing.sequences > 0);
+    status s = encoder_can_pack(e, g);
+    if (s)
+        return s;
+    packer p = {.g = graph_create("packed"),
+                .e = e,
+                .size = packing,
+                .tokens = packing.rows * packing.length,
+                .members = GRAPH_NO_VALUE};
+    if (p.g == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph");
+    build(&p, g);
+    tensor *inputs = calloc((size_t)p.g->input_count, sizeof *inputs);
+    s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph")
+                       : graph_bind(p.g, 1, 1, inputs);
+    if (s == STATUS_OK)
+        s = graph_specialise(p.g, &(graph_binding){inputs}, evaluate, out);
+    free(inputs);
+    if (s) {
+        graph_destroy(p.g);
+        return s;
+    }
+    /* The result shares the constants made here. */
+    assert((*out)->release == NULL);
+    (*out)->release = destroy_built;
+    (*out)->release_context = p.g;
+    return STATUS_OK;
+}

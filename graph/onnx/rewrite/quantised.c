@@ -1,0 +1,191 @@
+#include <math.h>
+#include <string.h>
+
+#include "graph/onnx/rewrite/rewrite.h"
+
+/* The quantised operators of ONNX Runtime's domain com.microsoft (its ContribOperators.md): what
+ * its quantiser leaves in files, as DequantizeLinear, the float operator and QuantizeLinear, or as
+ * integer products. */
+
+static graph_value_index dequantize(onnx_node *n, graph_value_index x, graph_value_index scale,
+                                    graph_value_index zero)
+{
+    graph_value_index inputs[] = {x, scale, zero};
+    return graph_add(n->graph, GRAPH_OP_DEQUANTIZE_LINEAR, zero == GRAPH_NO_VALUE ? 2 : 3, inputs,
+                     0, NULL);
+}
+
+static void finish_quantized(onnx_node *n, graph_value_index x, graph_value_index scale,
+                             graph_value_index zero)
+{
+    graph_value_index inputs[] = {x, scale, zero};
+    onnx_finish(n, GRAPH_OP_QUANTIZE_LINEAR, zero == GRAPH_NO_VALUE ? 2 : 3, inputs, 0, NULL);
+}
+
+/* Inputs: a, a scale, a zero, b, b scale, b zero, result scale, result zero. */
+status onnx_rewrite_qlinear_binary(onnx_node *n)
+{
+    status s = onnx_check_inputs(n, 7, 8);
+    for (int i = 0; i < 7; i++)
+        if (s == STATUS_OK && i != 2 && i != 5 && n->inputs[i] == GRAPH_NO_VALUE)
+            s = onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
+    if (s)
+        return s;
+    graph_value_index y =
+        onnx_binary(n, strcmp(n->op_type, "QLinearMul") == 0 ? GRAPH_OP_MUL : GRAPH_OP_ADD,
+                    dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]),
+                    dequantize(n, n->inputs[3], n->inputs[4], n->inputs[5]));
+    finish_quantized(n, y, n->inputs[6], onnx_input(n, 7));
+    return STATUS_OK;
+}
+
+/* Inputs: a, a scale, a zero, b, b scale, b zero, bias (INT32)?, y scale?, y zero?; the result is
+ * float without a y scale. Source: ONNX Runtime, ContribOperators.md, com.microsoft.QGemm. */
+status onnx_rewrite_qgemm(onnx_node *n)
+{
+    float alpha = onnx_take_float(n, "alpha", 1);
+    int64_t swaps_a = onnx_take_int(n, "transA", 0), swaps_b = onnx_take_int(n, "transB", 0);
+    status s = n->input_count < 6 ? onnx_fail(n, STATUS_CORRUPT, "an input is missing")
+                                  : onnx_check_inputs(n, 2, 9);
+    if (s == STATUS_OK)
+        s = onnx_check_no_attributes(n);
+    if (s == STATUS_OK && (n->inputs[3] == GRAPH_NO_VALUE || n->inputs[4] == GRAPH_NO_VALUE))
+        s = onnx_fail(n, STATUS_CORRUPT, "an input is missing");
+    if (s)
+        return s;
+    graph_value_index b_inputs[] = {n->inputs[3], n->inputs[4], n->inputs[5]};
+    graph_attribute along[] = {graph_make_int("axis", swaps_b ? 0 : 1)};
+    graph_value_index inputs[] = {dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]),
+                                  graph_add(n->graph, GRAPH_OP_DEQUANTIZE_LINEAR,
+                                            n->inputs[5] == GRAPH_NO_VALUE ? 2 : 3, b_inputs, 1,
+                                            along),
+                                  onnx_input(n, 6)};
+    if (inputs[2] != GRAPH_NO_VALUE) {
+        graph_value_index scale = onnx_binary(n, GRAPH_OP_MUL, n->inputs[1], n->inputs[4]);
+        if (alpha != 1)
+            scale = onnx_binary(n, GRAPH_OP_MUL, scale, onnx_float_like(n, alpha, scale));
+        inputs[2] =
+            onnx_binary(n, GRAPH_OP_MUL, onnx_cast(n, inputs[2], dtype_to_onnx(DTYPE_F32)), scale);
+    }
+    graph_attribute attributes[] = {graph_make_float("alpha", alpha),
+                                    graph_make_int("transA", swaps_a),
+                                    graph_make_int("transB", swaps_b)};
+    int count = inputs[2] == GRAPH_NO_VALUE ? 2 : 3;
+    if (onnx_input(n, 7) == GRAPH_NO_VALUE) {
+        onnx_finish(n, GRAPH_OP_GEMM, count, inputs, 3, attributes);
+        return STATUS_OK;
+    }
+    graph_value_index y = graph_add(n->graph, GRAPH_OP_GEMM, count, inputs, 3, attributes);
+    finish_quantized(n, y, n->inputs[7], onnx_input(n, 8));
+    return STATUS_OK;
+}
+
+/* A scale is infinite where calibration saw a mask of the lowest float: the softmax of that is no
+ * number, for which ONNX Runtime answers the largest i8 (and 0 in u8, as QuantizeLinear does). */
+static graph_value_index fill_undefined_softmax(onnx_node *n, graph_value_index y)
+{
+    const tensor *scale = n->graph->values[n->inputs[1]].constant;
+    const tensor *zero =
+        onnx_input(n, 4) == GRAPH_NO_VALUE ? NULL : n->graph->values[n->inputs[4]].constant;
+    if (scale == NULL || zero == NULL || scale->dtype != DTYPE_F32 || zero->dtype != DTYPE_I8 ||
+        tensor_count(scale) != 1 || isfinite(*(const float *)scale->data))
+        return y;
+    graph_value_index inputs[] = {onnx_unary(n, GRAPH_OP_IS_NAN, y), onnx_float_like(n, 1, y), y};
+    return graph_add(n->graph, GRAPH_OP_WHERE, 3, inputs, 0, NULL);
+}
+
+/* Inputs: x, x scale, x zero, y scale, y zero; the attributes are the float operator's own. */
+status onnx_rewrite_qlinear_unary(onnx_node *n)
+{
+    static const struct {
+        const char *name;
+        graph_op op;
+    } table[] = {
+        {"QLinearSigmoid", GRAPH_OP_SIGMOID},
+        {"QLinearLeakyRelu", GRAPH_OP_LEAKY_RELU},
+        {"QLinearSoftmax", GRAPH_OP_SOFTMAX},
+        {"QLinearGlobalAveragePool", GRAPH_OP_GLOBAL_AVERAGE_POOL},
+        {"QLinearAveragePool", GRAPH_OP_AVERAGE_POOL},
+    };
+    if (n->input_count < 4 || n->input_count > 5 || n->inputs[0] == GRAPH_NO_VALUE ||
+        n->inputs[1] == GRAPH_NO_VALUE || n->inputs[3] == GRAPH_NO_VALUE)
+        return onnx_fail(n, STATUS_CORRUPT, "an input is missing");
+    if (onnx_take_int(n, "channels_last", 0) != 0)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "channels_last = 1; supported: 0");
+    if (strcmp(n->op_type, "QLinearSoftmax") == 0 && onnx_take_int(n, "opset", 13) < 13)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "opset below 13; supported: 13 and later");
+    graph_op op = GRAPH_OP_SIGMOID;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].name, n->op_type) == 0)
+            op = table[i].op;
+    graph_value_index x = dequantize(n, n->inputs[0], n->inputs[1], n->inputs[2]);
+    graph_value_index y = graph_add(n->graph, op, 1, &x, n->attribute_count, n->attributes);
+    if (op == GRAPH_OP_SOFTMAX)
+        y = fill_undefined_softmax(n, y);
+    finish_quantized(n, y, n->inputs[3], onnx_input(n, 4));
+    return STATUS_OK;
+}
+
+/* Inputs: y scale, y zero, then (x, scale, zero) of each part. */
+status onnx_rewrite_qlinear_concat(onnx_node *n)
+{
+    if (n->input_count < 5 || (n->input_count - 2) % 3 != 0)
+        return onnx_fail(n, STATUS_CORRUPT, "it has %d inputs", n->input_count);
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] == GRAPH_NO_VALUE)
+            return onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
+    int count = (n->input_count - 2) / 3;
+    graph_value_index *parts =
+        onnx_must(arena_allocate_zeroed(&n->importer->scratch, (size_t)count, sizeof parts[0]));
+    for (int i = 0; i < count; i++)
+        parts[i] = dequantize(n, n->inputs[2 + 3 * i], n->inputs[3 + 3 * i], n->inputs[4 + 3 * i]);
+    graph_attribute axis = graph_make_int("axis", onnx_take_int(n, "axis", 0));
+    graph_value_index y = graph_add(n->graph, GRAPH_OP_CONCAT, count, parts, 1, &axis);
+    finish_quantized(n, y, n->inputs[0], n->inputs[1]);
+    return STATUS_OK;
+}
+
+/* Float output of an integer product: (A - a_zero) x (B - b_zero) * scale + bias. */
+static void finish_integer_matmul(onnx_node *n, const graph_value_index operands[4],
+                                  graph_value_index scale, graph_value_index bias)
+{
+    int count = operands[3] != GRAPH_NO_VALUE ? 4 : operands[2] != GRAPH_NO_VALUE ? 3 : 2;
+    graph_value_index product =
+        graph_add(n->graph, GRAPH_OP_MATMUL_INTEGER, count, operands, 0, NULL);
+    graph_value_index y = onnx_cast(n, product, dtype_to_onnx(DTYPE_F32));
+    if (bias != GRAPH_NO_VALUE) {
+        graph_value_index sum[] = {onnx_binary(n, GRAPH_OP_MUL, y, scale), bias};
+        onnx_finish(n, GRAPH_OP_ADD, 2, sum, 0, NULL);
+        return;
+    }
+    graph_value_index scaled[] = {y, scale};
+    onnx_finish(n, GRAPH_OP_MUL, 2, scaled, 0, NULL);
+}
+
+/* Inputs: A, B, a scale, b scale, a zero?, b zero?, bias?. */
+status onnx_rewrite_matmul_integer_to_float(onnx_node *n)
+{
+    status s = onnx_check_inputs(n, 4, 7);
+    if (s)
+        return s;
+    graph_value_index operands[] = {n->inputs[0], n->inputs[1], onnx_input(n, 4), onnx_input(n, 5)};
+    finish_integer_matmul(n, operands, onnx_binary(n, GRAPH_OP_MUL, n->inputs[2], n->inputs[3]),
+                          onnx_input(n, 6));
+    return STATUS_OK;
+}
+
+/* Inputs: A (float), B, b scale, b zero?, bias?. */
+status onnx_rewrite_dynamic_quantize_matmul(onnx_node *n)
+{
+    status s = onnx_check_inputs(n, 3, 5);
+    if (s)
+        return s;
+    int32_t node = graph_add_node(n->graph, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, n->name, 1,
+                                  &n->inputs[0], 3, 0, NULL);
+    const graph_value_index *quantized = n->graph->nodes[node].outputs;
+    graph_value_index scale = onnx_binary(n, GRAPH_OP_MUL, quantized[1], n->inputs[2]);
+    quantized = n->graph->nodes[node].outputs;
+    graph_value_index operands[] = {quantized[0], n->inputs[1], quantized[2], onnx_input(n, 3)};
+    finish_integer_matmul(n, operands, scale, onnx_input(n, 4));
+    return STATUS_OK;
+}

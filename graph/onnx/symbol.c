@@ -1,0 +1,131 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/onnx/importer.h"
+
+/* What the symbols of the inputs' dims are. Names are free ("batch", "N", "unk__1", "s0"), and
+ * writers leave them out, so position decides: the first dim is the batch, and the first other
+ * symbol found at a second dim is the sequence. */
+typedef struct symbols {
+    const char *batch, *sequence; /* names, NULL while not known */
+} symbols;
+
+static bool is_symbol(const Onnx__Shape__Dimension *d)
+{
+    /* Some writers give 0 or -1 for a dim they do not know. */
+    return !d->has_dim_value || d->dim_value < 0 || (d->dim_value == 0 && d->dim_param != NULL);
+}
+
+static const char *symbol_name(const Onnx__Shape__Dimension *d)
+{
+    return d->dim_param != NULL && d->dim_param[0] != 0 ? d->dim_param : NULL;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+static bool find_fixed(const onnx_importer *m, const char *name, int64_t *size)
+{
+    for (int i = 0; name != NULL && i < m->options.fixed_dim_count; i++) {
+        if (strcmp(m->options.fixed_dims[i].symbol, name) == 0) {
+            *size = m->options.fixed_dims[i].size;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_free_symbol(const onnx_importer *m, const Onnx__Shape__Dimension *d)
+{
+    int64_t size;
+    return is_symbol(d) && !find_fixed(m, symbol_name(d), &size);
+}
+
+static symbols find_symbols(const onnx_importer *m, const Onnx__Shape *const *shapes, size_t count)
+{
+    symbols found = {0};
+    for (size_t i = 0; i < count && found.batch == NULL; i++)
+        if (shapes[i]->n_dim >= 2 && is_free_symbol(m, shapes[i]->dim[0]))
+            found.batch = symbol_name(shapes[i]->dim[0]);
+    for (size_t i = 0; i < count && found.batch == NULL; i++)
+        if (shapes[i]->n_dim >= 1 && is_free_symbol(m, shapes[i]->dim[0]))
+            found.batch = symbol_name(shapes[i]->dim[0]);
+    for (size_t i = 0; i < count; i++) {
+        if (shapes[i]->n_dim < 2 || !is_free_symbol(m, shapes[i]->dim[1]))
+            continue;
+        const char *name = symbol_name(shapes[i]->dim[1]);
+        if (name != NULL && found.sequence == NULL && !is_same(name, found.batch))
+            found.sequence = name;
+    }
+    return found;
+}
+
+static graph_dim read_dim(const onnx_importer *m, const symbols *known,
+                          const Onnx__Shape__Dimension *d, size_t position)
+{
+    if (!is_symbol(d))
+        return graph_dim_constant(d->dim_value);
+    const char *name = symbol_name(d);
+    int64_t size;
+    if (find_fixed(m, name, &size))
+        return graph_dim_constant(size);
+    if (is_same(name, known->sequence))
+        return (graph_dim){.sequence = 1};
+    if (position == 0 || is_same(name, known->batch))
+        return (graph_dim){.batch = 1};
+    if (name == NULL && position == 1)
+        return (graph_dim){.sequence = 1};
+    return (graph_dim){.is_unknown = true};
+}
+
+status onnx_add_inputs(onnx_scope *scope)
+{
+    onnx_importer *m = scope->importer;
+    const Onnx__Graph *proto = m->model->graph;
+    const Onnx__Shape **shapes =
+        onnx_must(arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof shapes[0]));
+    const Onnx__ValueInfo **infos =
+        onnx_must(arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof infos[0]));
+    size_t count = 0;
+    for (size_t i = 0; i < proto->n_input; i++) {
+        const Onnx__ValueInfo *info = proto->input[i];
+        graph_value_index value;
+        if (info->name == NULL || info->name[0] == 0)
+            return status_fail(STATUS_CORRUPT, "input %zu has no name", i);
+        /* An input with an initialiser has a default: it is served as that constant. */
+        if (onnx_scope_find(scope, info->name, &value) && m->graph->values[value].constant != NULL)
+            continue;
+        if (info->type == NULL || info->type->tensor_type == NULL)
+            return status_fail(STATUS_UNSUPPORTED,
+                               "input '%s' is not a dense tensor; supported: dense tensors",
+                               info->name);
+        if (info->type->tensor_type->shape == NULL)
+            return status_fail(STATUS_UNSUPPORTED, "input '%s' is declared without a shape",
+                               info->name);
+        shapes[count] = info->type->tensor_type->shape;
+        if (shapes[count]->n_dim > TENSOR_RANK_MAX)
+            return status_fail(STATUS_UNSUPPORTED, "input '%s' has rank %zu; the limit is %d",
+                               info->name, shapes[count]->n_dim, TENSOR_RANK_MAX);
+        infos[count++] = info;
+    }
+    symbols known = find_symbols(m, shapes, count);
+    for (size_t i = 0; i < count; i++) {
+        dtype type;
+        graph_dim dims[TENSOR_RANK_MAX];
+        char where[200];
+        snprintf(where, sizeof where, "input '%.150s'", infos[i]->name);
+        status s = onnx_read_dtype(infos[i]->type->tensor_type->elem_type, where, &type);
+        if (s)
+            return s;
+        for (size_t j = 0; j < shapes[i]->n_dim; j++)
+            dims[j] = read_dim(m, &known, shapes[i]->dim[j], j);
+        graph_value_index value =
+            graph_add_input(m->graph, infos[i]->name, type, (int)shapes[i]->n_dim, dims);
+        s = onnx_scope_define(scope, infos[i]->name, value);
+        if (s)
+            return s;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,124 @@
+#include "graph/quantise/internal.h"
+
+/* Which nodes belong together: products (quantised_product.c), sums of quantised tensors, moves of
+ * bytes. */
+
+static void count_uses(quantised_work *w)
+{
+    const graph *g = w->g;
+    for (int32_t n = 0; n < g->node_count; n++)
+        for (int i = 0; i < g->nodes[n].input_count; i++)
+            if (g->nodes[n].inputs[i] != GRAPH_NO_VALUE) {
+                w->uses[g->nodes[n].inputs[i]]++;
+                w->reader[g->nodes[n].inputs[i]] = n;
+            }
+    for (int i = 0; i < g->output_count; i++)
+        w->uses[g->outputs[i]]++;
+}
+
+/* b's shape is that of a, or the end of it. */
+static bool is_trailing(const quantised_work *w, graph_value_index a, graph_value_index b)
+{
+    int rank = quantised_rank(w, a), b_rank = quantised_rank(w, b), skipped = 0;
+    while (skipped < b_rank && quantised_dim(w, b, skipped) == 1 && b_rank - skipped > 1)
+        skipped++;
+    if (b_rank > rank)
+        return false;
+    for (int i = skipped; i < b_rank; i++)
+        if (quantised_dim(w, b, i) != quantised_dim(w, a, rank - b_rank + i))
+            return false;
+    return true;
+}
+
+static bool has_shape_of(const quantised_work *w, graph_value_index a, graph_value_index b)
+{
+    bool is_same = quantised_rank(w, a) == quantised_rank(w, b);
+    for (int i = 0; is_same && i < quantised_rank(w, a); i++)
+        is_same = quantised_dim(w, a, i) == quantised_dim(w, b, i);
+    return is_same;
+}
+
+/* QuantizeLinear(Relu?(Add(DequantizeLinear, DequantizeLinear))) at a QuantizeLinear node. */
+static status match_sum(quantised_work *w, int32_t at)
+{
+    const graph_node *n = &w->g->nodes[at], *add = quantised_producer(w, n->inputs[0]);
+    quantised_sum s = {.has_relu = add && add->op == GRAPH_OP_RELU};
+    const graph_node *relu = s.has_relu ? add : NULL;
+    if (relu && w->uses[relu->outputs[0]] == 1)
+        add = quantised_producer(w, relu->inputs[0]);
+    if (!add || add->op != GRAPH_OP_ADD || w->uses[add->outputs[0]] != 1 ||
+        !quantised_parameters(w, n, &s.y) ||
+        (quantised_type(w, n->outputs[0]) != DTYPE_U8 && !w->is_shifted[n->outputs[0]]) ||
+        !quantised_bytes_of(w, add->inputs[0], &s.a) ||
+        !quantised_bytes_of(w, add->inputs[1], &s.b))
+        return STATUS_OK;
+    if (!has_shape_of(w, s.a.bytes, add->outputs[0])) {
+        quantised_tensor swap = s.a;
+        s.a = s.b;
+        s.b = swap;
+    }
+    if (!has_shape_of(w, s.a.bytes, add->outputs[0]) || !is_trailing(w, s.a.bytes, s.b.bytes) ||
+        quantised_count(w, s.b.bytes) == 0)
+        return STATUS_OK;
+    quantised_sum *kept = arena_allocate(&w->made->memory, sizeof *kept);
+    if (!kept)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
+    *kept = s;
+    w->roles[at].sum = kept;
+    w->roles[w->g->values[add->outputs[0]].producer].is_absorbed = true;
+    if (relu)
+        w->roles[w->g->values[relu->outputs[0]].producer].is_absorbed = true;
+    return STATUS_OK;
+}
+
+/* QuantizeLinear(move(DequantizeLinear(bytes))) with one scale throughout: the bytes move. */
+static void match_move(quantised_work *w, int32_t at)
+{
+    const graph_node *n = &w->g->nodes[at], *move = quantised_producer(w, n->inputs[0]);
+    quantised_tensor from, to;
+    if (!move || !quantised_is_move(move) || move->op == GRAPH_OP_SLICE ||
+        w->uses[move->outputs[0]] != 1 || !quantised_parameters(w, n, &to) ||
+        !quantised_bytes_of(w, move->inputs[0], &from) || from.scale != to.scale ||
+        from.zero != to.zero ||
+        (quantised_type(w, n->outputs[0]) != DTYPE_U8 && !w->is_shifted[n->outputs[0]]))
+        return;
+    w->roles[at].moved = from.bytes;
+    w->roles[w->g->values[move->outputs[0]].producer].is_absorbed = true;
+}
+
+status quantised_match(quantised_work *w)
+{
+    const graph *g = w->g;
+    count_uses(w);
+    quantised_find_shifted(w);
+    status s = STATUS_OK;
+    for (int32_t n = 0; n < g->node_count; n++)
+        w->roles[n].moved = GRAPH_NO_VALUE;
+    for (int32_t n = 0; !s && n < g->node_count; n++) {
+        switch (g->nodes[n].op) {
+        case GRAPH_OP_CONV:
+        case GRAPH_OP_MATMUL:
+        case GRAPH_OP_GEMM:
+            s = quantised_match_product(w, n);
+            break;
+        case GRAPH_OP_CONV_INTEGER:
+        case GRAPH_OP_MATMUL_INTEGER:
+            s = quantised_match_dynamic(w, n);
+            break;
+        case GRAPH_OP_QLINEAR_CONV:
+        case GRAPH_OP_QLINEAR_MATMUL:
+            s = quantised_match_qlinear(w, n);
+            break;
+        case GRAPH_OP_QUANTIZE_LINEAR:
+            if (!w->roles[n].product && !w->roles[n].is_absorbed) {
+                s = match_sum(w, n);
+                if (!w->roles[n].sum)
+                    match_move(w, n);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    return s;
+}

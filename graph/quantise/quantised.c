@@ -1,0 +1,49 @@
+#include "graph/quantise/quantised.h"
+
+#include <stdlib.h>
+
+#include "graph/quantise/internal.h"
+
+static status open_work(quantised_work *w)
+{
+    size_t values = (size_t)w->g->value_count + 1, nodes = (size_t)w->g->node_count + 1;
+    w->made = graph_create(w->g->name);
+    w->forms = malloc(values * sizeof w->forms[0]);
+    w->uses = calloc(values, sizeof w->uses[0]);
+    w->reader = malloc(values * sizeof w->reader[0]);
+    w->is_shifted = calloc(values, sizeof w->is_shifted[0]);
+    w->roles = calloc(nodes, sizeof w->roles[0]);
+    if (!w->made || !w->forms || !w->uses || !w->reader || !w->is_shifted || !w->roles)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
+    for (size_t v = 0; v < values; v++) {
+        w->forms[v][LAYOUT_FIRST] = w->forms[v][LAYOUT_LAST] = GRAPH_NO_VALUE;
+        w->reader[v] = -1;
+    }
+    w->made->source = w->g->source;
+    w->made->sequence_max = w->g->sequence_max;
+    return STATUS_OK;
+}
+
+status graph_fuse_products(const graph *g, graph **out, quantised_facts *facts)
+{
+    quantised_work w = {.g = g};
+    status s = open_work(&w);
+    if (s)
+        goto fail;
+    if ((s = quantised_match(&w)))
+        goto fail;
+    if ((s = quantised_emit(&w)))
+        goto fail;
+    if (facts)
+        *facts = w.facts;
+    *out = w.made;
+    w.made = NULL;
+fail:
+    free(w.forms);
+    free(w.uses);
+    free(w.reader);
+    free(w.is_shifted);
+    free(w.roles);
+    graph_destroy(w.made);
+    return s;
+}

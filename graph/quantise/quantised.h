@@ -1,0 +1,34 @@
+#ifndef GRAPH_QUANTISE_QUANTISED_H
+#define GRAPH_QUANTISE_QUANTISED_H
+
+#include "graph/graph.h"
+
+/* Rewrites a specialised graph for devices that compute products with what surrounds them, keep
+ * quantised activations as bytes, and convolve with the channels last. The answers stay those of
+ * the model: quantised layers keep the model's own scales and rounding, the order of additions in
+ * floats may change. Operators that only this pass makes (x, y as "scale and zero point" below):
+ *
+ *   penstock.Conv       x [N,H,W,C], weights [M,C/group,h,w] -> [N,H',W',M]
+ *   penstock.Dense      x [...,K], weights [K,N] (transB: [N,K]) -> [...,N]
+ *     inputs: 0 x (f32 or u8), 1 weights (f32 or i8), 2 bias (f32, or i32 in units of x_scale *
+ *     w_scale; optional), 3 residual (f32, like the result; optional), and where x is u8: 4 x_scale
+ *     (optional: 1), 5 x_zero, 6 w_scale (one, or one per output channel), 7 y_scale, 8 y_zero
+ *     (optional: the result stays f32). Attributes: activation ("Relu", ...), those of Conv.
+ *     y = quantise(activation((x - x_zero) * weights * x_scale * w_scale + bias + residual))
+ *   penstock.Pool       x [N,H,W,C] (f32; u8 for maxima) -> [N,H',W',C]; attributes of MaxPool and
+ *     AveragePool, and kind: "Max" or "Average"
+ *   penstock.Add        a, b (u8; b may be a trailing part of a's shape), a_scale, a_zero, b_scale,
+ *     b_zero, y_scale, y_zero -> u8; attribute activation: "Relu" or absent
+ *
+ * i8 activations are kept as u8 with 128 added, zero points likewise. */
+
+typedef struct quantised_facts {
+    int product_count;           /* penstock.Conv and penstock.Dense made */
+    int quantised_product_count; /* of them, on bytes */
+} quantised_facts;
+
+/* `g` is specialised and must outlive `*out`, which has the same inputs and outputs. `facts` may be
+ * NULL. Errors: STATUS_OUT_OF_MEMORY. */
+status graph_fuse_products(const graph *g, graph **out, quantised_facts *facts) MUST_CHECK;
+
+#endif

@@ -1,0 +1,18 @@
+#ifndef GRAPH_SHAPES_INFER_H
+#define GRAPH_SHAPES_INFER_H
+
+#include "graph/graph.h"
+
+/* Shapes and dtypes of one node's outputs, all dims constant. `inputs[i]` is NULL where absent; its
+ * data is NULL where the value is not known. Writes dtype, rank and dims of outputs[0 ..
+ * node->output_count); leaves data. Errors: STATUS_INVALID_ARGUMENT: inputs do not fit the operator
+ * (message names shapes and attribute); STATUS_UNSUPPORTED: an output shape depends on an unknown
+ * input value (message names the input's position). */
+status graph_infer_node(const graph_node *node, const tensor *const *inputs,
+                        tensor *outputs) MUST_CHECK;
+
+/* Multidirectional broadcasting (onnx Broadcasting.md); INVALID_ARGUMENT when they do not fit. */
+status graph_broadcast(const tensor *a, const tensor *b, int *rank,
+                       int64_t dims[TENSOR_RANK_MAX]) MUST_CHECK;
+
+#endif

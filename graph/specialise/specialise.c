@@ -1,0 +1,478 @@
+#include "graph/specialise/specialise.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/shapes/infer.h"
+#include "graph/shapes/rules.h"
+#include "graph/specialise/internal.h"
+
+/* What is to become of a node of the source. */
+typedef enum fate { FATE_DEAD, FATE_GONE, FATE_KEPT } fate;
+
+/* The work on one specialisation. Arrays are indexed by the source's values and nodes. */
+typedef struct workbench {
+    const graph *source;
+    graph *made;
+    graph_evaluate_fn evaluate;
+    tensor *values;           /* data is non-NULL where known */
+    graph_value_index *alias; /* the value that holds the same tensor, or itself */
+    int32_t *deferred;        /* node that could be folded but does not pay, or -1 */
+    graph_value_index *moved; /* index in `made`, or GRAPH_NO_VALUE while not there */
+    uint8_t *fates;           /* by node */
+    const tensor **in;
+    tensor *out; /* as wide as the widest node */
+    int widest;
+    bool *needed;   /* by value */
+    bool *poisoned; /* by value: made by a node that fits no shapes, so far in a branch not taken */
+    bool has_branches;
+} workbench;
+
+/* Data of a known tensor without elements: not NULL, never read. */
+static int64_t nothing;
+
+static status open_workbench(workbench *w)
+{
+    const graph *g = w->source;
+    w->widest = 1;
+    for (int32_t n = 0; n < g->node_count; n++) {
+        const graph_node *node = &g->nodes[n];
+        w->widest = node->input_count > w->widest ? node->input_count : w->widest;
+        w->widest = node->output_count > w->widest ? node->output_count : w->widest;
+        w->has_branches |= node->op == GRAPH_OP_IF;
+    }
+    size_t values = (size_t)g->value_count + 1;
+    w->values = calloc(values, sizeof w->values[0]);
+    w->alias = calloc(values, sizeof w->alias[0]);
+    w->deferred = malloc(values * sizeof w->deferred[0]);
+    w->moved = malloc(values * sizeof w->moved[0]);
+    w->needed = calloc(values, sizeof w->needed[0]);
+    w->poisoned = calloc(values, sizeof w->poisoned[0]);
+    w->fates = calloc((size_t)g->node_count + 1, sizeof w->fates[0]);
+    w->in = calloc((size_t)w->widest, sizeof w->in[0]);
+    w->out = calloc((size_t)w->widest, sizeof w->out[0]);
+    w->made = graph_create(g->name);
+    if (!w->values || !w->alias || !w->deferred || !w->moved || !w->needed || !w->poisoned ||
+        !w->fates || !w->in || !w->out || !w->made)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to specialise \"%s\"", g->name);
+    for (int32_t v = 0; v < g->value_count; v++) {
+        w->alias[v] = v;
+        w->deferred[v] = -1;
+        w->moved[v] = GRAPH_NO_VALUE;
+    }
+    w->made->source = g->source;
+    return STATUS_OK;
+}
+
+static void close_workbench(workbench *w)
+{
+    free(w->values);
+    free(w->alias);
+    free(w->deferred);
+    free(w->moved);
+    free(w->needed);
+    free(w->poisoned);
+    free(w->fates);
+    free(w->in);
+    free(w->out);
+    graph_destroy(w->made);
+}
+
+/* Marks what the outputs need, walking back; `resolve` says whether through aliases. */
+static void mark_needed(workbench *w, bool resolve)
+{
+    const graph *g = w->source;
+    memset(w->needed, 0, (size_t)g->value_count * sizeof w->needed[0]);
+    for (int i = 0; i < g->output_count; i++)
+        w->needed[resolve ? w->alias[g->outputs[i]] : g->outputs[i]] = true;
+    for (int32_t n = g->node_count - 1; n >= 0; n--) {
+        const graph_node *node = &g->nodes[n];
+        if (w->fates[n] == FATE_GONE)
+            continue;
+        bool is_needed = false;
+        for (int i = 0; i < node->output_count; i++)
+            is_needed |= node->outputs[i] != GRAPH_NO_VALUE && w->needed[node->outputs[i]];
+        w->fates[n] = is_needed ? FATE_KEPT : FATE_DEAD;
+        for (int i = 0; is_needed && i < node->input_count; i++)
+            if (node->inputs[i] != GRAPH_NO_VALUE)
+                w->needed[resolve ? w->alias[node->inputs[i]] : node->inputs[i]] = true;
+    }
+}
+
+static status place_inputs(workbench *w, const graph_binding *binding)
+{
+    const graph *g = w->source;
+    for (int32_t v = 0; v < g->value_count; v++) {
+        const tensor *constant = g->values[v].constant;
+        if (constant == NULL)
+            continue;
+        w->values[v] = *constant;
+        if (w->values[v].data == NULL)
+            w->values[v].data = &nothing;
+    }
+    for (int i = 0; i < g->input_count; i++) {
+        graph_value_index v = g->inputs[i];
+        const tensor *given = &binding->inputs[i];
+        dtype type = g->values[v].has_dtype ? g->values[v].dtype : given->dtype;
+        status s = infer_set(&w->values[v], type, given->rank, given->dims);
+        if (s)
+            return status_prefix(s, "input \"%s\"", g->values[v].name);
+        if (g->values[v].shape.rank >= 0 && g->values[v].shape.rank != given->rank)
+            return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" of rank %d is bound to %s",
+                               g->values[v].name, g->values[v].shape.rank, infer_text(given));
+        if (given->data == NULL)
+            continue;
+        if (given->dtype != type)
+            return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" of type %s is bound to %s",
+                               g->values[v].name, dtype_name(type), infer_text(given));
+        if ((s = tensor_allocate(&w->values[v], &w->made->memory, type, given->rank, given->dims)))
+            return s;
+        memcpy(w->values[v].data, given->data, tensor_bytes(given));
+    }
+    return STATUS_OK;
+}
+
+/* The graph input that value `v` is made from: the first that is found. */
+static graph_value_index find_origin(const workbench *w, graph_value_index v)
+{
+    const graph *g = w->source;
+    for (int32_t steps = 0; steps <= g->node_count; steps++) {
+        int32_t n = g->values[v].producer;
+        if (n < 0)
+            return v;
+        graph_value_index next = GRAPH_NO_VALUE;
+        for (int i = 0; i < g->nodes[n].input_count && next == GRAPH_NO_VALUE; i++) {
+            graph_value_index x = g->nodes[n].inputs[i];
+            if (x != GRAPH_NO_VALUE && w->values[x].data == NULL)
+                next = x;
+        }
+        if (next == GRAPH_NO_VALUE)
+            return v;
+        v = next;
+    }
+    return v;
+}
+
+static status explain_unknown(const workbench *w, const graph_node *node, status s)
+{
+    if (s != STATUS_UNSUPPORTED)
+        return s;
+    uint32_t mask = specialise_shape_inputs(node->op);
+    for (int i = 0; i < node->input_count && i < 32; i++) {
+        graph_value_index v = node->inputs[i];
+        if (!(mask >> i & 1) || v == GRAPH_NO_VALUE || w->values[v].data != NULL)
+            continue;
+        graph_value_index origin = find_origin(w, v);
+        const char *name = w->source->values[origin].name;
+        if (w->source->values[origin].producer >= 0)
+            return s;
+        char text[STATUS_MESSAGE_BYTES_MAX];
+        strcpy(text, status_message());
+        return status_fail(s, "%.700s; bind input \"%.200s\"", text, name);
+    }
+    return s;
+}
+
+static bool all_known(const workbench *w, const graph_node *node)
+{
+    for (int i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != GRAPH_NO_VALUE && w->values[node->inputs[i]].data == NULL)
+            return false;
+    return true;
+}
+
+/* Takes over the data of evaluated outputs. */
+static void set_known(workbench *w, const graph_node *node, const tensor *outputs)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] == GRAPH_NO_VALUE)
+            continue;
+        w->values[node->outputs[i]] = outputs[i];
+        w->deferred[node->outputs[i]] = -1;
+    }
+}
+
+/* Folds nodes that were put off because they did not pay, now that a shape depends on them. */
+static status demand(workbench *w, graph_value_index v)
+{
+    status s;
+    if (v != GRAPH_NO_VALUE && w->alias[v] != v) {
+        if ((s = demand(w, w->alias[v])))
+            return s;
+        w->values[v].data = w->values[w->alias[v]].data;
+        return STATUS_OK;
+    }
+    int32_t n = v == GRAPH_NO_VALUE ? -1 : w->deferred[v];
+    if (n < 0)
+        return STATUS_OK;
+    const graph_node *node = &w->source->nodes[n];
+    /* Inputs of a deferred node may be deferred as well: as deep as the graph's chain of them. */
+    for (int i = 0; i < node->input_count; i++)
+        if ((s = demand(w, node->inputs[i])))
+            return s;
+    const tensor **in = calloc((size_t)node->input_count + 1, sizeof in[0]);
+    tensor *out = calloc((size_t)node->output_count + 1, sizeof out[0]);
+    if (in == NULL || out == NULL) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory to fold \"%s\"", node->name);
+        goto done;
+    }
+    specialise_gather(node, w->values, in);
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != GRAPH_NO_VALUE)
+            out[i] = w->values[node->outputs[i]];
+    if ((s = specialise_evaluate(node, in, out, w->evaluate, &w->made->memory)))
+        goto done;
+    set_known(w, node, out);
+    w->fates[n] = FATE_GONE;
+done:
+    free(in);
+    free(out);
+    return s;
+}
+
+/* Every input is known or could be: then the outputs could be known as well. */
+static bool is_deferrable(const workbench *w, const graph_node *node)
+{
+    for (int i = 0; i < node->input_count; i++) {
+        graph_value_index v = node->inputs[i];
+        if (v != GRAPH_NO_VALUE && w->values[v].data == NULL && w->deferred[v] < 0)
+            return false;
+    }
+    return true;
+}
+
+/* The outputs of an If are those of one branch from here on; the other one is left to be dead. */
+static status take_branch(workbench *w, int32_t n)
+{
+    const graph_node *node = &w->source->nodes[n];
+    graph_value_index condition = node->inputs[0];
+    status s = demand(w, condition);
+    if (s)
+        return s;
+    const tensor *t = &w->values[condition];
+    if (t->data == NULL)
+        return status_fail(STATUS_UNSUPPORTED,
+                           "node \"%s\": If (opset 21): its condition \"%s\" depends on the values "
+                           "of a request; supported: conditions on constants and shapes",
+                           node->name, w->source->values[condition].name);
+    if (t->dtype != DTYPE_BOOL || tensor_count(t) != 1)
+        return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\": If: its condition is %s",
+                           node->name, infer_text(t));
+    int first = *(const bool *)t->data ? 1 : 1 + node->output_count;
+    for (int i = 0; i < node->output_count; i++) {
+        graph_value_index v = node->outputs[i], from = node->inputs[first + i];
+        if (v == GRAPH_NO_VALUE)
+            continue;
+        w->values[v] = w->values[from];
+        w->alias[v] = w->alias[from];
+        w->deferred[v] = w->deferred[from];
+        w->poisoned[v] = w->poisoned[from];
+    }
+    w->fates[n] = FATE_GONE;
+    return STATUS_OK;
+}
+
+static status visit(workbench *w, int32_t n)
+{
+    if (w->source->nodes[n].op == GRAPH_OP_IF)
+        return take_branch(w, n);
+    const graph_node *node = &w->source->nodes[n];
+    uint32_t mask = specialise_shape_inputs(node->op);
+    status s;
+    for (int i = 0; mask >> i != 0 && i < node->input_count; i++)
+        if (mask >> i & 1 && (s = demand(w, node->inputs[i])))
+            return s;
+    specialise_gather(node, w->values, w->in);
+    memset(w->out, 0, (size_t)node->output_count * sizeof w->out[0]);
+    if ((s = graph_infer_node(node, w->in, w->out)))
+        return explain_unknown(w, node, s);
+    bool needs_no_value = node->op == GRAPH_OP_SHAPE || node->op == GRAPH_OP_SIZE;
+    bool is_view = node->output_count == 1 && specialise_is_view(node, w->in, w->out);
+    bool is_foldable = needs_no_value || all_known(w, node);
+    bool pays =
+        is_view || needs_no_value ||
+        (specialise_pays(node, w->in, w->out) && !specialise_is_transposed_matrix(node, w->in));
+    if (is_foldable && pays) {
+        s = specialise_evaluate(node, w->in, w->out, w->evaluate, &w->made->memory);
+        if (s == STATUS_OK) {
+            set_known(w, node, w->out);
+            w->fates[n] = FATE_GONE;
+            return STATUS_OK;
+        }
+        if (s != STATUS_UNSUPPORTED)
+            return status_prefix(s, "folding node \"%s\"", node->name);
+        is_foldable = false; /* the evaluator does not know it; a device may */
+    } else {
+        is_foldable = is_foldable || is_deferrable(w, node);
+    }
+    for (int i = 0; i < node->output_count; i++) {
+        graph_value_index v = node->outputs[i];
+        if (v == GRAPH_NO_VALUE)
+            continue;
+        w->out[i].data = tensor_count(&w->out[i]) == 0 ? &nothing : NULL;
+        w->values[v] = w->out[i];
+        w->deferred[v] = is_foldable ? n : -1;
+        if (is_view && tensor_same_shape(w->in[0], &w->out[i])) {
+            w->alias[v] = w->alias[node->inputs[0]];
+            w->deferred[v] = w->deferred[node->inputs[0]];
+            w->fates[n] = FATE_GONE;
+        }
+    }
+    return STATUS_OK;
+}
+
+static bool reads_poison(const workbench *w, const graph_node *node)
+{
+    int count = node->op == GRAPH_OP_IF ? 1 : node->input_count;
+    for (int i = 0; i < count; i++)
+        if (node->inputs[i] != GRAPH_NO_VALUE && w->poisoned[node->inputs[i]])
+            return true;
+    return false;
+}
+
+static bool is_poisoned(const workbench *w, const graph_node *node)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != GRAPH_NO_VALUE && w->poisoned[node->outputs[i]])
+            return true;
+    return false;
+}
+
+/* Fails when a node that is needed fits no shapes. An If that could not choose comes first: it
+ * alone is why its branches are needed. */
+static status refuse_poison(workbench *w)
+{
+    const graph *g = w->source;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t n = 0; n < g->node_count; n++) {
+            const graph_node *node = &g->nodes[n];
+            if (w->fates[n] != FATE_KEPT || !is_poisoned(w, node) || reads_poison(w, node) ||
+                (pass == 0 && node->op != GRAPH_OP_IF))
+                continue;
+            status s = visit(w, n); /* once more, for its message */
+            return s ? s : status_fail(STATUS_INTERNAL, "node \"%s\" fits no shapes", node->name);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Visits every node. Beside an If, a node may fit the shapes only where its branch is the one taken
+ * (Squeeze of a dim that is 1): then it fails at the end, if something still needs it. */
+static status visit_all(workbench *w)
+{
+    const graph *g = w->source;
+    for (int32_t n = 0; n < g->node_count; n++) {
+        const graph_node *node = &g->nodes[n];
+        if (w->fates[n] == FATE_DEAD)
+            continue;
+        status s = STATUS_OK;
+        bool is_cut = w->has_branches && reads_poison(w, node);
+        if (!is_cut && (s = visit(w, n)) && (!w->has_branches || s == STATUS_OUT_OF_MEMORY))
+            return s;
+        for (int i = 0; (is_cut || s) && i < node->output_count; i++)
+            if (node->outputs[i] != GRAPH_NO_VALUE)
+                w->poisoned[node->outputs[i]] = true;
+    }
+    /* Folding, aliasing and branches not taken may have cut nodes off. */
+    mark_needed(w, true);
+    return w->has_branches ? refuse_poison(w) : STATUS_OK;
+}
+
+static void describe(graph *made, graph_value_index at, const tensor *t)
+{
+    graph_value *v = &made->values[at];
+    v->dtype = t->dtype;
+    v->has_dtype = true;
+    v->shape.rank = t->rank;
+    for (int i = 0; i < t->rank; i++)
+        v->shape.dims[i] = graph_dim_constant(t->dims[i]);
+}
+
+/* The value in `made` for a value of the source; constants enter when they are first asked for. */
+static graph_value_index move_value(workbench *w, graph_value_index v)
+{
+    if (v == GRAPH_NO_VALUE)
+        return v;
+    v = w->alias[v];
+    if (w->moved[v] == GRAPH_NO_VALUE) {
+        assert(w->values[v].data != NULL);
+        w->moved[v] = graph_add_constant(w->made, w->source->values[v].name, &w->values[v]);
+    }
+    return w->moved[v];
+}
+
+static void emit_inputs(workbench *w)
+{
+    const graph *g = w->source;
+    for (int i = 0; i < g->input_count; i++) {
+        graph_value_index v = g->inputs[i];
+        graph_dim dims[TENSOR_RANK_MAX];
+        const tensor *t = &w->values[v];
+        for (int d = 0; d < t->rank; d++)
+            dims[d] = graph_dim_constant(t->dims[d]);
+        w->moved[v] = graph_add_input(w->made, g->values[v].name, t->dtype, t->rank, dims);
+        if (t->data == NULL)
+            continue;
+        tensor *bound = arena_allocate(&w->made->memory, sizeof *bound);
+        assert(bound != NULL);
+        *bound = *t;
+        w->made->values[w->moved[v]].constant = bound;
+    }
+}
+
+static void emit_node(workbench *w, const graph_node *node, graph_value_index *inputs,
+                      graph_value_index *outputs)
+{
+    for (int i = 0; i < node->input_count; i++)
+        inputs[i] = move_value(w, node->inputs[i]);
+    for (int i = 0; i < node->output_count; i++) {
+        graph_value_index v = node->outputs[i];
+        outputs[i] = GRAPH_NO_VALUE;
+        /* A second output that nobody reads is not computed. */
+        if (v == GRAPH_NO_VALUE || !w->needed[v])
+            continue;
+        outputs[i] = w->moved[v] = graph_add_value(w->made, w->source->values[v].name);
+        describe(w->made, outputs[i], &w->values[v]);
+    }
+    graph_add_node_to(w->made, node->op, node->name, node->input_count, inputs, node->output_count,
+                      outputs, node->attribute_count, node->attributes);
+}
+
+static status emit(workbench *w)
+{
+    const graph *g = w->source;
+    graph_value_index *places = calloc(2 * (size_t)w->widest, sizeof places[0]);
+    if (places == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to specialise \"%s\"", g->name);
+    emit_inputs(w);
+    for (int32_t n = 0; n < g->node_count; n++)
+        if (w->fates[n] == FATE_KEPT)
+            emit_node(w, &g->nodes[n], places, places + w->widest);
+    for (int i = 0; i < g->output_count; i++)
+        graph_add_output(w->made, move_value(w, g->outputs[i]), g->values[g->outputs[i]].name);
+    free(places);
+    return STATUS_OK;
+}
+
+status graph_specialise(const graph *source, const graph_binding *binding,
+                        graph_evaluate_fn evaluate, graph **out)
+{
+    assert(source != NULL && binding != NULL && evaluate != NULL);
+    workbench w = {.source = source, .evaluate = evaluate};
+    status s = open_workbench(&w);
+    if (s)
+        goto fail;
+    if ((s = place_inputs(&w, binding)))
+        goto fail;
+    mark_needed(&w, false);
+    if ((s = visit_all(&w)))
+        goto fail;
+    if ((s = emit(&w)))
+        goto fail;
+    *out = w.made;
+    w.made = NULL;
+fail:
+    close_workbench(&w);
+    return s;
+}

@@ -1,0 +1,265 @@
+#include <assert.h>
+#include <string.h>
+
+#include "graph/stablehlo/operators.h"
+
+/* Matrix products and convolutions: where the time of a device goes. */
+
+/* Rounds a dense operand to what the device multiplies; sums stay f32. */
+static ssa operand(emitter *e, ssa x)
+{
+    return e->precision == STABLEHLO_FP32 || x.dtype != DTYPE_F32 ? x
+                                                                  : hlo_convert(e, x, DTYPE_BF16);
+}
+
+/* x [..., K] f32 by a constant weight in s8. Each row of x gets its own scale, max|x| / 127, so an
+ * answer does not depend on its batch-mates; q = round(x / scale); y = (q . w) * scale *
+ * weight_scale. */
+static ssa dense_s8(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
+{
+    bool last[TENSOR_RANK_MAX] = {false};
+    last[x.rank - 1] = true;
+    ssa largest = hlo_reduce_keep(e, "maximum", hlo_unary(e, "abs", x), 0, last);
+    largest = hlo_scalar_binary(e, "maximum", largest, 1e-30);
+    ssa scale = hlo_scalar_binary(e, "multiply", largest, 1.0 / 127);
+    /* One division a row instead of one an element. */
+    ssa inverse = hlo_binary(e, "divide", hlo_splat_like(e, &largest, 127), largest);
+    int identity[TENSOR_RANK_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    ssa scaled = hlo_binary(e, "multiply", x, hlo_broadcast(e, inverse, x.rank, x.dims, identity));
+    ssa q = hlo_convert(e, hlo_unary(e, "round_nearest_even", scaled), DTYPE_I8);
+    int channel_axis = 1 - weight_k_axis;
+    ssa w = emit_weight(e, weight, STABLEHLO_TO_S8, channel_axis);
+    ssa weight_scale = emit_weight(e, weight, STABLEHLO_TO_S8_SCALES, channel_axis);
+    ssa sums = hlo_convert(e, hlo_dot(e, q, w, 0, x.rank - 1, weight_k_axis, DTYPE_I32), DTYPE_F32);
+    ssa by_row =
+        hlo_binary(e, "multiply", sums, hlo_broadcast(e, scale, sums.rank, sums.dims, identity));
+    e->program->dense_int8_count++;
+    return hlo_binary(e, "multiply", by_row,
+                      hlo_broadcast_along(e, weight_scale, &sums, sums.rank - 1));
+}
+
+/* x [..., K] by a constant 2-D weight whose K lies on `weight_k_axis`. */
+static ssa dense_layer(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
+{
+    e->program->dense_count++;
+    if (e->precision == STABLEHLO_INT8 && x.dtype == DTYPE_F32)
+        return dense_s8(e, x, weight, weight_k_axis);
+    stablehlo_transform transform = e->precision == STABLEHLO_BF16 && x.dtype == DTYPE_F32
+                                        ? STABLEHLO_TO_BF16
+                                        : STABLEHLO_AS_IS;
+    return hlo_dot(e, operand(e, x), emit_weight(e, weight, transform, 1 - weight_k_axis), 0,
+                   x.rank - 1, weight_k_axis, x.dtype);
+}
+
+/* numpy matmul of computed operands, already of one element type. */
+static ssa matmul(emitter *e, ssa a, ssa b, dtype result)
+{
+    bool is_a_vector = a.rank == 1, is_b_vector = b.rank == 1;
+    if (is_a_vector)
+        a = hlo_reshape(e, a, 2, (int64_t[]){1, a.dims[0]});
+    if (is_b_vector)
+        b = hlo_reshape(e, b, 2, (int64_t[]){b.dims[0], 1});
+    ssa v;
+    if (b.rank == 2) {
+        v = hlo_dot(e, a, b, 0, a.rank - 1, 0, result);
+    } else {
+        int rank = a.rank > b.rank ? a.rank : b.rank, batch = rank - 2;
+        int64_t a_dims[TENSOR_RANK_MAX], b_dims[TENSOR_RANK_MAX];
+        for (int i = 0; i < batch; i++) {
+            int64_t x = i < rank - a.rank ? 1 : a.dims[i - rank + a.rank];
+            int64_t y = i < rank - b.rank ? 1 : b.dims[i - rank + b.rank];
+            a_dims[i] = b_dims[i] = x == 1 ? y : x;
+        }
+        memcpy(a_dims + batch, a.dims + a.rank - 2, 2 * sizeof *a_dims);
+        memcpy(b_dims + batch, b.dims + b.rank - 2, 2 * sizeof *b_dims);
+        v = hlo_dot(e, hlo_broadcast_to(e, a, rank, a_dims), hlo_broadcast_to(e, b, rank, b_dims),
+                    batch, rank - 1, rank - 2, result);
+    }
+    if (!is_a_vector && !is_b_vector)
+        return v;
+    int64_t dims[TENSOR_RANK_MAX];
+    int kept = 0;
+    for (int i = 0; i < v.rank; i++)
+        if (!(is_a_vector && i == v.rank - 2) && !(is_b_vector && i == v.rank - 1))
+            dims[kept++] = v.dims[i];
+    return hlo_reshape(e, v, kept, dims);
+}
+
+static bool is_dense_weight(const tensor *w)
+{
+    return w != NULL && w->rank == 2 && w->dtype == DTYPE_F32 && tensor_count(w) > 0;
+}
+
+static status emit_matmul(emitter *e, const graph_node *n)
+{
+    ssa a = emit_input(e, n, 0), v;
+    const tensor *weight = emit_constant(e, n, 1);
+    if (is_dense_weight(weight) && a.rank >= 2)
+        v = dense_layer(e, a, weight, 0);
+    else
+        v = matmul(e, operand(e, a), operand(e, emit_input(e, n, 1)), a.dtype);
+    emit_output(e, n, 0, v);
+    return STATUS_OK;
+}
+
+static status emit_gemm(emitter *e, const graph_node *n)
+{
+    ssa a = emit_input(e, n, 0), type = emit_output_type(e, n, 0), v;
+    bool is_b_transposed = graph_attribute_int(n, "transB", 0) != 0;
+    if (graph_attribute_int(n, "transA", 0))
+        a = hlo_transpose(e, a, (int[]){1, 0});
+    const tensor *weight = emit_constant(e, n, 1);
+    if (is_dense_weight(weight))
+        v = dense_layer(e, a, weight, is_b_transposed ? 1 : 0);
+    else
+        v = hlo_dot(e, operand(e, a), operand(e, emit_input(e, n, 1)), 0, 1,
+                    is_b_transposed ? 1 : 0, a.dtype);
+    float alpha = graph_attribute_float(n, "alpha", 1), beta = graph_attribute_float(n, "beta", 1);
+    if (alpha != 1)
+        v = hlo_scalar_binary(e, "multiply", v, (double)alpha);
+    if (emit_has_input(n, 2) && beta != 0) {
+        ssa c = hlo_broadcast_to(e, emit_input(e, n, 2), type.rank, type.dims);
+        v = hlo_binary(e, "add", v,
+                       beta == 1 ? c : hlo_scalar_binary(e, "multiply", c, (double)beta));
+    }
+    emit_output(e, n, 0, v);
+    return STATUS_OK;
+}
+
+/* Padding of spatial dimension i: explicit pads, or by auto_pad (onnx Operators.md, Conv). */
+void emit_window_pads(const graph_node *n, int spatial, const int64_t *in, const int64_t *out,
+                      const int64_t *kernel, const int64_t *strides, const int64_t *dilations,
+                      int64_t *low, int64_t *high)
+{
+    const graph_attribute *pads = graph_find_attribute(n, "pads");
+    const char *automatic = graph_attribute_string(n, "auto_pad", "NOTSET");
+    for (int i = 0; i < spatial; i++) {
+        low[i] = high[i] = 0;
+        if (strcmp(automatic, "NOTSET") == 0) {
+            low[i] = pads != NULL ? pads->ints[i] : 0;
+            high[i] = pads != NULL ? pads->ints[i + spatial] : 0;
+        } else if (strncmp(automatic, "SAME", 4) == 0) {
+            int64_t total = (out[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - in[i];
+            total = total < 0 ? 0 : total;
+            low[i] = strcmp(automatic, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
+            high[i] = total - low[i];
+        }
+    }
+}
+
+void emit_ints(const graph_node *n, const char *name, int count, int64_t otherwise, int64_t *out)
+{
+    const graph_attribute *a = graph_find_attribute(n, name);
+    for (int i = 0; i < count; i++)
+        out[i] = a != NULL && (size_t)i < a->count ? a->ints[i] : otherwise;
+}
+
+static void append_list(emitter *e, const char *name, int count, const int64_t *numbers)
+{
+    stablehlo_append(e, "%s = [", name);
+    for (int i = 0; i < count; i++)
+        stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+    stablehlo_append(e, "]");
+}
+
+/* x [N,C,spatial...] by w [M,C/group,kernel...] */
+static ssa convolution(emitter *e, const graph_node *n, ssa x, ssa w, dtype result)
+{
+    int spatial = x.rank - 2;
+    int64_t strides[TENSOR_RANK_MAX] = {0}, dilations[TENSOR_RANK_MAX] = {0}, low[TENSOR_RANK_MAX],
+            high[TENSOR_RANK_MAX];
+    emit_ints(n, "strides", spatial, 1, strides);
+    emit_ints(n, "dilations", spatial, 1, dilations);
+    ssa type = emit_output_type(e, n, 0), v = ssa_of(result, type.rank, type.dims);
+    emit_window_pads(n, spatial, x.dims + 2, type.dims + 2, w.dims + 2, strides, dilations, low,
+                     high);
+    v.number = ++e->last_number;
+    stablehlo_append(e, "    %%%d = stablehlo.convolution(%%%d, %%%d) dim_numbers = [b, f",
+                     v.number, x.number, w.number);
+    for (int i = 0; i < spatial; i++)
+        stablehlo_append(e, ", %d", i);
+    stablehlo_append(e, "]x[o, i");
+    for (int i = 0; i < spatial; i++)
+        stablehlo_append(e, ", %d", i);
+    stablehlo_append(e, "]->[b, f");
+    for (int i = 0; i < spatial; i++)
+        stablehlo_append(e, ", %d", i);
+    stablehlo_append(e, "], window = {");
+    append_list(e, "stride", spatial, strides);
+    stablehlo_append(e, ", pad = [");
+    for (int i = 0; i < spatial; i++)
+        stablehlo_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)low[i], (long long)high[i]);
+    stablehlo_append(e, "], ");
+    append_list(e, "rhs_dilate", spatial, dilations);
+    stablehlo_append(e, "} {batch_group_count = 1 : i64, feature_group_count = %lld : i64} : (",
+                     (long long)graph_attribute_int(n, "group", 1));
+    stablehlo_append_type(e, &x);
+    stablehlo_append(e, ", ");
+    stablehlo_append_type(e, &w);
+    stablehlo_append(e, ") -> ");
+    stablehlo_append_type(e, &v);
+    stablehlo_append(e, "\n");
+    int64_t depth = 1;
+    for (int i = 1; i < w.rank; i++)
+        depth *= w.dims[i];
+    e->program->flops += 2.0 * (double)ssa_count(&v) * (double)depth;
+    return v;
+}
+
+static status emit_conv(emitter *e, const graph_node *n)
+{
+    ssa x = emit_input(e, n, 0);
+    const tensor *weight = emit_constant(e, n, 1);
+    bool is_rounded = e->precision != STABLEHLO_FP32 && x.dtype == DTYPE_F32;
+    ssa w = weight != NULL && is_rounded ? emit_weight(e, weight, STABLEHLO_TO_BF16, 0)
+                                         : operand(e, emit_input(e, n, 1));
+    ssa v = convolution(e, n, operand(e, x), w, x.dtype);
+    if (emit_has_input(n, 2))
+        v = hlo_binary(e, "add", v, hlo_broadcast_along(e, emit_input(e, n, 2), &v, 1));
+    emit_output(e, n, 0, v);
+    return STATUS_OK;
+}
+
+/* Integer products: zero points are taken off first; exact in s32. */
+static ssa minus_zero_point(emitter *e, const graph_node *n, int operand_index, int zero_index,
+                            int axis)
+{
+    ssa x = hlo_convert(e, emit_input(e, n, operand_index), DTYPE_I32);
+    if (!emit_has_input(n, zero_index))
+        return x;
+    ssa zero = hlo_convert(e, emit_input(e, n, zero_index), DTYPE_I32);
+    return hlo_binary(e, "subtract", x, hlo_broadcast_along(e, zero, &x, axis));
+}
+
+static status emit_matmul_integer(emitter *e, const graph_node *n)
+{
+    ssa a = minus_zero_point(e, n, 0, 2, emit_input(e, n, 0).rank - 2);
+    ssa b = minus_zero_point(e, n, 1, 3, emit_input(e, n, 1).rank - 1);
+    emit_output(e, n, 0, matmul(e, a, b, DTYPE_I32));
+    return STATUS_OK;
+}
+
+static status emit_conv_integer(emitter *e, const graph_node *n)
+{
+    ssa x = minus_zero_point(e, n, 0, 2, 0), w = minus_zero_point(e, n, 1, 3, 0);
+    emit_output(e, n, 0, convolution(e, n, x, w, DTYPE_I32));
+    return STATUS_OK;
+}
+
+emit_fn emit_find_dense(graph_op op)
+{
+    switch (op) {
+    case GRAPH_OP_MATMUL:
+        return emit_matmul;
+    case GRAPH_OP_GEMM:
+        return emit_gemm;
+    case GRAPH_OP_CONV:
+        return emit_conv;
+    case GRAPH_OP_MATMUL_INTEGER:
+        return emit_matmul_integer;
+    case GRAPH_OP_CONV_INTEGER:
+        return emit_conv_integer;
+    default:
+        return NULL;
+    }
+}

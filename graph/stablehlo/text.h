@@ -1,0 +1,93 @@
+#ifndef GRAPH_STABLEHLO_TEXT_H
+#define GRAPH_STABLEHLO_TEXT_H
+
+#include <stdarg.h>
+
+#include "graph/stablehlo/emit.h"
+
+/* Writing StableHLO: one function per operator of the target, each returns the new SSA value with
+ * its type. Syntax: the StableHLO specification's pretty forms as JAX prints them. Private to
+ * graph/emit_*.c. */
+
+/* An SSA value: "%number", and what it is. Rank 0 to TENSOR_RANK_MAX. */
+typedef struct ssa {
+    int number;
+    dtype dtype;
+    int rank;
+    int64_t dims[TENSOR_RANK_MAX];
+} ssa;
+
+/* Arguments are numbered from here, values of the body from 1: how many arguments there are is
+ * known only at the end. */
+#define STABLEHLO_ARGUMENT_NUMBER 1000000
+
+typedef struct emitter {
+    const graph *graph;
+    stablehlo_precision precision;
+    stablehlo_program *program;
+    char *body; /* growing, malloc'd */
+    size_t body_bytes, body_capacity;
+    int last_number;
+    ssa *values; /* per graph value; number 0: not emitted yet */
+    int argument_capacity;
+} emitter;
+
+void stablehlo_append(emitter *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "tensor<2x3xf32>" of that type. */
+void stablehlo_append_type(emitter *e, const ssa *v);
+
+ssa ssa_like(const ssa *v, dtype type);
+ssa ssa_of(dtype type, int rank, const int64_t *dims);
+int64_t ssa_count(const ssa *v);
+
+/* %new = stablehlo.<op> %a[, %b] : <type of result> — operators whose operands and result have one
+ * type. */
+ssa hlo_unary(emitter *e, const char *op, ssa a);
+ssa hlo_binary(emitter *e, const char *op, ssa a, ssa b);
+/* direction: EQ NE LT LE GT GE. Result is BOOL. */
+ssa hlo_compare(emitter *e, const char *direction, ssa a, ssa b);
+ssa hlo_select(emitter *e, ssa condition, ssa yes, ssa no);
+ssa hlo_convert(emitter *e, ssa a, dtype type);
+/* Every element is `value`. */
+ssa hlo_splat(emitter *e, dtype type, int rank, const int64_t *dims, double value);
+ssa hlo_splat_like(emitter *e, const ssa *like, double value);
+/* A small constant, written into the text. */
+ssa hlo_literal(emitter *e, const tensor *t);
+/* broadcast_in_dim: dimension i of `a` becomes dimension map[i]. */
+ssa hlo_broadcast(emitter *e, ssa a, int rank, const int64_t *dims, const int *map);
+/* numpy broadcasting: dimensions aligned at the right. */
+ssa hlo_broadcast_to(emitter *e, ssa a, int rank, const int64_t *dims);
+/* A vector along dimension `axis` of a tensor shaped like `like`. */
+ssa hlo_broadcast_along(emitter *e, ssa vector, const ssa *like, int axis);
+ssa hlo_reshape(emitter *e, ssa a, int rank, const int64_t *dims);
+ssa hlo_transpose(emitter *e, ssa a, const int *permutation);
+ssa hlo_slice(emitter *e, ssa a, const int64_t *starts, const int64_t *limits,
+              const int64_t *strides);
+ssa hlo_concatenate(emitter *e, int count, const ssa *parts, int axis);
+ssa hlo_reverse(emitter *e, ssa a, int axis);
+ssa hlo_iota(emitter *e, dtype type, int rank, const int64_t *dims, int axis);
+/* low and high may be negative. */
+ssa hlo_pad(emitter *e, ssa a, double value, const int64_t *low, const int64_t *high);
+/* op: add, maximum, minimum, multiply, and, or. The reduced dimensions are dropped. */
+ssa hlo_reduce(emitter *e, const char *op, ssa a, double start, const bool *is_reduced);
+/* The same but kept with size 1. */
+ssa hlo_reduce_keep(emitter *e, const char *op, ssa a, double start, const bool *is_reduced);
+ssa hlo_reduce_window(emitter *e, const char *op, ssa a, double start, const int64_t *window,
+                      const int64_t *strides, const int64_t *dilations, const int64_t *low,
+                      const int64_t *high);
+/* Batch dimensions first and equal in both; result [batch..., rest of a, rest of b] of type
+ * `result`. */
+ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contract_b,
+            dtype result);
+
+/* A numpy-style binary on broadcastable operands. */
+ssa hlo_broadcast_binary(emitter *e, const char *op, ssa a, ssa b);
+/* Brings both to their common broadcast shape. */
+void hlo_broadcast_pair(emitter *e, ssa *a, ssa *b);
+
+/* Composites. x is float. */
+ssa hlo_scalar_binary(emitter *e, const char *op, ssa a, double b); /* op(a, b) */
+ssa hlo_erf(emitter *e, ssa x);
+ssa hlo_clamp(emitter *e, ssa x, double low, double high);
+
+#endif

@@ -1,0 +1,28 @@
+#ifndef LOADTEST_RUN_RECORDING_H
+#define LOADTEST_RUN_RECORDING_H
+
+#include "loadtest/report/result.h"
+#include "loadtest/run/worker.h"
+#include "loadtest/wire/request.h"
+#include "loadtest/wire/response.h"
+
+/* What becomes of a request in the numbers: the one place that decides what counts, and as what.
+ * Owned by a worker's thread. */
+typedef struct recording {
+    result *result;
+    worker_live *live;
+    bool open_loop;
+    uint64_t window_start_ns, window_end_ns, timeout_ns;
+    uint64_t slo_limit_ns; /* 0: none */
+} recording;
+
+/* A request came into being; now_ns - intended_ns is the client's own lag. */
+void recording_sent(recording *to, const request *r, uint64_t now_ns);
+void recording_answered(recording *to, const request *r, const answer *a, uint64_t now_ns);
+/* `reason` is kept if it is the first of its kind. */
+void recording_failed(recording *to, const request *r, request_error why, const char *reason,
+                      uint64_t now_ns);
+/* The run was stopped before its answer came. */
+void recording_unfinished(recording *to, const request *r, uint64_t now_ns);
+
+#endif

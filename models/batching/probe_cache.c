@@ -1,0 +1,123 @@
+#include "models/batching/probe_cache.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define LAYOUT 1 /* of the file, and of what the experiments are */
+#define FINDINGS_BYTES_MAX 1000
+
+static uint64_t add(uint64_t hash, const void *data, size_t bytes)
+{
+    /* FNV-1a. */
+    for (const unsigned char *p = data; bytes > 0; p++, bytes--)
+        hash = (hash ^ *p) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    return add(hash, text, strlen(text) + 1);
+}
+
+static uint64_t key_of(const model *m, const manifest *file, const model_batching *before)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    device_status about = {0};
+    cpu->interface->describe(cpu, &about);
+    int64_t numbers[] = {LAYOUT,
+                         (int64_t)m->on_device.model_key,
+                         m->on_device.precision,
+                         file->can_batch,
+                         file->can_pad,
+                         before->batch_max,
+                         before->sequence_max,
+                         m->input_count,
+                         m->output_count};
+    uint64_t hash = add(UINT64_C(14695981039346656037), numbers, sizeof numbers);
+    hash = add_text(hash, PENSTOCK_VERSION);
+    hash = add_text(hash, about.detail); /* the level of the kernels */
+    hash = add_text(hash, file->pooling ? file->pooling : "");
+    for (int i = 0; i < m->input_count + m->output_count; i++) {
+        const model_tensor *t =
+            i < m->input_count ? &m->inputs[i] : &m->outputs[i - m->input_count];
+        int64_t kind[] = {t->dtype, t->batch_axis, t->sequence_axis, t->is_mask, t->is_optional};
+        hash = add_text(hash, t->name);
+        hash = add(hash, kind, sizeof kind);
+        hash = add(hash, &t->pad_value, sizeof t->pad_value);
+        hash = add(hash, t->dims, (size_t)t->rank * sizeof t->dims[0]);
+    }
+    return hash;
+}
+
+static bool name_file(const model *m, const char *cache_folder, uint64_t key, char path[PATH_MAX])
+{
+    if (cache_folder == NULL || m->on_device.model_key == 0)
+        return false;
+    int n = snprintf(path, PATH_MAX, "%s/%016llx.findings", cache_folder, (unsigned long long)key);
+    return n > 0 && n < PATH_MAX;
+}
+
+/* What is in the file: one line of numbers, one of text, and the hash of both. */
+static uint64_t hash_of(const long long numbers[4], const char *findings)
+{
+    return add_text(add(0, numbers, 4 * sizeof numbers[0]), findings);
+}
+
+bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
+{
+    char path[PATH_MAX], findings[FINDINGS_BYTES_MAX + 1] = "";
+    long long numbers[4];
+    unsigned long long hash;
+    if (!name_file(m, cache_folder, key_of(m, file, &m->batching), path))
+        return false;
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return false;
+    bool is_good = fscanf(f, "%llx %lld %lld %lld %lld %1000[^\n]", &hash, &numbers[0], &numbers[1],
+                          &numbers[2], &numbers[3], findings) == 6;
+    fclose(f);
+    if (!is_good || hash != hash_of(numbers, findings)) {
+        log_warning("models", "%s is damaged: the experiments are done again", path);
+        return false;
+    }
+    const char *kept = arena_copy_string(&m->memory, findings, strlen(findings));
+    if (kept == NULL)
+        return false;
+    m->batching.can_batch = numbers[0] != 0;
+    m->batching.can_pad = numbers[1] != 0;
+    m->batching.batch_max = numbers[2];
+    m->batching.sequence_max = numbers[3];
+    m->findings = kept;
+    log_info("models", "%s: %s (found at an earlier start)", m->name, m->findings);
+    return true;
+}
+
+void probe_cache_store(const model *m, const manifest *file, const model_batching *before,
+                       const char *cache_folder)
+{
+    char path[PATH_MAX], temporary[PATH_MAX + 32];
+    if (!name_file(m, cache_folder, key_of(m, file, before), path) || m->findings[0] == 0 ||
+        strlen(m->findings) > FINDINGS_BYTES_MAX || strchr(m->findings, '\n') != NULL)
+        return;
+    const model_batching *b = &m->batching;
+    long long numbers[4] = {b->can_batch, b->can_pad, b->batch_max, b->sequence_max};
+    mkdir(cache_folder, 0777);
+    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    FILE *f = fopen(temporary, "we");
+    bool is_good = f != NULL;
+    if (f != NULL) {
+        is_good = fprintf(f, "%llx %lld %lld %lld %lld %s\n",
+                          (unsigned long long)hash_of(numbers, m->findings), numbers[0], numbers[1],
+                          numbers[2], numbers[3], m->findings) > 0;
+        is_good &= fclose(f) == 0;
+    }
+    if (is_good && rename(temporary, path) == 0)
+        return;
+    unlink(temporary);
+    log_warning("models", "what the experiments found cannot be kept in %s", path);
+}

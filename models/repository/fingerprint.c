@@ -1,0 +1,191 @@
+#include "models/repository/fingerprint.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io/file_reader.h"
+#include "base/log.h"
+
+#define FILES_MAX 256 /* of a model; more are not looked at */
+#define PIECE_BYTES ((size_t)4 << 20)
+#define TOO_FRESH_SECONDS 2
+#define FIRST_HASH UINT64_C(14695981039346656037)
+
+/* FNV-1a over 8 bytes at a time: a key for caches, not a defence. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (; bytes >= 8; p += 8, bytes -= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = (hash ^ word) * UINT64_C(1099511628211);
+        hash ^= hash >> 29;
+    }
+    for (; bytes > 0; p++, bytes--)
+        hash = (hash ^ *p) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* What stat() says of the files, in the order of their names. */
+typedef struct file_list {
+    char *names[FILES_MAX];
+    struct stat about[FILES_MAX];
+    size_t count;
+    bool is_file; /* `folder` itself is the only one */
+} file_list;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool path_of(const file_list *l, const char *folder, const char *name, char path[PATH_MAX])
+{
+    int n = l->is_file ? snprintf(path, PATH_MAX, "%s", folder)
+                       : snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return n > 0 && n < PATH_MAX;
+}
+
+static void list_files(const char *folder, file_list *l)
+{
+    char path[PATH_MAX];
+    struct stat s;
+    *l = (file_list){.count = 0};
+    l->is_file = stat(folder, &s) == 0 && S_ISREG(s.st_mode);
+    char *names[FILES_MAX];
+    size_t count = 0;
+    DIR *d = l->is_file ? NULL : opendir(folder);
+    for (struct dirent *e; d != NULL && count < FILES_MAX && (e = readdir(d)) != NULL;)
+        if (e->d_name[0] != '.' && strcmp(e->d_name, "model.json") != 0)
+            names[count++] = strdup(e->d_name);
+    if (d != NULL)
+        closedir(d);
+    if (l->is_file)
+        names[count++] = strdup("");
+    qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        if (path_of(l, folder, names[i], path) && stat(path, &s) == 0 && S_ISREG(s.st_mode)) {
+            l->about[l->count] = s;
+            l->names[l->count++] = names[i];
+        } else {
+            free(names[i]);
+        }
+    }
+}
+
+static void free_list(file_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->names[i]);
+}
+
+static uint64_t hash_file(uint64_t hash, const char *path)
+{
+    int descriptor;
+    uint64_t bytes;
+    char *piece = malloc(PIECE_BYTES);
+    if (piece == NULL || file_reader_open(path, &descriptor, &bytes)) {
+        free(piece);
+        return hash;
+    }
+    for (uint64_t at = 0; at < bytes; at += PIECE_BYTES) {
+        size_t here = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
+        file_range range = {.descriptor = descriptor, .offset = at, .bytes = here, .data = piece};
+        if (file_reader_read(&range, 1))
+            break;
+        hash = hash_bytes(hash, piece, here);
+    }
+    close(descriptor);
+    free(piece);
+    return hash;
+}
+
+static uint64_t hash_contents(const file_list *l, const char *folder)
+{
+    uint64_t hash = FIRST_HASH;
+    for (size_t i = 0; i < l->count; i++) {
+        char path[PATH_MAX];
+        if (!path_of(l, folder, l->names[i], path))
+            continue;
+        hash = hash_bytes(hash, l->names[i], strlen(l->names[i]));
+        hash = hash_file(hash, path);
+    }
+    return hash ? hash : 1;
+}
+
+/* Of all that stat() says; `is_fresh`: some file changed a moment ago. */
+static uint64_t hash_stats(const file_list *l, const char *folder, bool *is_fresh)
+{
+    int64_t now = (int64_t)(clock_wall_ns() / 1000000000);
+    uint64_t hash = hash_bytes(FIRST_HASH, folder, strlen(folder));
+    *is_fresh = false;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct stat *s = &l->about[i];
+        int64_t numbers[] = {s->st_size,        (int64_t)s->st_dev, (int64_t)s->st_ino,
+                             s->st_mtim.tv_sec, s->st_mtim.tv_nsec, s->st_ctim.tv_sec,
+                             s->st_ctim.tv_nsec};
+        hash = hash_bytes(hash, l->names[i], strlen(l->names[i]) + 1);
+        hash = hash_bytes(hash, numbers, sizeof numbers);
+        *is_fresh |= s->st_ctim.tv_sec + TOO_FRESH_SECONDS >= now;
+    }
+    return hash;
+}
+
+/* "CONTENTS STATS" in hexadecimal; the second says again what the file's name says. */
+static bool read_note(const char *path, uint64_t stats, uint64_t *contents)
+{
+    unsigned long long found[2];
+    FILE *f = fopen(path, "re");
+    bool is_good = f != NULL && fscanf(f, "%16llx %16llx", &found[0], &found[1]) == 2 &&
+                   found[0] != 0 && found[1] == stats;
+    if (f != NULL)
+        fclose(f);
+    if (is_good)
+        *contents = found[0];
+    return is_good;
+}
+
+static void write_note(const char *folder, const char *path, uint64_t stats, uint64_t contents)
+{
+    char temporary[PATH_MAX + 32];
+    mkdir(folder, 0777);
+    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    FILE *f = fopen(temporary, "we");
+    bool is_good = f != NULL && fprintf(f, "%016llx %016llx\n", (unsigned long long)contents,
+                                        (unsigned long long)stats) > 0;
+    if (f != NULL)
+        is_good &= fclose(f) == 0;
+    if (is_good && rename(temporary, path) == 0)
+        return;
+    unlink(temporary);
+    log_warning("models", "%s cannot be written: the model is read again at the next start", path);
+}
+
+uint64_t fingerprint_model(const char *folder, const char *cache_folder)
+{
+    file_list *files = malloc(sizeof *files);
+    if (files == NULL)
+        abort();
+    list_files(folder, files);
+    bool is_fresh;
+    uint64_t contents, stats = hash_stats(files, folder, &is_fresh);
+    char note[PATH_MAX];
+    bool has_note = cache_folder != NULL && !is_fresh &&
+                    snprintf(note, sizeof note, "%s/%016llx.files", cache_folder,
+                             (unsigned long long)stats) < (int)sizeof note;
+    if (!has_note || !read_note(note, stats, &contents)) {
+        contents = hash_contents(files, folder);
+        if (has_note)
+            write_note(cache_folder, note, stats, contents);
+    }
+    free_list(files);
+    free(files);
+    return contents;
+}

@@ -1,0 +1,83 @@
+#ifndef MODELS_REPOSITORY_INTERNAL_H
+#define MODELS_REPOSITORY_INTERNAL_H
+
+#include <pthread.h>
+
+#include "models/manifest/manifest.h"
+#include "models/repository/repository.h"
+#include "models/repository/snapshot.h"
+
+/* What the repository*.c files share. */
+
+#define REPOSITORY_VERSIONS_MAX 64 /* of one name */
+#define REPOSITORY_PATH_BYTES_MAX 4096
+
+typedef struct served {
+    repository_entry entry;
+    model *model;
+} served;
+
+/* One name. Belongs to the loading thread. */
+typedef struct served_name {
+    char name[128];
+    char path[REPOSITORY_PATH_BYTES_MAX];
+    const repository_model_options *own;      /* or NULL */
+    served versions[REPOSITORY_VERSIONS_MAX]; /* highest first */
+    int version_count;
+    snapshot_label labels[MANIFEST_LABELS_MAX];
+    int label_count;
+} served_name;
+
+typedef struct repository_command {
+    struct repository_command *next;
+    bool is_load;
+    char name[128];
+    void (*on_done)(void *context, status result, const char *error);
+    void *context;
+} repository_command;
+
+struct repository {
+    repository_options options;
+    device *const *devices;
+    int device_count;
+    snapshot_box box;
+    _Atomic bool is_ready;
+
+    /* The loading thread's own. */
+    served_name **names;
+    int name_count, name_capacity;
+
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards what follows; never on the way of a request */
+    pthread_cond_t changed;
+    repository_command *first, *last;
+    model *unused; /* models whose last reference is gone, linked through their `owner` */
+    bool is_stopping, has_loaded;
+    status first_failure;
+    char first_error[STATUS_MESSAGE_BYTES_MAX];
+    char progress[STATUS_MESSAGE_BYTES_MAX];
+    bool index_taken[MODEL_INDEX_MAX];
+    uint64_t serial;
+    int models_alive;
+};
+
+/* repository_names.c: what is served, by name. The loading thread only. */
+
+/* NULL: there is none. */
+served_name *repository_find_name(repository *r, const char *name);
+/* A name that is loading. STATUS_INVALID_ARGUMENT: it is there already, or too long. */
+status repository_add_name(repository *r, const char *name, const char *path,
+                           const repository_model_options *own, served_name **out) MUST_CHECK;
+/* Adds a name for each folder of the repository's folder. */
+status repository_scan(repository *r) MUST_CHECK;
+/* Loads all versions anew beside those that serve; only then do they take their place. A version
+ * that fails leaves the one that served, if there is one. */
+status repository_load_name(repository *r, served_name *n) MUST_CHECK;
+status repository_unload_name(repository *r, const char *name) MUST_CHECK;
+void repository_release_versions(served *versions, int count);
+/* Makes what is there now visible to lookups. */
+void repository_publish(repository *r);
+/* Frees the models whose last reference is gone. */
+void repository_bury(repository *r);
+
+#endif

@@ -1,0 +1,417 @@
+#include "models/repository/load.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "devices/cpu/evaluate.h"
+#include "graph/scales.h"
+#include "graph/specialise/specialise.h"
+#include "models/batching/buckets.h"
+#include "models/batching/describe.h"
+#include "models/batching/exact.h"
+#include "models/batching/packed.h"
+#include "models/batching/probe.h"
+#include "models/batching/probe_cache.h"
+#include "models/latency.h"
+#include "models/manifest/program_folder.h"
+#include "models/planner.h"
+#include "models/repository/fingerprint.h"
+#include "models/repository/samples.h"
+#include "models/repository/warm_up.h"
+
+#define PATH_BYTES_MAX 4096
+#define AUTO_BUCKETS 8 /* of the sequence axis, planned from lengths */
+
+static bool is_file(const char *folder, const char *name, char path[PATH_BYTES_MAX])
+{
+    struct stat s;
+    int n = snprintf(path, PATH_BYTES_MAX, "%s/%s", folder, name);
+    return n > 0 && n < PATH_BYTES_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+static bool is_onnx_name(const char *name)
+{
+    size_t bytes = strlen(name);
+    return bytes > 5 && strcmp(name + bytes - 5, ".onnx") == 0;
+}
+
+/* Files of a folder that end in .onnx; the path of the last one seen. */
+static int count_onnx(const char *folder, char path[PATH_BYTES_MAX])
+{
+    int found = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        char candidate[PATH_BYTES_MAX];
+        if (is_onnx_name(e->d_name) && is_file(folder, e->d_name, candidate)) {
+            memcpy(path, candidate, sizeof candidate);
+            found++;
+        }
+    }
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+/* model.onnx, or the only .onnx file there is. */
+static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
+{
+    struct stat s;
+    if (is_onnx_name(folder) && stat(folder, &s) == 0 && S_ISREG(s.st_mode)) {
+        snprintf(path, PATH_BYTES_MAX, "%s", folder);
+        return true;
+    }
+    return is_file(folder, "model.onnx", path) || count_onnx(folder, path) == 1;
+}
+
+/* Weights in formats that the importer refuses count: it says what to do about them. */
+static bool is_hugging_face(const char *folder)
+{
+    static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json",
+                                          "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                          "tf_model.h5",       "flax_model.msgpack"};
+    char path[PATH_BYTES_MAX];
+    if (!is_file(folder, "config.json", path))
+        return false;
+    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++)
+        if (is_file(folder, weights[i], path))
+            return true;
+    return false;
+}
+
+bool load_has_model_file(const char *folder)
+{
+    char path[PATH_BYTES_MAX];
+    return find_onnx(folder, path) || is_hugging_face(folder) || program_folder_has(folder);
+}
+
+const char *load_hint(const char *folder)
+{
+    char path[PATH_BYTES_MAX], inner[PATH_BYTES_MAX];
+    if (count_onnx(folder, path) > 1)
+        return "; it has several .onnx files: name the path of one, or call it model.onnx";
+    if (snprintf(inner, sizeof inner, "%s/onnx", folder) < (int)sizeof inner &&
+        count_onnx(inner, path) > 0)
+        return "; its folder onnx has .onnx files: name the path of one";
+    if (is_file(folder, "config.json", path))
+        return "; it has a config.json without model.safetensors";
+    return "";
+}
+
+static status import(model *m, const load_request *r, const manifest *file, bool *is_hf)
+{
+    graph_import_options options = {.fixed_dims = file->fixed_dims,
+                                    .fixed_dim_count = file->fixed_dim_count};
+    char path[PATH_BYTES_MAX];
+    graph *g = NULL;
+    status failure;
+    *is_hf = false;
+    if (find_onnx(r->folder, path)) {
+        m->platform = "onnx";
+        failure = graph_import_onnx(path, &options, &g);
+    } else if (is_hugging_face(r->folder)) {
+        m->platform = "hugging_face";
+        *is_hf = true;
+        failure = graph_import_hugging_face(r->folder, file->pooling, &options, &g);
+    } else if (program_folder_has(r->folder)) {
+        return program_folder_open(m, r->folder, file);
+    } else {
+        return status_fail(STATUS_NOT_FOUND,
+                           "%s: no model.onnx, no config.json with model.safetensors, and no "
+                           "program.<bucket>.mlir%s",
+                           r->folder, load_hint(r->folder));
+    }
+    if (failure)
+        return failure;
+    m->graph = g;
+    return graph_infer_symbolic(g, cpu_evaluate_node);
+}
+
+static void set_batching(model *m, const load_request *r, const manifest *file)
+{
+    const repository_options *o = r->options;
+    model_batching *b = &m->batching;
+    b->batch_max = file->batch_bucket_count ? file->batch_buckets[file->batch_bucket_count - 1]
+                   : file->batch_max        ? file->batch_max
+                   : o->batch_max           ? o->batch_max
+                                            : 16;
+    b->sequence_max = file->sequence_bucket_count
+                          ? file->sequence_buckets[file->sequence_bucket_count - 1]
+                      : file->sequence_max ? file->sequence_max
+                      : o->sequence_max    ? o->sequence_max
+                                           : 512;
+    b->queue_delay_ns = file->has_queue_delay ? file->queue_delay_ns : o->queue_delay_ns;
+    b->queue_rows_max = file->queue_rows_max ? file->queue_rows_max
+                        : o->queue_rows_max  ? o->queue_rows_max
+                                             : 1024;
+    m->slo_ns = file->slo_ns;
+    m->priority = file->priority;
+    m->weight = file->weight;
+    m->on_device.precision = r->own && r->own->has_precision ? r->own->precision
+                             : file->has_precision           ? file->precision
+                                                             : o->precision;
+}
+
+static void hold(model *m, int64_t length)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    if (cpu->interface->compile(cpu, &m->on_device, (device_bucket){1, length}, &m->weights_holder))
+        m->weights_holder = NULL;
+}
+
+/* What programs of one model share (packed weights) lives while one of them does: this one keeps it
+ * between the experiments, and until the last bucket goes. Where it does not compile nothing is
+ * lost. `length`: of its one row, the longest if that is known, so that workspaces grow once.
+ * Whatever else than an encoder on the CPU runs the model wants its matrices transposed. */
+static void hold_weights(model *m, int64_t length)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    hold(m, length);
+    bool is_ragged = m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED;
+    if ((is_ragged && m->device_count == 1) || !graph_fold_transposed(m->graph, cpu_evaluate_node))
+        return;
+    if (!is_ragged && m->weights_holder != NULL) {
+        cpu->interface->release(cpu, m->weights_holder);
+        hold(m, length);
+    }
+}
+
+/* Appends to what was found; without memory that stays as it was. */
+static void add_finding(model *m, const char *separator, const char *text)
+{
+    const char *both = arena_format(&m->memory, "%s%s%s", m->findings,
+                                    m->findings[0] && text[0] ? separator : "", text);
+    if (both)
+        m->findings = both;
+}
+
+/* How the largest bucket runs on the CPU. */
+static void explain(model *m)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    device_program *program = m->weights_holder;
+    if (m->bucket_count > 0 && m->buckets[m->bucket_count - 1].programs[m->device_count - 1])
+        program = m->buckets[m->bucket_count - 1].programs[m->device_count - 1];
+    char how[4096] = "";
+    if (program && cpu->interface->explain)
+        cpu->interface->explain(cpu, program, how, sizeof how);
+    add_finding(m, "; on the CPU: ", how);
+}
+
+/* What a badly calibrated model computes is its own affair, but its owner should know. */
+static void warn_of_scales(model *m)
+{
+    const char *first = "";
+    int count = graph_count_odd_scales(m->graph, &first);
+    if (count == 0)
+        return;
+    const char *text = arena_format(
+        &m->memory,
+        "%d nodes (first '%s') have a quantisation scale that is infinite or no number, so their "
+        "results mean nothing: calibrate again without the operators around the attention mask",
+        count, first);
+    if (text == NULL)
+        return;
+    log_warning("models", "%s: %s", m->name, text);
+    add_finding(m, "; ", text);
+}
+
+/* The path of "warm_up": beside model.json unless it is absolute. */
+static void name_warm_up(const load_request *r, const manifest *file, char path[PATH_BYTES_MAX])
+{
+    const char *slash = r->manifest ? strrchr(r->manifest, '/') : NULL;
+    bool is_beside = slash != NULL && file->warm_up[0] != '/';
+    snprintf(path, PATH_BYTES_MAX, "%.*s%s", is_beside ? (int)(slash + 1 - r->manifest) : 0,
+             is_beside ? r->manifest : "", file->warm_up);
+}
+
+/* Real inputs, where "warm_up" has some. */
+static status read_samples(model *m, const load_request *r, const manifest *file)
+{
+    char path[PATH_BYTES_MAX];
+    if (file->warm_up == NULL)
+        return STATUS_OK;
+    name_warm_up(r, file, path);
+    device_samples *samples = arena_allocate(&m->memory, sizeof *samples);
+    if (samples == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for samples");
+    status failure = samples_read(path, &m->memory, samples);
+    if (failure)
+        return status_prefix(failure, "warm_up");
+    m->on_device.samples = samples->count > 0 ? samples : NULL;
+    return STATUS_OK;
+}
+
+/* "buckets": "auto" with lengths that an operator observed: as many buckets as powers of two would
+ * make, where they waste least. */
+static status make_buckets(model *m, const load_request *r, const manifest *file)
+{
+    if (file->warm_up == NULL || file->sequence_bucket_count > 0 || m->batching.sequence_max == 0 ||
+        m->batching.sequence_max > PLANNER_LENGTH_MAX)
+        return buckets_make(m, file);
+    char path[PATH_BYTES_MAX];
+    name_warm_up(r, file, path);
+    length_histogram *h;
+    planner_plan plan;
+    status failure = length_histogram_read(path, &h);
+    if (failure)
+        return status_prefix(failure, "warm_up");
+    manifest planned = *file;
+    failure = length_histogram_total(h) == 0
+                  ? status_fail(STATUS_INVALID_ARGUMENT, "warm_up: %s holds no lengths", path)
+                  : planner_make(h, AUTO_BUCKETS, NULL, m->batching.sequence_max, &plan);
+    free(h);
+    if (failure)
+        return failure;
+    /* Longer rows than the model takes may have been observed. */
+    for (int i = 0; i < plan.count && plan.buckets[i].sequence <= m->batching.sequence_max; i++)
+        planned.sequence_buckets[planned.sequence_bucket_count++] = plan.buckets[i].sequence;
+    return buckets_make(m, &planned);
+}
+
+/* For devices with static shapes; and for tools, which say what such a device would get. */
+static status make_packed(model *m, const load_request *r, const manifest *file)
+{
+    if (m->device_count == 1 && !r->options->allows_no_device)
+        return STATUS_OK;
+    packed_examine(m, file->has_packing ? file->packing : r->options->packing);
+    log_info("models", "%s: %s%s", m->name,
+             m->packing ? "rows may hold several sequences" : "rows hold one sequence each: ",
+             m->packing_note);
+    bool is_auto = file->batch_bucket_count == 0;
+    return packed_add_buckets(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
+}
+
+/* What may be done with rows, by experiment, and the buckets that follow. */
+static status examine(model *m, const load_request *r, const manifest *file)
+{
+    char text[200];
+    model_batching before = m->batching;
+    bool is_known = probe_cache_load(m, file, r->options->cache_folder);
+    bool has_sequence = m->batching.sequence_max > 0;
+    hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
+    snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
+    r->say(r->context, text);
+    status failure = STATUS_OK;
+    if (!is_known) {
+        failure = probe_model(m, file);
+        if (!failure)
+            probe_cache_store(m, file, &before, r->options->cache_folder);
+    }
+    if (!failure)
+        failure = make_buckets(m, r, file);
+    return failure ? failure : make_packed(m, r, file);
+}
+
+/* The same for a model that is its programs: it says what there is. */
+static status take_programs(model *m, const load_request *r, const manifest *file)
+{
+    const char *why = r->options->no_device_reason;
+    m->on_device.precision = DEVICE_FP32; /* the programs' own, whatever it is */
+    if (m->device_count == 1 && !r->options->allows_no_device)
+        return status_fail(STATUS_UNAVAILABLE,
+                           "StableHLO programs run on PJRT devices and have no form for the CPU, "
+                           "and this server has no such device: %s",
+                           why ? why : "start it with --device pjrt:PLUGIN.so");
+    return program_folder_make_buckets(m, file);
+}
+
+static status make(model *m, const load_request *r, const manifest *file)
+{
+    bool is_hf;
+    uint64_t start_ns = clock_now_ns();
+    char text[200];
+    snprintf(text, sizeof text, "%s: reading", m->name);
+    r->say(r->context, text);
+    set_batching(m, r, file);
+    status failure = import(m, r, file, &is_hf);
+    if (failure)
+        return failure;
+    /* Beyond its position table a model reads nothing meaningful. */
+    if (m->graph->sequence_max > 0 && m->batching.sequence_max > m->graph->sequence_max)
+        m->batching.sequence_max = m->graph->sequence_max;
+    m->on_device.graph = m->graph;
+    m->on_device.name = m->name;
+    m->on_device.model_key = fingerprint_model(r->folder, r->options->cache_folder);
+    failure = read_samples(m, r, file);
+    if (failure)
+        return failure;
+    failure = describe_tensors(m, file, is_hf);
+    if (failure)
+        return failure;
+    failure = m->on_device.given != NULL ? take_programs(m, r, file) : examine(m, r, file);
+    if (failure)
+        return failure;
+    if (model_is_exact(m)) {
+        m->exact = model_exact_create(m->devices[m->device_count - 1]);
+        if (m->exact == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    }
+    if (m->batching.sequence_max > 0)
+        m->lengths = length_histogram_create(m->batching.sequence_max < PLANNER_LENGTH_MAX
+                                                 ? m->batching.sequence_max
+                                                 : PLANNER_LENGTH_MAX);
+    m->latency = latency_create(m->devices, m->device_count);
+    if (m->latency == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    m->load_ns = clock_now_ns() - start_ns;
+    bool can_run = m->on_device.given == NULL || m->device_count > 1;
+    if (can_run && !r->options->skips_warm_up)
+        failure = warm_up_model(m, r->say, r->context);
+    if (!failure) {
+        explain(m);
+        warn_of_scales(m);
+    }
+    return failure;
+}
+
+status load_model(const load_request *r, model **out)
+{
+    manifest file;
+    status failure = manifest_read(r->manifest, &file);
+    if (failure)
+        return failure;
+    model *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        manifest_dispose(&file);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    }
+    m->name = arena_copy_string(&m->memory, r->name, strlen(r->name));
+    m->folder = arena_copy_string(&m->memory, r->folder, strlen(r->folder));
+    m->version = r->version;
+    m->devices = r->devices;
+    m->device_count = r->device_count;
+    m->findings = m->packing_note = "";
+    atomic_store(&m->references, 1);
+    failure = make(m, r, &file);
+    manifest_dispose(&file);
+    if (failure) {
+        load_destroy(m);
+        return failure;
+    }
+    log_info("models", "%s version %lld is ready: %s, %d buckets, loaded in %.0f ms, warm in %.0f",
+             m->name, (long long)m->version, m->graph->source ? m->graph->source : m->platform,
+             m->bucket_count, (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
+    *out = m;
+    return STATUS_OK;
+}
+
+void load_destroy(model *m)
+{
+    warm_up_undo(m);
+    model_exact_destroy(m->exact);
+    if (m->weights_holder)
+        m->devices[m->device_count - 1]->interface->release(m->devices[m->device_count - 1],
+                                                            m->weights_holder);
+    packed_dispose(m);
+    latency_destroy(m->latency);
+    free(m->lengths);
+    graph_destroy(m->graph);
+    arena_dispose(&m->memory);
+    free(m);
+}

@@ -1,0 +1,130 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "models/repository/internal.h"
+
+/* Lookups: any thread, without a lock but where somebody waits for loading to end. */
+
+static bool is_named(const char *name, const char *text, size_t bytes)
+{
+    return strlen(name) == bytes && memcmp(name, text, bytes) == 0;
+}
+
+static status find_in(const snapshot *s, const char *name, size_t bytes, int64_t version,
+                      model **out)
+{
+    const snapshot_entry *unready = NULL;
+    bool is_known = false;
+    for (int i = 0; s != NULL && i < s->entry_count; i++) {
+        const snapshot_entry *e = &s->entries[i];
+        if (!is_named(e->entry.name, name, bytes))
+            continue;
+        is_known = true;
+        if (version != 0 && e->entry.version != version)
+            continue;
+        if (e->model != NULL) {
+            model_retain(e->model);
+            *out = e->model;
+            return STATUS_OK;
+        }
+        if (unready == NULL)
+            unready = e;
+    }
+    if (unready != NULL) {
+        static const char *const states[] = {"is loading", "is ready", "failed to load",
+                                             "is unloaded"};
+        return status_fail(STATUS_UNAVAILABLE, "model \"%.*s\" version %lld %s%s%s", (int)bytes,
+                           name, (long long)unready->entry.version, states[unready->entry.state],
+                           unready->entry.reason[0] ? ": " : "", unready->entry.reason);
+    }
+    if (is_known)
+        return status_fail(STATUS_NOT_FOUND, "model \"%.*s\" has no version %lld", (int)bytes, name,
+                           (long long)version);
+    return status_fail(STATUS_NOT_FOUND, "no model \"%.*s\"", (int)bytes, name);
+}
+
+status repository_find(repository *r, const char *name, size_t name_bytes, int64_t version,
+                       model **out)
+{
+    int token;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    status failure = find_in(s, name, name_bytes, version, out);
+    snapshot_leave(&r->box, token);
+    return failure;
+}
+
+status repository_find_label(repository *r, const char *name, size_t name_bytes, const char *label,
+                             size_t label_bytes, model **out)
+{
+    int token;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    int64_t version = 0;
+    for (int i = 0; s != NULL && i < s->label_count; i++)
+        if (is_named(s->labels[i].name, name, name_bytes) &&
+            is_named(s->labels[i].label, label, label_bytes))
+            version = s->labels[i].version;
+    model *any;
+    status failure = find_in(s, name, name_bytes, version, version ? out : &any);
+    if (!failure && version == 0) {
+        model_release(any);
+        failure = STATUS_NOT_FOUND;
+    }
+    if (failure == STATUS_NOT_FOUND && version == 0)
+        status_fail(STATUS_NOT_FOUND, "model \"%.*s\" has no label \"%.*s\"", (int)name_bytes, name,
+                    (int)label_bytes, label);
+    snapshot_leave(&r->box, token);
+    return failure;
+}
+
+int repository_list(repository *r, repository_entry *out, int capacity)
+{
+    int token;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    int count = s ? s->entry_count : 0;
+    for (int i = 0; i < count && i < capacity; i++)
+        out[i] = s->entries[i].entry;
+    snapshot_leave(&r->box, token);
+    return count;
+}
+
+int repository_ready_models(repository *r, model **out, int capacity)
+{
+    int token, count = 0;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    for (int i = 0; s != NULL && i < s->entry_count; i++) {
+        model *m = s->entries[i].model;
+        if (m == NULL)
+            continue;
+        if (count < capacity) {
+            model_retain(m);
+            out[count] = m;
+        }
+        count++;
+    }
+    snapshot_leave(&r->box, token);
+    return count;
+}
+
+bool repository_is_ready(repository *r, char *progress, size_t progress_bytes)
+{
+    if (atomic_load(&r->is_ready))
+        return true;
+    if (progress != NULL && progress_bytes > 0) {
+        pthread_mutex_lock(&r->mutex);
+        snprintf(progress, progress_bytes, "%s", r->progress);
+        pthread_mutex_unlock(&r->mutex);
+    }
+    return false;
+}
+
+status repository_wait(repository *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    while (!r->has_loaded)
+        pthread_cond_wait(&r->changed, &r->mutex);
+    status failure = r->first_failure;
+    if (failure)
+        status_fail(failure, "%s", r->first_error);
+    pthread_mutex_unlock(&r->mutex);
+    return failure;
+}

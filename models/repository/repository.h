@@ -1,0 +1,80 @@
+#ifndef MODELS_REPOSITORY_REPOSITORY_H
+#define MODELS_REPOSITORY_REPOSITORY_H
+
+#include "models/model.h"
+
+/* The models being served. Loading runs on its own thread; lookups are from any thread and take no
+ * lock. */
+
+typedef struct repository repository;
+
+typedef struct repository_model_options { /* one entry of config "models", or of --model NAME=PATH
+                                           */
+    const char *name, *path;
+    /* what model.json also takes; 0, NULL or -1: as the file or the defaults say */
+    device_precision precision;
+    bool has_precision;
+} repository_model_options;
+
+typedef struct repository_options {
+    const char *folder; /* --repository, or NULL */
+    const repository_model_options *models;
+    int model_count;
+    device_precision precision;
+    int64_t batch_max;            /* default 16 */
+    uint64_t queue_delay_ns;      /* default 0 */
+    int64_t queue_rows_max;       /* default 1024 */
+    int64_t sequence_max;         /* default 512 */
+    model_packing packing;        /* of models that do not say otherwise */
+    const char *cache_folder;     /* or NULL */
+    bool skips_warm_up;           /* for tools: buckets have no programs, nothing can be served */
+    const char *no_device_reason; /* why there is only the CPU although more was wanted, or NULL */
+    bool allows_no_device;        /* for tools: also models that need a device which is not there */
+} repository_options;
+
+typedef enum model_state { MODEL_LOADING, MODEL_READY, MODEL_FAILED, MODEL_UNLOADED } model_state;
+
+/* Borrows devices and options until destroyed. Starts loading everything; returns at once. */
+status repository_create(const repository_options *options, device *const *devices,
+                         int device_count, repository **out) MUST_CHECK;
+
+/* The ready model of that name; version 0: the highest ready one. Takes a reference the caller
+ * gives back with model_release(). STATUS_NOT_FOUND: no such name or version; STATUS_UNAVAILABLE:
+ * it is loading, failed or unloaded (message says which and why). */
+status repository_find(repository *r, const char *name, size_t name_bytes, int64_t version,
+                       model **out) MUST_CHECK;
+/* By label ("stable", "canary"), as model.json "labels" maps them to versions. */
+status repository_find_label(repository *r, const char *name, size_t name_bytes, const char *label,
+                             size_t label_bytes, model **out) MUST_CHECK;
+
+/* True when everything asked for at start is ready; else `progress` says what is being done:
+ * "minilm: warming bucket 7 of 30". */
+bool repository_is_ready(repository *r, char *progress, size_t progress_bytes);
+/* Blocks until loading has ended. STATUS of the first model that failed. */
+status repository_wait(repository *r) MUST_CHECK;
+
+typedef struct repository_entry {
+    char name[128];
+    int64_t version;
+    model_state state;
+    char reason[256];
+} repository_entry;
+/* Lists every known model version; returns the total, writes at most `capacity`. Any thread. */
+int repository_list(repository *r, repository_entry *out, int capacity);
+
+/* The ready models, a reference to each for the caller to release; returns the total, writes at
+ * most `capacity`. Any thread. For metrics and the status page. */
+int repository_ready_models(repository *r, model **out, int capacity);
+
+/* Asks the loading thread to (re)load or unload; on_done is called there with the result. */
+void repository_load(repository *r, const char *name,
+                     void (*on_done)(void *context, status result, const char *error),
+                     void *context);
+void repository_unload(repository *r, const char *name,
+                       void (*on_done)(void *context, status result, const char *error),
+                       void *context);
+
+/* Every reference must have been given back; waits for the load in progress. */
+void repository_destroy(repository *r);
+
+#endif

@@ -1,0 +1,314 @@
+#include "models/repository/warm_up.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "models/batching/packed.h"
+#include "models/batching/probe.h"
+#include "models/latency.h"
+
+/* Compilers use a core or more for each program; more at once only cost memory. */
+#define THREADS_MAX 4
+#define DEVICES_MAX 256
+#define RAGGED_LENGTH 128
+/* A device that is lost while it warms up is given the program again when it is back. */
+#define TRIES_MAX 3
+#define SAY_EVERY_NS UINT64_C(2000000000)
+
+typedef struct warming {
+    model *m;
+    void (*say)(void *context, const char *text);
+    void *context;
+    pthread_mutex_t mutex; /* guards what follows, and is held during say() */
+    int begun;
+    uint64_t said_ns;
+    atomic_bool is_refused[DEVICES_MAX]; /* by a device that cannot run this model at all */
+    status failure;                      /* the first that ends the load */
+    char error[STATUS_MESSAGE_BYTES_MAX];
+    /* Programs of the devices before the CPU, by bucket and device: compiled or loaded before any
+     * is executed, and held until all are. NULL: there is no such device. */
+    device_program **held;
+} warming;
+
+/* A ragged program is the same one for every bucket, and its memory is touched when it is compiled;
+ * the probe has run its longest row. A short row and a middling one are left, whose times tell what
+ * others will take. */
+static bool is_worth_a_run(const model *m, const model_bucket *b, const device_program *program)
+{
+    if (program->layout != DEVICE_RAGGED)
+        return true;
+    int64_t middling = m->buckets[0].shape.sequence;
+    for (int i = 0; i < m->sequence_bucket_count; i++)
+        if (m->sequence_buckets[i] <= RAGGED_LENGTH && m->sequence_buckets[i] > middling)
+            middling = m->sequence_buckets[i];
+    return b->shape.batch == m->buckets[0].shape.batch &&
+           (b->shape.sequence == m->buckets[0].shape.sequence || b->shape.sequence == middling);
+}
+
+static const device_model *of_bucket(const model *m, const model_bucket *b)
+{
+    return b->sequences > 0 ? &m->on_packed : &m->on_device;
+}
+
+static status warm_once(model *m, model_bucket *b, device *d, const tensor *inputs, tensor *outputs,
+                        device_program **out)
+{
+    device_program *program;
+    status failure = d->interface->compile(d, of_bucket(m, b), b->shape, &program);
+    if (failure)
+        return failure;
+    atomic_fetch_add_explicit(&m->counters.compiles[MODEL_COMPILE_WARM_UP], 1,
+                              memory_order_relaxed);
+    if (is_worth_a_run(m, b, program))
+        failure = probe_execute(d, program, inputs, outputs);
+    if (failure)
+        d->interface->release(d, program);
+    else
+        *out = program;
+    return failure;
+}
+
+/* Seeds the latency table. The execution before paid for pages and caches that later ones find
+ * warm, so this one counts. */
+static void measure(model *m, const model_bucket *b, int device_index, const tensor *inputs,
+                    tensor *outputs)
+{
+    int64_t length = b->shape.sequence > 0 ? b->shape.sequence : 1;
+    latency_work done = {b->shape.batch, b->shape.batch * length, b->shape.batch * length * length};
+    uint64_t start_ns = clock_now_ns();
+    if (m->latency == NULL ||
+        probe_execute(m->devices[device_index], b->programs[device_index], inputs, outputs))
+        return;
+    uint64_t end_ns = clock_now_ns();
+    latency_observe(m->latency, device_index, (int)(b - m->buckets), done, end_ns - start_ns,
+                    end_ns);
+}
+
+static status warm(model *m, model_bucket *b, int device_index, const tensor *inputs,
+                   tensor *outputs)
+{
+    device *d = m->devices[device_index];
+    status failure = STATUS_OK;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        failure = warm_once(m, b, d, inputs, outputs, &b->programs[device_index]);
+        if (failure != STATUS_UNAVAILABLE || device_index == m->device_count - 1)
+            break;
+    }
+    if (!failure && is_worth_a_run(m, b, b->programs[device_index]))
+        measure(m, b, device_index, inputs, outputs);
+    return failure;
+}
+
+/* A device other than the CPU may do without a program; not when an operator said that everything
+ * is compiled already (STATUS_NOT_FOUND: --cache-only). */
+static status excuse(warming *w, const model_bucket *b, int device_index, status failure)
+{
+    model *m = w->m;
+    const char *name = m->devices[device_index]->name;
+    if (device_index == m->device_count - 1 || failure == STATUS_NOT_FOUND)
+        return failure;
+    if (failure == STATUS_UNSUPPORTED && !atomic_exchange(&w->is_refused[device_index], true))
+        log_warning("models", "%s is not for device %s: %s", m->name, name, status_message());
+    else if (failure != STATUS_UNSUPPORTED)
+        log_warning("models", "%s: bucket %lldx%lld is not for device %s: %s", m->name,
+                    (long long)b->shape.batch, (long long)b->shape.sequence, name,
+                    status_message());
+    return STATUS_OK;
+}
+
+/* Packed rows hold one sequence each, the longest. */
+static status make_packed_tensors(const model *m, const model_bucket *b, arena *a, tensor *inputs,
+                                  tensor *outputs)
+{
+    status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
+    for (int i = m->input_count; i < packed_input_count(m) && !failure; i++) {
+        tensor t;
+        packed_describe(m, b, false, i, &t);
+        failure = tensor_allocate(&inputs[i], a, t.dtype, t.rank, t.dims);
+        if (!failure)
+            memset(inputs[i].data, 0, tensor_bytes(&t));
+    }
+    for (int i = 0; i < m->output_count && !failure; i++) {
+        tensor t;
+        packed_describe(m, b, true, i, &t);
+        failure = tensor_allocate(&outputs[i], a, t.dtype, t.rank, t.dims);
+    }
+    for (int row = 0; row < b->shape.batch && !failure; row++)
+        packed_mark(m, inputs, row, row, 0, b->shape.sequence);
+    return failure;
+}
+
+static status make_tensors(const model *m, const model_bucket *b, arena *a, tensor *inputs,
+                           tensor *outputs)
+{
+    if (b->sequences > 0)
+        return make_packed_tensors(m, b, a, inputs, outputs);
+    status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
+    return failure ? failure : probe_make_outputs(m, b->shape, a, outputs);
+}
+
+static status warm_bucket(warming *w, model_bucket *b, arena *a)
+{
+    model *m = w->m;
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    arena_reset(a, SIZE_MAX);
+    status failure = make_tensors(m, b, a, inputs, outputs);
+    /* The CPU packs nothing, and runs no programs that are given. */
+    bool is_given = m->on_device.given != NULL, has_any = false;
+    int count = b->sequences > 0 || is_given ? m->device_count - 1 : m->device_count;
+    status refusal = STATUS_UNAVAILABLE;
+    char why[STATUS_MESSAGE_BYTES_MAX] = "no device is there";
+    for (int d = 0; d < count && !failure; d++) {
+        if (atomic_load(&w->is_refused[d]))
+            continue;
+        failure = warm(m, b, d, inputs, outputs);
+        has_any |= !failure;
+        if (failure) {
+            refusal = failure;
+            snprintf(why, sizeof why, "%s", status_message());
+            failure = excuse(w, b, d, failure);
+        }
+    }
+    /* Nobody else could run it. */
+    if (is_given && !has_any && !failure)
+        failure = status_fail(refusal, "bucket %lldx%lld: %s", (long long)b->shape.batch,
+                              (long long)b->shape.sequence, why);
+    return failure;
+}
+
+/* Which bucket next, or -1. With several threads the largest first: it takes longest, and the small
+ * ones fill the time of the other threads. */
+static int next_bucket(warming *w, bool is_parallel)
+{
+    const model *m = w->m;
+    int next = -1;
+    pthread_mutex_lock(&w->mutex);
+    if (!w->failure && w->begun < m->bucket_count) {
+        next = is_parallel ? m->bucket_count - 1 - w->begun : w->begun;
+        w->begun++;
+        char text[200];
+        snprintf(text, sizeof text, "%s: warming bucket %d of %d", m->name, w->begun,
+                 m->bucket_count);
+        w->say(w->context, text);
+        uint64_t now_ns = clock_now_ns();
+        if (now_ns - w->said_ns > SAY_EVERY_NS) {
+            w->said_ns = now_ns;
+            log_info("models", "%s", text);
+        }
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return next;
+}
+
+/* All programs first, so that the time this takes is not the time of executing them. What fails
+ * here is tried again, and reported, when it is to be executed. */
+static void *prepare(void *context)
+{
+    warming *w = context;
+    const model *m = w->m;
+    int others = m->device_count - 1;
+    for (int i; (i = next_bucket(w, true)) >= 0;)
+        for (int d = 0; d < others; d++)
+            if (m->devices[d]->interface->compile(m->devices[d], of_bucket(m, &m->buckets[i]),
+                                                  m->buckets[i].shape, &w->held[i * others + d]))
+                break;
+    return NULL;
+}
+
+static void let_go(warming *w)
+{
+    int others = w->m->device_count - 1;
+    for (int i = 0; w->held != NULL && i < w->m->bucket_count * others; i++)
+        if (w->held[i] != NULL)
+            w->m->devices[i % others]->interface->release(w->m->devices[i % others], w->held[i]);
+    free(w->held);
+}
+
+static int start_threads(warming *w, void *(*body)(void *), pthread_t *threads, int count)
+{
+    int started = 0;
+    while (started < count && pthread_create(&threads[started], NULL, body, w) == 0)
+        started++;
+    return started;
+}
+
+static void prepare_all(warming *w)
+{
+    model *m = w->m;
+    pthread_t threads[THREADS_MAX];
+    uint64_t start_ns = clock_now_ns();
+    w->held = calloc((size_t)m->bucket_count * (size_t)(m->device_count - 1), sizeof *w->held);
+    if (w->held == NULL)
+        return; /* each is then made when it is executed */
+    int count = start_threads(w, prepare, threads, THREADS_MAX - 1);
+    prepare(w);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    log_info("models",
+             "%s: %d programs compiled or loaded in %.3f s; executing each on each device", m->name,
+             m->bucket_count, (double)(clock_now_ns() - start_ns) * 1e-9);
+    w->begun = 0;
+}
+
+static void work(warming *w, bool is_parallel)
+{
+    arena a = {0};
+    for (int i; (i = next_bucket(w, is_parallel)) >= 0;) {
+        status failure = warm_bucket(w, &w->m->buckets[i], &a);
+        pthread_mutex_lock(&w->mutex);
+        if (failure && !w->failure) {
+            w->failure = failure;
+            snprintf(w->error, sizeof w->error, "%s", status_message());
+        }
+        pthread_mutex_unlock(&w->mutex);
+    }
+    arena_dispose(&a);
+}
+
+static void *work_beside(void *context)
+{
+    work(context, true);
+    return NULL;
+}
+
+status warm_up_model(model *m, void (*say)(void *context, const char *text), void *context)
+{
+    uint64_t start_ns = clock_now_ns();
+    warming w = {.m = m, .say = say, .context = context, .said_ns = start_ns};
+    assert(m->device_count <= DEVICES_MAX);
+    pthread_mutex_init(&w.mutex, NULL);
+    /* Our own CPU's programs take milliseconds. */
+    int wanted = m->device_count == 1 ? 1 : m->bucket_count;
+    pthread_t others[THREADS_MAX];
+    if (m->device_count > 1 && m->bucket_count > 0)
+        prepare_all(&w);
+    int count =
+        start_threads(&w, work_beside, others, wanted < THREADS_MAX ? wanted - 1 : THREADS_MAX - 1);
+    work(&w, wanted > 1);
+    for (int i = 0; i < count; i++)
+        pthread_join(others[i], NULL);
+    let_go(&w);
+    pthread_mutex_destroy(&w.mutex);
+    m->warm_up_ns = clock_now_ns() - start_ns;
+    if (w.failure)
+        return status_fail(w.failure, "%s", w.error);
+    /* From here a device that compiles counts it as an error. */
+    m->on_device.serving_compiles = &m->counters.compiles[MODEL_COMPILE_SERVING];
+    m->on_packed.serving_compiles = m->on_device.serving_compiles;
+    return STATUS_OK;
+}
+
+void warm_up_undo(model *m)
+{
+    for (int i = 0; i < m->bucket_count; i++)
+        for (int d = 0; d < m->device_count && m->buckets[i].programs; d++)
+            if (m->buckets[i].programs[d] != NULL) {
+                m->devices[d]->interface->release(m->devices[d], m->buckets[i].programs[d]);
+                m->buckets[i].programs[d] = NULL;
+            }
+}

@@ -1,0 +1,100 @@
+/* Opens every address once per loop: SO_REUSEPORT lets the kernel spread connections. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/http/edge.h"
+
+#define BACKLOG 4096
+
+static status open_one(const server_listener *at, uint16_t port, int *out, uint16_t *bound)
+{
+    char service[8];
+    const char *host = at->host && *at->host && strcmp(at->host, "*") != 0 ? at->host : NULL;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    snprintf(service, sizeof(service), "%u", port);
+    if (host == NULL)
+        hints.ai_family = AF_INET;
+    int code = getaddrinfo(host, service, &hints, &list);
+    if (code != 0)
+        return status_fail(STATUS_IO, "listen %s:%u: %s", host ? host : "*", port,
+                           gai_strerror(code));
+    const char *step = "socket";
+    int one = 1;
+    struct sockaddr_storage name;
+    socklen_t name_bytes = sizeof(name);
+    int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        goto fail;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    step = "SO_REUSEPORT";
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) != 0)
+        goto fail;
+    step = "bind";
+    if (bind(fd, list->ai_addr, list->ai_addrlen) != 0)
+        goto fail;
+    step = "listen";
+    if (listen(fd, BACKLOG) != 0 || getsockname(fd, (struct sockaddr *)&name, &name_bytes) != 0)
+        goto fail;
+    *bound = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                              : ((struct sockaddr_in *)&name)->sin_port);
+    *out = fd;
+    freeaddrinfo(list);
+    return STATUS_OK;
+fail:
+    code = errno;
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(list);
+    return status_fail(STATUS_IO, "listen %s:%u: %s: %s", host ? host : "*", port, step,
+                       strerror(code));
+}
+
+/* SO_REUSEPORT would let a second server share our port in silence: ask first without it. */
+static status check_free(const server_listener *at)
+{
+    if (at->port == 0)
+        return STATUS_OK;
+    char service[8];
+    const char *host = at->host && *at->host && strcmp(at->host, "*") != 0 ? at->host : NULL;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    snprintf(service, sizeof(service), "%u", at->port);
+    if (host == NULL)
+        hints.ai_family = AF_INET;
+    if (getaddrinfo(host, service, &hints, &list) != 0)
+        return STATUS_OK; /* open_one says it */
+    int one = 1, fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), code = 0;
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+        if (bind(fd, list->ai_addr, list->ai_addrlen) != 0)
+            code = errno;
+        close(fd);
+    }
+    freeaddrinfo(list);
+    if (code == EADDRINUSE)
+        return status_fail(STATUS_IO,
+                           "listen %s:%u: %s: by another server, or one that still drains; "
+                           "--listen HOST:PORT chooses another",
+                           host ? host : "*", at->port, strerror(code));
+    return STATUS_OK;
+}
+
+status server_listen(server *s)
+{
+    const server_options *o = s->options;
+    for (int i = 0; i < o->listener_count; i++) {
+        status failure = check_free(&o->listeners[i]);
+        uint16_t port = o->listeners[i].port;
+        for (int l = 0; !failure && l < s->loop_count; l++) {
+            failure = open_one(&o->listeners[i], port, &s->listen_fds[l][i], &s->ports[i]);
+            port = s->ports[i];
+        }
+        if (failure)
+            return failure; /* start-up ends; the process closes what is open */
+    }
+    return STATUS_OK;
+}

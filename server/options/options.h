@@ -1,0 +1,79 @@
+#ifndef SERVER_OPTIONS_OPTIONS_H
+#define SERVER_OPTIONS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Everything the HTTP edge is told at start. config/ fills it from JSON and flags; the strings are
+ * borrowed until server_run() returns. server_options_default() gives every value. */
+
+#define SERVER_LISTENERS_MAX 16
+#define SERVER_LOOPS_MAX 64
+
+typedef struct server_listener {
+    const char *host; /* numeric address or name; "" or "*": all addresses */
+    uint16_t port;    /* 0: any free one, which is said in the log */
+    bool is_tls;      /* needs `tls` below */
+} server_listener;
+
+typedef struct server_tls {
+    const char *certificate_file; /* PEM chain, or NULL; read again at SIGHUP */
+    const char *key_file;         /* PEM */
+} server_tls;
+
+/* Ceilings. Past one of them a request is refused with a sentence; nothing is lost. */
+typedef struct server_limits {
+    size_t body_bytes_max;         /* request body as received */
+    size_t decompressed_bytes_max; /* the same after gzip or deflate */
+    int json_depth_max;            /* nesting of arrays and objects */
+    int connections_max;           /* open at once, all loops together */
+    int connection_jobs_max;       /* per connection, running or abandoned; beyond: closed */
+    int connection_resets_max;     /* HTTP/2 streams reset before their answer; beyond: closed */
+    int request_jobs_max;          /* distinct lengths in one TensorFlow Serving request */
+} server_limits;
+
+typedef struct server_timeouts {
+    uint64_t request_ms;   /* head and body of a request must have arrived; HTTP/1 idle */
+    uint64_t idle_ms;      /* HTTP/2 connection without streams */
+    uint64_t handshake_ms; /* TLS */
+    uint64_t deadline_ms;  /* for requests that name none; 0: none */
+} server_timeouts;
+
+typedef struct server_drain {
+    uint64_t delay_ms; /* after SIGTERM: not ready, yet still serving */
+    uint64_t limit_ms; /* after the delay: how long open requests may take; 0: no limit */
+} server_drain;
+
+/* A customer of its own: known by its key or, without one, by its name in the tenant header. */
+typedef struct server_tenant {
+    const char *name, *key;               /* key NULL: none */
+    uint32_t weight;                      /* share of device time against the others */
+    int64_t requests_per_s, tokens_per_s; /* quotas; 0: none */
+} server_tenant;
+#define SERVER_TENANTS_MAX 63 /* beside the default one */
+
+typedef struct server_options {
+    server_listener listeners[SERVER_LISTENERS_MAX];
+    int listener_count;
+    server_tls tls;
+    int loops; /* threads; 0: one per two cores, at least one */
+    server_limits limits;
+    server_timeouts timeouts;
+    server_drain drain;
+    const char *access_log;  /* file, "-" for standard output, or NULL */
+    bool strict_json;        /* NaN and Infinity are refused, and an error when computed */
+    bool endpoint_load;      /* ORCA header on every answer (else only when asked for) */
+    bool server_timing;      /* Server-Timing header on inference answers */
+    bool repository_control; /* load and unload over HTTP */
+    bool status_page;        /* GET / */
+    server_tenant tenants[SERVER_TENANTS_MAX];
+    int tenant_count;
+    const char *tenant_header; /* names a tenant that has no key */
+    bool slo_deadline;         /* requests without a deadline get their model's objective */
+} server_options;
+
+/* Listens on 127.0.0.1:8080, no TLS, no access log. */
+void server_options_default(server_options *o);
+
+#endif

@@ -1,0 +1,6 @@
+#ifndef SERVER_OPTIONS_VERSION_H
+#define SERVER_OPTIONS_VERSION_H
+
+#define PENSTOCK_VERSION "0.1.0"
+
+#endif

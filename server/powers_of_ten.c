@@ -1,5 +1,0 @@
-#include "server/powers_of_ten.h"
-
-const power_of_ten powers_of_ten[POWERS_OF_TEN_MAX - POWERS_OF_TEN_MIN + 1] = {
-#include "server/powers_of_ten.inc"
-};

@@ -1,0 +1,159 @@
+#include "server/protocol/compress.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <zlib.h>
+
+#define GZIP_WINDOW (15 + 16) /* zlib: +16 selects the gzip wrapper */
+
+static bool is(const char *value, size_t bytes, const char *word)
+{
+    return strlen(word) == bytes && strncasecmp(value, word, bytes) == 0;
+}
+
+static void trim(const char **value, size_t *bytes)
+{
+    while (*bytes > 0 && (**value == ' ' || **value == '\t'))
+        (*value)++, (*bytes)--;
+    while (*bytes > 0 && ((*value)[*bytes - 1] == ' ' || (*value)[*bytes - 1] == '\t'))
+        (*bytes)--;
+}
+
+content_coding content_coding_parse(const char *value, size_t bytes)
+{
+    trim(&value, &bytes);
+    if (bytes == 0 || is(value, bytes, "identity"))
+        return CODING_IDENTITY;
+    if (is(value, bytes, "gzip") || is(value, bytes, "x-gzip"))
+        return CODING_GZIP;
+    return is(value, bytes, "deflate") ? CODING_DEFLATE : CODING_UNKNOWN;
+}
+
+/* Whether ";q=0", ";q=0.0" ... follows: "not this one". */
+static bool is_refused(const char *parameters, size_t bytes)
+{
+    const char *q = bytes ? memchr(parameters, '=', bytes) : NULL;
+    if (q == NULL)
+        return false;
+    for (const char *p = q + 1; p < parameters + bytes; p++) {
+        if (*p >= '1' && *p <= '9')
+            return false;
+    }
+    return true;
+}
+
+content_coding content_coding_choose(const char *value, size_t bytes)
+{
+    content_coding best = CODING_IDENTITY;
+    const char *end = value + bytes;
+    while (value < end) {
+        const char *comma = memchr(value, ',', (size_t)(end - value));
+        if (comma == NULL)
+            comma = end;
+        const char *name = value, *semicolon = memchr(value, ';', (size_t)(comma - value));
+        size_t name_bytes = (size_t)((semicolon ? semicolon : comma) - value);
+        trim(&name, &name_bytes);
+        bool refused = semicolon && is_refused(semicolon, (size_t)(comma - semicolon));
+        if (!refused && is(name, name_bytes, "gzip"))
+            best = CODING_GZIP;
+        else if (!refused && best == CODING_IDENTITY && is(name, name_bytes, "deflate"))
+            best = CODING_DEFLATE;
+        value = comma + 1;
+    }
+    return best;
+}
+
+status decompress(content_coding coding, const char *data, size_t bytes, size_t bytes_max,
+                  char **out, size_t *out_bytes)
+{
+    status failure = STATUS_OK;
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes};
+    char *buffer = NULL;
+    size_t capacity = bytes * 4 < 4096 ? 4096 : bytes * 4, used = 0;
+    if (bytes > UINT32_MAX)
+        return status_fail(STATUS_TOO_LARGE, "a compressed body of %zu bytes", bytes);
+    if (inflateInit2(&z, coding == CODING_GZIP ? GZIP_WINDOW : 15) != Z_OK)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
+    for (int code = Z_OK; code != Z_STREAM_END;) {
+        if (capacity > bytes_max + 1)
+            capacity = bytes_max + 1;
+        char *moved = realloc(buffer, capacity);
+        if (moved == NULL) {
+            failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
+            goto fail;
+        }
+        buffer = moved;
+        z.next_out = (Bytef *)buffer + used;
+        z.avail_out = (uInt)(capacity - used > UINT32_MAX ? UINT32_MAX : capacity - used);
+        uInt offered = z.avail_out;
+        code = inflate(&z, Z_NO_FLUSH);
+        used += offered - z.avail_out;
+        if (used > bytes_max) {
+            failure = status_fail(STATUS_TOO_LARGE,
+                                  "the body is larger than %zu bytes when decompressed", bytes_max);
+            goto fail;
+        }
+        if (code == Z_STREAM_END)
+            break;
+        if ((code != Z_OK && code != Z_BUF_ERROR) || (z.avail_out > 0 && z.avail_in == 0)) {
+            failure = status_fail(STATUS_INVALID_ARGUMENT, "the compressed body is broken: %s",
+                                  z.msg ? z.msg : "it ends too early");
+            goto fail;
+        }
+        capacity *= 2;
+    }
+    if (z.avail_in > 0) {
+        failure =
+            status_fail(STATUS_INVALID_ARGUMENT, "%u bytes follow the compressed body", z.avail_in);
+        goto fail;
+    }
+    inflateEnd(&z);
+    *out = buffer;
+    *out_bytes = used;
+    return STATUS_OK;
+fail:
+    inflateEnd(&z);
+    free(buffer);
+    return failure;
+}
+
+status compress_pieces(content_coding coding, const compress_piece *pieces, int count, char **out,
+                       size_t *out_bytes)
+{
+    z_stream z = {0};
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += pieces[i].bytes;
+    /* Level 1: answers are mostly digits or floats, where higher levels gain little. */
+    if (deflateInit2(&z, 1, Z_DEFLATED, coding == CODING_GZIP ? GZIP_WINDOW : 15, 8,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to compress");
+    size_t capacity = deflateBound(&z, bytes) + 64;
+    char *buffer = malloc(capacity);
+    if (buffer == NULL || bytes > UINT32_MAX / 2) {
+        deflateEnd(&z);
+        free(buffer);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to compress %zu bytes", bytes);
+    }
+    z.next_out = (Bytef *)buffer;
+    z.avail_out = (uInt)capacity;
+    int code = Z_OK;
+    for (int i = 0; i < count && code == Z_OK; i++) {
+        z.next_in = (Bytef *)(uintptr_t)pieces[i].data;
+        z.avail_in = (uInt)pieces[i].bytes;
+        if (z.avail_in > 0)
+            code = deflate(&z, Z_NO_FLUSH);
+    }
+    code = deflate(&z, Z_FINISH);
+    *out_bytes = capacity - z.avail_out;
+    deflateEnd(&z);
+    if (code != Z_STREAM_END) {
+        free(buffer);
+        return status_fail(STATUS_INTERNAL, "zlib did not finish");
+    }
+    *out = buffer;
+    return STATUS_OK;
+}

@@ -1,0 +1,120 @@
+#include "server/protocol/head_check.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct head_facts {
+    int hosts, lengths, encodings;
+    bool is_old; /* HTTP/1.0 */
+} head_facts;
+
+static bool is_token_byte(unsigned char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static status refuse(const char *why)
+{
+    return status_fail(STATUS_INVALID_ARGUMENT, "malformed request head: %s", why);
+}
+
+static bool name_is(const char *at, size_t bytes, const char *name)
+{
+    return strlen(name) == bytes && strncasecmp(at, name, bytes) == 0;
+}
+
+static status check_value(head_facts *facts, const char *name, size_t name_bytes, const char *value,
+                          size_t value_bytes)
+{
+    for (size_t i = 0; i < value_bytes; i++) {
+        unsigned char c = (unsigned char)value[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return refuse("a control byte in a header");
+    }
+    while (value_bytes > 0 && (*value == ' ' || *value == '\t'))
+        value++, value_bytes--;
+    while (value_bytes > 0 && (value[value_bytes - 1] == ' ' || value[value_bytes - 1] == '\t'))
+        value_bytes--;
+    if (name_is(name, name_bytes, "host")) {
+        if (facts->hosts++ > 0)
+            return refuse("Host twice");
+    } else if (name_is(name, name_bytes, "content-length")) {
+        if (facts->lengths++ > 0)
+            return refuse("Content-Length twice");
+        for (size_t i = 0; i < value_bytes; i++) {
+            if (value[i] < '0' || value[i] > '9')
+                return refuse("Content-Length is no number");
+        }
+        if (value_bytes == 0 || value_bytes > 19)
+            return refuse("Content-Length is no number");
+    } else if (name_is(name, name_bytes, "transfer-encoding")) {
+        if (facts->encodings++ > 0)
+            return refuse("Transfer-Encoding twice");
+        if (!name_is(value, value_bytes, "chunked"))
+            return refuse("Transfer-Encoding is not chunked");
+    }
+    return STATUS_OK;
+}
+
+static status check_request_line(head_facts *facts, const char *line, size_t bytes)
+{
+    int spaces = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)line[i];
+        if (c < 0x20 || c == 0x7f)
+            return refuse("a control byte in the request line");
+        spaces += c == ' ';
+    }
+    if (spaces != 2 || bytes < 8)
+        return refuse("the request line");
+    const char *version = line + bytes - 8;
+    if (memcmp(version, "HTTP/1.", 7) != 0 || (version[7] != '0' && version[7] != '1'))
+        return refuse("the version");
+    facts->is_old = version[7] == '0';
+    return STATUS_OK;
+}
+
+static status check_header(head_facts *facts, const char *line, size_t bytes)
+{
+    if (line[0] == ' ' || line[0] == '\t')
+        return refuse("a folded header");
+    size_t n = 0;
+    while (n < bytes && is_token_byte((unsigned char)line[n]))
+        n++;
+    if (n == 0 || n == bytes || line[n] != ':')
+        return refuse("a header name");
+    return check_value(facts, line, n, line + n + 1, bytes - n - 1);
+}
+
+status head_check(const char *head, size_t bytes)
+{
+    head_facts facts = {0};
+    const char *at = head, *end = head + bytes;
+    /* RFC 9112, section 2.2: empty lines before the request line are to be skipped. */
+    while (end - at >= 2 && at[0] == '\r' && at[1] == '\n')
+        at += 2;
+    for (int line = 0;; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (newline == NULL)
+            return refuse("it does not end");
+        if (newline == at || newline[-1] != '\r')
+            return refuse("a line ends in LF alone");
+        size_t n = (size_t)(newline - 1 - at);
+        if (n == 0)
+            break;
+        status failure =
+            line == 0 ? check_request_line(&facts, at, n) : check_header(&facts, at, n);
+        if (failure)
+            return failure;
+        at = newline + 1;
+    }
+    if (facts.encodings > 0 && facts.lengths > 0)
+        return refuse("Content-Length beside Transfer-Encoding");
+    if (facts.encodings > 0 && facts.is_old)
+        return refuse("Transfer-Encoding in HTTP/1.0");
+    if (facts.hosts == 0 && !facts.is_old)
+        return refuse("no Host");
+    return STATUS_OK;
+}

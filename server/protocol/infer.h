@@ -1,0 +1,96 @@
+#ifndef SERVER_PROTOCOL_INFER_H
+#define SERVER_PROTOCOL_INFER_H
+
+#include "batcher/job/job.h"
+#include "server/options/options.h"
+#include "server/protocol/text/json_scan.h"
+
+/* An inference request as the parsers leave it and respond.c answers it, whatever its protocol. */
+
+typedef enum infer_protocol {
+    INFER_KSERVE,
+    INFER_TENSORFLOW_ROWS,   /* "instances" -> "predictions" */
+    INFER_TENSORFLOW_COLUMNS /* "inputs" -> "outputs" */
+} infer_protocol;
+
+typedef struct infer_output {
+    int index; /* of the model's outputs */
+    bool is_binary;
+} infer_output;
+
+/* Where a row of a TensorFlow request went: rows of equal length share a job. */
+typedef struct infer_row {
+    int32_t job;
+    int64_t row;
+} infer_row;
+
+typedef struct infer_request {
+    const model *model;
+    infer_protocol protocol;
+    json_string id; /* bytes 0 and text NULL: absent */
+    infer_output outputs[MODEL_TENSORS_MAX];
+    int output_count;
+    uint64_t timeout_ns; /* 0: none named */
+    int priority;
+    job **jobs; /* array of `job_capacity`, owned by the caller */
+    int job_count, job_capacity;
+    infer_row *rows; /* NULL when there is one job with the rows in order; held by jobs[0] */
+    int64_t row_count;
+    bool borrows_body; /* a tensor's data lies in the body: keep it until the jobs are back */
+} infer_request;
+
+/* What parsing needs beside the body. */
+typedef struct infer_context {
+    const server_limits *limits;
+    bool is_strict;  /* no NaN */
+    bool can_borrow; /* the body may be kept alive while a device reads it */
+    /* A job with empty memory and unset inputs, or NULL when memory is out. It comes back with the
+     * others in `jobs`, also after an error. */
+    job *(*take_job)(void *pool);
+    void *pool;
+    struct infer_scratch *scratch; /* the thread's own */
+} infer_context;
+
+/* Growing buffers for rows of unknown count, kept by the thread between requests. Zeroed is empty.
+ */
+typedef struct infer_scratch {
+    void *data[MODEL_TENSORS_MAX];
+    size_t bytes[MODEL_TENSORS_MAX];
+    void *rows;
+    size_t rows_bytes;
+} infer_scratch;
+void infer_scratch_dispose(infer_scratch *s);
+
+void infer_request_init(infer_request *r, const model *m, infer_protocol protocol, job **jobs,
+                        int job_capacity);
+
+/* POST .../infer. `json_bytes` of the body are JSON, the rest binary tensors. */
+status parse_kserve(infer_request *r, const infer_context *c, const char *body, size_t bytes,
+                    size_t json_bytes) MUST_CHECK;
+/* Inference-Header-Content-Length: 0: the body is the one input, batch 1 (parse_binary.c). */
+status parse_kserve_raw(infer_request *r, const infer_context *c, const char *body,
+                        size_t bytes) MUST_CHECK;
+/* POST ...:predict. */
+status parse_tensorflow(infer_request *r, const infer_context *c, const char *body,
+                        size_t bytes) MUST_CHECK;
+
+/* Gives `t`, whose shape is set, the elements of the binary tensor extension at `from`; `bytes`
+ * must be exactly theirs. Data is copied into `memory` unless it may be borrowed. */
+status parse_binary_tensor(tensor *t, arena *memory, const char *from, size_t bytes,
+                           bool can_borrow, bool *is_borrowed) MUST_CHECK;
+
+/* Index of that input or output, or -1. */
+int infer_find_input(const model *m, json_string name);
+int infer_find_output(const model *m, json_string name);
+
+/* Does shape `t` suit input `index`? Sets or compares j->rows and j->length (-1: not known yet). */
+status infer_check_input(const model *m, int index, const tensor *t, job *j) MUST_CHECK;
+
+/* After all inputs: `is_given` says which were in the request; fills optional ones, checks rows
+ * and length against the model's ceilings, and allocates the outputs. */
+status infer_finish_job(const model *m, job *j, const bool *is_given) MUST_CHECK;
+
+/* "[batch,sequence,3]": what the model declares; returns `text`. */
+const char *infer_dims_text(char text[TENSOR_SHAPE_TEXT_BYTES], const model_tensor *t);
+
+#endif

@@ -1,0 +1,200 @@
+#include "server/protocol/route.h"
+
+#include <string.h>
+
+#define SEGMENTS_MAX 8
+
+typedef struct segment {
+    const char *at;
+    size_t bytes;
+} segment;
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Percent-decodes into a name; false: bad escape, a zero byte, empty, or too long. */
+static bool decode(segment s, char out[ROUTE_NAME_BYTES], size_t *bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.bytes; i++) {
+        char c = s.at[i];
+        if (c == '%') {
+            if (s.bytes - i < 3 || hex(s.at[i + 1]) < 0 || hex(s.at[i + 2]) < 0)
+                return false;
+            c = (char)(hex(s.at[i + 1]) << 4 | hex(s.at[i + 2]));
+            i += 2;
+        }
+        if (c == '\0' || n + 1 == ROUTE_NAME_BYTES)
+            return false;
+        out[n++] = c;
+    }
+    out[n] = '\0';
+    *bytes = n;
+    return n > 0;
+}
+
+static bool is(segment s, const char *word)
+{
+    return strlen(word) == s.bytes && memcmp(s.at, word, s.bytes) == 0;
+}
+
+static bool read_version(segment s, int64_t *out)
+{
+    int64_t v = 0;
+    for (size_t i = 0; i < s.bytes; i++) {
+        if (s.at[i] < '0' || s.at[i] > '9' || v > INT64_MAX / 10 - 1)
+            return false;
+        v = v * 10 + (s.at[i] - '0');
+    }
+    *out = v;
+    return s.bytes > 0 && v > 0;
+}
+
+static int split(const char *path, size_t bytes, segment out[SEGMENTS_MAX])
+{
+    int count = 0;
+    size_t from = 1;
+    for (size_t i = 1; i <= bytes; i++) {
+        if (i < bytes && path[i] != '/')
+            continue;
+        if (i == bytes && from == i)
+            break; /* a trailing slash says nothing */
+        if (count == SEGMENTS_MAX)
+            return -1;
+        out[count++] = (segment){path + from, i - from};
+        from = i + 1;
+    }
+    return count;
+}
+
+static void set(route *out, route_kind kind, route_verb verb)
+{
+    out->kind = kind;
+    out->verb = verb;
+}
+
+/* "digits:predict", "digits%3Apredict", "2:predict": cuts the verb off. */
+static bool take_predict(segment *s)
+{
+    static const char *const endings[] = {":predict", "%3Apredict", "%3apredict"};
+    for (int i = 0; i < 3; i++) {
+        size_t n = strlen(endings[i]);
+        if (s->bytes > n && memcmp(s->at + s->bytes - n, endings[i], n) == 0) {
+            s->bytes -= n;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* /v1/models/M[/versions/V|/labels/L][/metadata | :predict] */
+static void parse_v1(segment *s, int count, route *out)
+{
+    out->is_tensorflow = true;
+    if (count < 3 || !is(s[1], "models"))
+        return;
+    bool is_predict = take_predict(&s[count - 1]);
+    int at = 3;
+    if (count >= at + 2 && is(s[at], "versions")) {
+        if (!read_version(s[at + 1], &out->version))
+            return;
+        at += 2;
+    } else if (count >= at + 2 && is(s[at], "labels")) {
+        if (!decode(s[at + 1], out->label, &out->label_bytes))
+            return;
+        at += 2;
+    }
+    if (!decode(s[2], out->name, &out->name_bytes))
+        return;
+    if (count == at)
+        set(out, is_predict ? ROUTE_TF_PREDICT : ROUTE_TF_STATUS,
+            is_predict ? ROUTE_POST : ROUTE_GET);
+    else if (count == at + 1 && is(s[at], "metadata"))
+        set(out, ROUTE_TF_METADATA, ROUTE_GET);
+}
+
+static void parse_repository(const segment *s, int count, route *out)
+{
+    if (count == 3 && is(s[2], "index"))
+        set(out, ROUTE_INDEX, ROUTE_POST);
+    if (count != 5 || !is(s[2], "models") || !decode(s[3], out->name, &out->name_bytes))
+        return;
+    if (is(s[4], "load"))
+        set(out, ROUTE_LOAD, ROUTE_POST);
+    else if (is(s[4], "unload"))
+        set(out, ROUTE_UNLOAD, ROUTE_POST);
+}
+
+static void parse_v2(const segment *s, int count, route *out)
+{
+    if (count == 1) {
+        set(out, ROUTE_SERVER_METADATA, ROUTE_GET);
+        return;
+    }
+    if (is(s[1], "health") && count == 3) {
+        if (is(s[2], "live"))
+            set(out, ROUTE_LIVE, ROUTE_GET);
+        else if (is(s[2], "ready"))
+            set(out, ROUTE_READY, ROUTE_GET);
+        return;
+    }
+    if (is(s[1], "repository")) {
+        parse_repository(s, count, out);
+        return;
+    }
+    if (!is(s[1], "models") || count < 3)
+        return;
+    if (count == 3 && is(s[2], "stats")) {
+        set(out, ROUTE_ALL_STATS, ROUTE_GET);
+        return;
+    }
+    if (!decode(s[2], out->name, &out->name_bytes))
+        return;
+    int at = 3;
+    if (count >= 5 && is(s[3], "versions")) {
+        if (!read_version(s[4], &out->version))
+            return;
+        at = 5;
+    }
+    if (count == at)
+        set(out, ROUTE_MODEL_METADATA, ROUTE_GET);
+    else if (count != at + 1)
+        return;
+    else if (is(s[at], "infer"))
+        set(out, ROUTE_INFER, ROUTE_POST);
+    else if (is(s[at], "ready"))
+        set(out, ROUTE_MODEL_READY, ROUTE_GET);
+    else if (is(s[at], "config"))
+        set(out, ROUTE_MODEL_CONFIG, ROUTE_GET);
+    else if (is(s[at], "stats"))
+        set(out, ROUTE_MODEL_STATS, ROUTE_GET);
+}
+
+void route_parse(const char *path, size_t bytes, route *out)
+{
+    out->kind = ROUTE_UNKNOWN;
+    out->verb = ROUTE_GET;
+    out->is_tensorflow = false;
+    out->name[0] = out->label[0] = '\0';
+    out->name_bytes = out->label_bytes = 0;
+    out->version = 0;
+    segment s[SEGMENTS_MAX];
+    if (bytes == 0 || path[0] != '/')
+        return;
+    int count = split(path, bytes, s);
+    if (count == 0)
+        set(out, ROUTE_STATUS_PAGE, ROUTE_GET);
+    else if (count < 0)
+        return;
+    else if (is(s[0], "v2"))
+        parse_v2(s, count, out);
+    else if (is(s[0], "v1"))
+        parse_v1(s, count, out);
+    else if (is(s[0], "metrics") && count == 1)
+        set(out, ROUTE_METRICS, ROUTE_GET);
+}

@@ -1,0 +1,130 @@
+#include "server/protocol/text/answer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/protocol/text/json_scan.h"
+#include "server/protocol/text/number_write.h"
+
+void answer_dispose(answer *t)
+{
+    free(t->data);
+    *t = (answer){0};
+}
+
+void answer_reset(answer *t, size_t keep_bytes)
+{
+    if (t->capacity > keep_bytes)
+        answer_dispose(t);
+    t->bytes = 0;
+}
+
+char *answer_reserve(answer *t, size_t bytes)
+{
+    if (t->capacity - t->bytes < bytes) {
+        size_t larger = t->capacity ? t->capacity : 1024;
+        while (larger - t->bytes < bytes)
+            larger *= 2;
+        char *moved = realloc(t->data, larger);
+        if (moved == NULL)
+            abort();
+        t->data = moved;
+        t->capacity = larger;
+    }
+    return t->data + t->bytes;
+}
+
+void answer_append(answer *t, const char *data, size_t bytes)
+{
+    memcpy(answer_reserve(t, bytes + 1), data, bytes);
+    t->bytes += bytes;
+}
+
+void answer_put(answer *t, const char *string)
+{
+    answer_append(t, string, strlen(string));
+}
+
+void answer_format(answer *t, const char *format, ...)
+{
+    for (size_t room = 256;; room *= 2) {
+        va_list arguments;
+        va_start(arguments, format);
+        int n = vsnprintf(answer_reserve(t, room), room, format, arguments);
+        va_end(arguments);
+        if (n < 0)
+            abort();
+        if ((size_t)n < room) {
+            t->bytes += (size_t)n;
+            return;
+        }
+        room = (size_t)n;
+    }
+}
+
+void answer_u64(answer *t, uint64_t value)
+{
+    char *out = answer_reserve(t, NUMBER_INTEGER_CHARS);
+    t->bytes += (size_t)(number_write_u64(out, value) - out);
+}
+
+void answer_i64(answer *t, int64_t value)
+{
+    char *out = answer_reserve(t, NUMBER_INTEGER_CHARS);
+    t->bytes += (size_t)(number_write_i64(out, value) - out);
+}
+
+void answer_f64(answer *t, double value)
+{
+    char *out = answer_reserve(t, NUMBER_F64_CHARS);
+    t->bytes += (size_t)(number_write_f64(out, value) - out);
+}
+
+/* Length of the well-formed UTF-8 character at `data`, or 0. */
+static size_t character_bytes(const char *data, size_t bytes)
+{
+    for (size_t n = 1; n <= 4 && n <= bytes; n++) {
+        if (json_is_utf8(data, n))
+            return n;
+    }
+    return 0;
+}
+
+void answer_json_string(answer *t, const char *data, size_t bytes)
+{
+    static const char hex[] = "0123456789abcdef";
+    char *start = answer_reserve(t, bytes * 6 + 3), *out = start;
+    *out++ = '"';
+    for (size_t i = 0; i < bytes;) {
+        unsigned char c = (unsigned char)data[i];
+        if (c >= 0x80) {
+            size_t n = character_bytes(data + i, bytes - i);
+            memcpy(out, n ? data + i : "\xef\xbf\xbd", n ? n : 3);
+            out += n ? n : 3;
+            i += n ? n : 1;
+            continue;
+        }
+        i++;
+        const char *letter = c == '"'    ? "\\\""
+                             : c == '\\' ? "\\\\"
+                             : c == '\n' ? "\\n"
+                             : c == '\r' ? "\\r"
+                             : c == '\t' ? "\\t"
+                                         : NULL;
+        if (letter) {
+            *out++ = letter[0];
+            *out++ = letter[1];
+        } else if (c < 0x20 || c == 0x7f) {
+            memcpy(out, "\\u00", 4);
+            out[4] = hex[c >> 4];
+            out[5] = hex[c & 15];
+            out += 6;
+        } else {
+            *out++ = (char)c;
+        }
+    }
+    *out++ = '"';
+    t->bytes += (size_t)(out - start);
+}

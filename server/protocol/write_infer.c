@@ -1,0 +1,227 @@
+/* The answers' JSON. Numbers go through number_write.h: shortest text that reads back the same. */
+#include <assert.h>
+#include <string.h>
+
+#include "server/http/edge.h"
+#include "server/protocol/text/base64.h"
+#include "server/protocol/text/json_scan.h"
+#include "server/protocol/text/number_write.h"
+
+#define CHUNK 1024 /* elements between two looks at the room left */
+
+static char *write_element(char *out, const tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case DTYPE_BOOL: {
+        bool value = ((const uint8_t *)t->data)[i] != 0;
+        memcpy(out, value ? "true" : "false", 5);
+        return out + (value ? 4 : 5);
+    }
+    case DTYPE_U8:
+        return number_write_u64(out, ((const uint8_t *)t->data)[i]);
+    case DTYPE_U16:
+        return number_write_u64(out, ((const uint16_t *)t->data)[i]);
+    case DTYPE_U32:
+        return number_write_u64(out, ((const uint32_t *)t->data)[i]);
+    case DTYPE_U64:
+        return number_write_u64(out, ((const uint64_t *)t->data)[i]);
+    case DTYPE_I8:
+        return number_write_i64(out, ((const int8_t *)t->data)[i]);
+    case DTYPE_I16:
+        return number_write_i64(out, ((const int16_t *)t->data)[i]);
+    case DTYPE_I32:
+        return number_write_i64(out, ((const int32_t *)t->data)[i]);
+    case DTYPE_I64:
+        return number_write_i64(out, ((const int64_t *)t->data)[i]);
+    case DTYPE_F16:
+        return number_write_f16(out, ((const uint16_t *)t->data)[i]);
+    case DTYPE_BF16:
+        return number_write_bf16(out, ((const uint16_t *)t->data)[i]);
+    case DTYPE_F32:
+        return number_write_f32(out, ((const float *)t->data)[i]);
+    case DTYPE_F64:
+        return number_write_f64(out, ((const double *)t->data)[i]);
+    default:
+        assert(false);
+        return out;
+    }
+}
+
+static void write_string(answer *out, const tensor_string *s, bool as_base64)
+{
+    const char *data = (const char *)s->data;
+    if (!as_base64 || json_is_utf8(data, s->bytes)) {
+        answer_json_string(out, data, s->bytes);
+        return;
+    }
+    answer_put(out, "{\"b64\":\"");
+    char *room = answer_reserve(out, (s->bytes + 2) / 3 * 4);
+    out->bytes += (size_t)(base64_encode(room, s->data, s->bytes) - room);
+    answer_put(out, "\"}");
+}
+
+/* Elements [from, from + count), with commas. */
+static void write_elements(answer *out, const tensor *t, int64_t from, int64_t count,
+                           bool as_base64)
+{
+    if (t->dtype == DTYPE_BYTES) {
+        for (int64_t i = 0; i < count; i++) {
+            if (i)
+                answer_put(out, ",");
+            write_string(out, (const tensor_string *)t->data + from + i, as_base64);
+        }
+        return;
+    }
+    for (int64_t done = 0; done < count;) {
+        int64_t n = count - done < CHUNK ? count - done : CHUNK;
+        char *start = answer_reserve(out, (size_t)n * (NUMBER_F64_CHARS + 1)), *at = start;
+        for (int64_t i = 0; i < n; i++) {
+            at = write_element(at, t, from + done + i);
+            *at++ = ',';
+        }
+        done += n;
+        if (done == count)
+            at--;
+        out->bytes += (size_t)(at - start);
+    }
+}
+
+static void write_output(answer *out, const infer_request *r, const infer_output *o)
+{
+    const job *j = r->jobs[0];
+    const tensor *t = &j->outputs[o->index];
+    const char *name = r->model->outputs[o->index].name;
+    answer_put(out, "{\"name\":");
+    answer_json_string(out, name, strlen(name));
+    answer_put(out, ",\"datatype\":\"");
+    answer_put(out, dtype_kserve_name(t->dtype));
+    answer_put(out, "\",\"shape\":[");
+    for (int i = 0; i < t->rank; i++) {
+        if (i)
+            answer_put(out, ",");
+        answer_i64(out, t->dims[i]);
+    }
+    if (o->is_binary) {
+        size_t bytes = tensor_bytes(t);
+        if (t->dtype == DTYPE_BYTES) {
+            bytes = 0;
+            for (int64_t i = 0; i < tensor_count(t); i++)
+                bytes += 4 + ((const tensor_string *)t->data)[i].bytes;
+        }
+        answer_put(out, "],\"parameters\":{\"binary_data_size\":");
+        answer_u64(out, bytes);
+        answer_put(out, "}}");
+        return;
+    }
+    answer_put(out, "],\"data\":[");
+    write_elements(out, t, 0, tensor_count(t), false);
+    answer_put(out, "]}");
+}
+
+void write_kserve(answer *out, const infer_request *r)
+{
+    const model *m = r->model;
+    answer_put(out, "{\"model_name\":");
+    answer_json_string(out, m->name, strlen(m->name));
+    answer_put(out, ",\"model_version\":\"");
+    answer_i64(out, m->version);
+    answer_put(out, "\"");
+    if (r->id.text != NULL) {
+        answer_put(out, ",\"id\":");
+        answer_json_string(out, r->id.text, r->id.bytes);
+    }
+    answer_put(out, ",\"outputs\":[");
+    for (int i = 0; i < r->output_count; i++) {
+        if (i)
+            answer_put(out, ",");
+        write_output(out, r, &r->outputs[i]);
+    }
+    answer_put(out, "]}");
+}
+
+/* Nested arrays from `axis` on; returns how many elements were written. */
+static int64_t write_nested(answer *out, const tensor *t, int axis, int64_t from)
+{
+    if (axis == t->rank) {
+        write_elements(out, t, from, 1, true);
+        return 1;
+    }
+    answer_put(out, "[");
+    int64_t written = 0;
+    if (axis == t->rank - 1) {
+        written = t->dims[axis];
+        write_elements(out, t, from, written, true);
+    } else {
+        for (int64_t i = 0; i < t->dims[axis]; i++) {
+            if (i)
+                answer_put(out, ",");
+            written += write_nested(out, t, axis + 1, from + written);
+        }
+    }
+    answer_put(out, "]");
+    return written;
+}
+
+/* Row `row` of the request, of one output. */
+static void write_row(answer *out, const infer_request *r, int output, int64_t row)
+{
+    const infer_row *where = &r->rows[row];
+    const tensor *t = &r->jobs[where->job]->outputs[output];
+    int64_t per_row = 1;
+    for (int i = 1; i < t->rank; i++)
+        per_row *= t->dims[i];
+    write_nested(out, t, 1, where->row * per_row);
+}
+
+static void write_column(answer *out, const infer_request *r, int output)
+{
+    /* An output without the batch axis is given once. */
+    if (r->model->outputs[output].batch_axis != 0) {
+        write_nested(out, &r->jobs[0]->outputs[output], 0, 0);
+        return;
+    }
+    answer_put(out, "[");
+    for (int64_t row = 0; row < r->row_count; row++) {
+        if (row)
+            answer_put(out, ",");
+        write_row(out, r, output, row);
+    }
+    answer_put(out, "]");
+}
+
+static void write_name(answer *out, const infer_request *r, int output)
+{
+    const char *name = r->model->outputs[output].name;
+    answer_json_string(out, name, strlen(name));
+    answer_put(out, ":");
+}
+
+void write_tensorflow(answer *out, const infer_request *r)
+{
+    bool is_rows = r->protocol == INFER_TENSORFLOW_ROWS, is_named = r->model->output_count != 1;
+    answer_put(out, is_rows ? "{\"predictions\":[" : "{\"outputs\":");
+    if (is_rows) {
+        for (int64_t row = 0; row < r->row_count; row++) {
+            answer_put(out, row ? "," : "");
+            for (int i = 0; i < r->output_count; i++) {
+                answer_put(out, is_named ? (i ? "," : "{") : "");
+                if (is_named)
+                    write_name(out, r, i);
+                if (r->model->outputs[i].batch_axis == 0)
+                    write_row(out, r, i, row);
+                else
+                    write_nested(out, &r->jobs[0]->outputs[i], 0, 0);
+            }
+            answer_put(out, is_named ? "}" : "");
+        }
+        answer_put(out, "]}");
+        return;
+    }
+    for (int i = 0; i < r->output_count; i++) {
+        answer_put(out, is_named ? (i ? "," : "{") : "");
+        if (is_named)
+            write_name(out, r, i);
+        write_column(out, r, i);
+    }
+    answer_put(out, is_named ? "}}" : "}");
+}

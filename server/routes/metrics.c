@@ -1,0 +1,428 @@
+/* GET /metrics: Prometheus text exposition 0.0.4. Labels are models, stages, buckets and devices:
+ * as many as the operator configured, never what a client sends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/http/edge.h"
+#include "server/options/version.h"
+
+#define MODELS_MAX 1024
+#define LANES_MAX 256
+
+static const double bucket_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                       0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
+static const double quantiles[] = {0.5, 0.95, 0.99, 0.999};
+
+static void family(answer *out, const char *name, const char *type, const char *help)
+{
+    answer_format(out, "# HELP penstock_%s %s\n# TYPE penstock_%s %s\n", name, help, name, type);
+}
+
+/* A label value: backslash, quote and newline escaped (exposition format). */
+static void put_label(answer *out, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '\\' || *value == '"')
+            answer_append(out, "\\", 1);
+        if (*value == '\n')
+            answer_put(out, "\\n");
+        else
+            answer_append(out, value, 1);
+    }
+}
+
+/* {model="m",version="1" and leaves the brace open. */
+static void open_labels(answer *out, const char *family_name, const char *name, int64_t version)
+{
+    answer_format(out, "penstock_%s{model=\"", family_name);
+    put_label(out, name);
+    answer_format(out, "\",version=\"%lld\"", (long long)version);
+}
+
+static void write_codes(answer *out, const recorder *r)
+{
+    family(out, "requests_total", "counter", "Inference requests by HTTP code (0: other codes).");
+    for (const model_record *m = record_first(r); m != NULL; m = record_next(m)) {
+        record_totals totals;
+        record_read_totals(r, m, &totals);
+        for (int i = 0; i < RECORD_CODES; i++) {
+            if (totals.codes[i] == 0)
+                continue;
+            open_labels(out, "requests_total", record_name(m), record_version(m));
+            answer_format(out, ",code=\"%d\"} %llu\n", record_code(i),
+                          (unsigned long long)totals.codes[i]);
+        }
+    }
+}
+
+static void write_histograms(answer *out, const recorder *r, uint64_t now_ns)
+{
+    histogram h;
+    family(out, "stage_seconds", "histogram",
+           "Time of answered requests by stage; stage=total is from first byte to answer.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        for (int series = 0; series < RECORD_SERIES; series++) {
+            record_read(r, m, series, false, now_ns, &h);
+            if (h.count == 0)
+                continue;
+            for (size_t i = 0; i < sizeof(bucket_bounds) / sizeof(bucket_bounds[0]); i++) {
+                open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
+                answer_format(out, ",stage=\"%s\",le=\"%g\"} %llu\n", record_series_name(series),
+                              bucket_bounds[i],
+                              (unsigned long long)histogram_count_at_most(
+                                  &h, (uint64_t)(bucket_bounds[i] * 1e9)));
+            }
+            open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
+            answer_format(out, ",stage=\"%s\",le=\"+Inf\"} %llu\n", record_series_name(series),
+                          (unsigned long long)h.count);
+            open_labels(out, "stage_seconds_sum", record_name(m), record_version(m));
+            answer_format(out, ",stage=\"%s\"} %.9f\n", record_series_name(series),
+                          (double)h.sum / 1e9);
+            open_labels(out, "stage_seconds_count", record_name(m), record_version(m));
+            answer_format(out, ",stage=\"%s\"} %llu\n", record_series_name(series),
+                          (unsigned long long)h.count);
+        }
+    }
+}
+
+static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
+{
+    histogram h;
+    family(out, "latency_seconds", "gauge",
+           "Quantiles by stage, exact to 1%: window=60s slides, window=start is since start.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        for (int series = 0; series < RECORD_SERIES; series++) {
+            for (int is_window = 1; is_window >= 0; is_window--) {
+                record_read(r, m, series, is_window, now_ns, &h);
+                for (int q = 0; h.count > 0 && q < 4; q++) {
+                    open_labels(out, "latency_seconds", record_name(m), record_version(m));
+                    answer_format(out, ",stage=\"%s\",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                  record_series_name(series), is_window ? "60s" : "start",
+                                  quantiles[q], (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                }
+            }
+        }
+    }
+    family(
+        out, "bucket_seconds", "gauge",
+        "Quantiles by (batch, sequence) bucket, for stages that depend on it; windows as above.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
+            for (int i = 0; i < 2 * RECORD_BUCKET_SERIES; i++) {
+                record_shape shape;
+                bool is_window = i % 2 == 0;
+                if (!record_read_bucket(r, m, bucket, i / 2, is_window, now_ns, &h, &shape))
+                    break;
+                for (int q = 0; h.count > 0 && q < 4; q++) {
+                    open_labels(out, "bucket_seconds", record_name(m), record_version(m));
+                    answer_format(
+                        out, ",batch=\"%lld\",sequence=\"%lld\",packed=\"%s\",stage=\"%s\"",
+                        (long long)shape.size.batch, (long long)shape.size.sequence,
+                        shape.is_packed ? "true" : "false", record_bucket_series_name(i / 2));
+                    answer_format(out, ",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                  is_window ? "60s" : "start", quantiles[q],
+                                  (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                }
+            }
+        }
+    }
+}
+
+static uint64_t counter(_Atomic uint64_t *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+/* One line a model of a counter or gauge. */
+static void model_line(answer *out, const char *name, const model *m, const char *more,
+                       double value)
+{
+    open_labels(out, name, m->name, m->version);
+    answer_format(out, "%s} ", more);
+    answer_f64(out, value);
+    answer_put(out, "\n");
+}
+
+static void write_models(answer *out, model **models, int count)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } families[] = {
+        {"queue_rows", "gauge", "Rows admitted and not yet placed in a batch."},
+        {"batches_total", "counter", "Batches executed."},
+        {"batch_rows_total", "counter", "Rows in them; divided by batches_total: the mean batch."},
+        {"packed_batches_total", "counter", "Batches whose rows held several sequences each."},
+        {"real_tokens_total", "counter", "Positions that requests gave (rows without sequence)."},
+        {"computed_tokens_total", "counter", "Positions computed, padding included."},
+        {"padding_waste_ratio", "gauge", "Share of computed positions that was padding."},
+        {"isolations_total", "counter", "Batches repeated to find the member at fault."},
+        {"load_seconds", "gauge", "Time to load the model."},
+        {"warm_up_seconds", "gauge", "Time to compile and execute every bucket."},
+    };
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        family(out, families[f].name, families[f].type, families[f].help);
+        for (int i = 0; i < count; i++) {
+            model *m = models[i];
+            double real = (double)counter(&m->counters.real_tokens),
+                   computed = (double)counter(&m->counters.computed_tokens);
+            double values[] = {(double)atomic_load(&m->queued_rows),
+                               (double)counter(&m->counters.batches),
+                               (double)counter(&m->counters.batch_rows),
+                               (double)counter(&m->counters.packed_batches),
+                               real,
+                               computed,
+                               computed > 0 && computed > real ? 1 - real / computed : 0,
+                               (double)counter(&m->counters.isolations),
+                               (double)m->load_ns / 1e9,
+                               (double)m->warm_up_ns / 1e9};
+            model_line(out, families[f].name, m, "", values[f]);
+        }
+    }
+    char label[100];
+    family(out, "compiles_total", "counter",
+           "Programs made, by phase; exact: after ready, on the CPU, at a request's own shape; "
+           "serving: after ready, on a device with static shapes, which is an error.");
+    for (int i = 0; i < count; i++) {
+        for (int p = 0; p < MODEL_COMPILE_COUNT; p++) {
+            snprintf(label, sizeof(label), ",phase=\"%s\"",
+                     model_compile_phase_name((model_compile_phase)p));
+            model_line(out, "compiles_total", models[i], label,
+                       (double)counter(&models[i]->counters.compiles[p]));
+        }
+    }
+    family(out, "fallbacks_total", "counter", "Batches that ran on the CPU beside a device.");
+    for (int i = 0; i < count; i++) {
+        for (int p = 0; p < MODEL_FALLBACK_COUNT; p++) {
+            snprintf(label, sizeof(label), ",reason=\"%s\"",
+                     model_fallback_name((model_fallback)p));
+            model_line(out, "fallbacks_total", models[i], label,
+                       (double)counter(&models[i]->counters.fallbacks[p]));
+        }
+    }
+}
+
+static void write_batch_sizes(answer *out, const recorder *r)
+{
+    family(out, "request_batch_rows", "histogram",
+           "Size of the batch an answered request was computed in.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        record_totals totals;
+        record_read_totals(r, m, &totals);
+        uint64_t so_far = 0;
+        for (int i = 0; i < RECORD_BATCH_CELLS; i++) {
+            so_far += totals.batch_cells[i];
+            open_labels(out, "request_batch_rows_bucket", record_name(m), record_version(m));
+            if (i == RECORD_BATCH_CELLS - 1)
+                answer_format(out, ",le=\"+Inf\"} %llu\n", (unsigned long long)so_far);
+            else
+                answer_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
+        }
+        open_labels(out, "request_batch_rows_sum", record_name(m), record_version(m));
+        answer_format(out, "} %llu\n", (unsigned long long)totals.batch_rows);
+        open_labels(out, "request_batch_rows_count", record_name(m), record_version(m));
+        answer_format(out, "} %llu\n", (unsigned long long)so_far);
+    }
+    family(out, "rows_total", "counter", "Rows of answered requests.");
+    for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
+        record_totals totals;
+        record_read_totals(r, m, &totals);
+        open_labels(out, "rows_total", record_name(m), record_version(m));
+        answer_format(out, "} %llu\n", (unsigned long long)totals.rows);
+    }
+}
+
+static void write_devices(answer *out, server *s, uint64_t now_ns)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } families[] = {
+        {"device_healthy", "gauge", "1 when the device executes."},
+        {"device_busy_seconds_total", "counter", "Time in execution, summed over lanes."},
+        {"device_busy_fraction", "gauge", "Share of time in execution since start, per lane."},
+        {"device_executions_total", "counter", "Batches executed."},
+        {"device_failures_total", "counter", "Executions that failed."},
+        {"device_compiles_total", "counter", "Programs compiled."},
+        {"device_cache_hits_total", "counter", "Programs taken from the compile cache."},
+        {"device_cache_misses_total", "counter", "Programs the compile cache did not have."},
+        {"device_cache_corrupt_total", "counter", "Cache entries that were not trusted."},
+        {"device_cache_store_failures_total", "counter", "Programs the cache could not keep."},
+        {"device_restarts_total", "counter", "Restarts of the device's process."},
+        {"device_peak_fraction", "gauge", "Achieved share of the peak measured at start."},
+    };
+    double up_ns = (double)(now_ns - s->start_ns);
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        family(out, families[f].name, families[f].type, families[f].help);
+        for (int i = 0; i < s->device_count; i++) {
+            device *d = s->devices[i];
+            device_status at = {0};
+            d->interface->describe(d, &at);
+            double values[] = {at.state == DEVICE_HEALTHY,
+                               (double)at.busy_ns / 1e9,
+                               (double)at.busy_ns / (up_ns * (d->lanes ? d->lanes : 1)),
+                               (double)at.executions,
+                               (double)at.failures,
+                               (double)at.compiles,
+                               (double)at.cache_hits,
+                               (double)at.cache_misses,
+                               (double)at.cache_corrupt,
+                               (double)at.cache_store_failures,
+                               (double)at.restarts,
+                               at.utilisation_of_peak};
+            answer_format(out, "penstock_%s{device=\"", families[f].name);
+            put_label(out, d->name);
+            answer_put(out, "\",kind=\"");
+            put_label(out, d->kind);
+            answer_put(out, "\"} ");
+            answer_f64(out, values[f]);
+            answer_put(out, "\n");
+        }
+    }
+}
+
+static void write_tenants(answer *out, const server *s)
+{
+    const server_options *o = s->options;
+    family(out, "tenant_device_seconds_total", "counter",
+           "Device time received, by tenant; everybody without a name is one.");
+    for (int i = 0; i <= o->tenant_count; i++) {
+        answer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
+        put_label(out, i > 0 ? o->tenants[i - 1].name : "");
+        answer_put(out, "\"} ");
+        answer_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
+        answer_put(out, "\n");
+    }
+}
+
+/* What a plugin is, as text; the value says nothing. */
+static void write_device_info(answer *out, server *s)
+{
+    family(out, "device_info", "gauge", "1; labels say what the device is, and how it is.");
+    for (int i = 0; i < s->device_count; i++) {
+        device *d = s->devices[i];
+        device_status at = {0};
+        d->interface->describe(d, &at);
+        const char *labels[][2] = {{"device", d->name},
+                                   {"kind", d->kind},
+                                   {"version", at.version ? at.version : ""},
+                                   {"detail", at.detail}};
+        answer_put(out, "penstock_device_info{");
+        for (size_t k = 0; k < sizeof(labels) / sizeof(labels[0]); k++) {
+            answer_format(out, "%s%s=\"", k ? "," : "", labels[k][0]);
+            put_label(out, labels[k][1]);
+            answer_put(out, "\"");
+        }
+        answer_put(out, "} 1\n");
+    }
+}
+
+static double resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long total = 0, resident = 0;
+    if (file != NULL) {
+        if (fscanf(file, "%lld %lld", &total, &resident) != 2)
+            resident = 0;
+        fclose(file);
+    }
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void gauge(answer *out, const char *name, const char *help, double value)
+{
+    family(out, name, "gauge", help);
+    answer_format(out, "penstock_%s ", name);
+    answer_f64(out, value);
+    answer_put(out, "\n");
+}
+
+static void write_server_gauges(answer *out, server *s, uint64_t now_ns)
+{
+    int open = 0;
+    char progress[8];
+    for (int i = 0; i < s->loop_count; i++)
+        open += atomic_load(&s->loops[i].exchange_count);
+    bool is_open = server_is_open(s);
+    bool is_ready = is_open && !atomic_load(&s->is_draining) &&
+                    repository_is_ready(s->models, progress, sizeof(progress));
+    family(out, "build_info", "gauge", "Version.");
+    answer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
+    gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
+          is_ready);
+    gauge(out, "device_missing", "1 when a device that was asked for could not be started.",
+          is_open && s->missing_device[0] != 0);
+    family(out, "device_start_failures_total", "counter", "Tries to start a device that failed.");
+    answer_format(out, "penstock_device_start_failures_total %llu\n",
+                  (unsigned long long)atomic_load(&s->start_failures));
+    gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
+    gauge(out, "requests_open", "Requests being handled.", open);
+    gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
+    gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
+}
+
+void serve_metrics(exchange *e)
+{
+    server *s = e->connection->loop->server;
+    uint64_t now_ns = clock_now_ns();
+    answer out = {0};
+    bool is_open = server_is_open(s);
+    model **models = malloc(MODELS_MAX * sizeof(*models));
+    int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
+    count = count < MODELS_MAX ? count : MODELS_MAX;
+    write_server_gauges(&out, s, now_ns);
+    write_codes(&out, s->recorder);
+    write_histograms(&out, s->recorder, now_ns);
+    write_quantiles(&out, s->recorder, now_ns);
+    write_batch_sizes(&out, s->recorder);
+    write_models(&out, models, count);
+    if (is_open) {
+        write_devices(&out, s, now_ns);
+        write_device_info(&out, s);
+        write_tenants(&out, s);
+    }
+    for (int i = 0; i < count; i++)
+        model_release(models[i]);
+    free(models);
+    respond_text(e, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
+    answer_dispose(&out);
+}
+
+/* Share of lane time in execution since this loop's last sample, at most five times a second. */
+static double utilisation(loop *l, uint64_t now_ns)
+{
+    server *s = l->server;
+    if (now_ns - l->load_ns < 200000000)
+        return l->load;
+    uint64_t busy_ns = 0;
+    int lanes = 0;
+    for (int i = 0; i < s->device_count; i++) {
+        device_status at = {0};
+        s->devices[i]->interface->describe(s->devices[i], &at);
+        busy_ns += at.busy_ns;
+        lanes += s->devices[i]->lanes;
+    }
+    double span = (double)(now_ns - l->load_ns) * (lanes ? lanes : 1);
+    double load = l->load_ns ? (double)(busy_ns - l->load_busy_ns) / span : 0;
+    l->load = load < 0 ? 0 : load > 1 ? 1 : load;
+    l->load_ns = now_ns;
+    l->load_busy_ns = busy_ns;
+    return l->load;
+}
+
+/* ORCA load report in its text form (PROTOCOL.md, "For load balancers"). */
+void write_endpoint_load(answer *out, loop *l)
+{
+    model *models[64];
+    int64_t depth = 0;
+    int count = repository_ready_models(l->server->models, models, 64);
+    for (int i = 0; i < count && i < 64; i++) {
+        int64_t rows = atomic_load_explicit(&models[i]->queued_rows, memory_order_relaxed);
+        depth += rows > 0 ? rows : 0;
+        model_release(models[i]);
+    }
+    double load = utilisation(l, clock_now_ns());
+    answer_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
+    answer_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
+}
