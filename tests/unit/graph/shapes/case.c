@@ -1,4 +1,4 @@
-#include "tests/unit/graph/infer_case.h"
+#include "tests/unit/graph/shapes/case.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

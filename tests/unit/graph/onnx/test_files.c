@@ -1,5 +1,5 @@
-#include "import_builder.h"
 #include "tests/support/temporary.h"
+#include "tests/unit/graph/onnx/builder.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

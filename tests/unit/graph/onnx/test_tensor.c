@@ -1,4 +1,4 @@
-#include "import_builder.h"
+#include "tests/unit/graph/onnx/builder.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

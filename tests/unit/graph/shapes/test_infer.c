@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "tests/unit/graph/infer_case.h"
+#include "tests/unit/graph/shapes/case.h"
 
 Test(infer, elementwise)
 {

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu_case.h"
 #include "devices/cpu/ops/op.h"
+#include "tests/unit/devices/cpu/case.h"
 
 static double get(const tensor *t, int64_t i)
 {

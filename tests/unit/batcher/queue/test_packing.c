@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "batcher/queue/dispatch.h"
-#include "fake_device.h"
+#include "tests/unit/batcher/fake_device.h"
 
 /* What a device that packs takes from the queues: the real decision code, measured times as of a
  * device on which every position costs the same. */

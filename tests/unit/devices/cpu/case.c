@@ -1,4 +1,4 @@
-#include "cpu_case.h"
+#include "tests/unit/devices/cpu/case.h"
 
 #include <criterion/criterion.h>
 

@@ -9,21 +9,13 @@
 
 /* Structure and refusals; the numbers are compared with PyTorch's in tests/import. */
 
-static const char *data_folder(void)
-{
-    static char folder[500];
-    const char *file = __FILE__; /* <source>/tests/unit/graph/import_hugging_face.c */
-    const char *end = strstr(file, "unit/graph/");
-    cr_assert_not_null(end);
-    snprintf(folder, sizeof folder, "%.*sdata/hugging_face", (int)(end - file), file);
-    return folder;
-}
+#define DATA_FOLDER PENSTOCK_SOURCE_DIR "/tests/data/hugging_face"
 
 static graph *import(const char *name, const char *pooling)
 {
     char path[600];
     graph *g = NULL;
-    snprintf(path, sizeof path, "%s/%s", data_folder(), name);
+    snprintf(path, sizeof path, "%s/%s", DATA_FOLDER, name);
     status s = graph_import_hugging_face(path, pooling, NULL, &g);
     cr_assert_eq(s, STATUS_OK, "%s", status_message());
     return g;
@@ -103,7 +95,7 @@ static void run(const char *format, const char *a, const char *b)
 static void copy_model(const char *name)
 {
     char from[600];
-    snprintf(from, sizeof from, "%s/%s", data_folder(), name);
+    snprintf(from, sizeof from, "%s/%s", DATA_FOLDER, name);
     run("cp -r '%s/.' '%s'", from, folder);
 }
 

@@ -1,5 +1,5 @@
-#ifndef TESTS_UNIT_GRAPH_IMPORT_BUILDER_H
-#define TESTS_UNIT_GRAPH_IMPORT_BUILDER_H
+#ifndef TESTS_UNIT_GRAPH_ONNX_BUILDER_H
+#define TESTS_UNIT_GRAPH_ONNX_BUILDER_H
 
 #include "graph/import.h"
 #include "graph/onnx/onnx.pb-c.h"
