@@ -11,36 +11,36 @@
 #include "base/clock.h"
 #include "batcher/scheduler_internal.h"
 
-static status start_lanes(scheduler *s)
+static status start_workers(scheduler *s)
 {
     int n = 0;
     for (int d = 0; d < s->device_count; d++)
-        for (int k = 0; k < s->devices[d]->lanes; k++, n++) {
-            lane *l = &s->lanes[n];
+        for (int k = 0; k < s->devices[d]->slots; k++, n++) {
+            worker *l = &s->workers[n];
             l->scheduler = s;
             l->device_index = d;
             l->number = k;
         }
     for (int i = 0; i < n; i++) {
-        lane *l = &s->lanes[i];
+        worker *l = &s->workers[i];
         const char *kind = s->devices[l->device_index]->kind;
         if (l->device_index == scheduler_cpu(s))
             break;
         l->first_peer = i;
-        if (i > 0 && strcmp(kind, s->devices[s->lanes[i - 1].device_index]->kind) == 0)
-            l->first_peer = s->lanes[i - 1].first_peer;
+        if (i > 0 && strcmp(kind, s->devices[s->workers[i - 1].device_index]->kind) == 0)
+            l->first_peer = s->workers[i - 1].first_peer;
         for (int k = l->first_peer; k <= i; k++)
-            s->lanes[k].peers = i - l->first_peer + 1;
+            s->workers[k].peers = i - l->first_peer + 1;
     }
-    s->lanes_alive = s->lane_count;
-    for (int i = 0; i < s->lane_count; i++) {
-        if (pthread_create(&s->lanes[i].thread, NULL, lane_main, &s->lanes[i]) != 0) {
+    s->workers_alive = s->worker_count;
+    for (int i = 0; i < s->worker_count; i++) {
+        if (pthread_create(&s->workers[i].thread, NULL, worker_main, &s->workers[i]) != 0) {
             pthread_mutex_lock(&s->mutex);
-            s->lanes_alive -= s->lane_count - i;
+            s->workers_alive -= s->worker_count - i;
             pthread_mutex_unlock(&s->mutex);
             return status_fail(STATUS_RESOURCE_EXHAUSTED, "cannot start a thread");
         }
-        s->lanes[i].is_started = true;
+        s->workers[i].is_started = true;
     }
     return STATUS_OK;
 }
@@ -58,22 +58,22 @@ status scheduler_create(const scheduler_options *options, device *const *devices
     pthread_mutex_init(&s->mutex, NULL);
     mailbox_init(&s->inbox);
     for (int i = 0; i < device_count; i++) {
-        assert(devices[i]->lanes > 0);
-        s->lane_count += devices[i]->lanes;
+        assert(devices[i]->slots > 0);
+        s->worker_count += devices[i]->slots;
     }
     int tenants = options->tenant_count > 0 ? options->tenant_count : 1;
     dispatch_init(&s->dispatch, device_count, tenants, options->tenant_weights);
     admission_init(&s->admission, tenants, options->tenant_weights);
     s->health = calloc((size_t)device_count, sizeof *s->health);
-    s->lanes = calloc((size_t)s->lane_count, sizeof *s->lanes);
-    if (s->health == NULL || s->lanes == NULL) {
+    s->workers = calloc((size_t)s->worker_count, sizeof *s->workers);
+    if (s->health == NULL || s->workers == NULL) {
         scheduler_destroy(s);
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d lanes", s->lane_count);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d workers", s->worker_count);
     }
     /* A device that is still starting is asked before it gets its first batch. */
     for (int i = 0; i < device_count - 1; i++)
         atomic_store(&s->health[i].has_failed, true);
-    status failure = start_lanes(s);
+    status failure = start_workers(s);
     if (failure) {
         scheduler_destroy(s);
         return failure;
@@ -82,11 +82,11 @@ status scheduler_create(const scheduler_options *options, device *const *devices
     return STATUS_OK;
 }
 
-/* The lane to try as number `i`: devices of one kind take turns, so that equal ones get equal work;
- * kinds keep their order, and so do the CPU's lanes, whose caches are warm. */
+/* The worker to try as number `i`: devices of one kind take turns, so that equal ones get equal
+ * work; kinds keep their order, and so do the CPU's workers, whose caches are warm. */
 static int in_turn(const scheduler *s, int i, uint32_t turn)
 {
-    const lane *l = &s->lanes[i];
+    const worker *l = &s->workers[i];
     if (l->peers == 0)
         return i;
     return l->first_peer + (int)(((uint32_t)(i - l->first_peer) + turn) % (uint32_t)l->peers);
@@ -95,12 +95,12 @@ static int in_turn(const scheduler *s, int i, uint32_t turn)
 void scheduler_wake(scheduler *s, int from, int except)
 {
     uint32_t turn = from == 0 ? atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed) : 0;
-    for (int i = from; i < s->lane_count; i++) {
-        lane *l = &s->lanes[in_turn(s, i, turn)];
+    for (int i = from; i < s->worker_count; i++) {
+        worker *l = &s->workers[in_turn(s, i, turn)];
         if (l->device_index == except)
             continue;
-        /* A read-modify-write even where the lane is awake: it orders this thread's post before
-         * the lane's last look at the box (lane.c, sleep_until). */
+        /* A read-modify-write even where the worker is awake: it orders this thread's post before
+         * the worker's last look at the box (worker.c, sleep_until). */
         if (atomic_exchange(&l->is_sleeping, 0)) {
             syscall(SYS_futex, &l->is_sleeping, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
             return;
@@ -109,20 +109,20 @@ void scheduler_wake(scheduler *s, int from, int except)
 }
 
 /* Who serves this model now: the first healthy device that has it, and its like; else the CPU. */
-static int serving_device(scheduler *s, const model *m, int *lanes)
+static int serving_device(scheduler *s, const model *m, int *workers)
 {
     int serving = scheduler_cpu(s);
-    *lanes = 0;
+    *workers = 0;
     for (int d = 0; d < scheduler_cpu(s) && !model_is_exact(m); d++) {
         bool has_program = m->bucket_count > 0 && m->buckets[0].programs[d] != NULL;
         if (!has_program || atomic_load_explicit(&s->health[d].has_failed, memory_order_relaxed))
             continue;
-        if (*lanes == 0)
+        if (*workers == 0)
             serving = d;
-        *lanes += s->devices[d]->lanes;
+        *workers += s->devices[d]->slots;
     }
-    if (*lanes == 0)
-        *lanes = s->devices[serving]->lanes;
+    if (*workers == 0)
+        *workers = s->devices[serving]->slots;
     return serving;
 }
 
@@ -148,12 +148,12 @@ static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t
 
 status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
 {
-    int lanes, serving = serving_device(s, j->model, &lanes);
+    int workers, serving = serving_device(s, j->model, &workers);
     admission_estimate e;
     if (j->tenant >= (uint32_t)s->admission.tenant_count)
         j->tenant = 0;
-    admission_estimate_job(&s->admission, j->model, j->model->latency, serving, lanes, job_flow(j),
-                           j->rows, j->length, now_ns, &e);
+    admission_estimate_job(&s->admission, j->model, j->model->latency, serving, workers,
+                           job_flow(j), j->rows, j->length, now_ns, &e);
     j->cost_ns = 0;
     j->backlog_ns = e.backlog_ns;
     if (admission_is_hopeless(&e, now_ns, j->deadline_ns))
@@ -166,9 +166,9 @@ status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
 
 uint64_t scheduler_drain_ns(scheduler *s, const model *m)
 {
-    int lanes;
-    serving_device(s, m, &lanes);
-    return admission_drain_ns(&s->admission, m, lanes);
+    int workers;
+    serving_device(s, m, &workers);
+    return admission_drain_ns(&s->admission, m, workers);
 }
 
 void scheduler_retract(scheduler *s, job *j)
@@ -233,13 +233,13 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
     }
 }
 
-int scheduler_describe(scheduler *s, scheduler_lane_status *out, int capacity)
+int scheduler_describe(scheduler *s, scheduler_worker_status *out, int capacity)
 {
-    for (int i = 0; i < s->lane_count && i < capacity; i++) {
-        lane *l = &s->lanes[i];
+    for (int i = 0; i < s->worker_count && i < capacity; i++) {
+        worker *l = &s->workers[i];
         uint64_t computed = atomic_load_explicit(&l->computed_tokens, memory_order_relaxed);
         uint64_t real = atomic_load_explicit(&l->real_tokens, memory_order_relaxed);
-        out[i] = (scheduler_lane_status){
+        out[i] = (scheduler_worker_status){
             .device = s->devices[l->device_index],
             .batches = atomic_load_explicit(&l->batches, memory_order_relaxed),
             .rows = atomic_load_explicit(&l->rows, memory_order_relaxed),
@@ -251,7 +251,7 @@ int scheduler_describe(scheduler *s, scheduler_lane_status *out, int capacity)
         for (int k = 0; k < MODEL_FALLBACK_COUNT; k++)
             out[i].fallbacks[k] = atomic_load_explicit(&l->fallbacks[k], memory_order_relaxed);
     }
-    return s->lane_count;
+    return s->worker_count;
 }
 
 uint64_t scheduler_tenant_ns(const scheduler *s, int tenant)
@@ -266,10 +266,10 @@ void scheduler_destroy(scheduler *s)
         return;
     atomic_store(&s->is_stopping, true);
     /* Each call wakes another one: who was woken does not sleep again. */
-    for (int i = 0; s->lanes != NULL && i < s->lane_count; i++)
+    for (int i = 0; s->workers != NULL && i < s->worker_count; i++)
         scheduler_wake(s, 0, -1);
-    for (int i = 0; s->lanes != NULL && i < s->lane_count; i++) {
-        lane *l = &s->lanes[i];
+    for (int i = 0; s->workers != NULL && i < s->worker_count; i++) {
+        worker *l = &s->workers[i];
         if (!l->is_started)
             continue;
         pthread_join(l->thread, NULL);
@@ -278,7 +278,7 @@ void scheduler_destroy(scheduler *s)
     }
     dispatch_dispose(&s->dispatch);
     assert(mailbox_is_empty(&s->inbox));
-    free(s->lanes);
+    free(s->workers);
     free(s->health);
     pthread_mutex_destroy(&s->mutex);
     free(s);

@@ -3,9 +3,9 @@
 
 #include "batcher/job/job.h"
 
-/* The batcher as the server sees it. Lanes (threads, `device->lanes` per device) pull: a lane that
- * becomes free asks the policy for the best batch now. Submission is lock-free; the queues belong
- * to whichever lane holds the scheduler's lock while it decides. */
+/* The batcher as the server sees it. Workers (threads, `device->slots` per device) pull: a worker
+ * that becomes free asks the policy for the best batch now. Submission is lock-free; the queues
+ * belong to whichever worker holds the scheduler's lock while it decides. */
 
 typedef struct scheduler scheduler;
 
@@ -22,7 +22,7 @@ typedef struct scheduler_options {
     const uint32_t *tenant_weights; /* copied */
 } scheduler_options;
 
-/* Starts the lanes' threads. Devices are borrowed and outlive the scheduler;
+/* Starts the workers' threads. Devices are borrowed and outlive the scheduler;
  * devices[device_count-1] is the CPU. */
 status scheduler_create(const scheduler_options *options, device *const *devices, int device_count,
                         scheduler **out) MUST_CHECK;
@@ -42,21 +42,22 @@ void scheduler_retract(scheduler *s, job *j);
  * its result set. */
 void scheduler_submit(scheduler *s, job *j);
 
-/* Wakes a lane so that cancelled and overdue jobs come back soon. */
+/* Wakes a worker so that cancelled and overdue jobs come back soon. */
 void scheduler_nudge(scheduler *s);
 
-typedef struct scheduler_lane_status {
+typedef struct scheduler_worker_status {
     const device *device;
     uint64_t batches, rows, busy_ns;
     uint64_t padded_tokens; /* positions computed for nothing; rows where there is no sequence */
     uint64_t real_tokens;
-    uint64_t failures;                        /* executions that returned an error */
-    uint64_t fallbacks[MODEL_FALLBACK_COUNT]; /* batches of this lane that ran on the CPU instead */
-} scheduler_lane_status;
+    uint64_t failures; /* executions that returned an error */
+    uint64_t
+        fallbacks[MODEL_FALLBACK_COUNT]; /* batches of this worker that ran on the CPU instead */
+} scheduler_worker_status;
 
-/* Counters since start, per lane; returns how many lanes there are, writes at most `capacity`. Any
- * thread. */
-int scheduler_describe(scheduler *s, scheduler_lane_status *out, int capacity);
+/* Counters since start, per worker; returns how many workers there are, writes at most `capacity`.
+ * Any thread. */
+int scheduler_describe(scheduler *s, scheduler_worker_status *out, int capacity);
 
 /* Device time that tenant `tenant` received since start: of each batch, by the positions of its
  * members, also where it failed. Any thread. */

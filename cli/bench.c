@@ -1,5 +1,5 @@
 /* penstock bench: what the engine in this process does with sequences of token ids, without HTTP.
- * Two runs: lanes that take batches from the whole file, as under load (throughput), and sequences
+ * Two runs: slots that take batches from the whole file, as under load (throughput), and sequences
  * one at a time, each alone on all threads (latency). */
 #include <assert.h>
 #include <getopt.h>
@@ -19,7 +19,7 @@
 
 #define BATCH_DEFAULT 32
 #define BATCH_MAX 1024
-#define THREADS_MAX 64 /* lanes that this command drives */
+#define THREADS_MAX 64 /* slots that this command drives */
 #define SECONDS_DEFAULT 3
 #define SECONDS_MAX 3600
 
@@ -149,8 +149,8 @@ static status read_rows(bench *b)
     return s;
 }
 
-/* `count` rows on that lane; one row only where there is no ragged program. */
-static status execute(bench *b, int lane, const bench_row *const *rows, int count)
+/* `count` rows on that slot; one row only where there is no ragged program. */
+static status execute(bench *b, int slot, const bench_row *const *rows, int count)
 {
     device_segment segments[1024];
     for (int i = 0; i < count; i++)
@@ -160,7 +160,7 @@ static status execute(bench *b, int lane, const bench_row *const *rows, int coun
                           .inputs = rows[0]->inputs,
                           .outputs = rows[0]->outputs};
     device_program *program = b->ragged ? b->ragged : b->by_length[rows[0]->length];
-    return b->cpu->interface->execute(b->cpu, program, lane, &batch);
+    return b->cpu->interface->execute(b->cpu, program, slot, &batch);
 }
 
 static status compile(bench *b)
@@ -185,15 +185,15 @@ static status compile(bench *b)
     return b->by_length ? s : status_fail(STATUS_OUT_OF_MEMORY, "no memory for programs");
 }
 
-typedef struct bench_lane {
+typedef struct bench_slot {
     bench *bench;
     pthread_t thread;
     int number;
-} bench_lane;
+} bench_slot;
 
-static void *run_lane(void *context)
+static void *run_slot(void *context)
 {
-    bench_lane *l = context;
+    bench_slot *l = context;
     bench *b = l->bench;
     const bench_row *rows[1024];
     int most = b->ragged ? b->options->batch : 1;
@@ -218,22 +218,22 @@ static void *run_lane(void *context)
 }
 
 /* Seconds that the run took. */
-static double run_lanes(bench *b, double seconds)
+static double run_slots(bench *b, double seconds)
 {
-    bench_lane lanes[THREADS_MAX];
-    int count = b->cpu->lanes < THREADS_MAX ? b->cpu->lanes : THREADS_MAX;
+    bench_slot slots[THREADS_MAX];
+    int count = b->cpu->slots < THREADS_MAX ? b->cpu->slots : THREADS_MAX;
     uint64_t start_ns = clock_now_ns();
     b->end_ns = start_ns + (uint64_t)(seconds * 1e9);
     atomic_store(&b->done_rows, 0);
     atomic_store(&b->done_tokens, 0);
     for (int i = 0; i < count; i++) {
-        lanes[i] = (bench_lane){.bench = b, .number = i};
-        int failure = pthread_create(&lanes[i].thread, NULL, run_lane, &lanes[i]);
+        slots[i] = (bench_slot){.bench = b, .number = i};
+        int failure = pthread_create(&slots[i].thread, NULL, run_slot, &slots[i]);
         assert(!failure);
         (void)failure;
     }
     for (int i = 0; i < count; i++)
-        pthread_join(lanes[i].thread, NULL);
+        pthread_join(slots[i].thread, NULL);
     return (double)(clock_now_ns() - start_ns) / 1e9;
 }
 
@@ -358,7 +358,7 @@ static void print_result(const bench *b, const bench_result *r)
             "{s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, "
             "s:b, s:s, s:f}",
             "model", b->options->model, "precision", device_precision_names[b->options->precision],
-            "threads", b->cpu->lanes, "sequences", (int)b->row_count, "batch",
+            "threads", b->cpu->slots, "sequences", (int)b->row_count, "batch",
             b->ragged ? b->options->batch : 1, "real_tokens_per_s", r->tokens_per_s,
             "sequences_per_s", r->rows_per_s, "tokens_per_cpu_s", r->tokens_per_cpu_s, "latency_ms",
             "p50", alone->p50, "p90", alone->p90, "p95", alone->p95, "p99", alone->p99, "max",
@@ -375,7 +375,7 @@ static void print_result(const bench *b, const bench_result *r)
         return;
     }
     printf("model      %s in %s, %d threads; %s\n", b->options->model,
-           device_precision_names[b->options->precision], b->cpu->lanes,
+           device_precision_names[b->options->precision], b->cpu->slots,
            b->ragged ? "ragged" : "padded, one row at a time");
     printf("batches    %.0f real tokens/s (%.0f a second of CPU), %.0f sequences/s, %.0f%% of the "
            "peak\n",
@@ -398,9 +398,9 @@ static status measure(bench *b)
     if (s)
         return s;
     device_status before, after;
-    run_lanes(b, 0.2); /* warm */
+    run_slots(b, 0.2); /* warm */
     b->cpu->interface->describe(b->cpu, &before);
-    double cpu_before = cpu_seconds(), seconds = run_lanes(b, b->options->seconds);
+    double cpu_before = cpu_seconds(), seconds = run_slots(b, b->options->seconds);
     double cpu = cpu_seconds() - cpu_before;
     b->cpu->interface->describe(b->cpu, &after);
     if (atomic_load(&b->failure))
@@ -408,7 +408,7 @@ static status measure(bench *b)
     r.tokens_per_s = (double)atomic_load(&b->done_tokens) / seconds;
     r.rows_per_s = (double)atomic_load(&b->done_rows) / seconds;
     r.tokens_per_cpu_s = (double)atomic_load(&b->done_tokens) / cpu;
-    r.peak_fraction = (after.peak_seconds - before.peak_seconds) / (seconds * b->cpu->lanes);
+    r.peak_fraction = (after.peak_seconds - before.peak_seconds) / (seconds * b->cpu->slots);
     s = run_alone(b, &r.alone);
     if (!s)
         print_result(b, &r);

@@ -15,7 +15,7 @@
 #include "graph/quantise/quantised.h"
 #include "graph/specialise/specialise.h"
 #include "server/protocol/infer.h"
-#include "server/protocol/text/answer.h"
+#include "server/protocol/text/text_buffer.h"
 
 static void print_help(FILE *out)
 {
@@ -43,31 +43,31 @@ static void count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
         counts[g->nodes[i].op]++;
 }
 
-static void put_string(answer *out, const char *s)
+static void put_string(text_buffer *out, const char *s)
 {
-    answer_json_string(out, s ? s : "", s ? strlen(s) : 0);
+    text_buffer_json_string(out, s ? s : "", s ? strlen(s) : 0);
 }
 
-static void json_tensors(answer *out, const char *key, const model_tensor *tensors, int count,
+static void json_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count,
                          bool are_inputs)
 {
-    answer_format(out, ",\"%s\":[", key);
+    text_buffer_format(out, ",\"%s\":[", key);
     for (int i = 0; i < count; i++) {
         const model_tensor *t = &tensors[i];
         char dims[TENSOR_SHAPE_TEXT_BYTES];
-        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
         put_string(out, t->name);
-        answer_format(out, ",\"datatype\":\"%s\",\"dims\":", dtype_kserve_name(t->dtype));
+        text_buffer_format(out, ",\"datatype\":\"%s\",\"dims\":", dtype_kserve_name(t->dtype));
         put_string(out, infer_dims_text(dims, t));
-        answer_format(out, ",\"batch_axis\":%d,\"sequence_axis\":%d", t->batch_axis,
-                      t->sequence_axis);
+        text_buffer_format(out, ",\"batch_axis\":%d,\"sequence_axis\":%d", t->batch_axis,
+                           t->sequence_axis);
         if (are_inputs)
-            answer_format(out, ",\"pad_value\":%.17g,\"is_mask\":%s,\"is_optional\":%s",
-                          t->pad_value, t->is_mask ? "true" : "false",
-                          t->is_optional ? "true" : "false");
-        answer_put(out, "}");
+            text_buffer_format(out, ",\"pad_value\":%.17g,\"is_mask\":%s,\"is_optional\":%s",
+                               t->pad_value, t->is_mask ? "true" : "false",
+                               t->is_optional ? "true" : "false");
+        text_buffer_put(out, "}");
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
 /* What a padded plan is made of; `apart`: products that took nothing over. */
@@ -108,61 +108,63 @@ static int padded_count(const model *m)
     return count;
 }
 
-static void json_packing(answer *out, const model *m)
+static void json_packing(text_buffer *out, const model *m)
 {
     int first = padded_count(m);
-    answer_put(out, "],\"packing\":{\"why_not\":");
+    text_buffer_put(out, "],\"packing\":{\"why_not\":");
     put_string(out, m->packing_note);
-    answer_put(out, ",\"buckets\":[");
+    text_buffer_put(out, ",\"buckets\":[");
     for (int i = first; i < m->bucket_count; i++)
-        answer_format(out, "%s{\"rows\":%lld,\"length\":%lld,\"sequences\":%lld}",
-                      i > first ? "," : "", (long long)m->buckets[i].shape.batch,
-                      (long long)m->buckets[i].shape.sequence, (long long)m->buckets[i].sequences);
-    answer_put(out, "]}");
+        text_buffer_format(out, "%s{\"rows\":%lld,\"length\":%lld,\"sequences\":%lld}",
+                           i > first ? "," : "", (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence,
+                           (long long)m->buckets[i].sequences);
+    text_buffer_put(out, "]}");
 }
 
 static void print_json(const model *m)
 {
-    answer out = {0};
+    text_buffer out = {0};
     int counts[GRAPH_OP_COUNT], apart;
     count_operators(m->graph, counts);
     quantised_facts plan = look_at_plan(m, &apart);
-    answer_put(&out, "{\"platform\":");
+    text_buffer_put(&out, "{\"platform\":");
     put_string(&out, m->platform);
-    answer_put(&out, ",\"source\":");
+    text_buffer_put(&out, ",\"source\":");
     put_string(&out, m->graph->source);
     json_tensors(&out, "inputs", m->inputs, m->input_count, true);
     json_tensors(&out, "outputs", m->outputs, m->output_count, false);
-    answer_format(&out,
-                  ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
-                  "\"findings\":",
-                  m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
-                  (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
+    text_buffer_format(&out,
+                       ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
+                       "\"findings\":",
+                       m->batching.can_batch ? "true" : "false",
+                       m->batching.can_pad ? "true" : "false", (long long)m->batching.batch_max,
+                       (long long)m->batching.sequence_max);
     put_string(&out, m->findings);
-    answer_put(&out, ",\"buckets\":[");
+    text_buffer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < padded_count(m); i++)
-        answer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
-                      (long long)m->buckets[i].shape.batch,
-                      (long long)m->buckets[i].shape.sequence);
+        text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
+                           (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence);
     json_packing(&out, m);
-    answer_format(&out, ",\"nodes\":%d,\"operators\":{", m->graph->node_count);
+    text_buffer_format(&out, ",\"nodes\":%d,\"operators\":{", m->graph->node_count);
     bool is_first = true;
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0) {
-            answer_format(&out, "%s\"%s\":%d", is_first ? "" : ",", graph_op_name((graph_op)op),
-                          counts[op]);
+            text_buffer_format(&out, "%s\"%s\":%d", is_first ? "" : ",",
+                               graph_op_name((graph_op)op), counts[op]);
             is_first = false;
         }
     }
-    answer_format(&out,
-                  "},\"products\":{\"fused\":%d,\"quantised\":%d,\"apart\":%d},"
-                  "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f,",
-                  plan.product_count, plan.quantised_product_count, apart, (double)m->load_ns / 1e6,
-                  (double)m->warm_up_ns / 1e6);
+    text_buffer_format(&out,
+                       "},\"products\":{\"fused\":%d,\"quantised\":%d,\"apart\":%d},"
+                       "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f,",
+                       plan.product_count, plan.quantised_product_count, apart,
+                       (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
     inspect_mxu_json(m, &out);
-    answer_put(&out, "}\n");
+    text_buffer_put(&out, "}\n");
     fwrite(out.data, 1, out.bytes, stdout);
-    answer_dispose(&out);
+    text_buffer_dispose(&out);
 }
 
 static void print_tensors(const char *title, const model_tensor *tensors, int count)
@@ -198,7 +200,7 @@ static void print_wrapped(const char *title, const char *words)
 /* One line for each batch size that several sequence lengths share, instead of every pair. */
 static void print_buckets(const model *m)
 {
-    answer line = {0};
+    text_buffer line = {0};
     int count = padded_count(m);
     for (int i = 0; i < count; i++) {
         int64_t batch = m->buckets[i].shape.batch;
@@ -208,38 +210,39 @@ static void print_buckets(const model *m)
         if (!is_first)
             continue;
         if (m->buckets[i].shape.sequence == 0) {
-            answer_format(&line, "%s%lld", line.bytes ? ", " : "rows: ", (long long)batch);
+            text_buffer_format(&line, "%s%lld", line.bytes ? ", " : "rows: ", (long long)batch);
             continue;
         }
-        answer_format(&line, "%s%lld x",
-                      line.bytes ? "; " : "rows x positions: ", (long long)batch);
+        text_buffer_format(&line, "%s%lld x",
+                           line.bytes ? "; " : "rows x positions: ", (long long)batch);
         const char *comma = " ";
         for (int j = i; j < count; j++) {
             if (m->buckets[j].shape.batch == batch) {
-                answer_format(&line, "%s%lld", comma, (long long)m->buckets[j].shape.sequence);
+                text_buffer_format(&line, "%s%lld", comma, (long long)m->buckets[j].shape.sequence);
                 comma = ", ";
             }
         }
     }
-    answer_append(&line, "", 1);
+    text_buffer_append(&line, "", 1);
     print_wrapped("buckets   ", line.data);
-    answer_dispose(&line);
+    text_buffer_dispose(&line);
 }
 
 static void print_packing(const model *m)
 {
-    answer line = {0};
+    text_buffer line = {0};
     if (m->packing == NULL)
-        answer_format(&line, "a row holds one sequence: %s", m->packing_note);
+        text_buffer_format(&line, "a row holds one sequence: %s", m->packing_note);
     else
-        answer_put(&line, "on PJRT devices rows may hold several sequences (rows x positions):");
+        text_buffer_put(&line,
+                        "on PJRT devices rows may hold several sequences (rows x positions):");
     for (int i = padded_count(m); i < m->bucket_count; i++)
-        answer_format(&line, "%s %lld x %lld", i > padded_count(m) ? "," : "",
-                      (long long)m->buckets[i].shape.batch,
-                      (long long)m->buckets[i].shape.sequence);
-    answer_append(&line, "", 1);
+        text_buffer_format(&line, "%s %lld x %lld", i > padded_count(m) ? "," : "",
+                           (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence);
+    text_buffer_append(&line, "", 1);
     print_wrapped("packing   ", line.data);
-    answer_dispose(&line);
+    text_buffer_dispose(&line);
 }
 
 static void print_text(const model *m)
@@ -286,12 +289,12 @@ static int inspect(const char *path, device_precision precision, bool is_json)
     log_configure(LOG_ERROR + 1, LOG_FORMAT_AUTO); /* what went wrong is printed once, below */
     status failure = command_open_model(&options, &opened);
     if (failure && is_json) {
-        answer out = {0};
-        answer_put(&out, "{\"error\":");
+        text_buffer out = {0};
+        text_buffer_put(&out, "{\"error\":");
         put_string(&out, status_message());
-        answer_put(&out, "}\n");
+        text_buffer_put(&out, "}\n");
         fwrite(out.data, 1, out.bytes, stdout);
-        answer_dispose(&out);
+        text_buffer_dispose(&out);
     }
     if (failure)
         fprintf(stderr, "penstock inspect: %s\n", status_message());

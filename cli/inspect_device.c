@@ -25,7 +25,7 @@ int inspect_device(const char *name)
         device_status at = {0};
         devices[i]->interface->describe(devices[i], &at);
         printf("%-9s %s, %d batches at once, %s\n", devices[i]->name, devices[i]->kind,
-               devices[i]->lanes, at.state == DEVICE_HEALTHY ? "healthy" : at.detail);
+               devices[i]->slots, at.state == DEVICE_HEALTHY ? "healthy" : at.detail);
     }
     for (int i = 0; i < count; i++)
         devices[i]->interface->destroy(devices[i]);

@@ -81,37 +81,38 @@ void inspect_mxu_print(const model *m)
     free(layers);
 }
 
-static void put_layers(answer *out, const graph_dense_layer *layers, int count)
+static void put_layers(text_buffer *out, const graph_dense_layer *layers, int count)
 {
     for (int i = 0; i < count; i++) {
-        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
-        answer_json_string(out, layers[i].name, strlen(layers[i].name));
-        answer_format(out,
-                      ",\"rows\":%lld,\"depth\":%lld,\"width\":%lld,\"waste_128\":%.4f,"
-                      "\"waste_256\":%.4f}",
-                      (long long)layers[i].rows, (long long)layers[i].depth,
-                      (long long)layers[i].width, graph_dense_waste(&layers[i], TILE),
-                      graph_dense_waste(&layers[i], TILE_V6E));
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        text_buffer_json_string(out, layers[i].name, strlen(layers[i].name));
+        text_buffer_format(out,
+                           ",\"rows\":%lld,\"depth\":%lld,\"width\":%lld,\"waste_128\":%.4f,"
+                           "\"waste_256\":%.4f}",
+                           (long long)layers[i].rows, (long long)layers[i].depth,
+                           (long long)layers[i].width, graph_dense_waste(&layers[i], TILE),
+                           graph_dense_waste(&layers[i], TILE_V6E));
     }
 }
 
-void inspect_mxu_json(const model *m, answer *out)
+void inspect_mxu_json(const model *m, text_buffer *out)
 {
     graph_dense_layer *layers = calloc(LAYERS_MAX, sizeof *layers);
-    answer_put(out, "\"mxu\":[");
+    text_buffer_put(out, "\"mxu\":[");
     for (int i = 0; layers != NULL && i < m->bucket_count; i++) {
         graph *specialised;
         device_bucket b = m->buckets[i].shape;
         int count = find_layers(m, b, &specialised, layers);
-        answer_format(out,
-                      "%s{\"batch\":%lld,\"sequence\":%lld,\"waste_128\":%.4f,\"waste_256\":%.4f,"
-                      "\"layers\":[",
-                      i ? "," : "", (long long)b.batch, (long long)b.sequence,
-                      total_waste(layers, count, TILE), total_waste(layers, count, TILE_V6E));
+        text_buffer_format(
+            out,
+            "%s{\"batch\":%lld,\"sequence\":%lld,\"waste_128\":%.4f,\"waste_256\":%.4f,"
+            "\"layers\":[",
+            i ? "," : "", (long long)b.batch, (long long)b.sequence,
+            total_waste(layers, count, TILE), total_waste(layers, count, TILE_V6E));
         put_layers(out, layers, count);
-        answer_put(out, "]}");
+        text_buffer_put(out, "]}");
         graph_destroy(specialised);
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
     free(layers);
 }

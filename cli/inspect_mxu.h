@@ -2,12 +2,12 @@
 #define CLI_INSPECT_MXU_H
 
 #include "models/model.h"
-#include "server/protocol/text/answer.h"
+#include "server/protocol/text/text_buffer.h"
 
 /* For each bucket and dense layer, the part of a TPU's matrix unit that idles because a dim is no
  * multiple of its side: 128, on v6e 256. */
 void inspect_mxu_print(const model *m);
 /* "mxu":[{"batch":..,"sequence":..,"waste_128":..,"waste_256":..,"layers":[..]}] */
-void inspect_mxu_json(const model *m, answer *out);
+void inspect_mxu_json(const model *m, text_buffer *out);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct config {
     bool require_device;              /* a device that cannot start ends the server */
     uint64_t device_start_timeout_ns; /* how long a start is tried that may yet succeed */
     bool cache_only;                  /* a program missing from the cache ends the server */
-    int cpu_threads;                  /* lanes of the CPU device; 0: one per core */
+    int cpu_threads;                  /* slots of the CPU device; 0: one per core */
     const char *cpu_level;            /* cap of the instruction set, or NULL */
 
     log_level log_level;

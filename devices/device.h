@@ -8,8 +8,8 @@
 #include "graph/graph.h"
 
 /* Where batches run. A device turns a model at one bucket into a program and executes it, blocking
- * the caller; up to `lanes` callers at once. One lane = one thread = one batch in flight
- * (batcher/execute/lane.c), so there are no completion callbacks. */
+ * the caller; up to `slots` callers at once. One slot = one thread = one batch in flight
+ * (batcher/execute/slot.c), so there are no completion callbacks. */
 
 typedef struct device device;
 typedef struct device_program device_program;
@@ -95,7 +95,7 @@ typedef struct device_status {
     device_state state;
     char detail[200]; /* why it is not healthy, or what it is */
     uint64_t compiles, cache_hits, executions, failures, restarts;
-    uint64_t busy_ns; /* summed over lanes */
+    uint64_t busy_ns; /* summed over slots */
     /* Compile cache of the device's process, counted over all devices that share it. */
     uint64_t cache_misses, cache_corrupt, cache_store_failures;
     const char *version; /* of the plugin: "api 0.81, ..."; NULL: the device is our own. Lives as
@@ -111,10 +111,10 @@ typedef struct device_interface {
     status (*compile)(device *d, const device_model *model, device_bucket bucket,
                       device_program **out);
     void (*release)(device *d, device_program *program);
-    /* Runs one batch to its end. `lane` (0 .. lanes-1) is the caller's own. STATUS_UNAVAILABLE: the
+    /* Runs one batch to its end. `slot` (0 .. slots-1) is the caller's own. STATUS_UNAVAILABLE: the
      * device is gone or hung, try another; other codes: the batch is at fault. Outputs are
      * undefined after a failure. */
-    status (*execute)(device *d, device_program *program, int lane, const device_batch *batch);
+    status (*execute)(device *d, device_program *program, int slot, const device_batch *batch);
     void (*describe)(device *d, device_status *out); /* any thread */
     /* Optional (NULL: nothing to say): one line on how the program runs, for people: in which
      * precision, with or without padding, and why. At most `bytes` - 1 bytes. Any thread. */
@@ -126,10 +126,10 @@ struct device {
     const device_interface *interface;
     const char *name; /* "cpu", "pjrt:0": unique, for labels */
     const char *kind; /* "cpu", "TPU v5e": equal kinds have equal speed */
-    int lanes;
-    /* Who executes on which lane now (devices/lane.h). Zeroed: all lanes are free. */
-    _Atomic uint64_t lanes_taken;
-    _Atomic uint32_t lanes_given, lanes_waited_for;
+    int slots;
+    /* Who executes on which slot now (devices/slot.h). Zeroed: all slots are free. */
+    _Atomic uint64_t slots_taken;
+    _Atomic uint32_t slots_given, slots_waited_for;
 };
 
 /* Programs begin with this; devices add to it. */
@@ -140,7 +140,7 @@ struct device_program {
 
 /* Our CPU kernels. */
 typedef struct device_cpu_options {
-    int threads;              /* lanes, and cores used at once; 0: one per core */
+    int threads;              /* slots, and cores used at once; 0: one per core */
     const char *level;        /* caps the instruction set ("scalar", "avx2", ...); NULL: the best */
     const char *cache_folder; /* keeps packed weights between runs; NULL: nowhere. Copied */
 } device_cpu_options;

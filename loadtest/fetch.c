@@ -27,7 +27,7 @@ static void on_room(void *owner, connection *c)
     connection_submit(c, &f->request);
 }
 
-static void on_answer(void *owner, connection *c, request *r, const answer *a)
+static void on_answer(void *owner, connection *c, request *r, const response *a)
 {
     fetching *f = owner;
     (void)c;

@@ -13,7 +13,7 @@
  * A bucket's time is a moving average that no single stall can move by more than 1/8 of itself.
  * Beside the table a cost  fixed + token * tokens + square * sum(length^2)  is fitted to every
  * execution (least squares of relative errors, old ones fading): the time of ragged batches, and of
- * buckets that were never run. Writers: any lane. Readers: any thread, without a lock. */
+ * buckets that were never run. Writers: any slot. Readers: any thread, without a lock. */
 
 #define LATENCY_BUCKETS_MAX 256
 

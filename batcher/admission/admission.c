@@ -180,20 +180,20 @@ void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t n
 }
 
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
-                            int lanes, fair_flow flow, int64_t rows, int64_t length,
+                            int workers, fair_flow flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out)
 {
     *out = (admission_estimate){0};
-    if (l == NULL || lanes < 1 || latency_observed_ns(l, device_index) == 0 ||
+    if (l == NULL || workers < 1 || latency_observed_ns(l, device_index) == 0 ||
         !cost(m, l, device_index, rows, length, out))
         return;
     out->is_known = latency_observed_ns(l, device_index) + STALE_NS > now_ns;
     double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
     double of_flow = ahead_ns(a, flow), of_model = ahead_of_model_ns(a, m);
-    double wait = (of_model < of_flow ? of_model : of_flow) * scale / lanes;
-    /* All lanes busy: the first of them to finish is, on average, so far away. */
-    if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= lanes)
-        wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (lanes + 1);
+    double wait = (of_model < of_flow ? of_model : of_flow) * scale / workers;
+    /* All workers busy: the first of them to finish is, on average, so far away. */
+    if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= workers)
+        wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (workers + 1);
     out->backlog_ns = (uint64_t)wait;
     double limit = read_limit(limit_of(a, m, flow, length));
     /* Devices must not run dry: a batch that waits for them is no reason to refuse by itself. */
@@ -201,10 +201,10 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
     out->wait_ns = (uint64_t)(limit < 1 && wait < batch ? wait : wait / limit);
 }
 
-uint64_t admission_drain_ns(const admission *a, const model *m, int lanes)
+uint64_t admission_drain_ns(const admission *a, const model *m, int workers)
 {
     double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
-    return (uint64_t)(ahead_of_model_ns(a, m) * scale / (lanes > 0 ? lanes : 1));
+    return (uint64_t)(ahead_of_model_ns(a, m) * scale / (workers > 0 ? workers : 1));
 }
 
 void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns)

@@ -37,7 +37,7 @@ typedef struct admission {
                                   in ADMISSION_ONE-ths */
     _Atomic uint32_t batches;  /* that taught `scale`; the first ones count for more */
     _Atomic uint64_t batch_ns; /* moving mean of a batch */
-    _Atomic int32_t busy;      /* lanes that execute now */
+    _Atomic int32_t busy;      /* workers that execute now */
     /* By octave of length, because the policy lets work pass other work: in an overload short jobs
      * get through where long ones have no chance. */
     admission_limit limits[ADMISSION_MODELS][FAIR_TENANTS_MAX][FAIR_CLASSES][ADMISSION_OCTAVES];
@@ -46,7 +46,7 @@ typedef struct admission {
 typedef struct admission_estimate {
     bool is_known;       /* there are measurements, and recent ones */
     uint64_t cost_ns;    /* device time of this job in a full batch, before scaling */
-    uint64_t backlog_ns; /* of device time ahead of it, per lane */
+    uint64_t backlog_ns; /* of device time ahead of it, per worker */
     uint64_t wait_ns;    /* until its batch begins, if it is as late as others lately were */
     uint64_t run_ns;     /* of its batch, if it were alone */
 } admission_estimate;
@@ -59,16 +59,16 @@ static inline uint64_t admission_expected_wait_ns(const admission_estimate *e)
 
 void admission_init(admission *a, int tenant_count, const uint32_t *weights);
 
-/* For `rows` of `length` on `lanes` lanes of the kind of device `device_index`. Work that is ahead:
- * the flow's own, and of every other flow what its weight lets through meanwhile (generalised
- * processor sharing, Parekh and Gallager 1993). */
+/* For `rows` of `length` on `workers` workers of the kind of device `device_index`. Work that is
+ * ahead: the flow's own, and of every other flow what its weight lets through meanwhile
+ * (generalised processor sharing, Parekh and Gallager 1993). */
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
-                            int lanes, fair_flow flow, int64_t rows, int64_t length,
+                            int workers, fair_flow flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out);
 
-/* Until `lanes` lanes have begun all that waits for `m` now, by measured times; 0: nothing waits,
- * or nothing was measured yet. */
-uint64_t admission_drain_ns(const admission *a, const model *m, int lanes);
+/* Until `workers` workers have begun all that waits for `m` now, by measured times; 0: nothing
+ * waits, or nothing was measured yet. */
+uint64_t admission_drain_ns(const admission *a, const model *m, int workers);
 
 static inline bool admission_is_hopeless(const admission_estimate *e, uint64_t now_ns,
                                          uint64_t deadline_ns)

@@ -2,7 +2,7 @@
 
 #include "batcher/scheduler_internal.h"
 
-void form_batch(lane *l, const dispatch_batch *taken)
+void form_batch(worker *l, const dispatch_batch *taken)
 {
     batch *b = &l->batch;
     scheduler *s = l->scheduler;
@@ -43,7 +43,7 @@ static tensor view(const tensor *whole, const model_tensor *axes, int64_t row, i
     return part;
 }
 
-status form_segments(lane *l)
+status form_segments(worker *l)
 {
     batch *b = &l->batch;
     const model *m = b->model;

@@ -7,7 +7,7 @@
 #include "batcher/execute/pad.h"
 #include "batcher/execute/slice.h"
 #include "batcher/scheduler_internal.h"
-#include "devices/lane.h"
+#include "devices/slot.h"
 #include "models/batching/exact.h"
 #include "models/repository/repository.h"
 
@@ -71,8 +71,8 @@ static uint64_t latency_of(const model_queue *q, int device_index, int list, int
 static bool is_cpu_sooner(scheduler *s, const model_queue *q)
 {
     int others = 0;
-    for (int i = 0; i < s->lane_count; i++) {
-        const lane *l = &s->lanes[i];
+    for (int i = 0; i < s->worker_count; i++) {
+        const worker *l = &s->workers[i];
         if (l->device_index == scheduler_cpu(s))
             continue;
         others++;
@@ -101,7 +101,7 @@ static bool is_cpu_sooner(scheduler *s, const model_queue *q)
 bool place_is_eligible(scheduler *s, int device_index, const model_queue *q, uint64_t now_ns)
 {
     bool is_stopping = atomic_load_explicit(&s->is_stopping, memory_order_relaxed);
-    /* Nobody stands in for its devices: when none is healthy, their lanes wait with the work. */
+    /* Nobody stands in for its devices: when none is healthy, their workers wait with the work. */
     if (q->model->on_device.given != NULL &&
         (device_index == scheduler_cpu(s) || !has_other_device(s, q, now_ns)))
         return q->tables[device_index].has_any;
@@ -162,8 +162,8 @@ static void count_tenants(scheduler *s, const batch_member *members, int count, 
     }
 }
 
-/* Copies the members into the lane's own tensors. */
-static status stage_batch(lane *l, const device_program *program, const batch_member *members,
+/* Copies the members into the worker's own tensors. */
+static status stage_batch(worker *l, const device_program *program, const batch_member *members,
                           int count)
 {
     batch *b = &l->batch;
@@ -182,7 +182,7 @@ static status stage_batch(lane *l, const device_program *program, const batch_me
     return STATUS_OK;
 }
 
-static status execute(lane *l, int device_index, int bucket, device_program *program, int first,
+static status execute(worker *l, int device_index, int bucket, device_program *program, int first,
                       int count)
 {
     scheduler *s = l->scheduler;
@@ -207,13 +207,13 @@ static status execute(lane *l, int device_index, int bucket, device_program *pro
     b->is_packed = program->layout == DEVICE_PACKED;
     b->device_index = device_index;
     b->stage_ns[STAGE_PAD] = clock_now_ns();
-    int number = device_lane_take(d, l->number);
+    int number = device_slot_acquire(d, l->number);
     uint64_t start_ns = b->stage_ns[STAGE_PLACE] = clock_now_ns();
     atomic_fetch_add_explicit(&s->admission.busy, 1, memory_order_relaxed);
     status failure = d->interface->execute(d, program, number, &work);
     atomic_fetch_sub_explicit(&s->admission.busy, 1, memory_order_relaxed);
     uint64_t end_ns = b->stage_ns[STAGE_EXECUTE] = clock_now_ns();
-    device_lane_give(d, number);
+    device_slot_release(d, number);
     counter_add(&l->busy_ns, end_ns - start_ns);
     b->device_ns += end_ns - start_ns;
     count_tenants(s, members, count, end_ns - start_ns);
@@ -254,7 +254,7 @@ static device_bucket exact_shape(const batch *b)
 }
 
 /* Members [first, first + count) on that device, in the program of the whole batch. */
-static status run_on(lane *l, int device_index, int first, int count)
+static status run_on(worker *l, int device_index, int first, int count)
 {
     batch *b = &l->batch;
     if (b->is_exact) {
@@ -283,7 +283,7 @@ static status run_on(lane *l, int device_index, int first, int count)
     return execute(l, device_index, bucket, program, first, count);
 }
 
-static void count_fallback(lane *l, model_fallback reason)
+static void count_fallback(worker *l, model_fallback reason)
 {
     l->batch.fell_back = true;
     counter_add(&l->fallbacks[reason], 1);
@@ -307,7 +307,7 @@ static int find_device(scheduler *s, const model_queue *q)
 
 /* For models that no CPU can run: the batch again, on the first device that is back, as often and
  * as long as somebody may still want the answers. */
-static status run_again(lane *l, int first, int count, status failure)
+static status run_again(worker *l, int first, int count, status failure)
 {
     scheduler *s = l->scheduler;
     uint64_t until_ns = clock_now_ns() + DEVICE_WAIT_NS, latest_ns = 0;
@@ -330,7 +330,7 @@ static status run_again(lane *l, int first, int count, status failure)
     return failure;
 }
 
-static status run_with_fallback(lane *l, int first, int count)
+static status run_with_fallback(worker *l, int first, int count)
 {
     scheduler *s = l->scheduler;
     int cpu = scheduler_cpu(s);
@@ -344,7 +344,7 @@ static status run_with_fallback(lane *l, int first, int count)
         return failure;
     if (l->batch.model->on_device.given != NULL)
         return run_again(l, first, count, failure);
-    /* Others of the queue may now be the CPU's: its lanes do not know yet. */
+    /* Others of the queue may now be the CPU's: its workers do not know yet. */
     scheduler_wake(s, 0, l->device_index);
     count_fallback(l, MODEL_FALLBACK_DEVICE_FAILED);
     return run_on(l, cpu, first, count);
@@ -361,7 +361,7 @@ static uint64_t longest_batch_ns(const model_queue *q, int device_index)
     return longest_ns;
 }
 
-static void finish(lane *l, const batch_member *member, status result)
+static void finish(worker *l, const batch_member *member, status result)
 {
     batch *b = &l->batch;
     job *j = member->job;
@@ -385,7 +385,7 @@ static void finish(lane *l, const batch_member *member, status result)
 
 /* One member again, alone: in the same program, or, since packed rows would cost each as much as
  * all, in a padded one; by the CPU where none holds its rows. */
-static status run_member(lane *l, int i)
+static status run_member(worker *l, int i)
 {
     batch *b = &l->batch;
     const batch_member *member = &b->members[i];
@@ -402,7 +402,7 @@ static status run_member(lane *l, int i)
 
 /* The batch failed through one of its members: each again, alone, so that only the guilty ones
  * fail. */
-static void isolate(lane *l)
+static void isolate(worker *l)
 {
     batch *b = &l->batch;
     counter_add(&b->model->counters.isolations, 1);
@@ -418,7 +418,7 @@ static void close_stages(batch *b)
             b->stage_ns[i] = b->stage_ns[i - 1];
 }
 
-void place_run(lane *l)
+void place_run(worker *l)
 {
     batch *b = &l->batch;
     scheduler *s = l->scheduler;

@@ -3,7 +3,7 @@
 
 #include "models/model.h"
 
-/* A lane's own copy of a batch's tensors, in one piece of memory that is as large as the largest
+/* A worker's own copy of a batch's tensors, in one piece of memory that is as large as the largest
  * bucket seen: batches allocate nothing. */
 typedef struct staging {
     void *memory;

@@ -120,7 +120,7 @@ status job_allocate_outputs(job *j)
 bool job_finish_rows(job *j, int64_t rows, status result)
 {
     assert(rows > 0 && rows <= j->rows);
-    /* Two lanes may finish parts of one job: the first failure is the job's, and it is written
+    /* Two workers may finish parts of one job: the first failure is the job's, and it is written
      * before the count goes down, so whoever takes the count to zero sees it. */
     if (result && !atomic_exchange(&j->has_failed, true)) {
         j->result = result;

@@ -17,7 +17,7 @@ typedef struct job job;
 struct job {
     mailbox_node node; /* first: in the scheduler's box going in, in the loop's box coming back */
     job *next;         /* in the batcher's queue */
-    /* Called on a lane's thread, once; must only post the job to its home (non-blocking). */
+    /* Called on a worker's thread, once; must only post the job to its home (non-blocking). */
     void (*on_done)(job *j);
     void *home;        /* for on_done */
     void *ticket_slot; /* server's own: which live request this belongs to */

@@ -99,7 +99,7 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
         return false;
     }
     out->budget_ns = f.fixed_ns * (1 / POLICY_FIXED_SHARE - 1);
-    double backlog_ns = row_ns * (double)m->rows_queued / (double)(s->lanes > 1 ? s->lanes : 1);
+    double backlog_ns = row_ns * (double)m->rows_queued / (double)(s->workers > 1 ? s->workers : 1);
     double lot_ns = sqrt(f.fixed_ns * backlog_ns);
     if (out->budget_ns < lot_ns)
         out->budget_ns = lot_ns;

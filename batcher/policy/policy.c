@@ -97,7 +97,7 @@ static bool time_scale(const policy_snapshot *s, double *scale_ns)
         count++;
     }
     *scale_ns =
-        count > 0 ? CANDIDATE_URGENCY_BATCHES * sum / count / (s->lanes > 1 ? s->lanes : 1) : 1;
+        count > 0 ? CANDIDATE_URGENCY_BATCHES * sum / count / (s->workers > 1 ? s->workers : 1) : 1;
     return true;
 }
 
@@ -108,7 +108,7 @@ static bool time_scale(const policy_snapshot *s, double *scale_ns)
  * - Else the option with the best index that makes nobody late who would be in time otherwise:
  * going first delays those before it in the order. The first of the order delays nobody.
  * - Where even that order cannot save all, the index alone decides: cheap ones first. */
-static int choose_protecting(option *options, int count, int lanes)
+static int choose_protecting(option *options, int count, int workers)
 {
     for (int i = 1; i < count; i++) {
         option moved = options[i];
@@ -119,13 +119,13 @@ static int choose_protecting(option *options, int count, int lanes)
     }
     double before_ns = 0, least_ns = 1e300, protected_ns[OPTIONS_MAX];
     for (int i = 0; i < count; i++) {
-        double slack_ns = options[i].start_ns - before_ns / lanes;
+        double slack_ns = options[i].start_ns - before_ns / workers;
         protected_ns[i] = least_ns;
         least_ns = slack_ns < least_ns ? slack_ns : least_ns;
         before_ns += options[i].saver.time_ns;
     }
     bool can_save_all = least_ns >= 0;
-    bool has_time = least_ns >= before_ns / lanes * ROUNDS;
+    bool has_time = least_ns >= before_ns / workers * ROUNDS;
     int best = 0;
     for (int i = 1; i < count && !has_time; i++) {
         if (can_save_all && protected_ns[i] < options[i].saver.time_ns)
@@ -168,7 +168,7 @@ static int choose(const policy_snapshot *s, double scale_ns, const bool *passed,
             options[count++] = o;
     }
     if (count > 1 && fits)
-        best = options[choose_protecting(options, count, s->lanes > 1 ? s->lanes : 1)];
+        best = options[choose_protecting(options, count, s->workers > 1 ? s->workers : 1)];
     *out = best.batch;
     return best.queue;
 }

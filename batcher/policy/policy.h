@@ -55,7 +55,7 @@ typedef struct policy_snapshot {
     int queue_count;
     const policy_model *models;
     int model_count;
-    int lanes;          /* that take such work at once: how soon another decision comes; 0: 1 */
+    int workers;        /* that take such work at once: how soon another decision comes; 0: 1 */
     bool is_flushing;   /* shutting down: wait for nobody */
     bool is_aged_first; /* this time the one longest overdue goes first, if any is */
 } policy_snapshot;

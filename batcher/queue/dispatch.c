@@ -169,7 +169,7 @@ static void see_flow(dispatch *d, const dispatch_request *r, fair_flow flow, pol
         .queue_count = count,
         .models = d->seen_models,
         .model_count = d->queue_count,
-        .lanes = r->lanes,
+        .workers = r->workers,
         .is_flushing = r->is_flushing,
         .is_aged_first = d->batches % DISPATCH_AGED_TURN == DISPATCH_AGED_TURN - 1,
     };
@@ -284,7 +284,7 @@ void dispatch_settle(dispatch *d, bill *b, uint64_t took_ns)
     b->count = 0;
 }
 
-/* Charged at once, or the lanes that ask before this batch is over would think nothing of it. */
+/* Charged at once, or the workers that ask before this batch is over would think nothing of it. */
 static void begin(dispatch *d, const dispatch_batch *taken, uint64_t now_ns)
 {
     bill *b = taken->bill;

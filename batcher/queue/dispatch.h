@@ -6,7 +6,7 @@
 
 /* All queues, and what a free device takes from them: fair.h chooses who leads, policy.h what runs,
  * queue.h gives the members. Knows no thread, no clock and no device that computes, so the server
- * (lane.c, with the mutex held) and the simulator (tests/sim) run the same code. */
+ * (worker.c, with the mutex held) and the simulator (tests/sim) run the same code. */
 
 /* Of so many batches one is led by the job longest overdue among those without a deadline. Hence no
  * starvation: README.md has the bound. */
@@ -40,7 +40,7 @@ typedef struct dispatch {
 
 typedef struct dispatch_request {
     uint64_t now_ns;
-    int device_index, lanes; /* who asks; how many lanes share this work */
+    int device_index, workers; /* who asks; how many workers share this work */
     bool is_flushing;
     /* May that device take work of this model now? */
     bool (*is_eligible)(void *context, int device_index, const model_queue *q, uint64_t now_ns);

@@ -135,7 +135,7 @@ static bool is_always(void *context, int device_index, const model_queue *q, uin
 static void measure_deciding(void)
 {
     enum { WAITING = 10000, ROUNDS = 20000 };
-    static device d = {.name = "simulated", .kind = "simulated", .lanes = 1};
+    static device d = {.name = "simulated", .kind = "simulated", .slots = 1};
     device *devices[] = {&d};
     static model m;
     static device_program p;
@@ -182,7 +182,7 @@ static void measure_deciding(void)
         batch_member members[MODEL_AXIS_MAX];
         static bill due;
         dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX, .bill = &due};
-        dispatch_request ask = {.now_ns = now_ns, .lanes = 1, .is_eligible = is_always};
+        dispatch_request ask = {.now_ns = now_ns, .workers = 1, .is_eligible = is_always};
         while (waiting < WAITING && free_jobs != NULL && sim_trace_next(&t, &r)) {
             job *j = free_jobs;
             free_jobs = j->next;

@@ -16,10 +16,10 @@
 #include "devices/device.h"
 
 /* The CPU as a device. A recognised encoder is packed once and runs ragged at any shape: its
- * programs are handles. Anything else is a plan for one bucket. A lane is a worker of the crew, and
+ * programs are handles. Anything else is a plan for one bucket. A slot is a worker of the crew, and
  * each worker has a workspace. */
 
-#define LANES_MAX 1024
+#define SLOTS_MAX 1024
 #define REASON_BYTES 400
 
 /* What programs of one model share, for as long as one of them lives. */
@@ -42,13 +42,13 @@ typedef struct cpu_device {
     char *cache_folder;
     pthread_mutex_t lock; /* of `models` */
     cpu_model *models;
-    cpu_crew *crew;
+    thread_pool *crew;
     pthread_mutex_t grow_lock; /* one at a time makes workspaces larger */
     void **workspaces;         /* by worker; changed under the worker's lock */
     size_t *workspace_bytes;
-    cpu_encoder_layout *layouts; /* by lane */
+    cpu_encoder_layout *layouts; /* by slot */
     _Atomic uint64_t compiles, cache_hits, executions, failures, busy_ns;
-    /* Of encoders: time at the peak for what was computed, and time of lanes. */
+    /* Of encoders: time at the peak for what was computed, and time of slots. */
     _Atomic uint64_t ideal_ns, encoder_ns;
 } cpu_device;
 
@@ -179,11 +179,11 @@ static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
             s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a workspace of %zu bytes", bytes);
             break;
         }
-        cpu_crew_lock_worker(d->crew, i);
+        thread_pool_lock_worker(d->crew, i);
         void *old = d->workspaces[i];
         d->workspaces[i] = larger;
         d->workspace_bytes[i] = bytes;
-        cpu_crew_unlock_worker(d->crew, i);
+        thread_pool_unlock_worker(d->crew, i);
         free(old);
     }
     pthread_mutex_unlock(&d->grow_lock);
@@ -210,7 +210,7 @@ static status compile_encoder(cpu_device *d, cpu_program *p)
         return status_fail(STATUS_INVALID_ARGUMENT, "rows of %lld positions; the model takes %zu",
                            (long long)length, e->length_max);
     p->base.layout = DEVICE_RAGGED;
-    return grow_workspaces(d, cpu_crew_workers(d->crew),
+    return grow_workspaces(d, thread_pool_workers(d->crew),
                            cpu_encoder_workspace_bytes(e, (size_t)length));
 }
 
@@ -229,7 +229,7 @@ static status compile_plan(cpu_device *d, cpu_program *p)
     if (!s)
         s = cpu_plan_create(p->specialised, d->kernels, p->model->weights, &p->plan);
     if (!s)
-        s = grow_workspaces(d, d->base.lanes, cpu_plan_workspace_bytes(p->plan));
+        s = grow_workspaces(d, d->base.slots, cpu_plan_workspace_bytes(p->plan));
     return s;
 }
 
@@ -259,17 +259,17 @@ fail:
     return s;
 }
 
-static status run_encoder(cpu_device *d, const cpu_program *p, int lane, int idle_cores,
+static status run_encoder(cpu_device *d, const cpu_program *p, int slot, int idle_cores,
                           const device_batch *batch)
 {
     const cpu_encoder *e = p->model->encoder;
     double operations = 0;
     uint64_t start_ns = clock_now_ns();
     cpu_encoder_runner runner = {.crew = d->crew,
-                                 .leader = lane,
+                                 .leader = slot,
                                  .workspaces = d->workspaces,
                                  .workspace_length = (size_t)p->base.bucket.sequence,
-                                 .layout = &d->layouts[lane]};
+                                 .layout = &d->layouts[slot]};
     status s =
         cpu_encoder_run(e, &runner, idle_cores, batch->segments, batch->segment_count, &operations);
     atomic_fetch_add_explicit(&d->encoder_ns, clock_now_ns() - start_ns, memory_order_relaxed);
@@ -279,18 +279,18 @@ static status run_encoder(cpu_device *d, const cpu_program *p, int lane, int idl
     return s;
 }
 
-static status cpu_execute(device *base, device_program *program, int lane,
+static status cpu_execute(device *base, device_program *program, int slot,
                           const device_batch *batch)
 {
     cpu_device *d = (cpu_device *)base;
     const cpu_program *p = (const cpu_program *)program;
-    assert(lane >= 0 && lane < base->lanes);
+    assert(slot >= 0 && slot < base->slots);
     uint64_t start_ns = clock_now_ns();
     kernels_prepare_thread();
-    int idle_cores = cpu_crew_begin(d->crew, lane);
-    status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[lane])
-                       : run_encoder(d, p, lane, idle_cores, batch);
-    cpu_crew_end(d->crew, lane);
+    int idle_cores = thread_pool_begin(d->crew, slot);
+    status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot])
+                       : run_encoder(d, p, slot, idle_cores, batch);
+    thread_pool_end(d->crew, slot);
     atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);
     if (s)
         atomic_fetch_add_explicit(&d->failures, 1, memory_order_relaxed);
@@ -310,12 +310,12 @@ static void cpu_describe(device *base, device_status *out)
         .busy_ns = atomic_load_explicit(&d->busy_ns, memory_order_relaxed),
     };
     uint64_t cores_ns =
-        atomic_load_explicit(&d->encoder_ns, memory_order_relaxed) + cpu_crew_helper_ns(d->crew);
+        atomic_load_explicit(&d->encoder_ns, memory_order_relaxed) + thread_pool_helper_ns(d->crew);
     double ideal_ns = (double)atomic_load_explicit(&d->ideal_ns, memory_order_relaxed);
     out->peak_seconds = ideal_ns / 1e9;
     if (cores_ns > 0)
         out->utilisation_of_peak = ideal_ns / (double)cores_ns;
-    snprintf(out->detail, sizeof out->detail, "%d lanes, kernels up to %s", base->lanes,
+    snprintf(out->detail, sizeof out->detail, "%d slots, kernels up to %s", base->slots,
              kernels_level_name(d->kernels->level));
 }
 
@@ -337,8 +337,8 @@ static void cpu_destroy(device *base)
 {
     cpu_device *d = (cpu_device *)base;
     assert(!d->models); /* programs are released before their device */
-    int workers = d->crew ? cpu_crew_workers(d->crew) : 0;
-    cpu_crew_destroy(d->crew);
+    int workers = d->crew ? thread_pool_workers(d->crew) : 0;
+    thread_pool_destroy(d->crew);
     for (int i = 0; d->workspaces && i < workers; i++)
         free(d->workspaces[i]);
     pthread_mutex_destroy(&d->lock);
@@ -370,33 +370,33 @@ static int core_count(void)
 status device_cpu_create_with(const device_cpu_options *options, device **out)
 {
     int threads = options->threads;
-    if (threads < 0 || threads > LANES_MAX)
+    if (threads < 0 || threads > SLOTS_MAX)
         return status_fail(STATUS_INVALID_ARGUMENT, "%d CPU threads; the limit is %d", threads,
-                           LANES_MAX);
+                           SLOTS_MAX);
     const kernels *table;
     status s = kernels_select(options->level, &table);
     if (s)
         return s;
     cpu_device *d = calloc(1, sizeof *d);
-    int lanes = threads ? threads : core_count();
+    int slots = threads ? threads : core_count();
     if (!d)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a device");
-    d->base = (device){.interface = &cpu_interface, .name = "cpu", .kind = "cpu", .lanes = lanes};
+    d->base = (device){.interface = &cpu_interface, .name = "cpu", .kind = "cpu", .slots = slots};
     d->kernels = table;
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->grow_lock, NULL);
-    s = cpu_crew_create(lanes, lanes, &d->crew);
+    s = thread_pool_create(slots, slots, &d->crew);
     if (s)
         goto fail;
-    size_t workers = (size_t)cpu_crew_workers(d->crew);
+    size_t workers = (size_t)thread_pool_workers(d->crew);
     d->workspaces = calloc(workers, sizeof *d->workspaces);
     d->workspace_bytes = calloc(workers, sizeof *d->workspace_bytes);
-    d->layouts = calloc((size_t)lanes, sizeof *d->layouts);
+    d->layouts = calloc((size_t)slots, sizeof *d->layouts);
     if (options->cache_folder)
         d->cache_folder = strdup(options->cache_folder);
     if (!d->workspaces || !d->workspace_bytes || !d->layouts ||
         (options->cache_folder && !d->cache_folder)) {
-        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d lanes", lanes);
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d slots", slots);
         goto fail;
     }
     kernels_measure_peak(table, &d->peaks);

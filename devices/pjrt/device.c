@@ -417,7 +417,7 @@ status device_pjrt_create(const device_pjrt_options *options, int first_number,
         d->base = (device){.interface = &pjrt_interface,
                            .name = d->name,
                            .kind = g->facts.device_kind,
-                           .lanes = pjrt_supervisor_lanes(g->supervisor)};
+                           .slots = pjrt_supervisor_lanes(g->supervisor)};
         d->group = g;
         d->number = i;
         g->references++;

@@ -77,14 +77,14 @@ static void on_timing(void *context, const char *name, uint64_t duration_ns)
         sum->sum_ns += duration_ns;
 }
 
-static void record_timing(recording *to, const answer *a)
+static void record_timing(recording *to, const response *a)
 {
     timing_sum sum = {.result = to->result};
     server_timing_parse(a->timing, a->timing_bytes, on_timing, &sum);
     histogram_record(&to->result->server, sum.total_ns ? sum.total_ns : sum.sum_ns);
 }
 
-void recording_answered(recording *to, const request *r, const answer *a, uint64_t now_ns)
+void recording_answered(recording *to, const request *r, const response *a, uint64_t now_ns)
 {
     uint64_t latency_ns = now_ns - r->intended_ns;
     result *all = to->result;

@@ -18,7 +18,7 @@ typedef struct recording {
 
 /* A request came into being; now_ns - intended_ns is the client's own lag. */
 void recording_sent(recording *to, const request *r, uint64_t now_ns);
-void recording_answered(recording *to, const request *r, const answer *a, uint64_t now_ns);
+void recording_answered(recording *to, const request *r, const response *a, uint64_t now_ns);
 /* `reason` is kept if it is the first of its kind. */
 void recording_failed(recording *to, const request *r, request_error why, const char *reason,
                       uint64_t now_ns);

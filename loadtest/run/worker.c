@@ -23,8 +23,8 @@ struct worker {
     worker_plan plan;
     network *network;
     connection *connections; /* plan.connections_max of them */
-    unsigned keep;           /* connections kept open; 0 if the server closes after each answer */
-    unsigned short_lived;    /* connections in a row that carried one answer */
+    unsigned keep;           /* connections kept open; 0 if the server closes after each response */
+    unsigned short_lived;    /* connections in a row that carried one response */
     uint64_t check_ns;       /* when to look for connections to open again */
     connection *room_first, *room_last, *dirty;
     request *live_first, *live_last; /* by deadline */
@@ -180,7 +180,7 @@ static request_error error_of_code(int code)
                                       : REQUEST_HTTP_OTHER;
 }
 
-static void on_answer(void *owner, connection *c, request *r, const answer *a)
+static void on_answer(void *owner, connection *c, request *r, const response *a)
 {
     worker *w = owner;
     uint64_t now_ns = network_arrived_ns(w->network);

@@ -29,7 +29,7 @@ typedef struct worker_plan {
 typedef struct worker_live {
     _Atomic uint64_t sent, answered, failed; /* warm-up included */
     _Atomic uint64_t in_flight, waiting;
-    histogram latency; /* warm-up included, by time of answer */
+    histogram latency; /* warm-up included, by time of response */
 } worker_live;
 
 typedef struct worker worker;

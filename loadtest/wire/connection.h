@@ -12,7 +12,7 @@
 typedef struct connection_events {
     /* There is room for a request (again). */
     void (*on_room)(void *owner, connection *c);
-    void (*on_answer)(void *owner, connection *c, request *r, const answer *a);
+    void (*on_answer)(void *owner, connection *c, request *r, const response *a);
     /* `unprocessed`: the server surely did no work on it, sending it again is safe. */
     void (*on_lost)(void *owner, connection *c, request *r, request_error why, bool unprocessed,
                     const char *reason);

@@ -8,7 +8,7 @@
 typedef struct http1_state {
     request *request; /* the one under way, or NULL */
     http1_parser parser;
-    answer answer;
+    response answer;
 } http1_state;
 
 static status start(connection *c)
@@ -28,7 +28,7 @@ static void submit(connection *c, request *r)
     assert(state->request == NULL);
     state->request = r;
     http1_parser_reset(&state->parser);
-    answer_reset(&state->answer);
+    response_reset(&state->answer);
     buffer_append(transport_outgoing(&c->transport), r->payload->http1, r->payload->http1_bytes);
 }
 

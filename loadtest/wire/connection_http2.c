@@ -13,7 +13,7 @@
 typedef struct stream {
     request *request; /* NULL: cancelled, waiting for its end */
     size_t body_sent;
-    answer answer;
+    response answer;
     struct stream *next, *previous; /* live ones; next also links the free ones */
     int32_t id;
     bool ended; /* END_STREAM came: the answer is whole */
@@ -36,7 +36,7 @@ static stream *take_stream(connection *c)
         state->free = s->next;
     else
         s = memory_take(1, sizeof *s);
-    answer_reset(&s->answer);
+    response_reset(&s->answer);
     s->answer.keep_body = c->keep_bodies;
     s->body_sent = 0;
     s->ended = false;
@@ -83,10 +83,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0;
     if (name_bytes == 7 && memcmp(name, ":status", 7) == 0) {
         uint64_t code = 0;
-        answer_number((const char *)value, value_bytes, &code);
+        response_number((const char *)value, value_bytes, &code);
         s->answer.code = (int)code;
     } else {
-        answer_header(&s->answer, (const char *)name, name_bytes, (const char *)value, value_bytes);
+        response_header(&s->answer, (const char *)name, name_bytes, (const char *)value,
+                        value_bytes);
     }
     return 0;
 }
@@ -98,7 +99,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     (void)user;
     stream *s = nghttp2_session_get_stream_user_data(session, id);
     if (s != NULL)
-        answer_body(&s->answer, data, bytes);
+        response_body(&s->answer, data, bytes);
     return 0;
 }
 

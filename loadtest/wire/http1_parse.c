@@ -46,21 +46,21 @@ typedef struct framing {
     uint64_t length;
 } framing;
 
-static status read_status_line(http1_parser *p, answer *a, const char *line, size_t bytes)
+static status read_status_line(http1_parser *p, response *a, const char *line, size_t bytes)
 {
     if (bytes < 12 || memcmp(line, "HTTP/1.", 7) != 0 || line[8] != ' ' ||
         (bytes > 12 && line[12] != ' '))
         return status_fail(STATUS_CORRUPT, "not an HTTP/1.1 answer: \"%.*s\"",
                            (int)(bytes < 40 ? bytes : 40), line);
     uint64_t code;
-    if (!answer_number(line + 9, 3, &code) || code < 100)
+    if (!response_number(line + 9, 3, &code) || code < 100)
         return status_fail(STATUS_CORRUPT, "malformed HTTP status");
     a->code = (int)code;
     p->keep_alive = line[7] == '1';
     return STATUS_OK;
 }
 
-static status read_field(http1_parser *p, answer *a, framing *f, const char *line, size_t bytes)
+static status read_field(http1_parser *p, response *a, framing *f, const char *line, size_t bytes)
 {
     const char *colon = memchr(line, ':', bytes);
     if (colon == NULL || colon == line)
@@ -75,7 +75,7 @@ static status read_field(http1_parser *p, answer *a, framing *f, const char *lin
     size_t value_bytes = (size_t)(end - value);
     if (value_is(line, name_bytes, "content-length")) {
         uint64_t length;
-        if (!answer_number(value, value_bytes, &length) || (f->has_length && f->length != length))
+        if (!response_number(value, value_bytes, &length) || (f->has_length && f->length != length))
             return status_fail(STATUS_CORRUPT, "malformed Content-Length");
         f->has_length = true;
         f->length = length;
@@ -88,13 +88,13 @@ static status read_field(http1_parser *p, answer *a, framing *f, const char *lin
         else if (list_has(value, value_bytes, "keep-alive"))
             p->keep_alive = true;
     } else {
-        answer_header(a, line, name_bytes, value, value_bytes);
+        response_header(a, line, name_bytes, value, value_bytes);
     }
     return STATUS_OK;
 }
 
 /* `head` ends with an empty line. */
-static status read_head(http1_parser *p, answer *a, const char *head, size_t bytes)
+static status read_head(http1_parser *p, response *a, const char *head, size_t bytes)
 {
     framing f = {0};
     const char *at = head, *end = head + bytes;
@@ -117,7 +117,7 @@ static status read_head(http1_parser *p, answer *a, const char *head, size_t byt
     if (a->code == 101)
         return status_fail(STATUS_CORRUPT, "the server switched protocols unasked");
     if (a->code < 200) { /* 100 Continue and its kind: the real one follows */
-        answer_reset(a);
+        response_reset(a);
         p->stage = HTTP1_HEAD;
     } else if (p->no_body || a->code == 204 || a->code == 304) {
         p->stage = HTTP1_DONE;
@@ -148,7 +148,7 @@ static size_t head_bytes(const char *data, size_t bytes, size_t from)
     return 0;
 }
 
-static status take_head(http1_parser *p, answer *a, const char *data, size_t bytes, size_t *used)
+static status take_head(http1_parser *p, response *a, const char *data, size_t bytes, size_t *used)
 {
     if (p->line.used == 0) {
         /* The usual case: a whole head in one piece, read where it lies. */
@@ -234,7 +234,7 @@ static status take_chunk_line(http1_parser *p, const char *data, size_t bytes, s
     return s;
 }
 
-status http1_parse(http1_parser *p, answer *a, const char *data, size_t bytes, size_t *used)
+status http1_parse(http1_parser *p, response *a, const char *data, size_t bytes, size_t *used)
 {
     size_t total = 0;
     if (bytes != 0)
@@ -250,14 +250,14 @@ status http1_parse(http1_parser *p, answer *a, const char *data, size_t bytes, s
         case HTTP1_BODY:
         case HTTP1_CHUNK_DATA:
             part = rest < p->left ? rest : (size_t)p->left;
-            answer_body(a, at, part);
+            response_body(a, at, part);
             p->left -= part;
             if (p->left == 0)
                 p->stage = p->stage == HTTP1_BODY ? HTTP1_DONE : HTTP1_CHUNK_END;
             break;
         case HTTP1_BODY_TO_END:
             part = rest;
-            answer_body(a, at, part);
+            response_body(a, at, part);
             break;
         default:
             s = take_chunk_line(p, at, rest, &part);

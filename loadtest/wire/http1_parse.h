@@ -36,7 +36,7 @@ void http1_parser_dispose(http1_parser *p);
 
 /* Consumes up to `bytes`, writing to `a`; `*used` tells how many, fewer only when the response is
  * complete (stage HTTP1_DONE). STATUS_CORRUPT: not HTTP/1.x, or framing that cannot be trusted. */
-status http1_parse(http1_parser *p, answer *a, const char *data, size_t bytes,
+status http1_parse(http1_parser *p, response *a, const char *data, size_t bytes,
                    size_t *used) MUST_CHECK;
 
 /* The peer closed. STATUS_OK if that ends the response properly (stage becomes HTTP1_DONE). */

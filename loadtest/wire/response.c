@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-void answer_reset(answer *a)
+void response_reset(response *a)
 {
     a->code = 0;
     a->body_bytes = a->header_json_bytes = 0;
@@ -13,7 +13,7 @@ void answer_reset(answer *a)
     buffer_clear(&a->body);
 }
 
-bool answer_number(const char *text, size_t bytes, uint64_t *value)
+bool response_number(const char *text, size_t bytes, uint64_t *value)
 {
     if (bytes == 0 || bytes > 18)
         return false;
@@ -33,8 +33,8 @@ static bool is(const char *name, size_t name_bytes, const char *wanted, size_t w
 }
 #define IS(wanted) is(name, name_bytes, wanted, sizeof(wanted) - 1)
 
-void answer_header(answer *a, const char *name, size_t name_bytes, const char *value,
-                   size_t value_bytes)
+void response_header(response *a, const char *name, size_t name_bytes, const char *value,
+                     size_t value_bytes)
 {
     if (IS("server-timing")) {
         size_t room = sizeof a->timing - a->timing_bytes;
@@ -46,13 +46,13 @@ void answer_header(answer *a, const char *name, size_t name_bytes, const char *v
         memcpy(a->timing + a->timing_bytes, value, bytes);
         a->timing_bytes = (uint16_t)(a->timing_bytes + bytes);
     } else if (IS("inference-header-content-length")) {
-        answer_number(value, value_bytes, &a->header_json_bytes);
+        response_number(value, value_bytes, &a->header_json_bytes);
     } else if (IS("content-encoding")) {
         a->compressed = !is(value, value_bytes, "identity", 8);
     }
 }
 
-void answer_body(answer *a, const void *data, size_t bytes)
+void response_body(response *a, const void *data, size_t bytes)
 {
     a->body_bytes += bytes;
     if (a->keep_body) {

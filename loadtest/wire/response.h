@@ -11,7 +11,7 @@
  * stream), valid during the callback that delivers it. */
 #define ANSWER_TIMING_BYTES_MAX 512
 
-typedef struct answer {
+typedef struct response {
     int code;                   /* HTTP status; 0 before it is known */
     uint64_t body_bytes;        /* received, decoded from chunks */
     uint64_t header_json_bytes; /* Inference-Header-Content-Length; 0 when absent */
@@ -20,18 +20,18 @@ typedef struct answer {
     uint16_t timing_bytes;
     char timing[ANSWER_TIMING_BYTES_MAX]; /* Server-Timing, several headers joined by ',' */
     buffer body;                          /* filled if keep_body, or for the start of an error */
-} answer;
+} response;
 
 #define ANSWER_ERROR_BYTES_MAX 512 /* of the body of an answer that is not 2xx */
 
-void answer_reset(answer *a);
+void response_reset(response *a);
 /* One header field; `name` in any case. Those of no interest are ignored. */
-void answer_header(answer *a, const char *name, size_t name_bytes, const char *value,
-                   size_t value_bytes);
-void answer_body(answer *a, const void *data, size_t bytes);
+void response_header(response *a, const char *name, size_t name_bytes, const char *value,
+                     size_t value_bytes);
+void response_body(response *a, const void *data, size_t bytes);
 
 /* True and a number if `text` is all decimal digits and fits. */
-bool answer_number(const char *text, size_t bytes, uint64_t *value);
+bool response_number(const char *text, size_t bytes, uint64_t *value);
 
 /* Server-Timing (W3C): calls back for each metric that has a duration, in ns. Names are at most
  * `SERVER_TIMING_NAME_BYTES_MAX` - 1 bytes (longer ones are cut). Malformed parts are skipped. */

@@ -248,7 +248,7 @@ static bool matches(comparison *c, const json_t *wanted, const json_t *got)
     return json_equal(wanted, got) || differ(c, "another value");
 }
 
-bool expect_check(expect *e, size_t index, const answer *a, char *reason, size_t reason_bytes)
+bool expect_check(expect *e, size_t index, const response *a, char *reason, size_t reason_bytes)
 {
     if (index >= e->count)
         return true;

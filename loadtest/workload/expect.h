@@ -17,6 +17,6 @@ size_t expect_count(const expect *e);
 
 /* True if right, or if there is no line `index`; else `reason` tells the first difference. Any
  * thread. */
-bool expect_check(expect *e, size_t index, const answer *a, char *reason, size_t reason_bytes);
+bool expect_check(expect *e, size_t index, const response *a, char *reason, size_t reason_bytes);
 
 #endif

@@ -109,7 +109,7 @@ status model_exact_take(model *m, device_bucket shape, model_exact_entry **entry
             e->first = found = made;
             e->count++;
         } else {
-            gone = made; /* another lane was quicker */
+            gone = made; /* another slot was quicker */
         }
         pthread_mutex_unlock(&e->mutex);
         if (gone != NULL)

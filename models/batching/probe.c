@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/xorshift.h"
-#include "devices/lane.h"
+#include "devices/slot.h"
 #include "models/batching/describe.h"
 #include "models/batching/row_copy.h"
 
@@ -83,9 +83,9 @@ status probe_execute(device *d, device_program *program, const tensor *inputs, t
                               .outputs = outputs};
     device_batch batch = {
         .inputs = inputs, .outputs = outputs, .segments = &segment, .segment_count = 1};
-    int lane = device_lane_take(d, 0);
-    status failure = d->interface->execute(d, program, lane, &batch);
-    device_lane_give(d, lane);
+    int slot = device_slot_acquire(d, 0);
+    status failure = d->interface->execute(d, program, slot, &batch);
+    device_slot_release(d, slot);
     return failure;
 }
 

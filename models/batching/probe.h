@@ -23,7 +23,7 @@ status probe_make_inputs(const model *m, device_bucket shape, uint64_t seed, are
 /* Outputs of that shape, zeroed. STATUS_UNSUPPORTED when one is not known beforehand. */
 status probe_make_outputs(const model *m, device_bucket shape, arena *a,
                           tensor *outputs) MUST_CHECK;
-/* One execution on a lane of `d`. */
+/* One execution on a slot of `d`. */
 status probe_execute(device *d, device_program *program, const tensor *inputs,
                      tensor *outputs) MUST_CHECK;
 

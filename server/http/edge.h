@@ -9,7 +9,7 @@
 #include "server/protocol/compress.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/route.h"
-#include "server/protocol/text/answer.h"
+#include "server/protocol/text/text_buffer.h"
 #include "server/server.h"
 #include "server/telemetry/record.h"
 
@@ -62,7 +62,7 @@ struct ticket {
     ticket *next; /* in the free list */
     uint64_t generation;
     loop *loop;
-    exchange *exchange; /* NULL: the client is gone or has its answer */
+    exchange *exchange; /* NULL: the client is gone or has its text_buffer */
     connection *connection;
     infer_request request;
     job *one_job;     /* room for the usual case */
@@ -109,10 +109,10 @@ struct loop {
     int free_job_count;
     ticket *free_tickets;
     infer_scratch scratch;
-    answer text;
+    text_buffer text;
     uint64_t load_ns, load_busy_ns; /* sample behind endpoint-load-metrics */
     double load;
-    answer log; /* access log lines not yet written */
+    text_buffer log; /* access log lines not yet written */
     uint64_t log_since_ns;
 
     ticket **deadlines; /* binary heap by deadline_ns */
@@ -178,7 +178,7 @@ void connection_on_hangup(h2o_socket_t *socket, const char *error);
 status loop_init(loop *l, server *s, int index) MUST_CHECK;
 void *loop_run(void *context);
 void loop_command(loop *l, unsigned command);
-/* Called by a lane's thread. */
+/* Called by a slot's thread. */
 void loop_on_job_done(job *j);
 
 /* health.c: 503 for what needs models, while the server is not open. */
@@ -214,8 +214,8 @@ void respond_text(exchange *e, int code, const char *type, const char *body, siz
 void respond_infer(exchange *e, const infer_request *r);
 void respond_header(exchange *e, const char *name, const char *value, size_t bytes);
 /* respond_infer's writers; both append to `out`. */
-void write_kserve(answer *out, const infer_request *r);
-void write_tensorflow(answer *out, const infer_request *r);
+void write_kserve(text_buffer *out, const infer_request *r);
+void write_tensorflow(text_buffer *out, const infer_request *r);
 
 /* metadata.c, metrics.c, status_page.c, health.c, access_log.c */
 void serve_metadata(exchange *e);
@@ -230,6 +230,6 @@ void serve_status_page(exchange *e);
 void access_log(exchange *e);
 void access_log_flush(loop *l);
 /* endpoint-load-metrics: into `out`. */
-void write_endpoint_load(answer *out, loop *l);
+void write_endpoint_load(text_buffer *out, loop *l);
 
 #endif

@@ -98,10 +98,10 @@ static void add_common_headers(exchange *e)
     bool wants_load = l->server->options->endpoint_load ||
                       find_header(request, H2O_STRLIT("endpoint-load-metrics-format")).base != NULL;
     if (wants_load && server_is_open(l->server)) {
-        answer line = {0};
+        text_buffer line = {0};
         write_endpoint_load(&line, l);
         respond_header(e, "endpoint-load-metrics", line.data, line.bytes);
-        answer_dispose(&line);
+        text_buffer_dispose(&line);
     }
     if (atomic_load_explicit(&l->server->is_stopping, memory_order_relaxed))
         request->http1_is_persistent = 0;
@@ -179,11 +179,11 @@ void respond_text(exchange *e, int code, const char *type, const char *body, siz
 
 void respond_error(exchange *e, int code, const char *message)
 {
-    answer body = {0};
-    answer_put(&body, "{\"error\":");
-    answer_json_string(&body, message[0] ? message : reason_of(code),
-                       strlen(message[0] ? message : reason_of(code)));
-    answer_put(&body, "}");
+    text_buffer body = {0};
+    text_buffer_put(&body, "{\"error\":");
+    text_buffer_json_string(&body, message[0] ? message : reason_of(code),
+                            strlen(message[0] ? message : reason_of(code)));
+    text_buffer_put(&body, "}");
     if (code == 429 || code == 503) {
         /* Whole seconds, rounded up: who comes back then is not told to wait again. */
         char seconds[24];
@@ -193,7 +193,7 @@ void respond_error(exchange *e, int code, const char *message)
     }
     record_refusal(e, code);
     respond_text(e, code, "application/json", body.data, body.bytes);
-    answer_dispose(&body);
+    text_buffer_dispose(&body);
 }
 
 void respond_status(exchange *e, status s, const char *message)
@@ -330,8 +330,8 @@ void respond_infer(exchange *e, const infer_request *r)
         respond_error(e, 500, "the answer holds NaN or Infinity, which strict JSON has not");
         return;
     }
-    answer *out = &l->text;
-    answer_reset(out, TEXT_KEEP_BYTES);
+    text_buffer *out = &l->text;
+    text_buffer_reset(out, TEXT_KEEP_BYTES);
     if (r->protocol == INFER_KSERVE)
         write_kserve(out, r);
     else

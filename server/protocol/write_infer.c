@@ -47,34 +47,34 @@ static char *write_element(char *out, const tensor *t, int64_t i)
     }
 }
 
-static void write_string(answer *out, const tensor_string *s, bool as_base64)
+static void write_string(text_buffer *out, const tensor_string *s, bool as_base64)
 {
     const char *data = (const char *)s->data;
     if (!as_base64 || json_is_utf8(data, s->bytes)) {
-        answer_json_string(out, data, s->bytes);
+        text_buffer_json_string(out, data, s->bytes);
         return;
     }
-    answer_put(out, "{\"b64\":\"");
-    char *room = answer_reserve(out, (s->bytes + 2) / 3 * 4);
+    text_buffer_put(out, "{\"b64\":\"");
+    char *room = text_buffer_reserve(out, (s->bytes + 2) / 3 * 4);
     out->bytes += (size_t)(base64_encode(room, s->data, s->bytes) - room);
-    answer_put(out, "\"}");
+    text_buffer_put(out, "\"}");
 }
 
 /* Elements [from, from + count), with commas. */
-static void write_elements(answer *out, const tensor *t, int64_t from, int64_t count,
+static void write_elements(text_buffer *out, const tensor *t, int64_t from, int64_t count,
                            bool as_base64)
 {
     if (t->dtype == DTYPE_BYTES) {
         for (int64_t i = 0; i < count; i++) {
             if (i)
-                answer_put(out, ",");
+                text_buffer_put(out, ",");
             write_string(out, (const tensor_string *)t->data + from + i, as_base64);
         }
         return;
     }
     for (int64_t done = 0; done < count;) {
         int64_t n = count - done < CHUNK ? count - done : CHUNK;
-        char *start = answer_reserve(out, (size_t)n * (NUMBER_F64_CHARS + 1)), *at = start;
+        char *start = text_buffer_reserve(out, (size_t)n * (NUMBER_F64_CHARS + 1)), *at = start;
         for (int64_t i = 0; i < n; i++) {
             at = write_element(at, t, from + done + i);
             *at++ = ',';
@@ -86,20 +86,20 @@ static void write_elements(answer *out, const tensor *t, int64_t from, int64_t c
     }
 }
 
-static void write_output(answer *out, const infer_request *r, const infer_output *o)
+static void write_output(text_buffer *out, const infer_request *r, const infer_output *o)
 {
     const job *j = r->jobs[0];
     const tensor *t = &j->outputs[o->index];
     const char *name = r->model->outputs[o->index].name;
-    answer_put(out, "{\"name\":");
-    answer_json_string(out, name, strlen(name));
-    answer_put(out, ",\"datatype\":\"");
-    answer_put(out, dtype_kserve_name(t->dtype));
-    answer_put(out, "\",\"shape\":[");
+    text_buffer_put(out, "{\"name\":");
+    text_buffer_json_string(out, name, strlen(name));
+    text_buffer_put(out, ",\"datatype\":\"");
+    text_buffer_put(out, dtype_kserve_name(t->dtype));
+    text_buffer_put(out, "\",\"shape\":[");
     for (int i = 0; i < t->rank; i++) {
         if (i)
-            answer_put(out, ",");
-        answer_i64(out, t->dims[i]);
+            text_buffer_put(out, ",");
+        text_buffer_i64(out, t->dims[i]);
     }
     if (o->is_binary) {
         size_t bytes = tensor_bytes(t);
@@ -108,45 +108,45 @@ static void write_output(answer *out, const infer_request *r, const infer_output
             for (int64_t i = 0; i < tensor_count(t); i++)
                 bytes += 4 + ((const tensor_string *)t->data)[i].bytes;
         }
-        answer_put(out, "],\"parameters\":{\"binary_data_size\":");
-        answer_u64(out, bytes);
-        answer_put(out, "}}");
+        text_buffer_put(out, "],\"parameters\":{\"binary_data_size\":");
+        text_buffer_u64(out, bytes);
+        text_buffer_put(out, "}}");
         return;
     }
-    answer_put(out, "],\"data\":[");
+    text_buffer_put(out, "],\"data\":[");
     write_elements(out, t, 0, tensor_count(t), false);
-    answer_put(out, "]}");
+    text_buffer_put(out, "]}");
 }
 
-void write_kserve(answer *out, const infer_request *r)
+void write_kserve(text_buffer *out, const infer_request *r)
 {
     const model *m = r->model;
-    answer_put(out, "{\"model_name\":");
-    answer_json_string(out, m->name, strlen(m->name));
-    answer_put(out, ",\"model_version\":\"");
-    answer_i64(out, m->version);
-    answer_put(out, "\"");
+    text_buffer_put(out, "{\"model_name\":");
+    text_buffer_json_string(out, m->name, strlen(m->name));
+    text_buffer_put(out, ",\"model_version\":\"");
+    text_buffer_i64(out, m->version);
+    text_buffer_put(out, "\"");
     if (r->id.text != NULL) {
-        answer_put(out, ",\"id\":");
-        answer_json_string(out, r->id.text, r->id.bytes);
+        text_buffer_put(out, ",\"id\":");
+        text_buffer_json_string(out, r->id.text, r->id.bytes);
     }
-    answer_put(out, ",\"outputs\":[");
+    text_buffer_put(out, ",\"outputs\":[");
     for (int i = 0; i < r->output_count; i++) {
         if (i)
-            answer_put(out, ",");
+            text_buffer_put(out, ",");
         write_output(out, r, &r->outputs[i]);
     }
-    answer_put(out, "]}");
+    text_buffer_put(out, "]}");
 }
 
 /* Nested arrays from `axis` on; returns how many elements were written. */
-static int64_t write_nested(answer *out, const tensor *t, int axis, int64_t from)
+static int64_t write_nested(text_buffer *out, const tensor *t, int axis, int64_t from)
 {
     if (axis == t->rank) {
         write_elements(out, t, from, 1, true);
         return 1;
     }
-    answer_put(out, "[");
+    text_buffer_put(out, "[");
     int64_t written = 0;
     if (axis == t->rank - 1) {
         written = t->dims[axis];
@@ -154,16 +154,16 @@ static int64_t write_nested(answer *out, const tensor *t, int axis, int64_t from
     } else {
         for (int64_t i = 0; i < t->dims[axis]; i++) {
             if (i)
-                answer_put(out, ",");
+                text_buffer_put(out, ",");
             written += write_nested(out, t, axis + 1, from + written);
         }
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
     return written;
 }
 
 /* Row `row` of the request, of one output. */
-static void write_row(answer *out, const infer_request *r, int output, int64_t row)
+static void write_row(text_buffer *out, const infer_request *r, int output, int64_t row)
 {
     const infer_row *where = &r->rows[row];
     const tensor *t = &r->jobs[where->job]->outputs[output];
@@ -173,38 +173,38 @@ static void write_row(answer *out, const infer_request *r, int output, int64_t r
     write_nested(out, t, 1, where->row * per_row);
 }
 
-static void write_column(answer *out, const infer_request *r, int output)
+static void write_column(text_buffer *out, const infer_request *r, int output)
 {
     /* An output without the batch axis is given once. */
     if (r->model->outputs[output].batch_axis != 0) {
         write_nested(out, &r->jobs[0]->outputs[output], 0, 0);
         return;
     }
-    answer_put(out, "[");
+    text_buffer_put(out, "[");
     for (int64_t row = 0; row < r->row_count; row++) {
         if (row)
-            answer_put(out, ",");
+            text_buffer_put(out, ",");
         write_row(out, r, output, row);
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
-static void write_name(answer *out, const infer_request *r, int output)
+static void write_name(text_buffer *out, const infer_request *r, int output)
 {
     const char *name = r->model->outputs[output].name;
-    answer_json_string(out, name, strlen(name));
-    answer_put(out, ":");
+    text_buffer_json_string(out, name, strlen(name));
+    text_buffer_put(out, ":");
 }
 
-void write_tensorflow(answer *out, const infer_request *r)
+void write_tensorflow(text_buffer *out, const infer_request *r)
 {
     bool is_rows = r->protocol == INFER_TENSORFLOW_ROWS, is_named = r->model->output_count != 1;
-    answer_put(out, is_rows ? "{\"predictions\":[" : "{\"outputs\":");
+    text_buffer_put(out, is_rows ? "{\"predictions\":[" : "{\"outputs\":");
     if (is_rows) {
         for (int64_t row = 0; row < r->row_count; row++) {
-            answer_put(out, row ? "," : "");
+            text_buffer_put(out, row ? "," : "");
             for (int i = 0; i < r->output_count; i++) {
-                answer_put(out, is_named ? (i ? "," : "{") : "");
+                text_buffer_put(out, is_named ? (i ? "," : "{") : "");
                 if (is_named)
                     write_name(out, r, i);
                 if (r->model->outputs[i].batch_axis == 0)
@@ -212,16 +212,16 @@ void write_tensorflow(answer *out, const infer_request *r)
                 else
                     write_nested(out, &r->jobs[0]->outputs[i], 0, 0);
             }
-            answer_put(out, is_named ? "}" : "");
+            text_buffer_put(out, is_named ? "}" : "");
         }
-        answer_put(out, "]}");
+        text_buffer_put(out, "]}");
         return;
     }
     for (int i = 0; i < r->output_count; i++) {
-        answer_put(out, is_named ? (i ? "," : "{") : "");
+        text_buffer_put(out, is_named ? (i ? "," : "{") : "");
         if (is_named)
             write_name(out, r, i);
         write_column(out, r, i);
     }
-    answer_put(out, is_named ? "}}" : "}");
+    text_buffer_put(out, is_named ? "}}" : "}");
 }

@@ -7,28 +7,29 @@
 static void respond_ready(exchange *e, bool is_ready, const char *state, const char *progress,
                           const char *warning)
 {
-    answer body = {0};
-    answer_put(&body, is_ready ? "{\"ready\":true,\"state\":\"" : "{\"ready\":false,\"state\":\"");
-    answer_put(&body, state);
-    answer_put(&body, "\"");
+    text_buffer body = {0};
+    text_buffer_put(&body,
+                    is_ready ? "{\"ready\":true,\"state\":\"" : "{\"ready\":false,\"state\":\"");
+    text_buffer_put(&body, state);
+    text_buffer_put(&body, "\"");
     if (progress[0]) {
         /* Errors always carry "error"; "progress" says what is being done. */
-        answer_put(&body, ",\"progress\":");
-        answer_json_string(&body, progress, strlen(progress));
+        text_buffer_put(&body, ",\"progress\":");
+        text_buffer_json_string(&body, progress, strlen(progress));
     }
     if (warning[0]) {
-        answer_put(&body, ",\"warning\":");
-        answer_json_string(&body, warning, strlen(warning));
+        text_buffer_put(&body, ",\"warning\":");
+        text_buffer_json_string(&body, warning, strlen(warning));
     }
     if (!is_ready) {
-        answer_put(&body, ",\"error\":");
+        text_buffer_put(&body, ",\"error\":");
         const char *why = progress[0] ? progress : state;
-        answer_json_string(&body, why, strlen(why));
+        text_buffer_json_string(&body, why, strlen(why));
         respond_header(e, "retry-after", "1", 1);
     }
-    answer_put(&body, "}");
+    text_buffer_put(&body, "}");
     respond_text(e, is_ready ? 200 : 503, "application/json", body.data, body.bytes);
-    answer_dispose(&body);
+    text_buffer_dispose(&body);
 }
 
 void serve_starting(exchange *e)

@@ -7,65 +7,68 @@
 
 #define ENTRIES_MAX 1024
 
-static void respond_json(exchange *e, answer *body)
+static void respond_json(exchange *e, text_buffer *body)
 {
     respond_text(e, 200, "application/json", body->data, body->bytes);
-    answer_dispose(body);
+    text_buffer_dispose(body);
 }
 
-static void put_string(answer *out, const char *s)
+static void put_string(text_buffer *out, const char *s)
 {
-    answer_json_string(out, s, strlen(s));
+    text_buffer_json_string(out, s, strlen(s));
 }
 
-static void write_dims(answer *out, const model_tensor *t, int from)
+static void write_dims(text_buffer *out, const model_tensor *t, int from)
 {
-    answer_put(out, "[");
+    text_buffer_put(out, "[");
     for (int i = from; i < t->rank; i++) {
-        answer_put(out, i > from ? "," : "");
+        text_buffer_put(out, i > from ? "," : "");
         bool varies = i == t->batch_axis || i == t->sequence_axis;
-        answer_i64(out, varies ? -1 : t->dims[i]);
+        text_buffer_i64(out, varies ? -1 : t->dims[i]);
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
-static void write_server(answer *out, const server *s)
+static void write_server(text_buffer *out, const server *s)
 {
-    answer_put(out, "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
+    text_buffer_put(out,
+                    "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
                     "\"binary_tensor_data\",\"model_configuration\",\"parameters\",\"statistics\"");
-    answer_put(out, s->options->repository_control ? ",\"model_repository\"]}" : "]}");
+    text_buffer_put(out, s->options->repository_control ? ",\"model_repository\"]}" : "]}");
 }
 
-static void write_tensors(answer *out, const char *key, const model_tensor *tensors, int count)
+static void write_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count)
 {
-    answer_format(out, ",\"%s\":[", key);
+    text_buffer_format(out, ",\"%s\":[", key);
     for (int i = 0; i < count; i++) {
-        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
         put_string(out, tensors[i].name);
-        answer_format(out, ",\"datatype\":\"%s\",\"shape\":", dtype_kserve_name(tensors[i].dtype));
+        text_buffer_format(out,
+                           ",\"datatype\":\"%s\",\"shape\":", dtype_kserve_name(tensors[i].dtype));
         write_dims(out, &tensors[i], 0);
-        answer_put(out, "}");
+        text_buffer_put(out, "}");
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
-static void write_model(answer *out, const model *m, const server *s)
+static void write_model(text_buffer *out, const model *m, const server *s)
 {
     repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
     int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
-    answer_put(out, "{\"name\":");
+    text_buffer_put(out, "{\"name\":");
     put_string(out, m->name);
-    answer_put(out, ",\"versions\":[");
+    text_buffer_put(out, ",\"versions\":[");
     int written = 0;
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
         if (strcmp(entries[i].name, m->name) == 0 && entries[i].state == MODEL_READY)
-            answer_format(out, "%s\"%lld\"", written++ ? "," : "", (long long)entries[i].version);
+            text_buffer_format(out, "%s\"%lld\"", written++ ? "," : "",
+                               (long long)entries[i].version);
     }
     free(entries);
-    answer_format(out, "],\"platform\":\"%s\"", m->platform);
+    text_buffer_format(out, "],\"platform\":\"%s\"", m->platform);
     write_tensors(out, "inputs", m->inputs, m->input_count);
     write_tensors(out, "outputs", m->outputs, m->output_count);
-    answer_put(out, "}");
+    text_buffer_put(out, "}");
 }
 
 /* Names of Triton's model_config.proto. */
@@ -90,41 +93,41 @@ static bool is_batched(const model *m)
     return m->input_count > 0;
 }
 
-static void write_config_tensors(answer *out, const char *key, const model_tensor *tensors,
+static void write_config_tensors(text_buffer *out, const char *key, const model_tensor *tensors,
                                  int count, bool batched)
 {
-    answer_format(out, ",\"%s\":[", key);
+    text_buffer_format(out, ",\"%s\":[", key);
     for (int i = 0; i < count; i++) {
-        answer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
         put_string(out, tensors[i].name);
-        answer_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(tensors[i].dtype));
+        text_buffer_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(tensors[i].dtype));
         write_dims(out, &tensors[i], batched && tensors[i].batch_axis == 0 ? 1 : 0);
         if (tensors[i].is_optional)
-            answer_put(out, ",\"optional\":true");
-        answer_put(out, "}");
+            text_buffer_put(out, ",\"optional\":true");
+        text_buffer_put(out, "}");
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
-static void write_config(answer *out, const model *m)
+static void write_config(text_buffer *out, const model *m)
 {
     bool batched = is_batched(m);
-    answer_put(out, "{\"name\":");
+    text_buffer_put(out, "{\"name\":");
     put_string(out, m->name);
-    answer_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
-    answer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
-    answer_format(out, ",\"max_batch_size\":%lld",
-                  batched ? (long long)m->batching.batch_max : 0ll);
+    text_buffer_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
+    text_buffer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
+    text_buffer_format(out, ",\"max_batch_size\":%lld",
+                       batched ? (long long)m->batching.batch_max : 0ll);
     write_config_tensors(out, "input", m->inputs, m->input_count, batched);
     write_config_tensors(out, "output", m->outputs, m->output_count, batched);
     if (batched && m->batching.can_batch) {
-        answer_put(out, ",\"dynamic_batching\":{\"preferred_batch_size\":[");
+        text_buffer_put(out, ",\"dynamic_batching\":{\"preferred_batch_size\":[");
         for (int i = 0; i < m->batch_bucket_count; i++)
-            answer_format(out, "%s%lld", i ? "," : "", (long long)m->batch_buckets[i]);
-        answer_format(out, "],\"max_queue_delay_microseconds\":%llu}",
-                      (unsigned long long)(m->batching.queue_delay_ns / 1000));
+            text_buffer_format(out, "%s%lld", i ? "," : "", (long long)m->batch_buckets[i]);
+        text_buffer_format(out, "],\"max_queue_delay_microseconds\":%llu}",
+                           (unsigned long long)(m->batching.queue_delay_ns / 1000));
     }
-    answer_put(out, "}");
+    text_buffer_put(out, "}");
 }
 
 static status find(const exchange *e, model **out)
@@ -139,7 +142,7 @@ static status find(const exchange *e, model **out)
 void serve_metadata(exchange *e)
 {
     server *s = e->connection->loop->server;
-    answer body = {0};
+    text_buffer body = {0};
     if (e->route.kind == ROUTE_SERVER_METADATA) {
         write_server(&body, s);
         respond_json(e, &body);
@@ -185,50 +188,52 @@ static void serve_tensorflow_status(exchange *e, server *s)
         respond_error(e, 404, status_message());
         return;
     }
-    answer body = {0};
-    answer_put(&body, "{\"model_version_status\":[");
+    text_buffer body = {0};
+    text_buffer_put(&body, "{\"model_version_status\":[");
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
         const repository_entry *entry = &entries[i];
         if (strcmp(entry->name, e->route.name) != 0 || (version && version != entry->version))
             continue;
         bool is_failed = entry->state == MODEL_FAILED;
-        answer_format(&body,
-                      "%s{\"version\":\"%lld\",\"state\":\"%s\",\"status\":{\"error_code\":\"%s\","
-                      "\"error_message\":",
-                      written++ ? "," : "", (long long)entry->version,
-                      tensorflow_state(entry->state), is_failed ? "UNKNOWN" : "OK");
+        text_buffer_format(
+            &body,
+            "%s{\"version\":\"%lld\",\"state\":\"%s\",\"status\":{\"error_code\":\"%s\","
+            "\"error_message\":",
+            written++ ? "," : "", (long long)entry->version, tensorflow_state(entry->state),
+            is_failed ? "UNKNOWN" : "OK");
         put_string(&body, is_failed ? entry->reason : "");
-        answer_put(&body, "}}");
+        text_buffer_put(&body, "}}");
     }
-    answer_put(&body, "]}");
+    text_buffer_put(&body, "]}");
     free(entries);
     if (written > 0) {
         respond_json(e, &body);
         return;
     }
-    answer_dispose(&body);
+    text_buffer_dispose(&body);
     respond_error(e, 404, "no such model or version");
 }
 
 /* A signature's tensor, as SignatureDef is written in JSON. */
-static void write_signature(answer *out, const char *key, const model_tensor *tensors, int count)
+static void write_signature(text_buffer *out, const char *key, const model_tensor *tensors,
+                            int count)
 {
-    answer_format(out, "\"%s\":{", key);
+    text_buffer_format(out, "\"%s\":{", key);
     for (int i = 0; i < count; i++) {
         const model_tensor *t = &tensors[i];
-        answer_put(out, i ? "," : "");
+        text_buffer_put(out, i ? "," : "");
         put_string(out, t->name);
-        answer_format(out, ":{\"dtype\":\"%s\",\"name\":", dtype_tensorflow_name(t->dtype));
+        text_buffer_format(out, ":{\"dtype\":\"%s\",\"name\":", dtype_tensorflow_name(t->dtype));
         put_string(out, t->name);
-        answer_put(out, ",\"tensor_shape\":{\"unknown_rank\":false,\"dim\":[");
+        text_buffer_put(out, ",\"tensor_shape\":{\"unknown_rank\":false,\"dim\":[");
         for (int d = 0; d < t->rank; d++) {
             bool varies = d == t->batch_axis || d == t->sequence_axis;
-            answer_format(out, "%s{\"size\":\"%lld\",\"name\":\"\"}", d ? "," : "",
-                          varies ? -1ll : (long long)t->dims[d]);
+            text_buffer_format(out, "%s{\"size\":\"%lld\",\"name\":\"\"}", d ? "," : "",
+                               varies ? -1ll : (long long)t->dims[d]);
         }
-        answer_put(out, "]}}");
+        text_buffer_put(out, "]}}");
     }
-    answer_put(out, "}");
+    text_buffer_put(out, "}");
 }
 
 void serve_tensorflow_metadata(exchange *e)
@@ -244,15 +249,17 @@ void serve_tensorflow_metadata(exchange *e)
         respond_status(e, failure, status_message());
         return;
     }
-    answer body = {0};
-    answer_put(&body, "{\"model_spec\":{\"name\":");
+    text_buffer body = {0};
+    text_buffer_put(&body, "{\"model_spec\":{\"name\":");
     put_string(&body, m->name);
-    answer_format(&body, ",\"signature_name\":\"\",\"version\":\"%lld\"},", (long long)m->version);
-    answer_put(&body, "\"metadata\":{\"signature_def\":{\"signature_def\":{\"serving_default\":{");
+    text_buffer_format(&body, ",\"signature_name\":\"\",\"version\":\"%lld\"},",
+                       (long long)m->version);
+    text_buffer_put(&body,
+                    "\"metadata\":{\"signature_def\":{\"signature_def\":{\"serving_default\":{");
     write_signature(&body, "inputs", m->inputs, m->input_count);
-    answer_put(&body, ",");
+    text_buffer_put(&body, ",");
     write_signature(&body, "outputs", m->outputs, m->output_count);
-    answer_put(&body, ",\"method_name\":\"tensorflow/serving/predict\"}}}}}");
+    text_buffer_put(&body, ",\"method_name\":\"tensorflow/serving/predict\"}}}}}");
     model_release(m);
     respond_json(e, &body);
 }

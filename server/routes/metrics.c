@@ -10,39 +10,41 @@
 #include "server/options/version.h"
 
 #define MODELS_MAX 1024
-#define LANES_MAX 256
+#define SLOTS_MAX 256
 
 static const double bucket_bounds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                        0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 static const double quantiles[] = {0.5, 0.95, 0.99, 0.999};
 
-static void family(answer *out, const char *name, const char *type, const char *help)
+static void family(text_buffer *out, const char *name, const char *type, const char *help)
 {
-    answer_format(out, "# HELP penstock_%s %s\n# TYPE penstock_%s %s\n", name, help, name, type);
+    text_buffer_format(out, "# HELP penstock_%s %s\n# TYPE penstock_%s %s\n", name, help, name,
+                       type);
 }
 
 /* A label value: backslash, quote and newline escaped (exposition format). */
-static void put_label(answer *out, const char *value)
+static void put_label(text_buffer *out, const char *value)
 {
     for (; *value; value++) {
         if (*value == '\\' || *value == '"')
-            answer_append(out, "\\", 1);
+            text_buffer_append(out, "\\", 1);
         if (*value == '\n')
-            answer_put(out, "\\n");
+            text_buffer_put(out, "\\n");
         else
-            answer_append(out, value, 1);
+            text_buffer_append(out, value, 1);
     }
 }
 
 /* {model="m",version="1" and leaves the brace open. */
-static void open_labels(answer *out, const char *family_name, const char *name, int64_t version)
+static void open_labels(text_buffer *out, const char *family_name, const char *name,
+                        int64_t version)
 {
-    answer_format(out, "penstock_%s{model=\"", family_name);
+    text_buffer_format(out, "penstock_%s{model=\"", family_name);
     put_label(out, name);
-    answer_format(out, "\",version=\"%lld\"", (long long)version);
+    text_buffer_format(out, "\",version=\"%lld\"", (long long)version);
 }
 
-static void write_codes(answer *out, const recorder *r)
+static void write_codes(text_buffer *out, const recorder *r)
 {
     family(out, "requests_total", "counter", "Inference requests by HTTP code (0: other codes).");
     for (const model_record *m = record_first(r); m != NULL; m = record_next(m)) {
@@ -52,13 +54,13 @@ static void write_codes(answer *out, const recorder *r)
             if (totals.codes[i] == 0)
                 continue;
             open_labels(out, "requests_total", record_name(m), record_version(m));
-            answer_format(out, ",code=\"%d\"} %llu\n", record_code(i),
-                          (unsigned long long)totals.codes[i]);
+            text_buffer_format(out, ",code=\"%d\"} %llu\n", record_code(i),
+                               (unsigned long long)totals.codes[i]);
         }
     }
 }
 
-static void write_histograms(answer *out, const recorder *r, uint64_t now_ns)
+static void write_histograms(text_buffer *out, const recorder *r, uint64_t now_ns)
 {
     histogram h;
     family(out, "stage_seconds", "histogram",
@@ -70,25 +72,25 @@ static void write_histograms(answer *out, const recorder *r, uint64_t now_ns)
                 continue;
             for (size_t i = 0; i < sizeof(bucket_bounds) / sizeof(bucket_bounds[0]); i++) {
                 open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
-                answer_format(out, ",stage=\"%s\",le=\"%g\"} %llu\n", record_series_name(series),
-                              bucket_bounds[i],
-                              (unsigned long long)histogram_count_at_most(
-                                  &h, (uint64_t)(bucket_bounds[i] * 1e9)));
+                text_buffer_format(out, ",stage=\"%s\",le=\"%g\"} %llu\n",
+                                   record_series_name(series), bucket_bounds[i],
+                                   (unsigned long long)histogram_count_at_most(
+                                       &h, (uint64_t)(bucket_bounds[i] * 1e9)));
             }
             open_labels(out, "stage_seconds_bucket", record_name(m), record_version(m));
-            answer_format(out, ",stage=\"%s\",le=\"+Inf\"} %llu\n", record_series_name(series),
-                          (unsigned long long)h.count);
+            text_buffer_format(out, ",stage=\"%s\",le=\"+Inf\"} %llu\n", record_series_name(series),
+                               (unsigned long long)h.count);
             open_labels(out, "stage_seconds_sum", record_name(m), record_version(m));
-            answer_format(out, ",stage=\"%s\"} %.9f\n", record_series_name(series),
-                          (double)h.sum / 1e9);
+            text_buffer_format(out, ",stage=\"%s\"} %.9f\n", record_series_name(series),
+                               (double)h.sum / 1e9);
             open_labels(out, "stage_seconds_count", record_name(m), record_version(m));
-            answer_format(out, ",stage=\"%s\"} %llu\n", record_series_name(series),
-                          (unsigned long long)h.count);
+            text_buffer_format(out, ",stage=\"%s\"} %llu\n", record_series_name(series),
+                               (unsigned long long)h.count);
         }
     }
 }
 
-static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
+static void write_quantiles(text_buffer *out, const recorder *r, uint64_t now_ns)
 {
     histogram h;
     family(out, "latency_seconds", "gauge",
@@ -99,9 +101,10 @@ static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
                 record_read(r, m, series, is_window, now_ns, &h);
                 for (int q = 0; h.count > 0 && q < 4; q++) {
                     open_labels(out, "latency_seconds", record_name(m), record_version(m));
-                    answer_format(out, ",stage=\"%s\",window=\"%s\",quantile=\"%g\"} %.9f\n",
-                                  record_series_name(series), is_window ? "60s" : "start",
-                                  quantiles[q], (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                    text_buffer_format(out, ",stage=\"%s\",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                       record_series_name(series), is_window ? "60s" : "start",
+                                       quantiles[q],
+                                       (double)histogram_quantile(&h, quantiles[q]) / 1e9);
                 }
             }
         }
@@ -118,13 +121,13 @@ static void write_quantiles(answer *out, const recorder *r, uint64_t now_ns)
                     break;
                 for (int q = 0; h.count > 0 && q < 4; q++) {
                     open_labels(out, "bucket_seconds", record_name(m), record_version(m));
-                    answer_format(
+                    text_buffer_format(
                         out, ",batch=\"%lld\",sequence=\"%lld\",packed=\"%s\",stage=\"%s\"",
                         (long long)shape.size.batch, (long long)shape.size.sequence,
                         shape.is_packed ? "true" : "false", record_bucket_series_name(i / 2));
-                    answer_format(out, ",window=\"%s\",quantile=\"%g\"} %.9f\n",
-                                  is_window ? "60s" : "start", quantiles[q],
-                                  (double)histogram_quantile(&h, quantiles[q]) / 1e9);
+                    text_buffer_format(out, ",window=\"%s\",quantile=\"%g\"} %.9f\n",
+                                       is_window ? "60s" : "start", quantiles[q],
+                                       (double)histogram_quantile(&h, quantiles[q]) / 1e9);
                 }
             }
         }
@@ -137,16 +140,16 @@ static uint64_t counter(_Atomic uint64_t *c)
 }
 
 /* One line a model of a counter or gauge. */
-static void model_line(answer *out, const char *name, const model *m, const char *more,
+static void model_line(text_buffer *out, const char *name, const model *m, const char *more,
                        double value)
 {
     open_labels(out, name, m->name, m->version);
-    answer_format(out, "%s} ", more);
-    answer_f64(out, value);
-    answer_put(out, "\n");
+    text_buffer_format(out, "%s} ", more);
+    text_buffer_f64(out, value);
+    text_buffer_put(out, "\n");
 }
 
-static void write_models(answer *out, model **models, int count)
+static void write_models(text_buffer *out, model **models, int count)
 {
     static const struct {
         const char *name, *type, *help;
@@ -204,7 +207,7 @@ static void write_models(answer *out, model **models, int count)
     }
 }
 
-static void write_batch_sizes(answer *out, const recorder *r)
+static void write_batch_sizes(text_buffer *out, const recorder *r)
 {
     family(out, "request_batch_rows", "histogram",
            "Size of the batch an answered request was computed in.");
@@ -216,32 +219,32 @@ static void write_batch_sizes(answer *out, const recorder *r)
             so_far += totals.batch_cells[i];
             open_labels(out, "request_batch_rows_bucket", record_name(m), record_version(m));
             if (i == RECORD_BATCH_CELLS - 1)
-                answer_format(out, ",le=\"+Inf\"} %llu\n", (unsigned long long)so_far);
+                text_buffer_format(out, ",le=\"+Inf\"} %llu\n", (unsigned long long)so_far);
             else
-                answer_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
+                text_buffer_format(out, ",le=\"%d\"} %llu\n", 1 << i, (unsigned long long)so_far);
         }
         open_labels(out, "request_batch_rows_sum", record_name(m), record_version(m));
-        answer_format(out, "} %llu\n", (unsigned long long)totals.batch_rows);
+        text_buffer_format(out, "} %llu\n", (unsigned long long)totals.batch_rows);
         open_labels(out, "request_batch_rows_count", record_name(m), record_version(m));
-        answer_format(out, "} %llu\n", (unsigned long long)so_far);
+        text_buffer_format(out, "} %llu\n", (unsigned long long)so_far);
     }
     family(out, "rows_total", "counter", "Rows of answered requests.");
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         record_totals totals;
         record_read_totals(r, m, &totals);
         open_labels(out, "rows_total", record_name(m), record_version(m));
-        answer_format(out, "} %llu\n", (unsigned long long)totals.rows);
+        text_buffer_format(out, "} %llu\n", (unsigned long long)totals.rows);
     }
 }
 
-static void write_devices(answer *out, server *s, uint64_t now_ns)
+static void write_devices(text_buffer *out, server *s, uint64_t now_ns)
 {
     static const struct {
         const char *name, *type, *help;
     } families[] = {
         {"device_healthy", "gauge", "1 when the device executes."},
-        {"device_busy_seconds_total", "counter", "Time in execution, summed over lanes."},
-        {"device_busy_fraction", "gauge", "Share of time in execution since start, per lane."},
+        {"device_busy_seconds_total", "counter", "Time in execution, summed over slots."},
+        {"device_busy_fraction", "gauge", "Share of time in execution since start, per slot."},
         {"device_executions_total", "counter", "Batches executed."},
         {"device_failures_total", "counter", "Executions that failed."},
         {"device_compiles_total", "counter", "Programs compiled."},
@@ -261,7 +264,7 @@ static void write_devices(answer *out, server *s, uint64_t now_ns)
             d->interface->describe(d, &at);
             double values[] = {at.state == DEVICE_HEALTHY,
                                (double)at.busy_ns / 1e9,
-                               (double)at.busy_ns / (up_ns * (d->lanes ? d->lanes : 1)),
+                               (double)at.busy_ns / (up_ns * (d->slots ? d->slots : 1)),
                                (double)at.executions,
                                (double)at.failures,
                                (double)at.compiles,
@@ -271,33 +274,33 @@ static void write_devices(answer *out, server *s, uint64_t now_ns)
                                (double)at.cache_store_failures,
                                (double)at.restarts,
                                at.utilisation_of_peak};
-            answer_format(out, "penstock_%s{device=\"", families[f].name);
+            text_buffer_format(out, "penstock_%s{device=\"", families[f].name);
             put_label(out, d->name);
-            answer_put(out, "\",kind=\"");
+            text_buffer_put(out, "\",kind=\"");
             put_label(out, d->kind);
-            answer_put(out, "\"} ");
-            answer_f64(out, values[f]);
-            answer_put(out, "\n");
+            text_buffer_put(out, "\"} ");
+            text_buffer_f64(out, values[f]);
+            text_buffer_put(out, "\n");
         }
     }
 }
 
-static void write_tenants(answer *out, const server *s)
+static void write_tenants(text_buffer *out, const server *s)
 {
     const server_options *o = s->options;
     family(out, "tenant_device_seconds_total", "counter",
            "Device time received, by tenant; everybody without a name is one.");
     for (int i = 0; i <= o->tenant_count; i++) {
-        answer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
+        text_buffer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
         put_label(out, i > 0 ? o->tenants[i - 1].name : "");
-        answer_put(out, "\"} ");
-        answer_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
-        answer_put(out, "\n");
+        text_buffer_put(out, "\"} ");
+        text_buffer_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
+        text_buffer_put(out, "\n");
     }
 }
 
 /* What a plugin is, as text; the value says nothing. */
-static void write_device_info(answer *out, server *s)
+static void write_device_info(text_buffer *out, server *s)
 {
     family(out, "device_info", "gauge", "1; labels say what the device is, and how it is.");
     for (int i = 0; i < s->device_count; i++) {
@@ -308,13 +311,13 @@ static void write_device_info(answer *out, server *s)
                                    {"kind", d->kind},
                                    {"version", at.version ? at.version : ""},
                                    {"detail", at.detail}};
-        answer_put(out, "penstock_device_info{");
+        text_buffer_put(out, "penstock_device_info{");
         for (size_t k = 0; k < sizeof(labels) / sizeof(labels[0]); k++) {
-            answer_format(out, "%s%s=\"", k ? "," : "", labels[k][0]);
+            text_buffer_format(out, "%s%s=\"", k ? "," : "", labels[k][0]);
             put_label(out, labels[k][1]);
-            answer_put(out, "\"");
+            text_buffer_put(out, "\"");
         }
-        answer_put(out, "} 1\n");
+        text_buffer_put(out, "} 1\n");
     }
 }
 
@@ -330,15 +333,15 @@ static double resident_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void gauge(answer *out, const char *name, const char *help, double value)
+static void gauge(text_buffer *out, const char *name, const char *help, double value)
 {
     family(out, name, "gauge", help);
-    answer_format(out, "penstock_%s ", name);
-    answer_f64(out, value);
-    answer_put(out, "\n");
+    text_buffer_format(out, "penstock_%s ", name);
+    text_buffer_f64(out, value);
+    text_buffer_put(out, "\n");
 }
 
-static void write_server_gauges(answer *out, server *s, uint64_t now_ns)
+static void write_server_gauges(text_buffer *out, server *s, uint64_t now_ns)
 {
     int open = 0;
     char progress[8];
@@ -348,14 +351,14 @@ static void write_server_gauges(answer *out, server *s, uint64_t now_ns)
     bool is_ready = is_open && !atomic_load(&s->is_draining) &&
                     repository_is_ready(s->models, progress, sizeof(progress));
     family(out, "build_info", "gauge", "Version.");
-    answer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
+    text_buffer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
     gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
           is_ready);
     gauge(out, "device_missing", "1 when a device that was asked for could not be started.",
           is_open && s->missing_device[0] != 0);
     family(out, "device_start_failures_total", "counter", "Tries to start a device that failed.");
-    answer_format(out, "penstock_device_start_failures_total %llu\n",
-                  (unsigned long long)atomic_load(&s->start_failures));
+    text_buffer_format(out, "penstock_device_start_failures_total %llu\n",
+                       (unsigned long long)atomic_load(&s->start_failures));
     gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
     gauge(out, "requests_open", "Requests being handled.", open);
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
@@ -366,7 +369,7 @@ void serve_metrics(exchange *e)
 {
     server *s = e->connection->loop->server;
     uint64_t now_ns = clock_now_ns();
-    answer out = {0};
+    text_buffer out = {0};
     bool is_open = server_is_open(s);
     model **models = malloc(MODELS_MAX * sizeof(*models));
     int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
@@ -386,24 +389,24 @@ void serve_metrics(exchange *e)
         model_release(models[i]);
     free(models);
     respond_text(e, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
-    answer_dispose(&out);
+    text_buffer_dispose(&out);
 }
 
-/* Share of lane time in execution since this loop's last sample, at most five times a second. */
+/* Share of slot time in execution since this loop's last sample, at most five times a second. */
 static double utilisation(loop *l, uint64_t now_ns)
 {
     server *s = l->server;
     if (now_ns - l->load_ns < 200000000)
         return l->load;
     uint64_t busy_ns = 0;
-    int lanes = 0;
+    int slots = 0;
     for (int i = 0; i < s->device_count; i++) {
         device_status at = {0};
         s->devices[i]->interface->describe(s->devices[i], &at);
         busy_ns += at.busy_ns;
-        lanes += s->devices[i]->lanes;
+        slots += s->devices[i]->slots;
     }
-    double span = (double)(now_ns - l->load_ns) * (lanes ? lanes : 1);
+    double span = (double)(now_ns - l->load_ns) * (slots ? slots : 1);
     double load = l->load_ns ? (double)(busy_ns - l->load_busy_ns) / span : 0;
     l->load = load < 0 ? 0 : load > 1 ? 1 : load;
     l->load_ns = now_ns;
@@ -412,7 +415,7 @@ static double utilisation(loop *l, uint64_t now_ns)
 }
 
 /* ORCA load report in its text form (PROTOCOL.md, "For load balancers"). */
-void write_endpoint_load(answer *out, loop *l)
+void write_endpoint_load(text_buffer *out, loop *l)
 {
     model *models[64];
     int64_t depth = 0;
@@ -423,6 +426,6 @@ void write_endpoint_load(answer *out, loop *l)
         model_release(models[i]);
     }
     double load = utilisation(l, clock_now_ns());
-    answer_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
-    answer_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
+    text_buffer_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
+    text_buffer_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
 }

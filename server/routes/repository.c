@@ -34,24 +34,24 @@ static void serve_index(exchange *e, server *s)
             return;
         }
     }
-    answer body = {0};
-    answer_put(&body, "[");
+    text_buffer body = {0};
+    text_buffer_put(&body, "[");
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
         const repository_entry *entry = &entries[i];
         if (only_ready && entry->state != MODEL_READY)
             continue;
-        answer_put(&body, written++ ? ",{\"name\":" : "{\"name\":");
-        answer_json_string(&body, entry->name, strlen(entry->name));
-        answer_format(&body, ",\"version\":\"%lld\",\"state\":\"%s\",\"reason\":",
-                      (long long)entry->version, states[entry->state]);
+        text_buffer_put(&body, written++ ? ",{\"name\":" : "{\"name\":");
+        text_buffer_json_string(&body, entry->name, strlen(entry->name));
+        text_buffer_format(&body, ",\"version\":\"%lld\",\"state\":\"%s\",\"reason\":",
+                           (long long)entry->version, states[entry->state]);
         const char *reason = entry->state == MODEL_UNLOADED ? "unloaded" : entry->reason;
-        answer_json_string(&body, reason, strlen(reason));
-        answer_put(&body, "}");
+        text_buffer_json_string(&body, reason, strlen(reason));
+        text_buffer_put(&body, "}");
     }
-    answer_put(&body, "]");
+    text_buffer_put(&body, "]");
     free(entries);
     respond_text(e, 200, "application/json", body.data, body.bytes);
-    answer_dispose(&body);
+    text_buffer_dispose(&body);
 }
 
 struct control {

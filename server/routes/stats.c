@@ -10,10 +10,10 @@
 #define MODELS_MAX 1024
 #define ADVISE_LENGTH_MAX 1024 /* planning takes the square of it in steps, on a loop */
 
-static void put_span(answer *out, const char *name, uint64_t count, uint64_t ns, bool is_last)
+static void put_span(text_buffer *out, const char *name, uint64_t count, uint64_t ns, bool is_last)
 {
-    answer_format(out, "\"%s\":{\"count\":%llu,\"ns\":%llu}%s", name, (unsigned long long)count,
-                  (unsigned long long)ns, is_last ? "" : ",");
+    text_buffer_format(out, "\"%s\":{\"count\":%llu,\"ns\":%llu}%s", name,
+                       (unsigned long long)count, (unsigned long long)ns, is_last ? "" : ",");
 }
 
 static uint64_t sum(const record_totals *t, stage from, stage to)
@@ -24,108 +24,112 @@ static uint64_t sum(const record_totals *t, stage from, stage to)
     return ns;
 }
 
-static void write_batches(answer *out, const recorder *r, const model_record *m)
+static void write_batches(text_buffer *out, const recorder *r, const model_record *m)
 {
     bool is_first = true;
-    answer_put(out, "},\"batch_stats\":[");
+    text_buffer_put(out, "},\"batch_stats\":[");
     for (int rows = 1; rows <= RECORD_BATCH_SIZES; rows++) {
         record_batches b;
         if (!record_read_size(r, m, rows, &b))
             continue;
-        answer_format(out, "%s{\"batch_size\":%d,", is_first ? "" : ",", rows);
+        text_buffer_format(out, "%s{\"batch_size\":%d,", is_first ? "" : ",", rows);
         put_span(out, "compute_input", b.count, b.input_ns, false);
         put_span(out, "compute_infer", b.count, b.infer_ns, false);
         put_span(out, "compute_output", b.count, b.output_ns, true);
-        answer_put(out, "}");
+        text_buffer_put(out, "}");
         is_first = false;
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
 /* "p50":..., "p99.9":... in milliseconds, after the count. */
-static void put_quantiles(answer *out, const histogram *h)
+static void put_quantiles(text_buffer *out, const histogram *h)
 {
     static const struct {
         const char *name;
         double q;
     } wanted[] = {{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}};
-    answer_format(out, "{\"count\":%llu", (unsigned long long)h->count);
+    text_buffer_format(out, "{\"count\":%llu", (unsigned long long)h->count);
     for (int i = 0; i < 4; i++)
-        answer_format(out, ",\"%s\":%.6f", wanted[i].name,
-                      (double)histogram_quantile(h, wanted[i].q) / 1e6);
-    answer_put(out, "}");
+        text_buffer_format(out, ",\"%s\":%.6f", wanted[i].name,
+                           (double)histogram_quantile(h, wanted[i].q) / 1e6);
+    text_buffer_put(out, "}");
 }
 
-static void write_buckets(answer *out, const recorder *r, const model_record *m, uint64_t now_ns)
+static void write_buckets(text_buffer *out, const recorder *r, const model_record *m,
+                          uint64_t now_ns)
 {
     histogram h;
     record_shape shape;
     bool is_first = true;
-    answer_put(out, ",\"buckets\":[");
+    text_buffer_put(out, ",\"buckets\":[");
     for (int bucket = 0; bucket < MODEL_BUCKETS_MAX; bucket++) {
         if (!record_read_bucket(r, m, bucket, 0, false, now_ns, &h, &shape))
             continue;
-        answer_format(out, "%s{\"batch\":%lld,\"sequence\":%lld,\"packed\":%s,\"latency_ms\":{",
-                      is_first ? "" : ",", (long long)shape.size.batch,
-                      (long long)shape.size.sequence, shape.is_packed ? "true" : "false");
+        text_buffer_format(out,
+                           "%s{\"batch\":%lld,\"sequence\":%lld,\"packed\":%s,\"latency_ms\":{",
+                           is_first ? "" : ",", (long long)shape.size.batch,
+                           (long long)shape.size.sequence, shape.is_packed ? "true" : "false");
         for (int i = 0; i < 2 * RECORD_BUCKET_SERIES; i++) {
             int series = i % RECORD_BUCKET_SERIES;
             bool is_window = i < RECORD_BUCKET_SERIES;
             record_read_bucket(r, m, bucket, series, is_window, now_ns, &h, &shape);
             if (series == 0)
-                answer_put(out, is_window ? "\"60s\":{" : "},\"start\":{");
-            answer_format(out, "%s\"%s\":", series ? "," : "", record_bucket_series_name(series));
+                text_buffer_put(out, is_window ? "\"60s\":{" : "},\"start\":{");
+            text_buffer_format(out, "%s\"%s\":", series ? "," : "",
+                               record_bucket_series_name(series));
             put_quantiles(out, &h);
         }
-        answer_put(out, "}}}");
+        text_buffer_put(out, "}}}");
         is_first = false;
     }
-    answer_put(out, "]");
+    text_buffer_put(out, "]");
 }
 
-static void write_latency(answer *out, const recorder *r, const model_record *m, uint64_t now_ns)
+static void write_latency(text_buffer *out, const recorder *r, const model_record *m,
+                          uint64_t now_ns)
 {
     histogram h;
-    answer_put(out, ",\"latency_ms\":{");
+    text_buffer_put(out, ",\"latency_ms\":{");
     for (int is_window = 1; is_window >= 0; is_window--) {
-        answer_put(out, is_window ? "\"60s\":{" : ",\"start\":{");
+        text_buffer_put(out, is_window ? "\"60s\":{" : ",\"start\":{");
         bool is_first = true;
         for (int series = 0; series < RECORD_SERIES; series++) {
             record_read(r, m, series, is_window, now_ns, &h);
             if (h.count == 0)
                 continue;
-            answer_format(out, "%s\"%s\":", is_first ? "" : ",", record_series_name(series));
+            text_buffer_format(out, "%s\"%s\":", is_first ? "" : ",", record_series_name(series));
             put_quantiles(out, &h);
             is_first = false;
         }
-        answer_put(out, "}");
+        text_buffer_put(out, "}");
     }
-    answer_put(out, "}");
+    text_buffer_put(out, "}");
 }
 
-static void write_plan(answer *out, const char *name, const planner_plan *plan)
+static void write_plan(text_buffer *out, const char *name, const planner_plan *plan)
 {
-    answer_format(out, ",\"%s\":{\"sequence\":[", name);
+    text_buffer_format(out, ",\"%s\":{\"sequence\":[", name);
     for (int i = 0; i < plan->count; i++)
-        answer_format(out, "%s%lld", i ? "," : "", (long long)plan->buckets[i].sequence);
-    answer_format(out, "],\"waste\":%.6f}", plan->waste);
+        text_buffer_format(out, "%s%lld", i ? "," : "", (long long)plan->buckets[i].sequence);
+    text_buffer_format(out, "],\"waste\":%.6f}", plan->waste);
 }
 
 /* Lengths asked for so far, the waste of today's buckets, and which would waste least. */
-static void write_lengths(answer *out, const model *m)
+static void write_lengths(text_buffer *out, const model *m)
 {
     const length_histogram *h = m->lengths;
     planner_plan today, advised;
     uint64_t total = h ? length_histogram_total(h) : 0;
     if (total == 0)
         return;
-    answer_format(out,
-                  ",\"lengths\":{\"count\":%llu,\"mean\":%.3f,\"p50\":%lld,\"p95\":%lld,"
-                  "\"max\":%lld",
-                  (unsigned long long)total, length_histogram_mean(h),
-                  (long long)length_histogram_quantile(h, 0.5),
-                  (long long)length_histogram_quantile(h, 0.95),
-                  (long long)length_histogram_quantile(h, 1));
+    text_buffer_format(out,
+                       ",\"lengths\":{\"count\":%llu,\"mean\":%.3f,\"p50\":%lld,\"p95\":%lld,"
+                       "\"max\":%lld",
+                       (unsigned long long)total, length_histogram_mean(h),
+                       (long long)length_histogram_quantile(h, 0.5),
+                       (long long)length_histogram_quantile(h, 0.95),
+                       (long long)length_histogram_quantile(h, 1));
     if (!model_is_exact(m)) {
         planner_measure(h, m->sequence_buckets, m->sequence_bucket_count, NULL, &today);
         write_plan(out, "buckets", &today);
@@ -133,23 +137,23 @@ static void write_lengths(answer *out, const model *m)
             !planner_make(h, m->sequence_bucket_count, NULL, m->batching.sequence_max, &advised))
             write_plan(out, "advised_buckets", &advised);
     }
-    answer_put(out, "}");
+    text_buffer_put(out, "}");
 }
 
-static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
+static void write_one(text_buffer *out, server *s, model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
     record_totals t;
     record_read_totals(s->recorder, record, &t);
     uint64_t last_ms = t.last_ns ? (clock_wall_ns() - (now_ns - t.last_ns)) / 1000000 : 0;
     uint64_t batches = atomic_load(&m->counters.batches);
-    answer_put(out, "{\"name\":");
-    answer_json_string(out, m->name, strlen(m->name));
-    answer_format(out,
-                  ",\"version\":\"%lld\",\"last_inference\":%llu,\"inference_count\":%llu,"
-                  "\"execution_count\":%llu,\"inference_stats\":{",
-                  (long long)m->version, (unsigned long long)last_ms, (unsigned long long)t.rows,
-                  (unsigned long long)batches);
+    text_buffer_put(out, "{\"name\":");
+    text_buffer_json_string(out, m->name, strlen(m->name));
+    text_buffer_format(out,
+                       ",\"version\":\"%lld\",\"last_inference\":%llu,\"inference_count\":%llu,"
+                       "\"execution_count\":%llu,\"inference_stats\":{",
+                       (long long)m->version, (unsigned long long)last_ms,
+                       (unsigned long long)t.rows, (unsigned long long)batches);
     put_span(out, "success", t.success_count, t.success_ns, false);
     put_span(out, "fail", t.failure_count, t.failure_ns, false);
     put_span(out, "queue", t.success_count, sum(&t, STAGE_QUEUE, STAGE_QUEUE), false);
@@ -159,31 +163,31 @@ static void write_one(answer *out, server *s, model *m, uint64_t now_ns)
     put_span(out, "cache_hit", 0, 0, false);
     put_span(out, "cache_miss", 0, 0, true);
     write_batches(out, s->recorder, record);
-    answer_format(out,
-                  ",\"batch_rows\":%llu,\"real_tokens\":%llu,\"computed_tokens\":%llu,"
-                  "\"queue_rows\":%lld",
-                  (unsigned long long)atomic_load(&m->counters.batch_rows),
-                  (unsigned long long)atomic_load(&m->counters.real_tokens),
-                  (unsigned long long)atomic_load(&m->counters.computed_tokens),
-                  (long long)atomic_load(&m->queued_rows));
+    text_buffer_format(out,
+                       ",\"batch_rows\":%llu,\"real_tokens\":%llu,\"computed_tokens\":%llu,"
+                       "\"queue_rows\":%lld",
+                       (unsigned long long)atomic_load(&m->counters.batch_rows),
+                       (unsigned long long)atomic_load(&m->counters.real_tokens),
+                       (unsigned long long)atomic_load(&m->counters.computed_tokens),
+                       (long long)atomic_load(&m->queued_rows));
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
     write_lengths(out, m);
-    answer_put(out, "}");
+    text_buffer_put(out, "}");
 }
 
 void serve_stats(exchange *e)
 {
     server *s = e->connection->loop->server;
     uint64_t now_ns = clock_now_ns();
-    answer out = {0};
-    answer_put(&out, "{\"model_stats\":[");
+    text_buffer out = {0};
+    text_buffer_put(&out, "{\"model_stats\":[");
     if (e->route.kind == ROUTE_MODEL_STATS) {
         model *m;
         status failure =
             repository_find(s->models, e->route.name, e->route.name_bytes, e->route.version, &m);
         if (failure) {
-            answer_dispose(&out);
+            text_buffer_dispose(&out);
             respond_status(e, failure, status_message());
             return;
         }
@@ -194,13 +198,13 @@ void serve_stats(exchange *e)
         int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
         for (int i = 0; i < count && i < MODELS_MAX; i++) {
             if (i)
-                answer_put(&out, ",");
+                text_buffer_put(&out, ",");
             write_one(&out, s, models[i], now_ns);
             model_release(models[i]);
         }
         free(models);
     }
-    answer_put(&out, "]}");
+    text_buffer_put(&out, "]}");
     respond_text(e, 200, "application/json", out.data, out.bytes);
-    answer_dispose(&out);
+    text_buffer_dispose(&out);
 }

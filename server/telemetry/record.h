@@ -3,7 +3,7 @@
 
 #include "base/histogram.h"
 #include "batcher/job/job.h"
-#include "server/protocol/text/answer.h"
+#include "server/protocol/text/text_buffer.h"
 
 /* Counts what happened: per model, and inside it per loop, so that each histogram has one writer.
  * Readers merge. A model's record is found by name and version and never freed, so counters go on

@@ -218,12 +218,12 @@ static void multiply_vectors(ucontext_t *u, const instruction *i)
         memcpy(b, i->address + i->index, bytes);
     else
         read_ymm(u, i->rm, b);
-    for (size_t lane = 0; lane < bytes; lane += 4) {
+    for (size_t slot = 0; slot < bytes; slot += 4) {
         int32_t sum;
-        memcpy(&sum, sums + lane, 4);
-        sum = i->opcode == 0x50 ? dot_bytes(sum, a + lane, b + lane)
-                                : dot_words(sum, a + lane, b + lane);
-        memcpy(sums + lane, &sum, 4);
+        memcpy(&sum, sums + slot, 4);
+        sum = i->opcode == 0x50 ? dot_bytes(sum, a + slot, b + slot)
+                                : dot_words(sum, a + slot, b + slot);
+        memcpy(sums + slot, &sum, 4);
     }
     memset(sums + bytes, 0, 32 - bytes);
     write_ymm(u, i->reg, sums);

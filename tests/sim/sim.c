@@ -314,7 +314,7 @@ static void penstock_next(sim *s, int d)
     dispatch_batch b = {.members = members, .capacity = MEMBERS_MAX, .bill = &v->bill};
     dispatch_request r = {.now_ns = s->now_ns,
                           .device_index = d,
-                          .lanes = alive(s),
+                          .workers = alive(s),
                           .is_eligible = is_here,
                           .context = s};
     uint64_t start_ns = clock_now_ns();
@@ -467,7 +467,7 @@ static void prepare(sim *s)
 {
     const sim_config *c = s->config;
     for (int d = 0; d < c->device_count; d++) {
-        s->devices[d].base = (device){.name = "simulated", .kind = "simulated", .lanes = 1};
+        s->devices[d].base = (device){.name = "simulated", .kind = "simulated", .slots = 1};
         s->devices[d].until_ns = UINT64_MAX;
         s->device_list[d] = &s->devices[d].base;
     }

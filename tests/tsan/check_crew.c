@@ -16,7 +16,7 @@
 #define ROUNDS 400
 #define UNITS_MAX 40
 
-static cpu_crew *crew;
+static thread_pool *crew;
 static int *memory[WORKERS]; /* not atomic: each belongs to one worker at a time */
 static _Atomic bool is_over;
 static _Atomic uint64_t helped;
@@ -43,21 +43,21 @@ static void *lead(void *number)
     loop l = {.leader = leader};
     unsigned seed = (unsigned)leader + 1;
     for (int round = 0; round < ROUNDS; round++) {
-        int idle = cpu_crew_begin(crew, leader);
+        int idle = thread_pool_begin(crew, leader);
         assert(idle >= 0 && idle < CORES);
         if (round % 3 != 0)
-            cpu_crew_call(crew, leader, idle);
+            thread_pool_call(crew, leader, idle);
         for (int phase = 0; phase < 5; phase++) {
             size_t units = (size_t)(rand_r(&seed) % (UNITS_MAX + 1));
             memset(l.runs, 0, sizeof l.runs);
-            cpu_crew_run(crew, leader, work, &l, units);
+            thread_pool_run(crew, leader, work, &l, units);
             for (size_t i = 0; i < UNITS_MAX; i++)
                 if (l.runs[i] != (i < units)) {
                     fprintf(stderr, "unit %zu of %zu ran %d times\n", i, units, l.runs[i]);
                     abort();
                 }
         }
-        cpu_crew_end(crew, leader);
+        thread_pool_end(crew, leader);
     }
     return NULL;
 }
@@ -68,10 +68,10 @@ static void *change_memory(void *unused)
     for (int i = 0; !atomic_load(&is_over); i++) {
         int worker = i % WORKERS;
         int *fresh = calloc(1, sizeof *fresh);
-        cpu_crew_lock_worker(crew, worker);
+        thread_pool_lock_worker(crew, worker);
         int *old = memory[worker];
         memory[worker] = fresh;
-        cpu_crew_unlock_worker(crew, worker);
+        thread_pool_unlock_worker(crew, worker);
         free(old);
     }
     return NULL;
@@ -81,11 +81,11 @@ int main(void)
 {
     pthread_t leaders[LEADERS], changer;
     int numbers[LEADERS];
-    if (cpu_crew_create(LEADERS, CORES, &crew)) {
+    if (thread_pool_create(LEADERS, CORES, &crew)) {
         fprintf(stderr, "%s\n", status_message());
         return 1;
     }
-    assert(cpu_crew_workers(crew) == WORKERS);
+    assert(thread_pool_workers(crew) == WORKERS);
     for (int i = 0; i < WORKERS; i++)
         memory[i] = calloc(1, sizeof(int));
     int failed = pthread_create(&changer, NULL, change_memory, NULL);
@@ -98,7 +98,7 @@ int main(void)
         pthread_join(leaders[i], NULL);
     atomic_store(&is_over, true);
     pthread_join(changer, NULL);
-    cpu_crew_destroy(crew);
+    thread_pool_destroy(crew);
     for (int i = 0; i < WORKERS; i++)
         free(memory[i]);
     printf("every unit ran once; helpers took %llu\n1 passed, 0 failed, 0 skipped\n",

@@ -145,7 +145,7 @@ int main(int argc, char **argv)
         fake_model_destroy(models[i]);
     }
     is_clean &= atomic_load(&cpu.programs) == 0 && atomic_load(&accelerator.programs) == 0;
-    is_clean &= !atomic_load(&cpu.lane_clashed) && !atomic_load(&accelerator.lane_clashed);
+    is_clean &= !atomic_load(&cpu.slot_clashed) && !atomic_load(&accelerator.slot_clashed);
     printf("%s: %lld back, %lld right, %lld bad, %lld cancelled, %lld late, %lld wrong; batches "
            "%lld + %lld\n",
            is_clean ? "passed" : "FAILED", (long long)back, (long long)right, (long long)bad,

@@ -196,10 +196,10 @@ static status run_sequences(const cpu_encoder *e, const cpu_encoder_runner *r, i
         plan_chunks(r->layout, e->options.kernels->level, count, tokens, cores, &chunk_count);
     if (cores > 1) {
         size_t useful = b.is_split ? cores : chunk_count;
-        cpu_crew_call(r->crew, r->leader, (int)(useful < cores ? useful : cores) - 1);
+        thread_pool_call(r->crew, r->leader, (int)(useful < cores ? useful : cores) - 1);
     }
     if (cores > 1 && !b.is_split)
-        cpu_crew_run(r->crew, r->leader, run_chunk, &b, chunk_count);
+        thread_pool_run(r->crew, r->leader, run_chunk, &b, chunk_count);
     else
         for (size_t i = 0; i < chunk_count; i++)
             run_chunk(&b, r->leader, i);

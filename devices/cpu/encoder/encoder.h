@@ -88,7 +88,7 @@ size_t cpu_encoder_length_max(const encoder *source);
 /* Scratch of one worker for sequences up to `length`, 64-byte aligned. */
 size_t cpu_encoder_workspace_bytes(const cpu_encoder *e, size_t length);
 
-/* How a leader lays out a batch: sequences, chunks. One per lane, reused. */
+/* How a leader lays out a batch: sequences, chunks. One per slot, reused. */
 typedef struct cpu_encoder_sequence {
     const device_segment *segment;
     int64_t row;
@@ -109,7 +109,7 @@ typedef struct cpu_encoder_layout {
 
 /* Who runs a batch. `workspaces` has one per worker of the crew. */
 typedef struct cpu_encoder_runner {
-    cpu_crew *crew; /* NULL: the calling thread alone, as worker 0 */
+    thread_pool *crew; /* NULL: the calling thread alone, as worker 0 */
     int leader;
     void *const *workspaces;
     size_t workspace_length; /* sequences they were made for */
@@ -117,7 +117,7 @@ typedef struct cpu_encoder_runner {
 } cpu_encoder_runner;
 
 /* Runs all rows of all segments and writes their outputs; allocates nothing. `operations`: what it
- * took, multiplications and additions, for the fraction of the peak. Between cpu_crew_begin and
+ * took, multiplications and additions, for the fraction of the peak. Between thread_pool_begin and
  * _end, which returned `idle_cores`. STATUS_INVALID_ARGUMENT names input, value and limit. */
 status cpu_encoder_run(const cpu_encoder *e, const cpu_encoder_runner *r, int idle_cores,
                        const device_segment *segments, int segment_count,

@@ -33,7 +33,7 @@ static void run_step(cpu_encoder_pass *p, step_work work, size_t units)
 {
     step s = {p, work};
     if (p->is_split && units > 1)
-        cpu_crew_run(p->runner->crew, p->runner->leader, run_unit, &s, units);
+        thread_pool_run(p->runner->crew, p->runner->leader, run_unit, &s, units);
     else
         work(p, p->worker, 0, units);
 }
@@ -377,7 +377,7 @@ void cpu_encoder_run_layers(cpu_encoder_pass *p)
     run_step(p, step_embed, row_units(p));
     for (int i = 0; i < s->layer_count; i++) {
         /* Between layers, since the steps of one must agree on who makes the rows' ranges. */
-        if (p->is_split && cpu_crew_was_late(p->runner->crew, p->runner->leader))
+        if (p->is_split && thread_pool_was_late(p->runner->crew, p->runner->leader))
             p->is_split = false;
         p->layer = &p->e->layers[i];
         p->layer_index = i;

@@ -24,7 +24,7 @@ typedef struct crew_leader {
     _Atomic uint32_t done;       /* units; futex of the leader when it has waited long */
     _Atomic uint32_t is_waiting; /* the leader sleeps on `done` */
     /* Written only while no unit is left, read only after a claim. */
-    cpu_crew_work work;
+    thread_pool_work work;
     void *context;
     bool was_late; /* the leader's own */
 } __attribute__((aligned(128))) crew_leader;
@@ -33,13 +33,13 @@ typedef struct crew_worker {
     /* Held while the worker runs units: contended only by whoever changes its memory. */
     pthread_mutex_t lock;
     pthread_t thread;
-    cpu_crew *crew;
+    thread_pool *crew;
     int number;
     bool is_started;
     _Atomic uint64_t joined_ns;
 } __attribute__((aligned(128))) crew_worker;
 
-struct cpu_crew {
+struct thread_pool {
     int leader_count, helper_count, cores;
     crew_leader *leaders;
     crew_worker *workers;                                /* leaders' first */
@@ -82,13 +82,13 @@ static bool run_unit(crew_leader *l, int worker, uint64_t *word)
     return false;
 }
 
-static bool is_wanted(const cpu_crew *c)
+static bool is_wanted(const thread_pool *c)
 {
     return atomic_load_explicit(&c->busy, memory_order_relaxed) <= c->cores;
 }
 
 /* Helps one leader until it closes, or its core is needed. */
-static void help(cpu_crew *c, crew_worker *w, int leader)
+static void help(thread_pool *c, crew_worker *w, int leader)
 {
     crew_leader *l = &c->leaders[leader];
     uint64_t bit = UINT64_C(1) << leader;
@@ -102,7 +102,7 @@ static void help(cpu_crew *c, crew_worker *w, int leader)
     }
 }
 
-static bool take_core(cpu_crew *c)
+static bool take_core(thread_pool *c)
 {
     int busy = atomic_load_explicit(&c->busy, memory_order_relaxed);
     while (busy < c->cores)
@@ -112,7 +112,7 @@ static bool take_core(cpu_crew *c)
     return false;
 }
 
-static bool try_to_help(cpu_crew *c, crew_worker *w)
+static bool try_to_help(thread_pool *c, crew_worker *w)
 {
     uint64_t open = atomic_load_explicit(&c->open, memory_order_relaxed);
     if (open == 0 || !take_core(c))
@@ -132,7 +132,7 @@ static bool try_to_help(cpu_crew *c, crew_worker *w)
 static void *helper_main(void *worker)
 {
     crew_worker *w = worker;
-    cpu_crew *c = w->crew;
+    thread_pool *c = w->crew;
     char name[16];
     snprintf(name, sizeof name, "helper %d", w->number - c->leader_count);
     pthread_setname_np(pthread_self(), name);
@@ -145,7 +145,7 @@ static void *helper_main(void *worker)
         }
         for (int i = 0; i < 64; i++)
             pause_core();
-        if (clock_now_ns() - idle_since_ns < CPU_CREW_SPIN_NS)
+        if (clock_now_ns() - idle_since_ns < THREAD_POOL_SPIN_NS)
             continue;
         /* Whoever calls opens first and then looks for sleepers; we the other way round. */
         uint32_t seen = atomic_load(&c->wake);
@@ -159,11 +159,11 @@ static void *helper_main(void *worker)
     return NULL;
 }
 
-status cpu_crew_create(int leaders, int cores, cpu_crew **out)
+status thread_pool_create(int leaders, int cores, thread_pool **out)
 {
     assert(leaders > 0 && cores > 0);
     int helpers = cores - 1, workers = leaders + helpers;
-    cpu_crew *c = aligned_alloc(128, sizeof *c);
+    thread_pool *c = aligned_alloc(128, sizeof *c);
     if (c)
         memset(c, 0, sizeof *c);
     if (c) {
@@ -192,7 +192,7 @@ status cpu_crew_create(int leaders, int cores, cpu_crew **out)
         crew_worker *w = &c->workers[i];
         int failure = pthread_create(&w->thread, NULL, helper_main, w);
         if (failure) {
-            cpu_crew_destroy(c);
+            thread_pool_destroy(c);
             return status_fail(STATUS_RESOURCE_EXHAUSTED, "a helper thread of the CPU: %s",
                                strerror(failure));
         }
@@ -202,7 +202,7 @@ status cpu_crew_create(int leaders, int cores, cpu_crew **out)
     return STATUS_OK;
 }
 
-void cpu_crew_destroy(cpu_crew *c)
+void thread_pool_destroy(thread_pool *c)
 {
     if (!c)
         return;
@@ -210,7 +210,7 @@ void cpu_crew_destroy(cpu_crew *c)
     atomic_store(&c->is_stopping, true);
     atomic_fetch_add(&c->wake, 1);
     wake_on(&c->wake, c->helper_count);
-    for (int i = 0; i < cpu_crew_workers(c); i++) {
+    for (int i = 0; i < thread_pool_workers(c); i++) {
         if (c->workers[i].is_started)
             pthread_join(c->workers[i].thread, NULL);
         pthread_mutex_destroy(&c->workers[i].lock);
@@ -220,34 +220,34 @@ void cpu_crew_destroy(cpu_crew *c)
     free(c);
 }
 
-int cpu_crew_workers(const cpu_crew *c)
+int thread_pool_workers(const thread_pool *c)
 {
     return c->leader_count + c->helper_count;
 }
 
-int cpu_crew_begin(cpu_crew *c, int leader)
+int thread_pool_begin(thread_pool *c, int leader)
 {
     assert(leader >= 0 && leader < c->leader_count);
     pthread_mutex_lock(&c->workers[leader].lock);
     c->leaders[leader].was_late = false;
     int busy = atomic_fetch_add_explicit(&c->busy, 1, memory_order_relaxed) + 1;
-    if (leader >= CPU_CREW_LEADERS_MAX || busy >= c->cores)
+    if (leader >= THREAD_POOL_LEADERS_MAX || busy >= c->cores)
         return 0;
     int idle = c->cores - busy;
     return idle < c->helper_count ? idle : c->helper_count;
 }
 
-void cpu_crew_end(cpu_crew *c, int leader)
+void thread_pool_end(thread_pool *c, int leader)
 {
-    if (leader < CPU_CREW_LEADERS_MAX)
+    if (leader < THREAD_POOL_LEADERS_MAX)
         atomic_fetch_and(&c->open, ~(UINT64_C(1) << leader));
     atomic_fetch_sub_explicit(&c->busy, 1, memory_order_relaxed);
     pthread_mutex_unlock(&c->workers[leader].lock);
 }
 
-void cpu_crew_call(cpu_crew *c, int leader, int wanted)
+void thread_pool_call(thread_pool *c, int leader, int wanted)
 {
-    assert(leader < CPU_CREW_LEADERS_MAX);
+    assert(leader < THREAD_POOL_LEADERS_MAX);
     atomic_fetch_or(&c->open, UINT64_C(1) << leader);
     if (wanted > 0 && atomic_load(&c->sleepers) > 0) {
         atomic_fetch_add(&c->wake, 1);
@@ -270,9 +270,9 @@ static void wait_for_helpers(crew_leader *l, uint32_t units)
     atomic_store_explicit(&l->is_waiting, 0, memory_order_relaxed);
 }
 
-void cpu_crew_run(cpu_crew *c, int leader, cpu_crew_work work, void *context, size_t units)
+void thread_pool_run(thread_pool *c, int leader, thread_pool_work work, void *context, size_t units)
 {
-    assert(units <= CPU_CREW_UNITS_MAX);
+    assert(units <= THREAD_POOL_UNITS_MAX);
     crew_leader *l = &c->leaders[leader];
     uint64_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
     assert(WORD_NEXT(word) == WORD_UNITS(word));
@@ -288,22 +288,22 @@ void cpu_crew_run(cpu_crew *c, int leader, cpu_crew_work work, void *context, si
     wait_for_helpers(l, (uint32_t)units);
 }
 
-bool cpu_crew_was_late(const cpu_crew *c, int leader)
+bool thread_pool_was_late(const thread_pool *c, int leader)
 {
     return c->leaders[leader].was_late;
 }
 
-void cpu_crew_lock_worker(cpu_crew *c, int worker)
+void thread_pool_lock_worker(thread_pool *c, int worker)
 {
     pthread_mutex_lock(&c->workers[worker].lock);
 }
 
-void cpu_crew_unlock_worker(cpu_crew *c, int worker)
+void thread_pool_unlock_worker(thread_pool *c, int worker)
 {
     pthread_mutex_unlock(&c->workers[worker].lock);
 }
 
-uint64_t cpu_crew_helper_ns(const cpu_crew *c)
+uint64_t thread_pool_helper_ns(const thread_pool *c)
 {
     uint64_t sum = 0;
     for (int i = c->leader_count; i < c->leader_count + c->helper_count; i++)

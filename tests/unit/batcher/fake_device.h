@@ -21,7 +21,7 @@ typedef struct fake_device {
     _Atomic int64_t executions, compiles, programs, rows;
     _Atomic bool is_held; /* executions wait until false */
     _Atomic int64_t inside;
-    _Atomic bool lane_used[64], lane_clashed;
+    _Atomic bool slot_used[64], slot_clashed;
     device_layout layout;
 } fake_device;
 
@@ -59,8 +59,8 @@ static status fake_compute(const tensor *in, tensor *out)
 static status fake_execute(device *d, device_program *p, int number, const device_batch *b)
 {
     fake_device *f = (fake_device *)d;
-    if (atomic_exchange(&f->lane_used[number], true))
-        atomic_store(&f->lane_clashed, true);
+    if (atomic_exchange(&f->slot_used[number], true))
+        atomic_store(&f->slot_clashed, true);
     atomic_fetch_add(&f->inside, 1);
     while (atomic_load(&f->is_held))
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
@@ -77,7 +77,7 @@ static status fake_execute(device *d, device_program *p, int number, const devic
     for (int i = 0; i < b->segment_count; i++)
         atomic_fetch_add(&f->rows, b->segments[i].rows);
     atomic_fetch_sub(&f->inside, 1);
-    atomic_store(&f->lane_used[number], false);
+    atomic_store(&f->slot_used[number], false);
     return failure;
 }
 
@@ -98,10 +98,10 @@ static const device_interface fake_interface = {.compile = fake_compile,
                                                 .describe = fake_describe,
                                                 .destroy = fake_destroy};
 
-static inline void fake_device_init(fake_device *f, const char *name, int lanes)
+static inline void fake_device_init(fake_device *f, const char *name, int slots)
 {
     memset(f, 0, sizeof *f);
-    f->base = (device){.interface = &fake_interface, .name = name, .kind = name, .lanes = lanes};
+    f->base = (device){.interface = &fake_interface, .name = name, .kind = name, .slots = slots};
 }
 
 static inline void fake_axis(model_tensor *t, const char *name, dtype type)

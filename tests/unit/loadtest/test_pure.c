@@ -314,8 +314,8 @@ Test(expect, compares_what_is_named)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int twice = 0; twice < 2; twice++) {
             char reason[200];
-            answer a = {.keep_body = true, .code = 200};
-            answer_body(&a, cases[i].body, strlen(cases[i].body));
+            response a = {.keep_body = true, .code = 200};
+            response_body(&a, cases[i].body, strlen(cases[i].body));
             cr_expect_eq(expect_check(e, 0, &a, reason, sizeof reason), cases[i].right, "%s",
                          cases[i].body);
             cr_expect(expect_check(e, 9, &a, reason, sizeof reason), "no line, nothing to compare");
@@ -334,10 +334,10 @@ Test(expect, binary_outputs_compare_like_JSON)
         "{\"outputs\":[{\"datatype\":\"FP32\",\"parameters\":{\"binary_data_size\":8}},"
         "{\"datatype\":\"BYTES\",\"parameters\":{\"binary_data_size\":6}}]}";
     float values[] = {1.5f, -2};
-    answer a = {.keep_body = true, .code = 200, .header_json_bytes = strlen(json)};
-    answer_body(&a, json, strlen(json));
-    answer_body(&a, values, sizeof values);
-    answer_body(&a, "\2\0\0\0ab", 6);
+    response a = {.keep_body = true, .code = 200, .header_json_bytes = strlen(json)};
+    response_body(&a, json, strlen(json));
+    response_body(&a, values, sizeof values);
+    response_body(&a, "\2\0\0\0ab", 6);
     char reason[200] = "";
     cr_expect(expect_check(e, 0, &a, reason, sizeof reason), "%s", reason);
     a.body.data[strlen(json) + 3] ^= 0x10;

@@ -8,7 +8,7 @@ enum { SEQUENCES = 4, BATCH = 64, TENANTS = 2 };
 static const int64_t sequences[SEQUENCES] = {16, 32, 64, 128};
 static const latency_fit cost = {.fixed_ns = 100000, .token_ns = 10000};
 
-static device cpu = {.name = "cpu", .kind = "cpu", .lanes = 1};
+static device cpu = {.name = "cpu", .kind = "cpu", .slots = 1};
 static device *devices[] = {&cpu};
 static device_program program = {.layout = DEVICE_RAGGED};
 static device_program *programs[] = {&program};
@@ -81,7 +81,7 @@ static bool anyone(void *context, int device_index, const model_queue *q, uint64
 /* Rows of each tenant in the next batch go to `rows`. */
 static void next(int64_t rows[TENANTS])
 {
-    dispatch_request r = {.now_ns = now_ns, .lanes = 1, .is_eligible = anyone};
+    dispatch_request r = {.now_ns = now_ns, .workers = 1, .is_eligible = anyone};
     taken = (dispatch_batch){.members = members, .capacity = BATCH, .bill = &due};
     dispatch_next(&d, &r, &taken);
     cr_assert_eq(taken.action, POLICY_RUN);

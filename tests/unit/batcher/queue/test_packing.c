@@ -121,7 +121,7 @@ static bool anyone(void *context, int device_index, const model_queue *q, uint64
 /* Takes one batch; its jobs' rows are done. Returns the part of its positions that is padding. */
 static double next(bench *b)
 {
-    dispatch_request r = {.now_ns = b->now_ns, .lanes = 1, .is_eligible = anyone};
+    dispatch_request r = {.now_ns = b->now_ns, .workers = 1, .is_eligible = anyone};
     b->taken = (dispatch_batch){
         .members = b->members, .capacity = 1024, .places = b->places, .bill = &b->bill};
     dispatch_next(&b->d, &r, &b->taken);
@@ -224,17 +224,17 @@ static double closed_loop_waste(bench *b, int clients)
     int64_t answered[2] = {clients - clients / 2, clients / 2};
     double tokens = 0, positions = 0;
     for (int batch = 0; batch < 400; batch++) {
-        int lane = end_ns[1] < end_ns[0];
-        uint64_t now_ns = b->now_ns = end_ns[lane];
-        for (; answered[lane] > 0; answered[lane]--)
+        int worker = end_ns[1] < end_ns[0];
+        uint64_t now_ns = b->now_ns = end_ns[worker];
+        for (; answered[worker] > 0; answered[worker]--)
             push(b, 1, lengths[at++ % count], UINT64_MAX);
         double waste = next(b);
         const device_bucket *shape = &b->m.buckets[b->taken.bucket].shape;
         double size = (double)(shape->batch * shape->sequence);
         positions += size;
         tokens += (1 - waste) * size;
-        answered[lane] = b->taken.rows;
-        end_ns[lane] = now_ns + (uint64_t)(FIXED_NS + POSITION_NS * size);
+        answered[worker] = b->taken.rows;
+        end_ns[worker] = now_ns + (uint64_t)(FIXED_NS + POSITION_NS * size);
         finish(b);
     }
     return 1 - tokens / positions;

@@ -5,12 +5,12 @@
 #include <string.h>
 
 static http1_parser parser;
-static answer got;
+static response got;
 
 static void begin(void)
 {
     http1_parser_reset(&parser);
-    answer_reset(&got);
+    text_buffer_reset(&got);
     got.keep_body = true;
 }
 
@@ -158,14 +158,14 @@ Test(server_timing, durations)
 Test(answer, headers_of_interest)
 {
     begin();
-    answer_header(&got, "Server-Timing", 13, "a;dur=1", 7);
-    answer_header(&got, "server-timing", 13, "b;dur=2", 7);
+    response_header(&got, "Server-Timing", 13, "a;dur=1", 7);
+    response_header(&got, "server-timing", 13, "b;dur=2", 7);
     stages s = {0};
     server_timing_parse(got.timing, got.timing_bytes, each, &s);
     cr_expect_str_eq(s.text, "a=1000000 b=2000000 ");
     for (int i = 0; i < 100; i++) /* never past its end */
-        answer_header(&got, "server-timing", 13, "a-long-name-of-a-stage;dur=1", 28);
+        response_header(&got, "server-timing", 13, "a-long-name-of-a-stage;dur=1", 28);
     cr_expect_leq(got.timing_bytes, ANSWER_TIMING_BYTES_MAX);
-    answer_header(&got, "inference-header-content-length", 31, "77", 2);
+    response_header(&got, "inference-header-content-length", 31, "77", 2);
     cr_expect_eq(got.header_json_bytes, 77);
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "server/protocol/tensor_scan.h"
-#include "server/protocol/text/answer.h"
 #include "server/protocol/text/json_scan.h"
+#include "server/protocol/text/text_buffer.h"
 
 static status skip(const char *text, int depth_max, bool is_strict)
 {
@@ -165,9 +165,9 @@ Test(json, half_floats_are_rounded_once)
 
 Test(json, written_strings_read_back)
 {
-    answer out = {0};
-    answer_json_string(&out, "a\"\\\n\x01\xc3\xa9\xff", 8);
-    answer_append(&out, "", 1);
+    text_buffer out = {0};
+    text_buffer_json_string(&out, "a\"\\\n\x01\xc3\xa9\xff", 8);
+    text_buffer_append(&out, "", 1);
     cr_assert_str_eq(out.data, "\"a\\\"\\\\\\n\\u0001\xc3\xa9\xef\xbf\xbd\"");
-    answer_dispose(&out);
+    text_buffer_dispose(&out);
 }

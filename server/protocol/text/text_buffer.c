@@ -1,4 +1,4 @@
-#include "server/protocol/text/answer.h"
+#include "server/protocol/text/text_buffer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,20 +8,20 @@
 #include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/number_write.h"
 
-void answer_dispose(answer *t)
+void text_buffer_dispose(text_buffer *t)
 {
     free(t->data);
-    *t = (answer){0};
+    *t = (text_buffer){0};
 }
 
-void answer_reset(answer *t, size_t keep_bytes)
+void text_buffer_reset(text_buffer *t, size_t keep_bytes)
 {
     if (t->capacity > keep_bytes)
-        answer_dispose(t);
+        text_buffer_dispose(t);
     t->bytes = 0;
 }
 
-char *answer_reserve(answer *t, size_t bytes)
+char *text_buffer_reserve(text_buffer *t, size_t bytes)
 {
     if (t->capacity - t->bytes < bytes) {
         size_t larger = t->capacity ? t->capacity : 1024;
@@ -36,23 +36,23 @@ char *answer_reserve(answer *t, size_t bytes)
     return t->data + t->bytes;
 }
 
-void answer_append(answer *t, const char *data, size_t bytes)
+void text_buffer_append(text_buffer *t, const char *data, size_t bytes)
 {
-    memcpy(answer_reserve(t, bytes + 1), data, bytes);
+    memcpy(text_buffer_reserve(t, bytes + 1), data, bytes);
     t->bytes += bytes;
 }
 
-void answer_put(answer *t, const char *string)
+void text_buffer_put(text_buffer *t, const char *string)
 {
-    answer_append(t, string, strlen(string));
+    text_buffer_append(t, string, strlen(string));
 }
 
-void answer_format(answer *t, const char *format, ...)
+void text_buffer_format(text_buffer *t, const char *format, ...)
 {
     for (size_t room = 256;; room *= 2) {
         va_list arguments;
         va_start(arguments, format);
-        int n = vsnprintf(answer_reserve(t, room), room, format, arguments);
+        int n = vsnprintf(text_buffer_reserve(t, room), room, format, arguments);
         va_end(arguments);
         if (n < 0)
             abort();
@@ -64,21 +64,21 @@ void answer_format(answer *t, const char *format, ...)
     }
 }
 
-void answer_u64(answer *t, uint64_t value)
+void text_buffer_u64(text_buffer *t, uint64_t value)
 {
-    char *out = answer_reserve(t, NUMBER_INTEGER_CHARS);
+    char *out = text_buffer_reserve(t, NUMBER_INTEGER_CHARS);
     t->bytes += (size_t)(number_write_u64(out, value) - out);
 }
 
-void answer_i64(answer *t, int64_t value)
+void text_buffer_i64(text_buffer *t, int64_t value)
 {
-    char *out = answer_reserve(t, NUMBER_INTEGER_CHARS);
+    char *out = text_buffer_reserve(t, NUMBER_INTEGER_CHARS);
     t->bytes += (size_t)(number_write_i64(out, value) - out);
 }
 
-void answer_f64(answer *t, double value)
+void text_buffer_f64(text_buffer *t, double value)
 {
-    char *out = answer_reserve(t, NUMBER_F64_CHARS);
+    char *out = text_buffer_reserve(t, NUMBER_F64_CHARS);
     t->bytes += (size_t)(number_write_f64(out, value) - out);
 }
 
@@ -92,10 +92,10 @@ static size_t character_bytes(const char *data, size_t bytes)
     return 0;
 }
 
-void answer_json_string(answer *t, const char *data, size_t bytes)
+void text_buffer_json_string(text_buffer *t, const char *data, size_t bytes)
 {
     static const char hex[] = "0123456789abcdef";
-    char *start = answer_reserve(t, bytes * 6 + 3), *out = start;
+    char *start = text_buffer_reserve(t, bytes * 6 + 3), *out = start;
     *out++ = '"';
     for (size_t i = 0; i < bytes;) {
         unsigned char c = (unsigned char)data[i];

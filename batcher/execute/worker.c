@@ -8,17 +8,17 @@
 #include "base/clock.h"
 #include "batcher/scheduler_internal.h"
 
-/* While work waits that this lane cannot run: a failed device may be back. */
+/* While work waits that this worker cannot run: a failed device may be back. */
 #define LOOK_AGAIN_NS UINT64_C(50000000)
 
-/* What a lane does after deciding. */
+/* What a worker does after deciding. */
 typedef struct pulled {
     policy_action action;
     uint64_t until_ns; /* wake up then, at the latest; UINT64_MAX: no need */
     /* To return, without the mutex: too late or cancelled; wrong; nothing can run it. */
     job *overdue, *dead, *refused, *stranded;
     bool has_left;   /* rows still wait */
-    bool is_leaving; /* the scheduler stops, and this lane is done */
+    bool is_leaving; /* the scheduler stops, and this worker is done */
 } pulled;
 
 static bool is_acceptable(const model_queue *q, const job *j)
@@ -59,12 +59,12 @@ static bool is_eligible(void *context, int device_index, const model_queue *q, u
     return place_is_eligible(context, device_index, q, now_ns);
 }
 
-static void decide(lane *l, pulled *p, uint64_t now_ns)
+static void decide(worker *l, pulled *p, uint64_t now_ns)
 {
     scheduler *s = l->scheduler;
     dispatch_request request = {.now_ns = now_ns,
                                 .device_index = l->device_index,
-                                .lanes = s->devices[l->device_index]->lanes,
+                                .workers = s->devices[l->device_index]->slots,
                                 .is_flushing =
                                     atomic_load_explicit(&s->is_stopping, memory_order_relaxed),
                                 .is_eligible = is_eligible,
@@ -86,7 +86,7 @@ static void decide(lane *l, pulled *p, uint64_t now_ns)
         atomic_store_explicit(&s->sweep_wanted, false, memory_order_relaxed);
 }
 
-static void pull(lane *l, pulled *p)
+static void pull(worker *l, pulled *p)
 {
     scheduler *s = l->scheduler;
     *p = (pulled){.until_ns = UINT64_MAX};
@@ -100,10 +100,10 @@ static void pull(lane *l, pulled *p)
     if (p->has_left && p->action == POLICY_RUN)
         atomic_fetch_add(&s->left, 1);
     l->seen_left = atomic_load(&s->left);
-    /* The last lane to leave gives back what no lane could run. */
+    /* The last worker to leave gives back what no worker could run. */
     p->is_leaving =
         p->action != POLICY_RUN && atomic_load(&s->is_stopping) && mailbox_is_empty(&s->inbox);
-    if (p->is_leaving && --s->lanes_alive == 0)
+    if (p->is_leaving && --s->workers_alive == 0)
         dispatch_empty(&s->dispatch, &p->stranded);
     pthread_mutex_unlock(&s->mutex);
 
@@ -119,14 +119,14 @@ static void pull(lane *l, pulled *p)
     scheduler_return(s, p->dead, STATUS_CANCELLED, now_ns);
     scheduler_return(s, p->refused, STATUS_INVALID_ARGUMENT, now_ns);
     scheduler_return(s, p->stranded, STATUS_UNAVAILABLE, now_ns);
-    /* More than one lane's work: pass it on. Work that is not this device's: to another kind. */
+    /* More than one worker's work: pass it on. Work that is not this device's: to another kind. */
     if (p->has_left && p->action == POLICY_RUN)
         scheduler_wake(s, 0, -1);
     else if (p->has_left && p->action == POLICY_NOTHING)
-        scheduler_wake(s, (int)(l - s->lanes) + 1, l->device_index);
+        scheduler_wake(s, (int)(l - s->workers) + 1, l->device_index);
 }
 
-static void sleep_until(lane *l, uint64_t until_ns)
+static void sleep_until(worker *l, uint64_t until_ns)
 {
     scheduler *s = l->scheduler;
     /* Whoever posts looks at `is_sleeping` after posting; we look at the box after setting it: one
@@ -147,12 +147,12 @@ static void sleep_until(lane *l, uint64_t until_ns)
     atomic_exchange(&l->is_sleeping, 0);
 }
 
-void *lane_main(void *lane_pointer)
+void *worker_main(void *worker_pointer)
 {
-    lane *l = lane_pointer;
+    worker *l = worker_pointer;
     scheduler *s = l->scheduler;
     char name[16];
-    snprintf(name, sizeof name, "lane %d", (int)(l - s->lanes));
+    snprintf(name, sizeof name, "worker %d", (int)(l - s->workers));
     pthread_setname_np(pthread_self(), name);
     for (;;) {
         pulled p;
