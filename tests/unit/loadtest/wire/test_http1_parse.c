@@ -10,7 +10,7 @@ static response got;
 static void begin(void)
 {
     http1_parser_reset(&parser);
-    text_buffer_reset(&got);
+    response_reset(&got);
     got.keep_body = true;
 }
 
