@@ -220,7 +220,7 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
                         (long long)j->model->batching.sequence_max);
         admission_add(&s->admission, j->model, job_flow(j),
                       -(int64_t)(j->cost_ns / (uint64_t)(j->rows > 0 ? j->rows : 1)) * rows);
-        atomic_fetch_sub_explicit(&j->model->queued_rows, rows, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&j->model->batcher->queued_rows, rows, memory_order_relaxed);
         bool is_last = true;
         if (rows > 0)
             is_last = job_finish_rows(j, rows, own);

@@ -14,7 +14,7 @@
 
 /* One batch on its way through a worker. */
 typedef struct batch {
-    model *model;
+    const model *model;
     model_queue *queue;
     batch_member members[BATCH_MEMBERS_MAX];
     device_segment segments[BATCH_MEMBERS_MAX];

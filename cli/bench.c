@@ -41,7 +41,7 @@ typedef struct bench {
     const bench_options *options;
     command_model opened;
     device *cpu; /* of `opened`, as is: */
-    model *m;
+    const model *m;
     arena memory;
     bench_row *rows;
     size_t row_count;

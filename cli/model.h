@@ -20,7 +20,7 @@ typedef struct command_model {
     repository_model_options own;
     repository_options options;
     char name[128];
-    model *loaded;
+    const model *loaded;
 } command_model;
 
 /* Fills `out`, which must stay where it is; close it in any case. Errors: those of loading. */

@@ -1,6 +1,7 @@
 #include "models/model.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 const char *model_fallback_name(model_fallback reason)
 {
@@ -45,16 +46,45 @@ bool model_tensor_dims(const model *m, bool is_output, int index, int64_t rows, 
     return true;
 }
 
-void model_retain(model *m)
+/* The constant part and what it points to, in one piece. */
+typedef struct model_storage {
+    model constant;
+    model_references references;
+    model_counters counters;
+    model_batcher_state batcher;
+} model_storage;
+
+model *model_create(void)
 {
-    int64_t before = atomic_fetch_add_explicit(&m->references, 1, memory_order_relaxed);
-    assert(before >= 0);
+    model_storage *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    model *m = &s->constant;
+    m->references = &s->references;
+    m->counters = &s->counters;
+    m->batcher = &s->batcher;
+    m->references->model = m;
+    atomic_store(&m->references->count, 1);
+    return m;
 }
 
-void model_release(model *m)
+void model_destroy(model *m)
 {
-    int64_t before = atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel);
+    assert(atomic_load(&m->references->count) <= 1);
+    free(m); /* the first member of its storage */
+}
+
+void model_retain(const model *m)
+{
+    int64_t before = atomic_fetch_add_explicit(&m->references->count, 1, memory_order_relaxed);
     assert(before > 0);
-    if (before == 1 && m->on_unused != NULL)
-        m->on_unused(m);
+}
+
+void model_release(const model *m)
+{
+    model_references *r = m->references;
+    int64_t before = atomic_fetch_sub_explicit(&r->count, 1, memory_order_acq_rel);
+    assert(before > 0);
+    if (before == 1 && r->on_unused != NULL)
+        r->on_unused(r->owner, r->model);
 }

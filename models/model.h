@@ -1,7 +1,6 @@
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "devices/device.h"
@@ -9,7 +8,10 @@
 #define MODEL_INDEX_MAX 1024 /* models loaded at once */
 #define MODEL_AXIS_MAX 64    /* bucket sizes of one axis */
 
-/* One served version of a model: immutable once ready, shared by all threads, counted. */
+/* One served version of a model. Constant once it is ready: whoever serves it holds a
+ * `const model *` and a reference. What changes while it serves lies behind pointers, each with its
+ * writers; other rooms keep what they know of a model in tables of their own, by `index`, and
+ * compare `serial`, because an index is used again after its model is unloaded. */
 
 #define MODEL_TENSORS_MAX 64  /* inputs, and outputs, of a model */
 #define MODEL_BUCKETS_MAX 256 /* (batch, sequence) pairs */
@@ -79,22 +81,43 @@ const char *model_compile_phase_name(model_compile_phase phase);
 
 /* Counts since load. Any thread reads; relaxed. */
 typedef struct model_counters {
+    /* Written by batcher/, at the end of a batch. */
     _Atomic uint64_t batches, batch_rows; /* mean batch size = batch_rows / batches */
     _Atomic uint64_t packed_batches;      /* of them, those whose rows held several sequences */
-    /* Positions given by requests, and positions computed; a model without a sequence axis counts
-     * rows. Waste = 1 - real / computed. */
+    /* Tokens of the requests, and tokens computed with padding; a model without a sequence axis
+     * counts rows. Waste = 1 - real / computed. */
     _Atomic uint64_t real_tokens, computed_tokens;
     _Atomic uint64_t fallbacks[MODEL_FALLBACK_COUNT];
-    _Atomic uint64_t compiles[MODEL_COMPILE_COUNT];
     _Atomic uint64_t isolations; /* batches repeated member by member to find the one at fault */
+    /* Written by warm-up, exact programs and devices (device_model.serving_compiles). */
+    _Atomic uint64_t compiles[MODEL_COMPILE_COUNT];
 } model_counters;
+
+typedef struct model model;
+
+/* Who still uses a loaded version. Any thread, by model_retain() and model_release(). */
+typedef struct model_references {
+    _Atomic int64_t count;
+    /* Set by the owner before anybody else has a reference. The last release calls on_unused, on
+     * its own thread; NULL: nothing is called. */
+    void (*on_unused)(void *owner, model *m);
+    void *owner;
+    model *model;
+} model_references;
+
+/* Written by batcher/ and by admission. */
+typedef struct model_batcher_state {
+    _Atomic int64_t queued_rows;           /* admitted and not yet placed */
+    _Atomic uint64_t batch_time_max_ns;    /* no batch longer, by the SLO controller; 0: no bound */
+    _Atomic uint64_t slo_seen, slo_missed; /* responses since the controller last looked */
+} model_batcher_state;
 
 typedef struct model_label {
     const char *name; /* "stable" */
     int64_t version;
 } model_label;
 
-typedef struct model {
+struct model {
     const char *name;
     int64_t version;
     const char *platform; /* "onnx", "hugging_face", "stablehlo": for KServe metadata */
@@ -116,32 +139,27 @@ typedef struct model {
     int sequence_bucket_count, batch_bucket_count;
     uint64_t load_ns, warm_up_ns;
 
-    /* Owned by others, kept here because they are per model. */
-    _Atomic int64_t
-        queued_rows; /* admitted and not yet placed; server/http/admit.c adds, batcher/ subtracts */
-    void *statistics; /* server/telemetry/record.c */
-    int index;        /* dense number among loaded models, for tables; reused after unload */
-    uint64_t serial;  /* never reused */
-    _Atomic int64_t references;
-
-    model_counters counters;
-    uint64_t slo_ns;      /* latency objective, 0: none */
-    int priority;         /* class of requests that name none; 0 is the highest */
+    int index;       /* dense number among loaded models, for tables; used again after unload */
+    uint64_t serial; /* never used again; 0: the model was not published */
+    uint64_t slo_ns; /* latency objective, 0: none */
+    int priority;    /* class of requests that name none; 0 is the highest */
     const char *findings; /* what the experiments at load found, for inspect; "" when none ran */
     device *const *devices;
     int device_count;
-    struct model_exact *exact;          /* models/batching/exact.h */
-    device_program *weights_holder;     /* of the CPU, or NULL: models/repository/load.c */
-    struct latency *latency;            /* models/latency.h; NULL: nothing is known beforehand */
-    int weight;                         /* share of devices against other models; 0 counts as 1 */
-    _Atomic uint64_t batch_time_max_ns; /* no batch longer, by the SLO controller; 0: no bound */
-    _Atomic uint64_t slo_seen, slo_missed; /* answers since the controller last looked */
-    struct length_histogram *lengths;      /* models/planner.h: of rows asked for; or NULL */
-    void (*on_unused)(
-        struct model *m); /* called when the last reference is given back; NULL: none */
-    void *owner;          /* for on_unused */
-    arena memory;         /* owns the strings and the buckets' program lists */
-} model;
+    device_program *weights_holder; /* of the CPU, or NULL: models/repository/load.c */
+    int weight;                     /* share of devices against other models; 0 counts as 1 */
+    arena memory;                   /* owns the strings and the buckets' program lists */
+
+    /* What changes while the model serves. */
+    model_references *references;
+    model_counters *counters;
+    struct model_exact *exact;        /* models/batching/exact.h: the workers; NULL: it pads */
+    struct latency *latency;          /* models/latency.h: warm-up, then the workers; NULL: nothing
+                                         is known beforehand */
+    struct length_histogram *lengths; /* models/planner.h: of rows asked for, written on admission;
+                                         or NULL */
+    model_batcher_state *batcher;
+};
 
 /* A batch of this model must have a request's own rows and length: nothing may be padded. */
 static inline bool model_is_exact(const model *m)
@@ -149,9 +167,15 @@ static inline bool model_is_exact(const model *m)
     return !m->batching.can_batch || (m->batching.sequence_max > 0 && !m->batching.can_pad);
 }
 
+/* Zeroed, with counters of 0 and one reference. NULL when memory is out. */
+model *model_create(void);
+/* Frees what model_create() made, not what was added. No reference may be left but the creator's.
+ */
+void model_destroy(model *m);
+
 /* Any thread. The last release calls `on_unused`. */
-void model_retain(model *m);
-void model_release(model *m);
+void model_retain(const model *m);
+void model_release(const model *m);
 
 /* Dims of an input or output for `rows` and `length`; false where a dim is not known beforehand. */
 bool model_tensor_dims(const model *m, bool is_output, int index, int64_t rows, int64_t length,

@@ -14,6 +14,6 @@ uint64_t slo_next_bound(uint64_t bound_ns, uint64_t slo_ns, uint64_t longest_ns,
                         uint64_t seen);
 
 /* An answer of `m` took `took_ns` from admission on. Any worker. */
-void slo_observe(model *m, uint64_t took_ns, uint64_t longest_ns);
+void slo_observe(const model *m, uint64_t took_ns, uint64_t longest_ns);
 
 #endif

@@ -27,7 +27,8 @@ void form_batch(worker *l, const dispatch_batch *taken)
         uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;
         admission_add(&s->admission, j->model, job_flow(j), -(int64_t)cost_ns);
         b->cost_ns += cost_ns;
-        atomic_fetch_sub_explicit(&b->model->queued_rows, member->rows, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&b->model->batcher->queued_rows, member->rows,
+                                  memory_order_relaxed);
     }
 }
 

@@ -226,7 +226,7 @@ static status execute(worker *l, int device_index, int bucket, device_program *p
     if (count == b->count && device_index == l->device_index)
         admission_learn(&s->admission, b->cost_ns, end_ns - start_ns);
     if (program->layout == DEVICE_PACKED) {
-        counter_add(&b->model->counters.packed_batches, 1);
+        counter_add(&b->model->counters->packed_batches, 1);
         packed_slice(b->model, members, b->places, count, work.outputs);
     } else if (is_staged) {
         slice_batch(b->model, members, count, work.outputs);
@@ -237,7 +237,7 @@ static status execute(worker *l, int device_index, int bucket, device_program *p
     bool is_ragged = program->layout == DEVICE_RAGGED;
     uint64_t computed = is_ragged ? (uint64_t)b->tokens : (uint64_t)b->shape.batch * positions;
     counter_add(&l->computed_tokens, computed);
-    counter_add(&b->model->counters.computed_tokens, computed);
+    counter_add(&b->model->counters->computed_tokens, computed);
     return STATUS_OK;
 }
 
@@ -287,7 +287,7 @@ static void count_fallback(worker *l, model_fallback reason)
 {
     l->batch.fell_back = true;
     counter_add(&l->fallbacks[reason], 1);
-    counter_add(&l->batch.model->counters.fallbacks[reason], 1);
+    counter_add(&l->batch.model->counters->fallbacks[reason], 1);
 }
 
 /* A device that has the model and says that it is healthy, or -1. Asked now: devices of one plugin
@@ -405,7 +405,7 @@ static status run_member(worker *l, int i)
 static void isolate(worker *l)
 {
     batch *b = &l->batch;
-    counter_add(&b->model->counters.isolations, 1);
+    counter_add(&b->model->counters->isolations, 1);
     for (int i = 0; i < b->count; i++)
         finish(l, &b->members[i], run_member(l, i));
 }
@@ -423,7 +423,7 @@ void place_run(worker *l)
     batch *b = &l->batch;
     scheduler *s = l->scheduler;
     assert(b->count > 0);
-    model *m = b->model;
+    const model *m = b->model;
     /* The last job to go may take the model with it. */
     model_retain(m);
     if (l->device_index == scheduler_cpu(s) && s->device_count > 1) {
@@ -440,9 +440,9 @@ void place_run(worker *l)
     counter_add(&l->batches, 1);
     counter_add(&l->rows, (uint64_t)b->rows);
     counter_add(&l->real_tokens, (uint64_t)b->tokens);
-    counter_add(&m->counters.batches, 1);
-    counter_add(&m->counters.batch_rows, (uint64_t)b->rows);
-    counter_add(&m->counters.real_tokens, (uint64_t)b->tokens);
+    counter_add(&m->counters->batches, 1);
+    counter_add(&m->counters->batch_rows, (uint64_t)b->rows);
+    counter_add(&m->counters->real_tokens, (uint64_t)b->tokens);
     bool is_members_fault =
         failure && failure != STATUS_UNAVAILABLE && failure != STATUS_OUT_OF_MEMORY;
     if (is_members_fault && b->count > 1)

@@ -23,7 +23,7 @@ struct job {
     void *ticket_slot; /* server's own: which live request this belongs to */
     uint64_t ticket_generation;
 
-    model *model;         /* holds a reference */
+    const model *model;   /* holds a reference */
     int64_t rows, length; /* length 0 when the model has no sequence axis */
     arena memory;
 

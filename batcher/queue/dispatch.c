@@ -86,7 +86,8 @@ static bool is_shared(const dispatch *d, uint64_t now_ns)
  * a long queue of long rows would make quiet tenants wait for its full batches. */
 static uint64_t time_max_ns(const dispatch *d, const model_queue *q, const dispatch_request *r)
 {
-    uint64_t most_ns = atomic_load_explicit(&q->model->batch_time_max_ns, memory_order_relaxed);
+    uint64_t most_ns =
+        atomic_load_explicit(&q->model->batcher->batch_time_max_ns, memory_order_relaxed);
     if (!is_shared(d, r->now_ns))
         return most_ns;
     double fixed_ns = latency_fit_of(q->latency, r->device_index).fixed_ns;

@@ -1,6 +1,7 @@
 #include "models/batching/exact.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 struct model_exact_entry {
@@ -78,7 +79,7 @@ static model_exact_entry *evict(model_exact *e)
     return entry;
 }
 
-status model_exact_take(model *m, device_bucket shape, model_exact_entry **entry,
+status model_exact_take(const model *m, device_bucket shape, model_exact_entry **entry,
                         device_program **program)
 {
     model_exact *e = m->exact;
@@ -96,7 +97,7 @@ status model_exact_take(model *m, device_bucket shape, model_exact_entry **entry
             return failure;
         }
         made->shape = shape;
-        atomic_fetch_add_explicit(&m->counters.compiles[MODEL_COMPILE_EXACT], 1,
+        atomic_fetch_add_explicit(&m->counters->compiles[MODEL_COMPILE_EXACT], 1,
                                   memory_order_relaxed);
         pthread_mutex_lock(&e->mutex);
         model_exact_entry *gone = NULL;
@@ -120,7 +121,7 @@ status model_exact_take(model *m, device_bucket shape, model_exact_entry **entry
     return STATUS_OK;
 }
 
-void model_exact_give(model *m, model_exact_entry *entry)
+void model_exact_give(const model *m, model_exact_entry *entry)
 {
     pthread_mutex_lock(&m->exact->mutex);
     assert(entry->users > 0);

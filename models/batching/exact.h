@@ -14,9 +14,9 @@ model_exact *model_exact_create(device *cpu);
 void model_exact_destroy(model_exact *e); /* no program in use; accepts NULL */
 
 /* The CPU's program of exactly that shape, pinned until given back. Compiles (blocking only this
- * thread) when it is not there, which counts in m->counters. Any thread. */
-status model_exact_take(model *m, device_bucket shape, model_exact_entry **entry,
+ * thread) when it is not there, which counts in m->counters-> Any thread. */
+status model_exact_take(const model *m, device_bucket shape, model_exact_entry **entry,
                         device_program **program) MUST_CHECK;
-void model_exact_give(model *m, model_exact_entry *entry);
+void model_exact_give(const model *m, model_exact_entry *entry);
 
 #endif

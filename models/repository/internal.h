@@ -14,7 +14,7 @@
 
 typedef struct served {
     repository_entry entry;
-    model *model;
+    const model *model;
 } served;
 
 /* One name. Belongs to the loading thread. */
@@ -51,7 +51,8 @@ struct repository {
     pthread_mutex_t mutex; /* guards what follows; never on the way of a request */
     pthread_cond_t changed;
     repository_command *first, *last;
-    model *unused; /* models whose last reference is gone, linked through their `owner` */
+    model *unused[MODEL_INDEX_MAX]; /* models whose last reference is gone */
+    int unused_count;
     bool is_stopping, has_loaded;
     status first_failure;
     char first_error[STATUS_MESSAGE_BYTES_MAX];

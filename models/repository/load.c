@@ -376,7 +376,7 @@ status load_model(const load_request *r, model **out)
     status failure = manifest_read(r->manifest, &file);
     if (failure)
         return failure;
-    model *m = calloc(1, sizeof *m);
+    model *m = model_create();
     if (m == NULL) {
         manifest_dispose(&file);
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
@@ -387,7 +387,6 @@ status load_model(const load_request *r, model **out)
     m->devices = r->devices;
     m->device_count = r->device_count;
     m->findings = m->packing_note = "";
-    atomic_store(&m->references, 1);
     failure = make(m, r, &file);
     manifest_dispose(&file);
     if (failure) {
@@ -413,5 +412,5 @@ void load_destroy(model *m)
     free(m->lengths);
     graph_destroy(m->graph);
     arena_dispose(&m->memory);
-    free(m);
+    model_destroy(m);
 }

@@ -11,7 +11,7 @@ static bool is_named(const char *name, const char *text, size_t bytes)
 }
 
 static status find_in(const snapshot *s, const char *name, size_t bytes, int64_t version,
-                      model **out)
+                      const model **out)
 {
     const snapshot_entry *unready = NULL;
     bool is_known = false;
@@ -44,7 +44,7 @@ static status find_in(const snapshot *s, const char *name, size_t bytes, int64_t
 }
 
 status repository_find(repository *r, const char *name, size_t name_bytes, int64_t version,
-                       model **out)
+                       const model **out)
 {
     int token;
     const snapshot *s = snapshot_enter(&r->box, &token);
@@ -54,7 +54,7 @@ status repository_find(repository *r, const char *name, size_t name_bytes, int64
 }
 
 status repository_find_label(repository *r, const char *name, size_t name_bytes, const char *label,
-                             size_t label_bytes, model **out)
+                             size_t label_bytes, const model **out)
 {
     int token;
     const snapshot *s = snapshot_enter(&r->box, &token);
@@ -63,7 +63,7 @@ status repository_find_label(repository *r, const char *name, size_t name_bytes,
         if (is_named(s->labels[i].name, name, name_bytes) &&
             is_named(s->labels[i].label, label, label_bytes))
             version = s->labels[i].version;
-    model *any;
+    const model *any;
     status failure = find_in(s, name, name_bytes, version, version ? out : &any);
     if (!failure && version == 0) {
         model_release(any);
@@ -87,12 +87,12 @@ int repository_list(repository *r, repository_entry *out, int capacity)
     return count;
 }
 
-int repository_ready_models(repository *r, model **out, int capacity)
+int repository_ready_models(repository *r, const model **out, int capacity)
 {
     int token, count = 0;
     const snapshot *s = snapshot_enter(&r->box, &token);
     for (int i = 0; s != NULL && i < s->entry_count; i++) {
-        model *m = s->entries[i].model;
+        const model *m = s->entries[i].model;
         if (m == NULL)
             continue;
         if (count < capacity) {

@@ -22,12 +22,11 @@ static void say(void *context, const char *text)
 }
 
 /* The last reference of a model is gone; on whichever thread. */
-static void on_unused(model *m)
+static void on_unused(void *owner, model *m)
 {
-    repository *r = m->owner;
+    repository *r = owner;
     pthread_mutex_lock(&r->mutex);
-    m->owner = r->unused;
-    r->unused = m;
+    r->unused[r->unused_count++] = m;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
 }
@@ -35,19 +34,16 @@ static void on_unused(model *m)
 void repository_bury(repository *r)
 {
     pthread_mutex_lock(&r->mutex);
-    model *m = r->unused;
-    r->unused = NULL;
-    pthread_mutex_unlock(&r->mutex);
-    while (m != NULL) {
-        model *next = m->owner;
+    while (r->unused_count > 0) {
+        model *m = r->unused[--r->unused_count];
+        pthread_mutex_unlock(&r->mutex);
         int index = m->index;
         load_destroy(m);
         pthread_mutex_lock(&r->mutex);
         r->index_taken[index] = false;
         r->models_alive--;
-        pthread_mutex_unlock(&r->mutex);
-        m = next;
     }
+    pthread_mutex_unlock(&r->mutex);
 }
 
 static status adopt(repository *r, model *m)
@@ -60,8 +56,8 @@ static status adopt(repository *r, model *m)
         r->index_taken[index] = true;
         m->index = index;
         m->serial = ++r->serial;
-        m->owner = r;
-        m->on_unused = on_unused;
+        m->references->owner = r;
+        m->references->on_unused = on_unused;
         r->models_alive++;
     }
     pthread_mutex_unlock(&r->mutex);
@@ -160,18 +156,17 @@ static status load_version(repository *r, const served_name *n, int64_t version,
                             .context = r};
     *out = (served){.entry = {.version = version, .state = MODEL_FAILED}};
     snprintf(out->entry.name, sizeof out->entry.name, "%s", n->name);
-    status failure = load_model(&request, &out->model);
-    if (!failure) {
-        failure = adopt(r, out->model);
-        if (failure)
-            out->model = NULL;
-    }
+    model *m;
+    status failure = load_model(&request, &m);
+    if (!failure)
+        failure = adopt(r, m);
     if (failure) {
         status_prefix(failure, "model \"%s\" version %lld", n->name, (long long)version);
         snprintf(out->entry.reason, sizeof out->entry.reason, "%.255s", status_message());
         log_error("models", "%s", status_message());
         return failure;
     }
+    out->model = m;
     out->entry.state = MODEL_READY;
     return STATUS_OK;
 }

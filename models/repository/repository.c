@@ -82,7 +82,7 @@ static void *loading_main(void *repository_pointer)
     for (;;) {
         repository_bury(r);
         pthread_mutex_lock(&r->mutex);
-        while (r->first == NULL && r->unused == NULL && !r->is_stopping)
+        while (r->first == NULL && r->unused_count == 0 && !r->is_stopping)
             pthread_cond_wait(&r->changed, &r->mutex);
         repository_command *c = r->first;
         bool stop = r->is_stopping;

@@ -42,10 +42,10 @@ status repository_create(const repository_options *options, device *const *devic
  * gives back with model_release(). STATUS_NOT_FOUND: no such name or version; STATUS_UNAVAILABLE:
  * it is loading, failed or unloaded (message says which and why). */
 status repository_find(repository *r, const char *name, size_t name_bytes, int64_t version,
-                       model **out) MUST_CHECK;
+                       const model **out) MUST_CHECK;
 /* By label ("stable", "canary"), as model.json "labels" maps them to versions. */
 status repository_find_label(repository *r, const char *name, size_t name_bytes, const char *label,
-                             size_t label_bytes, model **out) MUST_CHECK;
+                             size_t label_bytes, const model **out) MUST_CHECK;
 
 /* True when everything asked for at start is ready; else `progress` says what is being done:
  * "minilm: warming bucket 7 of 30". */
@@ -64,7 +64,7 @@ int repository_list(repository *r, repository_entry *out, int capacity);
 
 /* The ready models, a reference to each for the caller to release; returns the total, writes at
  * most `capacity`. Any thread. For metrics and the status page. */
-int repository_ready_models(repository *r, model **out, int capacity);
+int repository_ready_models(repository *r, const model **out, int capacity);
 
 /* Asks the loading thread to (re)load or unload; on_done is called there with the result. */
 void repository_load(repository *r, const char *name,

@@ -10,7 +10,7 @@
 
 typedef struct snapshot_entry {
     repository_entry entry;
-    model *model; /* holds a reference; NULL unless ready */
+    const model *model; /* holds a reference; NULL unless ready */
 } snapshot_entry;
 
 typedef struct snapshot_label {

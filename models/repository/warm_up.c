@@ -62,7 +62,7 @@ static status warm_once(model *m, model_bucket *b, device *d, const tensor *inpu
     status failure = d->interface->compile(d, of_bucket(m, b), b->shape, &program);
     if (failure)
         return failure;
-    atomic_fetch_add_explicit(&m->counters.compiles[MODEL_COMPILE_WARM_UP], 1,
+    atomic_fetch_add_explicit(&m->counters->compiles[MODEL_COMPILE_WARM_UP], 1,
                               memory_order_relaxed);
     if (is_worth_a_run(m, b, program))
         failure = probe_execute(d, program, inputs, outputs);
@@ -298,7 +298,7 @@ status warm_up_model(model *m, void (*say)(void *context, const char *text), voi
     if (w.failure)
         return status_fail(w.failure, "%s", w.error);
     /* From here a device that compiles counts it as an error. */
-    m->on_device.serving_compiles = &m->counters.compiles[MODEL_COMPILE_SERVING];
+    m->on_device.serving_compiles = &m->counters->compiles[MODEL_COMPILE_SERVING];
     m->on_packed.serving_compiles = m->on_device.serving_compiles;
     return STATUS_OK;
 }

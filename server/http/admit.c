@@ -9,7 +9,7 @@
 static void undo(const infer_request *r, int from)
 {
     for (int i = from - 1; i >= 0; i--)
-        atomic_fetch_sub_explicit(&r->jobs[i]->model->queued_rows, r->jobs[i]->rows,
+        atomic_fetch_sub_explicit(&r->jobs[i]->model->batcher->queued_rows, r->jobs[i]->rows,
                                   memory_order_relaxed);
 }
 
@@ -55,8 +55,8 @@ static status admit_rows(exchange *e, const infer_request *r)
             return status_fail(STATUS_TOO_LARGE, "%lld rows in one request: the limit is %lld",
                                (long long)j->rows, (long long)m->batching.queue_rows_max);
         }
-        int64_t before =
-            atomic_fetch_add_explicit(&j->model->queued_rows, j->rows, memory_order_relaxed);
+        int64_t before = atomic_fetch_add_explicit(&j->model->batcher->queued_rows, j->rows,
+                                                   memory_order_relaxed);
         if (before + j->rows > m->batching.queue_rows_max) {
             undo(r, i + 1);
             char what[256];

@@ -259,7 +259,7 @@ static uint64_t deadline_of(const exchange *e, const infer_request *r)
     return span == 0 ? UINT64_MAX : e->accept_ns + span;
 }
 
-static status find_model(const exchange *e, model **out)
+static status find_model(const exchange *e, const model **out)
 {
     const route *r = &e->route;
     repository *models = e->connection->loop->server->models;
@@ -272,7 +272,7 @@ void handle_infer(exchange *e)
 {
     loop *l = e->connection->loop;
     server *s = l->server;
-    model *m;
+    const model *m;
     status failure = find_model(e, &m);
     if (failure) {
         respond_status(e, failure, status_message());

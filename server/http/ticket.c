@@ -52,7 +52,7 @@ job *ticket_take_job(void *context)
     j->next = NULL;
     j->ticket_slot = t;
     j->ticket_generation = t->generation;
-    j->model = (model *)(uintptr_t)t->request.model;
+    j->model = t->request.model;
     j->rows = j->length = -1;
     j->result = STATUS_OK;
     j->error[0] = '\0';
@@ -159,7 +159,7 @@ static void release(ticket *t)
         give_job(l, r->jobs[i]);
     if (r->jobs != &t->one_job)
         free(r->jobs);
-    model_release((model *)(uintptr_t)r->model);
+    model_release(r->model);
     free(t->unpacked);
     t->unpacked = NULL;
     if (t->body != NULL)

@@ -44,7 +44,7 @@ void serve_starting(exchange *e)
 
 static void serve_model_ready(exchange *e, server *s)
 {
-    model *m;
+    const model *m;
     status failure =
         repository_find(s->models, e->route.name, e->route.name_bytes, e->route.version, &m);
     if (failure) {

@@ -130,7 +130,7 @@ static void write_config(text_buffer *out, const model *m)
     text_buffer_put(out, "}");
 }
 
-static status find(const exchange *e, model **out)
+static status find(const exchange *e, const model **out)
 {
     const route *r = &e->route;
     repository *models = e->connection->loop->server->models;
@@ -148,7 +148,7 @@ void serve_metadata(exchange *e)
         respond_json(e, &body);
         return;
     }
-    model *m;
+    const model *m;
     status failure = find(e, &m);
     if (failure) {
         respond_status(e, failure, status_message());
@@ -179,7 +179,7 @@ static void serve_tensorflow_status(exchange *e, server *s)
     repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
     int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0, written = 0;
     int64_t version = e->route.version;
-    model *m = NULL;
+    const model *m = NULL;
     if (e->route.label_bytes > 0 && !find(e, &m)) {
         version = m->version;
         model_release(m);
@@ -243,7 +243,7 @@ void serve_tensorflow_metadata(exchange *e)
         serve_tensorflow_status(e, s);
         return;
     }
-    model *m;
+    const model *m;
     status failure = find(e, &m);
     if (failure) {
         respond_status(e, failure, status_message());

@@ -149,7 +149,7 @@ static void model_line(text_buffer *out, const char *name, const model *m, const
     text_buffer_put(out, "\n");
 }
 
-static void write_models(text_buffer *out, model **models, int count)
+static void write_models(text_buffer *out, const model **models, int count)
 {
     static const struct {
         const char *name, *type, *help;
@@ -168,17 +168,17 @@ static void write_models(text_buffer *out, model **models, int count)
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
         family(out, families[f].name, families[f].type, families[f].help);
         for (int i = 0; i < count; i++) {
-            model *m = models[i];
-            double real = (double)counter(&m->counters.real_tokens),
-                   computed = (double)counter(&m->counters.computed_tokens);
-            double values[] = {(double)atomic_load(&m->queued_rows),
-                               (double)counter(&m->counters.batches),
-                               (double)counter(&m->counters.batch_rows),
-                               (double)counter(&m->counters.packed_batches),
+            const model *m = models[i];
+            double real = (double)counter(&m->counters->real_tokens),
+                   computed = (double)counter(&m->counters->computed_tokens);
+            double values[] = {(double)atomic_load(&m->batcher->queued_rows),
+                               (double)counter(&m->counters->batches),
+                               (double)counter(&m->counters->batch_rows),
+                               (double)counter(&m->counters->packed_batches),
                                real,
                                computed,
                                computed > 0 && computed > real ? 1 - real / computed : 0,
-                               (double)counter(&m->counters.isolations),
+                               (double)counter(&m->counters->isolations),
                                (double)m->load_ns / 1e9,
                                (double)m->warm_up_ns / 1e9};
             model_line(out, families[f].name, m, "", values[f]);
@@ -193,7 +193,7 @@ static void write_models(text_buffer *out, model **models, int count)
             snprintf(label, sizeof(label), ",phase=\"%s\"",
                      model_compile_phase_name((model_compile_phase)p));
             model_line(out, "compiles_total", models[i], label,
-                       (double)counter(&models[i]->counters.compiles[p]));
+                       (double)counter(&models[i]->counters->compiles[p]));
         }
     }
     family(out, "fallbacks_total", "counter", "Batches that ran on the CPU beside a device.");
@@ -202,7 +202,7 @@ static void write_models(text_buffer *out, model **models, int count)
             snprintf(label, sizeof(label), ",reason=\"%s\"",
                      model_fallback_name((model_fallback)p));
             model_line(out, "fallbacks_total", models[i], label,
-                       (double)counter(&models[i]->counters.fallbacks[p]));
+                       (double)counter(&models[i]->counters->fallbacks[p]));
         }
     }
 }
@@ -371,7 +371,7 @@ void serve_metrics(exchange *e)
     uint64_t now_ns = clock_now_ns();
     text_buffer out = {0};
     bool is_open = server_is_open(s);
-    model **models = malloc(MODELS_MAX * sizeof(*models));
+    const model **models = malloc(MODELS_MAX * sizeof(*models));
     int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
     write_server_gauges(&out, s, now_ns);
@@ -417,11 +417,11 @@ static double utilisation(loop *l, uint64_t now_ns)
 /* ORCA load report in its text form (PROTOCOL.md, "For load balancers"). */
 void write_endpoint_load(text_buffer *out, loop *l)
 {
-    model *models[64];
+    const model *models[64];
     int64_t depth = 0;
     int count = repository_ready_models(l->server->models, models, 64);
     for (int i = 0; i < count && i < 64; i++) {
-        int64_t rows = atomic_load_explicit(&models[i]->queued_rows, memory_order_relaxed);
+        int64_t rows = atomic_load_explicit(&models[i]->batcher->queued_rows, memory_order_relaxed);
         depth += rows > 0 ? rows : 0;
         model_release(models[i]);
     }

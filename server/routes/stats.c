@@ -140,13 +140,13 @@ static void write_lengths(text_buffer *out, const model *m)
     text_buffer_put(out, "}");
 }
 
-static void write_one(text_buffer *out, server *s, model *m, uint64_t now_ns)
+static void write_one(text_buffer *out, server *s, const model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
     record_totals t;
     record_read_totals(s->recorder, record, &t);
     uint64_t last_ms = t.last_ns ? (clock_wall_ns() - (now_ns - t.last_ns)) / 1000000 : 0;
-    uint64_t batches = atomic_load(&m->counters.batches);
+    uint64_t batches = atomic_load(&m->counters->batches);
     text_buffer_put(out, "{\"name\":");
     text_buffer_json_string(out, m->name, strlen(m->name));
     text_buffer_format(out,
@@ -166,10 +166,10 @@ static void write_one(text_buffer *out, server *s, model *m, uint64_t now_ns)
     text_buffer_format(out,
                        ",\"batch_rows\":%llu,\"real_tokens\":%llu,\"computed_tokens\":%llu,"
                        "\"queue_rows\":%lld",
-                       (unsigned long long)atomic_load(&m->counters.batch_rows),
-                       (unsigned long long)atomic_load(&m->counters.real_tokens),
-                       (unsigned long long)atomic_load(&m->counters.computed_tokens),
-                       (long long)atomic_load(&m->queued_rows));
+                       (unsigned long long)atomic_load(&m->counters->batch_rows),
+                       (unsigned long long)atomic_load(&m->counters->real_tokens),
+                       (unsigned long long)atomic_load(&m->counters->computed_tokens),
+                       (long long)atomic_load(&m->batcher->queued_rows));
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
     write_lengths(out, m);
@@ -183,7 +183,7 @@ void serve_stats(exchange *e)
     text_buffer out = {0};
     text_buffer_put(&out, "{\"model_stats\":[");
     if (e->route.kind == ROUTE_MODEL_STATS) {
-        model *m;
+        const model *m;
         status failure =
             repository_find(s->models, e->route.name, e->route.name_bytes, e->route.version, &m);
         if (failure) {
@@ -194,7 +194,7 @@ void serve_stats(exchange *e)
         write_one(&out, s, m, now_ns);
         model_release(m);
     } else {
-        model **models = malloc(MODELS_MAX * sizeof(*models));
+        const model **models = malloc(MODELS_MAX * sizeof(*models));
         int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
         for (int i = 0; i < count && i < MODELS_MAX; i++) {
             if (i)

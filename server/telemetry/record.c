@@ -46,10 +46,18 @@ struct model_record {
     _Atomic(part *) parts[SERVER_LOOPS_MAX];
 };
 
+/* The record of the model loaded as that index. It is written while somebody holds a reference to
+ * that model, so nobody can hold one to the model that had the index before. */
+typedef struct model_cell {
+    _Atomic uint64_t serial; /* whose record it is; 0: nobody's */
+    _Atomic(model_record *) record;
+} model_cell;
+
 struct recorder {
     int loops;
-    pthread_mutex_t lock; /* of adding records */
-    model_record none;    /* the first */
+    model_cell models[MODEL_INDEX_MAX]; /* by model->index */
+    pthread_mutex_t lock;               /* of adding records and writing cells */
+    model_record none;                  /* the first */
     model_record *last;
 };
 
@@ -95,14 +103,16 @@ static model_record *find_or_add(recorder *r, const char *name, int64_t version)
     return m;
 }
 
-model_record *record_of_model(recorder *r, model *m)
+model_record *record_of_model(recorder *r, const model *m)
 {
-    model_record *found = __atomic_load_n(&m->statistics, __ATOMIC_ACQUIRE);
-    if (found != NULL)
-        return found;
+    assert(m->index >= 0 && m->index < MODEL_INDEX_MAX && m->serial != 0);
+    model_cell *cell = &r->models[m->index];
+    if (atomic_load_explicit(&cell->serial, memory_order_acquire) == m->serial)
+        return atomic_load_explicit(&cell->record, memory_order_relaxed);
     pthread_mutex_lock(&r->lock);
-    found = find_or_add(r, m->name, m->version);
-    __atomic_store_n(&m->statistics, found, __ATOMIC_RELEASE);
+    model_record *found = find_or_add(r, m->name, m->version);
+    atomic_store_explicit(&cell->record, found, memory_order_relaxed);
+    atomic_store_explicit(&cell->serial, m->serial, memory_order_release);
     pthread_mutex_unlock(&r->lock);
     return found;
 }

@@ -40,8 +40,9 @@ typedef struct record_sample {
 
 recorder *recorder_create(int loops);
 
-/* The record of a model; made at its first use. Any thread; a lock only then. */
-model_record *record_of_model(recorder *r, model *m);
+/* The record of a model that the caller holds a reference to; made at its first use. Any thread;
+ * takes a lock at the first use of a loaded version only. */
+model_record *record_of_model(recorder *r, const model *m);
 
 /* By loop `loop`'s thread only. `m` may be NULL: a request that reached no model. */
 void record_request(recorder *r, model_record *m, int loop, const record_sample *sample,

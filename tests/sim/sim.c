@@ -38,6 +38,7 @@ typedef struct sim {
     dispatch dispatch;
     admission admission;
     model models[SIM_MODELS_MAX];
+    model_batcher_state states[SIM_MODELS_MAX];
     device_program programs[MODEL_BUCKETS_MAX];
     device_program *program_list[MODEL_BUCKETS_MAX][SIM_DEVICES_MAX];
     job *free_jobs;
@@ -92,6 +93,7 @@ static void make_model(sim *s, int index)
 {
     const sim_model *kind = &s->config->models[index];
     model *m = &s->models[index];
+    m->batcher = &s->states[index];
     m->name = "simulated";
     m->index = index;
     m->serial = 1;

@@ -54,7 +54,7 @@ void *aligned_alloc(size_t a, size_t n)
 
 /* A request that is asked again and again, and its answer when asked alone. */
 typedef struct kind {
-    model *m;
+    const model *m;
     device_bucket shape;
     tensor inputs[MODEL_TENSORS_MAX], answers[MODEL_TENSORS_MAX];
     bool has_answer;
@@ -93,7 +93,7 @@ static long resident_kib(void)
     return pages * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-static status prepare(model *m)
+static status prepare(const model *m)
 {
     int64_t longest = m->batching.sequence_max < LENGTH_MAX ? m->batching.sequence_max : LENGTH_MAX;
     for (int i = 0; i < KINDS; i++) {
@@ -113,8 +113,8 @@ static status prepare(model *m)
 static void submit(scheduler *s, kind *k)
 {
     job *j = job_pool_take(&pool);
-    atomic_fetch_add(&k->m->references, 1);
-    atomic_fetch_add(&k->m->queued_rows, k->shape.batch);
+    model_retain(k->m);
+    atomic_fetch_add(&k->m->batcher->queued_rows, k->shape.batch);
     j->model = k->m;
     j->rows = k->shape.batch;
     j->length = k->shape.sequence;
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     if (!failure)
         failure = repository_wait(r);
     for (int i = 0; i < argc - 2 && !failure; i++) {
-        model *m;
+        const model *m;
         failure = repository_find(r, names[i], strlen(names[i]), 0, &m);
         if (!failure)
             failure = prepare(m);

@@ -141,7 +141,7 @@ int main(int argc, char **argv)
     scheduler_destroy(s);
     bool is_clean = wrong == 0 && back == jobs / LOOPS * LOOPS && right > 0;
     for (int i = 0; i < 3; i++) {
-        is_clean &= atomic_load(&models[i]->queued_rows) == 0;
+        is_clean &= atomic_load(&models[i]->batcher->queued_rows) == 0;
         fake_model_destroy(models[i]);
     }
     is_clean &= atomic_load(&cpu.programs) == 0 && atomic_load(&accelerator.programs) == 0;

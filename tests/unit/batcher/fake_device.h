@@ -119,7 +119,7 @@ static inline model *fake_model_create(device *const *devices, int device_count,
                                        bool can_batch, bool can_pad)
 {
     static const int64_t batches[] = {1, 2, 4, 8}, sequences[] = {4, 8, 16};
-    model *m = calloc(1, sizeof *m);
+    model *m = model_create();
     m->name = "fake";
     m->index = index;
     m->serial = (uint64_t)index + 1;
@@ -141,7 +141,6 @@ static inline model *fake_model_create(device *const *devices, int device_count,
     memcpy(m->sequence_buckets, sequences, sizeof sequences);
     m->batch_bucket_count = 4;
     m->sequence_bucket_count = 3;
-    atomic_store(&m->references, 1);
     if (model_is_exact(m)) {
         m->exact = model_exact_create(devices[device_count - 1]);
         return m;
@@ -160,7 +159,7 @@ static inline model *fake_model_create(device *const *devices, int device_count,
 
 static inline void fake_model_destroy(model *m)
 {
-    assert(atomic_load(&m->references) == 1);
+    assert(atomic_load(&m->references->count) == 1);
     for (int i = 0; i < m->bucket_count; i++) {
         for (int d = 0; d < m->device_count; d++)
             if (m->buckets[i].programs[d])
@@ -168,16 +167,16 @@ static inline void fake_model_destroy(model *m)
         free(m->buckets[i].programs);
     }
     model_exact_destroy(m->exact);
-    free(m);
+    model_destroy(m);
 }
 
 /* Ids first, first + 1, ...; deadline none. */
-static inline job *fake_job(job_pool *pool, model *m, int64_t rows, int64_t length, int64_t first,
-                            void (*on_done)(job *), void *home)
+static inline job *fake_job(job_pool *pool, const model *m, int64_t rows, int64_t length,
+                            int64_t first, void (*on_done)(job *), void *home)
 {
     job *j = job_pool_take(pool);
-    atomic_fetch_add(&m->references, 1);
-    atomic_fetch_add(&m->queued_rows, rows);
+    model_retain(m);
+    atomic_fetch_add(&m->batcher->queued_rows, rows);
     j->model = m;
     j->rows = rows;
     j->length = length;

@@ -61,7 +61,7 @@ static void stop(void)
         next = n->next;
         job_pool_give(&r.pool, (job *)n);
     }
-    cr_assert_eq(atomic_load(&r.model->queued_rows), 0);
+    cr_assert_eq(atomic_load(&r.model->batcher->queued_rows), 0);
     job_pool_dispose(&r.pool);
     fake_model_destroy(r.model);
 }
@@ -93,8 +93,8 @@ Test(scheduler, jobs_that_wait_make_one_batch)
         for (int s = STAGE_QUEUE; s <= STAGE_SLICE; s++)
             cr_assert_geq(jobs[i]->stage_ns[s], jobs[i]->stage_ns[s - 1]);
     }
-    cr_assert_eq(atomic_load(&r.model->counters.batches), 2);
-    cr_assert_eq(atomic_load(&r.model->counters.computed_tokens), 4 + 64);
+    cr_assert_eq(atomic_load(&r.model->counters->batches), 2);
+    cr_assert_eq(atomic_load(&r.model->counters->computed_tokens), 4 + 64);
     stop();
 }
 
@@ -160,7 +160,7 @@ Test(scheduler, only_the_guilty_member_fails)
         cr_assert(i == 2 || fake_is_right(jobs[i]));
     }
     cr_assert(strstr(jobs[2]->error, "666"));
-    cr_assert_eq(atomic_load(&r.model->counters.isolations), 1);
+    cr_assert_eq(atomic_load(&r.model->counters->isolations), 1);
     stop();
 }
 
@@ -178,7 +178,7 @@ Test(scheduler, a_device_that_fails_is_replaced_by_the_cpu)
     cr_assert(fake_is_right(b));
     cr_assert_eq(b->device_index, 1);
     cr_assert(b->fell_back);
-    cr_assert_eq(atomic_load(&r.model->counters.fallbacks[MODEL_FALLBACK_DEVICE_FAILED]), 1);
+    cr_assert_eq(atomic_load(&r.model->counters->fallbacks[MODEL_FALLBACK_DEVICE_FAILED]), 1);
     job *c = send(2, 4, 1);
     wait_back(3);
     cr_assert(c->fell_back && c->result == STATUS_OK);
@@ -267,7 +267,7 @@ Test(scheduler, rows_that_must_not_be_padded_run_at_their_length)
     job *b = send(3, 5, 1);
     wait_back(2);
     cr_assert(fake_is_right(b));
-    cr_assert_eq(atomic_load(&r.model->counters.compiles[MODEL_COMPILE_EXACT]), 1);
+    cr_assert_eq(atomic_load(&r.model->counters->compiles[MODEL_COMPILE_EXACT]), 1);
     stop();
 }
 
@@ -298,8 +298,8 @@ Test(scheduler, ragged_programs_use_the_jobs_own_tensors)
     wait_back(6);
     for (int i = 0; i < 5; i++)
         cr_assert(jobs[i]->result == STATUS_OK && fake_is_right(jobs[i]));
-    cr_assert_eq(atomic_load(&r.model->counters.computed_tokens),
-                 atomic_load(&r.model->counters.real_tokens));
+    cr_assert_eq(atomic_load(&r.model->counters->computed_tokens),
+                 atomic_load(&r.model->counters->real_tokens));
     stop();
 }
 
@@ -318,7 +318,7 @@ Test(pad, mask_pad_value_and_repeated_row)
         cr_assert_eq(mask[i], i % 5 < 3);
     }
     job_pool_give(&r.pool, j);
-    atomic_store(&r.model->queued_rows, 0);
+    atomic_store(&r.model->batcher->queued_rows, 0);
     stop();
 }
 

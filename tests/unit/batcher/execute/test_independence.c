@@ -17,7 +17,7 @@ static void on_back(job *j)
     atomic_fetch_add(&back, 1);
 }
 
-static job *make(model *m, job_pool *pool, int64_t rows, int64_t length, uint64_t seed)
+static job *make(const model *m, job_pool *pool, int64_t rows, int64_t length, uint64_t seed)
 {
     job *j = job_pool_take(pool);
     model_retain(m);
@@ -40,14 +40,14 @@ static void await(int count)
 enum { JOBS = 24, ROUNDS_MAX = 100 };
 
 /* True: a batch was formed. Whether one forms while the jobs arrive is a matter of time. */
-static bool submit_together(scheduler *s, model *m, job_pool *pool, job **jobs,
+static bool submit_together(scheduler *s, const model *m, job_pool *pool, job **jobs,
                             const int64_t *lengths)
 {
     bool has_company = false;
     atomic_store(&back, 0);
     for (int i = 0; i < JOBS; i++) {
         jobs[i] = make(m, pool, 1 + i % 3, lengths[i], (uint64_t)i + 1);
-        atomic_fetch_add(&m->queued_rows, 1 + i % 3);
+        atomic_fetch_add(&m->batcher->queued_rows, 1 + i % 3);
     }
     for (int i = 0; i < JOBS; i++)
         scheduler_submit(s, jobs[i]);
@@ -92,7 +92,7 @@ static void compare(const char *name)
         .models = &own, .model_count = 1, .batch_max = 8, .sequence_max = 32};
     repository *r;
     scheduler *s;
-    model *m;
+    const model *m;
     job_pool pool = {0};
     cr_assert_eq(repository_create(&options, devices, 1, &r), 0);
     cr_assert_eq(repository_wait(r), 0, "%s", status_message());
@@ -104,7 +104,7 @@ static void compare(const char *name)
     for (int i = 0; i < JOBS; i++) {
         lengths[i] = m->batching.sequence_max > 0 ? 1 + (i * 7) % 32 : 0;
         alone[i] = make(m, &pool, 1 + i % 3, lengths[i], (uint64_t)i + 1);
-        atomic_fetch_add(&m->queued_rows, 1 + i % 3);
+        atomic_fetch_add(&m->batcher->queued_rows, 1 + i % 3);
         scheduler_submit(s, alone[i]);
         await(i + 1);
     }
@@ -119,7 +119,7 @@ static void compare(const char *name)
     for (int i = 0; i < JOBS; i++)
         job_pool_give(&pool, alone[i]);
     cr_assert(has_company, "%s: no batch was formed in %d rounds", name, ROUNDS_MAX);
-    cr_assert_eq(atomic_load(&m->queued_rows), 0);
+    cr_assert_eq(atomic_load(&m->batcher->queued_rows), 0);
     scheduler_destroy(s);
     model_release(m);
     job_pool_dispose(&pool);

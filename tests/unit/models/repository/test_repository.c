@@ -90,7 +90,7 @@ Test(repository, versions_labels_failures_reload_and_unload)
     cr_assert_not(repository_is_ready(r, progress, sizeof progress));
     cr_assert(strstr(progress, "empty"), "%s", progress);
 
-    model *m, *old;
+    const model *m, *old;
     cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_OK, "%s", status_message());
     cr_assert_eq(m->version, 3);
     cr_assert_eq(m->batching.batch_max, 4);
@@ -137,7 +137,7 @@ static void *look(void *pointer)
 {
     looker *l = pointer;
     while (!atomic_load(&l->stop)) {
-        model *m;
+        const model *m;
         if (repository_find(l->repository, "digits", 6, 0, &m) == STATUS_OK) {
             l->found += m->input_count == 1;
             model_release(m);
@@ -216,7 +216,7 @@ static void expect(const char *file, bool can_batch, bool can_pad, int64_t seque
     repository_options options = {
         .models = &own, .model_count = 1, .batch_max = 2, .sequence_max = 40};
     repository *r;
-    model *m;
+    const model *m;
     device *devices[] = {cpu};
     cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
     cr_assert_eq(repository_wait(r), STATUS_OK, "%s: %s", file, status_message());

@@ -90,7 +90,7 @@ static status judge(device *cpu, const char *lines, char text[4096])
     repository_options options = {
         .models = &one, .model_count = 1, .precision = DEVICE_INT8, .sequence_max = 32};
     repository *r;
-    model *m;
+    const model *m;
     cr_assert_eq(repository_create(&options, &cpu, 1, &r), STATUS_OK);
     status s = repository_wait(r);
     snprintf(text, 4096, "%s", s ? status_message() : "");

@@ -94,7 +94,7 @@ static uint64_t load_once(device *cpu, const char *onnx, model_batching *out)
     repository_model_options one = {.name = "digits", .path = onnx};
     repository_options options = {.models = &one, .model_count = 1, .cache_folder = cache};
     repository *r;
-    model *m;
+    const model *m;
     uint64_t before = executions(cpu);
     cr_assert_eq(repository_create(&options, &cpu, 1, &r), STATUS_OK);
     cr_assert_eq(repository_wait(r), STATUS_OK, "%s", status_message());

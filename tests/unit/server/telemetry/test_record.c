@@ -29,6 +29,7 @@ static void begin(void)
     memset(&m, 0, sizeof(m));
     m.name = "m";
     m.version = 2;
+    m.serial = 1;
     r = recorder_create(2);
     record = record_of_model(r, &m);
 }
@@ -116,7 +117,21 @@ Test(record, four_shares_of_a_batch_are_one_batch)
 
 Test(record, a_model_that_comes_back_keeps_its_counters)
 {
-    model again = {.name = "m", .version = 2}, other = {.name = "m", .version = 3};
+    model again = {.name = "m", .version = 2, .index = 1, .serial = 2};
+    model other = {.name = "m", .version = 3, .index = 2, .serial = 3};
     cr_assert_eq(record_of_model(r, &again), record);
     cr_assert_neq(record_of_model(r, &other), record);
+}
+
+Test(record, an_index_used_again_leads_to_the_record_of_the_new_model)
+{
+    model same = {.name = "m", .version = 2, .serial = 1};
+    model next = {.name = "n", .version = 1, .serial = 2}, third = same;
+    third.serial = 3;
+    cr_assert_eq(record_of_model(r, &same), record, "the same model, again");
+    model_record *of_next = record_of_model(r, &next);
+    cr_assert_neq(of_next, record);
+    cr_assert_str_eq(record_name(of_next), "n");
+    cr_assert_eq(record_of_model(r, &next), of_next);
+    cr_assert_eq(record_of_model(r, &third), record, "loaded again as the same index");
 }
