@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text_buffer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/inspect_mxu.h"
@@ -15,7 +16,7 @@
 #include "graph/quantise/quantised.h"
 #include "graph/specialise/specialise.h"
 #include "server/protocol/infer.h"
-#include "server/protocol/text/text_buffer.h"
+#include "server/protocol/text/text_write.h"
 
 static void print_help(FILE *out)
 {
@@ -45,7 +46,7 @@ static void count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
 
 static void put_string(text_buffer *out, const char *s)
 {
-    text_buffer_json_string(out, s ? s : "", s ? strlen(s) : 0);
+    text_write_json_string(out, s ? s : "", s ? strlen(s) : 0);
 }
 
 static void json_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count,

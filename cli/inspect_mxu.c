@@ -7,6 +7,7 @@
 #include "devices/cpu/evaluate.h"
 #include "graph/dense_layers.h"
 #include "graph/specialise/specialise.h"
+#include "server/protocol/text/text_write.h"
 
 #define LAYERS_MAX 4096
 /* Sides of the systolic arrays: v4, v5e and v5p; v6e. */
@@ -85,7 +86,7 @@ static void put_layers(text_buffer *out, const graph_dense_layer *layers, int co
 {
     for (int i = 0; i < count; i++) {
         text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
-        text_buffer_json_string(out, layers[i].name, strlen(layers[i].name));
+        text_write_json_string(out, layers[i].name, strlen(layers[i].name));
         text_buffer_format(out,
                            ",\"rows\":%lld,\"depth\":%lld,\"width\":%lld,\"waste_128\":%.4f,"
                            "\"waste_256\":%.4f}",

@@ -1,8 +1,8 @@
 #ifndef CLI_INSPECT_MXU_H
 #define CLI_INSPECT_MXU_H
 
+#include "base/text_buffer.h"
 #include "models/model.h"
-#include "server/protocol/text/text_buffer.h"
 
 /* For each bucket and dense layer, the part of a TPU's matrix unit that idles because a dim is no
  * multiple of its side: 128, on v6e 256. */

@@ -1,6 +1,7 @@
 #include "loadtest/discover.h"
 
 #include "loadtest/fetch.h"
+#include "loadtest/memory.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -27,41 +28,41 @@ bool discover_path(const char *path, char *model, size_t model_bytes, source_for
 }
 
 /* A name as one segment of a path (RFC 3986). */
-static void append_segment(buffer *b, const char *name)
+static void append_segment(text_buffer *b, const char *name)
 {
     for (const unsigned char *at = (const unsigned char *)name; *at != 0; at++) {
         if (isalnum(*at) || strchr("-._~", *at) != NULL)
-            buffer_append(b, at, 1);
+            text_buffer_append(b, at, 1);
         else
-            buffer_printf(b, "%%%02X", *at);
+            text_buffer_format(b, "%%%02X", *at);
     }
 }
 
 static char *model_path(const char *root, const char *model, const char *version,
                         const char *suffix)
 {
-    buffer b = {0};
-    buffer_text(&b, root);
+    text_buffer b = {0};
+    text_buffer_put(&b, root);
     append_segment(&b, model);
     if (version != NULL) {
-        buffer_text(&b, "/versions/");
+        text_buffer_put(&b, "/versions/");
         append_segment(&b, version);
     }
-    buffer_text(&b, suffix);
-    return (char *)buffer_string(&b);
+    text_buffer_put(&b, suffix);
+    return (char *)text_buffer_string(&b);
 }
 
 /* The only model that the server lists. */
 static status only_model(const options *o, const target *t, char **model)
 {
-    buffer reply = {0};
+    text_buffer reply = {0};
     int code;
     status s =
         fetch(t, "POST", "/v2/repository/index", "{}", o->headers, o->header_count, &code, &reply);
     if (s)
         goto done;
-    json_t *list = json_loadb(reply.data ? reply.data : "", reply.used, 0, NULL), *entry;
-    buffer names = {0};
+    json_t *list = json_loadb(reply.data ? reply.data : "", reply.bytes, 0, NULL), *entry;
+    text_buffer names = {0};
     const char *only = NULL;
     size_t i, count = 0;
     json_array_foreach(list, i, entry)
@@ -70,10 +71,10 @@ static status only_model(const options *o, const target *t, char **model)
         if (name == NULL || (only != NULL && strcmp(name, only) == 0))
             continue; /* another version of it */
         only = name;
-        buffer_printf(&names, "%s%s", count++ ? ", " : "", name);
+        text_buffer_format(&names, "%s%s", count++ ? ", " : "", name);
     }
     if (count == 1)
-        *model = memory_string(only, strlen(only));
+        *model = memory_copy_string(only, strlen(only));
     else if (count == 0)
         s = status_fail(STATUS_NOT_FOUND, "the server does not list its models: name one with "
                                           "--model");
@@ -81,30 +82,30 @@ static status only_model(const options *o, const target *t, char **model)
         s = status_fail(STATUS_NOT_FOUND,
                         "the server has several models, choose one with "
                         "--model: %s",
-                        buffer_string(&names));
-    buffer_dispose(&names);
+                        text_buffer_string(&names));
+    text_buffer_dispose(&names);
     json_decref(list);
 done:
-    buffer_dispose(&reply);
+    text_buffer_dispose(&reply);
     return s;
 }
 
-static status parse_metadata(discovery *d, const buffer *reply)
+static status parse_metadata(discovery *d, const text_buffer *reply)
 {
     const char *text = reply->data ? reply->data : "";
     return d->format == SOURCE_TENSORFLOW
-               ? metadata_parse_tensorflow(&d->metadata, text, reply->used)
-               : metadata_parse_kserve(&d->metadata, text, reply->used);
+               ? metadata_parse_tensorflow(&d->metadata, text, reply->bytes)
+               : metadata_parse_kserve(&d->metadata, text, reply->bytes);
 }
 
 /* Fetches the metadata in the dialect of d->format; `*found` is false for any reply but 200. */
 static status fetch_metadata(discovery *d, const options *o, const target *t, int *code,
-                             buffer *reply)
+                             text_buffer *reply)
 {
     bool tensorflow = d->format == SOURCE_TENSORFLOW;
     char *path = model_path(tensorflow ? "/v1/models/" : "/v2/models/", d->model, o->model_version,
                             tensorflow ? "/metadata" : "");
-    buffer_clear(reply);
+    text_buffer_clear(reply);
     status s = fetch(t, "GET", path, NULL, o->headers, o->header_count, code, reply);
     free(path);
     return s;
@@ -112,33 +113,33 @@ static status fetch_metadata(discovery *d, const options *o, const target *t, in
 
 static status find_metadata(discovery *d, const options *o, const target *t)
 {
-    buffer reply = {0};
+    text_buffer reply = {0};
     int code = 0;
     bool any = o->format == FORMAT_AUTO;
     status s = fetch_metadata(d, o, t, &code, &reply);
     if (!s && code != 200 && any) {
         d->format = SOURCE_TENSORFLOW;
-        buffer first = reply;
+        text_buffer first = reply;
         int first_code = code;
-        reply = (buffer){0};
+        reply = (text_buffer){0};
         s = fetch_metadata(d, o, t, &code, &reply);
         if (!s && code != 200) { /* the first reply tells more */
-            buffer_dispose(&reply);
+            text_buffer_dispose(&reply);
             reply = first;
             code = first_code;
             d->format = SOURCE_KSERVE;
         } else {
-            buffer_dispose(&first);
+            text_buffer_dispose(&first);
         }
     }
     if (!s && code != 200)
         s = status_fail(STATUS_NOT_FOUND, "the server has no metadata of model %s: %d %.*s",
-                        d->model, code, (int)(reply.used < 200 ? reply.used : 200),
+                        d->model, code, (int)(reply.bytes < 200 ? reply.bytes : 200),
                         reply.data ? reply.data : "");
     if (!s)
         s = parse_metadata(d, &reply);
     d->has_metadata = !s;
-    buffer_dispose(&reply);
+    text_buffer_dispose(&reply);
     return s;
 }
 
@@ -153,7 +154,7 @@ status discover(discovery *d, const options *o, const target *t)
     bool plain = strcmp(t->path, "/") != 0;
     status s = STATUS_OK;
     if (plain && (o->format == FORMAT_RAW || o->model == NULL)) {
-        d->path = memory_string(t->path, strlen(t->path));
+        d->path = memory_copy_string(t->path, strlen(t->path));
         if (!discover_path(t->path, model, sizeof model, &of_path) || o->method != NULL) {
             d->format = SOURCE_RAW;
             if (o->method == NULL && !bodies)
@@ -162,13 +163,13 @@ status discover(discovery *d, const options *o, const target *t)
                 s = status_fail(STATUS_INVALID_ARGUMENT, "--ids needs a model, not just a path");
             return s;
         }
-        d->model = memory_string(model, strlen(model));
+        d->model = memory_copy_string(model, strlen(model));
         if (o->format == FORMAT_AUTO || of_path == SOURCE_TENSORFLOW)
             d->format = of_path;
     } else if (o->model != NULL) {
-        d->model = memory_string(o->model, strlen(o->model));
+        d->model = memory_copy_string(o->model, strlen(o->model));
     } else if (bodies && o->format == FORMAT_RAW) {
-        d->path = memory_string("/", 1);
+        d->path = memory_copy_string("/", 1);
         return STATUS_OK;
     } else {
         s = only_model(o, t, &d->model);

@@ -15,7 +15,7 @@ typedef struct fetching {
     bool sent, done;
     status status;
     int code;
-    buffer *into;
+    text_buffer *into;
 } fetching;
 
 static void on_room(void *owner, connection *c)
@@ -34,7 +34,7 @@ static void on_answer(void *owner, connection *c, request *r, const response *a)
     (void)r;
     f->done = true;
     f->code = a->code;
-    buffer_append(f->into, a->body.data, a->body.used);
+    text_buffer_append(f->into, a->body.data, a->body.bytes);
 }
 
 static void on_lost(void *owner, connection *c, request *r, request_error why, bool unprocessed,
@@ -60,7 +60,7 @@ static void on_closed(void *owner, connection *c, bool opened, const char *reaso
 }
 
 status fetch(const target *t, const char *method, const char *path, const char *body,
-             const request_header *headers, size_t header_count, int *code, buffer *reply)
+             const request_header *headers, size_t header_count, int *code, text_buffer *reply)
 {
     static const connection_events events = {on_room, on_answer, on_lost, on_closed};
     request_form form = {.method = method,

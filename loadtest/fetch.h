@@ -1,7 +1,7 @@
 #ifndef LOADTEST_FETCH_H
 #define LOADTEST_FETCH_H
 
-#include "loadtest/wire/buffer.h"
+#include "base/text_buffer.h"
 #include "loadtest/wire/request.h"
 #include "loadtest/wire/target.h"
 
@@ -11,6 +11,6 @@
  * STATUS_CORRUPT. */
 status fetch(const target *t, const char *method, const char *path, const char *body,
              const request_header *headers, size_t header_count, int *code,
-             buffer *reply) MUST_CHECK;
+             text_buffer *reply) MUST_CHECK;
 
 #endif

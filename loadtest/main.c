@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "loadtest/discover.h"
+#include "loadtest/memory.h"
 #include "loadtest/options.h"
 #include "loadtest/report/report.h"
 #include "loadtest/run/run.h"
@@ -83,7 +84,7 @@ static status prepare_source(program *p)
         status s = trace_read(&p->trace, o->trace_file, o->trace_speed);
         if (s)
             return s;
-        p->trace_ns = memory_take(p->trace.count, sizeof *p->trace_ns);
+        p->trace_ns = memory_allocate(p->trace.count, sizeof *p->trace_ns);
         for (size_t i = 0; i < p->trace.count; i++)
             p->trace_ns[i] = p->trace.entries[i].offset_ns;
     }
@@ -478,8 +479,8 @@ static status check_report_path(const char *path)
     if (path == NULL || strcmp(path, "-") == 0)
         return STATUS_OK;
     const char *slash = strrchr(path, '/');
-    char *folder =
-        slash == NULL ? memory_string(".", 1) : memory_string(path, (size_t)(slash - path) + 1);
+    char *folder = slash == NULL ? memory_copy_string(".", 1)
+                                 : memory_copy_string(path, (size_t)(slash - path) + 1);
     int refused = access(path, F_OK) == 0 ? access(path, W_OK) : access(folder, W_OK | X_OK);
     int error = errno;
     free(folder);

@@ -1,5 +1,6 @@
 #include "loadtest/options.h"
 
+#include "loadtest/memory.h"
 #include "loadtest/workload/quantity.h"
 
 #include <ctype.h>
@@ -278,7 +279,7 @@ static status take_header(options *o, const char *value)
         return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\": a header is 'NAME: VALUE'", value);
     if (o->header_count == OPTIONS_HEADERS_MAX)
         return status_fail(STATUS_INVALID_ARGUMENT, "at most %d headers", OPTIONS_HEADERS_MAX);
-    char *name = memory_string(value, (size_t)(colon - value));
+    char *name = memory_copy_string(value, (size_t)(colon - value));
     for (char *at = name; *at; at++)
         *at = (char)tolower((unsigned char)*at);
     o->headers[o->header_count++] = (request_header){name, colon + 1 + strspn(colon + 1, " \t")};

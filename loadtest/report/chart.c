@@ -39,22 +39,22 @@ static size_t utf8_bytes(const unsigned char *text)
     return bytes;
 }
 
-void chart_escape(buffer *to, const char *text)
+void chart_escape(text_buffer *to, const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at != 0;) {
         size_t bytes = utf8_bytes(at);
         if (*at == '<')
-            buffer_text(to, "&lt;");
+            text_buffer_put(to, "&lt;");
         else if (*at == '>')
-            buffer_text(to, "&gt;");
+            text_buffer_put(to, "&gt;");
         else if (*at == '&')
-            buffer_text(to, "&amp;");
+            text_buffer_put(to, "&amp;");
         else if (*at == '"')
-            buffer_text(to, "&quot;");
+            text_buffer_put(to, "&quot;");
         else if (bytes == 0 || *at < 0x20 || *at == 0x7f)
-            buffer_text(to, "?");
+            text_buffer_put(to, "?");
         else
-            buffer_append(to, at, bytes);
+            text_buffer_append(to, at, bytes);
         at += bytes ? bytes : 1;
     }
 }
@@ -163,67 +163,67 @@ static void tick_text(char *out, size_t bytes, const axis *a, double value)
         snprintf(out, bytes, "%.4g", value);
 }
 
-static void draw_axes(buffer *to, const chart *c, const axis *x, const axis *y)
+static void draw_axes(text_buffer *to, const chart *c, const axis *x, const axis *y)
 {
     char text[32];
     for (size_t i = 0; i < y->tick_count; i++) {
         double at = place(y, y->ticks[i]);
         tick_text(text, sizeof text, y, y->ticks[i]);
-        buffer_printf(to,
-                      "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>"
-                      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                      LEFT, at, WIDTH - RIGHT, LEFT - 7, at + 5, text);
+        text_buffer_format(to,
+                           "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>"
+                           "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+                           LEFT, at, WIDTH - RIGHT, LEFT - 7, at + 5, text);
     }
     for (size_t i = 0; i < x->tick_count; i++) {
         double at = place(x, x->ticks[i]);
         tick_text(text, sizeof text, x, x->ticks[i]);
-        buffer_printf(to,
-                      "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>"
-                      "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n",
-                      at, TOP, HEIGHT - BOTTOM, at, HEIGHT - BOTTOM + 18,
-                      at > WIDTH - RIGHT - 16 ? "end" : "middle", text);
+        text_buffer_format(to,
+                           "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>"
+                           "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n",
+                           at, TOP, HEIGHT - BOTTOM, at, HEIGHT - BOTTOM + 18,
+                           at > WIDTH - RIGHT - 16 ? "end" : "middle", text);
     }
-    buffer_printf(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">", (LEFT + WIDTH) / 2,
-                  HEIGHT - 6);
+    text_buffer_format(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+                       (LEFT + WIDTH) / 2, HEIGHT - 6);
     chart_escape(to, c->x_label);
-    buffer_text(to, "</text>\n");
+    text_buffer_put(to, "</text>\n");
 }
 
-static void draw_series(buffer *to, const chart_series *s, const axis *x, const axis *y)
+static void draw_series(text_buffer *to, const chart_series *s, const axis *x, const axis *y)
 {
     bool pen_down = false;
-    buffer_printf(to, "<path class=\"line s%d%s\" d=\"", s->color, s->dashed ? " dashed" : "");
+    text_buffer_format(to, "<path class=\"line s%d%s\" d=\"", s->color, s->dashed ? " dashed" : "");
     for (size_t i = 0; i < s->count; i++) {
         double px = place(x, s->x[i]), py = place(y, s->y[i]);
         if (!isfinite(px) || !isfinite(py)) {
             pen_down = false;
             continue;
         }
-        buffer_printf(to, "%c%.1f %.1f", pen_down ? 'L' : 'M', px, py);
+        text_buffer_format(to, "%c%.1f %.1f", pen_down ? 'L' : 'M', px, py);
         pen_down = true;
     }
-    buffer_text(to, "\"/>\n");
+    text_buffer_put(to, "\"/>\n");
     for (size_t i = 0; s->dots && i < s->count; i++) {
         double px = place(x, s->x[i]), py = place(y, s->y[i]);
         if (isfinite(px) && isfinite(py))
-            buffer_printf(to, "<circle class=\"dot s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
-                          s->color, px, py);
+            text_buffer_format(to, "<circle class=\"dot s%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n",
+                               s->color, px, py);
     }
 }
 
-static void begin_figure(buffer *to, const char *title, const char *note)
+static void begin_figure(text_buffer *to, const char *title, const char *note)
 {
-    buffer_text(to, "<figure><figcaption><b>");
+    text_buffer_put(to, "<figure><figcaption><b>");
     chart_escape(to, title);
-    buffer_text(to, "</b>");
+    text_buffer_put(to, "</b>");
     if (note != NULL && note[0] != 0) {
-        buffer_text(to, ", ");
+        text_buffer_put(to, ", ");
         chart_escape(to, note);
     }
-    buffer_text(to, "</figcaption><p class=\"legend\">");
+    text_buffer_put(to, "</figcaption><p class=\"legend\">");
 }
 
-void chart_draw(buffer *to, const chart *c)
+void chart_draw(text_buffer *to, const chart *c)
 {
     axis x = {.kind = c->x_axis, .from = LEFT, .to = WIDTH - RIGHT};
     axis y = {.kind = c->y_axis, .from = HEIGHT - BOTTOM, .to = TOP};
@@ -231,29 +231,29 @@ void chart_draw(buffer *to, const chart *c)
     fit(&y, c, false);
     begin_figure(to, c->title, c->y_label);
     for (size_t k = 0; k < c->series_count; k++) {
-        buffer_printf(to, "<span><i class=\"key s%d%s\"></i>", c->series[k].color,
-                      c->series[k].dashed ? " dashed" : "");
+        text_buffer_format(to, "<span><i class=\"key s%d%s\"></i>", c->series[k].color,
+                           c->series[k].dashed ? " dashed" : "");
         chart_escape(to, c->series[k].name);
-        buffer_text(to, "</span> ");
+        text_buffer_put(to, "</span> ");
     }
-    buffer_printf(to,
-                  "</p><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-                  "role=\"img\" aria-label=\"",
-                  WIDTH, HEIGHT);
+    text_buffer_format(to,
+                       "</p><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
+                       "role=\"img\" aria-label=\"",
+                       WIDTH, HEIGHT);
     chart_escape(to, c->title);
-    buffer_text(to, "\">\n");
+    text_buffer_put(to, "\">\n");
     draw_axes(to, c, &x, &y);
     if (c->line_y > 0) {
         double at = place(&y, c->line_y);
-        buffer_printf(to, "<path class=\"limit\" d=\"M%.1f %.1fH%.1f\"/>\n", LEFT, at,
-                      WIDTH - RIGHT);
+        text_buffer_format(to, "<path class=\"limit\" d=\"M%.1f %.1fH%.1f\"/>\n", LEFT, at,
+                           WIDTH - RIGHT);
     }
     for (size_t k = 0; k < c->series_count; k++)
         draw_series(to, &c->series[k], &x, &y);
-    buffer_text(to, "</svg></figure>\n");
+    text_buffer_put(to, "</svg></figure>\n");
 }
 
-void chart_bars(buffer *to, const char *title, const char *unit, const char *const *names,
+void chart_bars(text_buffer *to, const char *title, const char *unit, const char *const *names,
                 const char *const *column_names, const double *values, size_t count, size_t columns)
 {
     const double bar = 17, gap = 10, label = 140, room = WIDTH - label - 80;
@@ -262,30 +262,30 @@ void chart_bars(buffer *to, const char *title, const char *unit, const char *con
         most = fmax(most, values[i]);
     begin_figure(to, title, unit);
     for (size_t k = 0; k < columns; k++) {
-        buffer_printf(to, "<span><i class=\"key s%zu\"></i>", k);
+        text_buffer_format(to, "<span><i class=\"key s%zu\"></i>", k);
         chart_escape(to, column_names[k]);
-        buffer_text(to, "</span> ");
+        text_buffer_put(to, "</span> ");
     }
-    buffer_printf(
+    text_buffer_format(
         to,
         "</p><svg class=\"bars\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
         "role=\"img\">\n",
         WIDTH, height);
     for (size_t i = 0; i < count; i++) {
         double top = 2 + (double)i * ((double)columns * bar + gap);
-        buffer_printf(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", label - 8,
-                      top + (double)columns * bar / 2 + 5);
+        text_buffer_format(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">", label - 8,
+                           top + (double)columns * bar / 2 + 5);
         chart_escape(to, names[i]);
-        buffer_text(to, "</text>\n");
+        text_buffer_put(to, "</text>\n");
         for (size_t k = 0; k < columns; k++) {
             double value = values[i * columns + k];
             double width = most > 0 ? fmax(value / most * room, 1) : 1;
             double y = top + (double)k * bar;
-            buffer_printf(to,
-                          "<rect class=\"bar s%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
-                          "height=\"%.1f\"/><text x=\"%.1f\" y=\"%.1f\">%.3g</text>\n",
-                          k, label, y, width, bar - 2, label + width + 6, y + 13, value);
+            text_buffer_format(to,
+                               "<rect class=\"bar s%zu\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+                               "height=\"%.1f\"/><text x=\"%.1f\" y=\"%.1f\">%.3g</text>\n",
+                               k, label, y, width, bar - 2, label + width + 6, y + 13, value);
         }
     }
-    buffer_text(to, "</svg></figure>\n");
+    text_buffer_put(to, "</svg></figure>\n");
 }

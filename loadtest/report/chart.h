@@ -1,10 +1,10 @@
 #ifndef LOADTEST_REPORT_CHART_H
 #define LOADTEST_REPORT_CHART_H
 
-#include "loadtest/wire/buffer.h"
-
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "base/text_buffer.h"
 
 /* Line charts and bars as SVG, for a page that brings its own style: classes s0..s5 colour the
  * series, the page defines them. Pure. */
@@ -30,14 +30,14 @@ typedef struct chart {
 } chart;
 
 /* A <figure> with legend and picture. Nothing is drawn where there is no point. */
-void chart_draw(buffer *to, const chart *c);
+void chart_draw(text_buffer *to, const chart *c);
 
 /* Horizontal bars. `values` holds count rows of `columns` numbers. */
-void chart_bars(buffer *to, const char *title, const char *unit, const char *const *names,
+void chart_bars(text_buffer *to, const char *title, const char *unit, const char *const *names,
                 const char *const *column_names, const double *values, size_t count,
                 size_t columns);
 
 /* Text with <, >, & and quotes made harmless; what is not UTF-8 or a control character is '?'. */
-void chart_escape(buffer *to, const char *text);
+void chart_escape(text_buffer *to, const char *text);
 
 #endif

@@ -1,7 +1,8 @@
+#include "base/text_buffer.h"
+#include "loadtest/memory.h"
 #include "loadtest/report/report.h"
 
 #include "loadtest/report/chart.h"
-#include "loadtest/wire/buffer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -53,16 +54,16 @@ static double ms(const histogram *h, double q)
     return (double)histogram_quantile(h, q) / 1e6;
 }
 
-static void card(buffer *b, const char *name, const char *value, const char *class)
+static void card(text_buffer *b, const char *name, const char *value, const char *class)
 {
-    buffer_printf(b, "<div class=\"card %s\"><b>", class);
+    text_buffer_format(b, "<div class=\"card %s\"><b>", class);
     chart_escape(b, value);
-    buffer_text(b, "</b>");
+    text_buffer_put(b, "</b>");
     chart_escape(b, name);
-    buffer_text(b, "</div>\n");
+    text_buffer_put(b, "</div>\n");
 }
 
-static void number_card(buffer *b, const char *name, double value, const char *unit)
+static void number_card(text_buffer *b, const char *name, double value, const char *unit)
 {
     char text[48];
     const char *format = value >= 1000 ? "%.0f%s" : value >= 100 ? "%.1f%s" : "%.3g%s";
@@ -70,44 +71,45 @@ static void number_card(buffer *b, const char *name, double value, const char *u
     card(b, name, text, "");
 }
 
-static void head(buffer *b, const report *p)
+static void head(text_buffer *b, const report *p)
 {
     const result *r = p->result;
     const result_setup *s = &r->setup;
     const char *title = p->title ? p->title : s->model[0] ? s->model : s->url;
-    buffer_text(b,
-                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
+    text_buffer_put(
+        b, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>");
     chart_escape(b, title);
-    buffer_text(b, ", load test</title>\n");
-    buffer_text(b, style);
-    buffer_text(b, "</head><body>\n<h1>");
+    text_buffer_put(b, ", load test</title>\n");
+    text_buffer_put(b, style);
+    text_buffer_put(b, "</head><body>\n<h1>");
     chart_escape(b, title);
-    buffer_text(b, "</h1>\n<p class=\"soft\">");
+    text_buffer_put(b, "</h1>\n<p class=\"soft\">");
     chart_escape(b, s->url);
-    buffer_printf(b, "<br>%s, %s, ", s->protocol, s->format);
+    text_buffer_format(b, "<br>%s, %s, ", s->protocol, s->format);
     if (strcmp(s->loop, "closed") == 0) {
-        buffer_printf(b,
-                      "<b>closed loop</b>, %u at once: it waits for the server, so a stall hides "
-                      "the requests that it kept away",
-                      s->concurrency);
+        text_buffer_format(
+            b,
+            "<b>closed loop</b>, %u at once: it waits for the server, so a stall hides "
+            "the requests that it kept away",
+            s->concurrency);
     } else {
-        buffer_text(b, "<b>open loop</b>, ");
+        text_buffer_put(b, "<b>open loop</b>, ");
         chart_escape(b, s->arrivals);
-        buffer_printf(b, ", %.6g/s: latency counts from the intended time", s->rate_target);
+        text_buffer_format(b, ", %.6g/s: latency counts from the intended time", s->rate_target);
     }
-    buffer_printf(b, "<br>%.6g s after %.6g s of warm-up, %u connections, %s, seed %" PRIu64 "<br>",
-                  (double)s->duration_ns / 1e9, (double)s->warm_up_ns / 1e9, s->connections, s->io,
-                  s->seed);
+    text_buffer_format(
+        b, "<br>%.6g s after %.6g s of warm-up, %u connections, %s, seed %" PRIu64 "<br>",
+        (double)s->duration_ns / 1e9, (double)s->warm_up_ns / 1e9, s->connections, s->io, s->seed);
     chart_escape(b, s->machine);
-    buffer_text(b, "</p>\n");
+    text_buffer_put(b, "</p>\n");
 }
 
-static void cards(buffer *b, const report *p)
+static void cards(text_buffer *b, const report *p)
 {
     const result *r = p->result;
     char text[64];
-    buffer_text(b, "<div class=\"cards\">\n");
+    text_buffer_put(b, "<div class=\"cards\">\n");
     if (p->search != NULL && strcmp(p->search, "find_max") == 0)
         number_card(b, "highest rate within the objective", p->found_rate, "/s");
     number_card(b, "answered", result_rate(r), "/s");
@@ -124,17 +126,18 @@ static void cards(buffer *b, const report *p)
         bool held = result_slo_held(r, &p->slo[i], &measured);
         card(b, p->slo[i].text, held ? "held" : "not held", held ? "good" : "bad");
     }
-    buffer_text(b, "</div>\n");
+    text_buffer_put(b, "</div>\n");
     if (p->cut_short)
-        buffer_printf(b,
-                      "<p class=\"warning\">Cut short by a signal: this is what was measured until "
-                      "then. %" PRIu64 " requests had no answer yet and are in no quantile.</p>\n",
-                      r->unfinished);
+        text_buffer_format(
+            b,
+            "<p class=\"warning\">Cut short by a signal: this is what was measured until "
+            "then. %" PRIu64 " requests had no answer yet and are in no quantile.</p>\n",
+            r->unfinished);
     char warning[256];
     if (result_bottleneck(r, warning, sizeof warning) != NULL) {
-        buffer_text(b, "<p class=\"warning\">");
+        text_buffer_put(b, "<p class=\"warning\">");
         chart_escape(b, warning);
-        buffer_text(b, "</p>\n");
+        text_buffer_put(b, "</p>\n");
     }
 }
 
@@ -145,12 +148,12 @@ static chart_axis axis_for(double least, double most)
 }
 
 /* Over time: latencies, then rates. */
-static void over_time(buffer *b, const report *p)
+static void over_time(text_buffer *b, const report *p)
 {
     const result *r = p->result;
     unsigned n = r->slice_count;
     double seconds = (double)r->slice_ns / 1e9, least = INFINITY, most = 0;
-    double *all = memory_take((size_t)n * 7, sizeof *all);
+    double *all = memory_allocate((size_t)n * 7, sizeof *all);
     double *t = all, *p50 = t + n, *p95 = p50 + n, *p99 = p95 + n, *sent = p99 + n;
     double *answered = sent + n, *failed = answered + n;
     for (unsigned i = 0; i < n; i++) {
@@ -206,7 +209,7 @@ static size_t curve(const histogram *h, double *x, double *y)
     return h->count ? CURVE_POINTS : 0;
 }
 
-static void percentile_curve(buffer *b, const result *r, const result *other)
+static void percentile_curve(text_buffer *b, const result *r, const result *other)
 {
     static double x[5][CURVE_POINTS], y[5][CURVE_POINTS]; /* reports are written one at a time */
     chart c = {.title = other ? "Percentiles, A and B" : "Percentiles",
@@ -248,13 +251,13 @@ static bool is_the_one_to_draw(const report *p, size_t i)
     return true;
 }
 
-static void against_rate(buffer *b, const report *p)
+static void against_rate(text_buffer *b, const report *p)
 {
     size_t n = p->point_count;
     if (n == 0)
         return;
     /* In order of rate: a search goes to and fro. */
-    double *all = memory_take(n * 5, sizeof *all);
+    double *all = memory_allocate(n * 5, sizeof *all);
     double *x = all, *y50 = x + n, *y95 = y50 + n, *y99 = y95 + n, *good = y99 + n;
     size_t used = 0;
     double least = INFINITY, most = 0;
@@ -300,7 +303,7 @@ static void against_rate(buffer *b, const report *p)
     free(all);
 }
 
-static void stages(buffer *b, const result *r)
+static void stages(text_buffer *b, const result *r)
 {
     if (r->server.count == 0)
         return;
@@ -321,24 +324,25 @@ static void stages(buffer *b, const result *r)
     chart_bars(b, "The same requests, seen from both sides", "ms", rows, sides, beside, 3, 2);
 }
 
-static void row(buffer *b, const char *name, const histogram *h)
+static void row(text_buffer *b, const char *name, const histogram *h)
 {
-    buffer_text(b, "<tr><td>");
+    text_buffer_put(b, "<tr><td>");
     chart_escape(b, name);
-    buffer_printf(b, "</td><td>%" PRIu64 "</td><td>%.3f</td>", (uint64_t)h->count,
-                  h->count ? (double)h->sum / (double)h->count / 1e6 : 0);
+    text_buffer_format(b, "</td><td>%" PRIu64 "</td><td>%.3f</td>", (uint64_t)h->count,
+                       h->count ? (double)h->sum / (double)h->count / 1e6 : 0);
     for (const report_quantile *q = report_quantiles; q->name != NULL; q++)
-        buffer_printf(b, "<td>%.3f</td>", ms(h, q->q));
-    buffer_printf(b, "<td>%.3f</td></tr>\n", (double)h->max / 1e6);
+        text_buffer_format(b, "<td>%.3f</td>", ms(h, q->q));
+    text_buffer_format(b, "<td>%.3f</td></tr>\n", (double)h->max / 1e6);
 }
 
-static void latency_table(buffer *b, const result *r, const result *other)
+static void latency_table(text_buffer *b, const result *r, const result *other)
 {
-    buffer_text(b, "<h2>Latency, ms</h2><div class=\"wide\"><table><tr><th></th><th>requests</th>"
-                   "<th>mean</th>");
+    text_buffer_put(b,
+                    "<h2>Latency, ms</h2><div class=\"wide\"><table><tr><th></th><th>requests</th>"
+                    "<th>mean</th>");
     for (const report_quantile *q = report_quantiles; q->name != NULL; q++)
-        buffer_printf(b, "<th>%s</th>", q->name);
-    buffer_text(b, "<th>max</th></tr>\n");
+        text_buffer_format(b, "<th>%s</th>", q->name);
+    text_buffer_put(b, "<th>max</th></tr>\n");
     row(b, other ? "A" : "latency", &r->latency);
     if (other != NULL) {
         row(b, "B", &other->latency);
@@ -355,39 +359,42 @@ static void latency_table(buffer *b, const result *r, const result *other)
         if (r->lag.count != 0)
             row(b, "client's own lag", &r->lag);
     }
-    buffer_text(b, "</table></div>\n");
+    text_buffer_put(b, "</table></div>\n");
     if (result_failed(r) != 0)
-        buffer_printf(b, "<p class=\"soft\">A failed request counts as its timeout, %.6g s.</p>\n",
-                      (double)r->setup.timeout_ns / 1e9);
+        text_buffer_format(
+            b, "<p class=\"soft\">A failed request counts as its timeout, %.6g s.</p>\n",
+            (double)r->setup.timeout_ns / 1e9);
 }
 
-static void errors_table(buffer *b, const result *r)
+static void errors_table(text_buffer *b, const result *r)
 {
     if (result_failed(r) == 0)
         return;
-    buffer_text(b, "<h2>Errors by kind</h2><div class=\"wide\"><table><tr><th></th><th>requests"
-                   "</th><th>share</th><th style=\"text-align:left\">the first</th></tr>\n");
+    text_buffer_put(b, "<h2>Errors by kind</h2><div class=\"wide\"><table><tr><th></th><th>requests"
+                       "</th><th>share</th><th style=\"text-align:left\">the first</th></tr>\n");
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++) {
         if (r->errors[k] == 0)
             continue;
-        buffer_printf(b, "<tr><td>%s</td><td>%" PRIu64 "</td><td>%.3g%%</td><td class=\"text\">",
-                      result_error_text((request_error)k), (uint64_t)r->errors[k],
-                      100.0 * (double)r->errors[k] / (double)r->sent);
+        text_buffer_format(b,
+                           "<tr><td>%s</td><td>%" PRIu64 "</td><td>%.3g%%</td><td class=\"text\">",
+                           result_error_text((request_error)k), (uint64_t)r->errors[k],
+                           100.0 * (double)r->errors[k] / (double)r->sent);
         chart_escape(b, r->reasons[k]);
-        buffer_text(b, "</td></tr>\n");
+        text_buffer_put(b, "</td></tr>\n");
     }
-    buffer_text(b, "</table></div>\n");
+    text_buffer_put(b, "</table></div>\n");
 }
 
-static void runs_table(buffer *b, const report *p)
+static void runs_table(text_buffer *b, const report *p)
 {
     if (p->point_count == 0)
         return;
-    buffer_text(b, "<h2>Runs</h2><div class=\"wide\"><table><tr><th>rate/s</th><th>goodput/s</th>"
-                   "<th>p50 ms</th><th>p95 ms</th><th>p99 ms</th><th>errors</th><th></th></tr>\n");
+    text_buffer_put(b,
+                    "<h2>Runs</h2><div class=\"wide\"><table><tr><th>rate/s</th><th>goodput/s</th>"
+                    "<th>p50 ms</th><th>p95 ms</th><th>p99 ms</th><th>errors</th><th></th></tr>\n");
     for (size_t i = 0; i < p->point_count; i++) {
         const report_point *at = &p->points[i];
-        buffer_printf(
+        text_buffer_format(
             b,
             "<tr><td>%.1f</td><td>%.1f</td><td>%.3f</td><td>%.3f</td><td>%.3f</td>"
             "<td>%.2f%%</td><td class=\"text\">%s%s%s</td></tr>\n",
@@ -397,50 +404,51 @@ static void runs_table(buffer *b, const report *p)
                               : "not held",
             at->confirmation ? ", confirmation" : "", at->aborted ? ", stopped early" : "");
     }
-    buffer_text(b, "</table></div>\n");
+    text_buffer_put(b, "</table></div>\n");
 }
 
-static void foot(buffer *b, const result *r)
+static void foot(text_buffer *b, const result *r)
 {
-    buffer_printf(b,
-                  "<p class=\"soft\">Client: its busiest thread used %.0f%% of a core; %" PRIu64
-                  " connections opened, %" PRIu64 " lost, %" PRIu64
-                  " requests sent again that the server had not begun",
-                  r->loop_busy * 100, r->connections_opened, r->connections_lost, r->retries);
+    text_buffer_format(
+        b,
+        "<p class=\"soft\">Client: its busiest thread used %.0f%% of a core; %" PRIu64
+        " connections opened, %" PRIu64 " lost, %" PRIu64
+        " requests sent again that the server had not begun",
+        r->loop_busy * 100, r->connections_opened, r->connections_lost, r->retries);
     if (r->steal_share > 0.005)
-        buffer_printf(b, "; %.1f%% of the processors' time went to other virtual machines",
-                      r->steal_share * 100);
-    buffer_text(b, ". Quantiles are within 1%.</p>\n</body></html>\n");
+        text_buffer_format(b, "; %.1f%% of the processors' time went to other virtual machines",
+                           r->steal_share * 100);
+    text_buffer_put(b, ". Quantiles are within 1%.</p>\n</body></html>\n");
 }
 
 status report_html(const report *p, const result *other, const char *path)
 {
-    buffer b = {0};
+    text_buffer b = {0};
     head(&b, p);
     if (other != NULL) {
-        buffer_text(&b, "<p class=\"soft\">A is the above; B is ");
+        text_buffer_put(&b, "<p class=\"soft\">A is the above; B is ");
         chart_escape(&b, other->setup.url);
-        buffer_printf(&b, ", %s loop, %s, %.6g/s</p>\n", other->setup.loop, other->setup.protocol,
-                      other->setup.rate_target);
+        text_buffer_format(&b, ", %s loop, %s, %.6g/s</p>\n", other->setup.loop,
+                           other->setup.protocol, other->setup.rate_target);
     }
     cards(&b, p);
-    buffer_text(&b, "<div class=\"charts\">\n");
+    text_buffer_put(&b, "<div class=\"charts\">\n");
     against_rate(&b, p);
     percentile_curve(&b, p->result, other);
     over_time(&b, p);
     if (other != NULL) {
         report second = {.result = other};
-        buffer_text(&b, "</div><h2>B over time</h2><div class=\"charts\">\n");
+        text_buffer_put(&b, "</div><h2>B over time</h2><div class=\"charts\">\n");
         over_time(&b, &second);
     } else {
         stages(&b, p->result);
     }
-    buffer_text(&b, "</div>\n");
+    text_buffer_put(&b, "</div>\n");
     runs_table(&b, p);
     latency_table(&b, p->result, other);
     errors_table(&b, p->result);
     foot(&b, p->result);
-    status s = report_write(path, b.data, b.used);
-    buffer_dispose(&b);
+    status s = report_write(path, b.data, b.bytes);
+    text_buffer_dispose(&b);
     return s;
 }

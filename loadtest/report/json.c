@@ -1,6 +1,7 @@
+#include "base/text_buffer.h"
+#include "loadtest/memory.h"
 #include "loadtest/report/report.h"
 
-#include "loadtest/wire/buffer.h"
 #include "loadtest/workload/quantity.h"
 
 #include <errno.h>
@@ -240,11 +241,11 @@ status report_json(const report *p, const char *path)
     json_object_del(root, "histograms");
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     char *compact = json_dumps(bulk, JSON_COMPACT);
-    buffer b = {0};
-    buffer_append(&b, text, strlen(text) - 2); /* without its last brace */
-    buffer_printf(&b, ",\n \"histograms\": %s\n}\n", compact);
-    status s = report_write(path, b.data, b.used);
-    buffer_dispose(&b);
+    text_buffer b = {0};
+    text_buffer_append(&b, text, strlen(text) - 2); /* without its last brace */
+    text_buffer_format(&b, ",\n \"histograms\": %s\n}\n", compact);
+    status s = report_write(path, b.data, b.bytes);
+    text_buffer_dispose(&b);
     free(text);
     free(compact);
     json_decref(bulk);
@@ -356,7 +357,7 @@ static status read_slices(result *r, const json_t *root)
         json_array_size(list) != json_array_size(lines))
         return status_fail(STATUS_CORRUPT, "an impossible timeline");
     r->slice_count = (unsigned)json_array_size(list);
-    r->slices = memory_take(r->slice_count, sizeof *r->slices);
+    r->slices = memory_allocate(r->slice_count, sizeof *r->slices);
     for (unsigned i = 0; i < r->slice_count; i++) {
         const json_t *line = json_array_get(lines, i);
         r->slices[i].sent = read_count(line, "sent", &failed);

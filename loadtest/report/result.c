@@ -1,6 +1,6 @@
 #include "loadtest/report/result.h"
 
-#include "loadtest/wire/buffer.h"
+#include "loadtest/memory.h"
 #include "loadtest/workload/quantity.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ void result_init(result *r, uint64_t duration_ns)
     uint64_t count = (duration_ns + r->slice_ns - 1) / r->slice_ns;
     assert(count <= RESULT_SLICES_MAX);
     r->slice_count = count ? (unsigned)count : 1;
-    r->slices = memory_take(r->slice_count, sizeof *r->slices);
+    r->slices = memory_allocate(r->slice_count, sizeof *r->slices);
 }
 
 void result_dispose(result *r)

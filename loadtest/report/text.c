@@ -1,6 +1,5 @@
+#include "base/text_buffer.h"
 #include "loadtest/report/report.h"
-
-#include "loadtest/wire/buffer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -186,28 +185,29 @@ void report_text(const report *p, FILE *to)
 
 status report_csv(const report *p, const char *path)
 {
-    buffer b = {0};
+    text_buffer b = {0};
     if (p->point_count != 0) {
-        buffer_text(&b, "rate,rate_sent,goodput,p50_ms,p95_ms,p99_ms,errors_share,held\n");
+        text_buffer_put(&b, "rate,rate_sent,goodput,p50_ms,p95_ms,p99_ms,errors_share,held\n");
         for (size_t i = 0; i < p->point_count; i++) {
             const report_point *at = &p->points[i];
-            buffer_printf(&b, "%.3f,%.3f,%.3f,%.4f,%.4f,%.4f,%.6f,%d\n", at->rate, at->rate_sent,
-                          at->goodput, at->p50_ms, at->p95_ms, at->p99_ms, at->failed_share,
-                          at->held);
+            text_buffer_format(&b, "%.3f,%.3f,%.3f,%.4f,%.4f,%.4f,%.6f,%d\n", at->rate,
+                               at->rate_sent, at->goodput, at->p50_ms, at->p95_ms, at->p99_ms,
+                               at->failed_share, at->held);
         }
     } else {
         const result *r = p->result;
-        buffer_text(&b, "t_s,sent,answered,errors,p50_ms,p95_ms,p99_ms,max_ms\n");
+        text_buffer_put(&b, "t_s,sent,answered,errors,p50_ms,p95_ms,p99_ms,max_ms\n");
         for (unsigned i = 0; i < r->slice_count; i++) {
             const result_slice *s = &r->slices[i];
-            buffer_printf(&b, "%.1f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.4f,%.4f,%.4f,%.4f\n",
-                          (double)i * (double)r->slice_ns / 1e9, s->sent, s->answered, s->failed,
-                          quantile_ms(&s->latency, 0.5), quantile_ms(&s->latency, 0.95),
-                          quantile_ms(&s->latency, 0.99), (double)s->latency.max / 1e6);
+            text_buffer_format(&b, "%.1f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.4f,%.4f,%.4f,%.4f\n",
+                               (double)i * (double)r->slice_ns / 1e9, s->sent, s->answered,
+                               s->failed, quantile_ms(&s->latency, 0.5),
+                               quantile_ms(&s->latency, 0.95), quantile_ms(&s->latency, 0.99),
+                               (double)s->latency.max / 1e6);
         }
     }
-    status s = report_write(path, b.data, b.used);
-    buffer_dispose(&b);
+    status s = report_write(path, b.data, b.bytes);
+    text_buffer_dispose(&b);
     return s;
 }
 

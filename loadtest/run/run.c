@@ -1,6 +1,7 @@
 #include "loadtest/run/run.h"
 
 #include "base/clock.h"
+#include "loadtest/memory.h"
 #include "loadtest/run/live.h"
 
 #include <assert.h>
@@ -107,7 +108,7 @@ static bool stop_is_asked(const run_plan *plan)
 /* Looks after the threads until the last is done. */
 static void watch(const run_plan *plan, runner *runners, run_shared *shared, bool *aborted)
 {
-    worker **workers = memory_take(plan->threads, sizeof *workers);
+    worker **workers = memory_allocate(plan->threads, sizeof *workers);
     for (unsigned i = 0; i < plan->threads; i++)
         workers[i] = runners[i].worker;
     static live view;
@@ -187,7 +188,7 @@ status run_execute(const run_plan *plan, result *out)
 {
     assert(plan->threads > 0);
     run_shared shared = {.realtime = plan->realtime};
-    runner *runners = memory_take(plan->threads, sizeof *runners);
+    runner *runners = memory_allocate(plan->threads, sizeof *runners);
     pthread_barrier_init(&shared.prepared, NULL, plan->threads + 1);
     pthread_barrier_init(&shared.started, NULL, plan->threads + 1);
     status s = STATUS_OK;

@@ -1,6 +1,7 @@
 #include "loadtest/run/worker.h"
 
 #include "base/clock.h"
+#include "loadtest/memory.h"
 #include "loadtest/run/recording.h"
 #include "loadtest/wire/connection.h"
 
@@ -103,7 +104,7 @@ static request *take_request(worker *w)
 {
     request *r = w->free;
     if (r == NULL)
-        return memory_take(1, sizeof *r);
+        return memory_allocate(1, sizeof *r);
     w->free = r->next;
     *r = (request){0};
     return r;
@@ -192,7 +193,8 @@ static void on_answer(void *owner, connection *c, request *r, const response *a)
         w->result.codes[a->code]++;
     if (a->code < 200 || a->code > 299) {
         snprintf(reason, sizeof reason, "%d: %.*s", a->code,
-                 (int)(a->body.used < 150 ? a->body.used : 150), a->body.data ? a->body.data : "");
+                 (int)(a->body.bytes < 150 ? a->body.bytes : 150),
+                 a->body.data ? a->body.data : "");
         fail(w, r, error_of_code(a->code), reason, now_ns);
         return;
     }
@@ -447,7 +449,7 @@ static uint64_t wake_time(const worker *w, uint64_t now_ns)
 worker *worker_create(const worker_plan *plan)
 {
     assert(plan->connections <= plan->connections_max && plan->connections_max > 0);
-    worker *w = memory_take(1, sizeof *w);
+    worker *w = memory_allocate(1, sizeof *w);
     w->plan = *plan;
     w->check_ns = UINT64_MAX;
     w->keep = plan->connections;
@@ -457,7 +459,7 @@ worker *worker_create(const worker_plan *plan)
                                .timeout_ns = plan->timeout_ns,
                                .slo_limit_ns = plan->slo_limit_ns};
     result_init(&w->result, plan->duration_ns);
-    w->connections = memory_take(plan->connections_max, sizeof *w->connections);
+    w->connections = memory_allocate(plan->connections_max, sizeof *w->connections);
     for (unsigned i = 0; i < plan->connections_max; i++) {
         connection *c = &w->connections[i];
         c->events = &events_of_connection;

@@ -1,3 +1,4 @@
+#include "loadtest/memory.h"
 #include "loadtest/wire/connection.h"
 #include "loadtest/wire/http1_parse.h"
 
@@ -13,7 +14,7 @@ typedef struct http1_state {
 
 static status start(connection *c)
 {
-    http1_state *state = memory_take(1, sizeof *state);
+    http1_state *state = memory_allocate(1, sizeof *state);
     http1_parser_reset(&state->parser);
     state->answer.keep_body = c->keep_bodies;
     state->parser.no_body = strcmp(c->form->method, "HEAD") == 0;
@@ -29,7 +30,8 @@ static void submit(connection *c, request *r)
     state->request = r;
     http1_parser_reset(&state->parser);
     response_reset(&state->answer);
-    buffer_append(transport_outgoing(&c->transport), r->payload->http1, r->payload->http1_bytes);
+    text_buffer_append(transport_outgoing(&c->transport), r->payload->http1,
+                       r->payload->http1_bytes);
 }
 
 static void cancel(connection *c, request *r)
@@ -125,7 +127,7 @@ static void dispose(connection *c)
 {
     http1_state *state = c->state;
     http1_parser_dispose(&state->parser);
-    buffer_dispose(&state->answer.body);
+    text_buffer_dispose(&state->answer.body);
     free(state);
     c->state = NULL;
 }

@@ -1,3 +1,4 @@
+#include "loadtest/memory.h"
 #include "loadtest/wire/connection.h"
 
 #include <assert.h>
@@ -35,7 +36,7 @@ static stream *take_stream(connection *c)
     if (s != NULL)
         state->free = s->next;
     else
-        s = memory_take(1, sizeof *s);
+        s = memory_allocate(1, sizeof *s);
     response_reset(&s->answer);
     s->answer.keep_body = c->keep_bodies;
     s->body_sent = 0;
@@ -208,7 +209,7 @@ static status start(connection *c)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_frame_not_sent);
-    http2_state *state = memory_take(1, sizeof *state);
+    http2_state *state = memory_allocate(1, sizeof *state);
     int failed = nghttp2_session_client_new2(&state->session, callbacks, c, option);
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
@@ -314,10 +315,10 @@ static void flush(connection *c)
         return; /* the end of `receive` does it */
     const uint8_t *data;
     ssize_t bytes;
-    buffer *out = transport_outgoing(&c->transport);
+    text_buffer *out = transport_outgoing(&c->transport);
     state->in_session = true;
     while ((bytes = nghttp2_session_mem_send(state->session, &data)) > 0)
-        buffer_append(out, data, (size_t)bytes);
+        text_buffer_append(out, data, (size_t)bytes);
     state->in_session = false;
     if (bytes < 0)
         connection_end(c, false, nghttp2_strerror((int)bytes));
@@ -345,12 +346,12 @@ static void dispose(connection *c)
     nghttp2_session_del(state->session);
     for (stream *list = state->live, *next; list != NULL; list = next) {
         next = list->next;
-        buffer_dispose(&list->answer.body);
+        text_buffer_dispose(&list->answer.body);
         free(list);
     }
     for (stream *list = state->free, *next; list != NULL; list = next) {
         next = list->next;
-        buffer_dispose(&list->answer.body);
+        text_buffer_dispose(&list->answer.body);
         free(list);
     }
     free(state);

@@ -10,12 +10,12 @@ void http1_parser_reset(http1_parser *p)
     p->keep_alive = true;
     p->started = false;
     p->left = 0;
-    buffer_clear(&p->line);
+    text_buffer_clear(&p->line);
 }
 
 void http1_parser_dispose(http1_parser *p)
 {
-    buffer_dispose(&p->line);
+    text_buffer_dispose(&p->line);
 }
 
 static bool value_is(const char *value, size_t bytes, const char *wanted)
@@ -150,7 +150,7 @@ static size_t head_bytes(const char *data, size_t bytes, size_t from)
 
 static status take_head(http1_parser *p, response *a, const char *data, size_t bytes, size_t *used)
 {
-    if (p->line.used == 0) {
+    if (p->line.bytes == 0) {
         /* The usual case: a whole head in one piece, read where it lies. */
         size_t whole = head_bytes(data, bytes, 0);
         if (whole != 0) {
@@ -158,12 +158,12 @@ static status take_head(http1_parser *p, response *a, const char *data, size_t b
             return read_head(p, a, data, whole);
         }
     }
-    size_t before = p->line.used;
-    buffer_append(&p->line, data, bytes);
+    size_t before = p->line.bytes;
+    text_buffer_append(&p->line, data, bytes);
     size_t from = before > 3 ? before - 3 : 0;
-    size_t whole = head_bytes(p->line.data, p->line.used, from);
+    size_t whole = head_bytes(p->line.data, p->line.bytes, from);
     if (whole == 0) {
-        if (p->line.used > HTTP1_HEAD_BYTES_MAX)
+        if (p->line.bytes > HTTP1_HEAD_BYTES_MAX)
             return status_fail(STATUS_CORRUPT, "a response head of over %d bytes",
                                HTTP1_HEAD_BYTES_MAX);
         *used = bytes;
@@ -171,7 +171,7 @@ static status take_head(http1_parser *p, response *a, const char *data, size_t b
     }
     *used = whole - before;
     status s = read_head(p, a, p->line.data, whole);
-    buffer_clear(&p->line);
+    text_buffer_clear(&p->line);
     return s;
 }
 
@@ -181,15 +181,15 @@ static status take_line(http1_parser *p, const char *data, size_t bytes, size_t 
 {
     const char *newline = memchr(data, '\n', bytes);
     size_t part = newline ? (size_t)(newline - data) + 1 : bytes;
-    if (p->line.used + part > HTTP1_HEAD_BYTES_MAX)
+    if (p->line.bytes + part > HTTP1_HEAD_BYTES_MAX)
         return status_fail(STATUS_CORRUPT, "a chunk line of over %d bytes", HTTP1_HEAD_BYTES_MAX);
-    buffer_append(&p->line, data, part);
+    text_buffer_append(&p->line, data, part);
     *used = part;
     *complete = newline != NULL;
     if (newline != NULL) {
-        p->line.used--;
-        if (p->line.used != 0 && p->line.data[p->line.used - 1] == '\r')
-            p->line.used--;
+        p->line.bytes--;
+        if (p->line.bytes != 0 && p->line.data[p->line.bytes - 1] == '\r')
+            p->line.bytes--;
     }
     return STATUS_OK;
 }
@@ -198,7 +198,7 @@ static status read_chunk_size(http1_parser *p)
 {
     uint64_t size = 0;
     size_t i = 0;
-    for (; i < p->line.used; i++) {
+    for (; i < p->line.bytes; i++) {
         char c = p->line.data[i];
         int digit = c >= '0' && c <= '9'                 ? c - '0'
                     : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
@@ -209,7 +209,7 @@ static status read_chunk_size(http1_parser *p)
             return status_fail(STATUS_CORRUPT, "a chunk size beyond belief");
         size = size << 4 | (uint64_t)digit;
     }
-    if (i == 0 || (i < p->line.used && strchr("; \t", p->line.data[i]) == NULL))
+    if (i == 0 || (i < p->line.bytes && strchr("; \t", p->line.data[i]) == NULL))
         return status_fail(STATUS_CORRUPT, "malformed chunk size");
     p->left = size;
     p->stage = size != 0 ? HTTP1_CHUNK_DATA : HTTP1_TRAILER;
@@ -225,12 +225,12 @@ static status take_chunk_line(http1_parser *p, const char *data, size_t bytes, s
     if (p->stage == HTTP1_CHUNK_SIZE)
         s = read_chunk_size(p);
     else if (p->stage == HTTP1_TRAILER)
-        p->stage = p->line.used == 0 ? HTTP1_DONE : HTTP1_TRAILER;
-    else if (p->line.used != 0)
+        p->stage = p->line.bytes == 0 ? HTTP1_DONE : HTTP1_TRAILER;
+    else if (p->line.bytes != 0)
         s = status_fail(STATUS_CORRUPT, "a chunk is longer than its size");
     else
         p->stage = HTTP1_CHUNK_SIZE;
-    buffer_clear(&p->line);
+    text_buffer_clear(&p->line);
     return s;
 }
 

@@ -28,7 +28,7 @@ typedef struct http1_parser {
     bool started;    /* at least one byte of this response was seen */
     bool no_body;    /* the request was HEAD: a length tells of no body; stays through a reset */
     uint64_t left;
-    buffer line; /* what is not complete yet of the head, a chunk size or a trailer */
+    text_buffer line; /* what is not complete yet of the head, a chunk size or a trailer */
 } http1_parser;
 
 void http1_parser_reset(http1_parser *p);

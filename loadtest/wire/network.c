@@ -1,6 +1,7 @@
 #include "loadtest/wire/network.h"
 
 #include "base/clock.h"
+#include "loadtest/memory.h"
 #include "loadtest/wire/network_backend.h"
 
 #include <assert.h>
@@ -46,7 +47,7 @@ const char *network_kind_name(network_kind kind)
 
 status network_create(network **out, network_kind kind)
 {
-    network *n = memory_take(1, sizeof *n);
+    network *n = memory_allocate(1, sizeof *n);
     n->backend = kind == NETWORK_URING ? &network_backend_uring : &network_backend_epoll;
     /* The kernel may otherwise delay every timer by 50 us to save wake-ups. */
     prctl(PR_SET_TIMERSLACK, 1UL);
@@ -64,8 +65,8 @@ static void free_dead(network *n)
     while (n->dead != NULL) {
         network_socket *s = n->dead;
         n->dead = s->next_dead;
-        buffer_dispose(&s->out);
-        buffer_dispose(&s->outgoing);
+        text_buffer_dispose(&s->out);
+        text_buffer_dispose(&s->outgoing);
         free(s->received);
         free(s);
     }
@@ -97,7 +98,7 @@ status network_connect(network *n, const struct sockaddr *address, socklen_t add
                            "socket: %s", strerror(errno));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     receive_stamp_enable(fd);
-    network_socket *s = memory_take(1, sizeof *s);
+    network_socket *s = memory_allocate(1, sizeof *s);
     s->network = n;
     s->events = events;
     s->owner = owner;
@@ -119,17 +120,17 @@ status network_connect(network *n, const struct sockaddr *address, socklen_t add
     return STATUS_OK;
 }
 
-buffer *network_outgoing(network_socket *s)
+text_buffer *network_outgoing(network_socket *s)
 {
     return &s->outgoing;
 }
 
 static void start_send(network_socket *s)
 {
-    buffer swap = s->out;
+    text_buffer swap = s->out;
     s->out = s->outgoing;
     s->outgoing = swap;
-    buffer_clear(&s->outgoing);
+    text_buffer_clear(&s->outgoing);
     s->out_sent = 0;
     s->sending = true;
     s->network->backend->send(s);
@@ -138,7 +139,7 @@ static void start_send(network_socket *s)
 void network_flush(network_socket *s)
 {
     assert(!s->closed);
-    if (s->connecting || s->ended || s->sending || s->outgoing.used == 0)
+    if (s->connecting || s->ended || s->sending || s->outgoing.bytes == 0)
         return;
     start_send(s);
 }
@@ -202,17 +203,17 @@ void network_socket_ended(network_socket *s, int error)
 void network_socket_sent(network_socket *s, size_t bytes)
 {
     s->out_sent += bytes;
-    assert(s->out_sent <= s->out.used);
+    assert(s->out_sent <= s->out.bytes);
     if (s->closed || s->ended) {
         s->sending = false;
         return;
     }
-    if (s->out_sent < s->out.used) {
+    if (s->out_sent < s->out.bytes) {
         s->network->backend->send(s);
         return;
     }
     s->sending = false;
-    if (s->outgoing.used != 0)
+    if (s->outgoing.bytes != 0)
         start_send(s);
 }
 

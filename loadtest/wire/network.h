@@ -2,7 +2,7 @@
 #define LOADTEST_WIRE_NETWORK_H
 
 #include "base/status.h"
-#include "loadtest/wire/buffer.h"
+#include "base/text_buffer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ status network_connect(network *n, const struct sockaddr *address, socklen_t add
                        const network_events *events, void *owner, network_socket **out) MUST_CHECK;
 
 /* Bytes appended here go out at the next network_flush; the pointer holds until then. */
-buffer *network_outgoing(network_socket *s);
+text_buffer *network_outgoing(network_socket *s);
 void network_flush(network_socket *s);
 
 /* When the data of the on_received under way reached this machine (base/clock.h); outside one, the

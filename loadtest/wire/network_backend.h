@@ -18,7 +18,7 @@ struct network_socket {
     bool sending;                   /* `out` is on its way, `outgoing` waits */
     bool released;
     unsigned in_flight; /* io_uring operations that still use this memory */
-    buffer out, outgoing;
+    text_buffer out, outgoing;
     size_t out_sent;
     struct sockaddr_storage address;
     socklen_t address_bytes;

@@ -1,3 +1,4 @@
+#include "loadtest/memory.h"
 #include "loadtest/wire/network_backend.h"
 
 #include "base/clock.h"
@@ -20,14 +21,14 @@ typedef struct epoll_state {
 
 static status epoll_network_create(network *n)
 {
-    epoll_state *state = memory_take(1, sizeof *state);
+    epoll_state *state = memory_allocate(1, sizeof *state);
     state->fd = epoll_create1(EPOLL_CLOEXEC);
     if (state->fd < 0) {
         free(state);
         return status_fail(STATUS_IO, "epoll_create1: %s", strerror(errno));
     }
     state->exact = true;
-    state->received = memory_take(1, NETWORK_RECEIVE_BYTES);
+    state->received = memory_allocate(1, NETWORK_RECEIVE_BYTES);
     n->state = state;
     return STATUS_OK;
 }
@@ -55,8 +56,8 @@ static status epoll_network_open(network_socket *s)
 
 static void epoll_network_send(network_socket *s)
 {
-    assert(s->sending && s->out_sent < s->out.used);
-    ssize_t n = send(s->fd, s->out.data + s->out_sent, s->out.used - s->out_sent, MSG_NOSIGNAL);
+    assert(s->sending && s->out_sent < s->out.bytes);
+    ssize_t n = send(s->fd, s->out.data + s->out_sent, s->out.bytes - s->out_sent, MSG_NOSIGNAL);
     if (n >= 0)
         network_socket_sent(s, (size_t)n);
     /* Full: an edge of EPOLLOUT will come. Broken: reading will tell, with the error. */

@@ -1,3 +1,4 @@
+#include "loadtest/memory.h"
 #include "loadtest/wire/network_backend.h"
 
 #include "base/clock.h"
@@ -55,7 +56,7 @@ int network_uring_probe(void)
 
 static status uring_network_create(network *n)
 {
-    uring_state *state = memory_take(1, sizeof *state);
+    uring_state *state = memory_allocate(1, sizeof *state);
     int error = set_up(&state->ring, ENTRIES, &state->poll_first);
     if (error != 0) {
         free(state);
@@ -95,7 +96,7 @@ static void start_receive(network_socket *s)
 
 static status uring_network_open(network_socket *s)
 {
-    s->received = memory_take(1, NETWORK_RECEIVE_BYTES);
+    s->received = memory_allocate(1, NETWORK_RECEIVE_BYTES);
     struct io_uring_sqe *sqe = next_entry(s);
     io_uring_prep_connect(sqe, s->fd, (struct sockaddr *)&s->address, s->address_bytes);
     tag(sqe, s, OPERATION_CONNECT);
@@ -105,7 +106,7 @@ static status uring_network_open(network_socket *s)
 static void uring_network_send(network_socket *s)
 {
     struct io_uring_sqe *sqe = next_entry(s);
-    io_uring_prep_send(sqe, s->fd, s->out.data + s->out_sent, s->out.used - s->out_sent,
+    io_uring_prep_send(sqe, s->fd, s->out.data + s->out_sent, s->out.bytes - s->out_sent,
                        MSG_NOSIGNAL | MSG_WAITALL);
     tag(sqe, s, OPERATION_SEND);
 }

@@ -10,7 +10,7 @@ void response_reset(response *a)
     a->body_bytes = a->header_json_bytes = 0;
     a->compressed = false;
     a->timing_bytes = 0;
-    buffer_clear(&a->body);
+    text_buffer_clear(&a->body);
 }
 
 bool response_number(const char *text, size_t bytes, uint64_t *value)
@@ -56,10 +56,10 @@ void response_body(response *a, const void *data, size_t bytes)
 {
     a->body_bytes += bytes;
     if (a->keep_body) {
-        buffer_append(&a->body, data, bytes);
-    } else if (a->code >= 300 && a->body.used < ANSWER_ERROR_BYTES_MAX) {
-        size_t room = ANSWER_ERROR_BYTES_MAX - a->body.used;
-        buffer_append(&a->body, data, bytes < room ? bytes : room);
+        text_buffer_append(&a->body, data, bytes);
+    } else if (a->code >= 300 && a->body.bytes < ANSWER_ERROR_BYTES_MAX) {
+        size_t room = ANSWER_ERROR_BYTES_MAX - a->body.bytes;
+        text_buffer_append(&a->body, data, bytes < room ? bytes : room);
     }
 }
 

@@ -1,11 +1,11 @@
 #ifndef LOADTEST_WIRE_RESPONSE_H
 #define LOADTEST_WIRE_RESPONSE_H
 
-#include "loadtest/wire/buffer.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/text_buffer.h"
 
 /* What came back for one request, the same for HTTP/1.1 and HTTP/2. Owned by a connection (one per
  * stream), valid during the callback that delivers it. */
@@ -19,7 +19,7 @@ typedef struct response {
     bool compressed;            /* Content-Encoding other than identity */
     uint16_t timing_bytes;
     char timing[ANSWER_TIMING_BYTES_MAX]; /* Server-Timing, several headers joined by ',' */
-    buffer body;                          /* filled if keep_body, or for the start of an error */
+    text_buffer body;                     /* filled if keep_body, or for the start of an error */
 } response;
 
 #define ANSWER_ERROR_BYTES_MAX 512 /* of the body of an answer that is not 2xx */

@@ -1,7 +1,5 @@
 #include "loadtest/wire/target.h"
 
-#include "loadtest/wire/buffer.h"
-
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -12,6 +10,9 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+
+#include "base/text_buffer.h"
+#include "loadtest/memory.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 
@@ -49,9 +50,9 @@ static status split(target *t, const char *url)
                            "\"%s\" is no URL such as "
                            "http://127.0.0.1:8080",
                            url);
-    t->host = memory_string(host, host_bytes);
-    t->port = colon ? memory_string(colon + 1, (size_t)(path - colon - 1))
-                    : memory_string(t->tls ? "443" : "80", t->tls ? 3 : 2);
+    t->host = memory_copy_string(host, host_bytes);
+    t->port = colon ? memory_copy_string(colon + 1, (size_t)(path - colon - 1))
+                    : memory_copy_string(t->tls ? "443" : "80", t->tls ? 3 : 2);
     char *end;
     unsigned long port = strtoul(t->port, &end, 10);
     if (*end != 0 || t->port[0] < '0' || t->port[0] > '9' || port < 1 || port > 65535)
@@ -61,12 +62,12 @@ static status split(target *t, const char *url)
         if ((unsigned char)*c <= ' ' || *c == 127)
             return status_fail(STATUS_INVALID_ARGUMENT,
                                "\"%s\": no spaces in a URL; write %%20 for one", url);
-    t->authority = memory_string(at, authority_bytes);
-    buffer b = {0};
+    t->authority = memory_copy_string(at, authority_bytes);
+    text_buffer b = {0};
     if (*path != '/')
-        buffer_text(&b, "/");
-    buffer_append(&b, path, strcspn(path, "#"));
-    t->path = (char *)buffer_string(&b);
+        text_buffer_put(&b, "/");
+    text_buffer_append(&b, path, strcspn(path, "#"));
+    t->path = (char *)text_buffer_string(&b);
     return STATUS_OK;
 }
 

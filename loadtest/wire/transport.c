@@ -29,21 +29,21 @@ static void drain_tls(transport *t)
     BIO *out = SSL_get_wbio(t->tls);
     size_t waiting;
     while ((waiting = BIO_ctrl_pending(out)) != 0) {
-        buffer *b = network_outgoing(t->socket);
-        int n = BIO_read(out, buffer_reserve(b, waiting), (int)waiting);
+        text_buffer *b = network_outgoing(t->socket);
+        int n = BIO_read(out, text_buffer_reserve(b, waiting), (int)waiting);
         if (n <= 0)
             break;
-        b->used += (size_t)n;
+        b->bytes += (size_t)n;
     }
 }
 
 static void encrypt(transport *t)
 {
-    if (t->plain.used != 0) {
-        int n = SSL_write(t->tls, t->plain.data, (int)t->plain.used);
-        assert(n == (int)t->plain.used); /* a memory BIO takes everything */
+    if (t->plain.bytes != 0) {
+        int n = SSL_write(t->tls, t->plain.data, (int)t->plain.bytes);
+        assert(n == (int)t->plain.bytes); /* a memory BIO takes everything */
         (void)n;
-        buffer_clear(&t->plain);
+        text_buffer_clear(&t->plain);
     }
     drain_tls(t);
 }
@@ -163,7 +163,7 @@ status transport_open(transport *t, network *n, const target *to, const transpor
     return s;
 }
 
-buffer *transport_outgoing(transport *t)
+text_buffer *transport_outgoing(transport *t)
 {
     return t->tls != NULL ? &t->plain : network_outgoing(t->socket);
 }
@@ -186,5 +186,5 @@ void transport_close(transport *t)
     t->open = false;
     SSL_free(t->tls);
     t->tls = NULL;
-    buffer_dispose(&t->plain);
+    text_buffer_dispose(&t->plain);
 }

@@ -21,7 +21,7 @@ typedef struct transport {
     void *owner;
     network_socket *socket; /* NULL when closed */
     SSL *tls;               /* NULL without TLS */
-    buffer plain;           /* with TLS: what is to be encrypted at the next flush */
+    text_buffer plain;      /* with TLS: what is to be encrypted at the next flush */
     bool open;
     bool ended_in_order; /* at on_end: the peer closed, nothing broke */
 } transport;
@@ -29,7 +29,7 @@ typedef struct transport {
 status transport_open(transport *t, network *n, const target *to, const transport_events *events,
                       void *owner) MUST_CHECK;
 /* Where to append bytes to send; holds until transport_flush. */
-buffer *transport_outgoing(transport *t);
+text_buffer *transport_outgoing(transport *t);
 void transport_flush(transport *t);
 void transport_close(transport *t);
 

@@ -1,6 +1,7 @@
 #include "loadtest/workload/expect.h"
 
 #include "base/dtype.h"
+#include "loadtest/memory.h"
 #include "loadtest/workload/quantity.h"
 
 #include <jansson.h>
@@ -28,7 +29,7 @@ status expect_load(expect **out, const char *path, double tolerance)
     status s = quantity_read_file(path, &text, &bytes);
     if (s)
         return s;
-    expect *e = memory_take(1, sizeof *e);
+    expect *e = memory_allocate(1, sizeof *e);
     e->tolerance = tolerance;
     for (char *at = text; at < text + bytes; number++) {
         char *newline = memchr(at, '\n', (size_t)(text + bytes - at));
@@ -253,11 +254,11 @@ bool expect_check(expect *e, size_t index, const response *a, char *reason, size
     if (index >= e->count)
         return true;
     expect_line *line = &e->lines[index];
-    uint64_t seen = hash(a->body.data, a->body.used);
+    uint64_t seen = hash(a->body.data, a->body.bytes);
     if (atomic_load_explicit(&line->right_hash, memory_order_relaxed) == seen)
         return true;
-    size_t json_bytes = a->header_json_bytes ? a->header_json_bytes : a->body.used;
-    if (json_bytes > a->body.used) {
+    size_t json_bytes = a->header_json_bytes ? a->header_json_bytes : a->body.bytes;
+    if (json_bytes > a->body.bytes) {
         snprintf(reason, reason_bytes, "Inference-Header-Content-Length is beyond the body");
         return false;
     }
@@ -268,7 +269,7 @@ bool expect_check(expect *e, size_t index, const response *a, char *reason, size
         return false;
     }
     if (a->header_json_bytes != 0)
-        decode_binary(got, a->body.data + json_bytes, a->body.used - json_bytes);
+        decode_binary(got, a->body.data + json_bytes, a->body.bytes - json_bytes);
     comparison c = {.tolerance = e->tolerance, .reason = reason, .reason_bytes = reason_bytes};
     bool right = matches(&c, line->json, got);
     json_decref(got);

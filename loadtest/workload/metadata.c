@@ -1,10 +1,10 @@
 #include "loadtest/workload/metadata.h"
 
-#include "loadtest/wire/buffer.h"
-
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "loadtest/memory.h"
 
 static status malformed(const char *what)
 {
@@ -20,7 +20,7 @@ static status load(const char *text, size_t bytes, json_t **out)
 
 static void begin(metadata *m, size_t count)
 {
-    *m = (metadata){.inputs = memory_take(count, sizeof *m->inputs)};
+    *m = (metadata){.inputs = memory_allocate(count, sizeof *m->inputs)};
 }
 
 static status add_kserve(metadata *m, const json_t *entry)
@@ -44,7 +44,7 @@ static status add_kserve(metadata *m, const json_t *entry)
             return malformed("a shape with something else than integers");
         input->dimensions[input->dimension_count++] = json_integer_value(value);
     }
-    input->name = memory_string(name, strlen(name));
+    input->name = memory_copy_string(name, strlen(name));
     m->input_count++;
     return STATUS_OK;
 }
@@ -108,7 +108,7 @@ static status add_tensorflow(metadata *m, const char *name, const json_t *entry)
                                              : json_integer_value(size);
         input->dimensions[input->dimension_count++] = value < 0 ? -1 : value;
     }
-    input->name = memory_string(name, strlen(name));
+    input->name = memory_copy_string(name, strlen(name));
     m->input_count++;
     return STATUS_OK;
 }

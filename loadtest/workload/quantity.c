@@ -1,12 +1,13 @@
 #include "loadtest/workload/quantity.h"
 
-#include "loadtest/wire/buffer.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text_buffer.h"
+#include "loadtest/memory.h"
 
 status quantity_duration(const char *text, uint64_t *ns)
 {
@@ -35,20 +36,20 @@ status quantity_read_file(const char *path, char **text, size_t *bytes)
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (f == NULL)
         return status_fail(STATUS_NOT_FOUND, "%s: %s", path, strerror(errno));
-    buffer b = {0};
+    text_buffer b = {0};
     size_t n;
-    while ((n = fread(buffer_reserve(&b, 65536), 1, 65536, f)) > 0)
-        b.used += n;
+    while ((n = fread(text_buffer_reserve(&b, 65536), 1, 65536, f)) > 0)
+        b.bytes += n;
     int failed = ferror(f);
     if (f != stdin)
         fclose(f);
     if (failed) {
-        buffer_dispose(&b);
+        text_buffer_dispose(&b);
         return status_fail(STATUS_IO, "%s: cannot be read", path);
     }
-    buffer_string(&b);
+    text_buffer_string(&b);
     *text = b.data;
-    *bytes = b.used;
+    *bytes = b.bytes;
     return STATUS_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "loadtest/workload/request_source.h"
 
+#include "loadtest/memory.h"
 #include "loadtest/workload/random.h"
 
 #include <assert.h>
@@ -115,135 +116,137 @@ static void word(char out[6], random_state *r)
     out[5] = 0;
 }
 
-static void write_json_value(buffer *b, const filled *f, uint64_t i, random_state *r)
+static void write_json_value(text_buffer *b, const filled *f, uint64_t i, random_state *r)
 {
     char text[8];
     switch (f->input->type) {
     case DTYPE_BOOL:
-        buffer_text(b, f->how == FILL_ONES || (f->how == FILL_RANDOM && random_below(r, 2))
-                           ? "true"
-                           : "false");
+        text_buffer_put(b, f->how == FILL_ONES || (f->how == FILL_RANDOM && random_below(r, 2))
+                               ? "true"
+                               : "false");
         break;
     case DTYPE_F16:
     case DTYPE_BF16:
     case DTYPE_F32:
     case DTYPE_F64:
-        buffer_printf(b, "%.6g", float_at(f, r));
+        text_buffer_format(b, "%.6g", float_at(f, r));
         break;
     case DTYPE_BYTES:
         word(text, r);
-        buffer_printf(b, "\"%s\"", text);
+        text_buffer_format(b, "\"%s\"", text);
         break;
     default:
-        buffer_printf(b, "%" PRId64, integer_at(f, i, r));
+        text_buffer_format(b, "%" PRId64, integer_at(f, i, r));
     }
 }
 
-static void write_binary_value(buffer *b, const filled *f, uint64_t i, random_state *r)
+static void write_binary_value(text_buffer *b, const filled *f, uint64_t i, random_state *r)
 {
     char text[8];
     switch (f->input->type) {
     case DTYPE_BOOL:
-        buffer_append(b, f->how == FILL_ONES ? "\1" : random_below(r, 2) ? "\1" : "\0", 1);
+        text_buffer_append(b, f->how == FILL_ONES ? "\1" : random_below(r, 2) ? "\1" : "\0", 1);
         break;
     case DTYPE_F16:
     case DTYPE_BF16: {
         float value = (float)float_at(f, r);
         uint16_t half =
             f->input->type == DTYPE_F16 ? dtype_f32_to_f16(value) : dtype_f32_to_bf16(value);
-        buffer_append(b, &half, 2);
+        text_buffer_append(b, &half, 2);
         break;
     }
     case DTYPE_F32:
-        buffer_append(b, &(float){(float)float_at(f, r)}, 4);
+        text_buffer_append(b, &(float){(float)float_at(f, r)}, 4);
         break;
     case DTYPE_F64:
-        buffer_append(b, &(double){float_at(f, r)}, 8);
+        text_buffer_append(b, &(double){float_at(f, r)}, 8);
         break;
     case DTYPE_BYTES:
         word(text, r);
-        buffer_append(b, &(uint32_t){5}, 4);
-        buffer_append(b, text, 5);
+        text_buffer_append(b, &(uint32_t){5}, 4);
+        text_buffer_append(b, text, 5);
         break;
     default: {
         int64_t value = integer_at(f, i, r); /* little-endian: its low bytes are the value */
-        buffer_append(b, &value, dtype_bytes(f->input->type));
+        text_buffer_append(b, &value, dtype_bytes(f->input->type));
     }
     }
 }
 
 /* Values of one row as JSON lists nested by `dimensions`. */
-static void write_nested(buffer *b, const filled *f, int dimension, uint64_t *i, random_state *r)
+static void write_nested(text_buffer *b, const filled *f, int dimension, uint64_t *i,
+                         random_state *r)
 {
     if (dimension == f->input->dimension_count) {
         write_json_value(b, f, (*i)++, r);
         return;
     }
-    buffer_text(b, "[");
+    text_buffer_put(b, "[");
     for (int64_t k = 0; k < f->dimensions[dimension]; k++) {
         if (k != 0)
-            buffer_text(b, ",");
+            text_buffer_put(b, ",");
         write_nested(b, f, dimension + 1, i, r);
     }
-    buffer_text(b, "]");
+    text_buffer_put(b, "]");
 }
 
-static void write_kserve(buffer *b, uint64_t *header_json_bytes, const filled *all, size_t count,
-                         bool binary, random_state *r)
+static void write_kserve(text_buffer *b, uint64_t *header_json_bytes, const filled *all,
+                         size_t count, bool binary, random_state *r)
 {
-    buffer blobs = {0};
-    buffer_text(b, "{\"inputs\":[");
+    text_buffer blobs = {0};
+    text_buffer_put(b, "{\"inputs\":[");
     for (size_t k = 0; k < count; k++) {
         const filled *f = &all[k];
-        buffer_printf(b, "%s{\"name\":\"%s\",\"shape\":[", k ? "," : "", f->input->name);
+        text_buffer_format(b, "%s{\"name\":\"%s\",\"shape\":[", k ? "," : "", f->input->name);
         for (int d = 0; d < f->input->dimension_count; d++)
-            buffer_printf(b, "%s%" PRId64, d ? "," : "", f->dimensions[d]);
-        buffer_printf(b, "],\"datatype\":\"%s\",", dtype_kserve_name(f->input->type));
-        size_t before = blobs.used;
+            text_buffer_format(b, "%s%" PRId64, d ? "," : "", f->dimensions[d]);
+        text_buffer_format(b, "],\"datatype\":\"%s\",", dtype_kserve_name(f->input->type));
+        size_t before = blobs.bytes;
         for (uint64_t i = 0; i < f->count; i++) {
             if (binary) {
                 write_binary_value(&blobs, f, i, r);
             } else {
-                buffer_text(b, i ? "," : "\"data\":[");
+                text_buffer_put(b, i ? "," : "\"data\":[");
                 write_json_value(b, f, i, r);
             }
         }
         if (binary)
-            buffer_printf(b, "\"parameters\":{\"binary_data_size\":%zu}}", blobs.used - before);
+            text_buffer_format(b, "\"parameters\":{\"binary_data_size\":%zu}}",
+                               blobs.bytes - before);
         else
-            buffer_text(b, f->count ? "]}" : "\"data\":[]}");
+            text_buffer_put(b, f->count ? "]}" : "\"data\":[]}");
     }
-    buffer_text(b, binary ? "],\"parameters\":{\"binary_data_output\":true}}" : "]}");
-    *header_json_bytes = binary ? b->used : 0;
-    buffer_append(b, blobs.data, blobs.used);
-    buffer_dispose(&blobs);
+    text_buffer_put(b, binary ? "],\"parameters\":{\"binary_data_output\":true}}" : "]}");
+    *header_json_bytes = binary ? b->bytes : 0;
+    text_buffer_append(b, blobs.data, blobs.bytes);
+    text_buffer_dispose(&blobs);
 }
 
-static void write_tensorflow(buffer *b, const filled *all, size_t count, uint32_t rows,
+static void write_tensorflow(text_buffer *b, const filled *all, size_t count, uint32_t rows,
                              random_state *r)
 {
-    buffer_text(b, "{\"instances\":[");
+    text_buffer_put(b, "{\"instances\":[");
     for (uint32_t row = 0; row < rows; row++) {
-        buffer_text(b, row ? "," : "");
+        text_buffer_put(b, row ? "," : "");
         if (count > 1)
-            buffer_text(b, "{");
+            text_buffer_put(b, "{");
         for (size_t k = 0; k < count; k++) {
             const filled *f = &all[k];
             uint64_t i = f->count / rows * row;
             if (count > 1)
-                buffer_printf(b, "%s\"%s\":", k ? "," : "", f->input->name);
+                text_buffer_format(b, "%s\"%s\":", k ? "," : "", f->input->name);
             write_nested(b, f, f->input->dimension_count ? 1 : 0, &i, r);
         }
         if (count > 1)
-            buffer_text(b, "}");
+            text_buffer_put(b, "}");
     }
-    buffer_text(b, "]}");
+    text_buffer_put(b, "]}");
 }
 
-status request_source_write(buffer *body, uint64_t *header_json_bytes, const source_options *o,
+status request_source_write(text_buffer *body, uint64_t *header_json_bytes, const source_options *o,
                             const metadata *m, uint32_t length, const int64_t *ids, random_state *r)
 {
-    filled *all = memory_take(m->input_count, sizeof *all);
+    filled *all = memory_allocate(m->input_count, sizeof *all);
     size_t id_place = ids ? ids_input(m) : SIZE_MAX;
     status s = STATUS_OK;
     for (size_t k = 0; k < m->input_count && !s; k++) {
@@ -266,28 +269,29 @@ status request_source_write(buffer *body, uint64_t *header_json_bytes, const sou
 void request_source_payload(payload *p, const char *body, size_t body_bytes,
                             uint64_t header_json_bytes, const request_form *form)
 {
-    *p = (payload){.body = memory_string(body, body_bytes),
+    *p = (payload){.body = memory_copy_string(body, body_bytes),
                    .body_bytes = body_bytes,
                    .header_json_bytes = header_json_bytes};
     if (body_bytes != 0)
         p->content_type = header_json_bytes ? "application/octet-stream" : "application/json";
     snprintf(p->length_text, sizeof p->length_text, "%zu", body_bytes);
     snprintf(p->header_json_text, sizeof p->header_json_text, "%" PRIu64, header_json_bytes);
-    buffer b = {0};
-    buffer_printf(&b, "%s %s HTTP/1.1\r\nhost: %s\r\n", form->method, form->path, form->authority);
+    text_buffer b = {0};
+    text_buffer_format(&b, "%s %s HTTP/1.1\r\nhost: %s\r\n", form->method, form->path,
+                       form->authority);
     for (size_t i = 0; i < form->header_count; i++)
-        buffer_printf(&b, "%s: %s\r\n", form->headers[i].name, form->headers[i].value);
+        text_buffer_format(&b, "%s: %s\r\n", form->headers[i].name, form->headers[i].value);
     if (p->content_type != NULL)
-        buffer_printf(&b, "content-type: %s\r\ncontent-length: %s\r\n", p->content_type,
-                      p->length_text);
+        text_buffer_format(&b, "content-type: %s\r\ncontent-length: %s\r\n", p->content_type,
+                           p->length_text);
     else if (strcmp(form->method, "GET") != 0)
-        buffer_text(&b, "content-length: 0\r\n");
+        text_buffer_put(&b, "content-length: 0\r\n");
     if (header_json_bytes != 0)
-        buffer_printf(&b, "inference-header-content-length: %s\r\n", p->header_json_text);
-    buffer_text(&b, "\r\n");
-    buffer_append(&b, body, body_bytes);
-    p->http1_bytes = b.used;
-    p->http1 = buffer_string(&b);
+        text_buffer_format(&b, "inference-header-content-length: %s\r\n", p->header_json_text);
+    text_buffer_put(&b, "\r\n");
+    text_buffer_append(&b, body, body_bytes);
+    p->http1_bytes = b.bytes;
+    p->http1 = text_buffer_string(&b);
 }
 
 /* Payloads as they are made. */
@@ -297,10 +301,11 @@ typedef struct collection {
     size_t capacity, bytes, bytes_max;
 } collection;
 
-static status add_payload(collection *to, const buffer *body, uint64_t json_bytes, uint32_t tokens)
+static status add_payload(collection *to, const text_buffer *body, uint64_t json_bytes,
+                          uint32_t tokens)
 {
     request_source *s = to->source;
-    to->bytes += body->used;
+    to->bytes += body->bytes;
     if (to->bytes > to->bytes_max)
         return status_fail(STATUS_TOO_LARGE,
                            "the bodies of the first %zu requests hold over %zu MiB, the most that "
@@ -311,7 +316,7 @@ static status add_payload(collection *to, const buffer *body, uint64_t json_byte
         s->payloads = memory_resize(s->payloads, to->capacity, sizeof *s->payloads);
     }
     payload *p = &s->payloads[s->count];
-    request_source_payload(p, body->data, body->used, json_bytes, to->form);
+    request_source_payload(p, body->data, body->bytes, json_bytes, to->form);
     p->index = (uint32_t)s->count++;
     p->tokens = tokens;
     return STATUS_OK;
@@ -377,12 +382,12 @@ static status add_ids(collection *to, const source_options *o, const metadata *m
     status s = read_ids(line, type, ids, &count);
     if (s)
         return s;
-    buffer body = {0};
+    text_buffer body = {0};
     uint64_t json_bytes;
     s = request_source_write(&body, &json_bytes, o, m, (uint32_t)count, ids, r);
     if (!s)
         s = add_payload(to, &body, json_bytes, (uint32_t)count * o->rows);
-    buffer_dispose(&body);
+    text_buffer_dispose(&body);
     return s;
 }
 
@@ -394,7 +399,7 @@ static status add_lines(collection *to, const source_options *o, const metadata 
     status failed = quantity_read_file(path, &text, &bytes);
     if (failed)
         return failed;
-    int64_t *ids = o->ids_file ? memory_take(LENGTH_MAX, sizeof *ids) : NULL;
+    int64_t *ids = o->ids_file ? memory_allocate(LENGTH_MAX, sizeof *ids) : NULL;
     for (char *at = text; at < text + bytes && !failed; number++) {
         char *newline = memchr(at, '\n', (size_t)(text + bytes - at));
         char *end = newline ? newline : text + bytes, *next = end + (newline != NULL);
@@ -404,7 +409,7 @@ static status add_lines(collection *to, const source_options *o, const metadata 
         if (end > at && ids != NULL) {
             failed = add_ids(to, o, m, at, ids, r);
         } else if (end > at) {
-            buffer line = {.data = at, .used = (size_t)(end - at)};
+            text_buffer line = {.data = at, .bytes = (size_t)(end - at)};
             failed = add_payload(to, &line, 0, 0);
         }
         at = next;
@@ -434,20 +439,20 @@ static status add_made(collection *to, const source_options *o, const metadata *
     bool counted = m != NULL && has_length(m);
     for (size_t i = 0; i < count && to->bytes < unasked_bytes; i++) {
         const trace_entry *entry = o->trace ? &o->trace->entries[i] : NULL;
-        buffer body = {0};
+        text_buffer body = {0};
         uint64_t json_bytes = 0;
         uint32_t length =
             entry != NULL && entry->length != 0 ? entry->length : length_draw(o->lengths, r);
         status failed = STATUS_OK;
         if (entry != NULL && entry->body != NULL) {
-            buffer_text(&body, entry->body);
+            text_buffer_put(&body, entry->body);
             length = entry->length;
         } else if (m != NULL) {
             failed = request_source_write(&body, &json_bytes, o, m, length, NULL, r);
         }
         if (!failed)
             failed = add_payload(to, &body, json_bytes, counted ? length * o->rows : 0);
-        buffer_dispose(&body);
+        text_buffer_dispose(&body);
         if (failed)
             return failed;
     }

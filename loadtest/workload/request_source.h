@@ -1,7 +1,7 @@
 #ifndef LOADTEST_WORKLOAD_REQUEST_SOURCE_H
 #define LOADTEST_WORKLOAD_REQUEST_SOURCE_H
 
-#include "loadtest/wire/buffer.h"
+#include "base/text_buffer.h"
 #include "loadtest/wire/request.h"
 #include "loadtest/workload/metadata.h"
 #include "loadtest/workload/quantity.h"
@@ -50,7 +50,7 @@ void request_source_payload(payload *p, const char *body, size_t body_bytes,
                             uint64_t header_json_bytes, const request_form *form);
 
 /* For tests: the body of one request, for `length` tokens; `ids` may be NULL. */
-status request_source_write(buffer *body, uint64_t *header_json_bytes, const source_options *o,
+status request_source_write(text_buffer *body, uint64_t *header_json_bytes, const source_options *o,
                             const metadata *m, uint32_t length, const int64_t *ids,
                             random_state *r) MUST_CHECK;
 

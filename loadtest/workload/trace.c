@@ -1,6 +1,6 @@
 #include "loadtest/workload/trace.h"
 
-#include "loadtest/wire/buffer.h"
+#include "loadtest/memory.h"
 #include "loadtest/workload/quantity.h"
 
 #include <inttypes.h>
@@ -109,7 +109,7 @@ static bool read_json(timed_line *to, const char *line)
     to->length = json_integer_value(length);
     const json_t *body = json_object_get(object, "body");
     if (json_is_string(body))
-        to->body = memory_string(json_string_value(body), json_string_length(body));
+        to->body = memory_copy_string(json_string_value(body), json_string_length(body));
     else if (body != NULL)
         to->body = json_dumps(body, JSON_COMPACT);
     json_decref(object);
@@ -169,7 +169,7 @@ static status make_entries(trace *t, const timed_line *lines, size_t count, cons
             "%s:%zu: %.3g s after the first request; a trace lasts %.0f days at most "
             "(--trace-speed shortens it)",
             path, lines[count - 1].number, last_s, DURATION_S_MAX / 86400);
-    t->entries = memory_take(count, sizeof *t->entries);
+    t->entries = memory_allocate(count, sizeof *t->entries);
     t->count = count;
     for (size_t i = 0; i < count; i++) {
         const timed_line *line = &lines[i];

@@ -5,11 +5,11 @@
 #include <pthread.h>
 
 #include "base/mailbox.h"
+#include "base/text_buffer.h"
 #include "server/http/tenant.h"
 #include "server/protocol/compress.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/route.h"
-#include "server/protocol/text/text_buffer.h"
 #include "server/server.h"
 #include "server/telemetry/record.h"
 

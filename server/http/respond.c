@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "server/http/edge.h"
 #include "server/protocol/text/number_write.h"
+#include "server/protocol/text/text_write.h"
 
 #define COMPRESS_BYTES_MIN 1024
 #define TEXT_KEEP_BYTES (1 << 20)
@@ -181,8 +182,8 @@ void respond_error(exchange *e, int code, const char *message)
 {
     text_buffer body = {0};
     text_buffer_put(&body, "{\"error\":");
-    text_buffer_json_string(&body, message[0] ? message : reason_of(code),
-                            strlen(message[0] ? message : reason_of(code)));
+    text_write_json_string(&body, message[0] ? message : reason_of(code),
+                           strlen(message[0] ? message : reason_of(code)));
     text_buffer_put(&body, "}");
     if (code == 429 || code == 503) {
         /* Whole seconds, rounded up: who comes back then is not told to wait again. */

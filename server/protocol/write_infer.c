@@ -6,6 +6,7 @@
 #include "server/protocol/text/base64.h"
 #include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/number_write.h"
+#include "server/protocol/text/text_write.h"
 
 #define CHUNK 1024 /* elements between two looks at the room left */
 
@@ -51,7 +52,7 @@ static void write_string(text_buffer *out, const tensor_string *s, bool as_base6
 {
     const char *data = (const char *)s->data;
     if (!as_base64 || json_is_utf8(data, s->bytes)) {
-        text_buffer_json_string(out, data, s->bytes);
+        text_write_json_string(out, data, s->bytes);
         return;
     }
     text_buffer_put(out, "{\"b64\":\"");
@@ -92,14 +93,14 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
     const tensor *t = &j->outputs[o->index];
     const char *name = r->model->outputs[o->index].name;
     text_buffer_put(out, "{\"name\":");
-    text_buffer_json_string(out, name, strlen(name));
+    text_write_json_string(out, name, strlen(name));
     text_buffer_put(out, ",\"datatype\":\"");
     text_buffer_put(out, dtype_kserve_name(t->dtype));
     text_buffer_put(out, "\",\"shape\":[");
     for (int i = 0; i < t->rank; i++) {
         if (i)
             text_buffer_put(out, ",");
-        text_buffer_i64(out, t->dims[i]);
+        text_write_i64(out, t->dims[i]);
     }
     if (o->is_binary) {
         size_t bytes = tensor_bytes(t);
@@ -109,7 +110,7 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
                 bytes += 4 + ((const tensor_string *)t->data)[i].bytes;
         }
         text_buffer_put(out, "],\"parameters\":{\"binary_data_size\":");
-        text_buffer_u64(out, bytes);
+        text_write_u64(out, bytes);
         text_buffer_put(out, "}}");
         return;
     }
@@ -122,13 +123,13 @@ void write_kserve(text_buffer *out, const infer_request *r)
 {
     const model *m = r->model;
     text_buffer_put(out, "{\"model_name\":");
-    text_buffer_json_string(out, m->name, strlen(m->name));
+    text_write_json_string(out, m->name, strlen(m->name));
     text_buffer_put(out, ",\"model_version\":\"");
-    text_buffer_i64(out, m->version);
+    text_write_i64(out, m->version);
     text_buffer_put(out, "\"");
     if (r->id.text != NULL) {
         text_buffer_put(out, ",\"id\":");
-        text_buffer_json_string(out, r->id.text, r->id.bytes);
+        text_write_json_string(out, r->id.text, r->id.bytes);
     }
     text_buffer_put(out, ",\"outputs\":[");
     for (int i = 0; i < r->output_count; i++) {
@@ -192,7 +193,7 @@ static void write_column(text_buffer *out, const infer_request *r, int output)
 static void write_name(text_buffer *out, const infer_request *r, int output)
 {
     const char *name = r->model->outputs[output].name;
-    text_buffer_json_string(out, name, strlen(name));
+    text_write_json_string(out, name, strlen(name));
     text_buffer_put(out, ":");
 }
 

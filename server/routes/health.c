@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/http/edge.h"
+#include "server/protocol/text/text_write.h"
 
 static void respond_ready(exchange *e, bool is_ready, const char *state, const char *progress,
                           const char *warning)
@@ -15,16 +16,16 @@ static void respond_ready(exchange *e, bool is_ready, const char *state, const c
     if (progress[0]) {
         /* Errors always carry "error"; "progress" says what is being done. */
         text_buffer_put(&body, ",\"progress\":");
-        text_buffer_json_string(&body, progress, strlen(progress));
+        text_write_json_string(&body, progress, strlen(progress));
     }
     if (warning[0]) {
         text_buffer_put(&body, ",\"warning\":");
-        text_buffer_json_string(&body, warning, strlen(warning));
+        text_write_json_string(&body, warning, strlen(warning));
     }
     if (!is_ready) {
         text_buffer_put(&body, ",\"error\":");
         const char *why = progress[0] ? progress : state;
-        text_buffer_json_string(&body, why, strlen(why));
+        text_write_json_string(&body, why, strlen(why));
         respond_header(e, "retry-after", "1", 1);
     }
     text_buffer_put(&body, "}");

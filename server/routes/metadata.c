@@ -4,6 +4,7 @@
 
 #include "server/http/edge.h"
 #include "server/options/version.h"
+#include "server/protocol/text/text_write.h"
 
 #define ENTRIES_MAX 1024
 
@@ -15,7 +16,7 @@ static void respond_json(exchange *e, text_buffer *body)
 
 static void put_string(text_buffer *out, const char *s)
 {
-    text_buffer_json_string(out, s, strlen(s));
+    text_write_json_string(out, s, strlen(s));
 }
 
 static void write_dims(text_buffer *out, const model_tensor *t, int from)
@@ -24,7 +25,7 @@ static void write_dims(text_buffer *out, const model_tensor *t, int from)
     for (int i = from; i < t->rank; i++) {
         text_buffer_put(out, i > from ? "," : "");
         bool varies = i == t->batch_axis || i == t->sequence_axis;
-        text_buffer_i64(out, varies ? -1 : t->dims[i]);
+        text_write_i64(out, varies ? -1 : t->dims[i]);
     }
     text_buffer_put(out, "]");
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "server/http/edge.h"
 #include "server/options/version.h"
+#include "server/protocol/text/text_write.h"
 
 #define MODELS_MAX 1024
 #define SLOTS_MAX 256
@@ -145,7 +146,7 @@ static void model_line(text_buffer *out, const char *name, const model *m, const
 {
     open_labels(out, name, m->name, m->version);
     text_buffer_format(out, "%s} ", more);
-    text_buffer_f64(out, value);
+    text_write_f64(out, value);
     text_buffer_put(out, "\n");
 }
 
@@ -279,7 +280,7 @@ static void write_devices(text_buffer *out, server *s, uint64_t now_ns)
             text_buffer_put(out, "\",kind=\"");
             put_label(out, d->kind);
             text_buffer_put(out, "\"} ");
-            text_buffer_f64(out, values[f]);
+            text_write_f64(out, values[f]);
             text_buffer_put(out, "\n");
         }
     }
@@ -294,7 +295,7 @@ static void write_tenants(text_buffer *out, const server *s)
         text_buffer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
         put_label(out, i > 0 ? o->tenants[i - 1].name : "");
         text_buffer_put(out, "\"} ");
-        text_buffer_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
+        text_write_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
         text_buffer_put(out, "\n");
     }
 }
@@ -337,7 +338,7 @@ static void gauge(text_buffer *out, const char *name, const char *help, double v
 {
     family(out, name, "gauge", help);
     text_buffer_format(out, "penstock_%s ", name);
-    text_buffer_f64(out, value);
+    text_write_f64(out, value);
     text_buffer_put(out, "\n");
 }
 

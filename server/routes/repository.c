@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/http/edge.h"
+#include "server/protocol/text/text_write.h"
 
 #define ENTRIES_MAX 1024
 
@@ -41,11 +42,11 @@ static void serve_index(exchange *e, server *s)
         if (only_ready && entry->state != MODEL_READY)
             continue;
         text_buffer_put(&body, written++ ? ",{\"name\":" : "{\"name\":");
-        text_buffer_json_string(&body, entry->name, strlen(entry->name));
+        text_write_json_string(&body, entry->name, strlen(entry->name));
         text_buffer_format(&body, ",\"version\":\"%lld\",\"state\":\"%s\",\"reason\":",
                            (long long)entry->version, states[entry->state]);
         const char *reason = entry->state == MODEL_UNLOADED ? "unloaded" : entry->reason;
-        text_buffer_json_string(&body, reason, strlen(reason));
+        text_write_json_string(&body, reason, strlen(reason));
         text_buffer_put(&body, "}");
     }
     text_buffer_put(&body, "]");

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "models/planner.h"
 #include "server/http/edge.h"
+#include "server/protocol/text/text_write.h"
 
 #define MODELS_MAX 1024
 #define ADVISE_LENGTH_MAX 1024 /* planning takes the square of it in steps, on a loop */
@@ -148,7 +149,7 @@ static void write_one(text_buffer *out, server *s, const model *m, uint64_t now_
     uint64_t last_ms = t.last_ns ? (clock_wall_ns() - (now_ns - t.last_ns)) / 1000000 : 0;
     uint64_t batches = atomic_load(&m->counters->batches);
     text_buffer_put(out, "{\"name\":");
-    text_buffer_json_string(out, m->name, strlen(m->name));
+    text_write_json_string(out, m->name, strlen(m->name));
     text_buffer_format(out,
                        ",\"version\":\"%lld\",\"last_inference\":%llu,\"inference_count\":%llu,"
                        "\"execution_count\":%llu,\"inference_stats\":{",

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "server/http/edge.h"
+#include "server/protocol/text/text_write.h"
 
 #define FLUSH_BYTES 65536
 
@@ -25,7 +26,7 @@ static void put_peer(text_buffer *out, h2o_req_t *request)
     char host[NI_MAXHOST];
     socklen_t bytes = request->conn->callbacks->get_peername(request->conn, (void *)&name);
     size_t n = bytes ? h2o_socket_getnumerichost((void *)&name, bytes, host) : 0;
-    text_buffer_json_string(out, host, n == SIZE_MAX ? 0 : n);
+    text_write_json_string(out, host, n == SIZE_MAX ? 0 : n);
 }
 
 static void put_span(text_buffer *out, const char *key, uint64_t from_ns, uint64_t to_ns)
@@ -49,10 +50,10 @@ void access_log(exchange *e)
                        (unsigned long long)((clock_wall_ns() - (now_ns - e->begin_ns)) / 1000000));
     put_peer(out, request);
     text_buffer_put(out, ",\"method\":");
-    text_buffer_json_string(out, request->method.base, request->method.len);
+    text_write_json_string(out, request->method.base, request->method.len);
     text_buffer_put(out, ",\"path\":");
-    text_buffer_json_string(out, request->path.base,
-                            request->path.len < 1024 ? request->path.len : 1024);
+    text_write_json_string(out, request->path.base,
+                           request->path.len < 1024 ? request->path.len : 1024);
     text_buffer_format(
         out, ",\"protocol\":\"%s\",\"code\":%d,\"request_bytes\":%zu,\"answer_bytes\":%zu",
         request->version >= 0x200   ? "h2"
@@ -74,7 +75,7 @@ void access_log(exchange *e)
     if (trace >= 0) {
         text_buffer_put(out, ",\"traceparent\":");
         h2o_iovec_t value = request->headers.entries[trace].value;
-        text_buffer_json_string(out, value.base, value.len < 128 ? value.len : 128);
+        text_write_json_string(out, value.base, value.len < 128 ? value.len : 128);
     }
     text_buffer_put(out, "}\n");
     if (out->bytes >= FLUSH_BYTES)

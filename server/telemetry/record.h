@@ -2,8 +2,8 @@
 #define SERVER_TELEMETRY_RECORD_H
 
 #include "base/histogram.h"
+#include "base/text_buffer.h"
 #include "batcher/job/job.h"
-#include "server/protocol/text/text_buffer.h"
 
 /* Counts what happened: per model, and inside it per loop, so that each histogram has one writer.
  * Readers merge. A model's record is found by name and version and never freed, so counters go on

@@ -6,6 +6,7 @@
  * should have measured, less the way between them. D: constant:5ms | uniform:2ms:20ms |
  * exponential:5ms | bimodal:2ms:20ms:0.05 | none */
 #include "test_server.h"
+#include "loadtest/memory.h"
 
 #include "base/clock.h"
 #include "base/histogram.h"
@@ -147,7 +148,7 @@ void server_take(server_connection *c, int32_t stream, const char *method, const
 {
     (void)body;
     (void)body_bytes;
-    server_request *r = memory_take(1, sizeof *r);
+    server_request *r = memory_allocate(1, sizeof *r);
     *r = (server_request){.connection = c,
                           .received_ns = arrived_ns,
                           .code = 200,
@@ -182,8 +183,9 @@ void server_take(server_connection *c, int32_t stream, const char *method, const
 
 static void send_out(server_connection *c)
 {
-    while (!c->dead && c->out_sent < c->out.used) {
-        ssize_t n = send(c->fd, c->out.data + c->out_sent, c->out.used - c->out_sent, MSG_NOSIGNAL);
+    while (!c->dead && c->out_sent < c->out.bytes) {
+        ssize_t n =
+            send(c->fd, c->out.data + c->out_sent, c->out.bytes - c->out_sent, MSG_NOSIGNAL);
         if (n < 0) {
             if (errno != EAGAIN)
                 c->dead = true;
@@ -191,7 +193,7 @@ static void send_out(server_connection *c)
         }
         c->out_sent += (size_t)n;
     }
-    buffer_clear(&c->out);
+    text_buffer_clear(&c->out);
     c->out_sent = 0;
     if (c->closing)
         c->dead = true;
@@ -219,12 +221,13 @@ static void answer_due(void)
                 http2_flush(c);
             } else {
                 const char *timing = server_timing_of(r);
-                buffer_printf(&c->out,
-                              "HTTP/1.1 %d x\r\ncontent-type: application/json\r\n"
-                              "content-length: %zu\r\n%s%s%s%s\r\n",
-                              r->code, r->body_bytes, timing[0] ? "server-timing: " : "", timing,
-                              timing[0] ? "\r\n" : "", r->close ? "connection: close\r\n" : "");
-                buffer_append(&c->out, r->body, r->body_bytes);
+                text_buffer_format(&c->out,
+                                   "HTTP/1.1 %d x\r\ncontent-type: application/json\r\n"
+                                   "content-length: %zu\r\n%s%s%s%s\r\n",
+                                   r->code, r->body_bytes, timing[0] ? "server-timing: " : "",
+                                   timing, timing[0] ? "\r\n" : "",
+                                   r->close ? "connection: close\r\n" : "");
+                text_buffer_append(&c->out, r->body, r->body_bytes);
                 c->closing |= r->close;
             }
             send_out(c);
@@ -238,36 +241,36 @@ static void answer_due(void)
 /* One HTTP/1.1 request from c->in; false if it is not whole. */
 static bool take_http1(server_connection *c)
 {
-    if (c->in.used == 0)
+    if (c->in.bytes == 0)
         return false;
-    const char *text = buffer_string(&c->in), *end = strstr(text, "\r\n\r\n");
+    const char *text = text_buffer_string(&c->in), *end = strstr(text, "\r\n\r\n");
     if (end == NULL)
         return false;
     size_t head = (size_t)(end - text) + 4, body = 0;
     const char *length = strcasestr(text, "\r\ncontent-length:");
     if (length != NULL && length < end)
         body = strtoul(length + 17, NULL, 10);
-    if (c->in.used < head + body)
+    if (c->in.bytes < head + body)
         return false;
     char method[16] = "", path[256] = "";
     sscanf(text, "%15s %255s", method, path);
     server_take(c, 0, method, path, text + head, body);
-    memmove(c->in.data, c->in.data + head + body, c->in.used - head - body);
-    c->in.used -= head + body;
+    memmove(c->in.data, c->in.data + head + body, c->in.bytes - head - body);
+    c->in.bytes -= head + body;
     return true;
 }
 
 static void handle_bytes(server_connection *c, const char *data, size_t bytes)
 {
     if (!c->sniffed) {
-        buffer_append(&c->in, data, bytes);
-        if (c->in.used < 4)
+        text_buffer_append(&c->in, data, bytes);
+        if (c->in.bytes < 4)
             return;
         c->sniffed = true;
         c->http2 = memcmp(c->in.data, "PRI ", 4) == 0;
         if (c->http2) {
             http2_start(c);
-            c->dead = !http2_receive(c, c->in.data, c->in.used);
+            c->dead = !http2_receive(c, c->in.data, c->in.bytes);
             http2_flush(c);
             send_out(c);
             return;
@@ -278,7 +281,7 @@ static void handle_bytes(server_connection *c, const char *data, size_t bytes)
         send_out(c);
         return;
     } else {
-        buffer_append(&c->in, data, bytes);
+        text_buffer_append(&c->in, data, bytes);
     }
     while (take_http1(c)) {
     }
@@ -291,8 +294,8 @@ static void dispose(server_connection *c)
     if (c->http2)
         http2_dispose(c);
     close(c->fd);
-    buffer_dispose(&c->in);
-    buffer_dispose(&c->out);
+    text_buffer_dispose(&c->in);
+    text_buffer_dispose(&c->out);
     free(c);
 }
 
@@ -326,7 +329,7 @@ static void accept_all(int listener)
     while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         receive_stamp_enable(fd);
-        server_connection *c = memory_take(1, sizeof *c);
+        server_connection *c = memory_allocate(1, sizeof *c);
         c->fd = fd;
         struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                     .data.ptr = c};

@@ -1,10 +1,10 @@
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
 
-#include "loadtest/wire/buffer.h"
-
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/text_buffer.h"
 
 /* A server with known faults: every answer comes after a delay drawn from a known distribution, and
  * the whole process can stall. One thread. HTTP/1.1, or HTTP/2 by prior knowledge. */
@@ -24,7 +24,7 @@ struct server_request {
 
 struct server_connection {
     int fd;
-    buffer in, out;
+    text_buffer in, out;
     size_t out_sent;
     bool sniffed, http2, closing, dead;
     void *session; /* HTTP/2 */

@@ -1,3 +1,4 @@
+#include "loadtest/memory.h"
 #include "test_server.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
 
 typedef struct stream {
     char method[16], path[256];
-    buffer body;
+    text_buffer body;
     const server_request *answer;
     size_t sent;
 } stream;
@@ -18,7 +19,7 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
     (void)user;
     if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
         nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
-                                             memory_take(1, sizeof(stream)));
+                                             memory_allocate(1, sizeof(stream)));
     return 0;
 }
 
@@ -45,7 +46,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     (void)user;
     stream *s = nghttp2_session_get_stream_user_data(session, id);
     if (s != NULL)
-        buffer_append(&s->body, data, bytes);
+        text_buffer_append(&s->body, data, bytes);
     return 0;
 }
 
@@ -54,7 +55,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (s != NULL && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         server_take(user, frame->hd.stream_id, s->method, s->path, s->body.data ? s->body.data : "",
-                    s->body.used);
+                    s->body.bytes);
     return 0;
 }
 
@@ -64,7 +65,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
     (void)user;
     stream *s = nghttp2_session_get_stream_user_data(session, id);
     if (s != NULL) {
-        buffer_dispose(&s->body);
+        text_buffer_dispose(&s->body);
         free(s);
     }
     return 0;
@@ -99,7 +100,7 @@ static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *to, si
     (void)id;
     (void)user;
     stream *s = source->ptr;
-    size_t left = s->body.used - s->sent, part = left < bytes ? left : bytes;
+    size_t left = s->body.bytes - s->sent, part = left < bytes ? left : bytes;
     memcpy(to, s->body.data + s->sent, part);
     s->sent += part;
     if (part == left)
@@ -115,8 +116,8 @@ void http2_answer(server_connection *c, server_request *r)
     char code[8];
     const char *timing = server_timing_of(r);
     snprintf(code, sizeof code, "%d", r->code);
-    buffer_clear(&s->body);
-    buffer_append(&s->body, r->body, r->body_bytes);
+    text_buffer_clear(&s->body);
+    text_buffer_append(&s->body, r->body, r->body_bytes);
     nghttp2_nv fields[] = {{(uint8_t *)":status", (uint8_t *)code, 7, strlen(code), 0},
                            {(uint8_t *)"content-type", (uint8_t *)"application/json", 12, 16, 0},
                            {(uint8_t *)"server-timing", (uint8_t *)timing, 13, strlen(timing), 0}};
@@ -129,7 +130,7 @@ void http2_flush(server_connection *c)
     const uint8_t *data;
     ssize_t bytes;
     while ((bytes = nghttp2_session_mem_send(c->session, &data)) > 0)
-        buffer_append(&c->out, data, (size_t)bytes);
+        text_buffer_append(&c->out, data, (size_t)bytes);
 }
 
 void http2_dispose(server_connection *c)

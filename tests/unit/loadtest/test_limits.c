@@ -1,4 +1,5 @@
 /* What is asked for has limits, and files must be what they claim to be: errors name the place. */
+#include "loadtest/memory.h"
 #include "loadtest/options.h"
 #include "loadtest/report/report.h"
 #include "loadtest/workload/quantity.h"
@@ -64,7 +65,7 @@ Test(limits, lengths_and_durations)
 
 static status read_trace(trace *t, const char *text, double speed)
 {
-    char *copy = memory_string(text, strlen(text));
+    char *copy = memory_copy_string(text, strlen(text));
     *t = (trace){0};
     status s = trace_parse(t, copy, "log", speed);
     free(copy);

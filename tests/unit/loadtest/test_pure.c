@@ -1,4 +1,5 @@
 #include "loadtest/discover.h"
+#include "loadtest/memory.h"
 #include "loadtest/options.h"
 #include "loadtest/report/chart.h"
 #include "loadtest/report/report.h"
@@ -319,7 +320,7 @@ Test(expect, compares_what_is_named)
             cr_expect_eq(expect_check(e, 0, &a, reason, sizeof reason), cases[i].right, "%s",
                          cases[i].body);
             cr_expect(expect_check(e, 9, &a, reason, sizeof reason), "no line, nothing to compare");
-            buffer_dispose(&a.body);
+            text_buffer_dispose(&a.body);
         }
     expect_destroy(e);
 }
@@ -344,14 +345,14 @@ Test(expect, binary_outputs_compare_like_JSON)
     cr_expect_not(expect_check(e, 0, &a, reason, sizeof reason));
     a.header_json_bytes = 1 << 20;
     cr_expect_not(expect_check(e, 0, &a, reason, sizeof reason), "a length beyond the body");
-    buffer_dispose(&a.body);
+    text_buffer_dispose(&a.body);
     expect_destroy(e);
 }
 
 static trace read_trace(const char *text, double speed)
 {
     trace t = {0};
-    char *copy = memory_string(text, strlen(text));
+    char *copy = memory_copy_string(text, strlen(text));
     cr_assert_eq(trace_parse(&t, copy, "log", speed), STATUS_OK, "%s", status_message());
     free(copy);
     return t;
@@ -406,7 +407,7 @@ Test(trace, lines_without_a_time_are_named)
                                         "",           "\n#\n"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         trace t = {0};
-        char *copy = memory_string(wrong[i], strlen(wrong[i]));
+        char *copy = memory_copy_string(wrong[i], strlen(wrong[i]));
         cr_expect_eq(trace_parse(&t, copy, "log", 1), STATUS_INVALID_ARGUMENT, "%s", wrong[i]);
         if (i < 4)
             cr_expect(strstr(status_message(), "log:2") != NULL, "%s", status_message());
@@ -429,10 +430,10 @@ static char *written(const source_options *o, const metadata *m, uint32_t length
 {
     random_state r;
     random_seed(&r, 1);
-    buffer b = {0};
+    text_buffer b = {0};
     cr_assert_eq(request_source_write(&b, json_bytes, o, m, length, ids, &r), STATUS_OK);
-    buffer_string(&b);
-    *bytes = b.used;
+    text_buffer_string(&b);
+    *bytes = b.bytes;
     return b.data;
 }
 
@@ -557,10 +558,10 @@ Test(options, what_follows_from_the_rest)
 
 Test(chart, text_cannot_become_markup)
 {
-    buffer b = {0};
+    text_buffer b = {0};
     chart_escape(&b, "<script>&\"é\xff\x01\xc3");
-    cr_expect_str_eq(buffer_string(&b), "&lt;script&gt;&amp;&quot;é???");
-    buffer_dispose(&b);
+    cr_expect_str_eq(text_buffer_string(&b), "&lt;script&gt;&amp;&quot;é???");
+    text_buffer_dispose(&b);
 }
 
 Test(chart, hard_data_draws_without_nonsense)
@@ -569,7 +570,7 @@ Test(chart, hard_data_draws_without_nonsense)
     const double *const all[] = {y, zero, same};
     for (int axis = CHART_LINEAR; axis <= CHART_PERCENTILE; axis++)
         for (int i = 0; i < 3; i++) {
-            buffer b = {0};
+            text_buffer b = {0};
             chart c = {.title = "t",
                        .x_label = "x",
                        .y_label = "y",
@@ -578,8 +579,8 @@ Test(chart, hard_data_draws_without_nonsense)
                        .series = {{"s", x, all[i], 3, 0, true, false}},
                        .series_count = 1};
             chart_draw(&b, &c);
-            const char *text = buffer_string(&b);
+            const char *text = text_buffer_string(&b);
             cr_expect(strstr(text, "nan") == NULL && strstr(text, "inf") == NULL, "%s", text);
-            buffer_dispose(&b);
+            text_buffer_dispose(&b);
         }
 }

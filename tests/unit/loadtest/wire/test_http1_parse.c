@@ -37,7 +37,7 @@ static void whole(const char *text, int code, const char *body, bool keep_alive)
         cr_assert_eq(feed(text, step, &used), STATUS_OK, "step %zu: %s", step, status_message());
         cr_assert_eq(parser.stage, HTTP1_DONE);
         cr_assert_eq(got.code, code);
-        cr_assert_str_eq(buffer_string(&got.body), body);
+        cr_assert_str_eq(text_buffer_string(&got.body), body);
         cr_assert_eq(parser.keep_alive, keep_alive);
         cr_assert_eq(used, strlen(text));
     }
@@ -75,7 +75,7 @@ Test(http1, a_body_can_end_with_the_connection)
     cr_assert_eq(feed("HTTP/1.1 200 OK\r\n\r\nhello", 3, &used), STATUS_OK);
     cr_assert_eq(parser.stage, HTTP1_BODY_TO_END);
     cr_assert_eq(http1_parse_end(&parser), STATUS_OK);
-    cr_assert_str_eq(buffer_string(&got.body), "hello");
+    cr_assert_str_eq(text_buffer_string(&got.body), "hello");
     cr_assert_not(parser.keep_alive);
     cr_assert_eq(feed("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", 3, &used), STATUS_OK);
     cr_assert_eq(http1_parse_end(&parser), STATUS_CORRUPT);

@@ -1,9 +1,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "base/text_buffer.h"
 #include "server/protocol/tensor_scan.h"
 #include "server/protocol/text/json_scan.h"
-#include "server/protocol/text/text_buffer.h"
+#include "server/protocol/text/text_write.h"
 
 static status skip(const char *text, int depth_max, bool is_strict)
 {
@@ -166,7 +167,7 @@ Test(json, half_floats_are_rounded_once)
 Test(json, written_strings_read_back)
 {
     text_buffer out = {0};
-    text_buffer_json_string(&out, "a\"\\\n\x01\xc3\xa9\xff", 8);
+    text_write_json_string(&out, "a\"\\\n\x01\xc3\xa9\xff", 8);
     text_buffer_append(&out, "", 1);
     cr_assert_str_eq(out.data, "\"a\\\"\\\\\\n\\u0001\xc3\xa9\xef\xbf\xbd\"");
     text_buffer_dispose(&out);

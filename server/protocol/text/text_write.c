@@ -1,82 +1,23 @@
-#include "server/protocol/text/text_buffer.h"
+#include "server/protocol/text/text_write.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/number_write.h"
 
-void text_buffer_dispose(text_buffer *t)
-{
-    free(t->data);
-    *t = (text_buffer){0};
-}
-
-void text_buffer_reset(text_buffer *t, size_t keep_bytes)
-{
-    if (t->capacity > keep_bytes)
-        text_buffer_dispose(t);
-    t->bytes = 0;
-}
-
-char *text_buffer_reserve(text_buffer *t, size_t bytes)
-{
-    if (t->capacity - t->bytes < bytes) {
-        size_t larger = t->capacity ? t->capacity : 1024;
-        while (larger - t->bytes < bytes)
-            larger *= 2;
-        char *moved = realloc(t->data, larger);
-        if (moved == NULL)
-            abort();
-        t->data = moved;
-        t->capacity = larger;
-    }
-    return t->data + t->bytes;
-}
-
-void text_buffer_append(text_buffer *t, const char *data, size_t bytes)
-{
-    memcpy(text_buffer_reserve(t, bytes + 1), data, bytes);
-    t->bytes += bytes;
-}
-
-void text_buffer_put(text_buffer *t, const char *string)
-{
-    text_buffer_append(t, string, strlen(string));
-}
-
-void text_buffer_format(text_buffer *t, const char *format, ...)
-{
-    for (size_t room = 256;; room *= 2) {
-        va_list arguments;
-        va_start(arguments, format);
-        int n = vsnprintf(text_buffer_reserve(t, room), room, format, arguments);
-        va_end(arguments);
-        if (n < 0)
-            abort();
-        if ((size_t)n < room) {
-            t->bytes += (size_t)n;
-            return;
-        }
-        room = (size_t)n;
-    }
-}
-
-void text_buffer_u64(text_buffer *t, uint64_t value)
+void text_write_u64(text_buffer *t, uint64_t value)
 {
     char *out = text_buffer_reserve(t, NUMBER_INTEGER_CHARS);
     t->bytes += (size_t)(number_write_u64(out, value) - out);
 }
 
-void text_buffer_i64(text_buffer *t, int64_t value)
+void text_write_i64(text_buffer *t, int64_t value)
 {
     char *out = text_buffer_reserve(t, NUMBER_INTEGER_CHARS);
     t->bytes += (size_t)(number_write_i64(out, value) - out);
 }
 
-void text_buffer_f64(text_buffer *t, double value)
+void text_write_f64(text_buffer *t, double value)
 {
     char *out = text_buffer_reserve(t, NUMBER_F64_CHARS);
     t->bytes += (size_t)(number_write_f64(out, value) - out);
@@ -92,7 +33,7 @@ static size_t character_bytes(const char *data, size_t bytes)
     return 0;
 }
 
-void text_buffer_json_string(text_buffer *t, const char *data, size_t bytes)
+void text_write_json_string(text_buffer *t, const char *data, size_t bytes)
 {
     static const char hex[] = "0123456789abcdef";
     char *start = text_buffer_reserve(t, bytes * 6 + 3), *out = start;

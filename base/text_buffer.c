@@ -1,0 +1,77 @@
+#include "base/text_buffer.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CAPACITY_MIN_BYTES 1024
+
+void text_buffer_dispose(text_buffer *t)
+{
+    free(t->data);
+    *t = (text_buffer){0};
+}
+
+void text_buffer_reset(text_buffer *t, size_t keep_bytes)
+{
+    if (t->capacity > keep_bytes)
+        text_buffer_dispose(t);
+    t->bytes = 0;
+}
+
+char *text_buffer_reserve(text_buffer *t, size_t bytes)
+{
+    assert(t->bytes <= t->capacity && bytes < SIZE_MAX / 4);
+    if (t->capacity - t->bytes < bytes || t->data == NULL) {
+        size_t larger = t->capacity ? t->capacity : CAPACITY_MIN_BYTES;
+        while (larger - t->bytes < bytes)
+            larger *= 2;
+        char *moved = realloc(t->data, larger);
+        if (moved == NULL) {
+            fprintf(stderr, "out of memory: no %zu bytes for a text buffer\n", larger);
+            abort();
+        }
+        t->data = moved;
+        t->capacity = larger;
+    }
+    return t->data + t->bytes;
+}
+
+void text_buffer_append(text_buffer *t, const void *data, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    memcpy(text_buffer_reserve(t, bytes), data, bytes);
+    t->bytes += bytes;
+}
+
+void text_buffer_put(text_buffer *t, const char *string)
+{
+    text_buffer_append(t, string, strlen(string));
+}
+
+void text_buffer_format(text_buffer *t, const char *format, ...)
+{
+    for (size_t room = 256;;) {
+        char *to = text_buffer_reserve(t, room);
+        va_list arguments;
+        va_start(arguments, format);
+        int n = vsnprintf(to, room, format, arguments);
+        va_end(arguments);
+        assert(n >= 0);
+        if ((size_t)n < room) {
+            t->bytes += (size_t)n;
+            return;
+        }
+        room = (size_t)n + 1;
+    }
+}
+
+const char *text_buffer_string(text_buffer *t)
+{
+    *text_buffer_reserve(t, 1) = 0;
+    return t->data;
+}
