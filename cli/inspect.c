@@ -13,7 +13,7 @@
 #include "cli/model.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/device.h"
-#include "graph/quantise/quantised.h"
+#include "graph/quantise/fuse.h"
 #include "graph/specialise/specialise.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/text/text_write.h"
@@ -72,9 +72,9 @@ static void json_tensors(text_buffer *out, const char *key, const model_tensor *
 }
 
 /* What a padded plan is made of; `apart`: products that took nothing over. */
-static quantised_facts look_at_plan(const model *m, int *apart)
+static fused_facts look_at_plan(const model *m, int *apart)
 {
-    quantised_facts facts = {0};
+    fused_facts facts = {0};
     graph *specialised = NULL, *fused = NULL;
     tensor *inputs = calloc((size_t)m->graph->input_count + 1, sizeof *inputs);
     *apart = 0;
@@ -87,7 +87,7 @@ static quantised_facts look_at_plan(const model *m, int *apart)
         graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
         graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, &specialised) ==
             STATUS_OK &&
-        graph_fuse_products(specialised, &fused, &facts) == STATUS_OK) {
+        graph_fuse_layers(specialised, &fused, &facts) == STATUS_OK) {
         int counts[GRAPH_OP_COUNT];
         count_operators(fused, counts);
         *apart = counts[GRAPH_OP_MATMUL] + counts[GRAPH_OP_GEMM] + counts[GRAPH_OP_CONV] +
@@ -128,7 +128,7 @@ static void print_json(const model *m)
     text_buffer out = {0};
     int counts[GRAPH_OP_COUNT], apart;
     count_operators(m->graph, counts);
-    quantised_facts plan = look_at_plan(m, &apart);
+    fused_facts plan = look_at_plan(m, &apart);
     text_buffer_put(&out, "{\"platform\":");
     put_string(&out, m->platform);
     text_buffer_put(&out, ",\"source\":");
@@ -160,7 +160,7 @@ static void print_json(const model *m)
     text_buffer_format(&out,
                        "},\"products\":{\"fused\":%d,\"quantised\":%d,\"apart\":%d},"
                        "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f,",
-                       plan.product_count, plan.quantised_product_count, apart,
+                       plan.fused_layer_count, plan.quantised_layer_count, apart,
                        (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
     inspect_mxu_json(m, &out);
     text_buffer_put(&out, "}\n");
@@ -250,7 +250,7 @@ static void print_text(const model *m)
 {
     int counts[GRAPH_OP_COUNT], apart;
     count_operators(m->graph, counts);
-    quantised_facts plan = look_at_plan(m, &apart);
+    fused_facts plan = look_at_plan(m, &apart);
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
@@ -271,7 +271,7 @@ static void print_text(const model *m)
     print_packing(m);
     printf(
         "products  %d fused with what follows them, %d of them on bytes; %d apart (padded plans)\n",
-        plan.product_count, plan.quantised_product_count, apart);
+        plan.fused_layer_count, plan.quantised_layer_count, apart);
     printf("operators (%d nodes)\n", m->graph->node_count);
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0)

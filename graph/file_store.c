@@ -44,7 +44,7 @@ static const uint8_t *contents(const stored_file *file)
     return file->read != NULL ? file->read : file->map.data;
 }
 
-status file_store_refuse_pointer(const void *data, size_t bytes)
+status file_store_reject_lfs_pointer(const void *data, size_t bytes)
 {
     static const char start[] = "version https://git-lfs";
     if (bytes < sizeof start - 1 || memcmp(data, start, sizeof start - 1) != 0)
@@ -90,7 +90,7 @@ static status open_file(graph *g, const char *path, size_t bytes_max, bool is_ma
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
         }
         status s = load(file, path, bytes_max, is_mapped);
-        if (s == STATUS_OK && (s = file_store_refuse_pointer(contents(file), file->bytes)))
+        if (s == STATUS_OK && (s = file_store_reject_lfs_pointer(contents(file), file->bytes)))
             s = status_prefix(s, "%s", path);
         if (s) {
             free_file(file);

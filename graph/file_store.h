@@ -24,6 +24,6 @@ status file_store_map(graph *g, const char *path, size_t bytes_max, const uint8_
 
 /* STATUS_CORRUPT when the bytes are a Git LFS pointer (git-lfs, docs/spec.md), which stands for a
  * large file that was not fetched. The functions above ask it. */
-status file_store_refuse_pointer(const void *data, size_t bytes) MUST_CHECK;
+status file_store_reject_lfs_pointer(const void *data, size_t bytes) MUST_CHECK;
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "devices/cpu/memory.h"
 #include "devices/cpu/ops/op.h"
-#include "graph/quantise/quantised.h"
+#include "graph/quantise/fuse.h"
 
 typedef enum place {
     PLACE_NONE, /* not wanted */
@@ -213,13 +213,13 @@ status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weigh
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
     arena_init(&p->memory, 0);
     p->kernels = table;
-    quantised_facts fused;
-    status s = graph_fuse_products(specialised, &p->graph, &fused);
+    fused_facts fused;
+    status s = graph_fuse_layers(specialised, &p->graph, &fused);
     if (s)
         goto fail;
     specialised = p->graph;
-    p->facts.product_count = fused.product_count;
-    p->facts.quantised_product_count = fused.quantised_product_count;
+    p->facts.fused_layer_count = fused.fused_layer_count;
+    p->facts.quantised_layer_count = fused.quantised_layer_count;
     if (weights)
         cpu_weights_retain(weights);
     p->weights = weights ? weights : cpu_weights_create(NULL);

@@ -30,9 +30,9 @@ status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs,
 
 /* For `penstock inspect` and tests. */
 typedef struct cpu_plan_facts {
-    int product_count;           /* matrix products and convolutions that took over what follows */
-    int quantised_product_count; /* of them, on bytes */
-    int step_count;              /* operators run */
+    int fused_layer_count;     /* dense layers and convolutions, fused with what follows them */
+    int quantised_layer_count; /* of them, on uint8 activations */
+    int step_count;            /* operators run */
     int view_count;      /* operators that cost nothing: their output shares its input's memory */
     int copy_count;      /* outputs copied at the end, because something else is the same memory */
     size_t buffer_bytes; /* intermediate values, with reuse: the peak */

@@ -265,7 +265,7 @@ static bool same_layer(const encoder_layer *a, const encoder_layer *b)
 
 static bool same_output(const encoder_output *a, const encoder_output *b)
 {
-    bool is_same = a->tail == b->tail && a->head_count == b->head_count &&
+    bool is_same = a->pooling == b->pooling && a->head_count == b->head_count &&
                    a->is_normalised == b->is_normalised && a->norm_epsilon == b->norm_epsilon &&
                    a->is_column == b->is_column;
     for (int i = 0; is_same && i < a->head_count; i++)

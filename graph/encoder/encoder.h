@@ -41,14 +41,14 @@ typedef enum encoder_positions {
                                    from pad_id + 1 */
 } encoder_positions;
 
-typedef enum encoder_tail {
-    ENCODER_TAIL_HIDDEN, /* output: hidden states [rows, length, hidden] */
-    ENCODER_TAIL_MEAN,   /* [rows, hidden]: mean over positions whose mask is 1 */
-    ENCODER_TAIL_MAX,    /* ... maximum over them */
-    ENCODER_TAIL_FIRST,  /* ... position 0 */
-} encoder_tail;
+typedef enum encoder_pooling {
+    ENCODER_POOLING_NONE,  /* output: hidden states [rows, length, hidden] */
+    ENCODER_POOLING_MEAN,  /* [rows, hidden]: mean over positions whose mask is 1 */
+    ENCODER_POOLING_MAX,   /* ... maximum over them */
+    ENCODER_POOLING_FIRST, /* ... position 0 */
+} encoder_pooling;
 
-/* After the tail: dense layers (for ENCODER_TAIL_HIDDEN on each position), then optionally an L2
+/* After the tail: dense layers (for ENCODER_POOLING_NONE on each position), then optionally an L2
  * normalisation. */
 typedef enum encoder_head_activation {
     ENCODER_HEAD_NONE,
@@ -63,7 +63,7 @@ typedef struct encoder_head_layer {
 #define ENCODER_HEAD_LAYERS_MAX 4
 
 typedef struct encoder_output { /* one per graph output, in order */
-    encoder_tail tail;
+    encoder_pooling pooling;
     encoder_head_layer head[ENCODER_HEAD_LAYERS_MAX];
     int head_count;
     bool is_normalised; /* divided by its L2 norm, at least norm_epsilon */

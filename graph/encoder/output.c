@@ -3,15 +3,15 @@
 #include "graph/encoder/internal.h"
 
 /* Outputs are peeled from their end: normalisation, dense layers, and what is left is compared
- * with the known tails on random hidden states and masks. */
+ * with the known poolings on random hidden states and masks. */
 
-/* What the tails have in common: hidden states x [batch, length, hidden], mask or NULL. */
-static double tail_element(const look *l, encoder_tail tail, const tensor *x, const tensor *mask,
-                           int64_t row, int64_t c)
+/* What the poolings have in common: hidden states x [batch, length, hidden], mask or NULL. */
+static double pooling_element(const look *l, encoder_pooling pooling, const tensor *x,
+                              const tensor *mask, int64_t row, int64_t c)
 {
     int64_t n = l->length, hidden = l->e->hidden;
     double sum = 0, count = 0, top = -INFINITY;
-    if (tail == ENCODER_TAIL_FIRST)
+    if (pooling == ENCODER_POOLING_FIRST)
         return tensor_get_number(x, row * n * hidden + c);
     for (int64_t i = 0; i < n; i++) {
         if (mask != NULL && tensor_get_number(mask, row * n + i) == 0)
@@ -21,14 +21,14 @@ static double tail_element(const look *l, encoder_tail tail, const tensor *x, co
         count += 1;
         top = fmax(top, v);
     }
-    return tail == ENCODER_TAIL_MEAN ? sum / count : top;
+    return pooling == ENCODER_POOLING_MEAN ? sum / count : top;
 }
 
-static bool is_tail(const look *l, encoder_tail tail, const tensor *x, const tensor *mask,
-                    const tensor *y, double tolerance)
+static bool is_pooling(const look *l, encoder_pooling pooling, const tensor *x, const tensor *mask,
+                       const tensor *y, double tolerance)
 {
     for (int64_t i = 0; i < tensor_count(y); i++) {
-        double want = tail_element(l, tail, x, mask, i / l->e->hidden, i % l->e->hidden);
+        double want = pooling_element(l, pooling, x, mask, i / l->e->hidden, i % l->e->hidden);
         if (!(fabs(want - tensor_get_number(y, i)) <= tolerance))
             return false;
     }
@@ -36,7 +36,8 @@ static bool is_tail(const look *l, encoder_tail tail, const tensor *x, const ten
 }
 
 /* `v` is [batch, hidden], made from hidden states and perhaps the mask. */
-static status find_tail(look *l, graph_value_index v, graph_value_index hidden, encoder_tail *out)
+static status find_pooling(look *l, graph_value_index v, graph_value_index hidden,
+                           encoder_pooling *out)
 {
     arena memory = {0};
     graph_value_index bound[2] = {hidden};
@@ -54,7 +55,7 @@ static status find_tail(look *l, graph_value_index v, graph_value_index hidden, 
     }
     if (inputs != 0 && (s = look_take_mask(l, inputs, v)))
         goto done;
-    bool fits[] = {[ENCODER_TAIL_HIDDEN] = false, true, true, true};
+    bool fits[] = {[ENCODER_POOLING_NONE] = false, true, true, true};
     for (int round = 0; round < 3; round++) {
         s = look_random_tensor(l, &memory, hidden, 2, &given[0]);
         if (s == STATUS_OK && inputs != 0) {
@@ -69,15 +70,15 @@ static status find_tail(look *l, graph_value_index v, graph_value_index hidden, 
          * not read, only the first position is the same thing. */
         const tensor *mask = inputs != 0 ? &given[1] : NULL;
         bool counts_all = mask == NULL && l->e->mask_input >= 0;
-        for (int tail = ENCODER_TAIL_MEAN; tail <= ENCODER_TAIL_FIRST; tail++)
-            fits[tail] &=
-                (!counts_all || tail == ENCODER_TAIL_FIRST) &&
-                is_tail(l, (encoder_tail)tail, &given[0], mask, &y, 5 * look_tolerance(l, v));
+        for (int pooling = ENCODER_POOLING_MEAN; pooling <= ENCODER_POOLING_FIRST; pooling++)
+            fits[pooling] &= (!counts_all || pooling == ENCODER_POOLING_FIRST) &&
+                             is_pooling(l, (encoder_pooling)pooling, &given[0], mask, &y,
+                                        5 * look_tolerance(l, v));
     }
     s = STATUS_UNSUPPORTED;
-    for (int tail = ENCODER_TAIL_MEAN; s && tail <= ENCODER_TAIL_FIRST; tail++)
-        if (fits[tail]) {
-            *out = (encoder_tail)tail;
+    for (int pooling = ENCODER_POOLING_MEAN; s && pooling <= ENCODER_POOLING_FIRST; pooling++)
+        if (fits[pooling]) {
+            *out = (encoder_pooling)pooling;
             s = STATUS_OK;
         }
     if (s)
@@ -220,7 +221,7 @@ static status peel_dense(look *l, graph_value_index *v, const int64_t *column, e
  * first. */
 static status check_shape(const look *l, graph_value_index v, const encoder_output *o)
 {
-    bool is_hidden = o->tail == ENCODER_TAIL_HIDDEN;
+    bool is_hidden = o->pooling == ENCODER_POOLING_NONE;
     int rank = l->m.g->values[v].shape.rank;
     int64_t columns = l->e->hidden;
     if (o->head_count > 0)
@@ -235,7 +236,7 @@ static status check_shape(const look *l, graph_value_index v, const encoder_outp
 
 status look_output(look *l, graph_value_index v, graph_value_index hidden, encoder_output *out)
 {
-    encoder_output found = {.tail = ENCODER_TAIL_HIDDEN};
+    encoder_output found = {.pooling = ENCODER_POOLING_NONE};
     graph_value_index made = v;
     v = match_skip_casts(&l->m, v);
     double epsilon;
@@ -257,7 +258,7 @@ status look_output(look *l, graph_value_index v, graph_value_index hidden, encod
     while (has_dense(l, v, hidden))
         if ((s = peel_dense(l, &v, NULL, &found)))
             return s;
-    if (!is_hidden_states(l, v, hidden) && (s = find_tail(l, v, hidden, &found.tail)))
+    if (!is_hidden_states(l, v, hidden) && (s = find_pooling(l, v, hidden, &found.pooling)))
         return s;
     if ((s = check_shape(l, made, &found)))
         return s;

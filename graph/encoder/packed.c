@@ -275,16 +275,16 @@ static graph_value_index maximum(packer *p, graph_value_index x)
     return graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, own, 1, false);
 }
 
-static graph_value_index pool(packer *p, encoder_tail tail, graph_value_index x)
+static graph_value_index pool(packer *p, encoder_pooling pooling, graph_value_index x)
 {
-    switch (tail) {
-    case ENCODER_TAIL_HIDDEN:
+    switch (pooling) {
+    case ENCODER_POOLING_NONE:
         return x;
-    case ENCODER_TAIL_MEAN:
+    case ENCODER_POOLING_MEAN:
         return mean(p, x);
-    case ENCODER_TAIL_MAX:
+    case ENCODER_POOLING_MAX:
         return maximum(p, x);
-    case ENCODER_TAIL_FIRST:
+    case ENCODER_POOLING_FIRST:
         return graph_gather(p->g, x, p->starts, 0);
     }
     abort();
@@ -308,7 +308,7 @@ static graph_value_index activate_head(packer *p, encoder_head_activation a, gra
 static void add_output(packer *p, const encoder_output *o, graph_value_index x, const char *name)
 {
     int64_t width = p->e->hidden;
-    x = pool(p, o->tail, x);
+    x = pool(p, o->pooling, x);
     for (int i = 0; i < o->head_count; i++) {
         const encoder_linear *l = &o->head[i].linear;
         width = l->weight->dims[l->is_transposed ? 0 : 1];
@@ -324,7 +324,7 @@ static void add_output(packer *p, const encoder_output *o, graph_value_index x, 
     }
     if (o->is_column)
         x = graph_reshape(p->g, x, 2, (int64_t[]){p->size.rows, p->size.length});
-    else if (o->tail == ENCODER_TAIL_HIDDEN)
+    else if (o->pooling == ENCODER_POOLING_NONE)
         x = graph_reshape(p->g, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
     graph_add_output(p->g, x, name);
 }

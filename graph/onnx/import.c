@@ -172,7 +172,7 @@ status graph_import_onnx(const char *path, const graph_import_options *options, 
     bool is_resolved = realpath(path, real) != NULL;
     if (is_resolved)
         folder_of(real, real_folder);
-    s = file_store_refuse_pointer(data, bytes);
+    s = file_store_reject_lfs_pointer(data, bytes);
     if (s == STATUS_OK)
         s = import_bytes(data, bytes, folder, is_resolved ? real_folder : NULL, options, out);
     free(data);

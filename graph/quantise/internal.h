@@ -1,7 +1,7 @@
 #ifndef GRAPH_QUANTISE_INTERNAL_H
 #define GRAPH_QUANTISE_INTERNAL_H
 
-#include "graph/quantise/quantised.h"
+#include "graph/quantise/fuse.h"
 
 /* What the quantised*.c files share. "First" and "last" say where the channels are. */
 
@@ -53,7 +53,7 @@ typedef struct quantised_work {
     int32_t *uses, *reader;                   /* by value: how many readers, and the last of them */
     bool *is_shifted;                         /* by value: i8 kept as u8 */
     quantised_role *roles;                    /* by node */
-    quantised_facts facts;
+    fused_facts facts;
 } quantised_work;
 
 /* quantised_match.c: fills uses, reader, is_shifted and roles. */

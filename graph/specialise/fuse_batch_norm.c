@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "graph/specialise/fuse.h"
+#include "graph/specialise/fuse_batch_norm.h"
 
 /* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias, channel by channel: a Conv whose
  * weights and bias are multiplied and shifted (arXiv 1502.03167, section 3.1). */

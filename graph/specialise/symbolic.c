@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/shapes/rules.h"
-#include "graph/specialise/fuse.h"
+#include "graph/specialise/fuse_batch_norm.h"
 #include "graph/specialise/specialise.h"
 
 /* Input dims that depend on neither B nor S: probed at two values, to see which outputs follow. */

@@ -207,7 +207,7 @@ static void explain(model *m)
 static void warn_of_scales(model *m)
 {
     const char *first = "";
-    int count = graph_count_odd_scales(m->graph, &first);
+    int count = graph_count_nonfinite_scales(m->graph, &first);
     if (count == 0)
         return;
     const char *text = arena_format(

@@ -95,7 +95,7 @@ static void make_packed_inputs(const graph *packed, encoder_packing size, int mo
 static void compare(const encoder *e, encoder_packing size, int output, const tensor *got,
                     const placed *sequences, int count, const char *name)
 {
-    bool is_hidden = e->outputs[output].tail == ENCODER_TAIL_HIDDEN;
+    bool is_hidden = e->outputs[output].pooling == ENCODER_POOLING_NONE;
     int64_t width = e->outputs[output].is_column ? 1 : got->dims[got->rank - 1];
     cr_assert_eq(got->dims[0], is_hidden ? size.rows : size.sequences, "%s", name);
     for (int s = 0; s < count; s++) {

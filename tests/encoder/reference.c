@@ -200,8 +200,8 @@ static rows pool(const encoder_output *o, const tensor *mask, int64_t batch, int
                 count++;
                 top = fmax(top, value);
             }
-            out.x[b * x->columns + c] = o->tail == ENCODER_TAIL_MEAN ? sum / fmax(count, 1e-9)
-                                        : o->tail == ENCODER_TAIL_MAX
+            out.x[b * x->columns + c] = o->pooling == ENCODER_POOLING_MEAN ? sum / fmax(count, 1e-9)
+                                        : o->pooling == ENCODER_POOLING_MAX
                                             ? top
                                             : x->x[b * length * x->columns + c];
         }
@@ -234,13 +234,13 @@ void reference_run(const encoder *e, const tensor *inputs, int index, arena *mem
     rows x = embed(e, inputs, batch, length);
     for (int i = 0; i < e->layer_count; i++)
         run_layer(e, &e->layers[i], mask, batch, length, &x);
-    if (o->tail != ENCODER_TAIL_HIDDEN) {
+    if (o->pooling != ENCODER_POOLING_NONE) {
         rows pooled = pool(o, mask, batch, length, &x);
         free(x.x);
         x = pooled;
     }
     finish(o, &x);
-    bool is_hidden = o->tail == ENCODER_TAIL_HIDDEN;
+    bool is_hidden = o->pooling == ENCODER_POOLING_NONE;
     int64_t dims[] = {batch, is_hidden ? length : x.columns, x.columns};
     if (tensor_allocate(output, memory, DTYPE_F32, is_hidden && !o->is_column ? 3 : 2, dims))
         abort();

@@ -7,7 +7,7 @@
 #include "devices/cpu/evaluate.h"
 #include "graph/encoder/match.h"
 #include "graph/import.h"
-#include "graph/specialise/fuse.h"
+#include "graph/specialise/fuse_batch_norm.h"
 #include "graph/specialise/specialise.h"
 
 /* Conv, then BatchNormalization, in the variations that matter. */

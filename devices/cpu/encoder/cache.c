@@ -70,7 +70,7 @@ static uint64_t hash_shape(const encoder *s)
     uint64_t h = hash(1, numbers, sizeof numbers);
     for (int o = 0; o < s->output_count; o++) {
         const encoder_output *output = &s->outputs[o];
-        int64_t kind[] = {output->tail, output->head_count, output->is_normalised};
+        int64_t kind[] = {output->pooling, output->head_count, output->is_normalised};
         h = hash(h, kind, sizeof kind);
         for (int i = 0; i < output->head_count; i++) {
             h = hash_tensor(h, output->head[i].linear.weight);

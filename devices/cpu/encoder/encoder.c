@@ -101,7 +101,7 @@ status cpu_encoder_create(encoder *source, const cpu_encoder_options *options, c
     }
     for (int o = 0; o < e->source.output_count; o++) {
         const encoder_output *output = &e->source.outputs[o];
-        e->has_hidden |= output->tail == ENCODER_TAIL_HIDDEN;
+        e->has_hidden |= output->pooling == ENCODER_POOLING_NONE;
         for (int h = 0; h < output->head_count; h++) {
             const encoder_linear *l = &output->head[h].linear;
             size_t width = (size_t)l->weight->dims[l->is_transposed ? 0 : 1];

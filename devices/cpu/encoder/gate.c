@@ -68,7 +68,7 @@ static tensor *allocate_outputs(const cpu_encoder *e, trial *t)
         arena_allocate_zeroed(&t->memory, (size_t)t->count * ENCODER_OUTPUTS_MAX, sizeof *all);
     for (int i = 0; all && i < t->count; i++)
         for (int o = 0; o < e->source.output_count; o++) {
-            bool is_hidden = e->source.outputs[o].tail == ENCODER_TAIL_HIDDEN;
+            bool is_hidden = e->source.outputs[o].pooling == ENCODER_POOLING_NONE;
             int64_t rows = is_hidden ? t->segments[i].length : 1;
             int64_t dims[2] = {rows, (int64_t)output_width(e, o)};
             t->widths[i][o] = (size_t)(dims[0] * dims[1]);

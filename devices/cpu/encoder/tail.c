@@ -25,10 +25,10 @@ void cpu_encoder_apply_f32(const kernels *k, const cpu_encoder_linear *l, size_t
 }
 
 /* Over the positions whose mask is 1; the first of them starts, so the order is theirs. */
-static void pool_sequence(const kernels *k, encoder_tail tail, const float *x, const uint8_t *mask,
-                          size_t length, size_t width, float *out)
+static void pool_sequence(const kernels *k, encoder_pooling pooling, const float *x,
+                          const uint8_t *mask, size_t length, size_t width, float *out)
 {
-    if (tail == ENCODER_TAIL_FIRST) {
+    if (pooling == ENCODER_POOLING_FIRST) {
         memcpy(out, x, width * sizeof *out);
         return;
     }
@@ -39,18 +39,18 @@ static void pool_sequence(const kernels *k, encoder_tail tail, const float *x, c
             continue;
         if (count++ == 0)
             memcpy(out, row, width * sizeof *out);
-        else if (tail == ENCODER_TAIL_MEAN)
+        else if (pooling == ENCODER_POOLING_MEAN)
             k->add_f32(out, 1, row, 1, out, width);
         else
             k->max_f32(out, 1, row, 1, out, width);
     }
     /* Nothing to pool: what sums of nothing over at least one, and sentence-transformers' maximum,
      * give. */
-    float nothing = tail == ENCODER_TAIL_MEAN ? 0 : -1e9f;
+    float nothing = pooling == ENCODER_POOLING_MEAN ? 0 : -1e9f;
     for (size_t i = 0; count == 0 && i < width; i++)
         out[i] = nothing;
     float divisor = (float)count;
-    if (tail == ENCODER_TAIL_MEAN && count > 1)
+    if (pooling == ENCODER_POOLING_MEAN && count > 1)
         k->div_f32(out, 1, &divisor, 0, out, width);
 }
 
@@ -85,11 +85,11 @@ static const float *compute_rows(cpu_encoder_pass *p, int output, size_t *rows, 
     int next = 0;
     *rows = p->tokens;
     *width = (size_t)e->source.hidden;
-    if (o->tail != ENCODER_TAIL_HIDDEN) {
+    if (o->pooling != ENCODER_POOLING_NONE) {
         *rows = p->sequence_count;
         for (size_t i = 0; i < *rows; i++) {
             size_t first = (size_t)s->offsets[i];
-            pool_sequence(k, o->tail, s->x + first * *width, s->mask + first,
+            pool_sequence(k, o->pooling, s->x + first * *width, s->mask + first,
                           p->sequences[i].length, *width, s->pooled[next] + i * *width);
         }
         x = s->pooled[next];
@@ -111,7 +111,7 @@ void cpu_encoder_write_outputs(cpu_encoder_pass *p)
     const encoder *source = &p->e->source;
     for (int o = 0; o < source->output_count; o++) {
         size_t rows, width, row = 0;
-        bool is_hidden = source->outputs[o].tail == ENCODER_TAIL_HIDDEN;
+        bool is_hidden = source->outputs[o].pooling == ENCODER_POOLING_NONE;
         const float *x = compute_rows(p, o, &rows, &width);
         for (size_t i = 0; i < p->sequence_count; i++) {
             const cpu_encoder_sequence *s = &p->sequences[i];

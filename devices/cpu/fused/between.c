@@ -6,7 +6,7 @@
 #include "kernels/bytes.h"
 #include "kernels/convolution.h"
 
-/* What stands between the products of graph/quantise/quantised.h: pooling and sums, channels last.
+/* What stands between the products of graph/quantise/fuse.h: pooling and sums, channels last.
  */
 
 typedef struct pool_state {

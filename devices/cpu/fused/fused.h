@@ -3,7 +3,7 @@
 
 #include "devices/cpu/ops/op.h"
 
-/* How the operators of graph/quantise/quantised.h say what they do; for cpu_op_fused*.c. */
+/* How the operators of graph/quantise/fuse.h say what they do; for cpu_op_fused*.c. */
 
 /* Of the attribute "activation". */
 kernels_activation cpu_fused_activation(const graph_node *n);

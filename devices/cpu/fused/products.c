@@ -10,7 +10,7 @@
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
 
-/* The products of graph/quantise/quantised.h. A convolution is a product whose A is the image, a
+/* The products of graph/quantise/fuse.h. A convolution is a product whose A is the image, a
  * row per output pixel: unfolded some rows at a time, so that they stay in the L2 cache, or, where
  * windows are single pixels, the image as it lies. */
 

@@ -1,4 +1,4 @@
-/* What graph_fuse_products makes of a graph gives the graph's own answers: small networks as
+/* What graph_fuse_layers makes of a graph gives the graph's own answers: small networks as
  * quantisers and exporters write them, planned at several kernel levels, against the same nodes
  * computed one by one. */
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/plan.h"
-#include "graph/quantise/quantised.h"
+#include "graph/quantise/fuse.h"
 #include "graph/specialise/specialise.h"
 
 static uint32_t seed;
@@ -215,7 +215,7 @@ Test(cpu_fused, quantised_convolutions_of_any_geometry)
         if (random_below(3))
             x = requantise(&n, x, 0.05, (int)random_below(256));
         cpu_plan_facts facts = check(&n, x, 0.05);
-        cr_expect(facts.quantised_product_count == 1);
+        cr_expect(facts.quantised_layer_count == 1);
     }
 }
 
@@ -259,7 +259,7 @@ Test(cpu_fused, dynamically_quantised_convolutions)
         if (random_below(2))
             x = NODE(&n, GRAPH_OP_RELU, x);
         cpu_plan_facts facts = check(&n, x, 0);
-        cr_expect(facts.quantised_product_count == 1);
+        cr_expect(facts.quantised_layer_count == 1);
     }
 }
 
@@ -290,7 +290,7 @@ Test(cpu_fused, a_residual_network_on_bytes)
                                      constant(&n, DTYPE_F32, 1, (int64_t[]){5}, 1)};
         x = node(&n, GRAPH_OP_GEMM, 3, last, 1, &b);
         cpu_plan_facts facts = check(&n, x, 0.2);
-        cr_expect(facts.quantised_product_count == 3);
+        cr_expect(facts.quantised_layer_count == 3);
     }
 }
 
@@ -316,7 +316,7 @@ Test(cpu_fused, float_images_with_residuals_and_pools)
         x = node(&n, turn % 2 ? GRAPH_OP_AVERAGE_POOL : GRAPH_OP_MAX_POOL, 1, &x, turn % 2 ? 3 : 2,
                  pool);
         cpu_plan_facts facts = check(&n, x, 0);
-        cr_expect(facts.product_count == 2);
+        cr_expect(facts.fused_layer_count == 2);
     }
 }
 
@@ -354,8 +354,8 @@ Test(cpu_fused, dense_layers_static_and_dynamic)
         if (turn % 4 == 3)
             x = requantise(&n, x, 0.05, 128);
         cpu_plan_facts facts = check(&n, x, 0.05);
-        cr_expect(facts.product_count == 1);
-        cr_expect(facts.quantised_product_count == is_quantised);
+        cr_expect(facts.fused_layer_count == 1);
+        cr_expect(facts.quantised_layer_count == is_quantised);
     }
 }
 
@@ -414,7 +414,7 @@ Test(cpu_fused, weights_of_any_zero_point)
             x = NODE(&n, GRAPH_OP_DEQUANTIZE_LINEAR, x, y, yz);
         }
         cpu_plan_facts facts = check(&n, x, 0.05);
-        cr_expect(facts.quantised_product_count == 1, "turn %d", turn);
+        cr_expect(facts.quantised_layer_count == 1, "turn %d", turn);
     }
 }
 

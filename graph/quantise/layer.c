@@ -315,8 +315,8 @@ static quantised_product *new_product(quantised_work *w, const graph_node *n, gr
 static status set_product(quantised_work *w, quantised_product *p, int32_t at)
 {
     w->roles[take_epilogue(w, p, at)].product = p;
-    w->facts.product_count++;
-    w->facts.quantised_product_count += p->is_quantised;
+    w->facts.fused_layer_count++;
+    w->facts.quantised_layer_count += p->is_quantised;
     return STATUS_OK;
 }
 
@@ -438,7 +438,7 @@ status quantised_match_qlinear(quantised_work *w, int32_t at)
             return STATUS_OK;
     }
     w->roles[at].product = p;
-    w->facts.product_count++;
-    w->facts.quantised_product_count++;
+    w->facts.fused_layer_count++;
+    w->facts.quantised_layer_count++;
     return STATUS_OK;
 }

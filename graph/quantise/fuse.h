@@ -1,5 +1,5 @@
-#ifndef GRAPH_QUANTISE_QUANTISED_H
-#define GRAPH_QUANTISE_QUANTISED_H
+#ifndef GRAPH_QUANTISE_FUSE_H
+#define GRAPH_QUANTISE_FUSE_H
 
 #include "graph/graph.h"
 
@@ -22,13 +22,13 @@
  *
  * i8 activations are kept as u8 with 128 added, zero points likewise. */
 
-typedef struct quantised_facts {
-    int product_count;           /* penstock.Conv and penstock.Dense made */
-    int quantised_product_count; /* of them, on bytes */
-} quantised_facts;
+typedef struct fused_facts {
+    int fused_layer_count;     /* penstock.Conv and penstock.Dense made */
+    int quantised_layer_count; /* of them, on uint8 activations */
+} fused_facts;
 
 /* `g` is specialised and must outlive `*out`, which has the same inputs and outputs. `facts` may be
  * NULL. Errors: STATUS_OUT_OF_MEMORY. */
-status graph_fuse_products(const graph *g, graph **out, quantised_facts *facts) MUST_CHECK;
+status graph_fuse_layers(const graph *g, graph **out, fused_facts *facts) MUST_CHECK;
 
 #endif

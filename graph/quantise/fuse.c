@@ -1,4 +1,4 @@
-#include "graph/quantise/quantised.h"
+#include "graph/quantise/fuse.h"
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static status open_work(quantised_work *w)
     return STATUS_OK;
 }
 
-status graph_fuse_products(const graph *g, graph **out, quantised_facts *facts)
+status graph_fuse_layers(const graph *g, graph **out, fused_facts *facts)
 {
     quantised_work w = {.g = g};
     status s = open_work(&w);
