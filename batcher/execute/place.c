@@ -206,13 +206,15 @@ static status execute(worker *l, int device_index, int bucket, device_program *p
     b->shape = program->bucket;
     b->is_packed = program->layout == DEVICE_PACKED;
     b->device_index = device_index;
-    b->stage_ns[STAGE_PAD] = clock_now_ns();
+    stage_stamp(b->stage_ns, STAGE_PAD, clock_now_ns());
     int number = device_slot_acquire(d, l->number);
-    uint64_t start_ns = b->stage_ns[STAGE_PLACE] = clock_now_ns();
+    uint64_t start_ns = clock_now_ns();
+    stage_stamp(b->stage_ns, STAGE_PLACE, start_ns);
     atomic_fetch_add_explicit(&s->admission.busy, 1, memory_order_relaxed);
     status failure = d->interface->execute(d, program, number, &work);
     atomic_fetch_sub_explicit(&s->admission.busy, 1, memory_order_relaxed);
-    uint64_t end_ns = b->stage_ns[STAGE_EXECUTE] = clock_now_ns();
+    uint64_t end_ns = clock_now_ns();
+    stage_stamp(b->stage_ns, STAGE_EXECUTE, end_ns);
     device_slot_release(d, number);
     counter_add(&l->busy_ns, end_ns - start_ns);
     b->device_ns += end_ns - start_ns;
@@ -231,7 +233,7 @@ static status execute(worker *l, int device_index, int bucket, device_program *p
     } else if (is_staged) {
         slice_batch(b->model, members, count, work.outputs);
     }
-    b->stage_ns[STAGE_SLICE] = clock_now_ns();
+    stage_stamp(b->stage_ns, STAGE_SLICE, clock_now_ns());
     /* A ragged program computes nothing but what it was given. */
     uint64_t positions = b->shape.sequence > 0 ? (uint64_t)b->shape.sequence : 1;
     bool is_ragged = program->layout == DEVICE_RAGGED;

@@ -110,8 +110,8 @@ static void pull(worker *l, pulled *p)
     if (deadline_ns < p->until_ns)
         p->until_ns = deadline_ns;
     if (p->action == POLICY_RUN) {
-        l->batch.stage_ns[STAGE_QUEUE] = now_ns;
-        l->batch.stage_ns[STAGE_FORM] = clock_now_ns();
+        stage_stamp(l->batch.stage_ns, STAGE_QUEUE, now_ns);
+        stage_stamp(l->batch.stage_ns, STAGE_FORM, clock_now_ns());
     } else if (p->has_left && p->until_ns > now_ns + LOOK_AGAIN_NS) {
         p->until_ns = now_ns + LOOK_AGAIN_NS;
     }

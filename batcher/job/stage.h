@@ -1,26 +1,48 @@
 #ifndef BATCHER_JOB_STAGE_H
 #define BATCHER_JOB_STAGE_H
 
-/* The way of a request. One stage = one verb = one source file = one timestamp in the job = one
- * metric label. stage_ns[X] is when stage X ended, so the time of X is stage_ns[X] - stage_ns[X-1].
- */
+#include <assert.h>
+#include <stdint.h>
+
+/* The stages of a request, in order. One stage = one verb = one source file = one stamp = one
+ * metric label. stage_ns[X] is when stage X ended, so X took stage_ns[X] - stage_ns[X - 1]. Times
+ * are clock_now_ns(); 0: the stage was not reached. */
 typedef enum stage {
-    STAGE_ACCEPT,  /* server/http/accept.c: the first byte of the request was seen (for HTTP/2: its
-                      HEADERS) */
-    STAGE_PARSE,   /* server/parse_*.c: body to tensors */
-    STAGE_ADMIT,   /* server/http/admit.c: ceilings, quotas; the job is posted */
-    STAGE_QUEUE,   /* batcher/queue/queue.c: waiting for a device */
-    STAGE_FORM,    /* batcher/execute/form.c: members of a batch chosen and taken */
-    STAGE_PAD,     /* batcher/execute/pad.c: copied into the bucket's shape */
-    STAGE_PLACE,   /* batcher/execute/place.c: the device and program chosen */
-    STAGE_EXECUTE, /* devices/ */
-    STAGE_SLICE,   /* batcher/execute/slice.c: outputs copied back to the job */
-    STAGE_RESPOND, /* server/http/respond.c: answer written and handed to the connection */
-    STAGE_RECORD,  /* server/telemetry/record.c: counted */
+    /* The first byte of the request arrived (HTTP/2: its HEADERS). server/ */
+    STAGE_ACCEPT,
+    /* The body became tensors. server/ */
+    STAGE_PARSE,
+    /* Quotas and ceilings were checked, the deadline can be met, the jobs are submitted. server/ */
+    STAGE_ADMIT,
+    /* The rows waited until a free worker took them into a batch. batcher/queue/queue.c */
+    STAGE_QUEUE,
+    /* The batch was decided and its members described. batcher/execute/form.c */
+    STAGE_FORM,
+    /* The members' rows were copied into tensors of the bucket's shape; no time where the program
+     * reads the members' own tensors. batcher/execute/pad.c */
+    STAGE_PAD,
+    /* The batch got a device, a program and one of the device's execution slots: nearly all of this
+     * time is waiting for a slot. batcher/execute/place.c */
+    STAGE_PLACE,
+    /* The device computed. batcher/execute/execute.c */
+    STAGE_EXECUTE,
+    /* The outputs were copied back into the jobs. batcher/execute/slice.c */
+    STAGE_SLICE,
+    /* The response was written and handed to the connection. server/ */
+    STAGE_RESPOND,
+    /* The request was counted. server/ */
+    STAGE_RECORD,
     STAGE_COUNT
 } stage;
 
 /* "accept" ... "record". Static. */
 const char *stage_name(stage s);
+
+/* Stage `s` ended at `now_ns`. Each stage has one call of this, in the file of its name. */
+static inline void stage_stamp(uint64_t stage_ns[STAGE_COUNT], stage s, uint64_t now_ns)
+{
+    assert((unsigned)s < STAGE_COUNT);
+    stage_ns[s] = now_ns;
+}
 
 #endif
