@@ -103,6 +103,7 @@ def suites():
     found.append(program("conformance", PYTHON, read_counts_line, arguments=[ROOT / "tests/conformance/run.py", conformance]))
     found[-1]["needs"].append(conformance)
     found.append(pytest("tidy", "tests/tidy"))
+    found.append(pytest("docs", "tests/docs"))
     found.append(pytest("http", "tests/http"))
     compiled = {"PENSTOCK_TEST_COMPILED": str(COMPILED)}
     found.append(pytest("pjrt", "tests/pjrt", compiled))
