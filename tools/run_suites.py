@@ -106,6 +106,8 @@ def suites():
     found.append(pytest("docs", "tests/docs"))
     found.append(pytest("http", "tests/http"))
     compiled = {"PENSTOCK_TEST_COMPILED": str(COMPILED)}
+    found.append(program("batcher-allocations", RELEASE / "batcher_allocations", read_counts_line))
+    found.append(pytest("steady", "tests/steady"))
     found.append(pytest("pjrt", "tests/pjrt", compiled))
     found.append(pytest("load", "tests/load"))
     for path in sorted(ASAN.glob("unit_*")):

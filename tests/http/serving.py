@@ -41,8 +41,9 @@ class Answer:
 class Server:
     """`penstock serve` on free ports of the loopback. A context manager: stopped by SIGTERM, which must end it with code 0."""
 
-    def __init__(self, log, models, *flags, tls=None, delay_ms=0, listen=True):
+    def __init__(self, log, models, *flags, tls=None, delay_ms=0, listen=True, environment=None):
         self.log_path = pathlib.Path(log)
+        self.environment = dict(os.environ, **(environment or {}))
         arguments = [str(BINARY), "serve", "--log-format", "json", "--set", f"drain.delay_ms={delay_ms}"]
         for name, path in models.items():
             arguments += ["--model", f"{name}={path}"]
@@ -56,7 +57,7 @@ class Server:
 
     def __enter__(self):
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT)
+            self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, env=self.environment)
         try:
             self._wait_for(self._ports_known, "ports in the log")
             self._wait_for(self.is_ready, "ready")
