@@ -107,12 +107,12 @@ static void say(const compile_options *o, const device_model *what, device_bucke
     /* Of a program that is not ours nobody has counted the operations, and not every compiler
      * estimates the cycles: null, no share. */
     char mfu[24] = "null", percent[24] = "-";
-    if (what->given == NULL && run_seconds > 0) {
+    if (what->exported == NULL && run_seconds > 0) {
         double share = program->flops / run_seconds / peak;
         snprintf(mfu, sizeof mfu, "%.4f", share);
         snprintf(percent, sizeof percent, "%.1f%%", 100 * share);
     }
-    const char *precision = what->given ? "as exported" : device_precision_names[o->precision];
+    const char *precision = what->exported ? "as exported" : device_precision_names[o->precision];
     if (o->is_json)
         printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
                "\"packed\":%s,\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_bytes\":%lld,"
@@ -208,7 +208,7 @@ static status check_given(const device_model *what, device_bucket bucket,
                           const stablehlo_program *program, const pjrt_bytes *hlo)
 {
     pjrt_declaration declared;
-    if (what->given == NULL || hlo->bytes == 0)
+    if (what->exported == NULL || hlo->bytes == 0)
         return STATUS_OK;
     pjrt_declaration_make(what, bucket, program, &declared);
     status s = pjrt_declaration_check(&declared, hlo->data, hlo->bytes);
@@ -289,15 +289,15 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
     static chosen_bucket buckets[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
     int count = choose_buckets(o, m, buckets);
     device_model on_device = m->on_device, on_packed = m->on_packed;
-    if (on_device.given == NULL)
+    if (on_device.exported == NULL)
         on_device.precision = on_packed.precision = o->precision;
     if (!o->is_json)
         printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
                "scratch    estimated    estimated    est.   matrix\n                             "
                "  s        MiB       MiB        cycles     tokens/s     MFU   products\n",
                m->name,
-               on_device.given ? "the precision it was exported with"
-                               : device_precision_names[o->precision],
+               on_device.exported ? "the precision it was exported with"
+                                  : device_precision_names[o->precision],
                c->topology, c->plugin->version_text);
     for (int i = 0; i < count; i++)
         if (compile_bucket(o, c, buckets[i].is_packed ? &on_packed : &on_device, buckets[i].shape,

@@ -83,7 +83,7 @@ static fused_facts look_at_plan(const model *m, int *apart)
     int64_t sequence = m->bucket_count                 ? m->buckets[0].shape.sequence
                        : m->batching.sequence_max > 16 ? 16
                                                        : m->batching.sequence_max;
-    if (inputs && m->on_device.given == NULL &&
+    if (inputs && m->on_device.exported == NULL &&
         graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
         graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, &specialised) ==
             STATUS_OK &&
@@ -266,7 +266,7 @@ static void print_text(const model *m)
     if (m->findings && m->findings[0])
         print_wrapped("why       ", m->findings);
     print_buckets(m);
-    if (m->on_device.given != NULL)
+    if (m->on_device.exported != NULL)
         return;
     print_packing(m);
     printf(

@@ -20,7 +20,8 @@ static int find_layers(const model *m, device_bucket bucket, graph **specialised
 {
     tensor inputs[MODEL_TENSORS_MAX] = {0};
     *specialised = NULL;
-    if (m->on_device.given != NULL || graph_bind(m->graph, bucket.batch, bucket.sequence, inputs) ||
+    if (m->on_device.exported != NULL ||
+        graph_bind(m->graph, bucket.batch, bucket.sequence, inputs) ||
         graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, specialised))
         return 0;
     int count = graph_find_dense_layers(*specialised, out, LAYERS_MAX);

@@ -78,9 +78,9 @@ typedef struct device_model {
     device_precision precision;
     const device_samples *samples; /* or NULL; lives as long as the model */
     int mask_input;                /* graph input that says which positions are real, or -1 */
-    /* Its programs, where they are given instead of made from the graph (devices/given.h):
+    /* Its programs, where they are given instead of made from the graph (devices/exported.h):
      * buckets are theirs, and the CPU cannot run it. Else NULL. */
-    const struct device_given *given;
+    const struct device_exported *exported;
     /* Programs hold several sequences in each row (graph/encoder/packed.h): `graph` as it was
      * recognised. NULL: one sequence a row. */
     const struct encoder *packing;
@@ -128,8 +128,8 @@ struct device {
     const char *kind; /* "cpu", "TPU v5e": equal kinds have equal speed */
     int slots;
     /* Who executes on which slot now (devices/slot.h). Zeroed: all slots are free. */
-    _Atomic uint64_t slots_taken;
-    _Atomic uint32_t slots_given, slots_waited_for;
+    _Atomic uint64_t slots_in_use;
+    _Atomic uint32_t slot_releases, slot_waiters;
 };
 
 /* Programs begin with this; devices add to it. */

@@ -11,16 +11,16 @@ static int usable_slots(const device *d)
     return d->slots < DEVICE_SLOTS_MAX ? d->slots : DEVICE_SLOTS_MAX;
 }
 
-static int take_free(device *d, int preferred)
+static int acquire_free(device *d, int preferred)
 {
     int slots = usable_slots(d);
     uint64_t all = slots == 64 ? UINT64_MAX : (UINT64_C(1) << slots) - 1;
-    uint64_t taken = atomic_load(&d->slots_taken);
-    while ((taken & all) != all) {
+    uint64_t in_use = atomic_load(&d->slots_in_use);
+    while ((in_use & all) != all) {
         uint64_t bit = UINT64_C(1) << (preferred % slots);
-        if (taken & bit)
-            bit = ~taken & all & -(~taken & all);
-        if (atomic_compare_exchange_weak_explicit(&d->slots_taken, &taken, taken | bit,
+        if (in_use & bit)
+            bit = ~in_use & all & -(~in_use & all);
+        if (atomic_compare_exchange_weak_explicit(&d->slots_in_use, &in_use, in_use | bit,
                                                   memory_order_acquire, memory_order_relaxed))
             return __builtin_ctzll(bit);
     }
@@ -30,29 +30,29 @@ static int take_free(device *d, int preferred)
 int device_slot_acquire(device *d, int preferred)
 {
     assert(preferred >= 0);
-    int slot = take_free(d, preferred);
+    int slot = acquire_free(d, preferred);
     if (slot >= 0)
         return slot;
-    atomic_fetch_add(&d->slots_waited_for, 1);
+    atomic_fetch_add(&d->slot_waiters, 1);
     for (;;) {
-        uint32_t given = atomic_load(&d->slots_given);
-        slot = take_free(d, preferred);
+        uint32_t releases = atomic_load(&d->slot_releases);
+        slot = acquire_free(d, preferred);
         if (slot >= 0)
             break;
-        syscall(SYS_futex, &d->slots_given, FUTEX_WAIT_PRIVATE, given, NULL, NULL, 0);
+        syscall(SYS_futex, &d->slot_releases, FUTEX_WAIT_PRIVATE, releases, NULL, NULL, 0);
     }
-    atomic_fetch_sub(&d->slots_waited_for, 1);
+    atomic_fetch_sub(&d->slot_waiters, 1);
     return slot;
 }
 
 void device_slot_release(device *d, int slot)
 {
     assert(slot >= 0 && slot < usable_slots(d));
-    uint64_t before = atomic_fetch_and(&d->slots_taken, ~(UINT64_C(1) << slot));
+    uint64_t before = atomic_fetch_and(&d->slots_in_use, ~(UINT64_C(1) << slot));
     assert(before & (UINT64_C(1) << slot));
-    atomic_fetch_add(&d->slots_given, 1);
+    atomic_fetch_add(&d->slot_releases, 1);
     /* Each slot given wakes one: two may wait for two slots, and the second is given when no longer
-     * all are taken. */
-    if (atomic_load(&d->slots_waited_for) > 0)
-        syscall(SYS_futex, &d->slots_given, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+     * all are in_use. */
+    if (atomic_load(&d->slot_waiters) > 0)
+        syscall(SYS_futex, &d->slot_releases, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

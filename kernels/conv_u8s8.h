@@ -5,12 +5,12 @@
 
 /* A convolution of bytes as a product that reads its windows where they lie in the image: no rows
  * are unfolded. It needs images whose windows all look alike, which padding and strides prevent;
- * who calls lays them out as positions first (devices/cpu/support/positions.h): position p has its
- * window at in + p * position_bytes, and that window is `steps` pieces of 64 bytes, piece s at
- * offsets[s] from there. Of `pitch` positions after each other the first `width` are pixels of the
+ * who calls lays them out as cells first (devices/cpu/fused/conv_layout.h): cell p has its
+ * window at in + p * cell_bytes, and that window is `steps` pieces of 64 bytes, piece s at
+ * offsets[s] from there. Of `pitch` cells after each other the first `width` are pixels of the
  * result; the others are what a row of the image has beside it, and are computed for nothing.
  *
- *   window[s, i] = in[p * position_bytes + offsets[s] + i]
+ *   window[s, i] = in[p * cell_bytes + offsets[s] + i]
  *
  *   sum[n] = start[n] + sum over s, i of window[s, i] * W[64 s + i][n]
  *
@@ -24,8 +24,8 @@
 typedef struct conv_u8s8 {
     size_t images, in_image_bytes, out_image_bytes; /* bytes from image to image */
     const uint8_t *in;
-    size_t positions; /* of an image; the last one is a pixel */
-    size_t position_bytes, pitch, width;
+    size_t cells; /* of an image; the last one is a pixel */
+    size_t cell_bytes, pitch, width;
     const size_t *offsets; /* [steps] */
     size_t steps, n;
     const void *weights; /* conv_pack_u8s8's; 64-byte aligned */

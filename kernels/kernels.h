@@ -56,12 +56,12 @@ struct attention_f32;       /* kernels/attention.h */
 struct quantise_u8;         /* kernels/quantise.h */
 struct quantise_s16;        /* kernels/quantise.h */
 struct layer_norm_quantise; /* kernels/quantise.h */
-struct bytes_quantise;      /* kernels/bytes.h */
-struct bytes_dequantise;    /* kernels/bytes.h */
-struct bytes_add;           /* kernels/bytes.h */
-struct bytes_interleave;    /* kernels/bytes.h */
-struct bytes_pool;          /* kernels/bytes.h */
-struct bytes_depthwise;     /* kernels/bytes.h */
+struct quantise_tensor_u8;  /* kernels/tensor_u8.h */
+struct dequantise_u8;       /* kernels/tensor_u8.h */
+struct add_u8;              /* kernels/tensor_u8.h */
+struct interleave_u8;       /* kernels/tensor_u8.h */
+struct pool_u8;             /* kernels/tensor_u8.h */
+struct depthwise_u8s8;      /* kernels/tensor_u8.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
 typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
@@ -116,13 +116,13 @@ typedef struct kernels {
     void (*depthwise_f32)(const struct depthwise_f32 *d);
     void (*pool_f32)(const struct pool_f32 *p);
 
-    /* Bytes with one scale for a tensor, kernels/bytes.h. */
-    void (*bytes_quantise)(const struct bytes_quantise *q);
-    void (*bytes_dequantise)(const struct bytes_dequantise *d);
-    void (*bytes_add)(const struct bytes_add *p);
-    void (*bytes_interleave)(const struct bytes_interleave *p);
-    void (*bytes_pool)(const struct bytes_pool *p);
-    void (*bytes_depthwise)(const struct bytes_depthwise *d);
+    /* Bytes with one scale for a tensor, kernels/tensor_u8.h. */
+    void (*quantise_tensor_u8)(const struct quantise_tensor_u8 *q);
+    void (*dequantise_u8)(const struct dequantise_u8 *d);
+    void (*add_u8)(const struct add_u8 *p);
+    void (*interleave_u8)(const struct interleave_u8 *p);
+    void (*pool_u8)(const struct pool_u8 *p);
+    void (*depthwise_u8s8)(const struct depthwise_u8s8 *d);
 
     /* Elementwise; error bounds in kernels/rows.h. */
     kernels_unary_f32 exp_f32, erf_f32, tanh_f32, sigmoid_f32, relu_f32, gelu_f32, gelu_tanh_f32,

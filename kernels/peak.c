@@ -27,7 +27,7 @@ void kernels_measure_peak(const kernels *k, kernels_peaks *out)
     out->bf16 = measure(k->peak_bf16);
 }
 
-kernels_bf16_form kernels_choose_bf16_form(const kernels_peaks *peaks)
+kernels_bf16_format kernels_choose_bf16_format(const kernels_peaks *peaks)
 {
     return peaks->bf16 > 1.1 * peaks->s16 ? KERNELS_BF16_AS_BF16 : KERNELS_BF16_AS_S16;
 }

@@ -13,12 +13,12 @@ typedef struct kernels_peaks {
 void kernels_measure_peak(const kernels *k, kernels_peaks *out);
 
 /* How to keep the promise of bf16 precision fastest. */
-typedef enum kernels_bf16_form {
+typedef enum kernels_bf16_format {
     KERNELS_BF16_AS_S16, /* gemm_s16: 11-bit integers with a scale per row and column */
     KERNELS_BF16_AS_BF16 /* gemm_bf16 */
-} kernels_bf16_form;
+} kernels_bf16_format;
 
 /* bf16 only where it is at least a tenth faster, since 11-bit integers are closer to FP32. */
-kernels_bf16_form kernels_choose_bf16_form(const kernels_peaks *peaks);
+kernels_bf16_format kernels_choose_bf16_format(const kernels_peaks *peaks);
 
 #endif

@@ -102,7 +102,7 @@ bool place_is_eligible(scheduler *s, int device_index, const model_queue *q, uin
 {
     bool is_stopping = atomic_load_explicit(&s->is_stopping, memory_order_relaxed);
     /* Nobody stands in for its devices: when none is healthy, their workers wait with the work. */
-    if (q->model->on_device.given != NULL &&
+    if (q->model->on_device.exported != NULL &&
         (device_index == scheduler_cpu(s) || !has_other_device(s, q, now_ns)))
         return q->tables[device_index].has_any;
     if (device_index != scheduler_cpu(s))
@@ -344,7 +344,7 @@ static status run_with_fallback(worker *l, int first, int count)
     place_report_failure(s, l->device_index, clock_now_ns());
     if (s->options.fallback == FALLBACK_NEVER)
         return failure;
-    if (l->batch.model->on_device.given != NULL)
+    if (l->batch.model->on_device.exported != NULL)
         return run_again(l, first, count, failure);
     /* Others of the queue may now be the CPU's: its workers do not know yet. */
     scheduler_wake(s, 0, l->device_index);

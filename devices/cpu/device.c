@@ -12,12 +12,12 @@
 #include "devices/cpu/encoder/encoder.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/plan.h"
-#include "devices/cpu/support/thread_pool.h"
+#include "devices/cpu/threads/thread_pool.h"
 #include "devices/device.h"
 
 /* The CPU as a device. A recognised encoder is packed once and runs ragged at any shape: its
- * programs are handles. Anything else is a plan for one bucket. A slot is a worker of the crew, and
- * each worker has a workspace. */
+ * programs are handles. Anything else is a plan for one bucket. A slot is a worker of the thread
+ * pool, and each worker has a workspace. */
 
 #define SLOTS_MAX 1024
 #define REASON_BYTES 400
@@ -42,7 +42,7 @@ typedef struct cpu_device {
     char *cache_folder;
     pthread_mutex_t lock; /* of `models` */
     cpu_model *models;
-    thread_pool *crew;
+    thread_pool *threads;
     pthread_mutex_t grow_lock; /* one at a time makes workspaces larger */
     void **workspaces;         /* by worker; changed under the worker's lock */
     size_t *workspace_bytes;
@@ -179,11 +179,11 @@ static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
             s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a workspace of %zu bytes", bytes);
             break;
         }
-        thread_pool_lock_worker(d->crew, i);
+        thread_pool_lock_worker(d->threads, i);
         void *old = d->workspaces[i];
         d->workspaces[i] = larger;
         d->workspace_bytes[i] = bytes;
-        thread_pool_unlock_worker(d->crew, i);
+        thread_pool_unlock_worker(d->threads, i);
         free(old);
     }
     pthread_mutex_unlock(&d->grow_lock);
@@ -210,7 +210,7 @@ static status compile_encoder(cpu_device *d, cpu_program *p)
         return status_fail(STATUS_INVALID_ARGUMENT, "rows of %lld positions; the model takes %zu",
                            (long long)length, e->length_max);
     p->base.layout = DEVICE_RAGGED;
-    return grow_workspaces(d, thread_pool_workers(d->crew),
+    return grow_workspaces(d, thread_pool_workers(d->threads),
                            cpu_encoder_workspace_bytes(e, (size_t)length));
 }
 
@@ -237,7 +237,7 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
                           device_program **out)
 {
     cpu_device *d = (cpu_device *)base;
-    if (model->given != NULL)
+    if (model->exported != NULL)
         return status_fail(STATUS_UNSUPPORTED, "StableHLO programs have no form for the CPU");
     cpu_program *p = calloc(1, sizeof *p);
     status s;
@@ -265,8 +265,8 @@ static status run_encoder(cpu_device *d, const cpu_program *p, int slot, int idl
     const cpu_encoder *e = p->model->encoder;
     double operations = 0;
     uint64_t start_ns = clock_now_ns();
-    cpu_encoder_runner runner = {.crew = d->crew,
-                                 .leader = slot,
+    cpu_encoder_runner runner = {.threads = d->threads,
+                                 .caller = slot,
                                  .workspaces = d->workspaces,
                                  .workspace_length = (size_t)p->base.bucket.sequence,
                                  .layout = &d->layouts[slot]};
@@ -287,10 +287,10 @@ static status cpu_execute(device *base, device_program *program, int slot,
     assert(slot >= 0 && slot < base->slots);
     uint64_t start_ns = clock_now_ns();
     kernels_prepare_thread();
-    int idle_cores = thread_pool_begin(d->crew, slot);
+    int idle_cores = thread_pool_begin(d->threads, slot);
     status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot])
                        : run_encoder(d, p, slot, idle_cores, batch);
-    thread_pool_end(d->crew, slot);
+    thread_pool_end(d->threads, slot);
     atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);
     if (s)
         atomic_fetch_add_explicit(&d->failures, 1, memory_order_relaxed);
@@ -309,8 +309,8 @@ static void cpu_describe(device *base, device_status *out)
         .failures = atomic_load_explicit(&d->failures, memory_order_relaxed),
         .busy_ns = atomic_load_explicit(&d->busy_ns, memory_order_relaxed),
     };
-    uint64_t cores_ns =
-        atomic_load_explicit(&d->encoder_ns, memory_order_relaxed) + thread_pool_helper_ns(d->crew);
+    uint64_t cores_ns = atomic_load_explicit(&d->encoder_ns, memory_order_relaxed) +
+                        thread_pool_helper_ns(d->threads);
     double ideal_ns = (double)atomic_load_explicit(&d->ideal_ns, memory_order_relaxed);
     out->peak_seconds = ideal_ns / 1e9;
     if (cores_ns > 0)
@@ -337,8 +337,8 @@ static void cpu_destroy(device *base)
 {
     cpu_device *d = (cpu_device *)base;
     assert(!d->models); /* programs are released before their device */
-    int workers = d->crew ? thread_pool_workers(d->crew) : 0;
-    thread_pool_destroy(d->crew);
+    int workers = d->threads ? thread_pool_workers(d->threads) : 0;
+    thread_pool_destroy(d->threads);
     for (int i = 0; d->workspaces && i < workers; i++)
         free(d->workspaces[i]);
     pthread_mutex_destroy(&d->lock);
@@ -385,10 +385,10 @@ status device_cpu_create_with(const device_cpu_options *options, device **out)
     d->kernels = table;
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->grow_lock, NULL);
-    s = thread_pool_create(slots, slots, &d->crew);
+    s = thread_pool_create(slots, slots, &d->threads);
     if (s)
         goto fail;
-    size_t workers = (size_t)thread_pool_workers(d->crew);
+    size_t workers = (size_t)thread_pool_workers(d->threads);
     d->workspaces = calloc(workers, sizeof *d->workspaces);
     d->workspace_bytes = calloc(workers, sizeof *d->workspace_bytes);
     d->layouts = calloc((size_t)slots, sizeof *d->layouts);

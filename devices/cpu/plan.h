@@ -1,7 +1,7 @@
 #ifndef DEVICES_CPU_PLAN_H
 #define DEVICES_CPU_PLAN_H
 
-#include "devices/cpu/support/weights.h"
+#include "devices/cpu/ops/weights.h"
 
 /* A specialised graph as steps over one workspace: which operator, on which memory, in what order.
  * Constant once made: any number of threads may run one plan, each with a workspace of its own. */

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "devices/compile_cache.h"
-#include "devices/given.h"
+#include "devices/exported.h"
 #include "devices/pjrt/program.h"
 #include "devices/pjrt/ranges.h"
 #include "devices/pjrt/supervisor/supervisor.h"
@@ -97,16 +97,16 @@ static status compile_now(pjrt_group *g, const device_model *model, device_bucke
     }
     uint64_t compile_ns = 0;
     pjrt_declaration declared = {0};
-    if (model->given != NULL)
+    if (model->exported != NULL)
         pjrt_declaration_make(model, bucket, program, &declared);
     status s =
         pjrt_supervisor_compile(g->supervisor, program->text, program->bytes,
-                                model->given != NULL ? &declared : NULL, fd, bytes, &compile_ns);
+                                model->exported != NULL ? &declared : NULL, fd, bytes, &compile_ns);
     pjrt_declaration_dispose(&declared);
     if (s)
-        return model->given == NULL
+        return model->exported == NULL
                    ? s
-                   : status_prefix(s, "%s", device_given_find(model->given, bucket)->name);
+                   : status_prefix(s, "%s", device_exported_find(model->exported, bucket)->name);
     atomic_fetch_add(&g->compiles, 1);
     if (g->cache == NULL)
         return STATUS_OK;

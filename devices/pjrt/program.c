@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "devices/cpu/evaluate.h"
-#include "devices/given.h"
+#include "devices/exported.h"
 #include "devices/pjrt/protocol/protocol.h"
 #include "devices/pjrt/protocol/signature.h"
 #include "graph/encoder/packed.h"
@@ -26,9 +26,9 @@ static stablehlo_precision emit_precision(device_precision precision)
 /* Arguments of a given program at that bucket; `inputs` are the graph's there. */
 static void take_arguments(const device_model *model, const tensor *inputs, stablehlo_program *out)
 {
-    const struct device_given *given = model->given;
-    for (int i = 0; i < given->argument_count; i++) {
-        const device_given_argument *from = &given->arguments[i];
+    const struct device_exported *exported = model->exported;
+    for (int i = 0; i < exported->argument_count; i++) {
+        const device_exported_argument *from = &exported->arguments[i];
         bool is_input = from->input >= 0;
         const tensor *t =
             is_input ? &inputs[from->input] : model->graph->values[from->weight].constant;
@@ -44,15 +44,15 @@ static void take_arguments(const device_model *model, const tensor *inputs, stab
 static status take_given(const device_model *model, device_bucket bucket, const tensor *inputs,
                          stablehlo_program *out)
 {
-    const device_given_program *p = device_given_find(model->given, bucket);
+    const device_exported_program *p = device_exported_find(model->exported, bucket);
     if (p == NULL)
         return status_fail(STATUS_NOT_FOUND, "no program was given for %lldx%lld",
                            (long long)bucket.batch, (long long)bucket.sequence);
     stablehlo_program made = {
         .text = malloc(p->bytes + 1),
         .bytes = p->bytes,
-        .arguments = calloc((size_t)model->given->argument_count + 1, sizeof *made.arguments),
-        .argument_count = model->given->argument_count,
+        .arguments = calloc((size_t)model->exported->argument_count + 1, sizeof *made.arguments),
+        .argument_count = model->exported->argument_count,
         .output_count = model->graph->output_count};
     if (made.text == NULL || made.arguments == NULL) {
         stablehlo_program_dispose(&made);
@@ -93,7 +93,7 @@ status pjrt_program_emit(const device_model *model, device_bucket bucket, graph 
     if (model->packing != NULL)
         return emit_packed(model, bucket, specialised, out);
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
-    if (s == STATUS_OK && model->given != NULL) {
+    if (s == STATUS_OK && model->exported != NULL) {
         *specialised = NULL;
         return take_given(model, bucket, inputs, out);
     }
@@ -121,7 +121,7 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
                                        .device_kind = device_kind,
                                        .compiler = compiler,
                                        .options = COMPILE_OPTIONS_TEXT};
-    if (model->given == NULL)
+    if (model->exported == NULL)
         return compile_cache_make_key(&identity);
     /* What was declared has been compared when the entry was made. */
     pjrt_declaration declared;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "devices/cpu/support/index.h"
+#include "devices/cpu/tensor_loops/index.h"
 
 /* The graph input whose numbers this value holds, or -1. */
 static int input_behind(const graph *g, graph_value_index v)

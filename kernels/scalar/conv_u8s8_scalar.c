@@ -39,10 +39,10 @@ void conv_u8s8_scalar(const struct conv_u8s8 *c)
 {
     for (size_t image = 0; image < c->images; image++) {
         uint8_t *out = c->out + image * c->out_image_bytes;
-        for (size_t p = 0; p < c->positions; p++) {
+        for (size_t p = 0; p < c->cells; p++) {
             if (p % c->pitch >= c->width)
                 continue;
-            const uint8_t *window = c->in + image * c->in_image_bytes + p * c->position_bytes;
+            const uint8_t *window = c->in + image * c->in_image_bytes + p * c->cell_bytes;
             for (size_t j = 0; j < c->n; j++) {
                 uint32_t sum = (uint32_t)c->start[j];
                 for (size_t k = 0; k < c->steps * CONV_U8S8_STEP_BYTES; k++)

@@ -4,10 +4,10 @@
 #include "kernels/kernels_list.h"
 #include "kernels/x86/vector/amx.h"
 
-/* A block is two tiles of positions x two tiles of columns: four loads for four products, which is
+/* A block is two tiles of cells x two tiles of columns: four loads for four products, which is
  * the least that eight tiles allow, and loads are what bounds this. All tiles have the same number
  * of rows, and an image has an even number of them; one that would pass its end begins earlier
- * instead, and computes some positions again.
+ * instead, and computes some cells again.
  *
  * Blocks are pipelined by hand: the sums of a block leave the tiles in the first step of the next,
  * and the vector units finish them during the one after that, some rows in each step. (Finished
@@ -110,7 +110,7 @@ CONV_INLINE void conv_step(const int is_first, conv_run *r, const uint8_t *const
                            const uint8_t *const b[2], size_t step, size_t end)
 {
     const conv_u8s8 *c = r->job;
-    size_t offset = c->offsets[step], stride = c->position_bytes;
+    size_t offset = c->offsets[step], stride = c->cell_bytes;
     int32_t *sums = r->in_tiles.sums, *below = sums + r->tile_rows * BLOCK_COLUMNS;
     AMX_LOAD(6, b[0] + step * TILE_BYTES, AMX_ROW_BYTES);
     AMX_LOAD(4, a[0] + offset, stride);
@@ -154,11 +154,11 @@ static void conv_place(const conv_run *r, size_t image, size_t tile, const uint8
     const conv_u8s8 *c = r->job;
     const uint8_t *in = c->in + image * c->in_image_bytes;
     uint8_t *out = c->out + image * c->out_image_bytes;
-    size_t last = c->positions - r->tile_rows;
+    size_t last = c->cells - r->tile_rows;
     for (size_t t = 0; t < BLOCK_TILES; t++) {
         size_t first = (tile + t) * r->tile_rows;
         first = first < last ? first : last;
-        a[t] = in + first * c->position_bytes;
+        a[t] = in + first * c->cell_bytes;
         size_t x = first % c->pitch, pixels = x < c->width ? x : c->width;
         uint8_t *pixel = out + (first / c->pitch * c->width + pixels) * c->out_stride;
         for (size_t i = 0; i < r->tile_rows; i++) {
@@ -236,12 +236,12 @@ static void conv_by_columns(conv_run *r)
 void conv_u8s8_amx(const struct conv_u8s8 *c)
 {
     int32_t sums[2][BLOCK_ROWS * BLOCK_COLUMNS] __attribute__((aligned(64)));
-    if (c->images == 0 || c->positions == 0 || c->n == 0)
+    if (c->images == 0 || c->cells == 0 || c->n == 0)
         return;
-    size_t tiles = (c->positions + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_TILES;
+    size_t tiles = (c->cells + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_TILES;
     conv_run r = {.job = c,
                   .image_tiles = tiles,
-                  .tile_rows = (c->positions + tiles - 1) / tiles,
+                  .tile_rows = (c->cells + tiles - 1) / tiles,
                   .in_tiles = {.sums = sums[0]},
                   .stored = {.sums = sums[1]}};
     size_t groups = BLOCK_TILES * r.tile_rows / GROUP;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/given.h"
+#include "devices/exported.h"
 #include "graph/file_store.h"
 #include "graph/safetensors.h"
 
@@ -74,7 +74,7 @@ static bool has_sequence(const manifest_program *p)
 }
 
 /* Text begins with "module" or an attribute alias, after comments; bytecode with its magic. */
-static status check_content(const device_given_program *p)
+static status check_content(const device_exported_program *p)
 {
     static const char magic[4] = {'M', 'L', (char)0xef, 'R'};
     if (p->bytes >= sizeof magic && memcmp(p->data, magic, sizeof magic) == 0)
@@ -89,11 +89,11 @@ static status check_content(const device_given_program *p)
 }
 
 static status read_program(model *m, const char *folder, const char *name, bool wants_sequence,
-                           device_given_program *out)
+                           device_exported_program *out)
 {
     char path[PATH_BYTES_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    *out = (device_given_program){.name = arena_copy_string(&m->memory, name, strlen(name))};
+    *out = (device_exported_program){.name = arena_copy_string(&m->memory, name, strlen(name))};
     if (out->name == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     status failure = read_bucket(name, &out->bucket);
@@ -109,17 +109,17 @@ static status read_program(model *m, const char *folder, const char *name, bool 
 
 static int compare_programs(const void *a, const void *b)
 {
-    const device_bucket *x = &((const device_given_program *)a)->bucket,
-                        *y = &((const device_given_program *)b)->bucket;
+    const device_bucket *x = &((const device_exported_program *)a)->bucket,
+                        *y = &((const device_exported_program *)b)->bucket;
     if (x->sequence != y->sequence)
         return x->sequence < y->sequence ? -1 : 1;
     return x->batch < y->batch ? -1 : x->batch > y->batch;
 }
 
 static status read_programs(model *m, const char *folder, const manifest_program *p,
-                            struct device_given *given)
+                            struct device_exported *exported)
 {
-    device_given_program *programs =
+    device_exported_program *programs =
         arena_allocate_zeroed(&m->memory, MODEL_BUCKETS_MAX, sizeof *programs);
     if (programs == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
@@ -128,16 +128,16 @@ static status read_programs(model *m, const char *folder, const manifest_program
     for (struct dirent *e; d != NULL && !failure && (e = readdir(d)) != NULL;) {
         if (!is_program_name(e->d_name))
             continue;
-        if (given->program_count == MODEL_BUCKETS_MAX)
+        if (exported->program_count == MODEL_BUCKETS_MAX)
             failure = status_fail(STATUS_INVALID_ARGUMENT, "over %d programs", MODEL_BUCKETS_MAX);
         else
             failure = read_program(m, folder, e->d_name, has_sequence(p),
-                                   &programs[given->program_count++]);
+                                   &programs[exported->program_count++]);
     }
     if (d != NULL)
         closedir(d);
-    qsort(programs, (size_t)given->program_count, sizeof *programs, compare_programs);
-    given->programs = programs;
+    qsort(programs, (size_t)exported->program_count, sizeof *programs, compare_programs);
+    exported->programs = programs;
     return failure;
 }
 
@@ -182,12 +182,12 @@ static int find_input(const manifest_program *p, const char *name)
 
 /* Argument `i` of the programs: an input, or a tensor of the weights' file. */
 static status take_argument(model *m, const manifest_program *p, const safetensors *weights, int i,
-                            device_given_argument *out)
+                            device_exported_argument *out)
 {
     const char *name = p->arguments != NULL ? p->arguments[i] : p->inputs[i].name;
     const safetensors_entry *weight = p->weights ? safetensors_find(weights, name) : NULL;
-    *out = (device_given_argument){arena_copy_string(&m->memory, name, strlen(name)),
-                                   find_input(p, name), GRAPH_NO_VALUE};
+    *out = (device_exported_argument){arena_copy_string(&m->memory, name, strlen(name)),
+                                      find_input(p, name), GRAPH_NO_VALUE};
     if (out->input >= 0 && weight != NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "model.json: program.arguments[%d]: \"%s\" is an input and in %s", i,
@@ -208,11 +208,11 @@ static status take_argument(model *m, const manifest_program *p, const safetenso
 }
 
 static status take_arguments(model *m, const manifest_program *p, const safetensors *weights,
-                             struct device_given *given)
+                             struct device_exported *exported)
 {
     bool is_taken[MODEL_TENSORS_MAX] = {false};
     int count = p->arguments != NULL ? p->argument_count : p->input_count;
-    device_given_argument *arguments =
+    device_exported_argument *arguments =
         arena_allocate_zeroed(&m->memory, (size_t)count, sizeof *arguments);
     if (arguments == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
@@ -233,17 +233,17 @@ static status take_arguments(model *m, const manifest_program *p, const safetens
             return status_fail(STATUS_INVALID_ARGUMENT,
                                "model.json: program.arguments: input \"%s\" is missing",
                                p->inputs[i].name);
-    given->arguments = arguments;
-    given->argument_count = count;
+    exported->arguments = arguments;
+    exported->argument_count = count;
     return STATUS_OK;
 }
 
 static status read_arguments(model *m, const char *folder, const manifest_program *p,
-                             struct device_given *given)
+                             struct device_exported *exported)
 {
     safetensors weights = {0};
     if (p->weights == NULL)
-        return take_arguments(m, p, &weights, given);
+        return take_arguments(m, p, &weights, exported);
     char path[PATH_BYTES_MAX];
     const uint8_t *data;
     size_t bytes;
@@ -254,7 +254,7 @@ static status read_arguments(model *m, const char *folder, const manifest_progra
     failure = safetensors_open(&weights, data, bytes);
     if (failure)
         return status_prefix(failure, "%s", p->weights);
-    failure = take_arguments(m, p, &weights, given);
+    failure = take_arguments(m, p, &weights, exported);
     safetensors_close(&weights);
     return failure;
 }
@@ -262,10 +262,10 @@ static status read_arguments(model *m, const char *folder, const manifest_progra
 status program_folder_open(model *m, const char *folder, const manifest *file)
 {
     const manifest_program *p = file->program;
-    struct device_given *given = arena_allocate_zeroed(&m->memory, 1, sizeof *given);
+    struct device_exported *exported = arena_allocate_zeroed(&m->memory, 1, sizeof *exported);
     m->platform = "stablehlo";
     m->graph = graph_create(m->name);
-    if (m->graph == NULL || given == NULL)
+    if (m->graph == NULL || exported == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     if (p == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
@@ -273,14 +273,14 @@ status program_folder_open(model *m, const char *folder, const manifest *file)
                            "of %s take and give (docs/models.md)",
                            folder);
     add_tensors(m->graph, p);
-    status failure = read_programs(m, folder, p, given);
+    status failure = read_programs(m, folder, p, exported);
     if (!failure)
-        failure = read_arguments(m, folder, p, given);
+        failure = read_arguments(m, folder, p, exported);
     if (failure)
         return status_prefix(failure, "%s", folder);
-    bool is_bytecode = given->programs[0].data[0] == 'M' && given->programs[0].data[1] == 'L';
+    bool is_bytecode = exported->programs[0].data[0] == 'M' && exported->programs[0].data[1] == 'L';
     m->graph->source = is_bytecode ? "stablehlo portable artifact" : "stablehlo text";
-    m->on_device.given = given;
+    m->on_device.exported = exported;
     return STATUS_OK;
 }
 
@@ -297,9 +297,9 @@ static bool contains(const int64_t *sizes, int count, int64_t size)
 /* Every declared bucket must have its program, and every program be declared. */
 static status compare_with_declared(const model *m, const manifest *file)
 {
-    const struct device_given *given = m->on_device.given;
-    for (int i = 0; i < given->program_count; i++) {
-        device_bucket b = given->programs[i].bucket;
+    const struct device_exported *exported = m->on_device.exported;
+    for (int i = 0; i < exported->program_count; i++) {
+        device_bucket b = exported->programs[i].bucket;
         bool is_batch = file->batch_bucket_count == 0 ||
                         contains(file->batch_buckets, file->batch_bucket_count, b.batch);
         bool is_sequence =
@@ -307,7 +307,7 @@ static status compare_with_declared(const model *m, const manifest *file)
             contains(file->sequence_buckets, file->sequence_bucket_count, b.sequence);
         if (!is_batch || !is_sequence)
             return status_fail(STATUS_INVALID_ARGUMENT, "%s: model.json: buckets.%s has no %lld",
-                               given->programs[i].name, is_batch ? "sequence" : "batch",
+                               exported->programs[i].name, is_batch ? "sequence" : "batch",
                                (long long)(is_batch ? b.sequence : b.batch));
     }
     for (int i = 0; i < file->batch_bucket_count; i++)
@@ -315,7 +315,7 @@ static status compare_with_declared(const model *m, const manifest *file)
              k < file->sequence_bucket_count || (k == 0 && m->batching.sequence_max == 0); k++) {
             device_bucket b = {file->batch_buckets[i],
                                m->batching.sequence_max > 0 ? file->sequence_buckets[k] : 0};
-            if (device_given_find(given, b) == NULL)
+            if (device_exported_find(exported, b) == NULL)
                 return status_fail(STATUS_INVALID_ARGUMENT,
                                    "model.json: buckets: there is no program.%lld%s%.0lld.mlir",
                                    (long long)b.batch, b.sequence ? "x" : "",
@@ -356,19 +356,19 @@ static void add_size(int64_t *sizes, int *count, int64_t size)
 
 status program_folder_make_buckets(model *m, const manifest *file)
 {
-    const struct device_given *given = m->on_device.given;
+    const struct device_exported *exported = m->on_device.exported;
     model_batching *b = &m->batching;
     b->can_batch = b->can_pad = true;
     b->batch_max = b->sequence_max = 0;
     m->bucket_count = m->batch_bucket_count = m->sequence_bucket_count = 0;
-    for (int i = 0; i < given->program_count; i++) {
-        device_bucket shape = given->programs[i].bucket;
+    for (int i = 0; i < exported->program_count; i++) {
+        device_bucket shape = exported->programs[i].bucket;
         bool is_new = !contains(m->batch_buckets, m->batch_bucket_count, shape.batch);
         if ((is_new && m->batch_bucket_count == MODEL_AXIS_MAX) ||
             (m->sequence_bucket_count == MODEL_AXIS_MAX &&
              !contains(m->sequence_buckets, MODEL_AXIS_MAX, shape.sequence)))
             return status_fail(STATUS_INVALID_ARGUMENT, "%s: over %d sizes of one axis",
-                               given->programs[i].name, MODEL_AXIS_MAX);
+                               exported->programs[i].name, MODEL_AXIS_MAX);
         add_size(m->batch_buckets, &m->batch_bucket_count, shape.batch);
         add_size(m->sequence_buckets, &m->sequence_bucket_count, shape.sequence);
         model_bucket *bucket = &m->buckets[m->bucket_count++];

@@ -11,8 +11,8 @@
 /* Is there a file "program*.mlir"? */
 bool program_folder_has(const char *folder);
 
-/* Fills m->graph (inputs, outputs, weights; no node), m->on_device.given, m->platform. Each error
- * names the file or the field: STATUS_INVALID_ARGUMENT, STATUS_NOT_FOUND, STATUS_CORRUPT. */
+/* Fills m->graph (inputs, outputs, weights; no node), m->on_device.exported, m->platform. Each
+ * error names the file or the field: STATUS_INVALID_ARGUMENT, STATUS_NOT_FOUND, STATUS_CORRUPT. */
 status program_folder_open(model *m, const char *folder, const manifest *file) MUST_CHECK;
 
 /* Instead of experiments, which need a CPU: m->batching from what the programs are and what

@@ -344,7 +344,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     failure = describe_tensors(m, file, is_hf);
     if (failure)
         return failure;
-    failure = m->on_device.given != NULL ? take_programs(m, r, file) : examine(m, r, file);
+    failure = m->on_device.exported != NULL ? take_programs(m, r, file) : examine(m, r, file);
     if (failure)
         return failure;
     if (model_is_exact(m)) {
@@ -360,7 +360,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (m->latency == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->load_ns = clock_now_ns() - start_ns;
-    bool can_run = m->on_device.given == NULL || m->device_count > 1;
+    bool can_run = m->on_device.exported == NULL || m->device_count > 1;
     if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->say, r->context);
     if (!failure) {

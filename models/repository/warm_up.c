@@ -159,7 +159,7 @@ static status warm_bucket(warming *w, model_bucket *b, arena *a)
     arena_reset(a, SIZE_MAX);
     status failure = make_tensors(m, b, a, inputs, outputs);
     /* The CPU packs nothing, and runs no programs that are given. */
-    bool is_given = m->on_device.given != NULL, has_any = false;
+    bool is_given = m->on_device.exported != NULL, has_any = false;
     int count = b->sequences > 0 || is_given ? m->device_count - 1 : m->device_count;
     status refusal = STATUS_UNAVAILABLE;
     char why[STATUS_MESSAGE_BYTES_MAX] = "no device is there";

@@ -27,8 +27,8 @@ static conv_u8s8 make_conv(unsigned turn)
     conv_u8s8 c = {.images = 1 + turn % 3, .width = widths[check_random_below(6)]};
     size_t height = 1 + check_random_below(check_is_slow() ? 2 : 9);
     c.pitch = c.width + check_random_below(4);
-    c.positions = (height - 1) * c.pitch + c.width;
-    c.position_bytes = 1 + check_random_below(130);
+    c.cells = (height - 1) * c.pitch + c.width;
+    c.cell_bytes = 1 + check_random_below(130);
     c.steps = turn % 5 ? 1 + check_random_below(20) : 1;
     c.n = turn % 4 ? 1 + check_random_below(40) : 64;
     c.zero = (int32_t)check_random_below(256);
@@ -39,7 +39,7 @@ static conv_u8s8 make_conv(unsigned turn)
         last = offsets[s] > last ? offsets[s] : last;
     }
     c.offsets = offsets;
-    c.in_image_bytes = (c.positions - 1) * c.position_bytes + last + CONV_U8S8_STEP_BYTES;
+    c.in_image_bytes = (c.cells - 1) * c.cell_bytes + last + CONV_U8S8_STEP_BYTES;
     uint8_t *in = check_buffer(c.images * c.in_image_bytes, 1);
     check_fill_bytes(in, c.images * c.in_image_bytes);
     c.in = in;
@@ -95,14 +95,14 @@ static void check_pack(const variant *v)
         c.weights = packed((pack_fn)v->function, w, c.steps, c.n);
         c.out = check_buffer(c.images * c.out_image_bytes, 1);
         conv_u8s8_scalar(&c);
-        for (size_t p = 0; p < c.positions; p++) {
+        for (size_t p = 0; p < c.cells; p++) {
             if (p % c.pitch >= c.width)
                 continue;
             for (size_t j = 0; j < c.n; j++) {
                 int32_t sum = c.start[j];
                 for (size_t i = 0; i < k; i++)
                     sum += w[i * c.n + j] *
-                           c.in[p * c.position_bytes + c.offsets[i / CONV_U8S8_STEP_BYTES] +
+                           c.in[p * c.cell_bytes + c.offsets[i / CONV_U8S8_STEP_BYTES] +
                                 i % CONV_U8S8_STEP_BYTES];
                 double x = nearbyint((double)fmaf((float)sum, c.scale[j], c.bias[j])) + c.zero;
                 x = fmin(fmax(x, c.low), 255);
@@ -135,8 +135,8 @@ static void bench_layer(const variant *v, const char *name, size_t size, size_t 
     check_fill_floats(bias, channels, -10, 10);
     conv_u8s8 c = {.images = 1,
                    .in = in,
-                   .positions = (size - 1) * pitch + size,
-                   .position_bytes = channels,
+                   .cells = (size - 1) * pitch + size,
+                   .cell_bytes = channels,
                    .pitch = pitch,
                    .width = size,
                    .offsets = offsets,

@@ -140,7 +140,7 @@ typedef struct batch {
     const cpu_encoder *e;
     const cpu_encoder_runner *runner;
     bool is_split;
-    /* The first failure's message, for the leader's thread: one writer. */
+    /* The first failure's message, for the caller's thread: one writer. */
     _Atomic int failure;
     char message[STATUS_MESSAGE_BYTES_MAX];
 } batch;
@@ -191,18 +191,18 @@ static status run_sequences(const cpu_encoder *e, const cpu_encoder_runner *r, i
                             size_t count, size_t tokens)
 {
     batch b = {.e = e, .runner = r};
-    size_t chunk_count, cores = r->crew ? (size_t)idle_cores + 1 : 1;
+    size_t chunk_count, cores = r->threads ? (size_t)idle_cores + 1 : 1;
     b.is_split =
         plan_chunks(r->layout, e->options.kernels->level, count, tokens, cores, &chunk_count);
     if (cores > 1) {
         size_t useful = b.is_split ? cores : chunk_count;
-        thread_pool_call(r->crew, r->leader, (int)(useful < cores ? useful : cores) - 1);
+        thread_pool_call_helpers(r->threads, r->caller, (int)(useful < cores ? useful : cores) - 1);
     }
     if (cores > 1 && !b.is_split)
-        thread_pool_run(r->crew, r->leader, run_chunk, &b, chunk_count);
+        thread_pool_run(r->threads, r->caller, run_chunk, &b, chunk_count);
     else
         for (size_t i = 0; i < chunk_count; i++)
-            run_chunk(&b, r->leader, i);
+            run_chunk(&b, r->caller, i);
     status failure = (status)atomic_load(&b.failure);
     return failure ? status_fail(failure, "%s", b.message) : STATUS_OK;
 }

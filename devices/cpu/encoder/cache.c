@@ -90,7 +90,7 @@ static header header_of(const cpu_encoder *e)
                     .layout_s16 = GEMM_S16_LAYOUT,
                     .precision = e->options.precision,
                     .level = e->options.kernels->level,
-                    .plan_count = (uint32_t)e->source.layer_count * ENCODER_PRODUCTS};
+                    .plan_count = (uint32_t)e->source.layer_count * ENCODER_LINEARS};
 }
 
 static bool name_file(const cpu_encoder *e, char path[4096])
@@ -121,10 +121,10 @@ static bool adopt(cpu_encoder *e, const char *data, size_t bytes)
         hash(0, data + skipped, bytes - skipped) != found.checksum)
         return false;
     for (uint32_t i = 0; i < found.plan_count; i++) {
-        unsigned form = (unsigned char)data[sizeof found + i];
-        if (form >= CPU_ENCODER_FORM_COUNT)
+        unsigned format = (unsigned char)data[sizeof found + i];
+        if (format >= CPU_ENCODER_FORMAT_COUNT)
             return false;
-        e->plan[i] = (cpu_encoder_form)form;
+        e->plan[i] = (cpu_encoder_format)format;
     }
     if (cpu_encoder_lay_out(e, NULL) != found.image_bytes)
         return false;

@@ -93,7 +93,7 @@ status cpu_encoder_create(encoder *source, const cpu_encoder_options *options, c
     if (s)
         goto fail;
     size_t layers = (size_t)e->source.layer_count;
-    e->plan = calloc(layers * ENCODER_PRODUCTS + 1, sizeof *e->plan);
+    e->plan = calloc(layers * ENCODER_LINEARS + 1, sizeof *e->plan);
     e->layers = calloc(layers + 1, sizeof *e->layers);
     if (!e->plan || !e->layers || !make_relative_bias(e)) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for an encoder");
@@ -110,7 +110,7 @@ status cpu_encoder_create(encoder *source, const cpu_encoder_options *options, c
     }
     cpu_encoder_plan_all(e, options->precision);
     if (cpu_encoder_cache_load(e) != STATUS_OK) {
-        s = cpu_encoder_pass_gate(e);
+        s = cpu_encoder_check_accuracy(e);
         if (s)
             goto fail;
         cpu_encoder_cache_store(e);

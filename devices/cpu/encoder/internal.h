@@ -6,7 +6,7 @@
 /* What the cpu_encoder_*.c files share. */
 
 /* cpu_encoder_pack.c */
-/* Lays the image out for e->plan: sets k, n, form and pointers relative to `image` (NULL: only
+/* Lays the image out for e->plan: sets k, n, format and pointers relative to `image` (NULL: only
  * measures). Returns its bytes. */
 size_t cpu_encoder_lay_out(cpu_encoder *e, void *image);
 /* Fills a new image by e->plan. STATUS_OUT_OF_MEMORY. */
@@ -20,7 +20,7 @@ status cpu_encoder_view(const cpu_encoder *e, cpu_encoder *out) MUST_CHECK;
 void cpu_encoder_release_view(cpu_encoder *view);
 
 /* cpu_encoder_gate.c: decides e->plan, packs, writes e->report. */
-status cpu_encoder_pass_gate(cpu_encoder *e) MUST_CHECK;
+status cpu_encoder_check_accuracy(cpu_encoder *e) MUST_CHECK;
 
 /* cpu_encoder_cache.c */
 /* Maps the image of an earlier run, with plan and report. STATUS_NOT_FOUND: none that can be
@@ -65,7 +65,7 @@ typedef struct cpu_encoder_pass {
     size_t sequence_count, tokens;
     cpu_encoder_scratch scratch;
     int worker;    /* whose scratch it is */
-    bool is_split; /* the crew shares this one chunk */
+    bool is_split; /* the thread pool shares this one chunk */
     bool has_mask; /* some position is masked */
     const cpu_encoder_layer *layer;
     int layer_index, product;
@@ -77,7 +77,7 @@ status cpu_encoder_read_inputs(cpu_encoder_pass *p) MUST_CHECK;
 void cpu_encoder_run_layers(cpu_encoder_pass *p);
 /* cpu_encoder_tail.c: from scratch.x to the segments' outputs. */
 void cpu_encoder_write_outputs(cpu_encoder_pass *p);
-/* Rows of x through a linear of form F32. */
+/* Rows of x through a linear of format F32. */
 void cpu_encoder_apply_f32(const kernels *k, const cpu_encoder_linear *l, size_t rows,
                            const float *x, size_t x_stride, kernels_activation activation,
                            float *out, size_t out_stride);

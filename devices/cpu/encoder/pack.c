@@ -13,17 +13,17 @@
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-const char *cpu_encoder_form_name(cpu_encoder_form form)
+const char *cpu_encoder_format_name(cpu_encoder_format format)
 {
-    static const char *const names[CPU_ENCODER_FORM_COUNT] = {"fp32", "bf16 as 11-bit integers",
-                                                              "bf16", "int8"};
-    assert((unsigned)form < CPU_ENCODER_FORM_COUNT);
-    return names[form];
+    static const char *const names[CPU_ENCODER_FORMAT_COUNT] = {"fp32", "bf16 as 11-bit integers",
+                                                                "bf16", "int8"};
+    assert((unsigned)format < CPU_ENCODER_FORMAT_COUNT);
+    return names[format];
 }
 
-static size_t weights_bytes(cpu_encoder_form form, size_t k, size_t n)
+static size_t weights_bytes(cpu_encoder_format format, size_t k, size_t n)
 {
-    switch (form) {
+    switch (format) {
     case CPU_ENCODER_U8S8:
         return gemm_u8s8_packed_bytes(k, n);
     case CPU_ENCODER_S16:
@@ -34,20 +34,20 @@ static size_t weights_bytes(cpu_encoder_form form, size_t k, size_t n)
     }
 }
 
-static bool has_scales(cpu_encoder_form form)
+static bool has_scales(cpu_encoder_format format)
 {
-    return form == CPU_ENCODER_U8S8 || form == CPU_ENCODER_S16;
+    return format == CPU_ENCODER_U8S8 || format == CPU_ENCODER_S16;
 }
 
 static size_t place(cpu_encoder_linear *l, void *image, size_t offset)
 {
     char *base = image;
     l->weights = base ? base + offset : NULL;
-    offset += cpu_encoder_align(weights_bytes(l->form, l->k, l->n));
+    offset += cpu_encoder_align(weights_bytes(l->format, l->k, l->n));
     l->bias = base ? (float *)(void *)(base + offset) : NULL;
     offset += cpu_encoder_align(l->n * sizeof(float));
     l->scales = NULL;
-    if (has_scales(l->form)) {
+    if (has_scales(l->format)) {
         l->scales = base ? (float *)(void *)(base + offset) : NULL;
         offset += cpu_encoder_align(l->n * sizeof(float));
     }
@@ -68,24 +68,24 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
 {
     const encoder *s = &e->source;
     size_t offset = 0, hidden = (size_t)s->hidden, wide = (size_t)s->intermediate;
-    const size_t shapes[ENCODER_PRODUCTS][2] = {
+    const size_t shapes[ENCODER_LINEARS][2] = {
         {hidden, 3 * hidden}, {hidden, hidden}, {hidden, wide}, {wide, hidden}};
     for (int i = 0; i < s->layer_count; i++) {
-        for (int p = 0; p < ENCODER_PRODUCTS; p++) {
+        for (int p = 0; p < ENCODER_LINEARS; p++) {
             cpu_encoder_linear *l = &e->layers[i].products[p];
             *l = (cpu_encoder_linear){
-                .form = e->plan[i * ENCODER_PRODUCTS + p], .k = shapes[p][0], .n = shapes[p][1]};
+                .format = e->plan[i * ENCODER_LINEARS + p], .k = shapes[p][0], .n = shapes[p][1]};
             /* Rows' ranges lie to one side of zero: what comes out of GELU is mostly positive, and
              * a layer norm's few large channels seldom come in both signs. Half of a symmetric
              * range would be wasted on them. What attention gives is balanced. */
-            l->is_asymmetric = p != ENCODER_ATTENTION_OUTPUT && l->form == CPU_ENCODER_U8S8;
+            l->is_asymmetric = p != ENCODER_ATTENTION_OUTPUT && l->format == CPU_ENCODER_U8S8;
             offset = place(l, image, offset);
         }
     }
     const encoder_linear *projection = &s->embedding_projection;
     if (projection->weight) {
         e->embedding_projection = (cpu_encoder_linear){
-            .form = CPU_ENCODER_F32, .k = depth_of(projection), .n = width_of(projection)};
+            .format = CPU_ENCODER_F32, .k = depth_of(projection), .n = width_of(projection)};
         offset = place(&e->embedding_projection, image, offset);
     }
     for (int o = 0; o < s->output_count; o++) {
@@ -93,7 +93,7 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
             cpu_encoder_linear *l = &e->heads[o][h];
             const encoder_linear *from = &s->outputs[o].head[h].linear;
             *l = (cpu_encoder_linear){
-                .form = CPU_ENCODER_F32, .k = depth_of(from), .n = width_of(from)};
+                .format = CPU_ENCODER_F32, .k = depth_of(from), .n = width_of(from)};
             offset = place(l, image, offset);
         }
     }
@@ -157,7 +157,7 @@ static void fill_weights(const kernels *table, const cpu_encoder_linear *l, cons
 {
     void *weights = (void *)(uintptr_t)l->weights;
     float *scales = (float *)(uintptr_t)l->scales;
-    if (l->form == CPU_ENCODER_F32) {
+    if (l->format == CPU_ENCODER_F32) {
         table->gemm_pack_f32(w, 1, l->k, l->k, l->n, weights);
         return;
     }
@@ -165,20 +165,21 @@ static void fill_weights(const kernels *table, const cpu_encoder_linear *l, cons
     int16_t *wide = temporary;
     for (size_t n = 0; n < l->n; n++) {
         const float *column = w + n * l->k;
-        if (l->form == CPU_ENCODER_BF16) {
+        if (l->format == CPU_ENCODER_BF16) {
             table->convert_f32_bf16(column, (uint16_t *)temporary + n * l->k, l->k);
             continue;
         }
-        scales[n] = column_scale(column, l->k, l->form == CPU_ENCODER_U8S8 ? 127 : GEMM_S16_LIMIT);
+        scales[n] =
+            column_scale(column, l->k, l->format == CPU_ENCODER_U8S8 ? 127 : GEMM_S16_LIMIT);
         float inverse = scales[n] > 0 ? 1 / scales[n] : 0;
-        for (size_t i = 0; i < l->k && l->form == CPU_ENCODER_U8S8; i++)
+        for (size_t i = 0; i < l->k && l->format == CPU_ENCODER_U8S8; i++)
             narrow[n * l->k + i] = (int8_t)rounded(column[i] * inverse);
-        for (size_t i = 0; i < l->k && l->form == CPU_ENCODER_S16; i++)
+        for (size_t i = 0; i < l->k && l->format == CPU_ENCODER_S16; i++)
             wide[n * l->k + i] = (int16_t)rounded(column[i] * inverse);
     }
-    if (l->form == CPU_ENCODER_U8S8)
+    if (l->format == CPU_ENCODER_U8S8)
         table->gemm_pack_u8s8(narrow, 1, l->k, l->k, l->n, weights);
-    else if (l->form == CPU_ENCODER_BF16)
+    else if (l->format == CPU_ENCODER_BF16)
         table->gemm_pack_bf16(wide, 1, l->k, l->k, l->n, weights);
     else
         table->gemm_pack_s16(wide, 1, l->k, l->k, l->n, weights);
@@ -202,7 +203,7 @@ static size_t largest_linear(const cpu_encoder *e)
 {
     size_t largest = e->embedding_projection.k * e->embedding_projection.n + 1;
     for (int i = 0; i < e->source.layer_count; i++)
-        for (int p = 0; p < ENCODER_PRODUCTS; p++) {
+        for (int p = 0; p < ENCODER_LINEARS; p++) {
             const cpu_encoder_linear *l = &e->layers[i].products[p];
             largest = l->k * l->n > largest ? l->k * l->n : largest;
         }
@@ -270,18 +271,18 @@ void cpu_encoder_drop_image(cpu_encoder *e)
 
 void cpu_encoder_plan_all(cpu_encoder *e, device_precision precision)
 {
-    cpu_encoder_form form = CPU_ENCODER_F32;
+    cpu_encoder_format format = CPU_ENCODER_F32;
     double peak = e->options.peaks->f32;
     if (precision == DEVICE_INT8) {
-        form = CPU_ENCODER_U8S8;
+        format = CPU_ENCODER_U8S8;
         peak = e->options.peaks->u8s8;
     } else if (precision == DEVICE_BF16) {
-        bool is_s16 = kernels_choose_bf16_form(e->options.peaks) == KERNELS_BF16_AS_S16;
-        form = is_s16 ? CPU_ENCODER_S16 : CPU_ENCODER_BF16;
+        bool is_s16 = kernels_choose_bf16_format(e->options.peaks) == KERNELS_BF16_AS_S16;
+        format = is_s16 ? CPU_ENCODER_S16 : CPU_ENCODER_BF16;
         peak = is_s16 ? e->options.peaks->s16 : e->options.peaks->bf16;
     }
-    for (int i = 0; i < e->source.layer_count * ENCODER_PRODUCTS; i++)
-        e->plan[i] = form;
+    for (int i = 0; i < e->source.layer_count * ENCODER_LINEARS; i++)
+        e->plan[i] = format;
     e->peak = peak;
 }
 
@@ -292,13 +293,13 @@ status cpu_encoder_view(const cpu_encoder *e, cpu_encoder *out)
     out->report = NULL;
     out->is_mapped = false;
     size_t count = (size_t)e->source.layer_count;
-    out->plan = calloc(count * ENCODER_PRODUCTS + 1, sizeof *out->plan);
+    out->plan = calloc(count * ENCODER_LINEARS + 1, sizeof *out->plan);
     out->layers = calloc(count + 1, sizeof *out->layers);
     if (!out->plan || !out->layers) {
         cpu_encoder_release_view(out);
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a view of an encoder");
     }
-    memcpy(out->plan, e->plan, count * ENCODER_PRODUCTS * sizeof *out->plan);
+    memcpy(out->plan, e->plan, count * ENCODER_LINEARS * sizeof *out->plan);
     memcpy(out->layers, e->layers, count * sizeof *out->layers);
     return STATUS_OK;
 }

@@ -10,11 +10,11 @@
 #include "kernels/rows.h"
 
 /* A chunk of sequences through embeddings and layers. Each step is cut into units: rows, columns of
- * a product, heads of a sequence. One worker takes them all at once, or the crew shares them; by
- * the kernels' second invariant the bits are the same. */
+ * a product, heads of a sequence. One worker takes them all at once, or the thread pool shares
+ * them; by the kernels' second invariant the bits are the same. */
 
 #define SPLIT_ROWS 8     /* rows of a unit of row-wise steps */
-#define SPLIT_COLUMNS 64 /* columns of a unit of a product: a panel of any form */
+#define SPLIT_COLUMNS 64 /* columns of a unit of a product: a panel of any format */
 
 typedef void (*step_work)(cpu_encoder_pass *p, int worker, size_t first, size_t count);
 
@@ -33,7 +33,7 @@ static void run_step(cpu_encoder_pass *p, step_work work, size_t units)
 {
     step s = {p, work};
     if (p->is_split && units > 1)
-        thread_pool_run(p->runner->crew, p->runner->leader, run_unit, &s, units);
+        thread_pool_run(p->runner->threads, p->runner->caller, run_unit, &s, units);
     else
         work(p, p->worker, 0, units);
 }
@@ -51,9 +51,9 @@ static size_t items(size_t first, size_t count, size_t size, size_t total, size_
     return (end < total ? end : total) - *begin;
 }
 
-static size_t element_bytes(cpu_encoder_form form)
+static size_t element_bytes(cpu_encoder_format format)
 {
-    return form == CPU_ENCODER_U8S8 ? 1 : 2;
+    return format == CPU_ENCODER_U8S8 ? 1 : 2;
 }
 
 /* Rows of x as the operand of `l`. `low` and `high`: the rows' ranges when known, or NULL. */
@@ -63,8 +63,8 @@ static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const flo
     const kernels *k = p->e->options.kernels;
     const cpu_encoder_scratch *s = &p->scratch;
     x += row * l->k;
-    a = (char *)a + row * l->k * element_bytes(l->form);
-    if (l->form == CPU_ENCODER_U8S8)
+    a = (char *)a + row * l->k * element_bytes(l->format);
+    if (l->format == CPU_ENCODER_U8S8)
         k->quantise_u8(&(quantise_u8){.rows = rows,
                                       .width = l->k,
                                       .x = x,
@@ -75,7 +75,7 @@ static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const flo
                                       .out_stride = l->k,
                                       .scale = s->a_scale + row,
                                       .zero = l->is_asymmetric ? s->a_zero + row : NULL});
-    else if (l->form == CPU_ENCODER_S16)
+    else if (l->format == CPU_ENCODER_S16)
         k->quantise_s16(&(quantise_s16){.rows = rows,
                                         .width = l->k,
                                         .x = x,
@@ -85,7 +85,7 @@ static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const flo
                                         .out = a,
                                         .out_stride = l->k,
                                         .scale = s->a_scale + row});
-    else if (l->form == CPU_ENCODER_BF16)
+    else if (l->format == CPU_ENCODER_BF16)
         k->convert_f32_bf16(x, a, rows * l->k);
 }
 
@@ -131,7 +131,7 @@ static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t coun
                                     .epsilon = norm->epsilon,
                                     .out = x,
                                     .out_stride = width};
-        if (norm->scale && next && next->form == CPU_ENCODER_U8S8) {
+        if (norm->scale && next && next->format == CPU_ENCODER_U8S8) {
             k->layer_norm_quantise(&(layer_norm_quantise){
                 .norm = rows_norm,
                 .out = (uint8_t *)p->scratch.a + row * width,
@@ -165,7 +165,7 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
 {
     const kernels *k = p->e->options.kernels;
     const cpu_encoder_scratch *s = &p->scratch;
-    if (l->form == CPU_ENCODER_F32) {
+    if (l->format == CPU_ENCODER_F32) {
         k->gemm_f32(
             &(gemm_f32){.m = p->tokens,
                         .n = columns,
@@ -185,7 +185,7 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
                                      .row_low = low,
                                      .row_high = high};
     size_t panel = n / GEMM_SCALED_PANEL_COLUMNS;
-    if (l->form == CPU_ENCODER_U8S8)
+    if (l->format == CPU_ENCODER_U8S8)
         k->gemm_u8s8(
             &(gemm_u8s8){.m = p->tokens,
                          .n = columns,
@@ -198,7 +198,7 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
                          .c = c + n,
                          .c_stride = l->n,
                          .epilogue = epilogue});
-    else if (l->form == CPU_ENCODER_S16)
+    else if (l->format == CPU_ENCODER_S16)
         k->gemm_s16(&(gemm_s16){.m = p->tokens,
                                 .n = columns,
                                 .k = l->k,
@@ -229,7 +229,7 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
 static bool is_ranged_by_product(const cpu_encoder_pass *p)
 {
     return !p->is_split && p->e->options.kernels->level >= KERNELS_AMX &&
-           p->layer->products[ENCODER_UP].form != CPU_ENCODER_F32;
+           p->layer->products[ENCODER_UP].format != CPU_ENCODER_F32;
 }
 
 static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t count)
@@ -245,7 +245,7 @@ static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t 
     if (p->product == ENCODER_UP)
         activation = activation_of(p->e->source.layers[p->layer_index].activation);
     size_t n, columns = items(first, count, SPLIT_COLUMNS, l->n, &n);
-    if (l->form == CPU_ENCODER_F32)
+    if (l->format == CPU_ENCODER_F32)
         a = x[p->product];
     multiply(p, l, a, n, columns, c[p->product], activation, is_ranged ? s->low : NULL,
              is_ranged ? s->high : NULL);
@@ -377,18 +377,18 @@ void cpu_encoder_run_layers(cpu_encoder_pass *p)
     run_step(p, step_embed, row_units(p));
     for (int i = 0; i < s->layer_count; i++) {
         /* Between layers, since the steps of one must agree on who makes the rows' ranges. */
-        if (p->is_split && thread_pool_was_late(p->runner->crew, p->runner->leader))
+        if (p->is_split && thread_pool_was_delayed(p->runner->threads, p->runner->caller))
             p->is_split = false;
         p->layer = &p->e->layers[i];
         p->layer_index = i;
         run_multiply(p, ENCODER_QKV);
         run_step(p, step_attention, p->sequence_count * (size_t)s->heads);
-        if (p->layer->products[ENCODER_ATTENTION_OUTPUT].form != CPU_ENCODER_F32)
+        if (p->layer->products[ENCODER_ATTENTION_OUTPUT].format != CPU_ENCODER_F32)
             run_step(p, step_quantise_attended, row_units(p));
         run_multiply(p, ENCODER_ATTENTION_OUTPUT);
         run_step(p, step_norm, row_units(p));
         run_multiply(p, ENCODER_UP);
-        if (p->layer->products[ENCODER_DOWN].form != CPU_ENCODER_F32)
+        if (p->layer->products[ENCODER_DOWN].format != CPU_ENCODER_F32)
             run_step(p, step_quantise_up, row_units(p));
         run_multiply(p, ENCODER_DOWN);
         run_step(p, step_norm, row_units(p));

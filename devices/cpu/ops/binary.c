@@ -4,8 +4,8 @@
 #include <tgmath.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 /* Operators of two (or more) broadcast inputs. A formula is made for each type we compute in. */
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
+#include "devices/cpu/tensor_loops/block.h"
 
 static status prepare_cast(cpu_prepare *p)
 {

@@ -2,14 +2,14 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/ops/window.h"
+#include "devices/cpu/tensor_loops/window.h"
 #include "kernels/gemm_f32.h"
 
 /* Convolution in F32. The weights [channels out, channels in * taps] are the A of a GEMM whose B is
- * the input unfolded (im2col), some hundred output positions at a time and straight into the GEMM's
+ * the input unfolded (im2col), some hundred outputs at a time and straight into the GEMM's
  * packed panels; so an output's bits depend on its own window only. Depthwise ones go directly. */
 
-#define POSITIONS 256 /* outputs per GEMM; a multiple of the panel width */
+#define GEMM_COLUMNS 256 /* outputs per GEMM; a multiple of the panel width */
 
 typedef struct conv_state {
     cpu_window window;
@@ -38,7 +38,7 @@ static status prepare_conv(cpu_prepare *p)
     for (int d = 0; d < CPU_WINDOW_DIMS; d++)
         s->is_pointwise &= w->stride[d] == 1 && w->pad_begin[d] == 0;
     if (!s->is_depthwise)
-        p->scratch_bytes = (size_t)(s->in_channels * w->taps * POSITIONS) * sizeof(float);
+        p->scratch_bytes = (size_t)(s->in_channels * w->taps * GEMM_COLUMNS) * sizeof(float);
     p->state = s;
     return STATUS_OK;
 }
@@ -72,7 +72,7 @@ static void unfold_tap(const cpu_window *w, const float *x, const int64_t tap[CP
     }
 }
 
-/* Panels of 32 positions, each [channel * taps][32]; the last one filled up with zeros. */
+/* Panels of 32 outputs, each [channel * taps][32]; the last one filled up with zeros. */
 static void unfold(const conv_state *s, const float *x, int64_t first, int64_t count, float *packed)
 {
     const cpu_window *w = &s->window;
@@ -97,8 +97,8 @@ static void convolve_gemm(const conv_state *s, const kernels *k, const float *x,
 {
     const cpu_window *w = &s->window;
     int64_t rows = s->in_channels * w->taps;
-    for (int64_t first = 0; first < w->out_plane; first += POSITIONS) {
-        int64_t n = w->out_plane - first < POSITIONS ? w->out_plane - first : POSITIONS;
+    for (int64_t first = 0; first < w->out_plane; first += GEMM_COLUMNS) {
+        int64_t n = w->out_plane - first < GEMM_COLUMNS ? w->out_plane - first : GEMM_COLUMNS;
         if (s->is_pointwise)
             k->gemm_pack_f32(x + first, (size_t)w->in_plane, 1, (size_t)rows, (size_t)n, scratch);
         else

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 /* Einsum by definition: for each output element the sum, over the labels it lacks, of the product
  * of the inputs. Labels are letters; an ellipsis stands for up to eight further labels that

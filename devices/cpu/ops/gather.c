@@ -1,17 +1,18 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/index.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/index.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 static status run_gather(const cpu_call *c)
 {
     const tensor *data = c->inputs[0], *indices = c->inputs[1];
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), data->rank);
-    int64_t outer = cpu_product(data->dims, 0, axis), limit = data->dims[axis];
+    int64_t outer = cpu_dims_product(data->dims, 0, axis), limit = data->dims[axis];
     int64_t count = tensor_count(indices);
-    size_t row = (size_t)cpu_product(data->dims, axis + 1, data->rank) * dtype_bytes(data->dtype);
+    size_t row =
+        (size_t)cpu_dims_product(data->dims, axis + 1, data->rank) * dtype_bytes(data->dtype);
     char *to = out->data;
     for (int64_t o = 0; o < outer; o++) {
         const char *from = (const char *)data->data + (size_t)(o * limit) * row;
@@ -57,13 +58,13 @@ static status run_gather_nd(const cpu_call *c)
     tensor *out = &c->outputs[0];
     int batch_dims = (int)graph_attribute_int(c->node, "batch_dims", 0);
     int k = (int)indices->dims[indices->rank - 1];
-    int64_t batches = cpu_product(indices->dims, 0, batch_dims);
-    int64_t tuples = cpu_product(indices->dims, batch_dims, indices->rank - 1);
+    int64_t batches = cpu_dims_product(indices->dims, 0, batch_dims);
+    int64_t tuples = cpu_dims_product(indices->dims, batch_dims, indices->rank - 1);
     int64_t strides[TENSOR_RANK_MAX];
     cpu_dense_strides(data->rank, data->dims, strides);
-    int64_t batch_stride = cpu_product(data->dims, batch_dims, data->rank);
+    int64_t batch_stride = cpu_dims_product(data->dims, batch_dims, data->rank);
     size_t bytes = dtype_bytes(data->dtype);
-    size_t slice = (size_t)cpu_product(data->dims, batch_dims + k, data->rank) * bytes;
+    size_t slice = (size_t)cpu_dims_product(data->dims, batch_dims + k, data->rank) * bytes;
     char *to = out->data;
     for (int64_t b = 0; b < batches; b++)
         for (int64_t t = 0; t < tuples; t++, to += slice) {

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 /* Operators whose output comes from shapes and numbers: constant folding runs most of them. */
 

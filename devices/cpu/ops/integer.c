@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/ops/window.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
+#include "devices/cpu/tensor_loops/window.h"
 
 /* Products of 8-bit integers with exact 32-bit sums (wrapping, as ONNX Runtime's), plain or
  * requantised. Zero points are subtracted while unpacking to I32. */

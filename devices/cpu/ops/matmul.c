@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/walk.h"
-#include "devices/cpu/support/weights.h"
+#include "devices/cpu/ops/weights.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/gemm_f32.h"
 
 /* Matrix products. F32 goes to the GEMM kernels, with B packed once when it is constant; the other
@@ -67,7 +67,7 @@ static status prepare_matmul(cpu_prepare *p)
     if (a->dtype == DTYPE_F32 && p->weights && b->data && is_one_matrix(s)) {
         s->packed = cpu_weights_find(p->weights, p->kernels,
                                      &(cpu_weights_key){.constant = b,
-                                                        .form = CPU_WEIGHTS_GEMM_F32,
+                                                        .format = CPU_WEIGHTS_GEMM_F32,
                                                         .k = (size_t)s->k,
                                                         .n = (size_t)s->n,
                                                         .row_stride = (size_t)s->n,
@@ -185,7 +185,7 @@ static status prepare_gemm(cpu_prepare *p)
         s->packed = cpu_weights_find(
             p->weights, p->kernels,
             &(cpu_weights_key){.constant = b,
-                               .form = CPU_WEIGHTS_GEMM_F32,
+                               .format = CPU_WEIGHTS_GEMM_F32,
                                .k = (size_t)s->k,
                                .n = (size_t)s->n,
                                .row_stride = s->is_b_transposed ? 1 : (size_t)s->n,

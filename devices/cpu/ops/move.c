@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/walk.h"
-#include "kernels/bytes.h"
+#include "devices/cpu/tensor_loops/walk.h"
+#include "kernels/tensor_u8.h"
 
 /* Operators that move elements without looking at them. */
 
@@ -34,12 +34,12 @@ static status run_transpose(const cpu_call *c)
     const tensor *in = c->inputs[0], *out = &c->outputs[0];
     const graph_attribute *perm = graph_find_attribute(c->node, "perm");
     if (is_interleaving(in, perm)) {
-        bytes_interleave p = {.planes = (size_t)in->dims[1],
-                              .count = (size_t)cpu_product(in->dims, 2, in->rank)};
+        interleave_u8 p = {.planes = (size_t)in->dims[1],
+                           .count = (size_t)cpu_dims_product(in->dims, 2, in->rank)};
         for (int64_t i = 0; i < in->dims[0]; i++) {
             p.in = (const uint8_t *)in->data + (size_t)i * p.planes * p.count;
             p.out = (uint8_t *)out->data + (size_t)i * p.planes * p.count;
-            c->kernels->bytes_interleave(&p);
+            c->kernels->interleave_u8(&p);
         }
         return STATUS_OK;
     }
@@ -57,8 +57,8 @@ static status run_concat(const cpu_call *c)
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), out->rank);
     size_t bytes = dtype_bytes(out->dtype);
-    int64_t outer = cpu_product(out->dims, 0, axis),
-            inner = cpu_product(out->dims, axis + 1, out->rank);
+    int64_t outer = cpu_dims_product(out->dims, 0, axis),
+            inner = cpu_dims_product(out->dims, axis + 1, out->rank);
     size_t out_row = (size_t)(out->dims[axis] * inner) * bytes, offset = 0;
     for (int i = 0; i < c->node->input_count; i++) {
         const tensor *in = c->inputs[i];
@@ -78,8 +78,8 @@ static status run_split(const cpu_call *c)
     const tensor *in = c->inputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
     size_t bytes = dtype_bytes(in->dtype);
-    int64_t outer = cpu_product(in->dims, 0, axis),
-            inner = cpu_product(in->dims, axis + 1, in->rank);
+    int64_t outer = cpu_dims_product(in->dims, 0, axis),
+            inner = cpu_dims_product(in->dims, axis + 1, in->rank);
     size_t in_row = (size_t)(in->dims[axis] * inner) * bytes, offset = 0;
     for (int i = 0; i < c->node->output_count; i++) {
         tensor *out = &c->outputs[i];
@@ -271,7 +271,7 @@ static status run_reverse_sequence(const cpu_call *c)
     int batch_axis = (int)graph_attribute_int(c->node, "batch_axis", 1);
     int time_axis = (int)graph_attribute_int(c->node, "time_axis", 0);
     size_t bytes = dtype_bytes(in->dtype);
-    int64_t inner = cpu_product(in->dims, 2, in->rank);
+    int64_t inner = cpu_dims_product(in->dims, 2, in->rank);
     int64_t strides[2] = {in->dims[1] * inner, inner};
     for (int64_t b = 0; b < in->dims[batch_axis]; b++) {
         int64_t length = tensor_get_integer(lengths, b), times = in->dims[time_axis];
@@ -297,7 +297,7 @@ static status run_trilu(const cpu_call *c)
     bool is_upper = graph_attribute_int(c->node, "upper", 1) != 0;
     int64_t k = diagonal ? tensor_get_integer(diagonal, 0) : 0;
     int64_t h = in->dims[in->rank - 2], w = in->dims[in->rank - 1];
-    int64_t planes = cpu_product(in->dims, 0, in->rank - 2);
+    int64_t planes = cpu_dims_product(in->dims, 0, in->rank - 2);
     size_t bytes = dtype_bytes(in->dtype);
     if (tensor_count(in) == 0)
         return STATUS_OK;

@@ -52,7 +52,8 @@ static status run_layer_normalization(const cpu_call *c)
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), x->rank);
     float epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f);
-    int64_t rows = cpu_product(x->dims, 0, axis), width = cpu_product(x->dims, axis, x->rank);
+    int64_t rows = cpu_dims_product(x->dims, 0, axis),
+            width = cpu_dims_product(x->dims, axis, x->rank);
     if (!rows || !width)
         return STATUS_OK;
     bool is_plain =
@@ -94,7 +95,7 @@ static status run_batch_normalization(const cpu_call *c)
     const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
     const float *mean = c->inputs[3]->data, *variance = c->inputs[4]->data;
     float epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f);
-    int64_t channels = x->rank > 1 ? x->dims[1] : 1, plane = cpu_product(x->dims, 2, x->rank);
+    int64_t channels = x->rank > 1 ? x->dims[1] : 1, plane = cpu_dims_product(x->dims, 2, x->rank);
     if (x->rank < 2)
         plane = 1;
     float *out = c->outputs[0].data;
@@ -128,7 +129,7 @@ static status run_instance_normalization(const cpu_call *c)
     const tensor *x = c->inputs[0];
     const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
     double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
-    int64_t channels = x->dims[1], plane = cpu_product(x->dims, 2, x->rank);
+    int64_t channels = x->dims[1], plane = cpu_dims_product(x->dims, 2, x->rank);
     for (int64_t i = 0; i < x->dims[0] * channels && plane; i++) {
         const float *from = (const float *)x->data + i * plane;
         apply(from, plane, moments_of(from, plane, epsilon), scale[i % channels],
@@ -143,7 +144,7 @@ static status run_group_normalization(const cpu_call *c)
     const float *scales = scale->data, *biases = c->inputs[2]->data;
     double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
     int64_t groups = graph_attribute_int(c->node, "num_groups", 1), channels = x->dims[1];
-    int64_t plane = cpu_product(x->dims, 2, x->rank), size = channels / groups;
+    int64_t plane = cpu_dims_product(x->dims, 2, x->rank), size = channels / groups;
     /* Opset 21 scales each channel; opset 18 each group. */
     bool is_per_channel = scale->dims[0] == channels;
     for (int64_t i = 0; i < x->dims[0] * groups && plane; i++) {
@@ -219,7 +220,7 @@ static status run_lrn(const cpu_call *c)
     double alpha = (double)graph_attribute_float(c->node, "alpha", 1e-4f);
     double beta = (double)graph_attribute_float(c->node, "beta", 0.75f);
     double bias = (double)graph_attribute_float(c->node, "bias", 1);
-    int64_t channels = x->dims[1], plane = cpu_product(x->dims, 2, x->rank);
+    int64_t channels = x->dims[1], plane = cpu_dims_product(x->dims, 2, x->rank);
     const float *from = x->data;
     float *out = c->outputs[0].data;
     for (int64_t n = 0; n < x->dims[0]; n++)

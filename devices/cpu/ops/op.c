@@ -4,17 +4,17 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/weights.h"
+#include "devices/cpu/ops/weights.h"
+#include "devices/cpu/tensor_loops/block.h"
 
 /* Operators that widen have at most this many inputs and outputs. */
 #define WIDEN_OPERANDS_MAX 12
 
 static const cpu_op_family *const families[] = {
-    &cpu_ops_unary,     &cpu_ops_binary,  &cpu_ops_cast,   &cpu_ops_move,   &cpu_ops_generate,
-    &cpu_ops_gather,    &cpu_ops_scatter, &cpu_ops_select, &cpu_ops_reduce, &cpu_ops_softmax,
-    &cpu_ops_normalise, &cpu_ops_matmul,  &cpu_ops_einsum, &cpu_ops_conv,   &cpu_ops_pool,
-    &cpu_ops_quantise,  &cpu_ops_integer, &cpu_ops_resize, &cpu_ops_fused,  &cpu_ops_fused_bytes,
+    &cpu_ops_unary,     &cpu_ops_binary,  &cpu_ops_cast,   &cpu_ops_move,       &cpu_ops_generate,
+    &cpu_ops_gather,    &cpu_ops_scatter, &cpu_ops_select, &cpu_ops_reduce,     &cpu_ops_softmax,
+    &cpu_ops_normalise, &cpu_ops_matmul,  &cpu_ops_einsum, &cpu_ops_conv,       &cpu_ops_pool,
+    &cpu_ops_quantise,  &cpu_ops_integer, &cpu_ops_resize, &cpu_ops_conv_dense, &cpu_ops_pool_add,
 };
 
 static const cpu_op *rows[GRAPH_OP_COUNT];
@@ -98,7 +98,7 @@ static status prepare_widened(const cpu_op *op, cpu_prepare *p)
         if (p->weights && p->inputs[i]->data && dtype_is_float(p->inputs[i]->dtype)) {
             w->constants[i] = cpu_weights_find(
                 p->weights, p->kernels,
-                &(cpu_weights_key){.constant = p->inputs[i], .form = CPU_WEIGHTS_F32});
+                &(cpu_weights_key){.constant = p->inputs[i], .format = CPU_WEIGHTS_F32});
             if (!w->constants[i])
                 return status_fail(STATUS_OUT_OF_MEMORY, "no memory to widen weights");
             in[i].data = (void *)(uintptr_t)w->constants[i];

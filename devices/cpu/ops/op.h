@@ -4,7 +4,7 @@
 #include "graph/graph.h"
 #include "kernels/kernels.h"
 
-struct cpu_weights; /* devices/cpu/support/weights.h */
+struct cpu_weights; /* devices/cpu/ops/weights.h */
 
 /* How the CPU computes each operator: one row per operator, in tables by family
  * (cpu_op_<family>.c). A row is prepared once per plan, where it may allocate, pack weights and ask
@@ -60,7 +60,7 @@ typedef struct cpu_op_family {
 extern const cpu_op_family cpu_ops_unary, cpu_ops_binary, cpu_ops_cast, cpu_ops_move,
     cpu_ops_generate, cpu_ops_gather, cpu_ops_scatter, cpu_ops_select, cpu_ops_reduce,
     cpu_ops_softmax, cpu_ops_normalise, cpu_ops_matmul, cpu_ops_einsum, cpu_ops_conv, cpu_ops_pool,
-    cpu_ops_quantise, cpu_ops_integer, cpu_ops_resize, cpu_ops_fused, cpu_ops_fused_bytes;
+    cpu_ops_quantise, cpu_ops_integer, cpu_ops_resize, cpu_ops_conv_dense, cpu_ops_pool_add;
 
 /* The row of an operator, or NULL when the CPU does not know it. */
 const cpu_op *cpu_op_find(graph_op op);
@@ -87,7 +87,7 @@ static inline int cpu_axis(int64_t axis, int rank)
 }
 
 /* Product of dims[from .. to). */
-static inline int64_t cpu_product(const int64_t *dims, int from, int to)
+static inline int64_t cpu_dims_product(const int64_t *dims, int from, int to)
 {
     int64_t product = 1;
     for (int i = from; i < to; i++)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/ops/window.h"
+#include "devices/cpu/tensor_loops/window.h"
 
 /* Pooling in F32; bytes and the other floats widen. */
 
@@ -160,7 +160,7 @@ static status prepare_global(cpu_prepare *p)
 static status run_global(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
-    int64_t n = cpu_product(in->dims, 2, in->rank), planes = in->dims[0] * in->dims[1];
+    int64_t n = cpu_dims_product(in->dims, 2, in->rank), planes = in->dims[0] * in->dims[1];
     int64_t p = graph_attribute_int(c->node, "p", 2);
     for (int64_t i = 0; i < planes; i++) {
         const float *x = (const float *)in->data + i * n;

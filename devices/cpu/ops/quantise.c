@@ -1,8 +1,8 @@
 #include <math.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "kernels/bytes.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "kernels/tensor_u8.h"
 
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Round half to even, then saturate. */
 
@@ -18,8 +18,8 @@ static granularity granularity_of(const graph_node *node, const tensor *x, const
         return (granularity){1, 1, tensor_count(x), 1, 1};
     int axis = cpu_axis(graph_attribute_int(node, "axis", 1), x->rank);
     int64_t block = graph_attribute_int(node, "block_size", 0);
-    granularity g = {cpu_product(x->dims, 0, axis), x->dims[axis],
-                     cpu_product(x->dims, axis + 1, x->rank), block, 0};
+    granularity g = {cpu_dims_product(x->dims, 0, axis), x->dims[axis],
+                     cpu_dims_product(x->dims, axis + 1, x->rank), block, 0};
     g.blocks = block ? scale->dims[axis] : 0;
     return g;
 }
@@ -130,12 +130,13 @@ static status run_quantise(const cpu_call *c)
 {
     const tensor *x = c->inputs[0], *out = &c->outputs[0];
     if (has_kernel(c, x, out)) {
-        c->kernels->bytes_quantise(&(bytes_quantise){.x = x->data,
-                                                     .count = (size_t)tensor_count(x),
-                                                     .scale = *(const float *)c->inputs[1]->data,
-                                                     .zero = zero_of(c),
-                                                     .is_signed = out->dtype == DTYPE_I8,
-                                                     .out = out->data});
+        c->kernels->quantise_tensor_u8(
+            &(quantise_tensor_u8){.x = x->data,
+                                  .count = (size_t)tensor_count(x),
+                                  .scale = *(const float *)c->inputs[1]->data,
+                                  .zero = zero_of(c),
+                                  .is_signed = out->dtype == DTYPE_I8,
+                                  .out = out->data});
         return STATUS_OK;
     }
     each_block(c, quantise_block);
@@ -146,13 +147,12 @@ static status run_dequantise(const cpu_call *c)
 {
     const tensor *x = c->inputs[0], *out = &c->outputs[0];
     if (has_kernel(c, out, x)) {
-        c->kernels->bytes_dequantise(
-            &(bytes_dequantise){.in = x->data,
-                                .count = (size_t)tensor_count(x),
-                                .scale = *(const float *)c->inputs[1]->data,
-                                .zero = zero_of(c),
-                                .is_signed = x->dtype == DTYPE_I8,
-                                .out = out->data});
+        c->kernels->dequantise_u8(&(dequantise_u8){.in = x->data,
+                                                   .count = (size_t)tensor_count(x),
+                                                   .scale = *(const float *)c->inputs[1]->data,
+                                                   .zero = zero_of(c),
+                                                   .is_signed = x->dtype == DTYPE_I8,
+                                                   .out = out->data});
         return STATUS_OK;
     }
     each_block(c, dequantise_block);
@@ -172,11 +172,11 @@ static status run_dynamic_quantise(const cpu_call *c)
     float scale = high == low ? 1 : (high - low) / 255;
     double zero = clamp((double)nearbyintf(0 - low / scale), 0, 255);
     if (c->outputs[0].data)
-        c->kernels->bytes_quantise(&(bytes_quantise){.x = x,
-                                                     .count = (size_t)count,
-                                                     .scale = scale,
-                                                     .zero = (int32_t)zero,
-                                                     .out = c->outputs[0].data});
+        c->kernels->quantise_tensor_u8(&(quantise_tensor_u8){.x = x,
+                                                             .count = (size_t)count,
+                                                             .scale = scale,
+                                                             .zero = (int32_t)zero,
+                                                             .out = c->outputs[0].data});
     if (c->outputs[1].data)
         *(float *)c->outputs[1].data = scale;
     if (c->outputs[2].data)

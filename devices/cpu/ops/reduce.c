@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 /* Reductions over any set of axes. The input is walked as kept dims x reduced dims; each output
  * element takes its inputs in row-major order of the reduced dims, whatever else is in the tensor,
@@ -56,7 +56,7 @@ static void plan_axes(reduce_plan *p, const graph_node *node, const tensor *in, 
     cpu_dense_strides(kept_rank, kept_dims, out);
     cpu_walk_init(&p->kept, kept_rank, kept_dims, 2, (const int64_t *const[]){kept, out});
     cpu_walk_init(&p->reduced, reduced_rank, reduced_dims, 1, (const int64_t *const[]){reduced});
-    p->reduced_count = cpu_product(reduced_dims, 0, reduced_rank);
+    p->reduced_count = cpu_dims_product(reduced_dims, 0, reduced_rank);
 }
 
 static reduce_kind kind_of(graph_op op)
@@ -299,8 +299,8 @@ static status run_arg(const cpu_call *c)
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
     bool is_max = c->node->op == GRAPH_OP_ARG_MAX;
     bool is_last = graph_attribute_int(c->node, "select_last_index", 0) != 0;
-    int64_t n = in->dims[axis], outer = cpu_product(in->dims, 0, axis);
-    int64_t inner = cpu_product(in->dims, axis + 1, in->rank);
+    int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
+    int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
     cpu_compute compute = cpu_compute_of(in->dtype);
     compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
     for (int64_t row = 0; row < outer * inner; row++) {
@@ -335,8 +335,8 @@ static status run_cum_sum(const cpu_call *c)
     int axis = cpu_axis(asked, in->rank);
     bool is_exclusive = graph_attribute_int(c->node, "exclusive", 0) != 0;
     bool is_reverse = graph_attribute_int(c->node, "reverse", 0) != 0;
-    int64_t n = in->dims[axis], outer = cpu_product(in->dims, 0, axis);
-    int64_t inner = cpu_product(in->dims, axis + 1, in->rank);
+    int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
+    int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
     cpu_compute compute = cpu_compute_of(in->dtype);
     compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
     for (int64_t row = 0; row < outer * inner; row++) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 /* Resize, Upsample and GridSample, in F32. Resize is separable: for each axis a table says which
  * input indices an output index is made of, with weights; an output is the sum over their product.

@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
-#include "devices/cpu/support/index.h"
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/index.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 typedef enum scatter_reduction {
     SCATTER_NONE,
@@ -96,8 +96,8 @@ static status run_scatter_nd(const cpu_call *c)
     tensor *out = &c->outputs[0];
     scatter_reduction reduction = reduction_of(c->node);
     int k = (int)indices->dims[indices->rank - 1];
-    int64_t tuples = cpu_product(indices->dims, 0, indices->rank - 1);
-    int64_t strides[TENSOR_RANK_MAX], slice = cpu_product(data->dims, k, data->rank);
+    int64_t tuples = cpu_dims_product(indices->dims, 0, indices->rank - 1);
+    int64_t strides[TENSOR_RANK_MAX], slice = cpu_dims_product(data->dims, k, data->rank);
     if (tensor_count(data))
         memcpy(out->data, data->data, tensor_bytes(data));
     cpu_dense_strides(data->rank, data->dims, strides);
@@ -120,7 +120,7 @@ static status run_one_hot(const cpu_call *c)
     const tensor *indices = c->inputs[0], *values = c->inputs[2];
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), out->rank);
-    int64_t depth = out->dims[axis], inner = cpu_product(out->dims, axis + 1, out->rank);
+    int64_t depth = out->dims[axis], inner = cpu_dims_product(out->dims, axis + 1, out->rank);
     int64_t count = tensor_count(indices);
     size_t bytes = dtype_bytes(out->dtype);
     const char *off = values->data, *on = off + bytes;

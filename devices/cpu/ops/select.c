@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
+#include "devices/cpu/tensor_loops/block.h"
 
 /* Operators that sort or choose. Compress, NonZero and Unique have outputs whose size depends on
  * values: only constant folding meets them, with the size already counted by shape inference. */
@@ -14,9 +14,9 @@ static status run_compress(const cpu_call *c)
     tensor *out = &c->outputs[0];
     const graph_attribute *attribute = graph_find_attribute(c->node, "axis");
     int axis = attribute ? cpu_axis(attribute->i, in->rank) : 0;
-    int64_t outer = attribute ? cpu_product(in->dims, 0, axis) : 1;
+    int64_t outer = attribute ? cpu_dims_product(in->dims, 0, axis) : 1;
     int64_t n = attribute ? in->dims[axis] : tensor_count(in);
-    size_t row = (attribute ? (size_t)cpu_product(in->dims, axis + 1, in->rank) : 1) *
+    size_t row = (attribute ? (size_t)cpu_dims_product(in->dims, axis + 1, in->rank) : 1) *
                  dtype_bytes(in->dtype);
     int64_t choices = tensor_count(condition) < n ? tensor_count(condition) : n;
     const uint8_t *chosen = condition->data;
@@ -188,8 +188,8 @@ static status run_top_k(const cpu_call *c)
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), in->rank);
     ranked_order order = order_of(in->dtype, graph_attribute_int(c->node, "largest", 1) != 0);
     int64_t n = in->dims[axis], k = values->dims[axis];
-    int64_t outer = cpu_product(in->dims, 0, axis),
-            inner = cpu_product(in->dims, axis + 1, in->rank);
+    int64_t outer = cpu_dims_product(in->dims, 0, axis),
+            inner = cpu_dims_product(in->dims, axis + 1, in->rank);
     size_t bytes = dtype_bytes(in->dtype);
     ranked *items = c->scratch;
     for (int64_t row = 0; row < outer * inner; row++) {
@@ -234,8 +234,8 @@ static unique_items items_of(const graph_node *node, const tensor *in)
     if (!attribute)
         return (unique_items){in, 1, tensor_count(in), 1};
     int axis = cpu_axis(attribute->i, in->rank);
-    return (unique_items){in, cpu_product(in->dims, 0, axis), in->dims[axis],
-                          cpu_product(in->dims, axis + 1, in->rank)};
+    return (unique_items){in, cpu_dims_product(in->dims, 0, axis), in->dims[axis],
+                          cpu_dims_product(in->dims, axis + 1, in->rank)};
 }
 
 static status prepare_unique(cpu_prepare *p)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
+#include "devices/cpu/tensor_loops/block.h"
 #include "kernels/rows.h"
 
 /* Operators on the rows along one axis: a row is gathered as doubles, changed, and put back. The
@@ -15,8 +15,8 @@ typedef struct axis_rows {
 static axis_rows rows_of(const graph_node *node, const tensor *in)
 {
     int axis = cpu_axis(graph_attribute_int(node, "axis", -1), in->rank);
-    return (axis_rows){cpu_product(in->dims, 0, axis), in->dims[axis],
-                       cpu_product(in->dims, axis + 1, in->rank)};
+    return (axis_rows){cpu_dims_product(in->dims, 0, axis), in->dims[axis],
+                       cpu_dims_product(in->dims, axis + 1, in->rank)};
 }
 
 static status prepare_rows(cpu_prepare *p)

@@ -2,7 +2,7 @@
 #include <tgmath.h>
 
 #include "devices/cpu/ops/op.h"
-#include "devices/cpu/support/block.h"
+#include "devices/cpu/tensor_loops/block.h"
 
 /* Operators that take each element by itself. A formula is written once and made for float and for
  * double (tgmath picks the function); F16 and BF16 are computed as float. */

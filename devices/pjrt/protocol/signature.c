@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/given.h"
+#include "devices/exported.h"
 #include "devices/pjrt/protocol/hlo_summary.h"
 
 void pjrt_declaration_make(const device_model *model, device_bucket bucket,
                            const stablehlo_program *program, pjrt_declaration *out)
 {
     const graph *g = model->graph;
-    assert(model->given != NULL && program->argument_count == model->given->argument_count);
+    assert(model->exported != NULL && program->argument_count == model->exported->argument_count);
     *out = (pjrt_declaration){.argument_count = program->argument_count,
                               .output_count = g->output_count};
     out->items = calloc((size_t)(out->argument_count + out->output_count) + 1, sizeof *out->items);
@@ -23,7 +23,7 @@ void pjrt_declaration_make(const device_model *model, device_bucket bucket,
         d->shape = (pjrt_tensor_shape){.dtype = (int32_t)a->dtype, .rank = a->rank};
         memcpy(d->shape.dims, a->dims, sizeof d->shape.dims);
         snprintf(d->what, sizeof d->what, "argument %d, %s \"%.80s\",", i,
-                 a->input >= 0 ? "input" : "weight", model->given->arguments[i].name);
+                 a->input >= 0 ? "input" : "weight", model->exported->arguments[i].name);
     }
     for (int i = 0; i < out->output_count; i++) {
         const graph_value *v = &g->values[g->outputs[i]];

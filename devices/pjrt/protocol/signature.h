@@ -5,7 +5,7 @@
 #include "devices/pjrt/protocol/protocol.h"
 #include "graph/stablehlo/emit.h"
 
-/* Types and shapes of a given program (devices/given.h): what model.json declares, beside
+/* Types and shapes of a given program (devices/exported.h): what model.json declares, beside
  * what the compiled program has. A program that takes other types of the same size would answer
  * nonsense. */
 

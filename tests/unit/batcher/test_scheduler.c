@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "batcher/execute/pad.h"
 #include "batcher/execute/slice.h"
-#include "devices/given.h"
+#include "devices/exported.h"
 #include "tests/unit/batcher/fake_device.h"
 
 typedef struct rig {
@@ -100,9 +100,9 @@ Test(scheduler, jobs_that_wait_make_one_batch)
 
 Test(scheduler, what_no_cpu_can_run_waits_for_its_device)
 {
-    static const struct device_given given;
+    static const struct device_exported given;
     start(true, FALLBACK_WHEN_SOONER, true, true);
-    r.model->on_device.given = &given;
+    r.model->on_device.exported = &given;
     for (int i = 0; i < r.model->bucket_count; i++) {
         device_program **of_cpu = &r.model->buckets[i].programs[1];
         r.cpu.base.interface->release(&r.cpu.base, *of_cpu);

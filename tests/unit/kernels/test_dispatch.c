@@ -57,8 +57,8 @@ Test(select, best_is_what_the_cpu_has)
 Test(peak, bf16_only_when_a_tenth_faster)
 {
     kernels_peaks even = {.s16 = 100, .bf16 = 109}, fast = {.s16 = 100, .bf16 = 111};
-    cr_assert_eq(kernels_choose_bf16_form(&even), KERNELS_BF16_AS_S16);
-    cr_assert_eq(kernels_choose_bf16_form(&fast), KERNELS_BF16_AS_BF16);
+    cr_assert_eq(kernels_choose_bf16_format(&even), KERNELS_BF16_AS_S16);
+    cr_assert_eq(kernels_choose_bf16_format(&fast), KERNELS_BF16_AS_BF16);
 }
 
 Test(peak, is_measured)

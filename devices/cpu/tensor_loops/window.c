@@ -1,4 +1,4 @@
-#include "devices/cpu/ops/window.h"
+#include "devices/cpu/tensor_loops/window.h"
 
 #include <string.h>
 

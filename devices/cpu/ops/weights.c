@@ -1,11 +1,11 @@
-#include "devices/cpu/support/weights.h"
+#include "devices/cpu/ops/weights.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu/support/block.h"
+#include "devices/cpu/tensor_loops/block.h"
 #include "kernels/conv_u8s8.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
@@ -104,9 +104,9 @@ static bool is_same(const entry *e, const cpu_weights_key *key, const void *addr
 {
     const cpu_weights_key *k = &e->key;
     return e->address == address && e->hash[0] == hash[0] && e->hash[1] == hash[1] &&
-           k->form == key->form && k->offset == key->offset && k->k == key->k && k->n == key->n &&
-           k->row_stride == key->row_stride && k->column_stride == key->column_stride &&
-           k->taps == key->taps &&
+           k->format == key->format && k->offset == key->offset && k->k == key->k &&
+           k->n == key->n && k->row_stride == key->row_stride &&
+           k->column_stride == key->column_stride && k->taps == key->taps &&
            memcmp(k->arrangement, key->arrangement, sizeof k->arrangement) == 0;
 }
 
@@ -137,7 +137,7 @@ static void *turned(const cpu_weights_key *key, size_t item_bytes, const void *f
 
 static void *pack(const kernels *k, const cpu_weights_key *key, const void *from, size_t *bytes)
 {
-    bool is_f32 = key->form == CPU_WEIGHTS_GEMM_F32, is_turned = key->taps > 1;
+    bool is_f32 = key->format == CPU_WEIGHTS_GEMM_F32, is_turned = key->taps > 1;
     size_t item_bytes = is_f32 ? sizeof(float) : 1;
     size_t row_stride = is_turned ? key->n : key->row_stride;
     size_t column_stride = is_turned ? 1 : key->column_stride;
@@ -180,7 +180,7 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
 {
     const tensor *t = key->constant;
     size_t count = (size_t)tensor_count(t);
-    if (key->form == CPU_WEIGHTS_TAPS) {
+    if (key->format == CPU_WEIGHTS_TAPS) {
         size_t item_bytes = t->dtype == DTYPE_I8 ? 1 : sizeof(float);
         cpu_weights_key all = *key;
         all.taps = key->k;
@@ -188,17 +188,17 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
         *bytes = key->k * key->n * item_bytes;
         return turned(&all, item_bytes, t->data);
     }
-    if (key->form == CPU_WEIGHTS_GEMM_U8S8) {
+    if (key->format == CPU_WEIGHTS_GEMM_U8S8) {
         assert(t->dtype == DTYPE_I8);
         return pack(k, key, t->data, bytes);
     }
-    if (key->form == CPU_WEIGHTS_CONV_U8S8) {
+    if (key->format == CPU_WEIGHTS_CONV_U8S8) {
         assert(t->dtype == DTYPE_I8);
         return pack_items(k, key, t->data, bytes);
     }
     float *wide = NULL;
     const float *from = t->data;
-    if (t->dtype != DTYPE_F32 || key->form == CPU_WEIGHTS_F32) {
+    if (t->dtype != DTYPE_F32 || key->format == CPU_WEIGHTS_F32) {
         wide = allocate(count * sizeof(float));
         if (!wide)
             return NULL;
@@ -206,7 +206,7 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
         from = wide;
     }
     *bytes = count * sizeof(float);
-    if (key->form == CPU_WEIGHTS_F32)
+    if (key->format == CPU_WEIGHTS_F32)
         return wide;
     void *out = pack(k, key, from, bytes);
     free(wide);

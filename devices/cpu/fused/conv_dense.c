@@ -1,14 +1,14 @@
 #include <assert.h>
 #include <string.h>
 
-#include "devices/cpu/fused/conv_bytes.h"
+#include "devices/cpu/fused/conv_u8s8.h"
 #include "devices/cpu/fused/fused.h"
-#include "devices/cpu/ops/window.h"
-#include "devices/cpu/support/weights.h"
-#include "kernels/bytes.h"
+#include "devices/cpu/ops/weights.h"
+#include "devices/cpu/tensor_loops/window.h"
 #include "kernels/convolution.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
+#include "kernels/tensor_u8.h"
 
 /* The products of graph/quantise/fuse.h. A convolution is a product whose A is the image, a
  * row per output pixel: unfolded some rows at a time, so that they stay in the L2 cache, or, where
@@ -41,8 +41,8 @@ typedef struct fused_state {
     const void **packed; /* by group */
     int32_t y_zero;
     factors known;
-    size_t rows_offset;             /* scratch: after the factors */
-    const cpu_conv_bytes *in_place; /* does it all; NULL: windows are unfolded */
+    size_t rows_offset;            /* scratch: after the factors */
+    const cpu_conv_u8s8 *in_place; /* does it all; NULL: windows are unfolded */
 } fused_state;
 
 kernels_activation cpu_fused_activation(const graph_node *n)
@@ -122,7 +122,7 @@ static const void *pack_group(const cpu_prepare *p, const fused_state *s, int64_
     size_t taps = s->window.kernel_height * s->window.kernel_width;
     bool is_transposed = s->is_conv || graph_attribute_int(p->node, "transB", 0) != 0;
     cpu_weights_key key = {.constant = p->inputs[WEIGHTS],
-                           .form = s->is_bytes ? CPU_WEIGHTS_GEMM_U8S8 : CPU_WEIGHTS_GEMM_F32,
+                           .format = s->is_bytes ? CPU_WEIGHTS_GEMM_U8S8 : CPU_WEIGHTS_GEMM_F32,
                            .offset = (size_t)group * s->n * s->k,
                            .k = s->k,
                            .n = s->n,
@@ -130,7 +130,7 @@ static const void *pack_group(const cpu_prepare *p, const fused_state *s, int64_
                            .column_stride = is_transposed ? s->k : 1,
                            .taps = s->is_conv ? taps : 0};
     if (s->is_depthwise) {
-        key.form = CPU_WEIGHTS_TAPS;
+        key.format = CPU_WEIGHTS_TAPS;
         key.offset = 0;
         key.k = taps;
         key.n = s->n * (size_t)s->groups;
@@ -176,16 +176,16 @@ static status prepare_in_place(cpu_prepare *p, fused_state *s)
     if (!s->is_conv || !s->is_known || !is_simple || s->groups > 1 ||
         p->outputs[0].dtype != DTYPE_U8 || cpu_input(p->inputs, p->node, RESIDUAL))
         return STATUS_OK;
-    cpu_conv_bytes_given given = {.window = s->window,
-                                  .images = (size_t)p->outputs[0].dims[0],
-                                  .weights = p->inputs[WEIGHTS],
-                                  .x_zero = s->known.pad,
-                                  .y_zero = s->y_zero,
-                                  .start = s->known.start,
-                                  .scale = s->known.scale,
-                                  .bias = s->known.bias,
-                                  .has_relu = s->activation == KERNELS_RELU};
-    return cpu_conv_bytes_prepare(p, &given, &s->in_place);
+    cpu_conv_u8s8_spec spec = {.window = s->window,
+                               .images = (size_t)p->outputs[0].dims[0],
+                               .weights = p->inputs[WEIGHTS],
+                               .x_zero = s->known.pad,
+                               .y_zero = s->y_zero,
+                               .start = s->known.start,
+                               .scale = s->known.scale,
+                               .bias = s->known.bias,
+                               .has_relu = s->activation == KERNELS_RELU};
+    return cpu_conv_u8s8_prepare(p, &spec, &s->in_place);
 }
 
 static status finish_prepare(cpu_prepare *p, fused_state *s)
@@ -336,19 +336,19 @@ static void convolve_depthwise(const cpu_call *c, const fused_state *s, const fa
     size_t out = (size_t)image * s->rows * w->channels;
     bool is_byte = c->outputs[0].dtype == DTYPE_U8;
     if (s->is_bytes)
-        c->kernels->bytes_depthwise(
-            &(bytes_depthwise){.window = *w,
-                               .in = (const uint8_t *)c->inputs[X]->data + in,
-                               .in_zero = f->pad,
-                               .weights = s->packed[0],
-                               .start = f->start,
-                               .scale = f->scale,
-                               .bias = f->bias,
-                               .has_relu = s->activation == KERNELS_RELU,
-                               .count = s->rows,
-                               .out = is_byte ? (uint8_t *)c->outputs[0].data + out : NULL,
-                               .out_f32 = is_byte ? NULL : (float *)c->outputs[0].data + out,
-                               .zero = s->y_zero});
+        c->kernels->depthwise_u8s8(
+            &(depthwise_u8s8){.window = *w,
+                              .in = (const uint8_t *)c->inputs[X]->data + in,
+                              .in_zero = f->pad,
+                              .weights = s->packed[0],
+                              .start = f->start,
+                              .scale = f->scale,
+                              .bias = f->bias,
+                              .has_relu = s->activation == KERNELS_RELU,
+                              .count = s->rows,
+                              .out = is_byte ? (uint8_t *)c->outputs[0].data + out : NULL,
+                              .out_f32 = is_byte ? NULL : (float *)c->outputs[0].data + out,
+                              .zero = s->y_zero});
     else
         c->kernels->depthwise_f32(&(depthwise_f32){.window = *w,
                                                    .in = (const float *)c->inputs[X]->data + in,
@@ -417,8 +417,8 @@ static status run_product(const cpu_call *c)
 {
     const fused_state *s = c->state;
     if (s->in_place) {
-        cpu_conv_bytes_run(s->in_place, c->kernels, c->inputs[X]->data, c->scratch,
-                           c->outputs[0].data);
+        cpu_conv_u8s8_run(s->in_place, c->kernels, c->inputs[X]->data, c->scratch,
+                          c->outputs[0].data);
         return STATUS_OK;
     }
     factors f = s->known;
@@ -441,4 +441,4 @@ static const cpu_op table[] = {
     {GRAPH_OP_FUSED_DENSE, prepare_dense, run_product, 0, false},
 };
 
-const cpu_op_family cpu_ops_fused = {table, sizeof table / sizeof table[0]};
+const cpu_op_family cpu_ops_conv_dense = {table, sizeof table / sizeof table[0]};

@@ -1,7 +1,7 @@
 #include <immintrin.h>
 
 #include "kernels/kernels_list.h"
-#include "kernels/scalar/bytes_loops.h"
+#include "kernels/scalar/tensor_u8_loops.h"
 
 /* What four conversions leave to be done: 64 whole numbers, 16 each, as bytes shifted by `zero`,
  * not below `low`. Beyond the int32 range a conversion gives INT_MIN, so large ones were limited.
@@ -30,7 +30,7 @@ static inline __m512 numbers_of(const uint8_t *x, __m512i zero, __m512 scale)
 #define QUANTISE_LIMIT 512.0f
 #define QUANTISE_SURE 0.4997f /* from the nearest integer */
 
-void bytes_quantise_avx512(const struct bytes_quantise *q)
+void quantise_tensor_u8_avx512(const struct quantise_tensor_u8 *q)
 {
     const __m512 reciprocal = _mm512_set1_ps(1 / q->scale), most = _mm512_set1_ps(QUANTISE_LIMIT);
     const __m512 sure = _mm512_set1_ps(QUANTISE_SURE);
@@ -47,7 +47,7 @@ void bytes_quantise_avx512(const struct bytes_quantise *q)
             whole[j] = _mm512_cvtps_epi32(x);
         }
         if (__builtin_expect(doubts, 0)) {
-            bytes_quantise part = *q;
+            quantise_tensor_u8 part = *q;
             part.x += i;
             part.out += i;
             part.count = 64;
@@ -57,19 +57,19 @@ void bytes_quantise_avx512(const struct bytes_quantise *q)
         __m512i bytes = pack_numbers(whole, q->zero + flip, 0);
         _mm512_storeu_si512(q->out + i, _mm512_xor_si512(bytes, _mm512_set1_epi8((char)flip)));
     }
-    bytes_quantise rest = *q;
+    quantise_tensor_u8 rest = *q;
     rest.x += i;
     rest.out += i;
     rest.count -= i;
     quantise_bytes(&rest);
 }
 
-void bytes_dequantise_avx512(const struct bytes_dequantise *d)
+void dequantise_u8_avx512(const struct dequantise_u8 *d)
 {
     dequantise_bytes(d);
 }
 
-void bytes_add_avx512(const struct bytes_add *p)
+void add_u8_avx512(const struct add_u8 *p)
 {
     const __m512i a_zero = _mm512_set1_epi32(p->a_zero), b_zero = _mm512_set1_epi32(p->b_zero);
     const __m512 a_scale = _mm512_set1_ps(p->a_scale), b_scale = _mm512_set1_ps(p->b_scale);
@@ -84,7 +84,7 @@ void bytes_add_avx512(const struct bytes_add *p)
         }
         _mm512_storeu_si512(p->out + i, pack_numbers(whole, p->zero, p->low));
     }
-    bytes_add rest = *p;
+    add_u8 rest = *p;
     rest.a += i;
     rest.b += i;
     rest.out += i;
@@ -93,7 +93,7 @@ void bytes_add_avx512(const struct bytes_add *p)
 }
 
 /* 64 channels at a time stay in a register for the whole window. */
-void bytes_pool_avx512(const struct bytes_pool *q)
+void pool_u8_avx512(const struct pool_u8 *q)
 {
     const image_window *w = &q->window;
     for (size_t i = 0; i < q->count; i++) {
@@ -113,7 +113,7 @@ void bytes_pool_avx512(const struct bytes_pool *q)
     }
 }
 
-void bytes_depthwise_avx512(const struct bytes_depthwise *d)
+void depthwise_u8s8_avx512(const struct depthwise_u8s8 *d)
 {
     depthwise_bytes(d);
 }

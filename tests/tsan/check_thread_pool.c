@@ -1,4 +1,4 @@
-/* Leaders, helpers and somebody who changes the workers' memory, all at once: every unit of every
+/* Callers, helpers and somebody who changes the workers' memory, all at once: every unit of every
  * loop runs exactly once, under a number whose memory is its own. Stand-alone, for the thread
  * sanitizer. */
 #include <assert.h>
@@ -8,22 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu/support/thread_pool.h"
+#include "devices/cpu/threads/thread_pool.h"
 
-#define LEADERS 3
+#define CALLERS 3
 #define CORES 4
-#define WORKERS (LEADERS + CORES - 1)
+#define WORKERS (CALLERS + CORES - 1)
 #define ROUNDS 400
 #define UNITS_MAX 40
 
-static thread_pool *crew;
+static thread_pool *pool;
 static int *memory[WORKERS]; /* not atomic: each belongs to one worker at a time */
 static _Atomic bool is_over;
 static _Atomic uint64_t helped;
 
 typedef struct loop {
-    int leader;
-    int runs[UNITS_MAX]; /* not atomic: a unit runs once, and the leader reads after the loop */
+    int caller;
+    int runs[UNITS_MAX]; /* not atomic: a unit runs once, and the caller reads after the loop */
 } loop;
 
 static void work(void *context, int worker, size_t unit)
@@ -31,33 +31,33 @@ static void work(void *context, int worker, size_t unit)
     loop *l = context;
     l->runs[unit]++;
     memory[worker][0]++;
-    if (worker >= LEADERS)
+    if (worker >= CALLERS)
         atomic_fetch_add(&helped, 1);
     for (volatile int i = 0; i < 3000; i++)
         ;
 }
 
-static void *lead(void *number)
+static void *run_loops(void *number)
 {
-    int leader = *(int *)number;
-    loop l = {.leader = leader};
-    unsigned seed = (unsigned)leader + 1;
+    int caller = *(int *)number;
+    loop l = {.caller = caller};
+    unsigned seed = (unsigned)caller + 1;
     for (int round = 0; round < ROUNDS; round++) {
-        int idle = thread_pool_begin(crew, leader);
+        int idle = thread_pool_begin(pool, caller);
         assert(idle >= 0 && idle < CORES);
         if (round % 3 != 0)
-            thread_pool_call(crew, leader, idle);
+            thread_pool_call_helpers(pool, caller, idle);
         for (int phase = 0; phase < 5; phase++) {
             size_t units = (size_t)(rand_r(&seed) % (UNITS_MAX + 1));
             memset(l.runs, 0, sizeof l.runs);
-            thread_pool_run(crew, leader, work, &l, units);
+            thread_pool_run(pool, caller, work, &l, units);
             for (size_t i = 0; i < UNITS_MAX; i++)
                 if (l.runs[i] != (i < units)) {
                     fprintf(stderr, "unit %zu of %zu ran %d times\n", i, units, l.runs[i]);
                     abort();
                 }
         }
-        thread_pool_end(crew, leader);
+        thread_pool_end(pool, caller);
     }
     return NULL;
 }
@@ -68,10 +68,10 @@ static void *change_memory(void *unused)
     for (int i = 0; !atomic_load(&is_over); i++) {
         int worker = i % WORKERS;
         int *fresh = calloc(1, sizeof *fresh);
-        thread_pool_lock_worker(crew, worker);
+        thread_pool_lock_worker(pool, worker);
         int *old = memory[worker];
         memory[worker] = fresh;
-        thread_pool_unlock_worker(crew, worker);
+        thread_pool_unlock_worker(pool, worker);
         free(old);
     }
     return NULL;
@@ -79,26 +79,26 @@ static void *change_memory(void *unused)
 
 int main(void)
 {
-    pthread_t leaders[LEADERS], changer;
-    int numbers[LEADERS];
-    if (thread_pool_create(LEADERS, CORES, &crew)) {
+    pthread_t callers[CALLERS], changer;
+    int numbers[CALLERS];
+    if (thread_pool_create(CALLERS, CORES, &pool)) {
         fprintf(stderr, "%s\n", status_message());
         return 1;
     }
-    assert(thread_pool_workers(crew) == WORKERS);
+    assert(thread_pool_workers(pool) == WORKERS);
     for (int i = 0; i < WORKERS; i++)
         memory[i] = calloc(1, sizeof(int));
     int failed = pthread_create(&changer, NULL, change_memory, NULL);
-    for (int i = 0; i < LEADERS; i++) {
+    for (int i = 0; i < CALLERS; i++) {
         numbers[i] = i;
-        failed |= pthread_create(&leaders[i], NULL, lead, &numbers[i]);
+        failed |= pthread_create(&callers[i], NULL, run_loops, &numbers[i]);
     }
     assert(!failed);
-    for (int i = 0; i < LEADERS; i++)
-        pthread_join(leaders[i], NULL);
+    for (int i = 0; i < CALLERS; i++)
+        pthread_join(callers[i], NULL);
     atomic_store(&is_over, true);
     pthread_join(changer, NULL);
-    thread_pool_destroy(crew);
+    thread_pool_destroy(pool);
     for (int i = 0; i < WORKERS; i++)
         free(memory[i]);
     printf("every unit ran once; helpers took %llu\n1 passed, 0 failed, 0 skipped\n",

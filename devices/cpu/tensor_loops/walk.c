@@ -1,4 +1,4 @@
-#include "devices/cpu/support/walk.h"
+#include "devices/cpu/tensor_loops/walk.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "devices/cpu/support/block.h"
+#include "devices/cpu/tensor_loops/block.h"
 
 #include <assert.h>
 #include <string.h>

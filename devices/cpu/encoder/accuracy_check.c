@@ -224,10 +224,10 @@ static status find_harm(const cpu_encoder *e, const cpu_encoder *reference, tria
     status s = cpu_encoder_view(reference, &mixed);
     if (s)
         return s;
-    for (int i = 0; !s && i < e->source.layer_count * ENCODER_PRODUCTS; i++) {
-        cpu_encoder_linear *at = &mixed.layers[i / ENCODER_PRODUCTS].products[i % ENCODER_PRODUCTS];
+    for (int i = 0; !s && i < e->source.layer_count * ENCODER_LINEARS; i++) {
+        cpu_encoder_linear *at = &mixed.layers[i / ENCODER_LINEARS].products[i % ENCODER_LINEARS];
         cpu_encoder_linear kept = *at;
-        *at = e->layers[i / ENCODER_PRODUCTS].products[i % ENCODER_PRODUCTS];
+        *at = e->layers[i / ENCODER_LINEARS].products[i % ENCODER_LINEARS];
         s = run(&mixed, t, outputs);
         harm[i] = 1 - compare(e, t, expected, outputs).mean;
         *at = kept;
@@ -239,9 +239,9 @@ static status find_harm(const cpu_encoder *e, const cpu_encoder *reference, tria
 /* Sets e->plan: the most harmful products to `closer`, until the promise holds. */
 static status raise_products(cpu_encoder *e, const cpu_encoder *reference, trial *t,
                              const tensor *expected, tensor *outputs, accuracy promise,
-                             cpu_encoder_form closer)
+                             cpu_encoder_format closer)
 {
-    int count = e->source.layer_count * ENCODER_PRODUCTS;
+    int count = e->source.layer_count * ENCODER_LINEARS;
     double *harm = calloc((size_t)count + 1, sizeof *harm);
     cpu_encoder mixed = {0};
     status s = harm ? cpu_encoder_view(e, &mixed)
@@ -254,7 +254,7 @@ static status raise_products(cpu_encoder *e, const cpu_encoder *reference, trial
             worst = harm[i] > harm[worst] ? i : worst;
         harm[worst] = -1;
         e->plan[worst] = closer;
-        int layer = worst / ENCODER_PRODUCTS, product = worst % ENCODER_PRODUCTS;
+        int layer = worst / ENCODER_LINEARS, product = worst % ENCODER_LINEARS;
         mixed.layers[layer].products[product] = reference->layers[layer].products[product];
         s = run(&mixed, t, outputs);
         if (!s && is_kept(compare(e, t, expected, outputs), promise))
@@ -270,20 +270,20 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
 {
     static const char *const product_names[] = {"query, key and value", "attention output", "up",
                                                 "down"};
-    int count = e->source.layer_count * ENCODER_PRODUCTS, forms[CPU_ENCODER_FORM_COUNT] = {0};
+    int count = e->source.layer_count * ENCODER_LINEARS, formats[CPU_ENCODER_FORMAT_COUNT] = {0};
     char *text = malloc(REPORT_BYTES_MAX);
     if (!text)
         return;
     for (int i = 0; i < count; i++)
-        forms[e->plan[i]]++;
+        formats[e->plan[i]]++;
     int n = snprintf(text, REPORT_BYTES_MAX,
                      "an encoder of %d layers, %lld wide: runs without padding, %s;",
                      e->source.layer_count, (long long)e->source.hidden,
                      device_precision_names[e->options.precision]);
-    for (int f = 0; f < CPU_ENCODER_FORM_COUNT && n < REPORT_BYTES_MAX; f++)
-        if (forms[f] > 0)
-            n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d products in %s", forms[f],
-                          cpu_encoder_form_name((cpu_encoder_form)f));
+    for (int f = 0; f < CPU_ENCODER_FORMAT_COUNT && n < REPORT_BYTES_MAX; f++)
+        if (formats[f] > 0)
+            n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d products in %s", formats[f],
+                          cpu_encoder_format_name((cpu_encoder_format)f));
     if (is_measured && n < REPORT_BYTES_MAX) {
         accuracy promise = promise_of(e);
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n,
@@ -293,14 +293,14 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
                       e->options.samples ? "given" : "generated", reached.mean, reached.lowest,
                       promise.mean, promise.lowest);
     }
-    for (int i = 0; i < count && n < REPORT_BYTES_MAX && forms[e->plan[0]] < count; i++)
+    for (int i = 0; i < count && n < REPORT_BYTES_MAX && formats[e->plan[0]] < count; i++)
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, "%s layer %d %s: %s", i ? "," : ";",
-                      i / ENCODER_PRODUCTS, product_names[i % ENCODER_PRODUCTS],
-                      cpu_encoder_form_name(e->plan[i]));
+                      i / ENCODER_LINEARS, product_names[i % ENCODER_LINEARS],
+                      cpu_encoder_format_name(e->plan[i]));
     e->report = text;
 }
 
-/* Judges e, as packed, and packs it anew with closer forms where it fails. */
+/* Judges e, as packed, and packs it anew with closer formats where it fails. */
 static status judge(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 {
     device_precision precision = e->options.precision;
@@ -314,9 +314,9 @@ static status judge(cpu_encoder *e, const cpu_encoder *reference, trial *t)
     if (s)
         return s;
     accuracy reached = compare(e, t, expected, outputs);
-    cpu_encoder_form closer = CPU_ENCODER_F32;
+    cpu_encoder_format closer = CPU_ENCODER_F32;
     if (precision == DEVICE_INT8)
-        closer = kernels_choose_bf16_form(e->options.peaks) == KERNELS_BF16_AS_S16
+        closer = kernels_choose_bf16_format(e->options.peaks) == KERNELS_BF16_AS_S16
                      ? CPU_ENCODER_S16
                      : CPU_ENCODER_BF16;
     if (!is_kept(reached, promise)) {
@@ -335,7 +335,7 @@ static status judge(cpu_encoder *e, const cpu_encoder *reference, trial *t)
     return STATUS_OK;
 }
 
-status cpu_encoder_pass_gate(cpu_encoder *e)
+status cpu_encoder_check_accuracy(cpu_encoder *e)
 {
     status s = cpu_encoder_pack(e);
     if (s)

@@ -1,5 +1,5 @@
-#ifndef DEVICES_GIVEN_H
-#define DEVICES_GIVEN_H
+#ifndef DEVICES_EXPORTED_H
+#define DEVICES_EXPORTED_H
 
 #include "devices/device.h"
 
@@ -7,29 +7,29 @@
  * operators: its graph has inputs, outputs and weights, and no node. Only devices that compile
  * StableHLO can run it. Immutable; models/manifest/program_folder.c makes it. */
 
-typedef struct device_given_program {
+typedef struct device_exported_program {
     device_bucket bucket;
     const char *name;          /* of the file, for messages: "program.8x128.mlir" */
     const unsigned char *data; /* StableHLO: text, or MLIR bytecode (a portable artifact) */
     size_t bytes;
-} device_given_program;
+} device_exported_program;
 
 /* What an argument of every program is. */
-typedef struct device_given_argument {
+typedef struct device_exported_argument {
     const char *name;
     int input;                /* of the graph, or -1: */
     graph_value_index weight; /* a constant of the graph */
-} device_given_argument;
+} device_exported_argument;
 
-struct device_given {
-    const device_given_program *programs;
+struct device_exported {
+    const device_exported_program *programs;
     int program_count;
-    const device_given_argument *arguments; /* in the programs' order */
+    const device_exported_argument *arguments; /* in the programs' order */
     int argument_count;
 };
 
 /* The program of that bucket, or NULL. */
-const device_given_program *device_given_find(const struct device_given *given,
-                                              device_bucket bucket);
+const device_exported_program *device_exported_find(const struct device_exported *exported,
+                                                    device_bucket bucket);
 
 #endif

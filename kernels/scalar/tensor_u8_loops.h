@@ -1,9 +1,9 @@
-#ifndef KERNELS_SCALAR_BYTES_LOOPS_H
-#define KERNELS_SCALAR_BYTES_LOOPS_H
+#ifndef KERNELS_SCALAR_TENSOR_U8_LOOPS_H
+#define KERNELS_SCALAR_TENSOR_U8_LOOPS_H
 
 #include <string.h>
 
-#include "kernels/bytes.h"
+#include "kernels/tensor_u8.h"
 
 /* The loops of bytes.h in plain C: every level compiles these very lines with its own instructions,
  * so levels cannot differ. Written so that compilers vectorise them: no calls, no branches, no
@@ -20,7 +20,7 @@ static inline int32_t bytes_round(float x, float low, float high)
     return (int32_t)((x + BYTES_ROUNDER) - BYTES_ROUNDER);
 }
 
-static inline void quantise_bytes(const bytes_quantise *q)
+static inline void quantise_bytes(const quantise_tensor_u8 *q)
 {
     const float *restrict x = q->x;
     uint8_t *restrict out = q->out;
@@ -32,7 +32,7 @@ static inline void quantise_bytes(const bytes_quantise *q)
         out[i] = (uint8_t)(bytes_round(x[i] / scale, low, high) + zero) ^ flip;
 }
 
-static inline void dequantise_bytes(const bytes_dequantise *d)
+static inline void dequantise_bytes(const dequantise_u8 *d)
 {
     const uint8_t *restrict in = d->in;
     float *restrict out = d->out;
@@ -44,7 +44,7 @@ static inline void dequantise_bytes(const bytes_dequantise *d)
         out[i] = (float)((int32_t)(in[i] ^ flip) - zero) * scale;
 }
 
-static inline void add_bytes(const bytes_add *p)
+static inline void add_bytes(const add_u8 *p)
 {
     const uint8_t *a = p->a, *b = p->b;
     uint8_t *out = p->out;
@@ -61,7 +61,7 @@ static inline void add_bytes(const bytes_add *p)
 }
 
 /* Pixels [first, count). */
-static inline void interleave_bytes(const bytes_interleave *p, size_t first)
+static inline void interleave_bytes(const interleave_u8 *p, size_t first)
 {
     uint8_t *restrict out = p->out + first * p->planes;
     for (size_t i = first; i < p->count; i++)
@@ -111,7 +111,7 @@ static inline void larger_bytes(uint8_t *restrict out, const uint8_t *restrict i
         out[c] = in[c] > out[c] ? in[c] : out[c];
 }
 
-static inline void pool_bytes(const bytes_pool *q)
+static inline void pool_bytes(const pool_u8 *q)
 {
     const image_window *w = &q->window;
     for (size_t i = 0; i < q->count; i++) {
@@ -134,7 +134,7 @@ static inline void add_products(int32_t *restrict sums, const uint8_t *restrict 
         sums[c] += ((int32_t)in[c] - zero) * (int32_t)weights[c];
 }
 
-static inline void finish_channels(const bytes_depthwise *d, const int32_t *restrict sums,
+static inline void finish_channels(const depthwise_u8s8 *d, const int32_t *restrict sums,
                                    size_t first, size_t count, size_t at)
 {
     const float *restrict scale = d->scale + first;
@@ -157,7 +157,7 @@ static inline void finish_channels(const bytes_depthwise *d, const int32_t *rest
         out[c] = (uint8_t)(bytes_round(x[c], bottom, top) + zero);
 }
 
-static inline void depthwise_bytes(const bytes_depthwise *d)
+static inline void depthwise_bytes(const depthwise_u8s8 *d)
 {
     const image_window *w = &d->window;
     for (size_t i = 0; i < d->count; i++) {

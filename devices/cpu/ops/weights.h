@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_SUPPORT_WEIGHTS_H
-#define DEVICES_CPU_SUPPORT_WEIGHTS_H
+#ifndef DEVICES_CPU_OPS_WEIGHTS_H
+#define DEVICES_CPU_OPS_WEIGHTS_H
 
 #include "graph/graph.h"
 #include "kernels/kernels.h"
@@ -10,17 +10,17 @@
 typedef struct cpu_weights cpu_weights;
 
 /* How a constant was transformed; with the constant's bytes it is the key. */
-typedef enum cpu_weights_form {
+typedef enum cpu_weights_format {
     CPU_WEIGHTS_GEMM_F32,  /* a [k, n] matrix packed by gemm_pack_f32 */
     CPU_WEIGHTS_F32,       /* widened to F32, as it lies */
     CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8 packed by gemm_pack_u8s8 */
     CPU_WEIGHTS_CONV_U8S8, /* [n, k] of I8 in the order of `items`, packed by conv_pack_u8s8 */
     CPU_WEIGHTS_TAPS,      /* [n, k] transposed to [k, n], F32 or I8: depthwise kernels */
-} cpu_weights_form;
+} cpu_weights_format;
 
 typedef struct cpu_weights_key {
     const tensor *constant;
-    cpu_weights_form form;
+    cpu_weights_format format;
     size_t offset; /* elements to skip in the constant */
     size_t k, n;   /* GEMM_*, TAPS */
     size_t row_stride, column_stride;

@@ -1,5 +1,5 @@
-#ifndef KERNELS_BYTES_H
-#define KERNELS_BYTES_H
+#ifndef KERNELS_TENSOR_U8_H
+#define KERNELS_TENSOR_U8_H
 
 #include "kernels/convolution.h"
 #include "kernels/kernels.h"
@@ -10,56 +10,56 @@
  * `is_signed` is set it is an int8_t, and so is the zero point. */
 
 /* out[i] = saturate(round(x[i] / scale) + zero); NaN gives the lowest byte. */
-typedef struct bytes_quantise {
+typedef struct quantise_tensor_u8 {
     const float *x;
     size_t count;
     float scale; /* positive */
     int32_t zero;
     bool is_signed;
     uint8_t *out;
-} bytes_quantise;
+} quantise_tensor_u8;
 
 /* out[i] = (in[i] - zero) * scale */
-typedef struct bytes_dequantise {
+typedef struct dequantise_u8 {
     const uint8_t *in;
     size_t count;
     float scale;
     int32_t zero;
     bool is_signed;
     float *out;
-} bytes_dequantise;
+} dequantise_u8;
 
 /* out[i] = max(low, saturate(round((a[i] - a_zero) * a_scale + (b[i] - b_zero) * b_scale) + zero)):
  * a sum of two tensors as a third one's bytes, when both scales are already divided by its scale.
  * `low` is its zero point for what ReLU makes of it, otherwise 0. `out` may be `a` or `b`. */
-typedef struct bytes_add {
+typedef struct add_u8 {
     const uint8_t *a, *b;
     size_t count;
     float a_scale, b_scale;
     int32_t a_zero, b_zero, zero, low;
     uint8_t *out;
-} bytes_add;
+} add_u8;
 
 /* out[i * planes + p] = in[p * count + i]: planes of bytes as pixels with the channels last. Few
  * planes, such as an image's colours; fastest for three. */
-typedef struct bytes_interleave {
+typedef struct interleave_u8 {
     const uint8_t *in; /* [planes, count] */
     size_t planes, count;
     uint8_t *out; /* [count, planes] */
-} bytes_interleave;
+} interleave_u8;
 
 /* The largest byte of each window and channel; padding is not looked at, 0 where there is nothing
  * else. */
-typedef struct bytes_pool {
+typedef struct pool_u8 {
     image_window window;
     const uint8_t *in; /* [height, width, channels] */
     size_t first, count;
     uint8_t *out; /* [count, channels] */
-} bytes_pool;
+} pool_u8;
 
 /* Depthwise convolution: x = scale[c] * sum over the window of (in - in_zero) * weights + bias[c],
  * the sum being exact; then activation(x), or that as a byte: saturate(round(.) + zero). */
-typedef struct bytes_depthwise {
+typedef struct depthwise_u8s8 {
     image_window window;
     const uint8_t *in;
     int32_t in_zero;
@@ -71,6 +71,6 @@ typedef struct bytes_depthwise {
     uint8_t *out; /* [count, channels], or NULL and then: */
     float *out_f32;
     int32_t zero;
-} bytes_depthwise;
+} depthwise_u8s8;
 
 #endif

@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_OPS_WINDOW_H
-#define DEVICES_CPU_OPS_WINDOW_H
+#ifndef DEVICES_CPU_TENSOR_LOOPS_WINDOW_H
+#define DEVICES_CPU_TENSOR_LOOPS_WINDOW_H
 
 #include "devices/cpu/ops/op.h"
 #include "kernels/convolution.h"

@@ -1,9 +1,9 @@
-/* Windows read by the steps of cpu_positions are the windows of the image. */
+/* Windows read by the steps of cpu_conv_layout are the windows of the image. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu/support/positions.h"
+#include "devices/cpu/fused/conv_layout.h"
 #include "kernels/conv_u8s8.h"
 
 static uint32_t seed = 1;
@@ -44,12 +44,12 @@ static uint8_t item_of(const image_window *w, const uint8_t *image, size_t y, si
     return image[pixel * w->channels + item % w->channels];
 }
 
-static void check_pixel(const cpu_positions *p, const uint8_t *image, const uint8_t *filled,
+static void check_pixel(const cpu_conv_layout *p, const uint8_t *image, const uint8_t *filled,
                         const size_t *offsets, const int32_t *items, size_t y, size_t x)
 {
     const image_window *w = &p->window;
     size_t k = w->kernel_height * w->kernel_width * w->channels, seen = 0;
-    size_t at = (y * p->pitch + x) * p->position_bytes;
+    size_t at = (y * p->pitch + x) * p->cell_bytes;
     for (size_t i = 0; i < p->steps * CONV_U8S8_STEP_BYTES; i++) {
         size_t byte = at + offsets[i / CONV_U8S8_STEP_BYTES] + i % CONV_U8S8_STEP_BYTES;
         cr_assert_lt(byte, p->image_bytes);
@@ -63,12 +63,12 @@ static void check_pixel(const cpu_positions *p, const uint8_t *image, const uint
     cr_assert_eq(seen, k, "each item is in one step: %zu of %zu", seen, k);
 }
 
-Test(cpu_positions, windows_of_any_geometry)
+Test(cpu_conv_layout, windows_of_any_geometry)
 {
     for (int turn = 0; turn < 500; turn++) {
         image_window w = random_window();
-        cpu_positions p;
-        cpu_positions_init(&p, &w);
+        cpu_conv_layout p;
+        cpu_conv_layout_init(&p, &w);
         cr_assert_eq(p.count, (w.out_height - 1) * p.pitch + w.out_width);
         size_t bytes = w.height * w.width * w.channels, item_count = p.steps * CONV_U8S8_STEP_BYTES;
         uint8_t *image = malloc(bytes), *filled = malloc(p.image_bytes);
@@ -76,8 +76,8 @@ Test(cpu_positions, windows_of_any_geometry)
         int32_t *items = malloc(item_count * sizeof *items);
         for (size_t i = 0; i < bytes; i++)
             image[i] = (uint8_t)(8 + random_below(200));
-        cpu_positions_steps(&p, offsets, items);
-        cpu_positions_fill(&p, image, 7, filled);
+        cpu_conv_layout_steps(&p, offsets, items);
+        cpu_conv_layout_fill(&p, image, 7, filled);
         for (size_t y = 0; y < w.out_height; y++)
             for (size_t x = 0; x < w.out_width; x++)
                 check_pixel(&p, image, filled, offsets, items, y, x);
@@ -90,29 +90,29 @@ Test(cpu_positions, windows_of_any_geometry)
     }
 }
 
-Test(cpu_positions, a_network_s_layers_take_no_more_steps_than_their_channels_fill)
+Test(cpu_conv_layout, a_network_s_layers_take_no_more_steps_than_their_channels_fill)
 {
     /* 3 x 3 over 64 channels: a step for each tap, and one column beside each row. */
     image_window w = {56, 56, 64, 56, 56, 3, 3, 1, 1, 1, 1, 1, 1};
-    cpu_positions p;
-    cpu_positions_init(&p, &w);
+    cpu_conv_layout p;
+    cpu_conv_layout_init(&p, &w);
     cr_expect_eq(p.steps, 9);
     cr_expect_eq(p.pitch, 57);
     /* With a stride of two the same taps, of four phases. */
     w.out_height = w.out_width = 28;
     w.stride_y = w.stride_x = 2;
-    cpu_positions_init(&p, &w);
+    cpu_conv_layout_init(&p, &w);
     cr_expect_eq(p.steps, 9);
-    cr_expect_eq(p.position_bytes, 256);
+    cr_expect_eq(p.cell_bytes, 256);
     /* A single pixel of four: only that phase. */
     w.kernel_height = w.kernel_width = 1;
     w.pad_top = w.pad_left = 0;
-    cpu_positions_init(&p, &w);
+    cpu_conv_layout_init(&p, &w);
     cr_expect_eq(p.steps, 1);
-    cr_expect_eq(p.position_bytes, 64);
+    cr_expect_eq(p.cell_bytes, 64);
     /* 7 x 7 over 3 channels, stride 2: two rows of taps a step. */
     w = (image_window){224, 224, 3, 112, 112, 7, 7, 2, 2, 1, 1, 3, 3};
-    cpu_positions_init(&p, &w);
+    cpu_conv_layout_init(&p, &w);
     cr_expect_eq(p.steps, 4);
-    cr_expect_eq(p.position_bytes, 12);
+    cr_expect_eq(p.cell_bytes, 12);
 }

@@ -1,19 +1,19 @@
 #include <immintrin.h>
 
 #include "kernels/kernels_list.h"
-#include "kernels/scalar/bytes_loops.h"
+#include "kernels/scalar/tensor_u8_loops.h"
 
-void bytes_quantise_avx2(const struct bytes_quantise *q)
+void quantise_tensor_u8_avx2(const struct quantise_tensor_u8 *q)
 {
     quantise_bytes(q);
 }
 
-void bytes_dequantise_avx2(const struct bytes_dequantise *d)
+void dequantise_u8_avx2(const struct dequantise_u8 *d)
 {
     dequantise_bytes(d);
 }
 
-void bytes_add_avx2(const struct bytes_add *p)
+void add_u8_avx2(const struct add_u8 *p)
 {
     add_bytes(p);
 }
@@ -36,7 +36,7 @@ static inline __m128i spread_third(const uint8_t *in, int plane, int part)
                             _mm_loadu_si128((const __m128i *)wanted));
 }
 
-void bytes_interleave_avx2(const struct bytes_interleave *p)
+void interleave_u8_avx2(const struct interleave_u8 *p)
 {
     size_t i = 0;
     for (; p->planes == 3 && i + 16 <= p->count; i += 16) {
@@ -52,12 +52,12 @@ void bytes_interleave_avx2(const struct bytes_interleave *p)
     interleave_bytes(p, i);
 }
 
-void bytes_pool_avx2(const struct bytes_pool *p)
+void pool_u8_avx2(const struct pool_u8 *p)
 {
     pool_bytes(p);
 }
 
-void bytes_depthwise_avx2(const struct bytes_depthwise *d)
+void depthwise_u8s8_avx2(const struct depthwise_u8s8 *d)
 {
     depthwise_bytes(d);
 }

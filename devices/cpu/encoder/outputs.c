@@ -12,7 +12,7 @@ void cpu_encoder_apply_f32(const kernels *k, const cpu_encoder_linear *l, size_t
                            const float *x, size_t x_stride, kernels_activation activation,
                            float *out, size_t out_stride)
 {
-    assert(l->form == CPU_ENCODER_F32);
+    assert(l->format == CPU_ENCODER_F32);
     k->gemm_f32(&(gemm_f32){.m = rows,
                             .n = l->n,
                             .k = l->k,

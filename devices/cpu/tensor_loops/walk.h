@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_SUPPORT_WALK_H
-#define DEVICES_CPU_SUPPORT_WALK_H
+#ifndef DEVICES_CPU_TENSOR_LOOPS_WALK_H
+#define DEVICES_CPU_TENSOR_LOOPS_WALK_H
 
 #include "base/tensor.h"
 

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "devices/cpu/fused/fused.h"
-#include "devices/cpu/ops/window.h"
-#include "kernels/bytes.h"
+#include "devices/cpu/tensor_loops/window.h"
 #include "kernels/convolution.h"
+#include "kernels/tensor_u8.h"
 
 /* What stands between the products of graph/quantise/fuse.h: pooling and sums, channels last.
  */
@@ -38,10 +38,10 @@ static status run_pool(const cpu_call *c)
     for (size_t i = 0; i < (size_t)x->dims[0]; i++) {
         size_t out = i * pixels * w->channels;
         if (x->dtype == DTYPE_U8)
-            c->kernels->bytes_pool(&(bytes_pool){.window = *w,
-                                                 .in = (const uint8_t *)x->data + i * in,
-                                                 .count = pixels,
-                                                 .out = (uint8_t *)c->outputs[0].data + out});
+            c->kernels->pool_u8(&(pool_u8){.window = *w,
+                                           .in = (const uint8_t *)x->data + i * in,
+                                           .count = pixels,
+                                           .out = (uint8_t *)c->outputs[0].data + out});
         else
             c->kernels->pool_f32(&(pool_f32){.window = *w,
                                              .kind = s->kind,
@@ -57,19 +57,19 @@ static status run_add(const cpu_call *c)
 {
     const tensor *a = c->inputs[0], *b = c->inputs[1];
     float y = cpu_fused_scale(c->inputs[6], 0);
-    bytes_add p = {.count = (size_t)tensor_count(b),
-                   .b = b->data,
-                   .a_scale = cpu_fused_scale(c->inputs[2], 0) / y,
-                   .b_scale = cpu_fused_scale(c->inputs[4], 0) / y,
-                   .a_zero = cpu_fused_zero(c->inputs[3]),
-                   .b_zero = cpu_fused_zero(c->inputs[5]),
-                   .zero = cpu_fused_zero(c->inputs[7])};
+    add_u8 p = {.count = (size_t)tensor_count(b),
+                .b = b->data,
+                .a_scale = cpu_fused_scale(c->inputs[2], 0) / y,
+                .b_scale = cpu_fused_scale(c->inputs[4], 0) / y,
+                .a_zero = cpu_fused_zero(c->inputs[3]),
+                .b_zero = cpu_fused_zero(c->inputs[5]),
+                .zero = cpu_fused_zero(c->inputs[7])};
     p.low = cpu_fused_activation(c->node) == KERNELS_RELU ? p.zero : 0;
     size_t count = (size_t)tensor_count(a);
     for (size_t i = 0; i < count; i += p.count) {
         p.a = (const uint8_t *)a->data + i;
         p.out = (uint8_t *)c->outputs[0].data + i;
-        c->kernels->bytes_add(&p);
+        c->kernels->add_u8(&p);
     }
     return STATUS_OK;
 }
@@ -79,4 +79,4 @@ static const cpu_op table[] = {
     {GRAPH_OP_FUSED_ADD, NULL, run_add, 0, false},
 };
 
-const cpu_op_family cpu_ops_fused_bytes = {table, sizeof table / sizeof table[0]};
+const cpu_op_family cpu_ops_pool_add = {table, sizeof table / sizeof table[0]};

@@ -1,16 +1,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/bytes.h"
 #include "kernels/kernels_list.h"
+#include "kernels/tensor_u8.h"
 #include "tests/kernels/harness.h"
 
-typedef __typeof__(((kernels *)0)->bytes_quantise) quantise_fn;
-typedef __typeof__(((kernels *)0)->bytes_dequantise) dequantise_fn;
-typedef __typeof__(((kernels *)0)->bytes_add) add_fn;
-typedef __typeof__(((kernels *)0)->bytes_interleave) interleave_fn;
-typedef __typeof__(((kernels *)0)->bytes_pool) pool_fn;
-typedef __typeof__(((kernels *)0)->bytes_depthwise) depthwise_fn;
+typedef __typeof__(((kernels *)0)->quantise_tensor_u8) quantise_fn;
+typedef __typeof__(((kernels *)0)->dequantise_u8) dequantise_fn;
+typedef __typeof__(((kernels *)0)->add_u8) add_fn;
+typedef __typeof__(((kernels *)0)->interleave_u8) interleave_fn;
+typedef __typeof__(((kernels *)0)->pool_u8) pool_fn;
+typedef __typeof__(((kernels *)0)->depthwise_u8s8) depthwise_fn;
 
 static uint8_t *make_bytes(size_t count)
 {
@@ -44,7 +44,7 @@ static void check_quantise_bytes(const variant *v)
             if (turn % 2 && check_random_below(4) == 0)
                 x[i] = special[check_random_below(8)];
         }
-        bytes_quantise q = {x, count, turn % 3 ? 0.0173f : 1, 0, false, check_buffer(count, 1)};
+        quantise_tensor_u8 q = {x, count, turn % 3 ? 0.0173f : 1, 0, false, check_buffer(count, 1)};
         q.is_signed = turn / 2 % 2;
         q.zero = (int32_t)check_random_below(256) - (q.is_signed ? 128 : 0);
         run(&q);
@@ -64,7 +64,7 @@ static void check_dequantise_bytes(const variant *v)
     dequantise_fn run = (dequantise_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
         size_t count = check_random_below(300);
-        bytes_dequantise d = {make_bytes(count), count, 0.0371f, 0, turn % 2, check_floats(count)};
+        dequantise_u8 d = {make_bytes(count), count, 0.0371f, 0, turn % 2, check_floats(count)};
         d.zero = (int32_t)check_random_below(256) - (d.is_signed ? 128 : 0);
         run(&d);
         for (size_t i = 0; i < count; i++) {
@@ -80,8 +80,8 @@ static void check_add_bytes(const variant *v)
     add_fn run = (add_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
         size_t count = check_random_below(300);
-        bytes_add p = {make_bytes(count),     make_bytes(count), count, 0.731f, 0.42f, 0, 0, 0, 0,
-                       check_buffer(count, 1)};
+        add_u8 p = {make_bytes(count),     make_bytes(count), count, 0.731f, 0.42f, 0, 0, 0, 0,
+                    check_buffer(count, 1)};
         p.a_zero = (int32_t)check_random_below(256);
         p.b_zero = (int32_t)check_random_below(256);
         p.zero = (int32_t)check_random_below(256);
@@ -101,8 +101,8 @@ static void check_interleave_bytes(const variant *v)
 {
     interleave_fn run = (interleave_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
-        bytes_interleave p = {.planes = turn % 2 ? 3 : check_random_below(6),
-                              .count = check_random_below(100)};
+        interleave_u8 p = {.planes = turn % 2 ? 3 : check_random_below(6),
+                           .count = check_random_below(100)};
         size_t bytes = p.planes * p.count;
         p.in = make_bytes(bytes);
         p.out = check_buffer(bytes, 1);
@@ -150,8 +150,8 @@ static void check_pool_bytes(const variant *v)
         image_window w = make_window(turn);
         size_t pixels = w.out_height * w.out_width, first = check_random_below(pixels);
         size_t count = pixels - first;
-        bytes_pool p = {w, make_bytes(w.height * w.width * w.channels), first, count,
-                        check_buffer(count * w.channels, 1)};
+        pool_u8 p = {w, make_bytes(w.height * w.width * w.channels), first, count,
+                     check_buffer(count * w.channels, 1)};
         run(&p);
         for (size_t i = 0; i < count * w.channels; i++) {
             int want = 0;
@@ -166,7 +166,7 @@ static void check_pool_bytes(const variant *v)
     }
 }
 
-static double convolved(const bytes_depthwise *d, size_t pixel, size_t c)
+static double convolved(const depthwise_u8s8 *d, size_t pixel, size_t c)
 {
     const image_window *w = &d->window;
     int32_t sum = d->start ? d->start[c] : 0;
@@ -193,7 +193,7 @@ static void check_depthwise_bytes(const variant *v)
         check_fill_floats(bias, w.channels, -50, 50);
         for (size_t c = 0; c < w.channels; c++)
             start[c] = (int32_t)check_random_below(2000) - 1000;
-        bytes_depthwise d = {.window = w, .scale = scale, .first = first, .count = pixels - first};
+        depthwise_u8s8 d = {.window = w, .scale = scale, .first = first, .count = pixels - first};
         d.in = make_bytes(w.height * w.width * w.channels);
         d.weights = (const int8_t *)make_bytes(taps * w.channels);
         d.in_zero = (int32_t)check_random_below(256);
@@ -217,11 +217,11 @@ static void check_depthwise_bytes(const variant *v)
 }
 
 const check checks_bytes[] = {
-    {"bytes_quantise", check_quantise_bytes, NULL},
-    {"bytes_dequantise", check_dequantise_bytes, NULL},
-    {"bytes_add", check_add_bytes, NULL},
-    {"bytes_interleave", check_interleave_bytes, NULL},
-    {"bytes_pool", check_pool_bytes, NULL},
-    {"bytes_depthwise", check_depthwise_bytes, NULL},
+    {"quantise_tensor_u8", check_quantise_bytes, NULL},
+    {"dequantise_u8", check_dequantise_bytes, NULL},
+    {"add_u8", check_add_bytes, NULL},
+    {"interleave_u8", check_interleave_bytes, NULL},
+    {"pool_u8", check_pool_bytes, NULL},
+    {"depthwise_u8s8", check_depthwise_bytes, NULL},
     {NULL, NULL, NULL},
 };

@@ -1,0 +1,32 @@
+#include "kernels/kernels_list.h"
+#include "kernels/scalar/tensor_u8_loops.h"
+
+void quantise_tensor_u8_scalar(const struct quantise_tensor_u8 *q)
+{
+    quantise_bytes(q);
+}
+
+void dequantise_u8_scalar(const struct dequantise_u8 *d)
+{
+    dequantise_bytes(d);
+}
+
+void add_u8_scalar(const struct add_u8 *p)
+{
+    add_bytes(p);
+}
+
+void interleave_u8_scalar(const struct interleave_u8 *p)
+{
+    interleave_bytes(p, 0);
+}
+
+void pool_u8_scalar(const struct pool_u8 *p)
+{
+    pool_bytes(p);
+}
+
+void depthwise_u8s8_scalar(const struct depthwise_u8s8 *d)
+{
+    depthwise_bytes(d);
+}
