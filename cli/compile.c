@@ -122,15 +122,15 @@ static void say(const compile_options *o, const device_model *what, device_bucke
                "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
                "\"products_bf16\":%d,\"products_f32\":%d}\n",
                o->target, precision, (long long)bucket.batch, (long long)bucket.sequence,
-               what->packing ? "true" : "false", state, seconds, (long long)made->code_bytes,
+               what->packed_encoder ? "true" : "false", state, seconds, (long long)made->code_bytes,
                (long long)made->temporary_bytes, (long long)made->peak_bytes,
                made->serialized.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate,
                mfu, program->dense_count, program->dense_int8_count, hlo->products,
                hlo->products_s8, hlo->products_bf16, hlo->products_f32);
     else
         printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %d of %d in s8\n",
-               (long long)bucket.batch, (long long)bucket.sequence, what->packing ? 'p' : ' ',
-               state, seconds, (double)made->code_bytes / 1048576,
+               (long long)bucket.batch, (long long)bucket.sequence,
+               what->packed_encoder ? 'p' : ' ', state, seconds, (double)made->code_bytes / 1048576,
                (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
                percent, hlo->products_s8, hlo->products);
     fflush(stdout);

@@ -141,7 +141,7 @@ static void print_json(const model *m)
                        m->batching.can_batch ? "true" : "false",
                        m->batching.can_pad ? "true" : "false", (long long)m->batching.batch_max,
                        (long long)m->batching.sequence_max);
-    put_string(&out, m->findings);
+    put_string(&out, m->batching_note);
     text_buffer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < padded_count(m); i++)
         text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
@@ -232,7 +232,7 @@ static void print_buckets(const model *m)
 static void print_packing(const model *m)
 {
     text_buffer line = {0};
-    if (m->packing == NULL)
+    if (m->packed_encoder == NULL)
         text_buffer_format(&line, "a row holds one sequence: %s", m->packing_note);
     else
         text_buffer_put(&line,
@@ -263,8 +263,8 @@ static void print_text(const model *m)
     if (m->batching.sequence_max > 0)
         printf(" of at most %lld positions", (long long)m->batching.sequence_max);
     printf("\n");
-    if (m->findings && m->findings[0])
-        print_wrapped("why       ", m->findings);
+    if (m->batching_note && m->batching_note[0])
+        print_wrapped("why       ", m->batching_note);
     print_buckets(m);
     if (m->on_device.exported != NULL)
         return;

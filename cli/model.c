@@ -15,16 +15,16 @@ status command_open_model(const command_model_options *o, command_model *out)
                                           .path = equals != NULL ? equals + 1 : o->path,
                                           .precision = o->precision,
                                           .has_precision = true};
-    out->options =
-        (repository_options){.models = &out->own,
-                             .model_count = 1,
-                             .precision = o->precision,
-                             .batch_max = o->batch_max > 0 ? o->batch_max : BATCH_MAX_DEFAULT,
-                             .queue_rows_max = 1024,
-                             .sequence_max = 512,
-                             .cache_folder = o->cpu.cache_folder,
-                             .skips_warm_up = o->skips_warm_up,
-                             .allows_no_device = o->allows_no_device};
+    out->options = (repository_options){
+        .models = &out->own,
+        .model_count = 1,
+        .load = {.precision = o->precision,
+                 .batch_max = o->batch_max > 0 ? o->batch_max : BATCH_MAX_DEFAULT,
+                 .queue_rows_max = 1024,
+                 .sequence_max = 512,
+                 .cache_folder = o->cpu.cache_folder,
+                 .skips_warm_up = o->skips_warm_up,
+                 .allows_no_device = o->allows_no_device}};
     status s = device_cpu_create_with(&o->cpu, &out->cpu);
     if (!s)
         s = repository_create(&out->options, &out->cpu, 1, &out->models);

@@ -80,11 +80,11 @@ static status start_device(server_parts *p, const char *name)
     if (strcmp(name, "cpu") == 0) {
         device_cpu_options options = {.threads = c->cpu_threads,
                                       .level = c->cpu_level,
-                                      .cache_folder = c->repository.cache_folder};
+                                      .cache_folder = c->repository.load.cache_folder};
         failure = device_cpu_create_with(&options, &p->devices[p->device_count]);
     } else if (strncmp(name, "pjrt:", 5) == 0) {
         device_pjrt_options options = {.plugin = name + 5,
-                                       .cache_folder = c->repository.cache_folder,
+                                       .cache_folder = c->repository.load.cache_folder,
                                        .is_cache_only = c->cache_only};
         if (p->device_count + DEVICE_PJRT_DEVICES_MAX >= DEVICES_MAX)
             return status_fail(STATUS_TOO_LARGE, "more than %d devices", DEVICES_MAX);
@@ -146,7 +146,7 @@ static void *start_all(void *context)
         end("device");
     p->model_options = p->config->repository;
     if (p->no_device_reason[0] != 0)
-        p->model_options.no_device_reason = p->no_device_reason;
+        p->model_options.load.no_device_reason = p->no_device_reason;
     if (repository_create(&p->model_options, p->devices, p->device_count, &p->models))
         end("models");
     if (start_scheduler(p))

@@ -18,9 +18,9 @@ void config_default(config *c)
 {
     memset(c, 0, sizeof *c);
     server_options_default(&c->server);
-    c->repository.batch_max = 16;
-    c->repository.queue_rows_max = 1024;
-    c->repository.sequence_max = 512;
+    c->repository.load.batch_max = 16;
+    c->repository.load.queue_rows_max = 1024;
+    c->repository.load.sequence_max = 512;
     c->repository.models = c->model_list;
     c->scheduler.fallback = FALLBACK_WHEN_SOONER;
     c->devices[0] = "cpu";

@@ -83,7 +83,7 @@ typedef struct device_model {
     const struct device_exported *exported;
     /* Programs hold several sequences in each row (graph/encoder/packed.h): `graph` as it was
      * recognised. NULL: one sequence a row. */
-    const struct encoder *packing;
+    const struct encoder *packed_encoder;
     /* Where to count a compilation that happens after the model was declared ready, which is an
      * error for a device with static shapes; NULL until ready. */
     _Atomic uint64_t *serving_compiles;

@@ -48,11 +48,11 @@ typedef struct model_batching {
 typedef struct model_bucket {
     device_bucket shape;
     device_program **programs; /* one per device of the server, NULL where not ready there */
-    int64_t sequences; /* 0: one in each row; else packed (models/batching/packed.h): at most so
-                          many in all */
+    int64_t sequences; /* 0: one in each row; else packed (models/batching/packed_buckets.h): at
+                          most so many in all */
 } model_bucket;
 
-/* May rows of a batch hold several sequences each (models/batching/packed.h)? */
+/* May rows of a batch hold several sequences each (models/batching/packed_buckets.h)? */
 typedef enum model_packing {
     MODEL_PACKING_AUTO, /* where the model's attention was recognised and it gains time */
     MODEL_PACKING_NEVER,
@@ -124,11 +124,11 @@ struct model {
     const char *folder;
     graph *graph;
     device_model on_device;
-    struct encoder *packing; /* models/batching/packed.h; NULL: a row holds one sequence,
-                                packing_note says why */
-    device_model on_packed;  /* for packed buckets */
+    /* NULL: a row holds one sequence, packing_note says why; models/batching/packed_buckets.h. */
+    struct encoder *packed_encoder;
+    device_model on_packed; /* for packed buckets */
     const char *packing_note;
-    model_packing packing_wanted;
+    model_packing packing;
     model_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     int input_count, output_count;
     model_batching batching;
@@ -143,17 +143,18 @@ struct model {
     uint64_t serial; /* never used again; 0: the model was not published */
     uint64_t slo_ns; /* latency objective, 0: none */
     int priority;    /* class of requests that name none; 0 is the highest */
-    const char *findings; /* what the experiments at load found, for inspect; "" when none ran */
+    const char *batching_note; /* what the batching probe found, for people; "" when none ran */
     device *const *devices;
     int device_count;
-    device_program *weights_holder; /* of the CPU, or NULL: models/repository/load.c */
+    device_program *weights_holder; /* of the CPU, or NULL: models/loading/load.c */
     int weight;                     /* share of devices against other models; 0 counts as 1 */
     arena memory;                   /* owns the strings and the buckets' program lists */
 
     /* What changes while the model serves. */
     model_references *references;
     model_counters *counters;
-    struct model_exact *exact;        /* models/batching/exact.h: the workers; NULL: it pads */
+    struct exact_programs *exact_programs; /* models/batching/exact_programs.h: written by workers;
+                                              NULL: the model has buckets */
     struct latency *latency;          /* models/latency.h: warm-up, then the workers; NULL: nothing
                                          is known beforehand */
     struct length_histogram *lengths; /* models/planner.h: of rows asked for, written on admission;

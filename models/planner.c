@@ -56,7 +56,7 @@ double length_histogram_mean(const length_histogram *h)
 }
 
 /* Elements of a JSON array of whole numbers; `*end` is behind it, or at `line` if it is none.
- * models/repository/samples.c looks closer. */
+ * models/loading/samples.c looks closer. */
 static long long count_elements(const char *line, char **end)
 {
     const char *inside = line + 1 + strspn(line + 1, " \t");

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "models/batching/packed.h"
+#include "models/batching/packed_buckets.h"
 
 static void fill_with(const tensor *t, double value)
 {
@@ -18,7 +18,7 @@ static void fill_with(const tensor *t, double value)
 
 static void clear(const model *m, tensor *inputs)
 {
-    for (int i = 0; i < packed_input_count(m); i++) {
+    for (int i = 0; i < packed_buckets_input_count(m); i++) {
         bool has_pad = i < m->input_count && !m->inputs[i].is_mask;
         fill_with(&inputs[i], has_pad ? m->inputs[i].pad_value : 0);
     }
@@ -39,7 +39,7 @@ void packed_fill(const model *m, const batch_member *members, const pack_place *
         const job *j = members[i].job;
         for (int64_t k = 0; k < members[i].rows; k++, number++) {
             pack_place place = places[number];
-            packed_mark(m, inputs, number, place.row, place.offset, j->length);
+            packed_buckets_mark(m, inputs, number, place.row, place.offset, j->length);
             for (int t = 0; t < m->input_count; t++) {
                 int64_t to = place.row * inputs[t].dims[1] + place.offset;
                 memcpy(element_of(&inputs[t], to),

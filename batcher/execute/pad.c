@@ -16,16 +16,16 @@ static void pad_input(const model *m, int input, const batch_member *members, in
     for (int i = 0; i < count; i++) {
         const job *j = members[i].job;
         for (int64_t k = 0; k < members[i].rows; k++)
-            model_copy_row(to, row++, &j->inputs[input], members[i].row + k, declared, j->length,
-                           &buffer);
+            row_copy(to, row++, &j->inputs[input], members[i].row + k, declared, j->length,
+                     &buffer);
     }
     if (declared->batch_axis != 0)
         return;
     assert(row <= to->dims[0]);
     const batch_member *first = &members[0];
     while (row < to->dims[0])
-        model_copy_row(to, row++, &first->job->inputs[input], first->row, declared,
-                       first->job->length, &buffer);
+        row_copy(to, row++, &first->job->inputs[input], first->row, declared, first->job->length,
+                 &buffer);
 }
 
 void pad_batch(const model *m, const batch_member *members, int count, tensor *inputs)

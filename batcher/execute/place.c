@@ -8,7 +8,7 @@
 #include "batcher/execute/slice.h"
 #include "batcher/scheduler_internal.h"
 #include "devices/slot.h"
-#include "models/batching/exact.h"
+#include "models/batching/exact_programs.h"
 #include "models/repository/repository.h"
 
 /* How long a device that failed is left alone before it is asked again. */
@@ -260,13 +260,13 @@ static status run_on(worker *l, int device_index, int first, int count)
 {
     batch *b = &l->batch;
     if (b->is_exact) {
-        model_exact_entry *entry;
+        exact_program *entry;
         device_program *program;
-        status failure = model_exact_take(b->model, exact_shape(b), &entry, &program);
+        status failure = exact_programs_acquire(b->model, exact_shape(b), &entry, &program);
         if (failure)
             return failure;
         failure = execute(l, device_index, -1, program, first, count);
-        model_exact_give(b->model, entry);
+        exact_programs_release(b->model, entry);
         return failure;
     }
     int bucket = b->bucket;

@@ -9,8 +9,8 @@ void slice_batch(const model *m, const batch_member *members, int count, const t
         for (int i = 0; i < count; i++) {
             const job *j = members[i].job;
             for (int64_t k = 0; k < members[i].rows; k++)
-                model_copy_row(&j->outputs[output], members[i].row + k, &outputs[output], row++,
-                               &m->outputs[output], j->length, NULL);
+                row_copy(&j->outputs[output], members[i].row + k, &outputs[output], row++,
+                         &m->outputs[output], j->length, NULL);
         }
     }
 }

@@ -2,14 +2,14 @@
 
 #include <stdlib.h>
 
-#include "models/batching/packed.h"
+#include "models/batching/packed_buckets.h"
 
 #define ALIGNMENT ((size_t)64)
 
 static bool set_shape(const model *m, const model_bucket *b, bool is_output, int index, tensor *t)
 {
     if (b->sequences > 0) {
-        packed_describe(m, b, is_output, index, t);
+        packed_buckets_describe(m, b, is_output, index, t);
         return true;
     }
     const model_tensor *declared = is_output ? &m->outputs[index] : &m->inputs[index];
@@ -23,7 +23,7 @@ static size_t lay_out(const model *m, const model_bucket *b, char *memory, tenso
                       tensor *outputs)
 {
     size_t offset = 0;
-    int input_count = b->sequences > 0 ? packed_input_count(m) : m->input_count;
+    int input_count = b->sequences > 0 ? packed_buckets_input_count(m) : m->input_count;
     for (int i = 0; i < input_count + m->output_count; i++) {
         bool is_output = i >= input_count;
         int index = is_output ? i - input_count : i;

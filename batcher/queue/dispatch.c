@@ -113,7 +113,7 @@ static void see_model(dispatch *d, int i, const dispatch_request *r)
         .is_exact = model_is_exact(q->model),
         .is_alone = !b->can_batch,
         .is_eligible = d->is_eligible[i],
-        .saves_positions = q->model->packing_wanted == MODEL_PACKING_ALWAYS,
+        .saves_positions = q->model->packing == MODEL_PACKING_ALWAYS,
         .rows_queued = q->rows,
     };
 }

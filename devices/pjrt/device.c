@@ -79,7 +79,7 @@ typedef struct pjrt_device {
 static bool is_same_program(const shared_program *p, const device_model *model,
                             device_bucket bucket)
 {
-    return p->graph == model->graph && p->packing == model->packing &&
+    return p->graph == model->graph && p->packing == model->packed_encoder &&
            p->precision == model->precision && p->bucket.batch == bucket.batch &&
            p->bucket.sequence == bucket.sequence;
 }
@@ -273,9 +273,9 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
         assert(p != NULL);
         *p = (shared_program){.next = g->programs,
                               .graph = model->graph,
-                              .packing = model->packing,
+                              .packing = model->packed_encoder,
                               .input_count = model->graph->input_count +
-                                             (model->packing ? ENCODER_PACKED_INPUTS : 0),
+                                             (model->packed_encoder ? ENCODER_PACKED_INPUTS : 0),
                               .precision = model->precision,
                               .bucket = bucket};
         g->programs = p;
@@ -300,7 +300,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
     }
     pjrt_program_of_device *program = malloc(sizeof *program);
     assert(program != NULL);
-    device_layout layout = model->packing ? DEVICE_PACKED : DEVICE_PADDED;
+    device_layout layout = model->packed_encoder ? DEVICE_PACKED : DEVICE_PADDED;
     *program = (pjrt_program_of_device){{layout, bucket}, p};
     *out = &program->base;
     return STATUS_OK;

@@ -69,7 +69,7 @@ static status emit_packed(const device_model *model, device_bucket bucket, graph
 {
     graph *made = NULL;
     encoder_packing packing = encoder_packing_of(bucket.batch, bucket.sequence);
-    status s = encoder_pack(model->packing, model->graph, cpu_evaluate_node, packing, &made);
+    status s = encoder_pack(model->packed_encoder, model->graph, cpu_evaluate_node, packing, &made);
     if (s == STATUS_OK)
         s = graph_emit_stablehlo(made, emit_precision(model->precision), out);
     if (s)
@@ -90,7 +90,7 @@ status pjrt_program_emit(const device_model *model, device_bucket bucket, graph 
                            g->output_count, PJRT_SLOT_TENSORS_MAX);
     memset(inputs, 0, sizeof inputs);
     graph *made = NULL;
-    if (model->packing != NULL)
+    if (model->packed_encoder != NULL)
         return emit_packed(model, bucket, specialised, out);
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
     if (s == STATUS_OK && model->exported != NULL) {

@@ -161,7 +161,7 @@ static double difference(const model *m, const tensor *among, int64_t row, const
             return INFINITY;
         if (got.dtype == DTYPE_BYTES)
             continue;
-        model_copy_row(&got, 0, &among[i], row, &m->outputs[i], length, NULL);
+        row_copy(&got, 0, &among[i], row, &m->outputs[i], length, NULL);
         double low = INFINITY, high = -INFINITY, apart = 0;
         for (int64_t k = 0; k < tensor_count(&got); k++) {
             double x = tensor_get_number(&got, k), y = tensor_get_number(&alone[i], k);
@@ -187,7 +187,7 @@ static void copy_row(const model *m, const tensor *to, int64_t to_row, const ten
         tensor element = {.dtype = to[i].dtype, .data = &pad};
         if (to[i].dtype != DTYPE_BYTES)
             tensor_set_number(&element, 0, m->inputs[i].is_mask ? 0 : m->inputs[i].pad_value);
-        model_copy_row(&to[i], to_row, &from[i], from_row, &m->inputs[i], length, &pad);
+        row_copy(&to[i], to_row, &from[i], from_row, &m->inputs[i], length, &pad);
     }
 }
 
@@ -281,12 +281,12 @@ status probe_model(model *m, const manifest *file)
         b->can_batch = b->can_pad = false;
         if (!describe_has_batch(m))
             b->batch_max = 1;
-        m->findings =
+        m->batching_note =
             arena_format(&m->memory, "each request runs alone: \"%s\" has no batch axis of its own",
                          odd ? odd : m->name);
     } else {
         failure = experiment(m, file, &batch_apart, &pad_apart);
-        m->findings = arena_format(
+        m->batching_note = arena_format(
             &m->memory, "%s (among strangers a row differs by %.1e of the range)%s",
             b->can_batch ? "rows are independent" : "rows influence each other: each runs alone",
             batch_apart,
@@ -294,12 +294,12 @@ status probe_model(model *m, const manifest *file)
             : b->can_pad                          ? "; padding is harmless"
                          : "; padding changes answers: rows run at their own length");
     }
-    if (m->findings == NULL)
-        m->findings = "";
+    if (m->batching_note == NULL)
+        m->batching_note = "";
     if (b->sequence_max > 0)
-        log_info("models", "%s: %s; longest row %lld", m->name, m->findings,
+        log_info("models", "%s: %s; longest row %lld", m->name, m->batching_note,
                  (long long)b->sequence_max);
     else
-        log_info("models", "%s: %s", m->name, m->findings);
+        log_info("models", "%s: %s", m->name, m->batching_note);
     return failure;
 }

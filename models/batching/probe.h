@@ -5,7 +5,7 @@
 
 /* Experiments on the CPU at load: they decide how a model may be batched, because no file format
  * says it and a wrong guess changes answers silently. Sets can_batch, can_pad, batch_max,
- * sequence_max of m->batching and m->findings; what the manifest declares is believed.
+ * sequence_max of m->batching and m->batching_note; what the manifest declares is believed.
  *
  * - The longest row: the largest length up to m->batching.sequence_max that compiles and runs
  *   (position tables end somewhere).

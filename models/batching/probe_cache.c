@@ -58,7 +58,7 @@ static bool name_file(const model *m, const char *cache_folder, uint64_t key, ch
 {
     if (cache_folder == NULL || m->on_device.model_key == 0)
         return false;
-    int n = snprintf(path, PATH_MAX, "%s/%016llx.findings", cache_folder, (unsigned long long)key);
+    int n = snprintf(path, PATH_MAX, "%s/%016llx.batching", cache_folder, (unsigned long long)key);
     return n > 0 && n < PATH_MAX;
 }
 
@@ -92,8 +92,8 @@ bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
     m->batching.can_pad = numbers[1] != 0;
     m->batching.batch_max = numbers[2];
     m->batching.sequence_max = numbers[3];
-    m->findings = kept;
-    log_info("models", "%s: %s (found at an earlier start)", m->name, m->findings);
+    m->batching_note = kept;
+    log_info("models", "%s: %s (found at an earlier start)", m->name, m->batching_note);
     return true;
 }
 
@@ -101,8 +101,8 @@ void probe_cache_store(const model *m, const manifest *file, const model_batchin
                        const char *cache_folder)
 {
     char path[PATH_MAX], temporary[PATH_MAX + 32];
-    if (!name_file(m, cache_folder, key_of(m, file, before), path) || m->findings[0] == 0 ||
-        strlen(m->findings) > FINDINGS_BYTES_MAX || strchr(m->findings, '\n') != NULL)
+    if (!name_file(m, cache_folder, key_of(m, file, before), path) || m->batching_note[0] == 0 ||
+        strlen(m->batching_note) > FINDINGS_BYTES_MAX || strchr(m->batching_note, '\n') != NULL)
         return;
     const model_batching *b = &m->batching;
     long long numbers[4] = {b->can_batch, b->can_pad, b->batch_max, b->sequence_max};
@@ -112,8 +112,8 @@ void probe_cache_store(const model *m, const manifest *file, const model_batchin
     bool is_good = f != NULL;
     if (f != NULL) {
         is_good = fprintf(f, "%llx %lld %lld %lld %lld %s\n",
-                          (unsigned long long)hash_of(numbers, m->findings), numbers[0], numbers[1],
-                          numbers[2], numbers[3], m->findings) > 0;
+                          (unsigned long long)hash_of(numbers, m->batching_note), numbers[0],
+                          numbers[1], numbers[2], numbers[3], m->batching_note) > 0;
         is_good &= fclose(f) == 0;
     }
     if (is_good && rename(temporary, path) == 0)

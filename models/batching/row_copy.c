@@ -14,8 +14,8 @@ static void fill(char *to, size_t count, const void *element, size_t bytes)
         memcpy(to + i * bytes, element, bytes);
 }
 
-void model_copy_row(const tensor *to, int64_t to_row, const tensor *from, int64_t from_row,
-                    const model_tensor *axes, int64_t length, const void *pad)
+void row_copy(const tensor *to, int64_t to_row, const tensor *from, int64_t from_row,
+              const model_tensor *axes, int64_t length, const void *pad)
 {
     size_t element = dtype_bytes(to->dtype);
     assert(to->dtype == from->dtype && to->rank == from->rank);

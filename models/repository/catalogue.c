@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "models/repository/load.h"
+#include "models/loading/model_files.h"
 
 #define DEPTH_MAX 5
 
@@ -32,7 +32,7 @@ const catalogue_entry *catalogue_find(const char *name)
 
 static bool search(const char *folder, int depth, char *path, size_t path_bytes)
 {
-    if (load_has_model_file(folder))
+    if (model_files_exist(folder))
         return (size_t)snprintf(path, path_bytes, "%s", folder) < path_bytes;
     DIR *d = depth < DEPTH_MAX ? opendir(folder) : NULL;
     bool found = false;

@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "models/loading/load.h"
+#include "models/loading/model_files.h"
 #include "models/repository/internal.h"
-#include "models/repository/load.h"
 
 /* The loading thread's own: names, their versions on disk and in memory, and what of it is
  * published. */
 
-static void say(void *context, const char *text)
+static void report(void *context, const char *text)
 {
     repository *r = context;
     pthread_mutex_lock(&r->mutex);
@@ -144,15 +145,16 @@ static status load_version(repository *r, const served_name *n, int64_t version,
     snprintf(file, sizeof file, "%s/model.json", folder);
     if (access(file, F_OK) != 0)
         snprintf(file, sizeof file, "%s/model.json", n->path);
+    bool has_precision = n->own != NULL && n->own->has_precision;
     load_request request = {.name = n->name,
                             .version = version,
                             .folder = folder,
                             .manifest = file,
-                            .options = &r->options,
-                            .own = n->own,
+                            .options = &r->options.load,
+                            .precision = has_precision ? &n->own->precision : NULL,
                             .devices = r->devices,
                             .device_count = r->device_count,
-                            .say = say,
+                            .report = report,
                             .context = r};
     *out = (served){.entry = {.version = version, .state = MODEL_FAILED}};
     snprintf(out->entry.name, sizeof out->entry.name, "%s", n->name);
@@ -199,14 +201,14 @@ status repository_load_name(repository *r, served_name *n)
         failure = status_fail(STATUS_NOT_FOUND, "model \"%s\": %s: %s", n->name, n->path,
                               strerror(errno));
     else
-        is_own_folder = S_ISREG(s.st_mode) || load_has_model_file(n->path);
+        is_own_folder = S_ISREG(s.st_mode) || model_files_exist(n->path);
     if (!failure && !is_own_folder) {
         count = find_versions(n->path, versions);
         if (count == 0)
             failure = status_fail(STATUS_NOT_FOUND,
                                   "model \"%s\": %s holds neither a model file nor a folder "
                                   "named by a version number%s",
-                                  n->name, n->path, load_hint(n->path));
+                                  n->name, n->path, model_files_hint(n->path));
     } else {
         versions[0] = 1;
     }

@@ -1,7 +1,8 @@
 #ifndef MODELS_REPOSITORY_REPOSITORY_H
 #define MODELS_REPOSITORY_REPOSITORY_H
 
-#include "models/model.h"
+#include "models/loading/load.h"
+#include "models/repository/entry.h"
 
 /* The models being served. Loading runs on its own thread; lookups are from any thread and take no
  * lock. */
@@ -20,19 +21,8 @@ typedef struct repository_options {
     const char *folder; /* --repository, or NULL */
     const repository_model_options *models;
     int model_count;
-    device_precision precision;
-    int64_t batch_max;            /* default 16 */
-    uint64_t queue_delay_ns;      /* default 0 */
-    int64_t queue_rows_max;       /* default 1024 */
-    int64_t sequence_max;         /* default 512 */
-    model_packing packing;        /* of models that do not say otherwise */
-    const char *cache_folder;     /* or NULL */
-    bool skips_warm_up;           /* for tools: buckets have no programs, nothing can be served */
-    const char *no_device_reason; /* why there is only the CPU although more was wanted, or NULL */
-    bool allows_no_device;        /* for tools: also models that need a device which is not there */
+    load_options load;
 } repository_options;
-
-typedef enum model_state { MODEL_LOADING, MODEL_READY, MODEL_FAILED, MODEL_UNLOADED } model_state;
 
 /* Borrows devices and options until destroyed. Starts loading everything; returns at once. */
 status repository_create(const repository_options *options, device *const *devices,
@@ -53,12 +43,6 @@ bool repository_is_ready(repository *r, char *progress, size_t progress_bytes);
 /* Blocks until loading has ended. STATUS of the first model that failed. */
 status repository_wait(repository *r) MUST_CHECK;
 
-typedef struct repository_entry {
-    char name[128];
-    int64_t version;
-    model_state state;
-    char reason[256];
-} repository_entry;
 /* Lists every known model version; returns the total, writes at most `capacity`. Any thread. */
 int repository_list(repository *r, repository_entry *out, int capacity);
 

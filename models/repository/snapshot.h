@@ -1,7 +1,8 @@
 #ifndef MODELS_REPOSITORY_SNAPSHOT_H
 #define MODELS_REPOSITORY_SNAPSHOT_H
 
-#include "models/repository/repository.h"
+#include "models/model.h"
+#include "models/repository/entry.h"
 
 /* What the repository serves at one moment: immutable, replaced whole. Readers take no lock: they
  * count themselves into the current epoch, look, and count themselves out (McKenney's sleepable

@@ -221,8 +221,9 @@ int main(int argc, char **argv)
         snprintf(names[i], sizeof names[i], "m%d", i);
         models[i] = (repository_model_options){.name = names[i], .path = argv[i + 2]};
     }
-    repository_options options = {
-        .models = models, .model_count = argc - 2, .precision = DEVICE_INT8, .sequence_max = 128};
+    repository_options options = {.models = models,
+                                  .model_count = argc - 2,
+                                  .load = {.precision = DEVICE_INT8, .sequence_max = 128}};
     device *cpu;
     repository *r;
     scheduler *s;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "batcher/scheduler.h"
-#include "models/batching/exact.h"
+#include "models/batching/exact_programs.h"
 #include "models/model.h"
 
 #define FAKE_BAD_ID 666
@@ -142,7 +142,7 @@ static inline model *fake_model_create(device *const *devices, int device_count,
     m->batch_bucket_count = 4;
     m->sequence_bucket_count = 3;
     if (model_is_exact(m)) {
-        m->exact = model_exact_create(devices[device_count - 1]);
+        m->exact_programs = exact_programs_create(devices[device_count - 1]);
         return m;
     }
     for (int s = 0; s < 3; s++)
@@ -166,7 +166,7 @@ static inline void fake_model_destroy(model *m)
                 fake_release(m->devices[d], m->buckets[i].programs[d]);
         free(m->buckets[i].programs);
     }
-    model_exact_destroy(m->exact);
+    exact_programs_destroy(m->exact_programs);
     model_destroy(m);
 }
 

@@ -143,7 +143,7 @@ Test(config, what_is_printed_is_read_again_as_the_same)
     cr_expect_str_eq(c.repository.models[1].path, "c=d");
     cr_expect(c.repository.models[2].has_precision);
     cr_expect_eq(c.repository.models[2].precision, DEVICE_BF16);
-    cr_expect_eq(c.repository.queue_delay_ns, 250000);
+    cr_expect_eq(c.repository.load.queue_delay_ns, 250000);
     cr_expect_eq(c.cpu_threads, 3);
     cr_expect_eq(c.server.listener_count, 3);
     cr_expect_str_eq(c.server.listeners[0].host, "::1");
@@ -172,7 +172,7 @@ Test(config, flags_override_the_file_wherever_they_stand)
     static config c;
     char *argv[] = {"--precision", "int8", "--listen", "c:3", "--config", path, "--model", "a=y"};
     cr_assert_eq(config_load(&c, 8, argv), STATUS_OK, "%s", status_message());
-    cr_expect_eq(c.repository.precision, DEVICE_INT8);
+    cr_expect_eq(c.repository.load.precision, DEVICE_INT8);
     cr_expect_eq(c.cpu_threads, 5);
     cr_expect_eq(c.server.listener_count, 1);
     cr_expect_str_eq(c.server.listeners[0].host, "c");

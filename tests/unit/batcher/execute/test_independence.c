@@ -89,7 +89,7 @@ static void compare(const char *name)
     device *devices[] = {cpu};
     repository_model_options own = {.name = "m", .path = path};
     repository_options options = {
-        .models = &own, .model_count = 1, .batch_max = 8, .sequence_max = 32};
+        .models = &own, .model_count = 1, .load = {.batch_max = 8, .sequence_max = 32}};
     repository *r;
     scheduler *s;
     const model *m;

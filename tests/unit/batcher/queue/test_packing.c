@@ -246,7 +246,7 @@ static void check_closed_loop(int clients)
 {
     for (int always = 0; always < 2; always++) {
         bench *b = create_with(128, 256, 0);
-        b->m.packing_wanted = always ? MODEL_PACKING_ALWAYS : MODEL_PACKING_AUTO;
+        b->m.packing = always ? MODEL_PACKING_ALWAYS : MODEL_PACKING_AUTO;
         double waste = closed_loop_waste(b, clients);
         cr_assert_lt(waste, 0.1, "%d clients, %s: a waste of %f", clients,
                      always ? "always" : "auto", waste);
@@ -337,7 +337,7 @@ Test(packing, positions_are_saved_where_that_is_wanted)
     next(b);
     cr_assert_null(b->taken.packed, "the padded batch is sooner done");
     finish(b);
-    b->m.packing_wanted = MODEL_PACKING_ALWAYS;
+    b->m.packing = MODEL_PACKING_ALWAYS;
     push_many(b, 16, 9);
     double waste = next(b);
     cr_assert_not_null(b->taken.packed);
@@ -351,7 +351,7 @@ Test(packing, positions_are_saved_where_that_is_wanted)
 Test(packing, the_largest_of_those_that_are_filled)
 {
     bench *b = create_with(128, 128, DEAR_SQUARE_NS);
-    b->m.packing_wanted = MODEL_PACKING_ALWAYS;
+    b->m.packing = MODEL_PACKING_ALWAYS;
     push_many(b, 50, 24); /* 1200 positions: 8 rows of 128 are filled, 16 are not */
     next(b);
     cr_assert_not_null(b->taken.packed);

@@ -185,7 +185,7 @@ Test(repository, lookups_never_miss_while_it_reloads)
     shared_model("digits_mlp.onnx", onnx);
     begin();
     repository_model_options own = {.name = "digits", .path = onnx};
-    repository_options options = {.models = &own, .model_count = 1, .batch_max = 2};
+    repository_options options = {.models = &own, .model_count = 1, .load = {.batch_max = 2}};
     repository *r;
     device *devices[] = {cpu};
     cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
@@ -214,15 +214,15 @@ static void expect(const char *file, bool can_batch, bool can_pad, int64_t seque
     begin();
     repository_model_options own = {.name = "m", .path = onnx};
     repository_options options = {
-        .models = &own, .model_count = 1, .batch_max = 2, .sequence_max = 40};
+        .models = &own, .model_count = 1, .load = {.batch_max = 2, .sequence_max = 40}};
     repository *r;
     const model *m;
     device *devices[] = {cpu};
     cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
     cr_assert_eq(repository_wait(r), STATUS_OK, "%s: %s", file, status_message());
     cr_assert_eq(repository_find(r, "m", 1, 0, &m), STATUS_OK);
-    cr_expect_eq(m->batching.can_batch, can_batch, "%s: %s", file, m->findings);
-    cr_expect_eq(m->batching.can_pad, can_pad, "%s: %s", file, m->findings);
+    cr_expect_eq(m->batching.can_batch, can_batch, "%s: %s", file, m->batching_note);
+    cr_expect_eq(m->batching.can_pad, can_pad, "%s: %s", file, m->batching_note);
     cr_expect_eq(m->batching.sequence_max, sequence_max, "%s", file);
     model_release(m);
     repository_destroy(r);

@@ -1,4 +1,4 @@
-#include "models/repository/samples.h"
+#include "models/loading/samples.h"
 
 #include <errno.h>
 #include <jansson.h>

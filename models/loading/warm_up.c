@@ -1,4 +1,4 @@
-#include "models/repository/warm_up.h"
+#include "models/loading/warm_up.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "models/batching/packed.h"
+#include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
 #include "models/latency.h"
 
@@ -126,20 +126,20 @@ static status make_packed_tensors(const model *m, const model_bucket *b, arena *
                                   tensor *outputs)
 {
     status failure = probe_make_inputs(m, b->shape, 1, a, inputs);
-    for (int i = m->input_count; i < packed_input_count(m) && !failure; i++) {
+    for (int i = m->input_count; i < packed_buckets_input_count(m) && !failure; i++) {
         tensor t;
-        packed_describe(m, b, false, i, &t);
+        packed_buckets_describe(m, b, false, i, &t);
         failure = tensor_allocate(&inputs[i], a, t.dtype, t.rank, t.dims);
         if (!failure)
             memset(inputs[i].data, 0, tensor_bytes(&t));
     }
     for (int i = 0; i < m->output_count && !failure; i++) {
         tensor t;
-        packed_describe(m, b, true, i, &t);
+        packed_buckets_describe(m, b, true, i, &t);
         failure = tensor_allocate(&outputs[i], a, t.dtype, t.rank, t.dims);
     }
     for (int row = 0; row < b->shape.batch && !failure; row++)
-        packed_mark(m, inputs, row, row, 0, b->shape.sequence);
+        packed_buckets_mark(m, inputs, row, row, 0, b->shape.sequence);
     return failure;
 }
 

@@ -1,4 +1,4 @@
-#include "models/repository/fingerprint.h"
+#include "models/loading/fingerprint.h"
 
 #include <dirent.h>
 #include <limits.h>

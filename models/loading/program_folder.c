@@ -1,4 +1,4 @@
-#include "models/manifest/program_folder.h"
+#include "models/loading/program_folder.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -380,8 +380,9 @@ status program_folder_make_buckets(model *m, const manifest *file)
         b->batch_max = shape.batch > b->batch_max ? shape.batch : b->batch_max;
         b->sequence_max = shape.sequence > b->sequence_max ? shape.sequence : b->sequence_max;
     }
-    m->findings = "StableHLO programs: on PJRT devices only; rows may be put together and padded "
-                  "because model.json says so";
+    m->batching_note =
+        "StableHLO programs: on PJRT devices only; rows may be put together and padded "
+        "because model.json says so";
     status failure = check_rows(m, file);
     return failure ? failure : compare_with_declared(m, file);
 }

@@ -1,28 +1,28 @@
-#include "models/batching/exact.h"
+#include "models/batching/exact_programs.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-struct model_exact_entry {
-    model_exact_entry *next;
+struct exact_program {
+    exact_program *next;
     device_bucket shape;
     device_program *program;
     uint64_t used; /* larger is more recent */
     int users;
 };
 
-struct model_exact {
+struct exact_programs {
     pthread_mutex_t mutex; /* held for a walk over at most a few dozen entries */
     device *cpu;
-    model_exact_entry *first;
+    exact_program *first;
     int count;
     uint64_t clock;
 };
 
-model_exact *model_exact_create(device *cpu)
+exact_programs *exact_programs_create(device *cpu)
 {
-    model_exact *e = calloc(1, sizeof *e);
+    exact_programs *e = calloc(1, sizeof *e);
     if (e == NULL)
         return NULL;
     pthread_mutex_init(&e->mutex, NULL);
@@ -30,18 +30,18 @@ model_exact *model_exact_create(device *cpu)
     return e;
 }
 
-static void destroy_entry(model_exact *e, model_exact_entry *entry)
+static void destroy_entry(exact_programs *e, exact_program *entry)
 {
     e->cpu->interface->release(e->cpu, entry->program);
     free(entry);
 }
 
-void model_exact_destroy(model_exact *e)
+void exact_programs_destroy(exact_programs *e)
 {
     if (e == NULL)
         return;
     while (e->first != NULL) {
-        model_exact_entry *entry = e->first;
+        exact_program *entry = e->first;
         assert(entry->users == 0);
         e->first = entry->next;
         destroy_entry(e, entry);
@@ -50,9 +50,9 @@ void model_exact_destroy(model_exact *e)
     free(e);
 }
 
-static model_exact_entry *find(model_exact *e, device_bucket shape)
+static exact_program *find(exact_programs *e, device_bucket shape)
 {
-    for (model_exact_entry *i = e->first; i != NULL; i = i->next) {
+    for (exact_program *i = e->first; i != NULL; i = i->next) {
         if (i->shape.batch == shape.batch && i->shape.sequence == shape.sequence) {
             i->users++;
             i->used = ++e->clock;
@@ -63,32 +63,32 @@ static model_exact_entry *find(model_exact *e, device_bucket shape)
 }
 
 /* Unlinks the unused entry that was used longest ago, when there are too many. */
-static model_exact_entry *evict(model_exact *e)
+static exact_program *evict(exact_programs *e)
 {
-    model_exact_entry **oldest = NULL;
-    if (e->count < MODEL_EXACT_PROGRAMS_MAX)
+    exact_program **oldest = NULL;
+    if (e->count < EXACT_PROGRAMS_MAX)
         return NULL;
-    for (model_exact_entry **i = &e->first; *i != NULL; i = &(*i)->next)
+    for (exact_program **i = &e->first; *i != NULL; i = &(*i)->next)
         if ((*i)->users == 0 && (oldest == NULL || (*i)->used < (*oldest)->used))
             oldest = i;
     if (oldest == NULL)
         return NULL;
-    model_exact_entry *entry = *oldest;
+    exact_program *entry = *oldest;
     *oldest = entry->next;
     e->count--;
     return entry;
 }
 
-status model_exact_take(const model *m, device_bucket shape, model_exact_entry **entry,
-                        device_program **program)
+status exact_programs_acquire(const model *m, device_bucket shape, exact_program **entry,
+                              device_program **program)
 {
-    model_exact *e = m->exact;
+    exact_programs *e = m->exact_programs;
     assert(e != NULL);
     pthread_mutex_lock(&e->mutex);
-    model_exact_entry *found = find(e, shape);
+    exact_program *found = find(e, shape);
     pthread_mutex_unlock(&e->mutex);
     if (found == NULL) {
-        model_exact_entry *made = calloc(1, sizeof *made);
+        exact_program *made = calloc(1, sizeof *made);
         if (made == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
         status failure = e->cpu->interface->compile(e->cpu, &m->on_device, shape, &made->program);
@@ -100,7 +100,7 @@ status model_exact_take(const model *m, device_bucket shape, model_exact_entry *
         atomic_fetch_add_explicit(&m->counters->compiles[MODEL_COMPILE_EXACT], 1,
                                   memory_order_relaxed);
         pthread_mutex_lock(&e->mutex);
-        model_exact_entry *gone = NULL;
+        exact_program *gone = NULL;
         found = find(e, shape);
         if (found == NULL) {
             gone = evict(e);
@@ -121,10 +121,10 @@ status model_exact_take(const model *m, device_bucket shape, model_exact_entry *
     return STATUS_OK;
 }
 
-void model_exact_give(const model *m, model_exact_entry *entry)
+void exact_programs_release(const model *m, exact_program *entry)
 {
-    pthread_mutex_lock(&m->exact->mutex);
+    pthread_mutex_lock(&m->exact_programs->mutex);
     assert(entry->users > 0);
     entry->users--;
-    pthread_mutex_unlock(&m->exact->mutex);
+    pthread_mutex_unlock(&m->exact_programs->mutex);
 }

@@ -1,4 +1,4 @@
-#include "models/batching/packed.h"
+#include "models/batching/packed_buckets.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -29,10 +29,10 @@ static status find_out(model *m, encoder *e)
     return s;
 }
 
-void packed_examine(model *m, model_packing wanted)
+void packed_buckets_examine(model *m, model_packing wanted)
 {
     m->packing_note = "";
-    m->packing_wanted = wanted;
+    m->packing = wanted;
     if (wanted == MODEL_PACKING_NEVER) {
         m->packing_note = "it was not wanted";
         return;
@@ -45,17 +45,17 @@ void packed_examine(model *m, model_packing wanted)
         free(e);
         return;
     }
-    m->packing = e;
+    m->packed_encoder = e;
     m->on_packed = m->on_device;
-    m->on_packed.packing = e;
+    m->on_packed.packed_encoder = e;
 }
 
 static bool has_length(const model *m, int64_t length)
 {
     int64_t longest = m->sequence_buckets[m->sequence_bucket_count - 1];
-    if (longest < PACKED_LENGTH_MIN)
+    if (longest < PACKED_BUCKETS_LENGTH_MIN)
         return length == longest;
-    return length >= PACKED_LENGTH_MIN && length <= PACKED_LENGTH_MAX;
+    return length >= PACKED_BUCKETS_LENGTH_MIN && length <= PACKED_BUCKETS_LENGTH_MAX;
 }
 
 static status add(model *m, int64_t rows, int64_t length)
@@ -70,10 +70,10 @@ static status add(model *m, int64_t rows, int64_t length)
     return STATUS_OK;
 }
 
-status packed_add_buckets(model *m, int64_t tokens_max)
+status packed_buckets_add(model *m, int64_t tokens_max)
 {
     status failure = STATUS_OK;
-    for (int s = 0; m->packing != NULL && s < m->sequence_bucket_count; s++)
+    for (int s = 0; m->packed_encoder != NULL && s < m->sequence_bucket_count; s++)
         for (int r = 0; r < m->batch_bucket_count && !failure; r++) {
             int64_t rows = m->batch_buckets[r], length = m->sequence_buckets[s];
             bool is_within = tokens_max == 0 || rows * length <= tokens_max;
@@ -83,21 +83,22 @@ status packed_add_buckets(model *m, int64_t tokens_max)
     return failure;
 }
 
-void packed_dispose(model *m)
+void packed_buckets_dispose(model *m)
 {
-    if (m->packing == NULL)
+    if (m->packed_encoder == NULL)
         return;
-    encoder_dispose(m->packing);
-    free(m->packing);
-    m->packing = NULL;
+    encoder_dispose(m->packed_encoder);
+    free(m->packed_encoder);
+    m->packed_encoder = NULL;
 }
 
-int packed_input_count(const model *m)
+int packed_buckets_input_count(const model *m)
 {
     return m->input_count + ENCODER_PACKED_INPUTS;
 }
 
-void packed_describe(const model *m, const model_bucket *b, bool is_output, int index, tensor *t)
+void packed_buckets_describe(const model *m, const model_bucket *b, bool is_output, int index,
+                             tensor *t)
 {
     int64_t dims[TENSOR_RANK_MAX] = {b->shape.batch, b->shape.sequence};
     dtype type = DTYPE_I32;
@@ -120,8 +121,8 @@ void packed_describe(const model *m, const model_bucket *b, bool is_output, int 
     assert(s == STATUS_OK);
 }
 
-void packed_mark(const model *m, const tensor *inputs, int number, int64_t row, int64_t offset,
-                 int64_t length)
+void packed_buckets_mark(const model *m, const tensor *inputs, int number, int64_t row,
+                         int64_t offset, int64_t length)
 {
     const tensor *own = inputs + m->input_count;
     int64_t first = row * own[POSITIONS].dims[1] + offset;

@@ -1,11 +1,8 @@
-#include "models/repository/load.h"
+#include "models/loading/load.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,127 +11,24 @@
 #include "graph/specialise/specialise.h"
 #include "models/batching/buckets.h"
 #include "models/batching/describe.h"
-#include "models/batching/exact.h"
-#include "models/batching/packed.h"
+#include "models/batching/exact_programs.h"
+#include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
 #include "models/batching/probe_cache.h"
 #include "models/latency.h"
-#include "models/manifest/program_folder.h"
+#include "models/loading/fingerprint.h"
+#include "models/loading/model_files.h"
+#include "models/loading/program_folder.h"
+#include "models/loading/samples.h"
+#include "models/loading/warm_up.h"
 #include "models/planner.h"
-#include "models/repository/fingerprint.h"
-#include "models/repository/samples.h"
-#include "models/repository/warm_up.h"
 
 #define PATH_BYTES_MAX 4096
 #define AUTO_BUCKETS 8 /* of the sequence axis, planned from lengths */
 
-static bool is_file(const char *folder, const char *name, char path[PATH_BYTES_MAX])
-{
-    struct stat s;
-    int n = snprintf(path, PATH_BYTES_MAX, "%s/%s", folder, name);
-    return n > 0 && n < PATH_BYTES_MAX && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-}
-
-static bool is_onnx_name(const char *name)
-{
-    size_t bytes = strlen(name);
-    return bytes > 5 && strcmp(name + bytes - 5, ".onnx") == 0;
-}
-
-/* Files of a folder that end in .onnx; the path of the last one seen. */
-static int count_onnx(const char *folder, char path[PATH_BYTES_MAX])
-{
-    int found = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-        char candidate[PATH_BYTES_MAX];
-        if (is_onnx_name(e->d_name) && is_file(folder, e->d_name, candidate)) {
-            memcpy(path, candidate, sizeof candidate);
-            found++;
-        }
-    }
-    if (d != NULL)
-        closedir(d);
-    return found;
-}
-
-/* model.onnx, or the only .onnx file there is. */
-static bool find_onnx(const char *folder, char path[PATH_BYTES_MAX])
-{
-    struct stat s;
-    if (is_onnx_name(folder) && stat(folder, &s) == 0 && S_ISREG(s.st_mode)) {
-        snprintf(path, PATH_BYTES_MAX, "%s", folder);
-        return true;
-    }
-    return is_file(folder, "model.onnx", path) || count_onnx(folder, path) == 1;
-}
-
-/* Weights in formats that the importer refuses count: it says what to do about them. */
-static bool is_hugging_face(const char *folder)
-{
-    static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json",
-                                          "pytorch_model.bin", "pytorch_model.bin.index.json",
-                                          "tf_model.h5",       "flax_model.msgpack"};
-    char path[PATH_BYTES_MAX];
-    if (!is_file(folder, "config.json", path))
-        return false;
-    for (size_t i = 0; i < sizeof weights / sizeof weights[0]; i++)
-        if (is_file(folder, weights[i], path))
-            return true;
-    return false;
-}
-
-bool load_has_model_file(const char *folder)
-{
-    char path[PATH_BYTES_MAX];
-    return find_onnx(folder, path) || is_hugging_face(folder) || program_folder_has(folder);
-}
-
-const char *load_hint(const char *folder)
-{
-    char path[PATH_BYTES_MAX], inner[PATH_BYTES_MAX];
-    if (count_onnx(folder, path) > 1)
-        return "; it has several .onnx files: name the path of one, or call it model.onnx";
-    if (snprintf(inner, sizeof inner, "%s/onnx", folder) < (int)sizeof inner &&
-        count_onnx(inner, path) > 0)
-        return "; its folder onnx has .onnx files: name the path of one";
-    if (is_file(folder, "config.json", path))
-        return "; it has a config.json without model.safetensors";
-    return "";
-}
-
-static status import(model *m, const load_request *r, const manifest *file, bool *is_hf)
-{
-    graph_import_options options = {.fixed_dims = file->fixed_dims,
-                                    .fixed_dim_count = file->fixed_dim_count};
-    char path[PATH_BYTES_MAX];
-    graph *g = NULL;
-    status failure;
-    *is_hf = false;
-    if (find_onnx(r->folder, path)) {
-        m->platform = "onnx";
-        failure = graph_import_onnx(path, &options, &g);
-    } else if (is_hugging_face(r->folder)) {
-        m->platform = "hugging_face";
-        *is_hf = true;
-        failure = graph_import_hugging_face(r->folder, file->pooling, &options, &g);
-    } else if (program_folder_has(r->folder)) {
-        return program_folder_open(m, r->folder, file);
-    } else {
-        return status_fail(STATUS_NOT_FOUND,
-                           "%s: no model.onnx, no config.json with model.safetensors, and no "
-                           "program.<bucket>.mlir%s",
-                           r->folder, load_hint(r->folder));
-    }
-    if (failure)
-        return failure;
-    m->graph = g;
-    return graph_infer_symbolic(g, cpu_evaluate_node);
-}
-
 static void set_batching(model *m, const load_request *r, const manifest *file)
 {
-    const repository_options *o = r->options;
+    const load_options *o = r->options;
     model_batching *b = &m->batching;
     b->batch_max = file->batch_bucket_count ? file->batch_buckets[file->batch_bucket_count - 1]
                    : file->batch_max        ? file->batch_max
@@ -152,9 +46,9 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
     m->slo_ns = file->slo_ns;
     m->priority = file->priority;
     m->weight = file->weight;
-    m->on_device.precision = r->own && r->own->has_precision ? r->own->precision
-                             : file->has_precision           ? file->precision
-                                                             : o->precision;
+    m->on_device.precision = r->precision          ? *r->precision
+                             : file->has_precision ? file->precision
+                                                   : o->precision;
 }
 
 static void hold(model *m, int64_t length)
@@ -184,10 +78,10 @@ static void hold_weights(model *m, int64_t length)
 /* Appends to what was found; without memory that stays as it was. */
 static void add_finding(model *m, const char *separator, const char *text)
 {
-    const char *both = arena_format(&m->memory, "%s%s%s", m->findings,
-                                    m->findings[0] && text[0] ? separator : "", text);
+    const char *both = arena_format(&m->memory, "%s%s%s", m->batching_note,
+                                    m->batching_note[0] && text[0] ? separator : "", text);
     if (both)
-        m->findings = both;
+        m->batching_note = both;
 }
 
 /* How the largest bucket runs on the CPU. */
@@ -279,12 +173,13 @@ static status make_packed(model *m, const load_request *r, const manifest *file)
 {
     if (m->device_count == 1 && !r->options->allows_no_device)
         return STATUS_OK;
-    packed_examine(m, file->has_packing ? file->packing : r->options->packing);
+    packed_buckets_examine(m, file->has_packing ? file->packing : r->options->packing);
     log_info("models", "%s: %s%s", m->name,
-             m->packing ? "rows may hold several sequences" : "rows hold one sequence each: ",
+             m->packed_encoder ? "rows may hold several sequences"
+                               : "rows hold one sequence each: ",
              m->packing_note);
     bool is_auto = file->batch_bucket_count == 0;
-    return packed_add_buckets(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
+    return packed_buckets_add(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
 }
 
 /* What may be done with rows, by experiment, and the buckets that follow. */
@@ -296,7 +191,7 @@ static status examine(model *m, const load_request *r, const manifest *file)
     bool has_sequence = m->batching.sequence_max > 0;
     hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
     snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
-    r->say(r->context, text);
+    r->report(r->context, text);
     status failure = STATUS_OK;
     if (!is_known) {
         failure = probe_model(m, file);
@@ -327,9 +222,9 @@ static status make(model *m, const load_request *r, const manifest *file)
     uint64_t start_ns = clock_now_ns();
     char text[200];
     snprintf(text, sizeof text, "%s: reading", m->name);
-    r->say(r->context, text);
+    r->report(r->context, text);
     set_batching(m, r, file);
-    status failure = import(m, r, file, &is_hf);
+    status failure = model_files_import(m, r->folder, file, &is_hf);
     if (failure)
         return failure;
     /* Beyond its position table a model reads nothing meaningful. */
@@ -348,8 +243,8 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (failure)
         return failure;
     if (model_is_exact(m)) {
-        m->exact = model_exact_create(m->devices[m->device_count - 1]);
-        if (m->exact == NULL)
+        m->exact_programs = exact_programs_create(m->devices[m->device_count - 1]);
+        if (m->exact_programs == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
     if (m->batching.sequence_max > 0)
@@ -362,7 +257,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     m->load_ns = clock_now_ns() - start_ns;
     bool can_run = m->on_device.exported == NULL || m->device_count > 1;
     if (can_run && !r->options->skips_warm_up)
-        failure = warm_up_model(m, r->say, r->context);
+        failure = warm_up_model(m, r->report, r->context);
     if (!failure) {
         explain(m);
         warn_of_scales(m);
@@ -386,7 +281,7 @@ status load_model(const load_request *r, model **out)
     m->version = r->version;
     m->devices = r->devices;
     m->device_count = r->device_count;
-    m->findings = m->packing_note = "";
+    m->batching_note = m->packing_note = "";
     failure = make(m, r, &file);
     manifest_dispose(&file);
     if (failure) {
@@ -403,11 +298,11 @@ status load_model(const load_request *r, model **out)
 void load_destroy(model *m)
 {
     warm_up_undo(m);
-    model_exact_destroy(m->exact);
+    exact_programs_destroy(m->exact_programs);
     if (m->weights_holder)
         m->devices[m->device_count - 1]->interface->release(m->devices[m->device_count - 1],
                                                             m->weights_holder);
-    packed_dispose(m);
+    packed_buckets_dispose(m);
     latency_destroy(m->latency);
     free(m->lengths);
     graph_destroy(m->graph);

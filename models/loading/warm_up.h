@@ -1,5 +1,5 @@
-#ifndef MODELS_REPOSITORY_WARM_UP_H
-#define MODELS_REPOSITORY_WARM_UP_H
+#ifndef MODELS_LOADING_WARM_UP_H
+#define MODELS_LOADING_WARM_UP_H
 
 #include "models/model.h"
 

@@ -1,5 +1,5 @@
-#ifndef MODELS_REPOSITORY_SAMPLES_H
-#define MODELS_REPOSITORY_SAMPLES_H
+#ifndef MODELS_LOADING_SAMPLES_H
+#define MODELS_LOADING_SAMPLES_H
 
 #include "devices/device.h"
 

@@ -6,11 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "models/repository/fingerprint.h"
+#include "models/loading/fingerprint.h"
 #include "models/repository/repository.h"
 #include "tests/support/temporary.h"
 
-/* What later starts are spared: models/repository/fingerprint.h, models/batching/probe_cache.h. */
+/* What later starts are spared: models/loading/fingerprint.h, models/batching/probe_cache.h. */
 
 static char root[TEMPORARY_FOLDER_BYTES];
 
@@ -92,7 +92,8 @@ static uint64_t load_once(device *cpu, const char *onnx, model_batching *out)
     char cache[200];
     snprintf(cache, sizeof cache, "%s/cache", root);
     repository_model_options one = {.name = "digits", .path = onnx};
-    repository_options options = {.models = &one, .model_count = 1, .cache_folder = cache};
+    repository_options options = {
+        .models = &one, .model_count = 1, .load = {.cache_folder = cache}};
     repository *r;
     const model *m;
     uint64_t before = executions(cpu);
@@ -100,7 +101,7 @@ static uint64_t load_once(device *cpu, const char *onnx, model_batching *out)
     cr_assert_eq(repository_wait(r), STATUS_OK, "%s", status_message());
     cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_OK);
     *out = m->batching;
-    cr_assert(strstr(m->findings, "rows are independent"), "%s", m->findings);
+    cr_assert(strstr(m->batching_note, "rows are independent"), "%s", m->batching_note);
     model_release(m);
     repository_destroy(r);
     return executions(cpu) - before;
@@ -124,7 +125,7 @@ Test(probe_cache, experiments_are_done_once)
     cr_assert_eq(later.can_pad, first.can_pad);
     cr_assert_eq(later.batch_max, first.batch_max);
     cr_assert_eq(later.sequence_max, first.sequence_max);
-    run("sed -i 's/ 1 / 0 /' %s/cache/*.findings", root);
+    run("sed -i 's/ 1 / 0 /' %s/cache/*.batching", root);
     cr_assert_eq(load_once(cpu, onnx, &later), with_experiments, "a damaged file is not believed");
     cr_assert(later.can_batch);
     cpu->interface->destroy(cpu);

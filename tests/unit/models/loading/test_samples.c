@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "models/loading/samples.h"
 #include "models/planner.h"
 #include "models/repository/repository.h"
-#include "models/repository/samples.h"
 #include "tests/support/temporary.h"
 
 static char folder[TEMPORARY_FOLDER_BYTES];
@@ -88,14 +88,14 @@ static status judge(device *cpu, const char *lines, char text[4096])
     temporary_write_text(folder, "model/warm.jsonl", lines);
     repository_model_options one = {.name = "m", .path = path};
     repository_options options = {
-        .models = &one, .model_count = 1, .precision = DEVICE_INT8, .sequence_max = 32};
+        .models = &one, .model_count = 1, .load = {.precision = DEVICE_INT8, .sequence_max = 32}};
     repository *r;
     const model *m;
     cr_assert_eq(repository_create(&options, &cpu, 1, &r), STATUS_OK);
     status s = repository_wait(r);
     snprintf(text, 4096, "%s", s ? status_message() : "");
     if (!s && !(s = repository_find(r, "m", 1, 0, &m))) {
-        snprintf(text, 4096, "%s", m->findings);
+        snprintf(text, 4096, "%s", m->batching_note);
         model_release(m);
     }
     repository_destroy(r);

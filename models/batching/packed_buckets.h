@@ -1,0 +1,38 @@
+#ifndef MODELS_BATCHING_PACKED_BUCKETS_H
+#define MODELS_BATCHING_PACKED_BUCKETS_H
+
+#include "models/manifest/manifest.h"
+
+/* Packed buckets: programs whose rows hold several sequences each (graph/encoder/packed.h), for
+ * devices with static shapes. The CPU's ragged engine needs none, and takes over when such a device
+ * fails. */
+
+/* Rows this long and no longer hold enough sequences to be filled well, at little more attention
+ * than the sequences alone; where all buckets are shorter the longest serves. */
+#define PACKED_BUCKETS_LENGTH_MIN 128
+#define PACKED_BUCKETS_LENGTH_MAX 512
+
+/* Finds out whether rows of the model can hold several sequences: m->packed_encoder and
+ * m->on_packed, or m->packing_note says why not. Only after m->on_device, its tensors and
+ * m->batching are known, and m->weights_holder, if it can be had. */
+void packed_buckets_examine(model *m, model_packing wanted);
+
+/* Adds packed buckets to those of m, if it has m->packed_encoder: the bucket lengths of
+ * PACKED_BUCKETS_LENGTH_MIN to _MAX with every number of rows, within `tokens_max` positions (0: no
+ * bound). As many as MODEL_BUCKETS_MAX leaves room for. STATUS_OUT_OF_MEMORY. */
+status packed_buckets_add(model *m, int64_t tokens_max) MUST_CHECK;
+
+void packed_buckets_dispose(model *m);
+
+/* Inputs of a packed program: the model's, then positions, segments and starts. */
+int packed_buckets_input_count(const model *m);
+/* Type and shape of input or output `index`; data is left alone. `b` is packed. */
+void packed_buckets_describe(const model *m, const model_bucket *b, bool is_output, int index,
+                             tensor *t);
+
+/* Puts the `number`-th sequence (from 0) of a batch at `offset` of `row`: its positions, segment
+ * and start in inputs[m->input_count ...]. The rest of these tensors is zero. */
+void packed_buckets_mark(const model *m, const tensor *inputs, int number, int64_t row,
+                         int64_t offset, int64_t length);
+
+#endif

@@ -1,0 +1,42 @@
+#ifndef MODELS_LOADING_LOAD_H
+#define MODELS_LOADING_LOAD_H
+
+#include "models/manifest/manifest.h"
+
+/* From a folder on disk to a model that is ready: manifest, import, describe, probe, buckets,
+ * warm-up. */
+
+/* How models are loaded where model.json does not say otherwise. */
+typedef struct load_options {
+    device_precision precision;
+    int64_t batch_max;            /* 0: 16 */
+    uint64_t queue_delay_ns;      /* default 0 */
+    int64_t queue_rows_max;       /* 0: 1024 */
+    int64_t sequence_max;         /* 0: 512 */
+    model_packing packing;        /* of models that do not say otherwise */
+    const char *cache_folder;     /* or NULL */
+    bool skips_warm_up;           /* for tools: buckets have no programs, nothing can be served */
+    const char *no_device_reason; /* why there is only the CPU although more was wanted, or NULL */
+    bool allows_no_device;        /* for tools: also models that need a device which is not there */
+} load_options;
+
+typedef struct load_request {
+    const char *name;
+    int64_t version;
+    const char *folder;   /* with the model file; or an .onnx file itself */
+    const char *manifest; /* path of model.json, which need not exist */
+    const load_options *options;
+    const device_precision *precision; /* before model.json and options; or NULL */
+    device *const *devices;
+    int device_count;
+    /* Told what is being done, "minilm: warm-up of bucket 7 of 30"; on one thread at a time. */
+    void (*report)(void *context, const char *text);
+    void *context;
+} load_request;
+
+/* The result has one reference, no index, serial 0 and no on_unused. */
+status load_model(const load_request *request, model **out) MUST_CHECK;
+/* For on_unused's end: the last reference is gone. */
+void load_destroy(model *m);
+
+#endif
