@@ -3,10 +3,10 @@
 
 #include "graph/graph.h"
 
-/* Rewrites a specialised graph for devices that compute products with what surrounds them, keep
- * quantised activations as bytes, and convolve with the channels last. The answers stay those of
- * the model: quantised layers keep the model's own scales and rounding, the order of additions in
- * floats may change. Operators that only this pass makes (x, y as "scale and zero point" below):
+/* Rewrites a specialised graph for a device that fuses dense layers and convolutions with the nodes
+ * around them, keeps quantised activations as uint8, and convolves with the channels last (NHWC).
+ * Results stay those of the model: quantised layers keep the model's own scales and rounding; only
+ * the order of float additions may change. Operators that only this pass makes:
  *
  *   penstock.Conv       x [N,H,W,C], weights [M,C/group,h,w] -> [N,H',W',M]
  *   penstock.Dense      x [...,K], weights [K,N] (transB: [N,K]) -> [...,N]
@@ -20,7 +20,7 @@
  *   penstock.Add        a, b (u8; b may be a trailing part of a's shape), a_scale, a_zero, b_scale,
  *     b_zero, y_scale, y_zero -> u8; attribute activation: "Relu" or absent
  *
- * i8 activations are kept as u8 with 128 added, zero points likewise. */
+ * int8 activations are kept as uint8 with 128 added, and so are their zero points. */
 
 typedef struct fused_facts {
     int fused_layer_count;     /* penstock.Conv and penstock.Dense made */

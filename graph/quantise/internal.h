@@ -3,93 +3,97 @@
 
 #include "graph/quantise/fuse.h"
 
-/* What the quantised*.c files share. "First" and "last" say where the channels are. */
+/* The state of one fusion pass. Only the files of graph/quantise may include this; everybody else
+ * includes fuse.h. */
 
-typedef enum quantised_layout { LAYOUT_FIRST, LAYOUT_LAST, LAYOUT_COUNT } quantised_layout;
+/* Where a value of rank 4 has its channels: [N,C,H,W] or [N,H,W,C]. */
+typedef enum channel_layout { LAYOUT_FIRST, LAYOUT_LAST, LAYOUT_COUNT } channel_layout;
 
-/* A tensor of bytes with the scale and zero point that its DequantizeLinear or QuantizeLinear node
- * gives it; the zero point is that of u8. */
+/* An int8 or uint8 tensor with the scale and zero point that its DequantizeLinear or QuantizeLinear
+ * node gives it. The zero point is that of uint8: 128 more than the model's for int8. */
 typedef struct quantised_tensor {
-    graph_value_index bytes; /* of the source */
+    graph_value_index value; /* of the source graph */
     float scale;
     int32_t zero;
 } quantised_tensor;
 
-/* A product and the nodes that its epilogue takes over. Values are the source's. */
-typedef struct quantised_product {
+/* A dense layer or a convolution, with the nodes that its epilogue absorbs. Values belong to the
+ * source graph. */
+typedef struct fused_layer {
     graph_op op;
-    const graph_node *anchor;
+    const graph_node *anchor; /* the MatMul, Gemm or Conv */
     graph_value_index x, weights, bias, residual, out;
-    const tensor *weights_made, *bias_made; /* instead of the values, where not NULL */
-    const tensor *weights_rest; /* what weights_made lacks of weights beyond i8, or NULL: x is
-                                   multiplied by both, and the products are added */
+    const tensor *weights_made, *bias_made; /* used instead of the values where not NULL */
+    const tensor *weights_rest; /* where the weights exceed int8: weights_made + weights_rest are
+                                   the weights, and the results of both are added; else NULL */
     const char *activation;     /* NULL: none */
     bool is_transposed;         /* of Dense */
     bool is_quantised, has_quantised_result;
-    quantised_tensor x_is, y_is;                /* `bytes` not used */
-    graph_value_index x_scale, x_zero, w_scale; /* when they are computed; else */
-    const tensor *w_scale_is;                   /* x_is, and this */
-} quantised_product;
+    quantised_tensor x_is, y_is;                /* `value` not used */
+    graph_value_index x_scale, x_zero, w_scale; /* where the model computes them; where it does
+                                                   not: x_is, and */
+    const tensor *w_scale_is;                   /* this */
+} fused_layer;
 
 /* A sum of two quantised tensors that is quantised again. */
-typedef struct quantised_sum {
+typedef struct fused_sum {
     quantised_tensor a, b, y;
     bool has_relu;
-} quantised_sum;
+} fused_sum;
 
-/* What becomes of a node. */
-typedef struct quantised_role {
+/* What becomes of a node of the source graph. */
+typedef struct fusion_role {
     bool is_absorbed; /* computed by another node */
-    quantised_product *product;
-    quantised_sum *sum;
-    graph_value_index moved; /* QuantizeLinear of moved bytes with the same scale: the bytes that
-                                the node before moves, or GRAPH_NO_VALUE */
-} quantised_role;
+    fused_layer *layer;
+    fused_sum *sum;
+    graph_value_index moved; /* of a QuantizeLinear that keeps the scale of what the node before it
+                                moves: the uint8 value that is moved, or GRAPH_NO_VALUE */
+} fusion_role;
 
-typedef struct quantised_work {
+typedef struct fusion {
     const graph *g;
     graph *made;
-    graph_value_index (*forms)[LAYOUT_COUNT]; /* by value of g: the values of `made` */
-    int32_t *uses, *reader;                   /* by value: how many readers, and the last of them */
-    bool *is_shifted;                         /* by value: i8 kept as u8 */
-    quantised_role *roles;                    /* by node */
+    graph_value_index (*made_values)[LAYOUT_COUNT]; /* by value of g: its copies in `made` */
+    int32_t *uses, *reader; /* by value: how many readers, and the last of them */
+    bool *is_shifted;       /* by value: an int8 tensor kept as uint8 */
+    fusion_role *roles;     /* by node */
     fused_facts facts;
-} quantised_work;
+} fusion;
 
-/* quantised_match.c: fills uses, reader, is_shifted and roles. */
-status quantised_match(quantised_work *w) MUST_CHECK;
+/* match.c: fills uses, reader, is_shifted and roles. */
+status fusion_match(fusion *w) MUST_CHECK;
 
-/* quantised_shift.c: fills is_shifted. */
-void quantised_find_shifted(quantised_work *w);
+/* shift.c: fills is_shifted. */
+void fusion_find_shifted(fusion *w);
 
-/* quantised_product.c: each looks at one node of its kind, and gives the last node that the product
- * takes over a role; nothing where it is another thing. STATUS_OUT_OF_MEMORY. */
+/* layer.c: each function recognises one kind of layer at node `at` and records it in the role of
+ * the last node that the layer absorbs; no layer: nothing changes. Error: STATUS_OUT_OF_MEMORY. */
 /* Conv, MatMul, Gemm. */
-status quantised_match_product(quantised_work *w, int32_t at) MUST_CHECK;
+status fusion_match_layer(fusion *w, int32_t at) MUST_CHECK;
 /* MatMulInteger, ConvInteger. */
-status quantised_match_dynamic(quantised_work *w, int32_t at) MUST_CHECK;
+status fusion_match_dynamic_layer(fusion *w, int32_t at) MUST_CHECK;
 /* QLinearConv, QLinearMatMul. */
-status quantised_match_qlinear(quantised_work *w, int32_t at) MUST_CHECK;
+status fusion_match_qlinear_layer(fusion *w, int32_t at) MUST_CHECK;
 
-/* quantised_ask.c */
+/* query.c */
 /* The node that makes `v`, or NULL. */
-const graph_node *quantised_producer(const quantised_work *w, graph_value_index v);
-dtype quantised_type(const quantised_work *w, graph_value_index v);
+const graph_node *fusion_producer(const fusion *w, graph_value_index v);
+dtype fusion_type(const fusion *w, graph_value_index v);
 /* NULL when it is none, or `v` is GRAPH_NO_VALUE. */
-const tensor *quantised_constant(const quantised_work *w, graph_value_index v);
-int64_t quantised_dim(const quantised_work *w, graph_value_index v, int axis);
-int quantised_rank(const quantised_work *w, graph_value_index v);
-int64_t quantised_count(const quantised_work *w, graph_value_index v);
+const tensor *fusion_constant(const fusion *w, graph_value_index v);
+int64_t fusion_dim(const fusion *w, graph_value_index v, int axis);
+int fusion_rank(const fusion *w, graph_value_index v);
+int64_t fusion_count(const fusion *w, graph_value_index v);
 /* The scale and zero point of a QuantizeLinear or DequantizeLinear node that has one constant scale
  * for its whole tensor; false otherwise. */
-bool quantised_parameters(const quantised_work *w, const graph_node *n, quantised_tensor *out);
-/* The bytes that DequantizeLinear makes `v` from; false when there are none, or not as u8. */
-bool quantised_bytes_of(const quantised_work *w, graph_value_index v, quantised_tensor *out);
+bool fusion_read_parameters(const fusion *w, const graph_node *n, quantised_tensor *out);
+/* The quantised tensor that DequantizeLinear makes `v` from; false when there is none, or when it
+ * is not kept as uint8. */
+bool fusion_find_uint8(const fusion *w, graph_value_index v, quantised_tensor *out);
+/* Whether the operator only moves elements, or takes the largest, so that the scale stays. */
+bool fusion_is_move(const graph_node *n);
 
-/* Does the operator only move bytes, or take the largest, so that the scale stays? */
-bool quantised_is_move(const graph_node *n);
-
-/* quantised_layout.c: writes the nodes of `made`. */
-status quantised_emit(quantised_work *w) MUST_CHECK;
+/* layout.c: writes the nodes of `made`. */
+status fusion_emit(fusion *w) MUST_CHECK;
 
 #endif

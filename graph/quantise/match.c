@@ -1,9 +1,9 @@
 #include "graph/quantise/internal.h"
 
-/* Which nodes belong together: products (quantised_product.c), sums of quantised tensors, moves of
- * bytes. */
+/* Finds the nodes that are fused: layers with their epilogues (layer.c), sums of quantised tensors,
+ * and moves of int8 and uint8 tensors. */
 
-static void count_uses(quantised_work *w)
+static void count_uses(fusion *w)
 {
     const graph *g = w->g;
     for (int32_t n = 0; n < g->node_count; n++)
@@ -17,50 +17,49 @@ static void count_uses(quantised_work *w)
 }
 
 /* b's shape is that of a, or the end of it. */
-static bool is_trailing(const quantised_work *w, graph_value_index a, graph_value_index b)
+static bool is_trailing(const fusion *w, graph_value_index a, graph_value_index b)
 {
-    int rank = quantised_rank(w, a), b_rank = quantised_rank(w, b), skipped = 0;
-    while (skipped < b_rank && quantised_dim(w, b, skipped) == 1 && b_rank - skipped > 1)
+    int rank = fusion_rank(w, a), b_rank = fusion_rank(w, b), skipped = 0;
+    while (skipped < b_rank && fusion_dim(w, b, skipped) == 1 && b_rank - skipped > 1)
         skipped++;
     if (b_rank > rank)
         return false;
     for (int i = skipped; i < b_rank; i++)
-        if (quantised_dim(w, b, i) != quantised_dim(w, a, rank - b_rank + i))
+        if (fusion_dim(w, b, i) != fusion_dim(w, a, rank - b_rank + i))
             return false;
     return true;
 }
 
-static bool has_shape_of(const quantised_work *w, graph_value_index a, graph_value_index b)
+static bool has_shape_of(const fusion *w, graph_value_index a, graph_value_index b)
 {
-    bool is_same = quantised_rank(w, a) == quantised_rank(w, b);
-    for (int i = 0; is_same && i < quantised_rank(w, a); i++)
-        is_same = quantised_dim(w, a, i) == quantised_dim(w, b, i);
+    bool is_same = fusion_rank(w, a) == fusion_rank(w, b);
+    for (int i = 0; is_same && i < fusion_rank(w, a); i++)
+        is_same = fusion_dim(w, a, i) == fusion_dim(w, b, i);
     return is_same;
 }
 
 /* QuantizeLinear(Relu?(Add(DequantizeLinear, DequantizeLinear))) at a QuantizeLinear node. */
-static status match_sum(quantised_work *w, int32_t at)
+static status match_sum(fusion *w, int32_t at)
 {
-    const graph_node *n = &w->g->nodes[at], *add = quantised_producer(w, n->inputs[0]);
-    quantised_sum s = {.has_relu = add && add->op == GRAPH_OP_RELU};
+    const graph_node *n = &w->g->nodes[at], *add = fusion_producer(w, n->inputs[0]);
+    fused_sum s = {.has_relu = add && add->op == GRAPH_OP_RELU};
     const graph_node *relu = s.has_relu ? add : NULL;
     if (relu && w->uses[relu->outputs[0]] == 1)
-        add = quantised_producer(w, relu->inputs[0]);
+        add = fusion_producer(w, relu->inputs[0]);
     if (!add || add->op != GRAPH_OP_ADD || w->uses[add->outputs[0]] != 1 ||
-        !quantised_parameters(w, n, &s.y) ||
-        (quantised_type(w, n->outputs[0]) != DTYPE_U8 && !w->is_shifted[n->outputs[0]]) ||
-        !quantised_bytes_of(w, add->inputs[0], &s.a) ||
-        !quantised_bytes_of(w, add->inputs[1], &s.b))
+        !fusion_read_parameters(w, n, &s.y) ||
+        (fusion_type(w, n->outputs[0]) != DTYPE_U8 && !w->is_shifted[n->outputs[0]]) ||
+        !fusion_find_uint8(w, add->inputs[0], &s.a) || !fusion_find_uint8(w, add->inputs[1], &s.b))
         return STATUS_OK;
-    if (!has_shape_of(w, s.a.bytes, add->outputs[0])) {
+    if (!has_shape_of(w, s.a.value, add->outputs[0])) {
         quantised_tensor swap = s.a;
         s.a = s.b;
         s.b = swap;
     }
-    if (!has_shape_of(w, s.a.bytes, add->outputs[0]) || !is_trailing(w, s.a.bytes, s.b.bytes) ||
-        quantised_count(w, s.b.bytes) == 0)
+    if (!has_shape_of(w, s.a.value, add->outputs[0]) || !is_trailing(w, s.a.value, s.b.value) ||
+        fusion_count(w, s.b.value) == 0)
         return STATUS_OK;
-    quantised_sum *kept = arena_allocate(&w->made->memory, sizeof *kept);
+    fused_sum *kept = arena_allocate(&w->made->memory, sizeof *kept);
     if (!kept)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
     *kept = s;
@@ -71,26 +70,26 @@ static status match_sum(quantised_work *w, int32_t at)
     return STATUS_OK;
 }
 
-/* QuantizeLinear(move(DequantizeLinear(bytes))) with one scale throughout: the bytes move. */
-static void match_move(quantised_work *w, int32_t at)
+/* QuantizeLinear(move(DequantizeLinear(x))) with one scale throughout: x itself is moved. */
+static void match_move(fusion *w, int32_t at)
 {
-    const graph_node *n = &w->g->nodes[at], *move = quantised_producer(w, n->inputs[0]);
+    const graph_node *n = &w->g->nodes[at], *move = fusion_producer(w, n->inputs[0]);
     quantised_tensor from, to;
-    if (!move || !quantised_is_move(move) || move->op == GRAPH_OP_SLICE ||
-        w->uses[move->outputs[0]] != 1 || !quantised_parameters(w, n, &to) ||
-        !quantised_bytes_of(w, move->inputs[0], &from) || from.scale != to.scale ||
+    if (!move || !fusion_is_move(move) || move->op == GRAPH_OP_SLICE ||
+        w->uses[move->outputs[0]] != 1 || !fusion_read_parameters(w, n, &to) ||
+        !fusion_find_uint8(w, move->inputs[0], &from) || from.scale != to.scale ||
         from.zero != to.zero ||
-        (quantised_type(w, n->outputs[0]) != DTYPE_U8 && !w->is_shifted[n->outputs[0]]))
+        (fusion_type(w, n->outputs[0]) != DTYPE_U8 && !w->is_shifted[n->outputs[0]]))
         return;
-    w->roles[at].moved = from.bytes;
+    w->roles[at].moved = from.value;
     w->roles[w->g->values[move->outputs[0]].producer].is_absorbed = true;
 }
 
-status quantised_match(quantised_work *w)
+status fusion_match(fusion *w)
 {
     const graph *g = w->g;
     count_uses(w);
-    quantised_find_shifted(w);
+    fusion_find_shifted(w);
     status s = STATUS_OK;
     for (int32_t n = 0; n < g->node_count; n++)
         w->roles[n].moved = GRAPH_NO_VALUE;
@@ -99,18 +98,18 @@ status quantised_match(quantised_work *w)
         case GRAPH_OP_CONV:
         case GRAPH_OP_MATMUL:
         case GRAPH_OP_GEMM:
-            s = quantised_match_product(w, n);
+            s = fusion_match_layer(w, n);
             break;
         case GRAPH_OP_CONV_INTEGER:
         case GRAPH_OP_MATMUL_INTEGER:
-            s = quantised_match_dynamic(w, n);
+            s = fusion_match_dynamic_layer(w, n);
             break;
         case GRAPH_OP_QLINEAR_CONV:
         case GRAPH_OP_QLINEAR_MATMUL:
-            s = quantised_match_qlinear(w, n);
+            s = fusion_match_qlinear_layer(w, n);
             break;
         case GRAPH_OP_QUANTIZE_LINEAR:
-            if (!w->roles[n].product && !w->roles[n].is_absorbed) {
+            if (!w->roles[n].layer && !w->roles[n].is_absorbed) {
                 s = match_sum(w, n);
                 if (!w->roles[n].sum)
                     match_move(w, n);

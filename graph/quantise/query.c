@@ -2,74 +2,74 @@
 
 #include "graph/quantise/internal.h"
 
-/* Questions to a specialised graph: shapes, constants, scales. */
+/* Queries on the source graph: shapes, constants, scales. */
 
-const graph_node *quantised_producer(const quantised_work *w, graph_value_index v)
+const graph_node *fusion_producer(const fusion *w, graph_value_index v)
 {
     if (v == GRAPH_NO_VALUE || w->g->values[v].constant || w->g->values[v].producer < 0)
         return NULL;
     return &w->g->nodes[w->g->values[v].producer];
 }
 
-int quantised_rank(const quantised_work *w, graph_value_index v)
+int fusion_rank(const fusion *w, graph_value_index v)
 {
     const graph_value *value = &w->g->values[v];
     return value->constant ? value->constant->rank : value->shape.rank;
 }
 
-int64_t quantised_dim(const quantised_work *w, graph_value_index v, int axis)
+int64_t fusion_dim(const fusion *w, graph_value_index v, int axis)
 {
     const graph_value *value = &w->g->values[v];
     return value->constant ? value->constant->dims[axis] : value->shape.dims[axis].constant;
 }
 
-int64_t quantised_count(const quantised_work *w, graph_value_index v)
+int64_t fusion_count(const fusion *w, graph_value_index v)
 {
     int64_t count = 1;
-    for (int i = 0; i < quantised_rank(w, v); i++)
-        count *= quantised_dim(w, v, i);
+    for (int i = 0; i < fusion_rank(w, v); i++)
+        count *= fusion_dim(w, v, i);
     return count;
 }
 
-dtype quantised_type(const quantised_work *w, graph_value_index v)
+dtype fusion_type(const fusion *w, graph_value_index v)
 {
     const graph_value *value = &w->g->values[v];
     return value->constant ? value->constant->dtype : value->dtype;
 }
 
-const tensor *quantised_constant(const quantised_work *w, graph_value_index v)
+const tensor *fusion_constant(const fusion *w, graph_value_index v)
 {
     return v == GRAPH_NO_VALUE ? NULL : w->g->values[v].constant;
 }
 
-bool quantised_parameters(const quantised_work *w, const graph_node *n, quantised_tensor *out)
+bool fusion_read_parameters(const fusion *w, const graph_node *n, quantised_tensor *out)
 {
-    const tensor *scale = quantised_constant(w, n->inputs[1]);
+    const tensor *scale = fusion_constant(w, n->inputs[1]);
     graph_value_index zero_at = graph_input_of(n, 2);
-    const tensor *zero = quantised_constant(w, zero_at);
-    graph_value_index bytes = n->op == GRAPH_OP_QUANTIZE_LINEAR ? n->outputs[0] : n->inputs[0];
-    dtype type = quantised_type(w, bytes);
+    const tensor *zero = fusion_constant(w, zero_at);
+    graph_value_index value = n->op == GRAPH_OP_QUANTIZE_LINEAR ? n->outputs[0] : n->inputs[0];
+    dtype type = fusion_type(w, value);
     if (!scale || tensor_count(scale) != 1 || scale->dtype != DTYPE_F32 ||
         graph_attribute_int(n, "block_size", 0) != 0 || (zero_at != GRAPH_NO_VALUE && !zero) ||
         (type != DTYPE_U8 && type != DTYPE_I8))
         return false;
-    out->bytes = bytes;
+    out->value = value;
     out->scale = *(const float *)scale->data;
     out->zero = zero ? (int32_t)tensor_get_integer(zero, 0) : 0;
     out->zero += type == DTYPE_I8 ? 128 : 0;
     return out->scale > 0 && isfinite(out->scale);
 }
 
-bool quantised_bytes_of(const quantised_work *w, graph_value_index v, quantised_tensor *out)
+bool fusion_find_uint8(const fusion *w, graph_value_index v, quantised_tensor *out)
 {
-    const graph_node *n = quantised_producer(w, v);
-    if (!n || n->op != GRAPH_OP_DEQUANTIZE_LINEAR || quantised_type(w, v) != DTYPE_F32 ||
-        !quantised_parameters(w, n, out))
+    const graph_node *n = fusion_producer(w, v);
+    if (!n || n->op != GRAPH_OP_DEQUANTIZE_LINEAR || fusion_type(w, v) != DTYPE_F32 ||
+        !fusion_read_parameters(w, n, out))
         return false;
-    return quantised_type(w, out->bytes) == DTYPE_U8 || w->is_shifted[out->bytes];
+    return fusion_type(w, out->value) == DTYPE_U8 || w->is_shifted[out->value];
 }
 
-bool quantised_is_move(const graph_node *n)
+bool fusion_is_move(const graph_node *n)
 {
     switch (n->op) {
     case GRAPH_OP_MAX_POOL:

@@ -1,15 +1,15 @@
 #include "graph/quantise/internal.h"
 
-/* Which i8 activations are kept as u8, with 128 added. */
+/* Which int8 activations are kept as uint8, with 128 added. */
 
-/* An i8 tensor may be kept as u8 when only nodes read it that know: then those that make it from
- * floats, or move one that is kept so, make it so. */
-static void guess_shifted(quantised_work *w)
+/* An int8 tensor may be kept as uint8 when every reader can read it so, and when its producer is a
+ * QuantizeLinear, or moves a tensor that is kept as uint8 itself. */
+static void guess_shifted(fusion *w)
 {
     const graph *g = w->g;
     quantised_tensor unused;
     for (int32_t v = 0; v < g->value_count; v++)
-        w->is_shifted[v] = quantised_type(w, v) == DTYPE_I8 && quantised_producer(w, v);
+        w->is_shifted[v] = fusion_type(w, v) == DTYPE_I8 && fusion_producer(w, v);
     for (int i = 0; i < g->output_count; i++)
         w->is_shifted[g->outputs[i]] = false;
     for (int32_t n = g->node_count - 1; n >= 0; n--) {
@@ -18,10 +18,11 @@ static void guess_shifted(quantised_work *w)
             graph_value_index v = node->inputs[i];
             if (v == GRAPH_NO_VALUE)
                 continue;
-            bool knows = i == 0 && ((node->op == GRAPH_OP_DEQUANTIZE_LINEAR &&
-                                     quantised_parameters(w, node, &unused)) ||
-                                    (quantised_is_move(node) && w->is_shifted[node->outputs[0]]));
-            w->is_shifted[v] &= knows;
+            bool is_supported =
+                i == 0 && ((node->op == GRAPH_OP_DEQUANTIZE_LINEAR &&
+                            fusion_read_parameters(w, node, &unused)) ||
+                           (fusion_is_move(node) && w->is_shifted[node->outputs[0]]));
+            w->is_shifted[v] &= is_supported;
         }
     }
     for (int32_t n = 0; n < g->node_count; n++) {
@@ -30,21 +31,21 @@ static void guess_shifted(quantised_work *w)
             graph_value_index v = node->outputs[i];
             if (v == GRAPH_NO_VALUE || !w->is_shifted[v])
                 continue;
-            w->is_shifted[v] =
-                (node->op == GRAPH_OP_QUANTIZE_LINEAR && quantised_parameters(w, node, &unused)) ||
-                (quantised_is_move(node) && w->is_shifted[node->inputs[0]]);
+            w->is_shifted[v] = (node->op == GRAPH_OP_QUANTIZE_LINEAR &&
+                                fusion_read_parameters(w, node, &unused)) ||
+                               (fusion_is_move(node) && w->is_shifted[node->inputs[0]]);
         }
     }
 }
 
-/* Whether it became false above after a reader had trusted it: moves agree with their input. */
-static bool settle_shifted(quantised_work *w)
+/* A move keeps its output as it keeps its input. True: something changed, look again. */
+static bool settle_shifted(fusion *w)
 {
     const graph *g = w->g;
     bool changed = false;
     for (int32_t n = g->node_count - 1; n >= 0; n--) {
         const graph_node *node = &g->nodes[n];
-        if (!quantised_is_move(node) ||
+        if (!fusion_is_move(node) ||
             w->is_shifted[node->inputs[0]] == w->is_shifted[node->outputs[0]])
             continue;
         w->is_shifted[node->inputs[0]] = w->is_shifted[node->outputs[0]] = false;
@@ -53,7 +54,7 @@ static bool settle_shifted(quantised_work *w)
     return changed;
 }
 
-void quantised_find_shifted(quantised_work *w)
+void fusion_find_shifted(fusion *w)
 {
     guess_shifted(w);
     while (settle_shifted(w))
