@@ -3,8 +3,11 @@
 
 #include <stdint.h>
 
-/* The next number of xorshift64* (Vigna 2016): for experiments that must be the same at each start.
- * Not for secrets. `*state` must not be 0; the caller's alone. */
+/* Pseudo-random numbers that are the same at each start, for experiments and tests; not for
+ * secrets.
+ * `*state` must not be 0 and belongs to one thread. */
+
+/* The next number of xorshift64* (Vigna 2016, arXiv 1402.6246). */
 static inline uint64_t xorshift_next(uint64_t *state)
 {
     uint64_t x = *state;
@@ -13,6 +16,15 @@ static inline uint64_t xorshift_next(uint64_t *state)
     x ^= x >> 27;
     *state = x;
     return x * UINT64_C(2685821657736338717);
+}
+
+/* The next number of xorshift64 (Marsaglia 2003, "Xorshift RNGs"): plain, with weak low bits. */
+static inline uint64_t xorshift64_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
 }
 
 #endif

@@ -2,8 +2,7 @@
 
 #include "graph/encoder/internal.h"
 
-/* What an activation is, is found out by computing it: a dozen ways to write GELU look alike
- * then. */
+/* An activation is recognised by computing it: then a dozen ways to write GELU look alike. */
 
 static double gelu(double x)
 {
@@ -50,19 +49,19 @@ static const known_activation head_activations[] = {
 };
 
 /* The last dense layer before `a`. */
-static graph_value_index find_dense(const look *l, graph_value_index a, arena *memory,
+static graph_value_index find_dense(const encoder_recogniser *r, graph_value_index a, arena *memory,
                                     found_linear *up)
 {
-    const graph *g = l->m.g;
+    const graph *g = r->m.g;
     bool *needed = arena_allocate_zeroed(memory, (size_t)g->value_count + 1, sizeof needed[0]);
     if (needed == NULL)
         return GRAPH_NO_VALUE;
-    match_cone(&l->m, a, 0, NULL, needed);
+    match_cone(&r->m, a, 0, NULL, needed);
     for (int32_t i = g->values[a].producer; i >= 0; i--) {
         const graph_node *n = &g->nodes[i];
         if (n->outputs[0] == GRAPH_NO_VALUE || !needed[n->outputs[0]])
             continue;
-        if (look_find_linear(l, n->outputs[0], up))
+        if (recogniser_find_linear(r, n->outputs[0], up))
             return n->outputs[0];
         if (n->op == GRAPH_OP_MATMUL || n->op == GRAPH_OP_GEMM)
             break;
@@ -86,7 +85,8 @@ static double error_of(double (*f)(double), const tensor *x, const tensor *y, in
     return worst;
 }
 
-/* The known one that is nearest on some elements, if it is near on all; or NULL. */
+/* The known activation with the smallest error on some elements, if all errors are within the
+ * tolerance; or NULL. */
 static const known_activation *find_nearest(const tensor *x, const tensor *y, int count,
                                             const known_activation *known, double tolerance)
 {
@@ -105,26 +105,27 @@ static const known_activation *find_nearest(const tensor *x, const tensor *y, in
     return best;
 }
 
-static status find_activation(look *l, graph_value_index a, int count,
+static status find_activation(encoder_recogniser *r, graph_value_index a, int count,
                               const known_activation *known, found_linear *up, int *out)
 {
     arena memory = {0};
     tensor x, y;
     status s = STATUS_OK;
-    graph_value_index u = find_dense(l, a, &memory, up);
+    graph_value_index u = find_dense(r, a, &memory, up);
     if (u == GRAPH_NO_VALUE) {
-        s = look_refuse(l, a, "expected an activation of a dense layer");
+        s = recogniser_reject(r, a, "expected an activation of a dense layer");
         goto done;
     }
-    if ((s = look_random_tensor(l, &memory, u, 5, &x)))
+    if ((s = recogniser_draw_tensor(r, &memory, u, 5, &x)))
         goto done;
-    if ((s = match_experiment(&l->m, &memory, 1, &u, &x, a, &y))) {
-        s = look_refuse(l, a, "expected an activation of one dense layer's output");
+    if ((s = match_experiment(&r->m, &memory, 1, &u, &x, a, &y))) {
+        s = recogniser_reject(r, a, "expected an activation of the output of one dense layer");
         goto done;
     }
-    const known_activation *best = find_nearest(&x, &y, count, known, 5 * look_tolerance(l, a));
+    const known_activation *best =
+        find_nearest(&x, &y, count, known, 5 * recogniser_tolerance(r, a));
     if (best == NULL)
-        s = look_refuse(l, a, "the activation is not one of GELU, its tanh form, ReLU and SiLU");
+        s = recogniser_reject(r, a, "the activation is none of GELU, GELU by tanh, ReLU and SiLU");
     else
         *out = best->code;
 done:
@@ -132,21 +133,22 @@ done:
     return s;
 }
 
-status look_activation(look *l, graph_value_index a, found_linear *up, encoder_activation *out)
+status recogniser_read_activation(encoder_recogniser *r, graph_value_index a, found_linear *up,
+                                  encoder_activation *out)
 {
     int code = 0;
-    status s = find_activation(l, a, sizeof layer_activations / sizeof layer_activations[0],
+    status s = find_activation(r, a, sizeof layer_activations / sizeof layer_activations[0],
                                layer_activations, up, &code);
     if (s == STATUS_OK)
         *out = (encoder_activation)code;
     return s;
 }
 
-status look_head_activation(look *l, graph_value_index a, found_linear *up,
-                            encoder_head_activation *out)
+status recogniser_read_head_activation(encoder_recogniser *r, graph_value_index a, found_linear *up,
+                                       encoder_head_activation *out)
 {
     int code = 0;
-    status s = find_activation(l, a, sizeof head_activations / sizeof head_activations[0],
+    status s = find_activation(r, a, sizeof head_activations / sizeof head_activations[0],
                                head_activations, up, &code);
     if (s == STATUS_OK)
         *out = (encoder_head_activation)code;

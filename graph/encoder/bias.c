@@ -8,7 +8,7 @@ int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t d
     int64_t half = buckets / 2, exact = half / 2, n = distance < 0 ? -distance : distance;
     int64_t bucket = n;
     if (n >= exact) {
-        /* In binary32, as the code that trained these models rounds. */
+        /* In binary32: the code that trained these models rounds there. */
         float ratio =
             logf((float)n / (float)exact) / (float)log((double)distance_max / (double)exact);
         bucket = exact + (int64_t)(ratio * (float)(half - exact));
@@ -18,10 +18,10 @@ int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t d
 }
 
 /* Whether bias[h][i][j] is table[bucket(j - i)][h]. */
-static bool is_table(const look *l, const tensor *table, int64_t heads, int64_t distance_max,
-                     const double *bias)
+static bool is_table(const encoder_recogniser *r, const tensor *table, int64_t heads,
+                     int64_t distance_max, const double *bias)
 {
-    int64_t n = l->length;
+    int64_t n = r->length;
     for (int64_t h = 0; h < heads; h++)
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
@@ -33,30 +33,31 @@ static bool is_table(const look *l, const tensor *table, int64_t heads, int64_t 
     return true;
 }
 
-status look_relative_bias(look *l, graph_value_index scores, int64_t heads, const double *bias)
+status recogniser_read_relative_bias(encoder_recogniser *r, graph_value_index scores, int64_t heads,
+                                     const double *bias)
 {
     static const int64_t distances[] = {128, 64, 256, 512, 32, 1024};
-    encoder *e = l->e;
+    encoder *e = r->e;
     if (bias == NULL)
         return e->relative_table == NULL
                    ? STATUS_OK
-                   : look_refuse(l, scores, "only some layers add a relative bias");
+                   : recogniser_reject(r, scores, "only some layers add a relative attention bias");
     if (e->relative_table != NULL)
-        return is_table(l, e->relative_table, heads, e->relative_distance_max, bias)
+        return is_table(r, e->relative_table, heads, e->relative_distance_max, bias)
                    ? STATUS_OK
-                   : look_refuse(l, scores, "layers add different relative biases");
-    for (int32_t v = 0; v < l->source->value_count; v++) {
-        const tensor *t = l->source->values[v].constant;
+                   : recogniser_reject(r, scores, "layers add different relative attention biases");
+    for (int32_t v = 0; v < r->source->value_count; v++) {
+        const tensor *t = r->source->values[v].constant;
         if (t == NULL || !dtype_is_float(t->dtype) || t->rank != 2 || t->dims[1] != heads ||
             t->dims[0] < 4 || t->dims[0] % 4 != 0)
             continue;
         for (size_t i = 0; i < sizeof distances / sizeof distances[0]; i++) {
-            if (!is_table(l, t, heads, distances[i], bias))
+            if (!is_table(r, t, heads, distances[i], bias))
                 continue;
             e->relative_distance_max = distances[i];
-            return look_keep_tensor(l, t, 2, &e->relative_table);
+            return recogniser_keep_tensor(r, t, 2, &e->relative_table);
         }
     }
-    return look_refuse(l, scores,
-                       "attention has an additive bias that is not a table of relative positions");
+    return recogniser_reject(
+        r, scores, "attention has an additive bias that is not a table of relative positions");
 }

@@ -7,55 +7,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xorshift.h"
 #include "graph/encoder/internal.h"
 
-/* Lengths of the last checks, which cost the more the longer they are. */
+/* Longest sequences of the last checks: their cost grows with the square of the length. */
 #define LENGTH_CHECKED_MAX 1024
 #define BIAS_CHECKED_MAX 300
 
-double look_random(look *l)
+double recogniser_draw_number(encoder_recogniser *r)
 {
-    /* xorshift64 (Marsaglia 2003). */
-    l->random ^= l->random << 13;
-    l->random ^= l->random >> 7;
-    l->random ^= l->random << 17;
-    return (double)(l->random >> 11) / 4503599627370496.0 - 1;
+    return (double)(xorshift64_next(&r->random) >> 11) / 4503599627370496.0 - 1;
 }
 
-static status allocate_like(const look *l, arena *memory, graph_value_index v, tensor *out)
+static status allocate_like(const encoder_recogniser *r, arena *memory, graph_value_index v,
+                            tensor *out)
 {
-    const graph_value *value = &l->m.g->values[v];
+    const graph_value *value = &r->m.g->values[v];
     int64_t dims[TENSOR_RANK_MAX];
     for (int i = 0; i < value->shape.rank; i++)
         dims[i] = value->shape.dims[i].constant;
     return tensor_allocate(out, memory, value->dtype, value->shape.rank, dims);
 }
 
-status look_random_tensor(look *l, arena *memory, graph_value_index v, double reach, tensor *out)
+status recogniser_draw_tensor(encoder_recogniser *r, arena *memory, graph_value_index v,
+                              double reach, tensor *out)
 {
-    status s = allocate_like(l, memory, v, out);
+    status s = allocate_like(r, memory, v, out);
     for (int64_t i = 0; s == STATUS_OK && i < tensor_count(out); i++)
-        tensor_set_number(out, i, reach * look_random(l));
+        tensor_set_number(out, i, reach * recogniser_draw_number(r));
     return s;
 }
 
-status look_random_mask(look *l, arena *memory, graph_value_index v, bool is_full, tensor *out)
+status recogniser_draw_mask(encoder_recogniser *r, arena *memory, graph_value_index v, bool is_full,
+                            tensor *out)
 {
-    status s = allocate_like(l, memory, v, out);
+    status s = allocate_like(r, memory, v, out);
     if (s)
         return s;
     for (int64_t i = 0; i < tensor_count(out); i++)
-        tensor_set_number(out, i, is_full || look_random(l) > 0 ? 1 : 0);
-    for (int64_t row = 0; row < l->batch; row++) {
-        int64_t one = (int64_t)(fabs(look_random(l)) * (double)l->length) % l->length;
-        tensor_set_number(out, row * l->length + one, 1);
+        tensor_set_number(out, i, is_full || recogniser_draw_number(r) > 0 ? 1 : 0);
+    for (int64_t row = 0; row < r->batch; row++) {
+        int64_t one = (int64_t)(fabs(recogniser_draw_number(r)) * (double)r->length) % r->length;
+        tensor_set_number(out, row * r->length + one, 1);
     }
     return STATUS_OK;
 }
 
-double look_tolerance(const look *l, graph_value_index v)
+double recogniser_tolerance(const encoder_recogniser *r, graph_value_index v)
 {
-    switch (l->m.g->values[v].dtype) {
+    switch (r->m.g->values[v].dtype) {
     case DTYPE_F16:
         return 4e-3;
     case DTYPE_BF16:
@@ -65,14 +65,14 @@ double look_tolerance(const look *l, graph_value_index v)
     }
 }
 
-status look_refuse(const look *l, graph_value_index v, const char *format, ...)
+status recogniser_reject(const encoder_recogniser *r, graph_value_index v, const char *format, ...)
 {
     char why[STATUS_MESSAGE_BYTES_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    const graph *g = l->m.g;
+    const graph *g = r->m.g;
     if (g->values[v].producer < 0)
         return status_fail(STATUS_UNSUPPORTED, "value \"%.200s\": %.700s", g->values[v].name, why);
     const graph_node *n = &g->nodes[g->values[v].producer];
@@ -80,37 +80,38 @@ status look_refuse(const look *l, graph_value_index v, const char *format, ...)
                        graph_op_name(n->op), why);
 }
 
-status look_take_mask(look *l, uint32_t inputs, graph_value_index asker)
+status recogniser_set_mask(encoder_recogniser *r, uint32_t inputs, graph_value_index asker)
 {
-    const graph *g = l->m.g;
-    bool is_first = !l->has_mask_answer;
-    l->has_mask_answer = true;
+    const graph *g = r->m.g;
+    bool is_first = !r->is_mask_known;
+    r->is_mask_known = true;
     if (inputs == 0)
-        return l->e->mask_input < 0 ? STATUS_OK
-                                    : look_refuse(l, asker,
-                                                  "it does not use the mask that "
-                                                  "another part uses");
-    if (!is_first && l->e->mask_input < 0)
-        return look_refuse(l, asker, "it uses a mask, and another part does not");
+        return r->e->mask_input < 0 ? STATUS_OK
+                                    : recogniser_reject(r, asker,
+                                                        "it does not use the mask that "
+                                                        "another part uses");
+    if (!is_first && r->e->mask_input < 0)
+        return recogniser_reject(r, asker, "it uses a mask, and another part does not");
     int input = 0;
     while (!(inputs >> input & 1))
         input++;
     if (inputs >> input != 1 || input >= 31)
-        return look_refuse(l, asker, "the mask depends on more than one input");
+        return recogniser_reject(r, asker, "the mask depends on more than one input");
     graph_value_index v = g->inputs[input];
-    if (l->e->mask_input >= 0 && l->e->mask_input != input)
-        return look_refuse(l, asker, "another mask, input \"%s\", is used elsewhere",
-                           g->values[g->inputs[l->e->mask_input]].name);
-    if (input == l->e->ids_input || input == l->e->token_type_input)
-        return look_refuse(l, asker, "the mask is made from input \"%s\"", g->values[v].name);
-    if (match_count(&l->m, v) != l->batch * l->length || match_dim(&l->m, v, -1) != l->length)
-        return look_refuse(l, asker, "the mask \"%s\" is not one number for each position",
-                           g->values[v].name);
-    l->e->mask_input = input;
+    if (r->e->mask_input >= 0 && r->e->mask_input != input)
+        return recogniser_reject(r, asker, "another mask, input \"%s\", is used elsewhere",
+                                 g->values[g->inputs[r->e->mask_input]].name);
+    if (input == r->e->ids_input || input == r->e->token_type_input)
+        return recogniser_reject(r, asker, "the mask is computed from input \"%s\"",
+                                 g->values[v].name);
+    if (match_count(&r->m, v) != r->batch * r->length || match_dim(&r->m, v, -1) != r->length)
+        return recogniser_reject(r, asker, "the mask \"%s\" is not one number per token",
+                                 g->values[v].name);
+    r->e->mask_input = input;
     return STATUS_OK;
 }
 
-static status refuse_quantised(const graph *g)
+static status reject_quantised(const graph *g)
 {
     for (int32_t i = 0; i < g->node_count; i++)
         switch (g->nodes[i].op) {
@@ -120,7 +121,7 @@ static status refuse_quantised(const graph *g)
         case GRAPH_OP_MATMUL_INTEGER:
         case GRAPH_OP_QLINEAR_MATMUL:
             return status_fail(STATUS_UNSUPPORTED,
-                               "node \"%.200s\" (%s): dense layers are quantised by the model "
+                               "node \"%.200s\" (%s): the dense layers are quantised by the model "
                                "itself",
                                g->nodes[i].name, graph_op_name(g->nodes[i].op));
         default:
@@ -129,48 +130,48 @@ static status refuse_quantised(const graph *g)
     return STATUS_OK;
 }
 
-/* The last normalisation over [batch, length, hidden] that an output is made from. */
-static status find_hidden(look *l, graph_value_index *hidden)
+/* The last layer normalisation over [batch, length, hidden]: its result is the hidden states. */
+static status find_hidden(encoder_recogniser *r, graph_value_index *hidden)
 {
-    const graph *g = l->m.g;
+    const graph *g = r->m.g;
     for (int32_t i = g->node_count - 1; i >= 0; i--) {
         graph_value_index v = g->nodes[i].outputs[0], x;
         encoder_norm norm;
-        if (v == GRAPH_NO_VALUE || !l->m.is_hidden[v] || !dtype_is_float(g->values[v].dtype) ||
-            match_dim(&l->m, v, -1) <= 1 ||
-            match_count(&l->m, v) != l->batch * l->length * match_dim(&l->m, v, -1))
+        if (v == GRAPH_NO_VALUE || !r->m.is_hidden[v] || !dtype_is_float(g->values[v].dtype) ||
+            match_dim(&r->m, v, -1) <= 1 ||
+            match_count(&r->m, v) != r->batch * r->length * match_dim(&r->m, v, -1))
             continue;
-        if (g->values[v].shape.rank < 2 || match_skip_views(&l->m, v) != v ||
-            !look_find_norm(l, v, &x, &norm))
+        if (g->values[v].shape.rank < 2 || match_skip_views(&r->m, v) != v ||
+            !recogniser_find_norm(r, v, &x, &norm))
             continue;
         *hidden = v;
-        l->e->hidden = match_dim(&l->m, v, -1);
+        r->e->hidden = match_dim(&r->m, v, -1);
         return STATUS_OK;
     }
-    return status_fail(STATUS_UNSUPPORTED, "no layer normalisation over each position's vector");
+    return status_fail(STATUS_UNSUPPORTED, "no layer normalisation of a vector per token");
 }
 
-/* Batch and length as the input of token ids has them: exporters may have fixed one or both. */
-static status find_sizes(look *l)
+/* Reads batch and length off the input of token ids: exporters may have fixed one or both. */
+static status find_sizes(encoder_recogniser *r)
 {
-    const graph *g = l->m.g;
+    const graph *g = r->m.g;
     for (int i = 0; i < g->input_count; i++) {
         graph_value_index v = g->inputs[i];
         if (g->values[v].shape.rank != 2 || !dtype_is_integer(g->values[v].dtype))
             continue;
-        l->batch = match_dim(&l->m, v, 0);
-        l->length = match_dim(&l->m, v, 1);
-        return l->batch > 0 && l->length > 0
+        r->batch = match_dim(&r->m, v, 0);
+        r->length = match_dim(&r->m, v, 1);
+        return r->batch > 0 && r->length > 0
                    ? STATUS_OK
                    : status_fail(STATUS_UNSUPPORTED, "input \"%s\" is empty", g->values[v].name);
     }
     return status_fail(STATUS_UNSUPPORTED, "no input of token ids [batch, length]");
 }
 
-static status read_outputs(look *l, graph_value_index hidden)
+static status read_outputs(encoder_recogniser *r, graph_value_index hidden)
 {
-    const graph *g = l->m.g;
-    encoder *e = l->e;
+    const graph *g = r->m.g;
+    encoder *e = r->e;
     if (g->output_count > ENCODER_OUTPUTS_MAX)
         return status_fail(STATUS_UNSUPPORTED, "more than %d outputs", ENCODER_OUTPUTS_MAX);
     e->output_count = g->output_count;
@@ -179,25 +180,26 @@ static status read_outputs(look *l, graph_value_index hidden)
             return status_fail(STATUS_UNSUPPORTED, "output \"%s\" is %s, not f32",
                                g->values[g->outputs[i]].name,
                                dtype_name(g->values[g->outputs[i]].dtype));
-        status s = look_output(l, g->outputs[i], hidden, &e->outputs[i]);
+        status s = recogniser_read_output(r, g->outputs[i], hidden, &e->outputs[i]);
         if (s)
             return status_prefix(s, "output \"%.200s\"", g->values[g->outputs[i]].name);
     }
     return STATUS_OK;
 }
 
-/* Inputs that nothing reads are no harm; those that only some part reads have been refused. */
-static status look_through(look *l)
+/* Reads the whole graph, from its outputs back to its inputs. Inputs that nothing reads do no harm;
+ * a graph of which only some part reads an input has been rejected by then. */
+static status recognise_parts(encoder_recogniser *r)
 {
     graph_value_index hidden = GRAPH_NO_VALUE, embedded = GRAPH_NO_VALUE;
-    status s = find_sizes(l);
-    if (s || (s = find_hidden(l, &hidden)) || (s = look_layers(l, hidden, &embedded)) ||
-        l->is_for_bias || (s = look_embeddings(l, embedded)))
+    status s = find_sizes(r);
+    if (s || (s = find_hidden(r, &hidden)) || (s = recogniser_read_layers(r, hidden, &embedded)) ||
+        r->is_for_bias || (s = recogniser_read_embeddings(r, embedded)))
         return s;
-    if (l->e->mask_input >= 0 &&
-        (l->e->mask_input == l->e->ids_input || l->e->mask_input == l->e->token_type_input))
-        return status_fail(STATUS_UNSUPPORTED, "the attention mask is made from the ids");
-    return read_outputs(l, hidden);
+    if (r->e->mask_input >= 0 &&
+        (r->e->mask_input == r->e->ids_input || r->e->mask_input == r->e->token_type_input))
+        return status_fail(STATUS_UNSUPPORTED, "the attention mask is computed from the token ids");
+    return read_outputs(r, hidden);
 }
 
 static status specialise_at(const graph *g, graph_evaluate_fn evaluate, int64_t batch,
@@ -212,23 +214,24 @@ static status specialise_at(const graph *g, graph_evaluate_fn evaluate, int64_t 
     return s;
 }
 
-/* `l->source`, `evaluate` and what is asked for are set; fills *e, whether it fails or not. */
-static status look_at(look *l, graph_evaluate_fn evaluate, int64_t batch, int64_t sequence,
-                      encoder *e)
+/* Recognises the graph at one size. r->source and r->is_for_bias are set; fills *e, also when it
+ * fails, so the caller disposes of it in any case. */
+static status recognise_at(encoder_recogniser *r, graph_evaluate_fn evaluate, int64_t batch,
+                           int64_t sequence, encoder *e)
 {
     graph *made = NULL;
     *e = (encoder){.ids_input = -1, .mask_input = -1, .token_type_input = -1};
-    l->e = e;
-    l->random = 0x9E3779B97F4A7C15u;
-    l->has_mask_answer = false;
-    l->counted_term = GRAPH_NO_VALUE;
-    l->counted_table = NULL;
-    status s = specialise_at(l->source, evaluate, batch, sequence, &made);
+    r->e = e;
+    r->random = 0x9E3779B97F4A7C15u;
+    r->is_mask_known = false;
+    r->counted_term = GRAPH_NO_VALUE;
+    r->counted_table = NULL;
+    status s = specialise_at(r->source, evaluate, batch, sequence, &made);
     if (s == STATUS_OK)
-        s = refuse_quantised(made);
-    if (s == STATUS_OK && (s = match_open(&l->m, made, evaluate)) == STATUS_OK)
-        s = look_through(l);
-    match_close(&l->m);
+        s = reject_quantised(made);
+    if (s == STATUS_OK && (s = match_open(&r->m, made, evaluate)) == STATUS_OK)
+        s = recognise_parts(r);
+    match_close(&r->m);
     graph_destroy(made);
     return s;
 }
@@ -274,8 +277,8 @@ static bool same_output(const encoder_output *a, const encoder_output *b)
     return is_same;
 }
 
-/* Two looks at different sizes must show the same encoder: otherwise a size was taken for
- * another that happened to be equal, or the graph does something else at another length. */
+/* Recognition at two sizes must find the same encoder: otherwise two sizes were confused that
+ * happened to be equal, or the graph behaves differently at another length. */
 static bool same_encoder(const encoder *a, const encoder *b)
 {
     bool is_same = a->hidden == b->hidden && a->heads == b->heads &&
@@ -303,7 +306,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Longest sequence that graph and position table allow. */
+/* The longest sequence that the graph and the position table allow. */
 static int64_t longest_of(const graph *g, const encoder *e)
 {
     int64_t longest = g->sequence_max > 0 ? g->sequence_max : INT64_MAX;
@@ -312,15 +315,16 @@ static int64_t longest_of(const graph *g, const encoder *e)
     return longest;
 }
 
-/* The rows of the position table that `made` adds are the ones counted in the same way. */
-static status check_positions(const look *l, const graph *made, const encoder *e)
+/* Checks that `made`, specialised for a longer sequence, adds the position embeddings that the
+ * encoder expects: consecutive rows from position_offset on. */
+static status check_positions(const encoder_recogniser *r, const graph *made, const encoder *e)
 {
-    if (e->positions != ENCODER_POSITIONS_COUNTED || l->counted_term == GRAPH_NO_VALUE)
+    if (e->positions != ENCODER_POSITIONS_COUNTED || r->counted_term == GRAPH_NO_VALUE)
         return STATUS_OK;
-    const char *name = l->source->values[l->counted_term].name;
+    const char *name = r->source->values[r->counted_term].name;
     graph_value_index v = graph_find_value(made, name);
     const tensor *t = v == GRAPH_NO_VALUE ? NULL : made->values[v].constant;
-    const tensor *table = l->counted_table;
+    const tensor *table = r->counted_table;
     if (t == NULL)
         return STATUS_OK;
     int64_t width = table->dims[table->rank - 1], rows = tensor_count(t) / width;
@@ -329,9 +333,10 @@ static status check_positions(const look *l, const graph *made, const encoder *e
         memcmp(t->data, (const char *)table->data + (size_t)e->position_offset * row_bytes,
                (size_t)rows * row_bytes) == 0)
         return STATUS_OK;
-    return status_fail(STATUS_UNSUPPORTED,
-                       "value \"%.200s\": positions are counted otherwise in sequences of %lld",
-                       name, (long long)rows);
+    return status_fail(
+        STATUS_UNSUPPORTED,
+        "value \"%.200s\": in sequences of %lld tokens, positions are not counted one by one", name,
+        (long long)rows);
 }
 
 static bool is_uniform(const tensor *t)
@@ -343,71 +348,74 @@ static bool is_uniform(const tensor *t)
     return true;
 }
 
-/* What hidden values meet that has a number for each pair of positions, a window of attention say,
- * is the same number for all pairs while all keys are present. */
-static status check_pairs(look *l, const encoder *e)
+/* Checks that whatever is combined with hidden values and has one number per pair of tokens, such
+ * as an attention window, holds the same number for all pairs while no key is masked. */
+static status check_pairs(encoder_recogniser *r, const encoder *e)
 {
-    const graph *g = l->m.g;
-    int64_t n = l->length;
+    const graph *g = r->m.g;
+    int64_t n = r->length;
     status s = STATUS_OK;
     for (int32_t i = 0; s == STATUS_OK && i < g->node_count; i++) {
         const graph_node *node = &g->nodes[i];
         for (int k = 0; s == STATUS_OK && k < node->input_count; k++) {
             graph_value_index v = node->inputs[k];
-            if (v == GRAPH_NO_VALUE || node->outputs[0] == GRAPH_NO_VALUE || l->m.is_hidden[v] ||
-                !l->m.is_hidden[node->outputs[0]] || match_dim(&l->m, v, -1) != n ||
-                match_dim(&l->m, v, -2) != n)
+            if (v == GRAPH_NO_VALUE || node->outputs[0] == GRAPH_NO_VALUE || r->m.is_hidden[v] ||
+                !r->m.is_hidden[node->outputs[0]] || match_dim(&r->m, v, -1) != n ||
+                match_dim(&r->m, v, -2) != n)
                 continue;
             arena memory = {0};
             tensor mask, t;
             graph_value_index bound = e->mask_input >= 0 ? g->inputs[e->mask_input] : 0;
             if (e->mask_input >= 0)
-                s = look_random_mask(l, &memory, bound, true, &mask);
+                s = recogniser_draw_mask(r, &memory, bound, true, &mask);
             if (s == STATUS_OK)
-                s = match_experiment(&l->m, &memory, e->mask_input >= 0, &bound, &mask, v, &t);
+                s = match_experiment(&r->m, &memory, e->mask_input >= 0, &bound, &mask, v, &t);
             if (s == STATUS_OK && !is_uniform(&t))
-                s = look_refuse(l, v, "in sequences of %lld, attention depends on the positions",
-                                (long long)n);
+                s = recogniser_reject(r, v,
+                                      "in sequences of %lld tokens, attention depends on positions",
+                                      (long long)n);
             arena_dispose(&memory);
         }
     }
     return s;
 }
 
-/* What cannot be seen in short sequences: positions that are clipped, attention in windows. */
-static status check_longest(look *l, graph_evaluate_fn evaluate, encoder *e)
+/* Checks what short sequences cannot show: clipped positions, attention windows. */
+static status check_longest(encoder_recogniser *r, graph_evaluate_fn evaluate, encoder *e)
 {
     graph *made = NULL;
-    int64_t length = least(longest_of(l->source, e), LENGTH_CHECKED_MAX);
-    /* So that no matrix of weights looks like pairs of positions. */
+    int64_t length = least(longest_of(r->source, e), LENGTH_CHECKED_MAX);
+    /* A length that no weight matrix has: then [length, length] means pairs of tokens. */
     while (length > 1 &&
            (length == e->hidden || length == e->intermediate || length == e->head_dim))
         length--;
-    /* A graph that cannot be had at this length need not be right there. */
-    if (specialise_at(l->source, evaluate, 1, length, &made))
+    /* A graph that does not exist at this length need not be right there. */
+    if (specialise_at(r->source, evaluate, 1, length, &made))
         return STATUS_OK;
-    status s = check_positions(l, made, e);
+    status s = check_positions(r, made, e);
     if (s == STATUS_OK && e->relative_table == NULL &&
-        (s = match_open(&l->m, made, evaluate)) == STATUS_OK) {
-        s = find_sizes(l);
-        if (s == STATUS_OK && l->length == length)
-            s = check_pairs(l, e);
-        match_close(&l->m);
+        (s = match_open(&r->m, made, evaluate)) == STATUS_OK) {
+        s = find_sizes(r);
+        if (s == STATUS_OK && r->length == length)
+            s = check_pairs(r, e);
+        match_close(&r->m);
     }
     graph_destroy(made);
     return s;
 }
 
-/* At the first looks' lengths all relative positions have buckets of their own. */
-static status check_bias(look *l, graph_evaluate_fn evaluate, encoder *e)
+/* Finds the relative bias again in a longer sequence: at the first lengths each distance has a
+ * bucket of its own. */
+static status check_bias(encoder_recogniser *r, graph_evaluate_fn evaluate, encoder *e)
 {
     encoder longer = {.hidden = 0};
     if (e->relative_table == NULL)
         return STATUS_OK;
-    l->is_for_bias = true;
-    status s = look_at(l, evaluate, 1, least(longest_of(l->source, e), BIAS_CHECKED_MAX), &longer);
+    r->is_for_bias = true;
+    status s =
+        recognise_at(r, evaluate, 1, least(longest_of(r->source, e), BIAS_CHECKED_MAX), &longer);
     if (s == STATUS_OK && !same_tensor(e->relative_table, longer.relative_table))
-        s = status_fail(STATUS_UNSUPPORTED, "longer sequences have another relative bias");
+        s = status_fail(STATUS_UNSUPPORTED, "the relative bias of longer sequences differs");
     e->relative_distance_max = longer.relative_distance_max;
     encoder_dispose(&longer);
     return s;
@@ -416,18 +424,18 @@ static status check_bias(look *l, graph_evaluate_fn evaluate, encoder *e)
 status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out)
 {
     assert(g != NULL && evaluate != NULL && out != NULL);
-    look l = {.source = g};
+    encoder_recogniser r = {.source = g};
     encoder first = {.hidden = 0}, second = {.hidden = 0};
     int64_t longest = longest_of(g, &first);
-    status s = look_at(&l, evaluate, 2, least(longest, 5), &first);
+    status s = recognise_at(&r, evaluate, 2, least(longest, 5), &first);
     if (s == STATUS_OK)
-        s = look_at(&l, evaluate, 3, least(longest, 4), &second);
+        s = recognise_at(&r, evaluate, 3, least(longest, 4), &second);
     if (s == STATUS_OK && !same_encoder(&first, &second))
-        s = status_fail(STATUS_UNSUPPORTED, "it is another encoder at another length");
+        s = status_fail(STATUS_UNSUPPORTED, "the graph is a different encoder at another length");
     if (s == STATUS_OK)
-        s = check_longest(&l, evaluate, &first);
+        s = check_longest(&r, evaluate, &first);
     if (s == STATUS_OK)
-        s = check_bias(&l, evaluate, &first);
+        s = check_bias(&r, evaluate, &first);
     encoder_dispose(&second);
     if (s)
         encoder_dispose(&first);

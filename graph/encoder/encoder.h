@@ -3,9 +3,9 @@
 
 #include "graph/specialise/specialise.h"
 
-/* An encoder transformer (BERT family) found in a graph, whoever exported it: everything a device
- * needs to run it on ragged batches, without padding. All pointers are borrowed from the graph, or
- * owned by `memory`. */
+/* An encoder transformer (BERT family) recognised in a graph, whoever exported it: all that a
+ * device needs to run it on ragged batches, without padding. Pointers are borrowed from the graph
+ * or owned by `memory`. */
 
 typedef struct encoder_linear {
     const tensor *weight; /* f32 [K,N], or [N,K] when is_transposed */
@@ -15,7 +15,7 @@ typedef struct encoder_linear {
 
 typedef struct encoder_norm {
     const tensor *scale,
-        *bias; /* f32 [hidden]; scale NULL: no normalisation at this place; bias may be NULL */
+        *bias; /* f32 [hidden]; scale NULL: no normalisation here; bias may be NULL */
     float epsilon;
 } encoder_norm;
 
@@ -43,12 +43,12 @@ typedef enum encoder_positions {
 
 typedef enum encoder_pooling {
     ENCODER_POOLING_NONE,  /* output: hidden states [rows, length, hidden] */
-    ENCODER_POOLING_MEAN,  /* [rows, hidden]: mean over positions whose mask is 1 */
-    ENCODER_POOLING_MAX,   /* ... maximum over them */
-    ENCODER_POOLING_FIRST, /* ... position 0 */
+    ENCODER_POOLING_MEAN,  /* [rows, hidden]: mean over the tokens whose mask is 1 */
+    ENCODER_POOLING_MAX,   /* [rows, hidden]: maximum over them */
+    ENCODER_POOLING_FIRST, /* [rows, hidden]: token 0 (CLS pooling) */
 } encoder_pooling;
 
-/* After the tail: dense layers (for ENCODER_POOLING_NONE on each position), then optionally an L2
+/* After the pooling: dense layers (with ENCODER_POOLING_NONE on each token), then optionally an L2
  * normalisation. */
 typedef enum encoder_head_activation {
     ENCODER_HEAD_NONE,
@@ -68,8 +68,8 @@ typedef struct encoder_output { /* one per graph output, in order */
     int head_count;
     bool is_normalised; /* divided by its L2 norm, at least norm_epsilon */
     float norm_epsilon;
-    bool is_column; /* the head's one column without a dim of its own: [rows, length] (answers to
-                       questions) */
+    bool is_column; /* the head has one column and the output no dim for it: [rows, length]
+                       (extractive question answering) */
 } encoder_output;
 
 #define ENCODER_OUTPUTS_MAX 8
@@ -79,9 +79,9 @@ typedef struct encoder {
     int64_t hidden, heads, head_dim, intermediate; /* hidden == heads * head_dim */
     float attention_scale;                         /* scores are multiplied by it before softmax */
     int ids_input, mask_input,
-        token_type_input; /* graph inputs, or -1. No mask input: every position counts. A row whose
-                             mask is all zero attends to all of its positions alike, as lowest-float
-                             masks do */
+        token_type_input; /* graph inputs, or -1. Without a mask input every token counts. A row
+                             whose mask is all zero attends to all of its tokens alike, as models
+                             with lowest-float masks do */
     const tensor *word_table, *position_table,
         *token_type_table; /* f32 [rows, embedding width]; the latter two may be NULL */
     encoder_positions positions;
@@ -89,8 +89,8 @@ typedef struct encoder {
     encoder_norm embedding_norm;
     encoder_linear embedding_projection; /* after the norm, to hidden (ELECTRA); weight NULL: none,
                                             and the embedding width is hidden */
-    /* Relative attention bias (MPNet): added to scores of head h between positions i and j:
-     * relative_table[bucket(j - i)][h]; NULL: none. Bucketing as T5's, bidirectional. */
+    /* Relative attention bias (MPNet): relative_table[bucket(j - i)][h] is added to the score of
+     * tokens i and j in head h; NULL: none. Buckets as in T5, bidirectional. */
     const tensor *relative_table; /* f32 [buckets, heads] */
     int64_t relative_distance_max;
     encoder_layer *layers;
@@ -99,15 +99,16 @@ typedef struct encoder {
     int output_count;
 } encoder;
 
-/* Looks for an encoder in a symbolic graph, by structure and, for masks and positions, by
- * experiment (it evaluates those parts on examples). STATUS_OK: `*out` describes the whole graph
- * exactly. STATUS_UNSUPPORTED: it is none, or not wholly; the message says which part of the graph
- * did not fit ("node X (Op): attention has an additive bias that depends on ..."). */
+/* Recognises an encoder in a symbolic graph: its structure by pattern, its masks, positions,
+ * scales, activations and pooling by evaluating those parts on random values. STATUS_OK: `*out`
+ * describes the whole graph exactly. STATUS_UNSUPPORTED: the graph, or a part of it, is something
+ * else; the message names the node ("node X (Op): attention has a bias that differs from row to
+ * row"). */
 status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out) MUST_CHECK;
 void encoder_dispose(encoder *e);
 
-/* The row of relative_table for a key `distance` positions after its query (negative: before), as
- * arXiv 1910.10683 (T5) has it, both directions. `buckets` is a multiple of 4. */
+/* The row of relative_table for a key `distance` tokens after its query (negative: before), in both
+ * directions (arXiv 1910.10683, T5). `buckets` is a multiple of 4. */
 int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t distance);
 
 #endif

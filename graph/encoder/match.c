@@ -18,7 +18,7 @@ static const graph_node *direct_producer(const match *m, graph_value_index v)
     return &m->g->nodes[m->g->values[v].producer];
 }
 
-/* A float table that is read by a computed index. */
+/* Whether `n` gathers rows of a float table by a computed index. */
 static bool reads_table(const graph *g, const graph_node *n)
 {
     if (n->op != GRAPH_OP_GATHER)
@@ -33,7 +33,7 @@ status match_open(match *m, const graph *g, graph_evaluate_fn evaluate)
     *m = (match){.g = g, .evaluate = evaluate};
     m->is_hidden = calloc((size_t)g->value_count + 1, sizeof m->is_hidden[0]);
     if (m->is_hidden == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to look through \"%s\"", g->name);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to match patterns in \"%s\"", g->name);
     for (int32_t i = 0; i < g->node_count; i++) {
         const graph_node *n = &g->nodes[i];
         bool is_hidden = reads_table(g, n);
@@ -171,7 +171,7 @@ static void shape_of(const match *m, graph_value_index v, tensor *t)
         t->dims[i] = value->shape.dims[i].constant;
 }
 
-/* One node on known tensors; those of its outputs that exist are allocated. */
+/* Evaluates one node on known tensors; its outputs are allocated in `memory`. */
 static status run_node(const match *m, arena *memory, const graph_node *n, tensor *values)
 {
     const tensor **in = arena_allocate_zeroed(memory, (size_t)n->input_count + 1, sizeof in[0]);
@@ -271,7 +271,7 @@ static graph_value_index scaled_value(const match *m, const graph_node *n, doubl
     return GRAPH_NO_VALUE;
 }
 
-/* One move, on the numbers of elements instead of the elements. */
+/* Applies one move to element indices instead of elements. */
 static status move_indices(const match *m, arena *memory, const graph_node *n, graph_value_index to,
                            tensor *indices)
 {
@@ -280,7 +280,7 @@ static status move_indices(const match *m, arena *memory, const graph_node *n, g
     tensor *out = arena_allocate_zeroed(memory, (size_t)n->output_count + 1, sizeof out[0]);
     if (in == NULL || out == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for an experiment");
-    /* Scaling may have added leading ones. */
+    /* Scaling may have added leading dims of 1. */
     shape_of(m, n->inputs[0], &seen);
     seen.dtype = DTYPE_I64;
     seen.data = indices->data;

@@ -3,54 +3,53 @@
 
 #include "graph/specialise/specialise.h"
 
-/* Looking for structure in a specialised graph, for the passes: small questions about producers
- * and constants, and two kinds of experiment. An experiment computes a part of the graph on values
- * of the asker's choice; it settles what a subgraph means whatever operators it is written with. */
+/* Pattern matching on a specialised graph: queries on producers and constants, and two kinds of
+ * experiment. An experiment evaluates a part of the graph on values that the caller chooses: it
+ * shows what a subgraph computes, whatever operators it is written with. */
 
 typedef struct match {
     const graph *g; /* specialised: every dim is a constant */
     graph_evaluate_fn evaluate;
-    bool *is_hidden; /* by value: made from an embedding (a table of floats read by a computed
-                        index), so not a mask, a position or a scale */
+    bool *is_hidden; /* by value: computed from an embedding (rows of a float table), hence
+                        neither a mask nor a position nor a scale */
 } match;
 
 /* Borrows `g` until match_close. */
 status match_open(match *m, const graph *g, graph_evaluate_fn evaluate) MUST_CHECK;
 void match_close(match *m);
 
-/* The value that `v` renames: back through Identity and casts between float types. */
+/* The value behind `v`: skips Identity and casts between float types. */
 graph_value_index match_skip_casts(const match *m, graph_value_index v);
-/* Also through views that keep the last dim, so the same rows in the same order. */
+/* Skips also views that keep the last dim: the same rows in the same order. */
 graph_value_index match_skip_views(const match *m, graph_value_index v);
 /* The node that makes `v`, casts skipped; NULL for inputs and constants. */
 const graph_node *match_producer(const match *m, graph_value_index v);
-/* NULL when it is not known. */
+/* The constant that `v` is, casts skipped; NULL when it is none. */
 const tensor *match_constant(const match *m, graph_value_index v);
-/* A constant of one element. */
+/* The element of a constant of one element. */
 bool match_scalar(const match *m, graph_value_index v, double *out);
-/* A binary node with one constant operand, on either side: that operand and the other one. */
+/* The constant operand of a binary node, on either side, and the other operand. */
 bool match_one_constant(const match *m, const graph_node *n, const tensor **constant,
                         graph_value_index *other);
 int64_t match_dim(const match *m, graph_value_index v, int axis); /* axis may be negative */
 int64_t match_count(const match *m, graph_value_index v);
 
-/* Marks what `target` is computed from, stopping at the `cut` values: needed[v] for each value
- * (g->value_count of them). Returns the graph inputs among them as bits, input 31 and later as bit
- * 31. */
+/* Marks in needed[g->value_count] the values that `target` is computed from, as far as the `cut`
+ * values. Returns the graph inputs among them as bits; input 31 and later as bit 31. */
 uint32_t match_cone(const match *m, graph_value_index target, int cut_count,
                     const graph_value_index *cut, bool *needed);
 
-/* Computes `target` with given[i] standing for value bound[i]. `out` lives in `memory`.
- * UNSUPPORTED: it depends on an input that is not bound, or on an operator that cannot be computed.
- */
+/* Evaluates `target` with given[i] in place of value bound[i]. `out` lives in `memory`.
+ * STATUS_UNSUPPORTED: it depends on an input that is not bound, or on an operator that cannot be
+ * evaluated. */
 status match_experiment(const match *m, arena *memory, int bound_count,
                         const graph_value_index *bound, const tensor *given,
                         graph_value_index target, tensor *out) MUST_CHECK;
 
-/* Where the elements of a value come from, when it only moves (reshapes, transposes, splits,
- * slices, gathers by constants) and scales by a scalar the elements of another value. */
+/* Where the elements of a value come from, if it only moves the elements of another value (reshape,
+ * transpose, split, slice, gather by constants) and scales them by a scalar. */
 typedef struct match_trace {
-    graph_value_index base; /* the first value back that is not a move */
+    graph_value_index base; /* the last value before the moves */
     double scale;
     const int64_t *map; /* element i of the value is element map[i] of the base, times scale */
     int64_t count;

@@ -2,9 +2,12 @@
 
 #include "graph/encoder/internal.h"
 
+/* Matrix multiplications of two computed values, as attention has them. */
+
 static const char letters[] = "rhmnk";
 
-/* One term of an equation: blanks dropped, "..." as one '.'; false: too long for us. */
+/* Reads one term of an Einsum equation: blanks are dropped, "..." becomes one '.'. False: the term
+ * has fewer than three letters or more than four. */
 static bool read_term(const char **at, char end, char out[5])
 {
     int count = 0;
@@ -21,7 +24,7 @@ static bool read_term(const char **at, char end, char out[5])
     return count >= 3;
 }
 
-/* The first letter of the result that both operands have: rows come before heads. */
+/* The first letter of the result that both operands have too: rows come before heads. */
 static char first_of_stack(char terms[3][5])
 {
     for (int i = 0; terms[2][i] != 0; i++)
@@ -30,8 +33,8 @@ static char first_of_stack(char terms[3][5])
     return 0;
 }
 
-/* Renames the letters of an equation's three terms to ours. An ellipsis, first in all of them,
- * stands for rows and heads together. */
+/* Renames the letters of an equation's three terms to those of found_matmul. An ellipsis comes
+ * first in each term and stands for rows and heads together. */
 static bool rename_terms(char terms[3][5])
 {
     char named[3][5] = {{0}};
@@ -65,15 +68,15 @@ static bool rename_terms(char terms[3][5])
     return true;
 }
 
-bool look_find_product(const look *l, graph_value_index v, found_product *out)
+bool recogniser_find_matmul(const encoder_recogniser *r, graph_value_index v, found_matmul *out)
 {
-    const match *m = &l->m;
+    const match *m = &r->m;
     v = match_skip_casts(m, v);
     const graph_node *n = match_producer(m, v);
     if (n == NULL || n->input_count != 2 || !m->is_hidden[n->inputs[0]] ||
         !m->is_hidden[n->inputs[1]])
         return false;
-    found_product p = {.operands = {n->inputs[0], n->inputs[1]}, .result = v};
+    found_matmul p = {.operands = {n->inputs[0], n->inputs[1]}, .result = v};
     if (n->op == GRAPH_OP_MATMUL) {
         memcpy(p.terms, (char[3][5]){"rhmk", "rhkn", "rhmn"}, sizeof p.terms);
     } else if (n->op == GRAPH_OP_EINSUM) {
@@ -89,9 +92,9 @@ bool look_find_product(const look *l, graph_value_index v, found_product *out)
     return true;
 }
 
-void look_swap_product(found_product *p)
+void found_matmul_swap(found_matmul *p)
 {
-    found_product swapped = {.operands = {p->operands[1], p->operands[0]}, .result = p->result};
+    found_matmul swapped = {.operands = {p->operands[1], p->operands[0]}, .result = p->result};
     for (int t = 0; t < 3; t++)
         for (int i = 0; i < 4; i++) {
             char c = p->terms[t == 2 ? 2 : 1 - t][i];
@@ -100,7 +103,7 @@ void look_swap_product(found_product *p)
     *p = swapped;
 }
 
-int64_t look_product_offset(const char *term, product_sizes sizes, product_sizes at)
+int64_t matmul_offset(const char *term, matmul_sizes sizes, matmul_sizes at)
 {
     int64_t offset = 0;
     for (int i = 0; i < 4; i++) {
@@ -110,7 +113,7 @@ int64_t look_product_offset(const char *term, product_sizes sizes, product_sizes
     return offset;
 }
 
-bool look_fits_product(const look *l, const found_product *p, product_sizes sizes)
+bool recogniser_fits_matmul(const encoder_recogniser *r, const found_matmul *p, matmul_sizes sizes)
 {
     for (int t = 0; t < 3; t++) {
         graph_value_index v = t < 2 ? p->operands[t] : p->result;
@@ -120,10 +123,10 @@ bool look_fits_product(const look *l, const found_product *p, product_sizes size
             count *= size;
             /* A stack may be written as one dim; the others stand where the term has them. */
             bool is_stack = p->terms[t][i] == 'r' || p->terms[t][i] == 'h';
-            if (!is_stack && match_dim(&l->m, v, i - 4) != size)
+            if (!is_stack && match_dim(&r->m, v, i - 4) != size)
                 return false;
         }
-        if (count != match_count(&l->m, v) || count == 0)
+        if (count != match_count(&r->m, v) || count == 0)
             return false;
     }
     return true;

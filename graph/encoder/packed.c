@@ -6,26 +6,26 @@
 
 #include "graph/build.h"
 
-/* Where sequences are shorter than this on average, a batch is full before its positions are. */
+/* Sequences shorter than this on average use up the sequences of a batch before its tokens. */
 #define TOKENS_PER_SEQUENCE 8
 #define SEQUENCES_MAX 1024
 
-/* Added to scores. A key of another sequence must lose even against a masked one of the own: where
- * all keys of a sequence are masked it attends to all of its positions alike. */
-#define MASKED (-1e30f)
-#define FOREIGN (-3e38f)
-/* The maximum of nothing, as the ragged engine and sentence-transformers have it. */
-#define MAXIMUM_OF_NOTHING (-1e9f)
+/* Added to scores. A sequence whose keys are all masked attends to all of its tokens alike, so a
+ * key of another sequence must score below a masked key of the same one. */
+#define SCORE_OF_MASKED (-1e30f)
+#define SCORE_OF_OTHER_SEQUENCE (-3e38f)
+/* The maximum over no token, as in the ragged engine and in sentence-transformers. */
+#define MAXIMUM_OF_NONE (-1e9f)
 
 typedef struct packer {
     graph *g; /* being built */
     const encoder *e;
     encoder_packing size;
     int64_t tokens;                     /* rows * length */
-    graph_value_index ids, types, mask; /* [rows, length]; types, mask: or GRAPH_NO_VALUE */
+    graph_value_index ids, types, mask; /* [rows, length]; types and mask may be GRAPH_NO_VALUE */
     graph_value_index positions, segments, starts;
     graph_value_index score_bias; /* [rows, 1 or heads, length, length] */
-    graph_value_index members;    /* bool [sequences, tokens]: counts for the pooling of it */
+    graph_value_index members; /* bool [sequences, tokens]: the token is pooled for the sequence */
 } packer;
 
 encoder_packing encoder_packing_of(int64_t rows, int64_t length)
@@ -44,8 +44,8 @@ status encoder_can_pack(const encoder *e, const graph *g)
         if (!dtype_is_integer(v->dtype) || v->shape.rank != 2 ||
             !graph_dim_equal(v->shape.dims[0], batch) ||
             !graph_dim_equal(v->shape.dims[1], sequence))
-            return status_fail(STATUS_UNSUPPORTED,
-                               "input \"%.200s\" is not a whole number for each position", v->name);
+            return status_fail(STATUS_UNSUPPORTED, "input \"%.200s\" is not one integer per token",
+                               v->name);
     }
     return STATUS_OK;
 }
@@ -83,10 +83,10 @@ static graph_value_index gelu(packer *p, graph_value_index x, const char *approx
     return graph_add(p->g, GRAPH_OP_GELU, 1, &x, 1, &a);
 }
 
-/* --- what depends on which sequence a position belongs to --- */
+/* --- what depends on the sequence that a token belongs to --- */
 
-/* bool [rows, length, length]: position i (second) and j (third) hold the same sequence. Padding is
- * a sequence of its own, so no row of scores is without a key. */
+/* bool [rows, length, length]: tokens i (dim 1) and j (dim 2) belong to the same sequence. Padding
+ * counts as one more sequence, so that every row of scores has a key. */
 static graph_value_index same_sequence(packer *p)
 {
     int64_t n = p->size.length;
@@ -95,7 +95,7 @@ static graph_value_index same_sequence(packer *p)
     return graph_binary(p->g, GRAPH_OP_EQUAL, of_i, of_j);
 }
 
-/* Relative bias as [1, heads, length, length]: places in a row differ as those in a sequence do. */
+/* Relative bias as [1, heads, length, length]: distances in a row are distances in the sequence. */
 static graph_value_index relative_bias(packer *p)
 {
     const encoder *e = p->e;
@@ -127,16 +127,16 @@ static void make_score_bias(packer *p, graph_value_index same)
     if (p->mask != GRAPH_NO_VALUE) {
         graph_value_index keys =
             graph_reshape(p->g, is_not_zero(p, p->mask), 4, (int64_t[]){rows, 1, 1, n});
-        own = graph_where(p->g, keys, own, graph_number(p->g, MASKED));
+        own = graph_where(p->g, keys, own, graph_number(p->g, SCORE_OF_MASKED));
     }
     same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
-    p->score_bias = graph_where(p->g, same, own, graph_number(p->g, FOREIGN));
+    p->score_bias = graph_where(p->g, same, own, graph_number(p->g, SCORE_OF_OTHER_SEQUENCE));
     if (p->e->relative_table != NULL)
         p->score_bias = graph_binary(p->g, GRAPH_OP_ADD, p->score_bias, relative_bias(p));
 }
 
-/* RoBERTa: a token has the number pad_id + 1, + 2, ... among those of its sequence that are not
- * pad_id, which itself has the number pad_id. */
+/* RoBERTa's positions: the tokens of a sequence that are not pad_id count pad_id + 1, pad_id + 2,
+ * ...; padding has position pad_id. */
 static graph_value_index counted_tokens(packer *p, graph_value_index same)
 {
     int64_t rows = p->size.rows, n = p->size.length;
@@ -184,7 +184,7 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
 
 /* --- layers; x is [tokens, hidden] --- */
 
-/* [tokens, hidden] to [rows, heads, length, head_dim]; keys with the last two exchanged. */
+/* [tokens, hidden] to [rows, heads, length, head_dim]; keys: [rows, heads, head_dim, length]. */
 static graph_value_index heads_of(packer *p, graph_value_index x, bool is_keys)
 {
     const encoder *e = p->e;
@@ -235,7 +235,7 @@ static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_in
 
 /* --- outputs --- */
 
-/* Which tokens are pooled for which sequence, made when it is first asked for. */
+/* p->members, made at the first call. */
 static graph_value_index members(packer *p)
 {
     if (p->members != GRAPH_NO_VALUE)
@@ -271,7 +271,7 @@ static graph_value_index maximum(packer *p, graph_value_index x)
     graph_value_index counts =
         graph_reshape(p->g, members(p), 3, (int64_t[]){p->size.sequences, p->tokens, 1});
     graph_value_index all = graph_reshape(p->g, x, 3, (int64_t[]){1, p->tokens, p->e->hidden});
-    graph_value_index own = graph_where(p->g, counts, all, graph_number(p->g, MAXIMUM_OF_NOTHING));
+    graph_value_index own = graph_where(p->g, counts, all, graph_number(p->g, MAXIMUM_OF_NONE));
     return graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, own, 1, false);
 }
 
@@ -401,7 +401,7 @@ status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate
         graph_destroy(p.g);
         return s;
     }
-    /* The result shares the constants made here. */
+    /* The result shares the constants of p.g: it is destroyed with the result. */
     assert((*out)->release == NULL);
     (*out)->release = destroy_built;
     (*out)->release_context = p.g;

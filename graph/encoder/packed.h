@@ -3,34 +3,39 @@
 
 #include "graph/encoder/encoder.h"
 
-/* Several sequences in each row of a static shape: an encoder as a graph whose attention stays
- * within a sequence (block-diagonal), whose positions are counted from each sequence's own start,
- * and whose pooled outputs have one row a sequence. What a sequence gets does not depend on its
- * neighbours, so the answers are those of the sequence alone.
+/* Sequence packing: an encoder as a graph of static shape with several sequences in each row.
+ * Attention is block-diagonal (it stays within a sequence), positions count from the start of each
+ * sequence, and pooled outputs have one row per sequence. The result of a sequence does not depend
+ * on the others in its row: it is that of the sequence alone.
  *
- * Inputs: those of the model in its order, [rows, length], and after them
- *   "packed_positions"  i32 [rows, length]  place in the own sequence, from 0; 0 where there is
- * none "packed_segments"   i32 [rows, length]  number of the sequence from 1, over all rows; 0:
- * padding "packed_starts"     i32 [sequences]     row * length + place of sequence i's first token
- * (its number is i + 1); 0 for those that are not there Outputs: those of the model in its order:
- * per position [rows, length, n], pooled [sequences, n]. Rows of sequences that are not there hold
- * numbers that mean nothing. */
+ * Inputs: those of the model in its order, [rows, length], followed by
+ *
+ *   - "packed_positions", i32 [rows, length]: index of the token in its sequence, from 0; padding:
+ * 0
+ *   - "packed_segments", i32 [rows, length]: number of the sequence, from 1 over all rows; padding:
+ * 0
+ *   - "packed_starts", i32 [sequences]: row * length + column of the first token of sequence i + 1;
+ *     absent sequences: 0
+ *
+ * Outputs: those of the model in its order, [rows, length, n] per token or [sequences, n] pooled.
+ * Rows of absent sequences hold undefined numbers. */
 
-#define ENCODER_PACKED_INPUTS 3 /* beside the model's own */
+#define ENCODER_PACKED_INPUTS 3 /* besides the model's inputs */
 
 typedef struct encoder_packing {
     int64_t rows, length, sequences; /* all at least 1 */
 } encoder_packing;
 
-/* The packing of a bucket: as many sequences as average the shortest length worth it. */
+/* The packing of a bucket of rows x length tokens: one sequence per 8 tokens, at least one per row,
+ * at most 1,024. */
 encoder_packing encoder_packing_of(int64_t rows, int64_t length);
 
-/* STATUS_UNSUPPORTED, with the reason: the model has an input that is not one whole number for each
- * position. `e` was recognised in `g`. */
+/* Whether `e`, recognised in `g`, can be packed. STATUS_UNSUPPORTED: the message names an input
+ * that is not one integer per token. */
 status encoder_can_pack(const encoder *e, const graph *g) MUST_CHECK;
 
-/* The specialised graph for that packing, which encoder_can_pack() allows. It borrows constants of
- * `g` and `e`, which must outlive it. */
+/* The specialised graph of that packing; encoder_can_pack() must hold. It borrows constants of `g`
+ * and `e`, which must outlive it. */
 status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate,
                     encoder_packing packing, graph **out) MUST_CHECK;
 

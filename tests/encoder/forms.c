@@ -110,20 +110,20 @@ Test(forms, all_at_once)
 
 Test(refusals, masks)
 {
-    static const char words[] = "not a softmax over the keys that the mask leaves";
+    static const char words[] = "not a softmax over the keys that the mask keeps";
     expect_not((encoder_form){.mask = MASK_CAUSAL}, words);
     expect_not((encoder_form){.mask = MASK_AFTER_SOFTMAX}, words);
     expect_not((encoder_form){.mask = MASK_SMALL}, words);
     expect_not((encoder_form){.mask = MASK_OF_QUERIES}, words);
-    expect_not((encoder_form){.mask = MASK_FROM_IDS}, "made from the ids");
+    expect_not((encoder_form){.mask = MASK_FROM_IDS}, "computed from the token ids");
     expect_not((encoder_form){.forgets_mask = true}, "mask");
     expect_not((encoder_form){.mask = MASK_NONE, .tail = TAIL_MEAN}, "mask");
 }
 
 Test(refusals, what_only_long_sequences_show)
 {
-    expect_not((encoder_form){.clips_positions = true}, "positions are counted otherwise");
-    expect_not((encoder_form){.attends_in_window = true}, "depends on the positions");
+    expect_not((encoder_form){.clips_positions = true}, "positions are not counted one by one");
+    expect_not((encoder_form){.attends_in_window = true}, "depends on positions");
 }
 
 Test(refusals, layers)
