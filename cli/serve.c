@@ -4,7 +4,8 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/start.h"
-#include "config/config.h"
+#include "config/load.h"
+#include "config/print.h"
 #include "server/server.h"
 
 static int fail(const char *what)

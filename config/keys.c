@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const config_model_keys[] = {"path", "precision", NULL};
-const char *const config_tenant_keys[] = {"key", "weight", "requests_per_s", "tokens_per_s", NULL};
 static const char *const fallbacks[] = {"never", "on_failure", "when_sooner", NULL};
 static const char *const packings[] = {"auto", "never", "always", NULL};
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};

@@ -3,13 +3,14 @@
 
 #include "config/config.h"
 
-/* The one table that describes every key of the configuration. */
+/* The table of every key of the configuration. Reading, --help, --print-config and
+ * docs/configuration.md follow from it. */
 
 typedef enum config_kind {
     CONFIG_BOOL,
     CONFIG_INTEGER,
     CONFIG_STRING,    /* or null */
-    CONFIG_CHOICE,    /* a string out of a list; the field is an enum counted from 0 */
+    CONFIG_CHOICE,    /* one string of a list; the field is an enum that counts from 0 */
     CONFIG_DEVICES,   /* array of strings */
     CONFIG_LISTENERS, /* array of "HOST:PORT"; `minimum` is 1 for the TLS ones */
     CONFIG_TENANTS,   /* object: name -> {"key": ..., "weight": ...} */
@@ -20,22 +21,17 @@ typedef struct config_key {
     const char *path; /* "limits.json_depth_max": at most one dot */
     config_kind kind;
     size_t offset;      /* of the field in `config` */
-    size_t field_bytes; /* integers and enums: 4 or 8, or 2 */
-    int64_t scale;      /* field = value in the file * scale (microseconds kept as nanoseconds) */
+    size_t field_bytes; /* 4 or 8 for integers and enums */
+    int64_t scale;      /* field = value in the file * scale; 1000 for us kept as ns */
     int64_t minimum, maximum;
     const char *const *choices; /* ends with NULL */
-    const char *flag;           /* "--threads", or NULL: then only --set reaches it */
-    const char *argument;       /* how --help names the flag's value */
+    const char *flag;           /* "--threads"; NULL: the file and --set only */
+    const char *argument;       /* the flag's value as --help names it */
     const char *help;           /* one sentence */
 } config_key;
 
 extern const config_key config_keys[];
 extern const int config_key_count;
-
-/* What each entry of "models" may hold; offsets are into repository_model_options. */
-extern const char *const config_model_keys[];
-/* What each entry of "tenants" may hold. */
-extern const char *const config_tenant_keys[];
 
 /* The key at that path, or NULL. */
 const config_key *config_key_find(const char *path);

@@ -1,8 +1,11 @@
+#include "config/print.h"
+
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/read.h"
+#include "config/keys.h"
 
 /* From the struct and the table to text: --print-config, --help, docs/configuration.md. */
 
@@ -95,23 +98,23 @@ status config_print(const config *c, FILE *out)
     int failed = json_dumpf(root, out, JSON_INDENT(2));
     json_decref(root);
     if (failed || fputc('\n', out) == EOF)
-        return status_fail(STATUS_IO, "the configuration could not be written");
+        return status_fail(STATUS_IO, "cannot write the configuration");
     return STATUS_OK;
 }
 
-/* Prints `text` in lines up to column 96, each after the first indented. */
+/* Prints `text` in lines of at most 96 columns; lines after the first are indented. */
 static void print_wrapped(FILE *out, const char *text, size_t indent)
 {
     size_t column = indent;
     while (*text != 0) {
-        size_t word = strcspn(text, " ");
-        if (column > indent && column + word > 96) {
+        size_t bytes = strcspn(text, " ");
+        if (column > indent && column + bytes > 96) {
             fprintf(out, "\n%*s", (int)indent, "");
             column = indent;
         }
-        fprintf(out, "%s%.*s", column > indent ? " " : "", (int)word, text);
-        column += word + 1;
-        text += word + (text[word] == ' ');
+        fprintf(out, "%s%.*s", column > indent ? " " : "", (int)bytes, text);
+        column += bytes + 1;
+        text += bytes + (text[bytes] == ' ');
     }
     fputc('\n', out);
 }
@@ -127,21 +130,46 @@ static void print_flag(FILE *out, const char *flag, const char *argument, const 
     print_wrapped(out, help, 34);
 }
 
+/* The help of a key, with its default if it has one that says something. */
+static void help_with_default(const config *defaults, const config_key *k, char *out, size_t bytes)
+{
+    json_t *value = value_json(defaults, k);
+    bool is_plain = json_is_string(value) || json_is_integer(value);
+    const json_t *shown = json_array_size(value) == 1 ? json_array_get(value, 0) : value;
+    char *text = json_is_string(shown) || is_plain ? json_dumps(shown, JSON_ENCODE_ANY) : NULL;
+    size_t length = text != NULL ? strlen(text) : 0;
+    bool has_quotes = length >= 2 && text[0] == '"';
+    if (text != NULL)
+        snprintf(out, bytes, "%s Default: %.*s.", k->help, (int)(has_quotes ? length - 2 : length),
+                 has_quotes ? text + 1 : text);
+    else
+        snprintf(out, bytes, "%s", k->help);
+    free(text);
+    json_decref(value);
+}
+
 void config_print_help(FILE *out)
 {
-    fputs("penstock serve: answer inference requests over HTTP until SIGTERM\n\n"
+    config defaults;
+    config_default(&defaults);
+    fputs("usage: penstock serve --model NAME=PATH... [OPTION...]\n"
+          "       penstock serve --repository DIR [OPTION...]\n"
+          "       penstock serve --config FILE [OPTION...]\n\n"
+          "Serves inference requests over HTTP until it receives SIGTERM.\n\n"
           "  penstock serve --model digits=examples/models/digits\n"
           "  penstock serve --config penstock.json --listen '*:8080'\n\n"
-          "Flags override the file; those marked + may stand several times.\n\n",
+          "Flags override the file. A flag marked + can be repeated.\n\n",
           out);
-    print_flag(out, "--config", "FILE", "Read this JSON file first (docs/configuration.md).");
+    print_flag(out, "--config", "FILE",
+               "Read this JSON file before the flags. Its keys: docs/configuration.md.");
     for (int i = 0; i < config_key_count; i++) {
         const config_key *k = &config_keys[i];
         bool is_list =
             k->kind == CONFIG_DEVICES || k->kind == CONFIG_LISTENERS || k->kind == CONFIG_MODELS;
-        char flag[64], argument[128];
+        char flag[64], argument[128], help[512];
         if (k->flag == NULL)
             continue;
+        help_with_default(&defaults, k, help, sizeof help);
         snprintf(flag, sizeof flag, "%s", k->flag);
         snprintf(argument, sizeof argument, "%s%s", k->argument != NULL ? k->argument : "",
                  is_list ? " +" : "");
@@ -153,14 +181,16 @@ void config_print_help(FILE *out)
                          k->choices[j]);
             }
         }
-        print_flag(out, flag, argument[0] != 0 ? argument : NULL, k->help);
+        print_flag(out, flag, argument[0] != 0 ? argument : NULL, help);
     }
-    print_flag(out, "--set", "KEY=VALUE +", "Any key of the file, such as --set drain.delay_ms=0.");
+    config_dispose(&defaults);
+    print_flag(out, "--set", "KEY=VALUE +",
+               "Set any key of the file, such as --set drain.delay_ms=0.");
     print_flag(out, "--print-config", NULL,
-               "Print the result of file and flags, with every default, as JSON, and end.");
-    print_flag(out, "--help", NULL, "This page.");
-    fputs("\nSignals: SIGTERM drains and ends, a second one ends now; SIGHUP reads the TLS files "
-          "again.\n",
+               "Print the configuration as JSON, with every default, and exit.");
+    print_flag(out, "--help", NULL, "Print this help and exit.");
+    fputs("\nSignals: SIGTERM finishes the open requests and exits; a second one exits at once.\n"
+          "         SIGHUP reads the TLS certificate and key again.\n",
           out);
 }
 

@@ -1,0 +1,103 @@
+#include "config/lists.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/values.h"
+
+static void begin_listeners(config *c, config_origin *o)
+{
+    if (!o->has_listeners)
+        c->server.listener_count = 0;
+    o->has_listeners = true;
+}
+
+static status add_listener(config *c, const char *address, bool is_tls, config_origin *o,
+                           const json_path *where)
+{
+    const char *colon = strrchr(address, ':');
+    char *end = NULL;
+    unsigned long port = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
+    if (colon == NULL || end == colon + 1 || *end != 0 || colon[1] < '0' || colon[1] > '9')
+        return config_fail(o, where, "\"%s\" is not HOST:PORT, such as 127.0.0.1:8080", address);
+    if (port > 65535)
+        return config_fail(o, where, "\"%s\": the port is above 65535", address);
+    const char *host = address;
+    size_t host_bytes = (size_t)(colon - address);
+    bool is_bracketed = host_bytes >= 2 && host[0] == '[' && host[host_bytes - 1] == ']';
+    if (is_bracketed) {
+        host++;
+        host_bytes -= 2;
+    } else if (memchr(host, ':', host_bytes) != NULL) {
+        return config_fail(o, where, "\"%s\": put the IPv6 address in brackets: [::1]:8080",
+                           address);
+    }
+    begin_listeners(c, o);
+    if (c->server.listener_count == SERVER_LISTENERS_MAX)
+        return config_fail(o, where, "more than %d listeners", SERVER_LISTENERS_MAX);
+    char *copy = arena_copy_string(&c->memory, host, host_bytes);
+    if (copy == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the configuration");
+    c->server.listeners[c->server.listener_count++] =
+        (server_listener){.host = copy, .port = (uint16_t)port, .is_tls = is_tls};
+    return STATUS_OK;
+}
+
+status config_set_listeners(config *c, const json_t *value, bool is_tls, config_origin *o,
+                            const json_path *path)
+{
+    if (json_is_string(value))
+        return add_listener(c, json_string_value(value), is_tls, o, path);
+    if (!json_is_array(value))
+        return config_fail_type(o, path, "an array of \"HOST:PORT\"", value);
+    begin_listeners(c, o);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        json_path here = {path, NULL, i};
+        const json_t *item = json_array_get(value, i);
+        if (!json_is_string(item))
+            return config_fail_type(o, &here, "a string \"HOST:PORT\"", item);
+        status s = add_listener(c, json_string_value(item), is_tls, o, &here);
+        if (s)
+            return s;
+    }
+    return STATUS_OK;
+}
+
+static status add_device(config *c, const json_t *value, config_origin *o, const json_path *path)
+{
+    if (!json_is_string(value))
+        return config_fail_type(o, path, "a string", value);
+    const char *text = json_string_value(value), *copy = NULL;
+    bool is_pjrt = strncmp(text, "pjrt:", 5) == 0 && text[5] != 0;
+    if (strcmp(text, "cpu") != 0 && !is_pjrt)
+        return config_fail(o, path, "\"%s\" is not a device: use cpu or pjrt:PLUGIN.so", text);
+    if (!o->has_devices) {
+        c->device_count = 0;
+        o->has_devices = true;
+    }
+    if (c->device_count == CONFIG_DEVICES_MAX)
+        return config_fail(o, path, "more than %d devices", CONFIG_DEVICES_MAX);
+    status s = config_copy_string(c, o, path, value, &copy);
+    if (s)
+        return s;
+    for (int i = 0; i < c->device_count; i++)
+        if (strcmp(c->devices[i], copy) == 0)
+            return config_fail(o, path, "\"%s\" is listed twice", copy);
+    c->devices[c->device_count++] = copy;
+    return STATUS_OK;
+}
+
+status config_set_devices(config *c, const json_t *value, config_origin *o, const json_path *path)
+{
+    if (json_is_string(value))
+        return add_device(c, value, o, path);
+    if (!json_is_array(value))
+        return config_fail_type(o, path, "an array of strings", value);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        json_path here = {path, NULL, i};
+        status s = add_device(c, json_array_get(value, i), o, &here);
+        if (s)
+            return s;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,45 @@
+#include "config/load.h"
+
+#include "config/file.h"
+#include "config/flags.h"
+
+/* What needs more than one key to check. */
+static status check_whole(const config *c)
+{
+    if (c->server.listener_count == 0)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "no address to listen on: set server.listen or server.listen_tls");
+    bool has_certificate = c->server.tls.certificate_file != NULL,
+         has_key = c->server.tls.key_file != NULL;
+    if (has_certificate != has_key)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "tls.%s is missing: a certificate and its key go together",
+                           has_certificate ? "key_file" : "certificate_file");
+    for (int i = 0; i < c->server.listener_count; i++)
+        if (c->server.listeners[i].is_tls && !has_certificate)
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "server.listen_tls: needs tls.certificate_file and tls.key_file "
+                               "(--tls-certificate, --tls-key)");
+    if (c->repository.folder == NULL && c->repository.model_count == 0 && !c->wants_print)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "nothing to serve: give --repository DIR or --model NAME=PATH, or set "
+                           "repository or models in the file");
+    return STATUS_OK;
+}
+
+status config_load(config *c, int argc, char *const *argv)
+{
+    config_default(c);
+    status s = config_scan_flags(c, argc, argv);
+    if (!s && c->wants_help)
+        return STATUS_OK;
+    if (!s && c->file != NULL)
+        s = config_read_file(c, c->file);
+    if (!s)
+        s = config_apply_flags(c, argc, argv);
+    if (!s)
+        s = check_whole(c);
+    if (s)
+        config_dispose(c);
+    return s;
+}

@@ -1,0 +1,71 @@
+#include "config/file.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const char *message_of_text(const char *text)
+{
+    static config c;
+    config_default(&c);
+    status s = config_read_text(&c, "p.json", text, strlen(text));
+    config_dispose(&c);
+    return s == STATUS_INVALID_ARGUMENT ? status_message() : s ? "another status" : "";
+}
+
+Test(config_file, wrong_files_are_named_by_line_path_and_nearest_name)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\n  \"limits\": {\n    \"json_depht_max\": 3\n  }\n}",
+         "p.json:3: limits.json_depht_max: unknown key; did you mean \"json_depth_max\"?"},
+        {"{\"limit\": {}}", "p.json:1: limit: unknown key; did you mean \"limits\"?"},
+        {"{\"delay_ms\": 1}", "p.json:1: delay_ms: unknown key; did you mean \"drain.delay_ms\"?"},
+        {"{\"xyzzy\": 1}", "p.json:1: xyzzy: unknown key"},
+        {"{\"limits.json_depth_max\": 4}",
+         "p.json:1: [\"limits.json_depth_max\"]: unknown key; did you mean "
+         "\"limits.json_depth_max\"?"},
+        {"{\n\"drain\": 5}", "p.json:2: drain: must be an object, not an integer"},
+        {"{\"drain\":\n{\"delay_ms\": -1}}",
+         "p.json:2: drain.delay_ms: -1 is below the minimum, 0"},
+        {"{\"limits\": {\"json_depth_max\": 5000}}",
+         "p.json:1: limits.json_depth_max: 5000 is above the maximum, 1024"},
+        {"{\"limits\": {\"json_depth_max\": 5.5}}",
+         "p.json:1: limits.json_depth_max: must be an integer, not a number with a fraction"},
+        {"{\"limits\": {\"json_depth_max\": \"5\"}}",
+         "p.json:1: limits.json_depth_max: must be an integer, not a string"},
+        {"{\"precision\": \"int9\"}",
+         "p.json:1: precision: \"int9\" is not one of fp32, bf16, int8; did you mean \"int8\"?"},
+        {"{\"server\": {\"listen\": [\n\"a:1\",\n\"b\"]}}",
+         "p.json:3: server.listen[1]: \"b\" is not HOST:PORT, such as 127.0.0.1:8080"},
+        {"{\"server\": {\"listen\": [\"a:70000\"]}}",
+         "p.json:1: server.listen[0]: \"a:70000\": the port is above 65535"},
+        {"{\"server\": {\"listen\": [\"::1:80\"]}}",
+         "p.json:1: server.listen[0]: \"::1:80\": put the IPv6 address in brackets: "
+         "[::1]:8080"},
+        {"{\"server\": {\"status_page\": 1}}",
+         "p.json:1: server.status_page: must be true or false, not an integer"},
+        {"{\"models\": {\"a.b\": {\"path\": \"x\",\n\"precison\": \"int8\"}}}",
+         "p.json:2: models[\"a.b\"].precison: unknown key; did you mean \"precision\"?"},
+        {"{\"models\": {\"m\": {}}}", "p.json:1: models.m: the key \"path\" is missing"},
+        {"{\"models\": {\"a/b\": \"x\"}}",
+         "p.json:1: models[\"a/b\"]: \"a/b\" is not a model name: use 1 to 127 printable "
+         "ASCII characters without spaces and / ? # % : \" \\"},
+        {"{\"devices\": [\"gpu\"]}",
+         "p.json:1: devices[0]: \"gpu\" is not a device: use cpu or pjrt:PLUGIN.so"},
+        {"{\"devices\": [\"cpu\", \"cpu\"]}", "p.json:1: devices[1]: \"cpu\" is listed twice"},
+        {"{\"repository\": \"\"}", "p.json:1: repository: must not be empty"},
+        {"[]", "p.json:1: must be an object, not an array"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_expect_str_eq(message_of_text(cases[i].text), cases[i].message, "%s", cases[i].text);
+}
+
+Test(config_file, what_is_not_json_is_refused_with_its_place)
+{
+    static const char *const texts[] = {"{\"a\": 1,}",        "",     "{",
+                                        "{\"a\":1, \"a\":2}", "{} x", "nul"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        cr_expect_eq(strncmp(message_of_text(texts[i]), "p.json:1:", 9), 0, "%s: %s", texts[i],
+                     message_of_text(texts[i]));
+}
