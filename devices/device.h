@@ -7,9 +7,9 @@
 #include "base/tensor.h"
 #include "graph/graph.h"
 
-/* Where batches run. A device turns a model at one bucket into a program and executes it, blocking
- * the caller; up to `slots` callers at once. One slot = one thread = one batch in flight
- * (batcher/execute/slot.c), so there are no completion callbacks. */
+/* Where batches run. A device compiles a model at one bucket into a program and executes it,
+ * blocking the caller; up to `slots` callers at once. One slot = one thread = one batch in flight,
+ * so there are no completion callbacks. */
 
 typedef struct device device;
 typedef struct device_program device_program;
@@ -38,7 +38,7 @@ extern const char *const device_precision_names[DEVICE_PRECISION_COUNT + 1];
 /* False, and `*out` untouched, when there is no precision of that name. */
 bool device_precision_from_name(const char *name, device_precision *out) MUST_CHECK;
 
-/* Some rows of one job: `rows` sequences of `length` positions. Tensors are [rows, length, ...] or
+/* Some rows of one job: `rows` sequences of `length` tokens. Tensors are [rows, length, ...] or
  * [rows, ...], one per graph input and output. */
 typedef struct device_segment {
     int64_t rows, length;
@@ -55,7 +55,7 @@ typedef struct device_batch {
     int segment_count;
 } device_batch;
 
-/* Token ids that the model really gets, for judging its accuracy. */
+/* Token ids that the model gets in practice, for the accuracy check. */
 #define DEVICE_SAMPLES_MAX 32
 typedef struct device_sample {
     const int64_t *ids; /* [length], not negative */
@@ -68,18 +68,18 @@ typedef struct device_samples {
     uint64_t hash;
 } device_samples;
 
-/* A model given to a device. `graph` is symbolic and outlives every program made of it. `model_key`
- * is a hash of the model files, stable over restarts, for caches. Input roles are what batching
- * needs to know (models/model.h says how they are found). */
+/* A model as a device gets it. `graph` is symbolic and outlives every program made of it.
+ * `model_key` is a hash of the model files, stable over restarts, for caches. Input roles are what
+ * batching needs to know (models/model.h says how they are found). */
 typedef struct device_model {
     const graph *graph;
     const char *name;
     uint64_t model_key;
     device_precision precision;
     const device_samples *samples; /* or NULL; lives as long as the model */
-    int mask_input;                /* graph input that says which positions are real, or -1 */
-    /* Its programs, where they are given instead of made from the graph (devices/exported.h):
-     * buckets are theirs, and the CPU cannot run it. Else NULL. */
+    int mask_input;                /* graph input that says which tokens are real, or -1 */
+    /* The programs of a model that was exported as StableHLO (devices/exported.h): they decide the
+     * buckets, and the CPU cannot run them. Else NULL. */
     const struct device_exported *exported;
     /* Programs hold several sequences in each row (graph/encoder/packed.h): `graph` as it was
      * recognised. NULL: one sequence a row. */
@@ -116,18 +116,18 @@ typedef struct device_interface {
      * undefined after a failure. */
     status (*execute)(device *d, device_program *program, int slot, const device_batch *batch);
     void (*describe)(device *d, device_status *out); /* any thread */
-    /* Optional (NULL: nothing to say): one line on how the program runs, for people: in which
-     * precision, with or without padding, and why. At most `bytes` - 1 bytes. Any thread. */
+    /* Optional, or NULL: writes one line on how the program runs: in which precision, with or
+     * without padding, and why. At most `bytes` - 1 bytes. Any thread. */
     void (*explain)(device *d, const device_program *program, char *text, size_t bytes);
     void (*destroy)(device *d); /* no call may be in progress */
 } device_interface;
 
 struct device {
     const device_interface *interface;
-    const char *name; /* "cpu", "pjrt:0": unique, for labels */
-    const char *kind; /* "cpu", "TPU v5e": equal kinds have equal speed */
+    const char *name; /* unique, for labels: "cpu", "pjrt:0" */
+    const char *kind; /* "cpu", "TPU v5e": devices of one kind have one speed */
     int slots;
-    /* Who executes on which slot now (devices/slot.h). Zeroed: all slots are free. */
+    /* Of devices/slot.h: a bit for each slot in use, releases so far (a futex), and waiters. */
     _Atomic uint64_t slots_in_use;
     _Atomic uint32_t slot_releases, slot_waiters;
 };
@@ -138,7 +138,7 @@ struct device_program {
     device_bucket bucket;
 };
 
-/* Our CPU kernels. */
+/* The CPU, devices/cpu. */
 typedef struct device_cpu_options {
     int threads;              /* slots, and cores used at once; 0: one per core */
     const char *level;        /* caps the instruction set ("scalar", "avx2", ...); NULL: the best */

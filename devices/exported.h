@@ -3,9 +3,9 @@
 
 #include "devices/device.h"
 
-/* A model that is given as StableHLO, one program for each bucket, instead of a graph of
+/* A model that was exported as StableHLO, one program for each bucket, instead of a graph of
  * operators: its graph has inputs, outputs and weights, and no node. Only devices that compile
- * StableHLO can run it. Immutable; models/loading/program_folder.c makes it. */
+ * StableHLO run it. Constant; models/loading/program_folder.c makes it. */
 
 typedef struct device_exported_program {
     device_bucket bucket;

@@ -51,8 +51,8 @@ void device_slot_release(device *d, int slot)
     uint64_t before = atomic_fetch_and(&d->slots_in_use, ~(UINT64_C(1) << slot));
     assert(before & (UINT64_C(1) << slot));
     atomic_fetch_add(&d->slot_releases, 1);
-    /* Each slot given wakes one: two may wait for two slots, and the second is given when no longer
-     * all are in_use. */
+    /* Each release wakes one waiter. Two may wait for two slots: the second release wakes the
+     * second. */
     if (atomic_load(&d->slot_waiters) > 0)
         syscall(SYS_futex, &d->slot_releases, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

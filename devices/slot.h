@@ -6,8 +6,8 @@
 #define DEVICE_SLOTS_MAX 64
 
 /* A slot of a device has one user at a time: the batcher's thread of that slot, a warm-up, or a
- * batch of another device that fell back. Takes `preferred` when it is free, else any free slot,
- * else waits for one. Uncontended: one atomic operation. Any thread. */
+ * batch that falls back from another device. Returns `preferred` when it is free, else any free
+ * slot, else waits for one. Uncontended: one atomic operation. Any thread. */
 int device_slot_acquire(device *d, int preferred);
 void device_slot_release(device *d, int slot);
 

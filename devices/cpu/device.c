@@ -16,23 +16,23 @@
 #include "devices/device.h"
 
 /* The CPU as a device. A recognised encoder is packed once and runs ragged at any shape: its
- * programs are handles. Anything else is a plan for one bucket. A slot is a worker of the thread
- * pool, and each worker has a workspace. */
+ * programs are handles. Any other model gets a plan for each bucket. A slot is a caller of the
+ * thread pool, and each worker of the pool has a workspace. */
 
 #define SLOTS_MAX 1024
 #define REASON_BYTES 400
 
-/* What programs of one model share, for as long as one of them lives. */
+/* What the programs of one model share, as long as one of them lives. */
 typedef struct cpu_model {
     struct cpu_model *next;
     const graph *graph;
     device_precision precision;
     cpu_weights *weights;
     int programs;
-    pthread_mutex_t lock; /* while the encoder is looked for and packed */
+    pthread_mutex_t lock; /* held while the encoder is recognised and packed */
     bool is_examined;
-    cpu_encoder *encoder;      /* NULL: there is none; then: */
-    char reason[REASON_BYTES]; /* why */
+    cpu_encoder *encoder;      /* NULL: the model is none that we recognise, and then: */
+    char reason[REASON_BYTES]; /* why not */
 } cpu_model;
 
 typedef struct cpu_device {
@@ -43,12 +43,12 @@ typedef struct cpu_device {
     pthread_mutex_t lock; /* of `models` */
     cpu_model *models;
     thread_pool *threads;
-    pthread_mutex_t grow_lock; /* one at a time makes workspaces larger */
+    pthread_mutex_t grow_lock; /* held by whoever makes workspaces larger */
     void **workspaces;         /* by worker; changed under the worker's lock */
     size_t *workspace_bytes;
     cpu_encoder_layout *layouts; /* by slot */
     _Atomic uint64_t compiles, cache_hits, executions, failures, busy_ns;
-    /* Of encoders: time at the peak for what was computed, and time of slots. */
+    /* Of encoders: the time their operations would take at the peak, and the time slots took. */
     _Atomic uint64_t ideal_ns, encoder_ns;
 } cpu_device;
 
@@ -75,7 +75,7 @@ static cpu_model *create_model(const graph *g, device_precision precision)
     return m;
 }
 
-static cpu_model *take_model(cpu_device *d, const graph *g, device_precision precision)
+static cpu_model *acquire_model(cpu_device *d, const graph *g, device_precision precision)
 {
     pthread_mutex_lock(&d->lock);
     cpu_model *m = d->models;
@@ -91,7 +91,7 @@ static cpu_model *take_model(cpu_device *d, const graph *g, device_precision pre
     return m;
 }
 
-static void give_model(cpu_device *d, cpu_model *m)
+static void release_model(cpu_device *d, cpu_model *m)
 {
     pthread_mutex_lock(&d->lock);
     bool is_last = --m->programs == 0;
@@ -110,14 +110,14 @@ static void give_model(cpu_device *d, cpu_model *m)
     }
 }
 
-/* What is judged on other samples may be packed otherwise. */
+/* The samples decide the accuracy check, and so the packed weights. */
 static uint64_t key_of(const device_model *model)
 {
     return model->model_key == 0 || !model->samples ? model->model_key
                                                     : model->model_key ^ model->samples->hash;
 }
 
-/* Looks once whether the model is an encoder, and packs it. */
+/* Once per model: recognises an encoder and packs it. */
 static status examine_model(cpu_device *d, cpu_model *m, const device_model *model)
 {
     pthread_mutex_lock(&m->lock);
@@ -151,7 +151,7 @@ done:
     return s;
 }
 
-/* Large ones in large pages: fewer faults now and fewer misses later. Zeroed. */
+/* Zeroed. Large workspaces use huge pages: fewer page faults now, fewer TLB misses later. */
 static void *allocate_workspace(size_t bytes)
 {
     const size_t page = (size_t)2 << 20;
@@ -165,8 +165,8 @@ static void *allocate_workspace(size_t bytes)
     return memory;
 }
 
-/* Makes the first `workers` workspaces at least so large, and touches them, so that no execution
- * allocates or faults pages in. */
+/* Makes the first `workers` workspaces at least `bytes` large, and writes to them, so that no
+ * execution allocates or faults pages in. */
 static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
 {
     status s = STATUS_OK;
@@ -198,7 +198,7 @@ static void cpu_release(device *base, device_program *program)
     cpu_plan_destroy(p->plan);
     graph_destroy(p->specialised);
     if (p->model)
-        give_model((cpu_device *)base, p->model);
+        release_model((cpu_device *)base, p->model);
     free(p);
 }
 
@@ -207,8 +207,9 @@ static status compile_encoder(cpu_device *d, cpu_program *p)
     const cpu_encoder *e = p->model->encoder;
     int64_t length = p->base.bucket.sequence;
     if (length < 1 || (size_t)length > e->length_max)
-        return status_fail(STATUS_INVALID_ARGUMENT, "rows of %lld positions; the model takes %zu",
-                           (long long)length, e->length_max);
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "rows of %lld tokens; the model takes up to %zu", (long long)length,
+                           e->length_max);
     p->base.layout = DEVICE_RAGGED;
     return grow_workspaces(d, thread_pool_workers(d->threads),
                            cpu_encoder_workspace_bytes(e, (size_t)length));
@@ -238,10 +239,10 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
 {
     cpu_device *d = (cpu_device *)base;
     if (model->exported != NULL)
-        return status_fail(STATUS_UNSUPPORTED, "StableHLO programs have no form for the CPU");
+        return status_fail(STATUS_UNSUPPORTED, "the CPU does not run StableHLO programs");
     cpu_program *p = calloc(1, sizeof *p);
     status s;
-    if (!p || !(p->model = take_model(d, model->graph, model->precision))) {
+    if (!p || !(p->model = acquire_model(d, model->graph, model->precision))) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
         goto fail;
     }

@@ -1,6 +1,6 @@
-/* Callers, helpers and somebody who changes the workers' memory, all at once: every unit of every
- * loop runs exactly once, under a number whose memory is its own. Stand-alone, for the thread
- * sanitizer. */
+/* Callers, helpers and a thread that changes the memory of workers, all at once: every unit of
+ * every loop runs exactly once, and no two run under one worker number at once. Stand-alone, for
+ * the thread sanitizer. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -101,7 +101,7 @@ int main(void)
     thread_pool_destroy(pool);
     for (int i = 0; i < WORKERS; i++)
         free(memory[i]);
-    printf("every unit ran once; helpers took %llu\n1 passed, 0 failed, 0 skipped\n",
+    printf("every unit ran once; helpers ran %llu\n1 passed, 0 failed, 0 skipped\n",
            (unsigned long long)atomic_load(&helped));
     return 0;
 }

@@ -8,30 +8,31 @@
 #include "base/xorshift.h"
 #include "devices/cpu/encoder/internal.h"
 
-/* The accuracy gate. The encoder runs on a few sequences, real ones if it was given any, in FP32
- * and in the precision asked for. Where the answers are further apart than the precision promises,
- * products get a closer form, the most harmful first, until the promise holds. */
+/* The accuracy check. The encoder runs on a few sequences, those of the model's warm-up file if it
+ * has one, in FP32 and in the precision asked for. Where the results differ by more than the
+ * precision allows, linear layers get a more precise format, the most sensitive first, until they
+ * agree. */
 
-#define GENERATED 8 /* samples, where none are given */
+#define GENERATED 8 /* samples of a model without warm-up data */
 #define GENERATED_LENGTH_MAX 64
-#define SAMPLE_LENGTH_MAX 256 /* real ones are cut there */
+#define SAMPLE_LENGTH_MAX 256 /* tokens; longer samples are cut */
 #define REPORT_BYTES_MAX 4096
-#define FEW_ELEMENTS 16 /* outputs as narrow are judged over all samples at once */
+#define FEW_ELEMENTS 16 /* outputs narrower than this are compared over all samples at once */
 
 typedef struct accuracy {
     double mean, lowest; /* cosines */
 } accuracy;
 
-static accuracy promise_of(const cpu_encoder *e)
+static accuracy required_accuracy(const cpu_encoder *e)
 {
     if (e->options.precision != DEVICE_INT8)
         return (accuracy){0.9999, 0.9998};
-    /* Generated ids are harder than text: on them MiniLM's error is twice that on English
-     * sentences, with whatever plan. */
+    /* Generated ids are harder than text: on them the error of MiniLM is twice that on English
+     * sentences, whatever the plan. */
     return e->options.samples ? (accuracy){0.997, 0.99} : (accuracy){0.994, 0.985};
 }
 
-/* Inputs, and room for the answers of one run. */
+/* The samples as inputs, and what a run needs. */
 typedef struct trial {
     arena memory;
     int count; /* samples */
@@ -44,9 +45,9 @@ typedef struct trial {
     cpu_encoder_layout *layout;
 } trial;
 
-/* An id like those of text: vocabularies are ordered by frequency, which falls as one over the rank
- * (Zipf), so ranks are uniform in their logarithm. The first ids are special ones, bytes and
- * reserved places, which text hardly has. */
+/* An id as text would have it: vocabularies are ordered by frequency, which falls as one over the
+ * rank (Zipf), so the logarithms of the ranks are uniform. The first ids are special tokens, bytes
+ * and reserved ones, which text hardly has. */
 static int64_t next_id(uint64_t *state, int64_t limit)
 {
     double least = (double)limit / 16,
@@ -61,7 +62,7 @@ static size_t output_width(const cpu_encoder *e, int o)
     return heads > 0 ? e->heads[o][heads - 1].n : (size_t)e->source.hidden;
 }
 
-/* Room for one run's answers: [sample][output]. */
+/* The outputs of one run: [sample][output]. */
 static tensor *allocate_outputs(const cpu_encoder *e, trial *t)
 {
     tensor *all =
@@ -81,9 +82,9 @@ static tensor *allocate_outputs(const cpu_encoder *e, trial *t)
 static int64_t sample_length(const cpu_encoder *e, const trial *t, int i)
 {
     int64_t longest = (int64_t)t->length;
-    const device_samples *given = e->options.samples;
-    if (given)
-        return given->samples[i].length < longest ? given->samples[i].length : longest;
+    const device_samples *samples = e->options.samples;
+    if (samples)
+        return samples->samples[i].length < longest ? samples->samples[i].length : longest;
     int64_t length = longest * (i + 1) / GENERATED;
     return length > 0 ? length : 1;
 }
@@ -101,13 +102,13 @@ static status check_ids(const cpu_encoder *e, const device_sample *sample)
 
 static status fill_ids(const cpu_encoder *e, int i, int64_t length, uint64_t *state, int64_t *ids)
 {
-    const device_samples *given = e->options.samples;
-    for (int64_t p = 0; p < length && !given; p++)
+    const device_samples *samples = e->options.samples;
+    for (int64_t p = 0; p < length && !samples; p++)
         ids[p] = next_id(state, e->source.word_table->dims[0]);
-    if (!given)
+    if (!samples)
         return STATUS_OK;
-    memcpy(ids, given->samples[i].ids, (size_t)length * sizeof *ids);
-    return check_ids(e, &given->samples[i]);
+    memcpy(ids, samples->samples[i].ids, (size_t)length * sizeof *ids);
+    return check_ids(e, &samples->samples[i]);
 }
 
 static status prepare(const cpu_encoder *e, trial *t)
@@ -116,9 +117,9 @@ static status prepare(const cpu_encoder *e, trial *t)
     const graph *g = e->options.graph;
     uint64_t state = 7;
     status s = STATUS_OK;
-    const device_samples *given = e->options.samples;
-    *t = (trial){.length = given ? SAMPLE_LENGTH_MAX : GENERATED_LENGTH_MAX,
-                 .count = given ? given->count : GENERATED};
+    const device_samples *samples = e->options.samples;
+    *t = (trial){.length = samples ? SAMPLE_LENGTH_MAX : GENERATED_LENGTH_MAX,
+                 .count = samples ? samples->count : GENERATED};
     if (t->length > e->length_max)
         t->length = e->length_max;
     for (int i = 0; i < t->count; i++) {
@@ -127,7 +128,7 @@ static status prepare(const cpu_encoder *e, trial *t)
         for (int k = 0; k < g->input_count; k++) {
             const int64_t dims[2] = {1, length};
             if (tensor_allocate(&t->inputs[i][k], &t->memory, DTYPE_I64, 2, dims))
-                return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy gate");
+                return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
             int64_t *data = t->inputs[i][k].data;
             if (k == source->ids_input)
                 s = fill_ids(e, i, length, &state, data);
@@ -141,7 +142,7 @@ static status prepare(const cpu_encoder *e, trial *t)
     t->workspace = aligned_alloc(64, bytes);
     t->layout = malloc(sizeof *t->layout);
     if (!t->workspace || !t->layout)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy gate");
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
     memset(t->workspace, 0, bytes);
     return STATUS_OK;
 }
@@ -164,11 +165,11 @@ static status run(const cpu_encoder *e, trial *t, tensor *outputs)
     return cpu_encoder_run(e, &r, 0, t->segments, t->count, &operations);
 }
 
-typedef struct products {
+typedef struct dot_products {
     double both, one, other;
-} products;
+} dot_products;
 
-static void add_products(products *p, const tensor *a, const tensor *b, size_t count)
+static void add_dot_products(dot_products *p, const tensor *a, const tensor *b, size_t count)
 {
     const float *x = a->data, *y = b->data;
     for (size_t i = 0; i < count; i++) {
@@ -178,8 +179,8 @@ static void add_products(products *p, const tensor *a, const tensor *b, size_t c
     }
 }
 
-/* Of two vectors; a vector of zeros is like itself only. */
-static double cosine(const products *p)
+/* Of two vectors. A vector of zeros equals only itself. */
+static double cosine(const dot_products *p)
 {
     if (p->one == 0 || p->other == 0)
         return p->one == p->other ? 1 : 0;
@@ -192,13 +193,13 @@ static accuracy compare(const cpu_encoder *e, const trial *t, const tensor *refe
     accuracy worst = {1, 1};
     for (int o = 0; o < e->source.output_count; o++) {
         accuracy here = {0, 1};
-        products all = {0};
+        dot_products all = {0};
         bool is_narrow = output_width(e, o) < FEW_ELEMENTS;
         for (int i = 0; i < t->count; i++) {
             int at = i * ENCODER_OUTPUTS_MAX + o;
-            products one = {0};
-            add_products(&one, &reference[at], &outputs[at], t->widths[i][o]);
-            add_products(&all, &reference[at], &outputs[at], t->widths[i][o]);
+            dot_products one = {0};
+            add_dot_products(&one, &reference[at], &outputs[at], t->widths[i][o]);
+            add_dot_products(&all, &reference[at], &outputs[at], t->widths[i][o]);
             double c = cosine(&one);
             here.mean += c / t->count;
             here.lowest = fmin(here.lowest, c);
@@ -211,65 +212,66 @@ static accuracy compare(const cpu_encoder *e, const trial *t, const tensor *refe
     return worst;
 }
 
-static bool is_kept(accuracy a, accuracy promise)
+static bool is_reached(accuracy a, accuracy required)
 {
-    return a.mean >= promise.mean && a.lowest >= promise.lowest;
+    return a.mean >= required.mean && a.lowest >= required.lowest;
 }
 
-/* How much one product alone, in its intended form, moves the answers. */
-static status find_harm(const cpu_encoder *e, const cpu_encoder *reference, trial *t,
-                        const tensor *expected, tensor *outputs, double *harm)
+/* How far each linear layer alone, in its intended format, moves the results from FP32. */
+static status find_sensitivity(const cpu_encoder *e, const cpu_encoder *reference, trial *t,
+                               const tensor *expected, tensor *outputs, double *sensitivity)
 {
     cpu_encoder mixed;
     status s = cpu_encoder_view(reference, &mixed);
     if (s)
         return s;
     for (int i = 0; !s && i < e->source.layer_count * ENCODER_LINEARS; i++) {
-        cpu_encoder_linear *at = &mixed.layers[i / ENCODER_LINEARS].products[i % ENCODER_LINEARS];
+        cpu_encoder_linear *at = &mixed.layers[i / ENCODER_LINEARS].linears[i % ENCODER_LINEARS];
         cpu_encoder_linear kept = *at;
-        *at = e->layers[i / ENCODER_LINEARS].products[i % ENCODER_LINEARS];
+        *at = e->layers[i / ENCODER_LINEARS].linears[i % ENCODER_LINEARS];
         s = run(&mixed, t, outputs);
-        harm[i] = 1 - compare(e, t, expected, outputs).mean;
+        sensitivity[i] = 1 - compare(e, t, expected, outputs).mean;
         *at = kept;
     }
     cpu_encoder_release_view(&mixed);
     return s;
 }
 
-/* Sets e->plan: the most harmful products to `closer`, until the promise holds. */
-static status raise_products(cpu_encoder *e, const cpu_encoder *reference, trial *t,
-                             const tensor *expected, tensor *outputs, accuracy promise,
-                             cpu_encoder_format closer)
+/* Sets e->plan: the most sensitive linear layers get the format `closer`, until the required
+ * accuracy is reached. */
+static status raise_precision(cpu_encoder *e, const cpu_encoder *reference, trial *t,
+                              const tensor *expected, tensor *outputs, accuracy required,
+                              cpu_encoder_format closer)
 {
     int count = e->source.layer_count * ENCODER_LINEARS;
-    double *harm = calloc((size_t)count + 1, sizeof *harm);
+    double *sensitivity = calloc((size_t)count + 1, sizeof *sensitivity);
     cpu_encoder mixed = {0};
-    status s = harm ? cpu_encoder_view(e, &mixed)
-                    : status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy gate");
+    status s = sensitivity ? cpu_encoder_view(e, &mixed)
+                           : status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
     if (!s)
-        s = find_harm(e, reference, t, expected, outputs, harm);
+        s = find_sensitivity(e, reference, t, expected, outputs, sensitivity);
     for (int raised = 0; !s && raised < count; raised++) {
         int worst = 0;
         for (int i = 1; i < count; i++)
-            worst = harm[i] > harm[worst] ? i : worst;
-        harm[worst] = -1;
+            worst = sensitivity[i] > sensitivity[worst] ? i : worst;
+        sensitivity[worst] = -1;
         e->plan[worst] = closer;
-        int layer = worst / ENCODER_LINEARS, product = worst % ENCODER_LINEARS;
-        mixed.layers[layer].products[product] = reference->layers[layer].products[product];
+        int layer = worst / ENCODER_LINEARS, linear = worst % ENCODER_LINEARS;
+        mixed.layers[layer].linears[linear] = reference->layers[layer].linears[linear];
         s = run(&mixed, t, outputs);
-        if (!s && is_kept(compare(e, t, expected, outputs), promise))
+        if (!s && is_reached(compare(e, t, expected, outputs), required))
             break;
     }
-    if (harm)
+    if (sensitivity)
         cpu_encoder_release_view(&mixed);
-    free(harm);
+    free(sensitivity);
     return s;
 }
 
 static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
 {
-    static const char *const product_names[] = {"query, key and value", "attention output", "up",
-                                                "down"};
+    static const char *const linear_names[] = {"query, key and value", "attention output", "up",
+                                               "down"};
     int count = e->source.layer_count * ENCODER_LINEARS, formats[CPU_ENCODER_FORMAT_COUNT] = {0};
     char *text = malloc(REPORT_BYTES_MAX);
     if (!text)
@@ -282,32 +284,33 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
                      device_precision_names[e->options.precision]);
     for (int f = 0; f < CPU_ENCODER_FORMAT_COUNT && n < REPORT_BYTES_MAX; f++)
         if (formats[f] > 0)
-            n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d products in %s", formats[f],
+            n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d matrices in %s", formats[f],
                           cpu_encoder_format_name((cpu_encoder_format)f));
     if (is_measured && n < REPORT_BYTES_MAX) {
-        accuracy promise = promise_of(e);
+        accuracy required = required_accuracy(e);
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n,
                       "; cosine to FP32 over %d %s sequences: mean %.5f, lowest %.5f "
                       "(at least %g and %g)",
                       e->options.samples ? e->options.samples->count : GENERATED,
-                      e->options.samples ? "given" : "generated", reached.mean, reached.lowest,
-                      promise.mean, promise.lowest);
+                      e->options.samples ? "warm-up" : "generated", reached.mean, reached.lowest,
+                      required.mean, required.lowest);
     }
     for (int i = 0; i < count && n < REPORT_BYTES_MAX && formats[e->plan[0]] < count; i++)
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, "%s layer %d %s: %s", i ? "," : ";",
-                      i / ENCODER_LINEARS, product_names[i % ENCODER_LINEARS],
+                      i / ENCODER_LINEARS, linear_names[i % ENCODER_LINEARS],
                       cpu_encoder_format_name(e->plan[i]));
     e->report = text;
 }
 
-/* Judges e, as packed, and packs it anew with closer formats where it fails. */
-static status judge(cpu_encoder *e, const cpu_encoder *reference, trial *t)
+/* Compares e, as packed, with the reference; packs it again with more precise formats where it
+ * fails. */
+static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 {
     device_precision precision = e->options.precision;
-    accuracy promise = promise_of(e);
+    accuracy required = required_accuracy(e);
     tensor *expected = allocate_outputs(e, t), *outputs = allocate_outputs(e, t);
     if (!expected || !outputs)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy gate");
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
     status s = run(reference, t, expected);
     if (!s)
         s = run(e, t, outputs);
@@ -319,8 +322,8 @@ static status judge(cpu_encoder *e, const cpu_encoder *reference, trial *t)
         closer = kernels_choose_bf16_format(e->options.peaks) == KERNELS_BF16_AS_S16
                      ? CPU_ENCODER_S16
                      : CPU_ENCODER_BF16;
-    if (!is_kept(reached, promise)) {
-        s = raise_products(e, reference, t, expected, outputs, promise, closer);
+    if (!is_reached(reached, required)) {
+        s = raise_precision(e, reference, t, expected, outputs, required, closer);
         if (s)
             return s;
         cpu_encoder_drop_image(e);
@@ -354,7 +357,7 @@ status cpu_encoder_check_accuracy(cpu_encoder *e)
     if (!s) {
         s = prepare(e, &t);
         if (!s)
-            s = judge(e, &reference, &t);
+            s = check(e, &reference, &t);
         dispose(&t);
     }
     cpu_encoder_release_view(&reference);

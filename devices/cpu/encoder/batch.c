@@ -3,15 +3,14 @@
 
 #include "devices/cpu/encoder/internal.h"
 
-/* A batch of segments as sequences, and those as chunks: as many tokens as keep a core's caches
- * busy and no more, cut at borders of sequences. */
+/* Splits a batch of segments into sequences, and those into chunks: whole sequences, of as many
+ * tokens as keep a core's caches busy and no more. */
 
-/* Aimed at, when there are many. Each chunk streams all weights, so AMX, whose products are fast,
- * wants it longer; elsewhere what counts is that the activations of a layer stay in L2 beside them.
- */
+/* Tokens of a chunk when there are many. Each chunk reads all weights, so AMX, whose GEMMs are
+ * fast, wants longer chunks; elsewhere the activations of a layer should stay in L2 beside them. */
 #define CHUNK_TOKENS 96
 #define CHUNK_TOKENS_AMX 128
-#define SHARE_TOKENS 32 /* fewer than that for each core: they share one chunk instead */
+#define SHARE_TOKENS 32 /* with fewer for each core, the cores share one chunk instead */
 
 static int64_t read_integer(const tensor *t, size_t i)
 {
@@ -105,8 +104,8 @@ status cpu_encoder_read_inputs(cpu_encoder_pass *p)
     return STATUS_OK;
 }
 
-/* Masked positions at the end of a row are not seen by others, nor by pooling: they need not be
- * computed. A row without any real position is computed whole. */
+/* No other token and no pooling reads the masked tokens at the end of a row: they need not be
+ * computed. A row whose tokens are all masked is computed whole. */
 static size_t real_length(const cpu_encoder *e, const device_segment *segment, int64_t row)
 {
     size_t length = (size_t)segment->length, at = (size_t)row * length, end = length;
@@ -140,7 +139,7 @@ typedef struct batch {
     const cpu_encoder *e;
     const cpu_encoder_runner *runner;
     bool is_split;
-    /* The first failure's message, for the caller's thread: one writer. */
+    /* The first failure and its message; the caller's thread reads them. One writer. */
     _Atomic int failure;
     char message[STATUS_MESSAGE_BYTES_MAX];
 } batch;
@@ -186,7 +185,7 @@ static bool plan_chunks(cpu_encoder_layout *l, kernels_level level, size_t count
     return cores > 1;
 }
 
-/* One go: at most CPU_ENCODER_SEQUENCES_MAX sequences, which lie in the layout. */
+/* Runs the `count` sequences of the layout, at most CPU_ENCODER_SEQUENCES_MAX. */
 static status run_sequences(const cpu_encoder *e, const cpu_encoder_runner *r, int idle_cores,
                             size_t count, size_t tokens)
 {
@@ -213,10 +212,9 @@ static status check_segment(const cpu_encoder *e, const cpu_encoder_runner *r,
     const graph *g = e->options.graph;
     size_t limit = e->length_max < r->workspace_length ? e->length_max : r->workspace_length;
     if (s->length < 1 || (size_t)s->length > limit)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "input \"%s\": rows of %lld positions; the model takes 1 to %zu",
-                           g->values[g->inputs[e->source.ids_input]].name, (long long)s->length,
-                           limit);
+        return status_fail(
+            STATUS_INVALID_ARGUMENT, "input \"%s\": rows of %lld tokens; the model takes 1 to %zu",
+            g->values[g->inputs[e->source.ids_input]].name, (long long)s->length, limit);
     const int inputs[] = {e->source.ids_input, e->source.mask_input, e->source.token_type_input};
     for (int i = 0; i < 3; i++) {
         const tensor *t = inputs[i] >= 0 ? &s->inputs[inputs[i]] : NULL;

@@ -13,9 +13,10 @@
 #include "kernels/gemm_scaled.h"
 
 /* Packed weights on disk: a page-aligned header with plan and report, then the image as it lies in
- * memory. Mapped read-only, so servers on one host share its pages. Written under another name and
- * renamed: a reader sees a whole file or none, and one that is replaced lives on for whoever has it
- * mapped. What does not match in every number and the checksum is packed again. */
+ * memory. The file is mapped read-only, so servers on one host share its pages. It is written under
+ * another name and renamed: a reader sees a whole file or none, and a replaced file stays valid for
+ * those who have it mapped. A file whose numbers or checksum do not match is ignored, and the
+ * weights are packed again. */
 
 #define MAGIC UINT64_C(0x31434e4544474e50)
 #define LAYOUT 2 /* of this file and of cpu_encoder_lay_out; changes with either */
@@ -29,7 +30,7 @@ typedef struct header {
     uint64_t report_bytes, image_offset, image_bytes;
 } header;
 
-/* FNV-1a with a shift, 8 bytes at a time in four lanes: against damage, not against malice. */
+/* FNV-1a with a shift, 8 bytes at a time in four lanes: finds damage, does not resist attacks. */
 static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
 {
     const unsigned char *p = data;
@@ -55,8 +56,8 @@ static uint64_t hash_tensor(uint64_t h, const tensor *t)
     return t ? hash(hash(h, t->dims, sizeof t->dims), t->data, tensor_bytes(t)) : h * 31;
 }
 
-/* What the key of the model files does not say: shape, and head layers, which may come from files
- * beside them. */
+/* What the hash of the model files does not cover: shape, and head layers, which may come from
+ * other files. */
 static uint64_t hash_shape(const encoder *s)
 {
     int64_t numbers[] = {s->hidden,
@@ -151,7 +152,8 @@ status cpu_encoder_cache_load(cpu_encoder *e)
     if (data == MAP_FAILED)
         return STATUS_NOT_FOUND;
     if (!adopt(e, data, bytes)) {
-        log_warning("devices", "%s is damaged or from another version: packing weights anew", path);
+        log_warning("devices", "%s is damaged or from another version: packing the weights again",
+                    path);
         munmap(data, bytes);
         cpu_encoder_plan_all(e, e->options.precision);
         return STATUS_NOT_FOUND;
@@ -202,10 +204,10 @@ void cpu_encoder_cache_store(const cpu_encoder *e)
     if (!e->options.cache_folder || e->options.model_key == 0 || !name_file(e, path))
         return;
     if (mkdir(e->options.cache_folder, 0777) != 0 && errno != EEXIST) {
-        log_warning("devices", "packed weights are not kept: %s: %s", e->options.cache_folder,
+        log_warning("devices", "the packed weights are not cached: %s: %s", e->options.cache_folder,
                     strerror(errno));
         return;
     }
     if (write_file(e, path) != STATUS_OK)
-        log_warning("devices", "packed weights are not kept: %s", status_message());
+        log_warning("devices", "the packed weights are not cached: %s", status_message());
 }

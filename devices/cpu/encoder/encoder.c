@@ -6,7 +6,7 @@
 
 #include "devices/cpu/encoder/internal.h"
 
-/* Without a position table nothing ends a sequence but memory. */
+/* Tokens of a sequence when no position table limits them. */
 #define LENGTH_MAX 8192
 
 size_t cpu_encoder_length_max(const encoder *s)
@@ -25,7 +25,7 @@ static status check(const encoder *s, const graph *g)
                               s->relative_table};
     for (int i = 0; i < 4; i++)
         if (tables[i] && (tables[i]->dtype != DTYPE_F32 || tables[i]->rank != 2))
-            return status_fail(STATUS_UNSUPPORTED, "a table of embeddings is %s",
+            return status_fail(STATUS_UNSUPPORTED, "an embedding table is %s",
                                dtype_name(tables[i]->dtype));
     if (s->word_table && s->word_table->dims[1] > 3 * s->hidden)
         return status_fail(STATUS_UNSUPPORTED, "embeddings of %lld numbers for layers of %lld",

@@ -10,15 +10,12 @@
 #include "kernels/peak.h"
 
 /* An encoder transformer on the CPU, without padding: packed once per model and precision, run on
- * batches of sequences of any lengths. The files: cpu_encoder_plan.c (which product in which
- * format), cpu_encoder_pack.c (weights), cpu_encoder_cache.c (weights on disk), cpu_encoder_gate.c
- * (is it accurate enough), cpu_encoder_batch.c (a batch as chunks), cpu_encoder_pass.c (a chunk
- * through the layers), cpu_encoder_tail.c (what comes out). */
+ * batches of sequences of any lengths. README.md lists the files. */
 
-/* How a product's operands are kept. */
+/* Storage format of a linear layer's weights, and of the activations it multiplies. */
 typedef enum cpu_encoder_format {
     CPU_ENCODER_F32,
-    CPU_ENCODER_S16,  /* the bf16 promise by 11-bit integers ... */
+    CPU_ENCODER_S16,  /* bf16 precision by 11-bit integers ... */
     CPU_ENCODER_BF16, /* ... or by bf16 itself, where the CPU is faster at that */
     CPU_ENCODER_U8S8,
     CPU_ENCODER_FORMAT_COUNT
@@ -26,7 +23,7 @@ typedef enum cpu_encoder_format {
 
 const char *cpu_encoder_format_name(cpu_encoder_format format);
 
-/* The four products of a layer. */
+/* The four linear layers of a transformer layer; query, key and value are one. */
 enum { ENCODER_QKV, ENCODER_ATTENTION_OUTPUT, ENCODER_UP, ENCODER_DOWN, ENCODER_LINEARS };
 
 /* y = x W + b, ready for a kernel. */
@@ -40,7 +37,7 @@ typedef struct cpu_encoder_linear {
 } cpu_encoder_linear;
 
 typedef struct cpu_encoder_layer {
-    cpu_encoder_linear products[ENCODER_LINEARS];
+    cpu_encoder_linear linears[ENCODER_LINEARS];
 } cpu_encoder_layer;
 
 /* What a packed encoder is made for. */
@@ -50,7 +47,7 @@ typedef struct cpu_encoder_options {
     device_precision precision;
     const char *cache_folder;      /* or NULL */
     uint64_t model_key;            /* with that of the samples, which the plan depends on */
-    const device_samples *samples; /* for the accuracy gate; NULL: generated ones */
+    const device_samples *samples; /* for the accuracy check; NULL: generated ones */
     const graph *graph;            /* for the names of inputs in messages; outlives the encoder */
 } cpu_encoder_options;
 
@@ -74,10 +71,10 @@ typedef struct cpu_encoder {
     bool is_from_cache;
 } cpu_encoder;
 
-/* Takes `source` over on success and failure alike. Packs, or maps what an earlier run has packed
- * and judged; int8 and bf16 pass the accuracy gate, or get some products in a closer format. May
- * take seconds. Errors: STATUS_UNSUPPORTED (outputs or inputs of a type it does not write),
- * STATUS_OUT_OF_MEMORY. */
+/* Owns `source` from here on, on success and failure alike. Packs the weights, or maps what an
+ * earlier run has packed and checked; linear layers that fail the accuracy
+ * check of int8 or bf16 get a more precise format. May take seconds. Errors: STATUS_UNSUPPORTED
+ * (outputs or inputs of a type it does not write), STATUS_OUT_OF_MEMORY. */
 status cpu_encoder_create(encoder *source, const cpu_encoder_options *options,
                           cpu_encoder **out) MUST_CHECK;
 void cpu_encoder_destroy(cpu_encoder *e); /* accepts NULL */
@@ -85,15 +82,15 @@ void cpu_encoder_destroy(cpu_encoder *e); /* accepts NULL */
 /* Longest sequence that position tables allow. */
 size_t cpu_encoder_length_max(const encoder *source);
 
-/* Scratch of one worker for sequences up to `length`, 64-byte aligned. */
+/* Bytes of one worker's scratch for sequences of up to `length` tokens; 64-byte aligned. */
 size_t cpu_encoder_workspace_bytes(const cpu_encoder *e, size_t length);
 
-/* How a caller lays out a batch: sequences, chunks. One per slot, reused. */
+/* A batch as the caller splits it: into sequences, and those into chunks. One per slot, reused. */
 typedef struct cpu_encoder_sequence {
     const device_segment *segment;
     int64_t row;
-    size_t length; /* positions computed: masked ones at the end are left out where nobody sees
-                      them */
+    size_t length; /* tokens computed: masked ones at the end are left out where no output and no
+                      other token depends on them */
 } cpu_encoder_sequence;
 
 typedef struct cpu_encoder_chunk {
@@ -107,17 +104,17 @@ typedef struct cpu_encoder_layout {
     cpu_encoder_chunk chunks[CPU_ENCODER_SEQUENCES_MAX];
 } cpu_encoder_layout;
 
-/* Who runs a batch. `workspaces` has one per worker of the thread pool. */
+/* Who runs a batch. `workspaces` has one entry per worker of the thread pool. */
 typedef struct cpu_encoder_runner {
     thread_pool *threads; /* NULL: the calling thread alone, as worker 0 */
     int caller;
     void *const *workspaces;
-    size_t workspace_length; /* sequences they were made for */
+    size_t workspace_length; /* tokens of the longest sequence that they hold */
     cpu_encoder_layout *layout;
 } cpu_encoder_runner;
 
-/* Runs all rows of all segments and writes their outputs; allocates nothing. `operations`: what it
- * took, multiplications and additions, for the fraction of the peak. Between thread_pool_begin and
+/* Runs all rows of all segments and writes their outputs; allocates nothing. `operations` counts
+ * multiplications and additions, for the fraction of the peak. Between thread_pool_begin and
  * _end, which returned `idle_cores`. STATUS_INVALID_ARGUMENT names input, value and limit. */
 status cpu_encoder_run(const cpu_encoder *e, const cpu_encoder_runner *r, int idle_cores,
                        const device_segment *segments, int segment_count,

@@ -3,35 +3,35 @@
 
 #include "devices/cpu/encoder/encoder.h"
 
-/* What the cpu_encoder_*.c files share. */
+/* What the files of this folder share; nobody else includes it. */
 
-/* cpu_encoder_pack.c */
+/* pack.c */
 /* Lays the image out for e->plan: sets k, n, format and pointers relative to `image` (NULL: only
  * measures). Returns its bytes. */
 size_t cpu_encoder_lay_out(cpu_encoder *e, void *image);
 /* Fills a new image by e->plan. STATUS_OUT_OF_MEMORY. */
 status cpu_encoder_pack(cpu_encoder *e) MUST_CHECK;
 void cpu_encoder_drop_image(cpu_encoder *e);
-/* Sets the plan of every product to what the precision asks for. */
+/* Sets the format of every linear layer to that of the precision. */
 void cpu_encoder_plan_all(cpu_encoder *e, device_precision precision);
-/* e as another precision, borrowing e->source: for the gate. Release with
- * cpu_encoder_release_view. */
+/* A copy of e with a plan of its own, borrowing e->source: the accuracy check compares precisions.
+ * Release with cpu_encoder_release_view. */
 status cpu_encoder_view(const cpu_encoder *e, cpu_encoder *out) MUST_CHECK;
 void cpu_encoder_release_view(cpu_encoder *view);
 
-/* cpu_encoder_gate.c: decides e->plan, packs, writes e->report. */
+/* accuracy_check.c: decides e->plan, packs, writes e->report. */
 status cpu_encoder_check_accuracy(cpu_encoder *e) MUST_CHECK;
 
-/* cpu_encoder_cache.c */
-/* Maps the image of an earlier run, with plan and report. STATUS_NOT_FOUND: none that can be
- * believed. */
+/* cache.c */
+/* Maps the image of an earlier run, with plan and report. STATUS_NOT_FOUND: there is none, or it
+ * does not match. */
 status cpu_encoder_cache_load(cpu_encoder *e) MUST_CHECK;
 /* Keeps the image for the next run; a failure is only logged. */
 void cpu_encoder_cache_store(const cpu_encoder *e);
 
-/* Memory of one worker, for chunks of up to `tokens`. A layer needs little of it at a time, and
- * what is written where something lay before is in the cache already: so qkv, projected and up
- * begin at one place, attended and down at another. */
+/* Memory of one worker, for chunks of up to `tokens`. Buffers that a layer does not need at the
+ * same time share memory, which is then in the cache already: qkv, projected and up have one
+ * address, attended and down another. */
 typedef struct cpu_encoder_scratch {
     float *x;         /* [tokens, hidden]: the residual stream */
     float *qkv;       /* [tokens, 3 * hidden] */
@@ -53,7 +53,7 @@ typedef struct cpu_encoder_scratch {
 /* Tokens that one pass takes at most, unless a single sequence is longer. */
 #define CPU_ENCODER_CHUNK_TOKENS_MAX 256
 
-/* A worker's own. */
+/* The scratch of `worker`. */
 void cpu_encoder_find_scratch(const cpu_encoder *e, const cpu_encoder_runner *r, int worker,
                               cpu_encoder_scratch *out);
 
@@ -66,18 +66,19 @@ typedef struct cpu_encoder_pass {
     cpu_encoder_scratch scratch;
     int worker;    /* whose scratch it is */
     bool is_split; /* the thread pool shares this one chunk */
-    bool has_mask; /* some position is masked */
+    bool has_mask; /* some token is masked */
     const cpu_encoder_layer *layer;
-    int layer_index, product;
+    int layer_index;
+    int linear; /* ENCODER_*: the last one computed */
 } cpu_encoder_pass;
 
-/* cpu_encoder_batch.c: reads ids and mask of the pass's sequences. */
+/* batch.c: reads ids and mask of the pass's sequences. */
 status cpu_encoder_read_inputs(cpu_encoder_pass *p) MUST_CHECK;
-/* cpu_encoder_pass.c: embeddings and layers; the result is scratch.x. */
+/* pass.c: embeddings and layers; the result is scratch.x. */
 void cpu_encoder_run_layers(cpu_encoder_pass *p);
-/* cpu_encoder_tail.c: from scratch.x to the segments' outputs. */
+/* outputs.c: from scratch.x to the segments' outputs. */
 void cpu_encoder_write_outputs(cpu_encoder_pass *p);
-/* Rows of x through a linear of format F32. */
+/* Rows of x through a linear layer of format F32. */
 void cpu_encoder_apply_f32(const kernels *k, const cpu_encoder_linear *l, size_t rows,
                            const float *x, size_t x_stride, kernels_activation activation,
                            float *out, size_t out_stride);

@@ -24,7 +24,7 @@ void cpu_encoder_apply_f32(const kernels *k, const cpu_encoder_linear *l, size_t
                             .epilogue = {.scale = 1, .bias = l->bias, .activation = activation}});
 }
 
-/* Over the positions whose mask is 1; the first of them starts, so the order is theirs. */
+/* Pools the tokens whose mask is 1, in their order. */
 static void pool_sequence(const kernels *k, encoder_pooling pooling, const float *x,
                           const uint8_t *mask, size_t length, size_t width, float *out)
 {
@@ -44,8 +44,7 @@ static void pool_sequence(const kernels *k, encoder_pooling pooling, const float
         else
             k->max_f32(out, 1, row, 1, out, width);
     }
-    /* Nothing to pool: what sums of nothing over at least one, and sentence-transformers' maximum,
-     * give. */
+    /* Every token is masked: the values that sentence-transformers gives. */
     float nothing = pooling == ENCODER_POOLING_MEAN ? 0 : -1e9f;
     for (size_t i = 0; count == 0 && i < width; i++)
         out[i] = nothing;

@@ -8,8 +8,8 @@
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
 
-/* The image: every product's packed weights, column scales and bias, one after another, 64-byte
- * aligned. Its layout follows from the shape of the encoder and the plan alone. */
+/* The image: the packed weights, column scales and bias of every linear layer, one after another,
+ * 64-byte aligned. Its layout follows from the shape of the encoder and the plan alone. */
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -72,12 +72,12 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
         {hidden, 3 * hidden}, {hidden, hidden}, {hidden, wide}, {wide, hidden}};
     for (int i = 0; i < s->layer_count; i++) {
         for (int p = 0; p < ENCODER_LINEARS; p++) {
-            cpu_encoder_linear *l = &e->layers[i].products[p];
+            cpu_encoder_linear *l = &e->layers[i].linears[p];
             *l = (cpu_encoder_linear){
                 .format = e->plan[i * ENCODER_LINEARS + p], .k = shapes[p][0], .n = shapes[p][1]};
-            /* Rows' ranges lie to one side of zero: what comes out of GELU is mostly positive, and
-             * a layer norm's few large channels seldom come in both signs. Half of a symmetric
-             * range would be wasted on them. What attention gives is balanced. */
+            /* The range of a row lies to one side of zero: GELU's results are mostly positive, and
+             * the few large channels of a layer norm seldom come in both signs. Half of a symmetric
+             * range would be unused. The results of attention are balanced. */
             l->is_asymmetric = p != ENCODER_ATTENTION_OUTPUT && l->format == CPU_ENCODER_U8S8;
             offset = place(l, image, offset);
         }
@@ -204,7 +204,7 @@ static size_t largest_linear(const cpu_encoder *e)
     size_t largest = e->embedding_projection.k * e->embedding_projection.n + 1;
     for (int i = 0; i < e->source.layer_count; i++)
         for (int p = 0; p < ENCODER_LINEARS; p++) {
-            const cpu_encoder_linear *l = &e->layers[i].products[p];
+            const cpu_encoder_linear *l = &e->layers[i].linears[p];
             largest = l->k * l->n > largest ? l->k * l->n : largest;
         }
     for (int o = 0; o < e->source.output_count; o++)
@@ -237,7 +237,7 @@ status cpu_encoder_pack(cpu_encoder *e)
     e->is_mapped = false;
     for (int i = 0; i < e->source.layer_count; i++) {
         const encoder_layer *from = &e->source.layers[i];
-        const cpu_encoder_linear *to = e->layers[i].products;
+        const cpu_encoder_linear *to = e->layers[i].linears;
         const encoder_linear *merged[] = {&from->query, &from->key, &from->value};
         const encoder_linear *output = &from->attention_output, *up = &from->up,
                              *down = &from->down;

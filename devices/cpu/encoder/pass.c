@@ -9,12 +9,12 @@
 #include "kernels/quantise.h"
 #include "kernels/rows.h"
 
-/* A chunk of sequences through embeddings and layers. Each step is cut into units: rows, columns of
- * a product, heads of a sequence. One worker takes them all at once, or the thread pool shares
- * them; by the kernels' second invariant the bits are the same. */
+/* A chunk of sequences through embeddings and layers. Each step is split into units: rows, columns
+ * of a GEMM, heads of a sequence. One worker computes all of them in one call, or the thread pool
+ * shares them; the bits are the same (second invariant of kernels/README.md). */
 
 #define SPLIT_ROWS 8     /* rows of a unit of row-wise steps */
-#define SPLIT_COLUMNS 64 /* columns of a unit of a product: a panel of any format */
+#define SPLIT_COLUMNS 64 /* columns of a unit of a GEMM: a panel of any format */
 
 typedef void (*step_work)(cpu_encoder_pass *p, int worker, size_t first, size_t count);
 
@@ -56,7 +56,7 @@ static size_t element_bytes(cpu_encoder_format format)
     return format == CPU_ENCODER_U8S8 ? 1 : 2;
 }
 
-/* Rows of x as the operand of `l`. `low` and `high`: the rows' ranges when known, or NULL. */
+/* Quantises rows of x for `l`. `low` and `high`: the ranges of the rows when known, or NULL. */
 static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const float *x, void *a,
                      const float *low, const float *high, size_t row, size_t rows)
 {
@@ -89,19 +89,19 @@ static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const flo
         k->convert_f32_bf16(x, a, rows * l->k);
 }
 
-/* The next product after the norm that step_norm does; NULL after the last layer. */
-static const cpu_encoder_linear *next_product(const cpu_encoder_pass *p)
+/* The linear layer after the norm that step_norm computes; NULL after the last layer. */
+static const cpu_encoder_linear *next_linear(const cpu_encoder_pass *p)
 {
     const cpu_encoder_layer *layer = p->layer;
     if (!layer)
-        return p->e->source.layer_count > 0 ? &p->e->layers[0].products[ENCODER_QKV] : NULL;
-    if (p->product == ENCODER_ATTENTION_OUTPUT)
-        return &layer->products[ENCODER_UP];
-    return p->layer_index + 1 < p->e->source.layer_count ? &layer[1].products[ENCODER_QKV] : NULL;
+        return p->e->source.layer_count > 0 ? &p->e->layers[0].linears[ENCODER_QKV] : NULL;
+    if (p->linear == ENCODER_ATTENTION_OUTPUT)
+        return &layer->linears[ENCODER_UP];
+    return p->layer_index + 1 < p->e->source.layer_count ? &layer[1].linears[ENCODER_QKV] : NULL;
 }
 
-/* x = norm(what the last product gave + x), and x as the operand of the next product. Before the
- * first layer: norm(x). */
+/* x = norm(result of the last linear layer + x), quantised for the next one. Before the first
+ * layer: norm(x). */
 static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
@@ -109,11 +109,11 @@ static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t coun
     const encoder *s = &p->e->source;
     const encoder_norm *norm = &s->embedding_norm;
     if (p->layer)
-        norm = p->product == ENCODER_ATTENTION_OUTPUT ? &s->layers[p->layer_index].attention_norm
-                                                      : &s->layers[p->layer_index].output_norm;
+        norm = p->linear == ENCODER_ATTENTION_OUTPUT ? &s->layers[p->layer_index].attention_norm
+                                                     : &s->layers[p->layer_index].output_norm;
     const float *added =
-        p->product == ENCODER_ATTENTION_OUTPUT ? p->scratch.projected : p->scratch.down;
-    const cpu_encoder_linear *next = next_product(p);
+        p->linear == ENCODER_ATTENTION_OUTPUT ? p->scratch.projected : p->scratch.down;
+    const cpu_encoder_linear *next = next_linear(p);
     size_t width = (size_t)s->hidden, begin;
     size_t rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
     for (size_t row = begin; row < begin + rows; row += SPLIT_ROWS) {
@@ -158,7 +158,7 @@ static kernels_activation activation_of(encoder_activation a)
     return to[a];
 }
 
-/* Columns [n, n + columns) of a product of all rows. */
+/* Columns [n, n + columns) of a linear layer, for all rows. */
 static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, const void *a,
                      size_t n, size_t columns, float *c, kernels_activation activation, float *low,
                      float *high)
@@ -223,39 +223,40 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
                          .epilogue = epilogue});
 }
 
-/* Do the ranges of rows that ENCODER_DOWN needs come out of ENCODER_UP? Only when one worker makes
- * whole rows, and only with AMX, where the vector units have time while tiles multiply. Elsewhere
- * they are looked for later, once a row instead of once a panel, with the same result. */
-static bool is_ranged_by_product(const cpu_encoder_pass *p)
+/* Does the GEMM of ENCODER_UP find the ranges of the rows that ENCODER_DOWN needs? Only when one
+ * worker computes whole rows, and only with AMX, where the vector units have time while tiles
+ * multiply. Elsewhere step_quantise_up finds them, once a row instead of once a panel, with the
+ * same result. */
+static bool gemm_finds_ranges(const cpu_encoder_pass *p)
 {
     return !p->is_split && p->e->options.kernels->level >= KERNELS_AMX &&
-           p->layer->products[ENCODER_UP].format != CPU_ENCODER_F32;
+           p->layer->linears[ENCODER_UP].format != CPU_ENCODER_F32;
 }
 
 static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
-    const cpu_encoder_linear *l = &p->layer->products[p->product];
+    const cpu_encoder_linear *l = &p->layer->linears[p->linear];
     const cpu_encoder_scratch *s = &p->scratch;
     const float *x[] = {s->x, s->attended, s->x, s->up};
     float *c[] = {s->qkv, s->projected, s->up, s->down};
-    const void *a = p->product == ENCODER_DOWN ? s->a_up : s->a;
+    const void *a = p->linear == ENCODER_DOWN ? s->a_up : s->a;
     kernels_activation activation = KERNELS_IDENTITY;
-    bool is_ranged = p->product == ENCODER_UP && is_ranged_by_product(p);
-    if (p->product == ENCODER_UP)
+    bool has_ranges = p->linear == ENCODER_UP && gemm_finds_ranges(p);
+    if (p->linear == ENCODER_UP)
         activation = activation_of(p->e->source.layers[p->layer_index].activation);
     size_t n, columns = items(first, count, SPLIT_COLUMNS, l->n, &n);
     if (l->format == CPU_ENCODER_F32)
-        a = x[p->product];
-    multiply(p, l, a, n, columns, c[p->product], activation, is_ranged ? s->low : NULL,
-             is_ranged ? s->high : NULL);
+        a = x[p->linear];
+    multiply(p, l, a, n, columns, c[p->linear], activation, has_ranges ? s->low : NULL,
+             has_ranges ? s->high : NULL);
 }
 
-static void run_multiply(cpu_encoder_pass *p, int product)
+static void run_multiply(cpu_encoder_pass *p, int linear)
 {
-    p->product = product;
-    size_t n = p->layer->products[product].n;
-    if (product == ENCODER_UP && is_ranged_by_product(p)) {
+    p->linear = linear;
+    size_t n = p->layer->linears[linear].n;
+    if (linear == ENCODER_UP && gemm_finds_ranges(p)) {
         memset(p->scratch.low, 0, p->tokens * sizeof(float));
         memset(p->scratch.high, 0, p->tokens * sizeof(float));
     }
@@ -304,32 +305,32 @@ static void step_attention(cpu_encoder_pass *p, int worker, size_t first, size_t
     }
 }
 
-/* Operands of the products that no norm comes before. */
+/* Quantises for the linear layers that no norm precedes. */
 static void step_quantise_attended(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
     size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
-    quantise(p, &p->layer->products[ENCODER_ATTENTION_OUTPUT], p->scratch.attended, p->scratch.a,
+    quantise(p, &p->layer->linears[ENCODER_ATTENTION_OUTPUT], p->scratch.attended, p->scratch.a,
              NULL, NULL, begin, rows);
 }
 
 static void step_quantise_up(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
-    const cpu_encoder_linear *l = &p->layer->products[ENCODER_DOWN];
+    const cpu_encoder_linear *l = &p->layer->linears[ENCODER_DOWN];
     const cpu_encoder_scratch *s = &p->scratch;
     size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
-    bool is_ranged = is_ranged_by_product(p);
-    quantise(p, l, s->up, s->a_up, is_ranged ? s->low : NULL, is_ranged ? s->high : NULL, begin,
+    bool has_ranges = gemm_finds_ranges(p);
+    quantise(p, l, s->up, s->a_up, has_ranges ? s->low : NULL, has_ranges ? s->high : NULL, begin,
              rows);
 }
 
-/* Rows of narrow embeddings: normalised where they lie, then x, and the first product's operand. */
+/* Rows of narrow embeddings: normalised in place, projected to x, quantised for the first layer. */
 static void project(cpu_encoder_pass *p, float *narrow, size_t begin, size_t rows)
 {
     const kernels *k = p->e->options.kernels;
     const encoder_norm *norm = &p->e->source.embedding_norm;
-    const cpu_encoder_linear *l = &p->e->embedding_projection, *next = next_product(p);
+    const cpu_encoder_linear *l = &p->e->embedding_projection, *next = next_linear(p);
     float *from = narrow + begin * l->k;
     if (norm->scale)
         k->layer_norm_f32(&(layer_norm_f32){.rows = rows,
@@ -353,7 +354,7 @@ static void step_embed(cpu_encoder_pass *p, int worker, size_t first, size_t cou
     const tensor *tables[] = {s->word_table, s->position_table, s->token_type_table};
     size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
     size_t width = (size_t)s->word_table->dims[1];
-    /* What is projected lies where the first product will. */
+    /* Embeddings that are still to be projected lie where qkv will. */
     float *x = s->embedding_projection.weight ? p->scratch.qkv : p->scratch.x;
     embedding_sum_f32 sum = {
         .tokens = rows, .width = width, .out = x + begin * width, .out_stride = width};
@@ -376,26 +377,26 @@ void cpu_encoder_run_layers(cpu_encoder_pass *p)
     p->layer = NULL;
     run_step(p, step_embed, row_units(p));
     for (int i = 0; i < s->layer_count; i++) {
-        /* Between layers, since the steps of one must agree on who makes the rows' ranges. */
+        /* Only between layers: the steps of a layer must agree on who finds the ranges. */
         if (p->is_split && thread_pool_was_delayed(p->runner->threads, p->runner->caller))
             p->is_split = false;
         p->layer = &p->e->layers[i];
         p->layer_index = i;
         run_multiply(p, ENCODER_QKV);
         run_step(p, step_attention, p->sequence_count * (size_t)s->heads);
-        if (p->layer->products[ENCODER_ATTENTION_OUTPUT].format != CPU_ENCODER_F32)
+        if (p->layer->linears[ENCODER_ATTENTION_OUTPUT].format != CPU_ENCODER_F32)
             run_step(p, step_quantise_attended, row_units(p));
         run_multiply(p, ENCODER_ATTENTION_OUTPUT);
         run_step(p, step_norm, row_units(p));
         run_multiply(p, ENCODER_UP);
-        if (p->layer->products[ENCODER_DOWN].format != CPU_ENCODER_F32)
+        if (p->layer->linears[ENCODER_DOWN].format != CPU_ENCODER_F32)
             run_step(p, step_quantise_up, row_units(p));
         run_multiply(p, ENCODER_DOWN);
         run_step(p, step_norm, row_units(p));
     }
 }
 
-static void *take(char *memory, size_t *offset, size_t bytes)
+static void *place(char *memory, size_t *offset, size_t bytes)
 {
     void *at = memory ? memory + *offset : NULL;
     *offset += cpu_encoder_align(bytes);
@@ -409,24 +410,24 @@ static size_t lay_out(const cpu_encoder *e, size_t tokens, size_t length, void *
     size_t hidden = (size_t)s->hidden, wide = (size_t)s->intermediate, offset = 0;
     size_t pooled = e->head_width_max > hidden ? e->head_width_max : hidden;
     size_t f = sizeof(float);
-    out->x = take(memory, &offset, tokens * hidden * f);
-    out->qkv = take(memory, &offset, tokens * (wide > 3 * hidden ? wide : 3 * hidden) * f);
+    out->x = place(memory, &offset, tokens * hidden * f);
+    out->qkv = place(memory, &offset, tokens * (wide > 3 * hidden ? wide : 3 * hidden) * f);
     out->projected = out->up = out->qkv;
-    out->attended = out->down = take(memory, &offset, tokens * hidden * f);
-    out->a = take(memory, &offset, tokens * hidden * sizeof(int16_t));
-    out->a_up = take(memory, &offset, tokens * wide * sizeof(int16_t));
-    out->a_scale = take(memory, &offset, tokens * f);
-    out->a_zero = take(memory, &offset, tokens * sizeof(int32_t));
-    out->low = take(memory, &offset, tokens * f);
-    out->high = take(memory, &offset, tokens * f);
+    out->attended = out->down = place(memory, &offset, tokens * hidden * f);
+    out->a = place(memory, &offset, tokens * hidden * sizeof(int16_t));
+    out->a_up = place(memory, &offset, tokens * wide * sizeof(int16_t));
+    out->a_scale = place(memory, &offset, tokens * f);
+    out->a_zero = place(memory, &offset, tokens * sizeof(int32_t));
+    out->low = place(memory, &offset, tokens * f);
+    out->high = place(memory, &offset, tokens * f);
     for (int i = 0; i < 2; i++)
-        out->pooled[i] = take(memory, &offset, tokens * pooled * f);
+        out->pooled[i] = place(memory, &offset, tokens * pooled * f);
     for (int i = 0; i < 3; i++)
-        out->ids[i] = take(memory, &offset, tokens * sizeof(int64_t));
-    out->mask = take(memory, &offset, tokens);
-    out->offsets = take(memory, &offset, (tokens + 1) * sizeof(int32_t));
+        out->ids[i] = place(memory, &offset, tokens * sizeof(int64_t));
+    out->mask = place(memory, &offset, tokens);
+    out->offsets = place(memory, &offset, (tokens + 1) * sizeof(int32_t));
     out->attention =
-        take(memory, &offset, attention_f32_workspace_bytes(length, (size_t)s->head_dim));
+        place(memory, &offset, attention_f32_workspace_bytes(length, (size_t)s->head_dim));
     return offset;
 }
 

@@ -14,23 +14,23 @@
 #include "base/clock.h"
 #include "kernels/kernels.h"
 
-/* A caller's loop in one word, so that a claim is one compare-and-swap that fails when the loop has
- * ended meanwhile: loop number in the upper 32 bits, then units, then the next unit. */
+/* A caller's loop in one word, so that a claim is one compare-and-swap, which fails when the loop
+ * has ended meanwhile: loop number in the upper 32 bits, then units, then the next unit. */
 #define WORD_UNITS(w) ((uint32_t)((w) >> 16) & 0xffff)
 #define WORD_NEXT(w) ((uint32_t)(w)&0xffff)
 
 typedef struct pool_caller {
     _Atomic uint64_t word;
-    _Atomic uint32_t done;       /* units; futex of the caller when it has waited long */
+    _Atomic uint32_t done;       /* units; the futex of a caller that has waited long */
     _Atomic uint32_t is_waiting; /* the caller sleeps on `done` */
     /* Written only while no unit is left, read only after a claim. */
     thread_pool_work work;
     void *context;
-    bool was_delayed; /* the caller's own */
+    bool was_delayed; /* only the caller uses it */
 } __attribute__((aligned(128))) pool_caller;
 
 typedef struct pool_worker {
-    /* Held while the worker runs units: contended only by whoever changes its memory. */
+    /* Held while the worker runs units; contended only when its memory changes. */
     pthread_mutex_t lock;
     pthread_t thread;
     thread_pool *pool;
@@ -42,7 +42,7 @@ typedef struct pool_worker {
 struct thread_pool {
     int caller_count, helper_count, cores;
     pool_caller *callers;
-    pool_worker *workers;                                /* callers' first */
+    pool_worker *workers;                                /* callers, then helpers */
     _Atomic uint64_t open __attribute__((aligned(128))); /* callers that take helpers */
     _Atomic int busy;                                    /* threads at work */
     _Atomic uint32_t wake, sleepers;
@@ -66,7 +66,7 @@ static void wake_on(_Atomic uint32_t *word, int count)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* Takes and runs one unit; false when none is left. */
+/* Claims and runs one unit; false when none is left. */
 static bool run_unit(pool_caller *l, int worker, uint64_t *word)
 {
     while (WORD_NEXT(*word) < WORD_UNITS(*word)) {
@@ -102,7 +102,7 @@ static void help(thread_pool *p, pool_worker *w, int caller)
     }
 }
 
-static bool take_core(thread_pool *p)
+static bool acquire_core(thread_pool *p)
 {
     int busy = atomic_load_explicit(&p->busy, memory_order_relaxed);
     while (busy < p->cores)
@@ -115,11 +115,11 @@ static bool take_core(thread_pool *p)
 static bool try_to_help(thread_pool *p, pool_worker *w)
 {
     uint64_t open = atomic_load_explicit(&p->open, memory_order_relaxed);
-    if (open == 0 || !take_core(p))
+    if (open == 0 || !acquire_core(p))
         return false;
     uint64_t start_ns = clock_now_ns();
     pthread_mutex_lock(&w->lock);
-    /* Helpers begin at different callers, to spread. */
+    /* Each helper starts at another caller, so that they spread. */
     int turn = w->number % 64;
     uint64_t turned = turn ? open >> turn | open << (64 - turn) : open;
     help(p, w, (__builtin_ctzll(turned) + turn) % 64);
@@ -147,7 +147,8 @@ static void *helper_main(void *worker)
             pause_core();
         if (clock_now_ns() - idle_since_ns < THREAD_POOL_SPIN_NS)
             continue;
-        /* Whoever calls opens first and then looks for sleepers; we the other way round. */
+        /* A caller opens first and then looks for sleepers; a helper counts itself as a sleeper
+         * first and then looks for open callers. */
         uint32_t seen = atomic_load(&p->wake);
         atomic_fetch_add(&p->sleepers, 1);
         if ((atomic_load(&p->open) == 0 || atomic_load(&p->busy) >= p->cores) &&
@@ -193,7 +194,7 @@ status thread_pool_create(int callers, int cores, thread_pool **out)
         int failure = pthread_create(&w->thread, NULL, helper_main, w);
         if (failure) {
             thread_pool_destroy(p);
-            return status_fail(STATUS_RESOURCE_EXHAUSTED, "a helper thread of the CPU: %s",
+            return status_fail(STATUS_RESOURCE_EXHAUSTED, "cannot start a helper thread: %s",
                                strerror(failure));
         }
         w->is_started = true;
@@ -262,7 +263,7 @@ static void wait_for_helpers(pool_caller *l, uint32_t units)
             return;
         pause_core();
     }
-    /* A helper has lost its core to somebody else in the middle of a unit. */
+    /* A helper has lost its core to another program in the middle of a unit. */
     l->was_delayed = true;
     atomic_store(&l->is_waiting, 1);
     for (uint32_t done; (done = atomic_load(&l->done)) != units;)

@@ -102,7 +102,7 @@ static status judge(device *cpu, const char *lines, char text[4096])
     return s;
 }
 
-Test(samples, the_gate_judges_on_them)
+Test(samples, the_accuracy_check_uses_them)
 {
     char onnx[4096], command[9000], text[4096];
     const char *shared = getenv("PENSTOCK_SHARED");
@@ -119,7 +119,7 @@ Test(samples, the_gate_judges_on_them)
     device *cpu;
     cr_assert_eq(device_cpu_create(1, NULL, &cpu), STATUS_OK);
     cr_assert_eq(judge(cpu, "[5, 6, 7]\n[9, 10]\n", text), STATUS_OK, "%s", text);
-    cr_assert(strstr(text, "over 2 given sequences"), "%s", text);
+    cr_assert(strstr(text, "over 2 warm-up sequences"), "%s", text);
     cr_assert(strstr(text, "at least 0.997 and 0.99)"), "%s", text);
     cr_assert_eq(judge(cpu, "7\n12\n", text), STATUS_OK, "%s", text);
     cr_assert(strstr(text, "generated sequences"), "%s", text);
