@@ -3,7 +3,7 @@
 
 #include "graph/stablehlo/operators.h"
 
-/* Matrix products and convolutions: where the time of a device goes. */
+/* Matrix multiplications and convolutions, in which a device spends its time. */
 
 /* Rounds a dense operand to what the device multiplies; sums stay f32. */
 static ssa operand(emitter *e, ssa x)
@@ -12,9 +12,9 @@ static ssa operand(emitter *e, ssa x)
                                                                   : hlo_convert(e, x, DTYPE_BF16);
 }
 
-/* x [..., K] f32 by a constant weight in s8. Each row of x gets its own scale, max|x| / 127, so an
- * answer does not depend on its batch-mates; q = round(x / scale); y = (q . w) * scale *
- * weight_scale. */
+/* x [..., K] f32 by a constant weight in s8. Each row of x has its own scale, max|x| / 127, so that
+ * the result of a row does not depend on other rows of the batch: q = round(x / scale),
+ * y = (q . w) * scale * weight_scale. */
 static ssa dense_s8(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
 {
     bool last[TENSOR_RANK_MAX] = {false};
@@ -22,7 +22,7 @@ static ssa dense_s8(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
     ssa largest = hlo_reduce_keep(e, "maximum", hlo_unary(e, "abs", x), 0, last);
     largest = hlo_scalar_binary(e, "maximum", largest, 1e-30);
     ssa scale = hlo_scalar_binary(e, "multiply", largest, 1.0 / 127);
-    /* One division a row instead of one an element. */
+    /* One division per row instead of one per element. */
     ssa inverse = hlo_binary(e, "divide", hlo_splat_like(e, &largest, 127), largest);
     int identity[TENSOR_RANK_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
     ssa scaled = hlo_binary(e, "multiply", x, hlo_broadcast(e, inverse, x.rank, x.dims, identity));
@@ -51,7 +51,7 @@ static ssa dense_layer(emitter *e, ssa x, const tensor *weight, int weight_k_axi
                    x.rank - 1, weight_k_axis, x.dtype);
 }
 
-/* numpy matmul of computed operands, already of one element type. */
+/* numpy.matmul of computed operands of one element type. */
 static ssa matmul(emitter *e, ssa a, ssa b, dtype result)
 {
     bool is_a_vector = a.rank == 1, is_b_vector = b.rank == 1;
@@ -126,84 +126,18 @@ static status emit_gemm(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
-/* Padding of spatial dimension i: explicit pads, or by auto_pad (onnx Operators.md, Conv). */
-void emit_window_pads(const graph_node *n, int spatial, const int64_t *in, const int64_t *out,
-                      const int64_t *kernel, const int64_t *strides, const int64_t *dilations,
-                      int64_t *low, int64_t *high)
-{
-    const graph_attribute *pads = graph_find_attribute(n, "pads");
-    const char *automatic = graph_attribute_string(n, "auto_pad", "NOTSET");
-    for (int i = 0; i < spatial; i++) {
-        low[i] = high[i] = 0;
-        if (strcmp(automatic, "NOTSET") == 0) {
-            low[i] = pads != NULL ? pads->ints[i] : 0;
-            high[i] = pads != NULL ? pads->ints[i + spatial] : 0;
-        } else if (strncmp(automatic, "SAME", 4) == 0) {
-            int64_t total = (out[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - in[i];
-            total = total < 0 ? 0 : total;
-            low[i] = strcmp(automatic, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
-            high[i] = total - low[i];
-        }
-    }
-}
-
-void emit_ints(const graph_node *n, const char *name, int count, int64_t otherwise, int64_t *out)
-{
-    const graph_attribute *a = graph_find_attribute(n, name);
-    for (int i = 0; i < count; i++)
-        out[i] = a != NULL && (size_t)i < a->count ? a->ints[i] : otherwise;
-}
-
-static void append_list(emitter *e, const char *name, int count, const int64_t *numbers)
-{
-    stablehlo_append(e, "%s = [", name);
-    for (int i = 0; i < count; i++)
-        stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)numbers[i]);
-    stablehlo_append(e, "]");
-}
-
-/* x [N,C,spatial...] by w [M,C/group,kernel...] */
+/* x [N,C,spatial...] by w [M,C/group,kernel...], with the attributes of `n`. */
 static ssa convolution(emitter *e, const graph_node *n, ssa x, ssa w, dtype result)
 {
     int spatial = x.rank - 2;
-    int64_t strides[TENSOR_RANK_MAX] = {0}, dilations[TENSOR_RANK_MAX] = {0}, low[TENSOR_RANK_MAX],
-            high[TENSOR_RANK_MAX];
-    emit_ints(n, "strides", spatial, 1, strides);
-    emit_ints(n, "dilations", spatial, 1, dilations);
-    ssa type = emit_output_type(e, n, 0), v = ssa_of(result, type.rank, type.dims);
-    emit_window_pads(n, spatial, x.dims + 2, type.dims + 2, w.dims + 2, strides, dilations, low,
-                     high);
-    v.number = ++e->last_number;
-    stablehlo_append(e, "    %%%d = stablehlo.convolution(%%%d, %%%d) dim_numbers = [b, f",
-                     v.number, x.number, w.number);
-    for (int i = 0; i < spatial; i++)
-        stablehlo_append(e, ", %d", i);
-    stablehlo_append(e, "]x[o, i");
-    for (int i = 0; i < spatial; i++)
-        stablehlo_append(e, ", %d", i);
-    stablehlo_append(e, "]->[b, f");
-    for (int i = 0; i < spatial; i++)
-        stablehlo_append(e, ", %d", i);
-    stablehlo_append(e, "], window = {");
-    append_list(e, "stride", spatial, strides);
-    stablehlo_append(e, ", pad = [");
-    for (int i = 0; i < spatial; i++)
-        stablehlo_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)low[i], (long long)high[i]);
-    stablehlo_append(e, "], ");
-    append_list(e, "rhs_dilate", spatial, dilations);
-    stablehlo_append(e, "} {batch_group_count = 1 : i64, feature_group_count = %lld : i64} : (",
-                     (long long)graph_attribute_int(n, "group", 1));
-    stablehlo_append_type(e, &x);
-    stablehlo_append(e, ", ");
-    stablehlo_append_type(e, &w);
-    stablehlo_append(e, ") -> ");
-    stablehlo_append_type(e, &v);
-    stablehlo_append(e, "\n");
-    int64_t depth = 1;
-    for (int i = 1; i < w.rank; i++)
-        depth *= w.dims[i];
-    e->program->flops += 2.0 * (double)ssa_count(&v) * (double)depth;
-    return v;
+    hlo_window window = {.strides = {0}};
+    ssa type = emit_output_type(e, n, 0);
+    type.dtype = result;
+    emit_ints(n, "strides", spatial, 1, window.strides);
+    emit_ints(n, "dilations", spatial, 1, window.dilations);
+    emit_window_pads(n, spatial, x.dims + 2, type.dims + 2, w.dims + 2, window.strides,
+                     window.dilations, window.low, window.high);
+    return hlo_convolution(e, x, w, &window, graph_attribute_int(n, "group", 1), type);
 }
 
 static status emit_conv(emitter *e, const graph_node *n)
@@ -220,7 +154,7 @@ static status emit_conv(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
-/* Integer products: zero points are taken off first; exact in s32. */
+/* An int8 or uint8 operand as s32, less its zero point: integer sums are exact. */
 static ssa minus_zero_point(emitter *e, const graph_node *n, int operand_index, int zero_index,
                             int axis)
 {

@@ -3,7 +3,8 @@
 
 #include "graph/stablehlo/operators.h"
 
-/* QuantizeLinear and its kin, with the numbers of ONNX: round half to even, saturate. */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear as in ONNX: round half to even, saturate.
+ */
 
 static ssa along_axis(emitter *e, const graph_node *n, int i, const ssa *like, dtype type)
 {
@@ -11,10 +12,10 @@ static ssa along_axis(emitter *e, const graph_node *n, int i, const ssa *like, d
                                emit_axis(n, "axis", 1, like->rank));
 }
 
-static status refuse_blocks(const graph_node *n)
+static status reject_blocks(const graph_node *n)
 {
     if (graph_attribute_int(n, "block_size", 0) != 0)
-        return status_fail(STATUS_UNSUPPORTED, "no blocked quantisation");
+        return status_fail(STATUS_UNSUPPORTED, "blocked quantisation is not supported");
     return STATUS_OK;
 }
 
@@ -26,12 +27,12 @@ static ssa saturate(emitter *e, ssa rounded, dtype type)
 
 static status emit_quantize(emitter *e, const graph_node *n)
 {
-    status s = refuse_blocks(n);
+    status s = reject_blocks(n);
     if (s)
         return s;
     ssa x = emit_input(e, n, 0), type = emit_output_type(e, n, 0);
     if (!dtype_is_integer(type.dtype) || dtype_bytes(type.dtype) > 2)
-        return status_fail(STATUS_UNSUPPORTED, "only 8- and 16-bit integers");
+        return status_fail(STATUS_UNSUPPORTED, "only 8- and 16-bit integers are supported");
     ssa wide = hlo_convert(e, x, DTYPE_F32);
     ssa q = hlo_binary(e, "divide", wide, along_axis(e, n, 1, &wide, DTYPE_F32));
     q = hlo_unary(e, "round_nearest_even", q);
@@ -43,7 +44,7 @@ static status emit_quantize(emitter *e, const graph_node *n)
 
 static status emit_dequantize(emitter *e, const graph_node *n)
 {
-    status s = refuse_blocks(n);
+    status s = reject_blocks(n);
     if (s)
         return s;
     ssa x = hlo_convert(e, emit_input(e, n, 0), DTYPE_I32), type = emit_output_type(e, n, 0);
@@ -63,7 +64,7 @@ static status emit_dynamic_quantize(emitter *e, const graph_node *n)
     bool all[TENSOR_RANK_MAX];
     memset(all, true, sizeof all);
     if (x.rank == 0)
-        return status_fail(STATUS_UNSUPPORTED, "no scalar");
+        return status_fail(STATUS_UNSUPPORTED, "a scalar input is not supported");
     ssa high = hlo_reduce(e, "maximum", x, 0, all), low = hlo_reduce(e, "minimum", x, 0, all);
     ssa scale = hlo_scalar_binary(e, "divide", hlo_binary(e, "subtract", high, low), 255);
     ssa is_zero = hlo_compare(e, "EQ", scale, hlo_splat_like(e, &scale, 0));

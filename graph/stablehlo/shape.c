@@ -181,40 +181,6 @@ static ssa wrap_indices(emitter *e, ssa indices, int64_t size)
     return hlo_select(e, is_negative, hlo_scalar_binary(e, "add", narrow, (double)size), narrow);
 }
 
-/* out = operand gathered by `indices` whose last dimension (index_vector_dim) holds coordinates of
- * the dimensions in start_map. */
-static ssa gather(emitter *e, ssa x, ssa indices, int index_vector_dim, int collapsed_count,
-                  const int64_t *collapsed, int offset_count, const int64_t *offsets,
-                  const int64_t *sizes, ssa type)
-{
-    ssa v = type;
-    v.number = ++e->last_number;
-    stablehlo_append(
-        e, "    %%%d = \"stablehlo.gather\"(%%%d, %%%d) <{dimension_numbers = #stablehlo.gather<",
-        v.number, x.number, indices.number);
-    stablehlo_append(e, "offset_dims = [");
-    for (int i = 0; i < offset_count; i++)
-        stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)offsets[i]);
-    for (int pass = 0; pass < 2; pass++) {
-        stablehlo_append(e, pass == 0 ? "], collapsed_slice_dims = [" : "], start_index_map = [");
-        for (int i = 0; i < collapsed_count; i++)
-            stablehlo_append(e, "%s%lld", i ? ", " : "", (long long)collapsed[i]);
-    }
-    stablehlo_append(
-        e, "], index_vector_dim = %d>, indices_are_sorted = false, slice_sizes = array<i64",
-        index_vector_dim);
-    for (int i = 0; i < x.rank; i++)
-        stablehlo_append(e, "%s%lld", i ? ", " : ": ", (long long)sizes[i]);
-    stablehlo_append(e, ">}> : (");
-    stablehlo_append_type(e, &x);
-    stablehlo_append(e, ", ");
-    stablehlo_append_type(e, &indices);
-    stablehlo_append(e, ") -> ");
-    stablehlo_append_type(e, &v);
-    stablehlo_append(e, "\n");
-    return v;
-}
-
 static status emit_gather(emitter *e, const graph_node *n)
 {
     ssa x = emit_input(e, n, 0), type = emit_output_type(e, n, 0);
@@ -227,9 +193,8 @@ static status emit_gather(emitter *e, const graph_node *n)
         if (i != axis)
             offsets[offset_count++] = i < axis ? i : i - 1 + indices.rank;
     }
-    emit_output(
-        e, n, 0,
-        gather(e, x, indices, indices.rank, 1, &collapsed, offset_count, offsets, sizes, type));
+    hlo_gather_dims gathered = {indices.rank, 1, offset_count, &collapsed, offsets, sizes};
+    emit_output(e, n, 0, hlo_gather(e, x, indices, &gathered, type));
     return STATUS_OK;
 }
 
@@ -256,9 +221,8 @@ static status emit_gather_nd(emitter *e, const graph_node *n)
         else
             offsets[i - depth] = indices.rank - 1 + i - depth;
     }
-    emit_output(e, n, 0,
-                gather(e, x, indices, indices.rank - 1, depth, collapsed, x.rank - depth, offsets,
-                       sizes, type));
+    hlo_gather_dims gathered = {indices.rank - 1, depth, x.rank - depth, collapsed, offsets, sizes};
+    emit_output(e, n, 0, hlo_gather(e, x, indices, &gathered, type));
     return STATUS_OK;
 }
 
@@ -280,8 +244,8 @@ static status emit_gather_elements(emitter *e, const graph_node *n)
         sizes[i] = 1;
     }
     ssa coordinates = hlo_concatenate(e, x.rank, parts, x.rank);
-    emit_output(e, n, 0,
-                gather(e, x, coordinates, x.rank, x.rank, collapsed, 0, NULL, sizes, type));
+    hlo_gather_dims gathered = {x.rank, x.rank, 0, collapsed, NULL, sizes};
+    emit_output(e, n, 0, hlo_gather(e, x, coordinates, &gathered, type));
     return STATUS_OK;
 }
 

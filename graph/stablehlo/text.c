@@ -428,6 +428,48 @@ ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contr
     return v;
 }
 
+ssa hlo_convolution(emitter *e, ssa x, ssa w, const hlo_window *window, int64_t groups, ssa type)
+{
+    int spatial = x.rank - 2;
+    static const char *const starts[] = {"[b, f", "]x[o, i", "]->[b, f"};
+    ssa v = begin(e, type);
+    stablehlo_append(e, "stablehlo.convolution(%%%d, %%%d) dim_numbers = ", x.number, w.number);
+    for (int part = 0; part < 3; part++) {
+        stablehlo_append(e, "%s", starts[part]);
+        for (int i = 0; i < spatial; i++)
+            stablehlo_append(e, ", %d", i);
+    }
+    append_numbers(e, "], window = {stride = ", spatial, window->strides);
+    stablehlo_append(e, ", pad = [");
+    for (int i = 0; i < spatial; i++)
+        stablehlo_append(e, "%s[%lld, %lld]", i ? ", " : "", (long long)window->low[i],
+                         (long long)window->high[i]);
+    append_numbers(e, "], rhs_dilate = ", spatial, window->dilations);
+    stablehlo_append(e, "} {batch_group_count = 1 : i64, feature_group_count = %lld : i64}",
+                     (long long)groups);
+    end_function_type(e, 2, (ssa[]){x, w}, &v);
+    int64_t depth = 1;
+    for (int i = 1; i < w.rank; i++)
+        depth *= w.dims[i];
+    e->program->flops += 2.0 * (double)ssa_count(&v) * (double)depth;
+    return v;
+}
+
+ssa hlo_gather(emitter *e, ssa x, ssa indices, const hlo_gather_dims *dims, ssa type)
+{
+    ssa v = begin(e, type);
+    stablehlo_append(e, "\"stablehlo.gather\"(%%%d, %%%d) <{dimension_numbers = ", x.number,
+                     indices.number);
+    append_numbers(e, "#stablehlo.gather<offset_dims = ", dims->offset_count, dims->offsets);
+    append_numbers(e, ", collapsed_slice_dims = ", dims->collapsed_count, dims->collapsed);
+    append_numbers(e, ", start_index_map = ", dims->collapsed_count, dims->collapsed);
+    stablehlo_append(e, ", index_vector_dim = %d>, indices_are_sorted = false", dims->index_dim);
+    append_array(e, ", slice_sizes", x.rank, dims->slice_sizes);
+    stablehlo_append(e, "}>");
+    end_function_type(e, 2, (ssa[]){x, indices}, &v);
+    return v;
+}
+
 void hlo_broadcast_pair(emitter *e, ssa *a, ssa *b)
 {
     int rank = a->rank > b->rank ? a->rank : b->rank;

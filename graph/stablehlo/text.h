@@ -3,11 +3,12 @@
 
 #include <stdarg.h>
 
-#include "graph/stablehlo/emit.h"
+#include "graph/graph.h"
+#include "graph/stablehlo/program.h"
 
-/* Writing StableHLO: one function per operator of the target, each returns the new SSA value with
- * its type. Syntax: the StableHLO specification's pretty forms as JAX prints them. Private to
- * graph/emit_*.c. */
+/* Writes StableHLO text: one function per target operator; each returns the new SSA value with its
+ * type. Syntax: the pretty forms of the StableHLO specification, as JAX prints them. Only the files
+ * of graph/stablehlo may include this. */
 
 /* An SSA value: "%number", and what it is. Rank 0 to TENSOR_RANK_MAX. */
 typedef struct ssa {
@@ -17,18 +18,18 @@ typedef struct ssa {
     int64_t dims[TENSOR_RANK_MAX];
 } ssa;
 
-/* Arguments are numbered from here, values of the body from 1: how many arguments there are is
- * known only at the end. */
+/* Numbers of arguments start here, those of the body's values at 1: the count of arguments is known
+ * only at the end. */
 #define STABLEHLO_ARGUMENT_NUMBER 1000000
 
 typedef struct emitter {
     const graph *graph;
     stablehlo_precision precision;
     stablehlo_program *program;
-    char *body; /* growing, malloc'd */
+    char *body; /* text so far, malloc'd */
     size_t body_bytes, body_capacity;
     int last_number;
-    ssa *values; /* per graph value; number 0: not emitted yet */
+    ssa *values; /* by graph value; number 0: not emitted yet */
     int argument_capacity;
 } emitter;
 
@@ -66,11 +67,11 @@ ssa hlo_slice(emitter *e, ssa a, const int64_t *starts, const int64_t *limits,
 ssa hlo_concatenate(emitter *e, int count, const ssa *parts, int axis);
 ssa hlo_reverse(emitter *e, ssa a, int axis);
 ssa hlo_iota(emitter *e, dtype type, int rank, const int64_t *dims, int axis);
-/* low and high may be negative. */
+/* `low` and `high` may be negative. */
 ssa hlo_pad(emitter *e, ssa a, double value, const int64_t *low, const int64_t *high);
 /* op: add, maximum, minimum, multiply, and, or. The reduced dimensions are dropped. */
 ssa hlo_reduce(emitter *e, const char *op, ssa a, double start, const bool *is_reduced);
-/* The same but kept with size 1. */
+/* The same; the reduced dimensions are kept with size 1. */
 ssa hlo_reduce_keep(emitter *e, const char *op, ssa a, double start, const bool *is_reduced);
 ssa hlo_reduce_window(emitter *e, const char *op, ssa a, double start, const int64_t *window,
                       const int64_t *strides, const int64_t *dilations, const int64_t *low,
@@ -80,10 +81,24 @@ ssa hlo_reduce_window(emitter *e, const char *op, ssa a, double start, const int
 ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contract_b,
             dtype result);
 
-/* A numpy-style binary on broadcastable operands. */
+/* A binary operator with numpy broadcasting. */
 ssa hlo_broadcast_binary(emitter *e, const char *op, ssa a, ssa b);
 /* Brings both to their common broadcast shape. */
 void hlo_broadcast_pair(emitter *e, ssa *a, ssa *b);
+
+/* x [N,C,spatial...] by w [M,C/groups,kernel...] to `type`. */
+typedef struct hlo_window {
+    int64_t strides[TENSOR_RANK_MAX], dilations[TENSOR_RANK_MAX], low[TENSOR_RANK_MAX],
+        high[TENSOR_RANK_MAX]; /* by spatial dimension */
+} hlo_window;
+ssa hlo_convolution(emitter *e, ssa x, ssa w, const hlo_window *window, int64_t groups, ssa type);
+/* x gathered to `type` by `indices`, whose dimension `index_dim` holds coordinates along the
+ * `collapsed` dimensions of x. `offsets`: dimensions of the result that come from slices. */
+typedef struct hlo_gather_dims {
+    int index_dim, collapsed_count, offset_count;
+    const int64_t *collapsed, *offsets, *slice_sizes; /* slice_sizes: x.rank of them */
+} hlo_gather_dims;
+ssa hlo_gather(emitter *e, ssa x, ssa indices, const hlo_gather_dims *dims, ssa type);
 
 /* Composites. x is float. */
 ssa hlo_scalar_binary(emitter *e, const char *op, ssa a, double b); /* op(a, b) */

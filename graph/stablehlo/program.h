@@ -1,0 +1,55 @@
+#ifndef GRAPH_STABLEHLO_PROGRAM_H
+#define GRAPH_STABLEHLO_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/tensor.h"
+
+/* A StableHLO program: its text and its arguments. Weights are arguments, so that they are uploaded
+ * once per device and shared by the programs of all buckets. */
+
+typedef enum stablehlo_precision {
+    STABLEHLO_FP32,
+    STABLEHLO_BF16, /* dense operands rounded to bf16, accumulated in f32 */
+    STABLEHLO_INT8, /* dense layers with constant weights: s8 x s8 -> s32, weights scaled per output
+                       channel, activations per row (token) */
+} stablehlo_precision;
+
+/* How a constant of the graph becomes an argument. The INT8 pair comes from one [K,N] weight. */
+typedef enum stablehlo_transform {
+    STABLEHLO_AS_IS,
+    STABLEHLO_TO_BF16,
+    STABLEHLO_TO_S8,        /* s8, round(w / scale[n]), n along the axis */
+    STABLEHLO_TO_S8_SCALES, /* [N] f32, max|w[n]| / 127 */
+} stablehlo_transform;
+
+typedef struct stablehlo_argument {
+    int input; /* graph input, or -1 */
+    const tensor
+        *constant; /* of the graph, when input is -1; identity: constant->data and the transform */
+    stablehlo_transform transform;
+    int axis;    /* of output channels, for the S8 transforms: 1 for a [K,N] weight, 0 for [N,K] */
+    dtype dtype; /* as the program declares it */
+    int rank;
+    int64_t dims[TENSOR_RANK_MAX];
+} stablehlo_argument;
+
+typedef struct stablehlo_program {
+    char *text; /* malloc'd, as is `arguments` */
+    size_t bytes;
+    stablehlo_argument *arguments; /* in program order: graph inputs that are used first */
+    int argument_count, output_count;
+    int dense_count,
+        dense_int8_count; /* MatMul/Gemm with constant weights, and how many run in s8 */
+    double flops;         /* 2 per multiply-add of dense layers, attention and convolutions */
+} stablehlo_program;
+
+/* Accepts a zeroed one. */
+void stablehlo_program_dispose(stablehlo_program *p);
+
+/* The argument's data as the device wants it, in memory of `a`; for AS_IS the constant's own. Only
+ * for arguments that are constants. STATUS_OUT_OF_MEMORY. */
+status stablehlo_argument_data(const stablehlo_argument *argument, arena *a,
+                               tensor *out) MUST_CHECK;
+
+#endif
