@@ -102,7 +102,7 @@ def reason_class(reason):
     reason = re.sub(r"^\w+: |\S*/model.onnx: |output \d+(\[\d+\])? ", "", reason)
     if reason in KNOWN.values():
         return reason
-    reason = re.sub(r"; the nearest supported name is .*", "", reason)
+    reason = re.sub(r"; (the nearest supported name is|supported: \d+ operators) .*", "", reason)
     reason = re.sub(r"(node )?['\"][^'\"]*['\"]", "*", reason)
     reason = re.sub(r"\[[-\d,]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?|\binf\b|\bnan\b", "N", reason)
     return reason[:110]
