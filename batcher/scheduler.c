@@ -146,22 +146,55 @@ static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t
                        admission_is_late_alone(e, now_ns, deadline_ns) ? "late, too" : "in time");
 }
 
-status scheduler_admit(scheduler *s, job *j, uint64_t now_ns)
+/* Acquires the job's hold. What refuses it is said here, but for the deadline: `*is_late`. */
+static status admit_one(scheduler *s, job *j, uint64_t now_ns, admission_estimate *e, bool *is_late,
+                        uint64_t *retry_after_ns)
 {
-    int workers, serving = serving_device(s, j->model, &workers);
-    admission_estimate e;
+    const model *m = j->model;
     if (j->tenant >= (uint32_t)s->admission.tenant_count)
         j->tenant = 0;
-    admission_estimate_job(&s->admission, j->model, j->model->latency, serving, workers,
-                           job_flow(j), j->rows, j->length, now_ns, &e);
-    j->cost_ns = 0;
-    j->backlog_ns = e.backlog_ns;
-    if (admission_is_hopeless(&e, now_ns, j->deadline_ns))
-        return refuse_late(&e, now_ns, j->deadline_ns);
-    j->cost_ns = e.cost_ns;
-    admission_add(&s->admission, j->model, job_flow(j),
-                  (int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
-    return STATUS_OK;
+    int64_t rows_max = m->batching.queue_rows_max, rows_before;
+    if (j->rows > rows_max)
+        return status_fail(STATUS_TOO_LARGE, "%lld rows in one request: the limit is %lld",
+                           (long long)j->rows, (long long)rows_max);
+    int workers, serving = serving_device(s, m, &workers);
+    admission_estimate_job(&s->admission, m, m->latency, serving, workers, job_tenant_class(j),
+                           j->rows, j->length, now_ns, e);
+    j->backlog_ns = e->backlog_ns;
+    *is_late = admission_is_hopeless(e, now_ns, j->deadline_ns);
+    if (hold_acquire(&s->admission.backlog, &j->hold, m, job_tenant_class(j), j->rows, e->cost_ns,
+                     rows_max, &rows_before))
+        return STATUS_OK;
+    *retry_after_ns = admission_drain_ns(&s->admission, m, workers);
+    return status_fail(STATUS_RESOURCE_EXHAUSTED,
+                       "the queue of model \"%s\" is full: %lld rows, which will have begun in "
+                       "%.3f s",
+                       m->name, (long long)rows_before, (double)*retry_after_ns / 1e9);
+}
+
+status scheduler_admit(scheduler *s, job *const *jobs, int count, uint64_t now_ns,
+                       uint64_t *retry_after_ns)
+{
+    admission_estimate late;
+    int held = 0, first_late = -1;
+    status failure = STATUS_OK;
+    while (held < count && !failure) {
+        admission_estimate e;
+        bool is_late = false;
+        failure = admit_one(s, jobs[held], now_ns, &e, &is_late, retry_after_ns);
+        if (failure)
+            break;
+        if (is_late && first_late < 0) {
+            first_late = held;
+            late = e;
+        }
+        held++;
+    }
+    if (!failure && first_late >= 0)
+        failure = refuse_late(&late, now_ns, jobs[first_late]->deadline_ns);
+    for (int i = 0; i < held && failure; i++)
+        hold_release(&s->admission.backlog, &jobs[i]->hold, jobs[i]->hold.rows);
+    return failure;
 }
 
 uint64_t scheduler_drain_ns(scheduler *s, const model *m)
@@ -171,16 +204,15 @@ uint64_t scheduler_drain_ns(scheduler *s, const model *m)
     return admission_drain_ns(&s->admission, m, workers);
 }
 
-void scheduler_retract(scheduler *s, job *j)
+int64_t scheduler_queued_rows(const scheduler *s, const model *m)
 {
-    admission_add(&s->admission, j->model, job_flow(j),
-                  -(int64_t)(j->cost_ns / (uint64_t)j->rows * (uint64_t)j->rows));
-    j->cost_ns = 0;
+    return backlog_rows(&s->admission.backlog, m);
 }
 
 void scheduler_submit(scheduler *s, job *j)
 {
     assert(j->model != NULL && j->on_done != NULL);
+    assert(j->hold.rows == j->rows && j->stage_ns[STAGE_ADMIT] > 0);
     /* A box that held something has woken somebody who has not emptied it yet. */
     if (mailbox_post(&s->inbox, &j->node))
         scheduler_wake(s, 0, -1);
@@ -199,7 +231,6 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
         j->next = NULL;
         if (result == STATUS_DEADLINE_EXCEEDED && !atomic_load(&j->is_cancelled))
             admission_learn_end(&s->admission, j, false, now_ns);
-        int64_t rows = j->rows - j->row_next;
         status own = atomic_load(&j->is_cancelled) ? STATUS_CANCELLED : result;
         if (own == STATUS_CANCELLED)
             status_fail(own, "the request was cancelled while it waited");
@@ -218,15 +249,10 @@ void scheduler_return(scheduler *s, job *chain, status result, uint64_t now_ns)
                         (long long)j->rows, (long long)j->length, j->model->name,
                         (long long)j->model->batching.batch_max,
                         (long long)j->model->batching.sequence_max);
-        admission_add(&s->admission, j->model, job_flow(j),
-                      -(int64_t)(j->cost_ns / (uint64_t)(j->rows > 0 ? j->rows : 1)) * rows);
-        atomic_fetch_sub_explicit(&j->model->batcher->queued_rows, rows, memory_order_relaxed);
-        bool is_last = true;
-        if (rows > 0)
-            is_last = job_finish_rows(j, rows, own);
-        else
-            j->result = own;
-        if (is_last) {
+        int64_t rows = j->rows - j->row_next;
+        assert(rows == j->hold.rows);
+        hold_release(&s->admission.backlog, &j->hold, rows);
+        if (job_finish_rows(j, rows, own)) {
             j->stage_ns[STAGE_QUEUE] = now_ns;
             j->on_done(j);
         }

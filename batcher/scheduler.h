@@ -27,19 +27,26 @@ typedef struct scheduler_options {
 status scheduler_create(const scheduler_options *options, device *const *devices, int device_count,
                         scheduler **out) MUST_CHECK;
 
-/* Asks whether `j`, whose model, rows, length, deadline, priority and tenant are set, is likely to
- * meet its deadline, and counts it as waiting if so. STATUS_DEADLINE_EXCEEDED: it is not; the
- * message has the estimate. Any thread, without a lock. Optional: a job may be submitted unasked.
- * The caller submits what was admitted, or retracts it. */
-status scheduler_admit(scheduler *s, job *j, uint64_t now_ns) MUST_CHECK;
+/* Admits the jobs of one request, all or none. Their model, rows, length, deadline, priority and
+ * tenant are set. Each admitted job holds its rows (job->hold) and must be submitted. Any thread,
+ * without a lock.
+ *
+ * STATUS_TOO_LARGE: a job has more rows than may wait for its model. STATUS_RESOURCE_EXHAUSTED: too
+ * many rows wait; `*retry_after_ns` is how long the devices take to begin what waits now, 0 if that
+ * is not known, and is written in this case only. STATUS_DEADLINE_EXCEEDED: a deadline can probably
+ * not be met; the message has the estimate. */
+status scheduler_admit(scheduler *s, job *const *jobs, int count, uint64_t now_ns,
+                       uint64_t *retry_after_ns) MUST_CHECK;
 
-/* How long the devices that serve `m` now take, by measured times, to begin all that waits for it;
- * 0: not known. What a request that finds the queue full is told. Any thread, without a lock. */
+/* How long the devices that serve `m` take, by measured times, to begin all that waits for it now;
+ * 0: not known. Any thread, without a lock. */
 uint64_t scheduler_drain_ns(scheduler *s, const model *m);
-void scheduler_retract(scheduler *s, job *j);
 
-/* Hands a job over. Any thread; never blocks, never fails: a job that cannot run comes back with
- * its result set. */
+/* Rows of `m` that were admitted and are in no batch yet. Any thread, without a lock. */
+int64_t scheduler_queued_rows(const scheduler *s, const model *m);
+
+/* Hands an admitted job over, with stage_ns[STAGE_ADMIT] set. Any thread; never blocks, never
+ * fails: a job that cannot run comes back with its result set. */
 void scheduler_submit(scheduler *s, job *j);
 
 /* Wakes a worker so that cancelled and overdue jobs come back soon. */

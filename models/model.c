@@ -51,7 +51,6 @@ typedef struct model_storage {
     model constant;
     model_references references;
     model_counters counters;
-    model_batcher_state batcher;
 } model_storage;
 
 model *model_create(void)
@@ -62,7 +61,6 @@ model *model_create(void)
     model *m = &s->constant;
     m->references = &s->references;
     m->counters = &s->counters;
-    m->batcher = &s->batcher;
     m->references->model = m;
     atomic_store(&m->references->count, 1);
     return m;

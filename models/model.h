@@ -105,13 +105,6 @@ typedef struct model_references {
     model *model;
 } model_references;
 
-/* Written by batcher/ and by admission. */
-typedef struct model_batcher_state {
-    _Atomic int64_t queued_rows;           /* admitted and not yet placed */
-    _Atomic uint64_t batch_time_max_ns;    /* no batch longer, by the SLO controller; 0: no bound */
-    _Atomic uint64_t slo_seen, slo_missed; /* responses since the controller last looked */
-} model_batcher_state;
-
 typedef struct model_label {
     const char *name; /* "stable" */
     int64_t version;
@@ -159,7 +152,6 @@ struct model {
                                          is known beforehand */
     struct length_histogram *lengths; /* models/planner.h: of rows asked for, written on admission;
                                          or NULL */
-    model_batcher_state *batcher;
 };
 
 /* A batch of this model must have a request's own rows and length: nothing may be padded. */

@@ -97,14 +97,14 @@ static int64_t read_counter(const _Atomic int64_t *counter)
 }
 
 /* Work that is done before the flow's own backlog is. */
-static double ahead_ns(const admission *a, fair_flow flow)
+static double ahead_ns(const admission *a, tenant_class flow)
 {
-    double own = (double)read_counter(&a->backlog_ns[flow.tenant][flow.class]);
+    double own = (double)read_counter(&a->backlog.class_ns[flow.tenant][flow.class]);
     double weight = fair_class_weight(flow.class), all = own;
     for (int c = 0; c < FAIR_CLASSES; c++) {
         if (c == flow.class)
             continue;
-        double other = (double)read_counter(&a->backlog_ns[flow.tenant][c]);
+        double other = (double)read_counter(&a->backlog.class_ns[flow.tenant][c]);
         double share = own * fair_class_weight(c) / weight;
         all += other < share ? other : share;
     }
@@ -112,7 +112,7 @@ static double ahead_ns(const admission *a, fair_flow flow)
     for (int t = 0; t < a->tenant_count; t++) {
         if (t == flow.tenant)
             continue;
-        double other = (double)read_counter(&a->tenant_ns[t]);
+        double other = (double)read_counter(&a->backlog.tenant_ns[t]);
         double share = of_tenant * a->weights[t] / a->weights[flow.tenant];
         all += other < share ? other : share;
     }
@@ -123,20 +123,21 @@ static double ahead_ns(const admission *a, fair_flow flow)
 static double ahead_of_model_ns(const admission *a, const model *m)
 {
     int own_cell = m->index % ADMISSION_MODELS;
-    double own = (double)read_counter(&a->model_ns[own_cell]), all = own;
+    double own = (double)read_counter(&a->backlog.model_ns[own_cell]), all = own;
     double weight = m->weight > 0 ? m->weight : 1;
     for (int i = 0; i < ADMISSION_MODELS; i++) {
         if (i == own_cell)
             continue;
-        double other = (double)read_counter(&a->model_ns[i]);
+        double other = (double)read_counter(&a->backlog.model_ns[i]);
         double share =
-            own * atomic_load_explicit(&a->model_weights[i], memory_order_relaxed) / weight;
+            own * atomic_load_explicit(&a->backlog.model_weights[i], memory_order_relaxed) / weight;
         all += other < share ? other : share;
     }
     return all;
 }
 
-static admission_limit *limit_of(const admission *a, const model *m, fair_flow flow, int64_t length)
+static admission_limit *limit_of(const admission *a, const model *m, tenant_class flow,
+                                 int64_t length)
 {
     int octave = 0;
     while (octave < ADMISSION_OCTAVES - 1 && (length >> (octave + 1)) > 0)
@@ -158,7 +159,7 @@ void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t n
     if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2 || j->deadline_ns == UINT64_MAX ||
         j->deadline_ns <= admitted_ns)
         return;
-    admission_limit *l = limit_of(a, j->model, job_flow(j), j->length);
+    admission_limit *l = limit_of(a, j->model, job_tenant_class(j), j->length);
     double limit = read_limit(l);
     double used = (double)j->backlog_ns / (double)(j->deadline_ns - admitted_ns);
     uint64_t changed_ns = atomic_load_explicit(&l->changed_ns, memory_order_relaxed);
@@ -180,7 +181,7 @@ void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t n
 }
 
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
-                            int workers, fair_flow flow, int64_t rows, int64_t length,
+                            int workers, tenant_class flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out)
 {
     *out = (admission_estimate){0};
@@ -205,17 +206,6 @@ uint64_t admission_drain_ns(const admission *a, const model *m, int workers)
 {
     double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
     return (uint64_t)(ahead_of_model_ns(a, m) * scale / (workers > 0 ? workers : 1));
-}
-
-void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns)
-{
-    int cell = m->index % ADMISSION_MODELS;
-    atomic_store_explicit(&a->model_weights[cell], m->weight > 0 ? (uint32_t)m->weight : 1,
-                          memory_order_relaxed);
-    atomic_fetch_add_explicit(&a->model_ns[cell], cost_ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&a->backlog_ns[flow.tenant][flow.class], cost_ns,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&a->tenant_ns[flow.tenant], cost_ns, memory_order_relaxed);
 }
 
 void admission_learn(admission *a, uint64_t cost_ns, uint64_t took_ns)

@@ -9,7 +9,7 @@
 #include "models/latency.h"
 
 #define ADMISSION_ONE 4096
-#define ADMISSION_MODELS 16 /* more share the cells */
+#define ADMISSION_MODELS BACKLOG_MODELS
 #define ADMISSION_OCTAVES 16
 
 /* How many times the time that is left the backlog may be before a job is hopeless, in
@@ -29,10 +29,7 @@ typedef struct admission_limit {
 typedef struct admission {
     int tenant_count;
     uint32_t weights[FAIR_TENANTS_MAX];
-    _Atomic int64_t backlog_ns[FAIR_TENANTS_MAX][FAIR_CLASSES];
-    _Atomic int64_t tenant_ns[FAIR_TENANTS_MAX];
-    _Atomic int64_t model_ns[ADMISSION_MODELS];
-    _Atomic uint32_t model_weights[ADMISSION_MODELS];
+    backlog backlog;
     _Atomic uint64_t scale;    /* time that batches took / what their members were estimated at,
                                   in ADMISSION_ONE-ths */
     _Atomic uint32_t batches;  /* that taught `scale`; the first ones count for more */
@@ -63,7 +60,7 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights);
  * ahead: the flow's own, and of every other flow what its weight lets through meanwhile
  * (generalised processor sharing, Parekh and Gallager 1993). */
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
-                            int workers, fair_flow flow, int64_t rows, int64_t length,
+                            int workers, tenant_class flow, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out);
 
 /* Until `workers` workers have begun all that waits for `m` now, by measured times; 0: nothing
@@ -93,8 +90,6 @@ static inline bool admission_is_late_alone(const admission_estimate *e, uint64_t
     return now_ns + e->run_ns > deadline_ns;
 }
 
-/* Work of that flow, for that model, begins (+) or ceases (-) to wait. */
-void admission_add(admission *a, const model *m, fair_flow flow, int64_t cost_ns);
 /* A job that was let in is done, in time or not, or was dropped because it would not have been. */
 void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns);
 /* A batch whose members were estimated at `cost_ns` together took `took_ns`. */

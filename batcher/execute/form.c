@@ -20,15 +20,11 @@ void form_batch(worker *l, const dispatch_batch *taken)
     memset(b->stage_ns, 0, sizeof b->stage_ns);
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];
-        const job *j = member->job;
+        job *j = member->job;
         b->tokens += member_positions(member);
         if (j->length > b->length_max)
             b->length_max = j->length;
-        uint64_t cost_ns = j->cost_ns / (uint64_t)j->rows * (uint64_t)member->rows;
-        admission_add(&s->admission, j->model, job_flow(j), -(int64_t)cost_ns);
-        b->cost_ns += cost_ns;
-        atomic_fetch_sub_explicit(&b->model->batcher->queued_rows, member->rows,
-                                  memory_order_relaxed);
+        b->cost_ns += hold_release(&s->admission.backlog, &j->hold, member->rows);
     }
 }
 

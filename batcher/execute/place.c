@@ -2,10 +2,10 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "batcher/admission/slo.h"
 #include "batcher/execute/packed.h"
 #include "batcher/execute/pad.h"
 #include "batcher/execute/slice.h"
+#include "batcher/policy/slo.h"
 #include "batcher/scheduler_internal.h"
 #include "devices/slot.h"
 #include "models/batching/exact_programs.h"
@@ -375,7 +375,7 @@ static void finish(worker *l, const batch_member *member, status result)
     if (j->result == STATUS_OK)
         admission_learn_end(&l->scheduler->admission, j, end_ns <= j->deadline_ns, end_ns);
     if (j->result == STATUS_OK && b->bucket >= 0 && b->model->slo_ns > 0)
-        slo_observe(b->model, end_ns - j->stage_ns[STAGE_ADMIT],
+        slo_observe(&b->queue->slo, b->model->slo_ns, end_ns - j->stage_ns[STAGE_ADMIT],
                     longest_batch_ns(b->queue, b->device_index));
     j->bucket = b->shape;
     j->is_packed = b->is_packed;

@@ -37,14 +37,12 @@ static void chain(job **first, job *j)
     *first = j;
 }
 
-static void drain(scheduler *s, pulled *p, uint64_t now_ns)
+static void drain(scheduler *s, pulled *p)
 {
     for (mailbox_node *node = mailbox_take_all(&s->inbox), *next; node != NULL; node = next) {
         next = node->next;
         job *j = (job *)node;
         atomic_store_explicit(&j->rows_left, j->rows, memory_order_relaxed);
-        if (j->stage_ns[STAGE_ADMIT] == 0)
-            j->stage_ns[STAGE_ADMIT] = now_ns;
         model_queue *q = dispatch_queue(&s->dispatch, j->model);
         j->row_next = 0;
         if (q != NULL && !is_acceptable(q, j))
@@ -92,7 +90,7 @@ static void pull(worker *l, pulled *p)
     *p = (pulled){.until_ns = UINT64_MAX};
     pthread_mutex_lock(&s->mutex);
     uint64_t now_ns = clock_now_ns();
-    drain(s, p, now_ns);
+    drain(s, p);
     dispatch_settle(&s->dispatch, &l->batch.bill, l->batch.device_ns);
     l->batch.count = 0;
     decide(l, p, now_ns);

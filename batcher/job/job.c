@@ -33,7 +33,8 @@ void job_reset(job *j)
     j->deadline_ns = UINT64_MAX;
     j->priority = 0;
     j->tenant = 0;
-    j->cost_ns = j->backlog_ns = 0;
+    assert(j->hold.rows == 0);
+    j->backlog_ns = 0;
     j->result = STATUS_OK;
     j->error[0] = 0;
     j->bucket = (device_bucket){0, 0};

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/mailbox.h"
+#include "batcher/job/hold.h"
 #include "batcher/job/stage.h"
 #include "batcher/policy/fair.h"
 #include "models/model.h"
@@ -30,8 +31,8 @@ struct job {
     uint64_t deadline_ns; /* clock_now_ns() scale; UINT64_MAX: none */
     int priority;         /* 0 is the highest class */
     uint32_t tenant;      /* dense number; 0 is the default tenant */
-    uint64_t cost_ns;     /* what scheduler_admit() counted as waiting for it; 0: nothing */
-    uint64_t backlog_ns;  /* and found ahead of it */
+    hold hold;            /* acquired by scheduler_admit(), empty before on_done() */
+    uint64_t backlog_ns;  /* of device time that scheduler_admit() found ahead of it */
 
     _Atomic bool
         is_cancelled; /* set by the server loop; the batcher then drops what has not started */
@@ -89,9 +90,9 @@ status job_allocate_outputs(job *j) MUST_CHECK;
  * they were the last: the job's fields then belong to the caller, who calls on_done. */
 bool job_finish_rows(job *j, int64_t rows, status result) MUST_CHECK;
 
-static inline fair_flow job_flow(const job *j)
+static inline tenant_class job_tenant_class(const job *j)
 {
-    return (fair_flow){(int)j->tenant, fair_class(j->priority)};
+    return (tenant_class){(int)j->tenant, fair_class(j->priority)};
 }
 
 #endif

@@ -34,7 +34,7 @@ static void begin(fair_account *a, uint64_t floor_ns, uint64_t credit_ns)
         a->virtual_ns = floor_ns;
 }
 
-void fair_add_rows(fair *f, fair_flow flow, int64_t rows)
+void fair_add_rows(fair *f, tenant_class flow, int64_t rows)
 {
     assert(flow.tenant >= 0 && flow.tenant < f->tenant_count);
     fair_account *t = &f->tenants[flow.tenant], *c = &f->classes[flow.tenant][flow.class];
@@ -53,7 +53,7 @@ static void raise(uint64_t *floor_ns, uint64_t virtual_ns)
         *floor_ns = virtual_ns;
 }
 
-void fair_lead(fair *f, fair_flow flow)
+void fair_lead(fair *f, tenant_class flow)
 {
     raise(&f->floor_ns, f->tenants[flow.tenant].virtual_ns);
     raise(&f->class_floor_ns[flow.tenant], f->classes[flow.tenant][flow.class].virtual_ns);
@@ -66,15 +66,15 @@ static void charge(fair_account *a, int64_t served_ns)
     a->virtual_ns += (uint64_t)step_ns;
 }
 
-void fair_charge(fair *f, fair_flow flow, int64_t served_ns)
+void fair_charge(fair *f, tenant_class flow, int64_t served_ns)
 {
     charge(&f->tenants[flow.tenant], served_ns);
     charge(&f->classes[flow.tenant][flow.class], served_ns);
 }
 
-fair_flow fair_next(const fair *f, const fair_set *passed)
+tenant_class fair_next(const fair *f, const fair_set *passed)
 {
-    fair_flow best = {-1, -1};
+    tenant_class best = {-1, -1};
     for (int t = 0; t < f->tenant_count; t++) {
         const fair_account *a = &f->tenants[t];
         if (a->rows == 0 ||
@@ -89,7 +89,7 @@ fair_flow fair_next(const fair *f, const fair_set *passed)
                 class = c;
         }
         if (class >= 0)
-            best = (fair_flow){t, class};
+            best = (tenant_class){t, class};
     }
     return best;
 }

@@ -31,9 +31,9 @@ typedef struct fair {
     uint64_t floor_ns, class_floor_ns[FAIR_TENANTS_MAX]; /* of the latest leader */
 } fair;
 
-typedef struct fair_flow {
+typedef struct tenant_class {
     int tenant, class; /* tenant -1: nobody */
-} fair_flow;
+} tenant_class;
 
 /* A set of flows, for passing over. Zeroed is empty. */
 typedef struct fair_set {
@@ -51,16 +51,16 @@ static inline int fair_class(int priority)
 void fair_init(fair *f, int tenant_count, const uint32_t *weights);
 
 /* Rows began (+) or ceased (-) to wait. */
-void fair_add_rows(fair *f, fair_flow flow, int64_t rows);
+void fair_add_rows(fair *f, tenant_class flow, int64_t rows);
 /* That flow leads a batch: where it stands now is where newcomers start. Before it is charged. */
-void fair_lead(fair *f, fair_flow flow);
+void fair_lead(fair *f, tenant_class flow);
 /* `served_ns` of device time went to that flow; negative: so much of what it was charged did not.
  */
-void fair_charge(fair *f, fair_flow flow, int64_t served_ns);
+void fair_charge(fair *f, tenant_class flow, int64_t served_ns);
 
 /* The waiting flow that is owed the most, without those in `passed`. */
-fair_flow fair_next(const fair *f, const fair_set *passed);
-static inline void fair_pass(fair_set *set, fair_flow flow)
+tenant_class fair_next(const fair *f, const fair_set *passed);
+static inline void fair_pass(fair_set *set, tenant_class flow)
 {
     set->classes[flow.tenant] |= (uint8_t)(1u << flow.class);
 }

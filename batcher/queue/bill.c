@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-static bill_share *share_of(bill *b, fair_flow flow)
+static bill_share *share_of(bill *b, tenant_class flow)
 {
     /* Members come flow by flow: the latest share is the likely one. */
     for (int i = b->count - 1; i >= 0; i--)
@@ -25,7 +25,7 @@ void bill_make(bill *b, const batch_member *members, int count)
     b->model_weight = m->weight > 0 ? m->weight : 1;
     for (int i = 0; i < count; i++) {
         int64_t positions = member_positions(&members[i]);
-        share_of(b, job_flow(members[i].job))->positions += positions;
+        share_of(b, job_tenant_class(members[i].job))->positions += positions;
         b->positions += positions;
     }
 }

@@ -10,7 +10,7 @@
 #define BILL_SHARES_MAX (FAIR_TENANTS_MAX * FAIR_CLASSES)
 
 typedef struct bill_share {
-    fair_flow flow;
+    tenant_class flow;
     int64_t positions;
 } bill_share;
 

@@ -86,8 +86,7 @@ static bool is_shared(const dispatch *d, uint64_t now_ns)
  * a long queue of long rows would make quiet tenants wait for its full batches. */
 static uint64_t time_max_ns(const dispatch *d, const model_queue *q, const dispatch_request *r)
 {
-    uint64_t most_ns =
-        atomic_load_explicit(&q->model->batcher->batch_time_max_ns, memory_order_relaxed);
+    uint64_t most_ns = atomic_load_explicit(&q->slo.bound_ns, memory_order_relaxed);
     if (!is_shared(d, r->now_ns))
         return most_ns;
     double fixed_ns = latency_fit_of(q->latency, r->device_index).fixed_ns;
@@ -147,7 +146,8 @@ static void see_list(const queue_flow *flow, int list, policy_queue *to)
     to->head_length = head->length;
 }
 
-static void see_flow(dispatch *d, const dispatch_request *r, fair_flow flow, policy_snapshot *out)
+static void see_flow(dispatch *d, const dispatch_request *r, tenant_class flow,
+                     policy_snapshot *out)
 {
     int count = 0;
     for (int i = 0; i < d->queue_count; i++) {
@@ -178,11 +178,11 @@ static void see_flow(dispatch *d, const dispatch_request *r, fair_flow flow, pol
 
 /* Whoever has room takes company: first of the list itself, then of shorter ones; in each the
  * leader's own flow, then the others in the order they are owed. */
-static void take_list(dispatch *d, model_queue *q, fair_flow lead, int lead_list, int list,
+static void take_list(dispatch *d, model_queue *q, tenant_class lead, int lead_list, int list,
                       queue_take *t, int64_t wanted)
 {
     fair_set passed = {0};
-    fair_flow flow = lead;
+    tenant_class flow = lead;
     const double budget_ns = t->budget_ns;
     while (flow.tenant >= 0 && t->rows < wanted && q->list_rows[list] > 0) {
         int64_t had = t->rows;
@@ -199,7 +199,7 @@ static void take_list(dispatch *d, model_queue *q, fair_flow lead, int lead_list
 
 /* Of all lists whose sequences the rows can hold: the leading one's share, then the long ones
  * first. */
-static void take_packed(dispatch *d, model_queue *q, fair_flow lead, int lead_list,
+static void take_packed(dispatch *d, model_queue *q, tenant_class lead, int lead_list,
                         const policy_decision *decision, queue_take *t, pack_place *places)
 {
     const bucket_packed *p = decision->packed;
@@ -212,7 +212,7 @@ static void take_packed(dispatch *d, model_queue *q, fair_flow lead, int lead_li
             take_list(d, q, lead, lead_list, i, t, p->sequences);
 }
 
-static void take(dispatch *d, const dispatch_request *r, fair_flow lead,
+static void take(dispatch *d, const dispatch_request *r, tenant_class lead,
                  const policy_decision *decision, int list, dispatch_batch *out)
 {
     model_queue *q = out->queue;
@@ -327,7 +327,7 @@ void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
     out->overdue = out->dead = NULL;
     prepare(d, r, out);
     fair_set passed = {0};
-    for (fair_flow flow; (flow = fair_next(&d->fair, &passed)).tenant >= 0;) {
+    for (tenant_class flow; (flow = fair_next(&d->fair, &passed)).tenant >= 0;) {
         policy_snapshot s;
         policy_decision decision;
         see_flow(d, r, flow, &s);

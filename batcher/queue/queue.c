@@ -101,7 +101,7 @@ bool model_queue_push(model_queue *q, job *j)
 {
     int list = q->list_count == 1 ? 0 : bucket_find_sequence(&q->axes, j->length);
     assert(j->rows > 0 && list >= 0 && list < q->list_count);
-    fair_flow flow = job_flow(j);
+    tenant_class flow = job_tenant_class(j);
     assert(flow.tenant < q->fair->tenant_count);
     queue_flow **slot = &q->flows[flow.tenant][flow.class];
     if (*slot == NULL)
@@ -129,7 +129,7 @@ bool model_queue_push(model_queue *q, job *j)
 }
 
 /* `rows` of that list wait no more. */
-static void subtract(model_queue *q, fair_flow flow, int list, job_heap *h, const job *j,
+static void subtract(model_queue *q, tenant_class flow, int list, job_heap *h, const job *j,
                      int64_t rows)
 {
     h->rows -= rows;
@@ -141,7 +141,7 @@ static void subtract(model_queue *q, fair_flow flow, int list, job_heap *h, cons
     assert(h->rows >= 0);
 }
 
-static job *unlink_at(model_queue *q, fair_flow flow, int list, job_heap *h, int at)
+static job *unlink_at(model_queue *q, tenant_class flow, int list, job_heap *h, int at)
 {
     job *j = h->entries[at].job;
     h->due_sum_us -= h->entries[at].due_ns / 1024;
@@ -170,7 +170,7 @@ static bool is_dead(const job *j)
 }
 
 /* The heap whose top is due first, without dead tops; NULL: the list is empty. */
-static job_heap *first_heap(model_queue *q, fair_flow flow, int list, job **dead)
+static job_heap *first_heap(model_queue *q, tenant_class flow, int list, job **dead)
 {
     queue_flow *f = q->flows[flow.tenant][flow.class];
     if (f == NULL)
@@ -187,7 +187,7 @@ static job_heap *first_heap(model_queue *q, fair_flow flow, int list, job **dead
     return l->untimed.entries[0].due_ns < l->timed.entries[0].due_ns ? &l->untimed : &l->timed;
 }
 
-job *model_queue_head(model_queue *q, fair_flow flow, int list, job **dead)
+job *model_queue_head(model_queue *q, tenant_class flow, int list, job **dead)
 {
     job_heap *h = first_heap(q, flow, list, dead);
     return h ? h->entries[0].job : NULL;
@@ -202,7 +202,7 @@ static int64_t pack_rows(queue_take *t, int64_t length, int64_t rows)
     return placed;
 }
 
-int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t)
+int64_t model_queue_take(model_queue *q, tenant_class flow, int list, queue_take *t)
 {
     int64_t taken = 0;
     while (taken < t->rows && t->count < t->capacity) {
@@ -283,7 +283,7 @@ void model_queue_drop_late(model_queue *q, uint64_t now_ns, bool looks_ahead, jo
             for (int i = 0; flow != NULL && flow->rows > 0 && i < q->list_count; i++) {
                 job_heap *h = &flow->lists[i].timed;
                 while (h->count > 0 && h->entries[0].due_ns <= now_ns + least_ns[i])
-                    drop(overdue, unlink_at(q, (fair_flow){t, c}, i, h, 0));
+                    drop(overdue, unlink_at(q, (tenant_class){t, c}, i, h, 0));
             }
         }
     }
@@ -300,7 +300,7 @@ static void drop_if(model_queue *q, bool (*is_unwanted)(const job *j), job **dro
                 for (int k = 0; k < 2; k++)
                     for (int at = heaps[k]->count - 1; at >= 0; at--)
                         if (at < heaps[k]->count && is_unwanted(heaps[k]->entries[at].job))
-                            drop(dropped, unlink_at(q, (fair_flow){t, c}, i, heaps[k], at));
+                            drop(dropped, unlink_at(q, (tenant_class){t, c}, i, heaps[k], at));
             }
         }
 }

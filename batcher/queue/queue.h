@@ -5,6 +5,7 @@
 #include "batcher/policy/fair.h"
 #include "batcher/policy/pack.h"
 #include "batcher/policy/policy.h"
+#include "batcher/policy/slo.h"
 #include "models/latency.h"
 
 /* The waiting jobs of one model, by flow (tenant and class) and sequence bucket. Within such a list
@@ -46,6 +47,7 @@ typedef struct model_queue {
     queue_flow *flows[FAIR_TENANTS_MAX][FAIR_CLASSES]; /* made at first use */
     fair *fair;                                        /* borrowed: who waits */
     uint64_t virtual_ns;                               /* device time received / weight */
+    slo_controller slo; /* written at the end of batches, without the mutex */
     int device_count;
     bucket_table *tables; /* by device */
     latency *latency;     /* the model's, or own when it has none */
@@ -92,10 +94,10 @@ void model_queue_destroy(model_queue *q); /* must hold no jobs */
 bool model_queue_push(model_queue *q, job *j);
 
 /* The most urgent job of a list that is alive, or NULL; dead ones before it go to `dead`. */
-job *model_queue_head(model_queue *q, fair_flow flow, int list, job **dead);
+job *model_queue_head(model_queue *q, tenant_class flow, int list, job **dead);
 
 /* Takes members from the head of one list. Returns the rows taken. */
-int64_t model_queue_take(model_queue *q, fair_flow flow, int list, queue_take *t);
+int64_t model_queue_take(model_queue *q, tenant_class flow, int list, queue_take *t);
 
 /* Unlinks every job whose deadline is past; with `looks_ahead` also those due before `now_ns` + the
  * least time their list takes on any of the model's devices: they could not be met if started now.

@@ -138,13 +138,11 @@ static void measure_deciding(void)
     static device d = {.name = "simulated", .kind = "simulated", .slots = 1};
     device *devices[] = {&d};
     static model m;
-    static model_batcher_state state;
     static device_program p;
     static device_program *programs[] = {&p};
     static dispatch queues;
     sim_model kind = {.fixed_ns = 300000, .token_ns = 5000, .square_ns = 4};
     m = (model){.name = "m", .devices = devices, .device_count = 1};
-    m.batcher = &state;
     m.batching = (model_batching){.can_batch = true, .can_pad = true, .sequence_max = 256};
     m.latency = latency_create(devices, 1);
     memcpy(m.batch_buckets, sim_batches, SIM_BATCHES * sizeof *sim_batches);

@@ -6,13 +6,6 @@
 #include "models/planner.h"
 #include "server/http/edge.h"
 
-static void undo(const infer_request *r, int from)
-{
-    for (int i = from - 1; i >= 0; i--)
-        atomic_fetch_sub_explicit(&r->jobs[i]->model->batcher->queued_rows, r->jobs[i]->rows,
-                                  memory_order_relaxed);
-}
-
 static h2o_iovec_t header_of(const exchange *e, const char *name, size_t bytes)
 {
     const h2o_headers_t *headers = &e->request->headers;
@@ -42,30 +35,6 @@ static status refuse_full(exchange *e, const model *m, const char *what)
     e->retry_after_ns = scheduler_drain_ns(e->connection->loop->server->work, m);
     return status_fail(STATUS_RESOURCE_EXHAUSTED, "%s, which will have begun in %.3f s", what,
                        (double)e->retry_after_ns / 1e9);
-}
-
-/* Rows under the model's ceiling, by an atomic counter: no lock. */
-static status admit_rows(exchange *e, const infer_request *r)
-{
-    const model *m = r->model;
-    for (int i = 0; i < r->job_count; i++) {
-        job *j = r->jobs[i];
-        if (j->rows > m->batching.queue_rows_max) {
-            undo(r, i);
-            return status_fail(STATUS_TOO_LARGE, "%lld rows in one request: the limit is %lld",
-                               (long long)j->rows, (long long)m->batching.queue_rows_max);
-        }
-        int64_t before = atomic_fetch_add_explicit(&j->model->batcher->queued_rows, j->rows,
-                                                   memory_order_relaxed);
-        if (before + j->rows > m->batching.queue_rows_max) {
-            undo(r, i + 1);
-            char what[256];
-            snprintf(what, sizeof what, "the queue of model \"%s\" is full: %lld rows", m->name,
-                     (long long)before);
-            return refuse_full(e, m, what);
-        }
-    }
-    return STATUS_OK;
 }
 
 static status admit_quota(exchange *e, int tenant, const infer_request *r, uint64_t now_ns)
@@ -105,24 +74,15 @@ status admit(exchange *e, const ticket *t)
     }
     int tenant = tenant_of(e);
     status failure = admit_quota(e, tenant, r, now_ns);
-    if (!failure)
-        failure = admit_rows(e, r);
     if (failure)
         return failure;
     for (int i = 0; i < r->job_count; i++) {
-        job *j = r->jobs[i];
-        j->deadline_ns = t->deadline_ns;
-        j->priority = r->priority;
-        j->tenant = (uint32_t)tenant;
-        failure = scheduler_admit(work, j, now_ns);
-        if (failure) {
-            undo(r, r->job_count);
-            for (int k = i - 1; k >= 0; k--)
-                scheduler_retract(work, r->jobs[k]);
-            return failure;
-        }
-        if (r->model->lengths != NULL)
-            length_histogram_add(r->model->lengths, j->length, (uint64_t)j->rows);
+        r->jobs[i]->deadline_ns = t->deadline_ns;
+        r->jobs[i]->priority = r->priority;
+        r->jobs[i]->tenant = (uint32_t)tenant;
     }
-    return STATUS_OK;
+    failure = scheduler_admit(work, r->jobs, r->job_count, now_ns, &e->retry_after_ns);
+    for (int i = 0; i < r->job_count && !failure && r->model->lengths != NULL; i++)
+        length_histogram_add(r->model->lengths, r->jobs[i]->length, (uint64_t)r->jobs[i]->rows);
+    return failure;
 }

@@ -150,7 +150,7 @@ static void model_line(text_buffer *out, const char *name, const model *m, const
     text_buffer_put(out, "\n");
 }
 
-static void write_models(text_buffer *out, const model **models, int count)
+static void write_models(text_buffer *out, server *s, const model **models, int count)
 {
     static const struct {
         const char *name, *type, *help;
@@ -172,7 +172,7 @@ static void write_models(text_buffer *out, const model **models, int count)
             const model *m = models[i];
             double real = (double)counter(&m->counters->real_tokens),
                    computed = (double)counter(&m->counters->computed_tokens);
-            double values[] = {(double)atomic_load(&m->batcher->queued_rows),
+            double values[] = {(double)scheduler_queued_rows(s->work, m),
                                (double)counter(&m->counters->batches),
                                (double)counter(&m->counters->batch_rows),
                                (double)counter(&m->counters->packed_batches),
@@ -380,7 +380,7 @@ void serve_metrics(exchange *e)
     write_histograms(&out, s->recorder, now_ns);
     write_quantiles(&out, s->recorder, now_ns);
     write_batch_sizes(&out, s->recorder);
-    write_models(&out, models, count);
+    write_models(&out, s, models, count);
     if (is_open) {
         write_devices(&out, s, now_ns);
         write_device_info(&out, s);
@@ -422,7 +422,7 @@ void write_endpoint_load(text_buffer *out, loop *l)
     int64_t depth = 0;
     int count = repository_ready_models(l->server->models, models, 64);
     for (int i = 0; i < count && i < 64; i++) {
-        int64_t rows = atomic_load_explicit(&models[i]->batcher->queued_rows, memory_order_relaxed);
+        int64_t rows = scheduler_queued_rows(l->server->work, models[i]);
         depth += rows > 0 ? rows : 0;
         model_release(models[i]);
     }

@@ -170,7 +170,7 @@ static void write_one(text_buffer *out, server *s, const model *m, uint64_t now_
                        (unsigned long long)atomic_load(&m->counters->batch_rows),
                        (unsigned long long)atomic_load(&m->counters->real_tokens),
                        (unsigned long long)atomic_load(&m->counters->computed_tokens),
-                       (long long)atomic_load(&m->batcher->queued_rows));
+                       (long long)scheduler_queued_rows(s->work, m));
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
     write_lengths(out, m);

@@ -38,7 +38,6 @@ typedef struct sim {
     dispatch dispatch;
     admission admission;
     model models[SIM_MODELS_MAX];
-    model_batcher_state states[SIM_MODELS_MAX];
     device_program programs[MODEL_BUCKETS_MAX];
     device_program *program_list[MODEL_BUCKETS_MAX][SIM_DEVICES_MAX];
     job *free_jobs;
@@ -93,7 +92,6 @@ static void make_model(sim *s, int index)
 {
     const sim_model *kind = &s->config->models[index];
     model *m = &s->models[index];
-    m->batcher = &s->states[index];
     m->name = "simulated";
     m->index = index;
     m->serial = 1;
@@ -226,8 +224,8 @@ static void penstock_arrive(sim *s, const sim_request *r)
     int first = 0;
     while (first < s->config->device_count - 1 && s->devices[first].is_lost)
         first++;
-    admission_estimate_job(&s->admission, j->model, j->model->latency, first, alive(s), job_flow(j),
-                           1, j->length, s->now_ns, &e);
+    admission_estimate_job(&s->admission, j->model, j->model->latency, first, alive(s),
+                           job_tenant_class(j), 1, j->length, s->now_ns, &e);
     bool is_refused = admission_is_hopeless(&e, s->now_ns, r->deadline_ns), is_probe = false;
     if (is_refused) {
         s->result->streams[r->stream].refused++;
@@ -243,13 +241,14 @@ static void penstock_arrive(sim *s, const sim_request *r)
         give_job(s, j);
     } else {
         s->result->admitted += !is_probe;
-        j->cost_ns = e.cost_ns;
         j->backlog_ns = e.backlog_ns;
         j->stage_ns[STAGE_FORM] = admission_expected_wait_ns(&e) + e.run_ns;
         j->stage_ns[STAGE_PARSE] = e.wait_ns + e.run_ns; /* to be compared with the truth */
-        admission_add(&s->admission, j->model, job_flow(j), (int64_t)j->cost_ns);
         model_queue *q = dispatch_queue(&s->dispatch, j->model);
-        bool is_in = q != NULL && dispatch_push(&s->dispatch, q, j);
+        int64_t rows_before;
+        bool is_in = hold_acquire(&s->admission.backlog, &j->hold, j->model, job_tenant_class(j), 1,
+                                  e.cost_ns, INT64_MAX, &rows_before);
+        is_in = is_in && q != NULL && dispatch_push(&s->dispatch, q, j);
         assert(is_in);
         (void)is_in;
     }
@@ -304,7 +303,7 @@ static void drop_chain(sim *s, job *chain)
         give_up(s, &r);
         if (!r.is_probe) /* it was not let in by the limit that would be cut */
             admission_learn_end(&s->admission, j, false, s->now_ns);
-        admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
+        hold_release(&s->admission.backlog, &j->hold, 1);
         give_job(s, j);
     }
 }
@@ -335,9 +334,8 @@ static void penstock_next(sim *s, int d)
         job *j = members[i].job;
         v->members[i] = request_of(j);
         real += (double)j->length;
-        v->costs_ns += j->cost_ns;
+        v->costs_ns += hold_release(&s->admission.backlog, &j->hold, 1);
         v->jobs[i] = j;
-        admission_add(&s->admission, j->model, job_flow(j), -(int64_t)j->cost_ns);
         s->estimate_errors += fabs((double)j->stage_ns[STAGE_PARSE] -
                                    (double)(s->now_ns + b.expected_ns - j->stage_ns[STAGE_ADMIT]));
     }

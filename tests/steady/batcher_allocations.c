@@ -46,7 +46,7 @@ static int64_t go_round(scheduler *s, job_pool *pool, model *m, int jobs)
     for (int i = 0; i < jobs;) {
         int burst = 0;
         for (; burst < 20 && i < jobs; burst++, i++)
-            scheduler_submit(s, fake_job(pool, m, 1 + i % 11, 1 + i % 16, 1000 + i, on_back, NULL));
+            submit_admitted(s, fake_job(pool, m, 1 + i % 11, 1 + i % 16, 1000 + i, on_back, NULL));
         for (back = 0; back < burst;) {
             for (mailbox_node *n = mailbox_take_all(&box), *next; n; n = next) {
                 next = n->next;

@@ -17,6 +17,7 @@
 #include "batcher/scheduler.h"
 #include "models/batching/probe.h"
 #include "models/repository/repository.h"
+#include "tests/unit/batcher/submit.h"
 
 #define MODELS_MAX 32
 #define KINDS 12         /* requests prepared for each model */
@@ -114,7 +115,6 @@ static void submit(scheduler *s, kind *k)
 {
     job *j = job_pool_take(&pool);
     model_retain(k->m);
-    atomic_fetch_add(&k->m->batcher->queued_rows, k->shape.batch);
     j->model = k->m;
     j->rows = k->shape.batch;
     j->length = k->shape.sequence;
@@ -124,7 +124,7 @@ static void submit(scheduler *s, kind *k)
     memcpy(j->inputs, k->inputs, (size_t)k->m->input_count * sizeof k->inputs[0]);
     if (job_allocate_outputs(j))
         abort();
-    scheduler_submit(s, j);
+    submit_admitted(s, j);
 }
 
 static bool is_close(const tensor *a, const tensor *b)

@@ -86,7 +86,7 @@ static void *run(void *pointer)
             j->ticket_generation = (uint64_t)i;
             live[i] = j;
             l->sent++;
-            scheduler_submit(l->scheduler, j);
+            submit_admitted(l->scheduler, j);
             uint64_t c = next_random(&random);
             job *victim = live[c % IN_FLIGHT_MAX];
             if (c % 5 == 0 && victim != NULL) {
@@ -138,12 +138,12 @@ int main(int argc, char **argv)
         late += loops[i].late;
         wrong += loops[i].wrong;
     }
-    scheduler_destroy(s);
     bool is_clean = wrong == 0 && back == jobs / LOOPS * LOOPS && right > 0;
-    for (int i = 0; i < 3; i++) {
-        is_clean &= atomic_load(&models[i]->batcher->queued_rows) == 0;
+    for (int i = 0; i < 3; i++)
+        is_clean &= scheduler_queued_rows(s, models[i]) == 0;
+    scheduler_destroy(s);
+    for (int i = 0; i < 3; i++)
         fake_model_destroy(models[i]);
-    }
     is_clean &= atomic_load(&cpu.programs) == 0 && atomic_load(&accelerator.programs) == 0;
     is_clean &= !atomic_load(&cpu.slot_clashed) && !atomic_load(&accelerator.slot_clashed);
     printf("%s: %lld back, %lld right, %lld bad, %lld cancelled, %lld late, %lld wrong; batches "

@@ -11,6 +11,7 @@
 #include "batcher/scheduler.h"
 #include "models/batching/exact_programs.h"
 #include "models/model.h"
+#include "tests/unit/batcher/submit.h"
 
 #define FAKE_BAD_ID 666
 
@@ -136,7 +137,7 @@ static inline model *fake_model_create(device *const *devices, int device_count,
                                    .can_pad = can_pad,
                                    .batch_max = 8,
                                    .sequence_max = 16,
-                                   .queue_rows_max = 1000};
+                                   .queue_rows_max = 100000};
     memcpy(m->batch_buckets, batches, sizeof batches);
     memcpy(m->sequence_buckets, sequences, sizeof sequences);
     m->batch_bucket_count = 4;
@@ -176,7 +177,6 @@ static inline job *fake_job(job_pool *pool, const model *m, int64_t rows, int64_
 {
     job *j = job_pool_take(pool);
     model_retain(m);
-    atomic_fetch_add(&m->batcher->queued_rows, rows);
     j->model = m;
     j->rows = rows;
     j->length = length;

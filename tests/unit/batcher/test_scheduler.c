@@ -43,7 +43,7 @@ static void start(bool has_accelerator, scheduler_fallback fallback, bool can_ba
 static job *send(int64_t rows, int64_t length, int64_t first)
 {
     job *j = fake_job(&r.pool, r.model, rows, length, first, on_done, NULL);
-    scheduler_submit(r.scheduler, j);
+    submit_admitted(r.scheduler, j);
     return j;
 }
 
@@ -56,18 +56,18 @@ static void wait_back(int64_t count)
 
 static void stop(void)
 {
+    cr_assert_eq(scheduler_queued_rows(r.scheduler, r.model), 0);
     scheduler_destroy(r.scheduler);
     for (mailbox_node *n = mailbox_take_all(&r.box), *next; n; n = next) {
         next = n->next;
         job_pool_give(&r.pool, (job *)n);
     }
-    cr_assert_eq(atomic_load(&r.model->batcher->queued_rows), 0);
     job_pool_dispose(&r.pool);
     fake_model_destroy(r.model);
 }
 
-/* Occupies the CPU until release(). */
-static void hold(fake_device *f)
+/* Occupies the CPU until it is no longer held. */
+static void occupy(fake_device *f)
 {
     atomic_store(&f->is_held, true);
     send(1, 1, 1);
@@ -78,7 +78,7 @@ static void hold(fake_device *f)
 Test(scheduler, jobs_that_wait_make_one_batch)
 {
     start(false, FALLBACK_NEVER, true, true);
-    hold(&r.cpu);
+    occupy(&r.cpu);
     job *jobs[6];
     for (int i = 0; i < 6; i++)
         jobs[i] = send(1, 5 + i % 4, 10 * i);
@@ -149,7 +149,7 @@ Test(scheduler, a_row_that_is_too_long_is_refused)
 Test(scheduler, only_the_guilty_member_fails)
 {
     start(false, FALLBACK_NEVER, true, true);
-    hold(&r.cpu);
+    occupy(&r.cpu);
     job *jobs[5];
     for (int i = 0; i < 5; i++)
         jobs[i] = send(1, 8, i == 2 ? FAKE_BAD_ID : 100 * i + 1000);
@@ -199,11 +199,11 @@ Test(scheduler, without_fallback_the_failure_is_the_answer)
 Test(scheduler, cancelled_and_overdue_jobs_come_back_without_running)
 {
     start(false, FALLBACK_NEVER, true, true);
-    hold(&r.cpu);
+    occupy(&r.cpu);
     job *cancelled = send(1, 4, 1);
     job *late = fake_job(&r.pool, r.model, 1, 4, 1, on_done, NULL);
     late->deadline_ns = clock_now_ns();
-    scheduler_submit(r.scheduler, late);
+    submit_admitted(r.scheduler, late);
     job *good = send(1, 4, 1);
     atomic_store(&cancelled->is_cancelled, true);
     scheduler_nudge(r.scheduler);
@@ -225,23 +225,56 @@ Test(scheduler, a_refusal_says_whether_it_could_be_met_alone)
     latency *measured = r.model->latency = latency_create(r.devices, 1);
     for (int i = 0; i < r.model->bucket_count; i++)
         latency_observe(measured, 0, i, (latency_work){1, 1, 1}, 10 * ms, now_ns);
+    occupy(&r.cpu);
+    uint64_t retry_after_ns;
     job *j = fake_job(&r.pool, r.model, 1, 1, 0, on_done, NULL);
     j->deadline_ns = now_ns + 5 * ms;
-    cr_assert_eq(scheduler_admit(r.scheduler, j, now_ns), STATUS_DEADLINE_EXCEEDED);
+    cr_assert_eq(scheduler_admit(r.scheduler, &j, 1, now_ns, &retry_after_ns),
+                 STATUS_DEADLINE_EXCEEDED);
     cr_expect(strstr(status_message(), "cannot be met: 5.000 ms are left"), "%s", status_message());
     cr_expect(strstr(status_message(), "alone it would be late, too"), "%s", status_message());
-    j->deadline_ns = UINT64_MAX;
     for (int i = 0; i < 20; i++)
-        cr_assert_eq(scheduler_admit(r.scheduler, j, now_ns), STATUS_OK);
+        send(1, 1, 0);
     j->deadline_ns = now_ns + 12 * ms;
-    cr_assert_eq(scheduler_admit(r.scheduler, j, now_ns), STATUS_DEADLINE_EXCEEDED);
+    cr_assert_eq(scheduler_admit(r.scheduler, &j, 1, now_ns, &retry_after_ns),
+                 STATUS_DEADLINE_EXCEEDED);
     cr_expect(strstr(status_message(), "alone it would be in time"), "%s", status_message());
-    j->deadline_ns = UINT64_MAX;
-    scheduler_submit(r.scheduler, j);
-    wait_back(1);
+    cr_expect_eq(scheduler_queued_rows(r.scheduler, r.model), 20, "the refused hold nothing");
+    job_pool_give(&r.pool, j);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(21);
     r.model->latency = NULL;
     stop();
     latency_destroy(measured);
+}
+
+/* All jobs of a request or none, and the ceiling of the model's queue. */
+Test(scheduler, jobs_of_a_request_are_admitted_together)
+{
+    start(false, FALLBACK_NEVER, true, true);
+    r.model->batching.queue_rows_max = 10;
+    uint64_t retry_after_ns = 77, now_ns = clock_now_ns();
+    job *jobs[3];
+    for (int i = 0; i < 3; i++)
+        jobs[i] = fake_job(&r.pool, r.model, 4, 4, 1, on_done, NULL);
+    cr_assert_eq(scheduler_admit(r.scheduler, jobs, 3, now_ns, &retry_after_ns),
+                 STATUS_RESOURCE_EXHAUSTED);
+    cr_expect(strstr(status_message(), "is full: 8 rows"), "%s", status_message());
+    cr_expect_eq(retry_after_ns, 0, "nothing was measured");
+    cr_assert_eq(scheduler_queued_rows(r.scheduler, r.model), 0);
+    job *large = fake_job(&r.pool, r.model, 11, 4, 1, on_done, NULL);
+    cr_assert_eq(scheduler_admit(r.scheduler, &large, 1, now_ns, &retry_after_ns),
+                 STATUS_TOO_LARGE);
+    cr_assert_eq(scheduler_admit(r.scheduler, jobs, 2, now_ns, &retry_after_ns), STATUS_OK);
+    cr_assert_eq(scheduler_queued_rows(r.scheduler, r.model), 8);
+    for (int i = 0; i < 2; i++) {
+        jobs[i]->stage_ns[STAGE_ADMIT] = now_ns;
+        scheduler_submit(r.scheduler, jobs[i]);
+    }
+    wait_back(2);
+    job_pool_give(&r.pool, jobs[2]);
+    job_pool_give(&r.pool, large);
+    stop();
 }
 
 Test(scheduler, destroy_finishes_what_waits)
@@ -274,7 +307,7 @@ Test(scheduler, rows_that_must_not_be_padded_run_at_their_length)
 Test(scheduler, a_model_that_mixes_rows_runs_each_job_alone)
 {
     start(false, FALLBACK_NEVER, false, false);
-    hold(&r.cpu);
+    occupy(&r.cpu);
     job *a = send(3, 5, 1), *b = send(3, 5, 50);
     atomic_store(&r.cpu.is_held, false);
     wait_back(3);
@@ -290,7 +323,7 @@ Test(scheduler, ragged_programs_use_the_jobs_own_tensors)
     start(false, FALLBACK_NEVER, true, true);
     for (int i = 0; i < r.model->bucket_count; i++)
         r.model->buckets[i].programs[0]->layout = DEVICE_RAGGED;
-    hold(&r.cpu);
+    occupy(&r.cpu);
     job *jobs[5];
     for (int i = 0; i < 5; i++)
         jobs[i] = send(1 + i, 3 * i + 1, 20 * i);
@@ -318,7 +351,6 @@ Test(pad, mask_pad_value_and_repeated_row)
         cr_assert_eq(mask[i], i % 5 < 3);
     }
     job_pool_give(&r.pool, j);
-    atomic_store(&r.model->batcher->queued_rows, 0);
     stop();
 }
 

@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 
 #include "batcher/admission/admission.h"
-#include "batcher/admission/slo.h"
 #include "batcher/policy/fair.h"
+#include "batcher/policy/slo.h"
 #include "models/latency.h"
 
 Test(latency, fits_cost_and_shrugs_off_stalls)
@@ -36,12 +36,15 @@ Test(admission, a_full_queue_says_when_it_is_empty)
     static admission a;
     model m = {.name = "m", .index = 0, .weight = 1},
           other = {.name = "o", .index = 1, .weight = 1};
-    fair_flow flow = {0, 0};
+    tenant_class flow = {0, 0};
     admission_init(&a, 1, NULL);
     cr_expect_eq(admission_drain_ns(&a, &m, 2), 0);
-    admission_add(&a, &m, flow, 6000000000);
+    hold ours = {0}, theirs = {0};
+    int64_t before;
+    cr_assert(hold_acquire(&a.backlog, &ours, &m, flow, 1, 6000000000, 10, &before));
     cr_expect_eq(admission_drain_ns(&a, &m, 2), 3000000000);
-    admission_add(&a, &other, flow, 60000000000); /* takes half of the devices meanwhile */
+    /* Takes half of the devices meanwhile. */
+    cr_assert(hold_acquire(&a.backlog, &theirs, &other, flow, 1, 60000000000, 10, &before));
     cr_expect_eq(admission_drain_ns(&a, &m, 2), 6000000000);
     for (int i = 0; i < 1000; i++)
         admission_learn(&a, 1000, 2000); /* batches take twice what was thought */
@@ -116,7 +119,7 @@ Test(fair, weights_and_little_credit_for_idleness)
     uint32_t weights[] = {1, 3};
     int served[2] = {0};
     fair_init(&f, 2, weights);
-    fair_flow a = {0, 0}, b = {1, 0};
+    tenant_class a = {0, 0}, b = {1, 0};
     fair_add_rows(&f, a, 10000);
     for (int i = 0; i < 4000; i++) {
         fair_lead(&f, fair_next(&f, NULL));
@@ -124,7 +127,7 @@ Test(fair, weights_and_little_credit_for_idleness)
     }
     fair_add_rows(&f, b, 10000); /* comes late: starts a little before where the other one is */
     for (int i = 0; i < 4000; i++) {
-        fair_flow next = fair_next(&f, NULL);
+        tenant_class next = fair_next(&f, NULL);
         if (i < (int)FAIR_CREDIT_NS / ms)
             cr_expect_eq(next.tenant, 1, "credit first");
         served[next.tenant]++;
@@ -144,7 +147,7 @@ Test(fair, classes_have_no_credit)
 {
     static fair f;
     fair_init(&f, 1, NULL);
-    fair_flow high = {0, 0}, low = {0, 3};
+    tenant_class high = {0, 0}, low = {0, 3};
     fair_add_rows(&f, high, 1000);
     for (int i = 0; i < 100; i++) {
         fair_lead(&f, high);
@@ -161,7 +164,7 @@ Test(fair, an_empty_moment_costs_nothing)
 {
     static fair f;
     fair_init(&f, 2, NULL);
-    fair_flow lead = {0, 0}, rider = {1, 0};
+    tenant_class lead = {0, 0}, rider = {1, 0};
     fair_add_rows(&f, lead, 1);
     fair_add_rows(&f, rider, 10);
     fair_lead(&f, lead);

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "batcher/scheduler.h"
 #include "models/batching/probe.h"
 #include "models/repository/repository.h"
+#include "tests/unit/batcher/submit.h"
 
 /* Batch-mates and padding do not change an answer: a real model, alone and among strangers. */
 
@@ -47,10 +47,9 @@ static bool submit_together(scheduler *s, const model *m, job_pool *pool, job **
     atomic_store(&back, 0);
     for (int i = 0; i < JOBS; i++) {
         jobs[i] = make(m, pool, 1 + i % 3, lengths[i], (uint64_t)i + 1);
-        atomic_fetch_add(&m->batcher->queued_rows, 1 + i % 3);
     }
     for (int i = 0; i < JOBS; i++)
-        scheduler_submit(s, jobs[i]);
+        submit_admitted(s, jobs[i]);
     await(JOBS);
     for (int i = 0; i < JOBS; i++)
         has_company |= jobs[i]->batch_rows > jobs[i]->rows;
@@ -104,8 +103,7 @@ static void compare(const char *name)
     for (int i = 0; i < JOBS; i++) {
         lengths[i] = m->batching.sequence_max > 0 ? 1 + (i * 7) % 32 : 0;
         alone[i] = make(m, &pool, 1 + i % 3, lengths[i], (uint64_t)i + 1);
-        atomic_fetch_add(&m->batcher->queued_rows, 1 + i % 3);
-        scheduler_submit(s, alone[i]);
+        submit_admitted(s, alone[i]);
         await(i + 1);
     }
     bool has_company = false;
@@ -119,7 +117,7 @@ static void compare(const char *name)
     for (int i = 0; i < JOBS; i++)
         job_pool_give(&pool, alone[i]);
     cr_assert(has_company, "%s: no batch was formed in %d rounds", name, ROUNDS_MAX);
-    cr_assert_eq(atomic_load(&m->batcher->queued_rows), 0);
+    cr_assert_eq(scheduler_queued_rows(s, m), 0);
     scheduler_destroy(s);
     model_release(m);
     job_pool_dispose(&pool);

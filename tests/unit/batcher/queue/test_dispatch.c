@@ -13,7 +13,6 @@ static device *devices[] = {&cpu};
 static device_program program = {.layout = DEVICE_RAGGED};
 static device_program *programs[] = {&program};
 static model m;
-static model_batcher_state state;
 static dispatch d;
 static model_queue *queue;
 static batch_member members[BATCH];
@@ -25,7 +24,6 @@ static uint64_t now_ns;
 static void start(const uint32_t *weights)
 {
     m = (model){.name = "m", .devices = devices, .device_count = 1, .serial = 1, .weight = 1};
-    m.batcher = &state;
     m.batching = (model_batching){
         .can_batch = true, .can_pad = true, .batch_max = BATCH, .sequence_max = 128};
     m.latency = latency_create(devices, 1);

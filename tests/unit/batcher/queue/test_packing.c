@@ -22,7 +22,6 @@ typedef struct bench {
     fake_device device, cpu;
     device *devices[2];
     model m;
-    model_batcher_state state;
     dispatch d;
     model_queue *queue;
     batch_member members[1024];
@@ -57,7 +56,6 @@ static bench *create_with(int64_t packed_min, int64_t packed_max, double square_
     b->devices[1] = &b->cpu.base;
     b->m.name = "packed";
     b->m.serial = 1;
-    b->m.batcher = &b->state;
     b->m.devices = b->devices;
     b->m.device_count = 2;
     b->m.batching =

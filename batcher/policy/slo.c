@@ -1,4 +1,6 @@
-#include "batcher/admission/slo.h"
+#include "batcher/policy/slo.h"
+
+#include <assert.h>
 
 uint64_t slo_next_bound(uint64_t bound_ns, uint64_t slo_ns, uint64_t longest_ns, uint64_t missed,
                         uint64_t seen)
@@ -15,18 +17,17 @@ uint64_t slo_next_bound(uint64_t bound_ns, uint64_t slo_ns, uint64_t longest_ns,
     return next_ns >= longest_ns ? 0 : next_ns;
 }
 
-void slo_observe(const model *m, uint64_t took_ns, uint64_t longest_ns)
+void slo_observe(slo_controller *c, uint64_t slo_ns, uint64_t took_ns, uint64_t longest_ns)
 {
-    if (m->slo_ns == 0)
-        return;
-    if (took_ns > m->slo_ns)
-        atomic_fetch_add_explicit(&m->batcher->slo_missed, 1, memory_order_relaxed);
-    uint64_t seen = atomic_fetch_add_explicit(&m->batcher->slo_seen, 1, memory_order_relaxed) + 1;
+    assert(slo_ns > 0);
+    if (took_ns > slo_ns)
+        atomic_fetch_add_explicit(&c->missed, 1, memory_order_relaxed);
+    uint64_t seen = atomic_fetch_add_explicit(&c->seen, 1, memory_order_relaxed) + 1;
     if (seen % SLO_WINDOW != 0)
         return;
-    uint64_t missed = atomic_exchange_explicit(&m->batcher->slo_missed, 0, memory_order_relaxed);
-    uint64_t bound_ns = atomic_load_explicit(&m->batcher->batch_time_max_ns, memory_order_relaxed);
-    atomic_store_explicit(&m->batcher->batch_time_max_ns,
-                          slo_next_bound(bound_ns, m->slo_ns, longest_ns, missed, SLO_WINDOW),
+    uint64_t missed = atomic_exchange_explicit(&c->missed, 0, memory_order_relaxed);
+    uint64_t bound_ns = atomic_load_explicit(&c->bound_ns, memory_order_relaxed);
+    atomic_store_explicit(&c->bound_ns,
+                          slo_next_bound(bound_ns, slo_ns, longest_ns, missed, SLO_WINDOW),
                           memory_order_relaxed);
 }
