@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Share of the past that an observation leaves: the fit forgets over about 500 executions. */
+/* Each observation multiplies the weight of the older ones by this: an average over about 500. */
 #define FADE 0.998
 
 latency *latency_create(device *const *devices, int device_count)
@@ -82,7 +82,7 @@ static bool solve(const latency_kind *k, const bool used[3], double x[3])
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < n; j++)
             a[i][j] = k->sums[index[i]][index[j]];
-        a[i][i] *= 1 + 1e-9; /* a breath of ridge: one shape alone must not divide by zero */
+        a[i][i] *= 1 + 1e-9; /* a little ridge: with a single shape the system is singular */
         a[i][n] = k->targets[index[i]];
     }
     for (int i = 0; i < n; i++) {

@@ -8,12 +8,14 @@
 #include "devices/device.h"
 
 /* How long a model's batches take: per kind of device and bucket, measured. Warm-up seeds it, every
- * execution refreshes it. The scheduler decides with it and the door estimates with it.
+ * execution refreshes it. The scheduler chooses batches with it; admission control
+ * estimates waiting times with it.
  *
  * A bucket's time is a moving average that no single stall can move by more than 1/8 of itself.
- * Beside the table a cost  fixed + token * tokens + square * sum(length^2)  is fitted to every
- * execution (least squares of relative errors, old ones fading): the time of ragged batches, and of
- * buckets that were never run. Writers: any slot. Readers: any thread, without a lock. */
+ * For ragged batches and buckets that never ran, a cost
+ *     fixed + token * tokens + square * sum(length^2)
+ * is fitted to all executions (least squares of relative errors; older ones count less). Writers:
+ * warm-up and workers. Readers: any thread, without a lock. */
 
 #define LATENCY_BUCKETS_MAX 256
 
@@ -45,15 +47,15 @@ typedef struct latency {
 latency *latency_create(device *const *devices, int device_count);
 void latency_destroy(latency *l);
 
-/* One execution took `took_ns`; `bucket` is the index in model->buckets, or -1. A measurement that
- * another thread's would have to wait for is left out. */
+/* One execution took `took_ns`; `bucket` is the index in model->buckets, or -1. Never waits: the
+ * fit skips a measurement while another thread updates it. */
 void latency_observe(latency *l, int device_index, int bucket, latency_work work, uint64_t took_ns,
                      uint64_t now_ns);
 
 /* 0: not known. */
 uint64_t latency_bucket_ns(const latency *l, int device_index, int bucket);
 latency_fit latency_fit_of(const latency *l, int device_index);
-/* Executions the fit has seen; one or two are no base for a guess. */
+/* Executions so far; one or two are too few for an estimate. */
 uint64_t latency_observations(const latency *l, int device_index);
 /* When that kind was last measured; 0: never. */
 uint64_t latency_observed_ns(const latency *l, int device_index);

@@ -5,16 +5,15 @@
 
 #include "devices/device.h"
 
-#define MODEL_INDEX_MAX 1024 /* models loaded at once */
-#define MODEL_AXIS_MAX 64    /* bucket sizes of one axis */
-
 /* One served version of a model. Constant once it is ready: whoever serves it holds a
  * `const model *` and a reference. What changes while it serves lies behind pointers, each with its
  * writers; other rooms keep what they know of a model in tables of their own, by `index`, and
  * compare `serial`, because an index is used again after its model is unloaded. */
 
+#define MODEL_INDEX_MAX 1024  /* models loaded at once */
 #define MODEL_TENSORS_MAX 64  /* inputs, and outputs, of a model */
 #define MODEL_BUCKETS_MAX 256 /* (batch, sequence) pairs */
+#define MODEL_AXIS_MAX 64     /* bucket sizes of one axis */
 
 typedef struct model_tensor {
     const char *name;
@@ -25,45 +24,46 @@ typedef struct model_tensor {
     int64_t dims[TENSOR_RANK_MAX];
     int batch_axis, sequence_axis;
     /* Inputs only. */
-    double pad_value; /* fills positions beyond a row's length */
-    bool is_mask;     /* 1 at real positions, 0 at padding: padded with 0 */
-    bool is_optional; /* may be missing from a request: then filled with default_value (a mask with
+    double pad_value; /* fills padding: tokens beyond a row's length */
+    bool is_mask;     /* 1 at real tokens, 0 at padding */
+    bool is_optional; /* a request may leave it out: then filled with default_value (a mask with
                          1) */
     double default_value;
-    int64_t id_limit; /* rows of the table that it looks up (token ids): 0 to id_limit - 1 are
-                         taken, on every device; 0: it is no such input */
+    int64_t id_limit; /* token ids: rows of the table that they index; every device accepts 0 to
+                         id_limit - 1. 0: the input holds no token ids */
 } model_tensor;
 
-/* How a request of this model may be batched. Found by experiment at load
- * (models/batching/probe.c), or declared in model.json. */
+/* How requests of this model may be batched: measured at load (models/batching/probe.h), or
+ * declared in model.json. */
 typedef struct model_batching {
     bool can_batch;          /* rows do not influence each other */
-    bool can_pad;            /* positions beyond a row's length do not influence it */
+    bool can_pad;            /* padding does not influence a row's results */
     int64_t batch_max;       /* rows of the largest bucket */
     int64_t sequence_max;    /* longest row; 0 when there is no sequence axis */
-    uint64_t queue_delay_ns; /* how long an idle device may wait for company */
-    int64_t queue_rows_max;  /* ceiling of rows waiting */
+    uint64_t queue_delay_ns; /* batching delay: how long an idle device may wait for more rows */
+    int64_t queue_rows_max;  /* most rows that may wait */
 } model_batching;
 
 typedef struct model_bucket {
     device_bucket shape;
-    device_program **programs; /* one per device of the server, NULL where not ready there */
-    int64_t sequences; /* 0: one in each row; else packed (models/batching/packed_buckets.h): at
-                          most so many in all */
+    device_program *
+        *programs;     /* one for each device of the server; NULL: that device does not run it */
+    int64_t sequences; /* packed (models/batching/packed_buckets.h): sequences in all rows, at most;
+                          0: one in each row */
 } model_bucket;
 
 /* May rows of a batch hold several sequences each (models/batching/packed_buckets.h)? */
 typedef enum model_packing {
-    MODEL_PACKING_AUTO, /* where the model's attention was recognised and it gains time */
+    MODEL_PACKING_AUTO, /* where the attention was recognised and packing is faster */
     MODEL_PACKING_NEVER,
-    MODEL_PACKING_ALWAYS /* where it computes fewer positions, whatever times were measured */
+    MODEL_PACKING_ALWAYS /* where it computes fewer tokens, even if it is not faster */
 } model_packing;
 
 /* Why a batch ran on the CPU although the server has another device. */
 typedef enum model_fallback {
     MODEL_FALLBACK_DEVICE_FAILED, /* retried after STATUS_UNAVAILABLE */
-    MODEL_FALLBACK_NO_DEVICE,     /* no other device was healthy, or has a program for it */
-    MODEL_FALLBACK_SOONER,        /* the CPU was expected to be done first */
+    MODEL_FALLBACK_NO_DEVICE,     /* no other device is healthy and has a program for it */
+    MODEL_FALLBACK_SOONER,        /* the CPU was expected to finish first */
     MODEL_FALLBACK_COUNT
 } model_fallback;
 /* "device_failed", ... Static. */
@@ -128,19 +128,20 @@ struct model {
     model_bucket buckets[MODEL_BUCKETS_MAX]; /* ascending by sequence, then batch; the packed
                                                 ones last, in the same order */
     int bucket_count;
-    int64_t sequence_buckets[64], batch_buckets[64]; /* the two axes, ascending */
+    int64_t sequence_buckets[MODEL_AXIS_MAX],
+        batch_buckets[MODEL_AXIS_MAX]; /* the two axes, ascending */
     int sequence_bucket_count, batch_bucket_count;
     uint64_t load_ns, warm_up_ns;
 
     int index;       /* dense number among loaded models, for tables; used again after unload */
     uint64_t serial; /* never used again; 0: the model was not published */
     uint64_t slo_ns; /* latency objective, 0: none */
-    int priority;    /* class of requests that name none; 0 is the highest */
+    int priority;    /* of requests that name none; 0 is the highest */
     const char *batching_note; /* what the batching probe found, for people; "" when none ran */
     device *const *devices;
     int device_count;
-    device_program *weights_holder; /* of the CPU, or NULL: models/loading/load.c */
-    int weight;                     /* share of devices against other models; 0 counts as 1 */
+    device_program *weights_holder; /* keeps the CPU's packed weights alive; or NULL */
+    int weight;                     /* fair share of the devices; 0 counts as 1 */
     arena memory;                   /* owns the strings and the buckets' program lists */
 
     /* What changes while the model serves. */
@@ -154,7 +155,7 @@ struct model {
                                          or NULL */
 };
 
-/* A batch of this model must have a request's own rows and length: nothing may be padded. */
+/* Nothing may be padded: a batch is one request, with its own rows and length. */
 static inline bool model_is_exact(const model *m)
 {
     return !m->batching.can_batch || (m->batching.sequence_max > 0 && !m->batching.can_pad);
@@ -170,7 +171,8 @@ void model_destroy(model *m);
 void model_retain(const model *m);
 void model_release(const model *m);
 
-/* Dims of an input or output for `rows` and `length`; false where a dim is not known beforehand. */
+/* Dims of an input or output for `rows` rows of `length` tokens. False: one does not follow from
+ * them. */
 bool model_tensor_dims(const model *m, bool is_output, int index, int64_t rows, int64_t length,
                        int64_t dims[TENSOR_RANK_MAX]) MUST_CHECK;
 

@@ -47,16 +47,16 @@ int64_t length_histogram_quantile(const length_histogram *h, double q)
 
 double length_histogram_mean(const length_histogram *h)
 {
-    double rows = 0, positions = 0;
+    double rows = 0, tokens = 0;
     for (int64_t i = 0; i <= h->length_max; i++) {
         rows += (double)count_of(h, i);
-        positions += (double)count_of(h, i) * (double)i;
+        tokens += (double)count_of(h, i) * (double)i;
     }
-    return rows > 0 ? positions / rows : 0;
+    return rows > 0 ? tokens / rows : 0;
 }
 
-/* Elements of a JSON array of whole numbers; `*end` is behind it, or at `line` if it is none.
- * models/loading/samples.c looks closer. */
+/* Elements of a JSON array of whole numbers; `*end` is behind it, or at `line` if it is none. Only
+ * counts: models/loading/samples.c parses such lines. */
 static long long count_elements(const char *line, char **end)
 {
     const char *inside = line + 1 + strspn(line + 1, " \t");
@@ -87,7 +87,7 @@ static status read_line(const char *path, int number, const char *line, length_h
 
 status length_histogram_read(const char *path, length_histogram **out)
 {
-    /* Line by line and not through base/file_reader: it may be a pipe. */
+    /* Line by line, because it may be a pipe. */
     FILE *file = fopen(path, "r");
     if (file == NULL)
         return status_fail(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: %s", path,

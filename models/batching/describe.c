@@ -38,7 +38,7 @@ static status describe_value(const model *m, graph_value_index index, model_tens
     return STATUS_OK;
 }
 
-/* The table that a Gather reads: through what its type was changed by. */
+/* The table that a Gather reads, seen through casts and dequantisation; or NULL. */
 static const tensor *table_of(const graph *g, graph_value_index table)
 {
     while (g->values[table].constant == NULL) {
@@ -74,19 +74,19 @@ int64_t describe_index_limit(const graph *g, graph_value_index value, int rank_l
     return find_limit(g, value, rank_least, 0);
 }
 
-static void apply(model_tensor *t, const manifest_input *said, bool is_hugging_face)
+static void apply(model_tensor *t, const manifest_input *declared, bool is_hugging_face)
 {
     t->is_mask = strcmp(t->name, "attention_mask") == 0 && t->sequence_axis >= 0;
-    /* ONNX files declare every input; only our own importer knows which ones a tokenizer may
-     * leave out. */
+    /* An ONNX file requires every input; of a Hugging Face model it is known which ones a
+     * tokenizer may leave out. */
     t->is_optional = is_hugging_face && (t->is_mask || strcmp(t->name, "token_type_ids") == 0);
-    if (said != NULL) {
-        if (said->has_mask)
-            t->is_mask = said->is_mask;
-        if (said->has_optional)
-            t->is_optional = said->is_optional;
-        t->pad_value = said->pad_value;
-        t->default_value = said->default_value;
+    if (declared != NULL) {
+        if (declared->has_mask)
+            t->is_mask = declared->is_mask;
+        if (declared->has_optional)
+            t->is_optional = declared->is_optional;
+        t->pad_value = declared->pad_value;
+        t->default_value = declared->default_value;
     }
 }
 
@@ -113,7 +113,7 @@ status describe_tensors(model *m, const manifest *file, bool is_hugging_face)
                                    t->name, k);
         }
         apply(t, manifest_find_input(file, t->name), is_hugging_face);
-        /* ONNX lets indices count from the end; the id of a token, a row of a table, does not. */
+        /* ONNX lets an index count from the end of a table; a token id never does. */
         int64_t limit =
             dtype_is_integer(t->dtype) ? describe_index_limit(g, g->inputs[i], 2) : INT64_MAX;
         t->id_limit = limit < INT64_MAX ? limit : 0;

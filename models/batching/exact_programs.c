@@ -9,11 +9,11 @@ struct exact_program {
     device_bucket shape;
     device_program *program;
     uint64_t used; /* larger is more recent */
-    int users;
+    int users;     /* callers between acquire and release */
 };
 
 struct exact_programs {
-    pthread_mutex_t mutex; /* held for a walk over at most a few dozen entries */
+    pthread_mutex_t mutex; /* held while EXACT_PROGRAMS_MAX entries are searched */
     device *cpu;
     exact_program *first;
     int count;
@@ -110,7 +110,7 @@ status exact_programs_acquire(const model *m, device_bucket shape, exact_program
             e->first = found = made;
             e->count++;
         } else {
-            gone = made; /* another slot was quicker */
+            gone = made; /* another worker was quicker */
         }
         pthread_mutex_unlock(&e->mutex);
         if (gone != NULL)

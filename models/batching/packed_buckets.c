@@ -9,7 +9,7 @@
 /* Offsets from m->input_count. */
 enum { POSITIONS, SEGMENTS, STARTS };
 
-static status find_out(model *m, encoder *e)
+static status recognise(model *m, encoder *e)
 {
     if (m->batching.sequence_max == 0)
         return status_fail(STATUS_UNSUPPORTED, "the model has no sequence axis");
@@ -17,7 +17,7 @@ static status find_out(model *m, encoder *e)
         return status_fail(STATUS_UNSUPPORTED, "the model runs at exact lengths");
     if (m->weights_holder == NULL || m->weights_holder->layout != DEVICE_RAGGED)
         return status_fail(STATUS_UNSUPPORTED, "the CPU, which takes over when a device fails, "
-                                               "runs the model padded");
+                                               "pads this model");
     if (m->input_count + ENCODER_PACKED_INPUTS > MODEL_TENSORS_MAX)
         return status_fail(STATUS_UNSUPPORTED, "the model has %d inputs", m->input_count);
     status s = encoder_recognise(m->graph, cpu_evaluate_node, e);
@@ -34,11 +34,11 @@ void packed_buckets_examine(model *m, model_packing wanted)
     m->packing_note = "";
     m->packing = wanted;
     if (wanted == MODEL_PACKING_NEVER) {
-        m->packing_note = "it was not wanted";
+        m->packing_note = "packing is switched off";
         return;
     }
     encoder *e = calloc(1, sizeof *e);
-    status s = e ? find_out(m, e) : status_fail(STATUS_OUT_OF_MEMORY, "no memory");
+    status s = e ? recognise(m, e) : status_fail(STATUS_OUT_OF_MEMORY, "no memory");
     if (s) {
         const char *why = arena_format(&m->memory, "%s", status_message());
         m->packing_note = why ? why : "";
@@ -109,11 +109,11 @@ void packed_buckets_describe(const model *m, const model_bucket *b, bool is_outp
         rank = 1;
     } else if (is_output || index < m->input_count) {
         const model_tensor *declared = is_output ? &m->outputs[index] : &m->inputs[index];
-        bool has_positions = !is_output || declared->sequence_axis >= 0;
+        bool has_sequence = !is_output || declared->sequence_axis >= 0;
         type = declared->dtype;
         rank = declared->rank;
         bool is_known =
-            model_tensor_dims(m, is_output, index, has_positions ? b->shape.batch : b->sequences,
+            model_tensor_dims(m, is_output, index, has_sequence ? b->shape.batch : b->sequences,
                               b->shape.sequence, dims);
         assert(is_known);
     }

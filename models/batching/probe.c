@@ -28,7 +28,7 @@ static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
         limit = describe_index_limit(m->graph, m->graph->inputs[input], 1);
     if (limit == INT64_MAX || limit < 1)
         limit = 2;
-    /* The first ids are often special: padding, unknown. */
+    /* The first ids often mean padding, or an unknown token. */
     int64_t least = limit > 8 ? 4 : 0;
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = xorshift_next(state) >> 16;
@@ -148,10 +148,10 @@ static status find_length(model *m)
     return STATUS_OK;
 }
 
-/* The largest difference of row `row` of `among` from the one row of `alone`, as a fraction of the
- * output's range. */
-static double difference(const model *m, const tensor *among, int64_t row, const tensor *alone,
-                         int64_t length, arena *a)
+/* The largest difference between row `row` of `batch` and the one row of `alone`, as a fraction of
+ * the output's range. */
+static double largest_difference(const model *m, const tensor *batch, int64_t row,
+                                 const tensor *alone, int64_t length, arena *a)
 {
     double worst = 0;
     for (int i = 0; i < m->output_count; i++) {
@@ -161,7 +161,7 @@ static double difference(const model *m, const tensor *among, int64_t row, const
             return INFINITY;
         if (got.dtype == DTYPE_BYTES)
             continue;
-        row_copy(&got, 0, &among[i], row, &m->outputs[i], length, NULL);
+        row_copy(&got, 0, &batch[i], row, &m->outputs[i], length, NULL);
         double low = INFINITY, high = -INFINITY, apart = 0;
         for (int64_t k = 0; k < tensor_count(&got); k++) {
             double x = tensor_get_number(&got, k), y = tensor_get_number(&alone[i], k);
@@ -191,32 +191,32 @@ static void copy_row(const model *m, const tensor *to, int64_t to_row, const ten
     }
 }
 
-/* Runs a row of `length` alone, and as the middle one of three rows of `among_length`; says how
- * far apart the answers are. */
-static status compare(const model *m, int64_t length, int64_t among_length, uint64_t seed,
-                      double *apart)
+/* Runs a row of `length` alone, then as the middle one of three rows of `batch_length`.
+ * `*difference`: how far its outputs are apart. */
+static status compare(const model *m, int64_t length, int64_t batch_length, uint64_t seed,
+                      double *difference)
 {
     arena a = {0};
     tensor alone[MODEL_TENSORS_MAX], alone_out[MODEL_TENSORS_MAX];
-    tensor among[MODEL_TENSORS_MAX], among_out[MODEL_TENSORS_MAX];
+    tensor batch[MODEL_TENSORS_MAX], batch_out[MODEL_TENSORS_MAX];
     int64_t rows = m->batching.can_batch ? 3 : 1, row = rows / 2;
     status failure = probe_make_inputs(m, (device_bucket){1, length}, seed, &a, alone);
     if (!failure)
         failure = run(m, (device_bucket){1, length}, &a, alone, alone_out);
     if (!failure)
-        failure = probe_make_inputs(m, (device_bucket){rows, among_length}, seed + 7, &a, among);
+        failure = probe_make_inputs(m, (device_bucket){rows, batch_length}, seed + 7, &a, batch);
     if (!failure) {
-        copy_row(m, among, row, alone, 0, length);
-        failure = run(m, (device_bucket){rows, among_length}, &a, among, among_out);
+        copy_row(m, batch, row, alone, 0, length);
+        failure = run(m, (device_bucket){rows, batch_length}, &a, batch, batch_out);
     }
     if (!failure)
-        *apart = difference(m, among_out, row, alone_out, length, &a);
+        *difference = largest_difference(m, batch_out, row, alone_out, length, &a);
     arena_dispose(&a);
     return failure;
 }
 
-/* Shapes that no batch can have. */
-static bool has_foreign_dims(const model *m)
+/* Dims that are neither constant, nor batch, nor sequence: such tensors cannot be batched. */
+static bool has_other_dims(const model *m)
 {
     for (int i = 0; i < m->input_count + m->output_count; i++) {
         const model_tensor *t =
@@ -239,32 +239,34 @@ static const char *without_batch_axis(const model *m)
     return NULL;
 }
 
-static status experiment(model *m, const manifest *file, double *batch_apart, double *pad_apart)
+/* Sets can_batch and can_pad; the differences are for the note. */
+static void try_batches(model *m, const manifest *file, double *batch_difference,
+                        double *pad_difference)
 {
     model_batching *b = &m->batching;
     int64_t longest = b->sequence_max < 11 ? b->sequence_max : 11;
     int64_t length = longest > 4 ? longest - 4 : longest;
-    *batch_apart = *pad_apart = 0;
+    *batch_difference = *pad_difference = 0;
     b->can_batch = true;
     status failure = STATUS_OK;
     for (uint64_t seed = 1; seed <= 2 && !failure && file->can_batch < 0; seed++) {
-        double apart = INFINITY;
-        failure = compare(m, length, length, seed, &apart);
-        *batch_apart = fmax(*batch_apart, failure ? INFINITY : apart);
+        double difference = INFINITY;
+        failure = compare(m, length, length, seed, &difference);
+        *batch_difference = fmax(*batch_difference, failure ? INFINITY : difference);
     }
-    /* A shape that only fails with company is a model that cannot have any. */
-    b->can_batch = file->can_batch >= 0 ? file->can_batch != 0 : *batch_apart <= TOLERANCE_OF_RANGE;
+    /* A model that fails on several rows cannot be batched. */
+    b->can_batch =
+        file->can_batch >= 0 ? file->can_batch != 0 : *batch_difference <= TOLERANCE_OF_RANGE;
     failure = STATUS_OK;
     for (uint64_t seed = 1;
          seed <= 2 && !failure && file->can_pad < 0 && b->can_batch && length < longest; seed++) {
-        double apart = INFINITY;
-        failure = compare(m, length, longest, seed, &apart);
-        *pad_apart = fmax(*pad_apart, failure ? INFINITY : apart);
+        double difference = INFINITY;
+        failure = compare(m, length, longest, seed, &difference);
+        *pad_difference = fmax(*pad_difference, failure ? INFINITY : difference);
     }
     b->can_pad = file->can_pad >= 0 ? file->can_pad != 0
                                     : b->can_batch && b->sequence_max > 0 && longest > length &&
-                                          *pad_apart <= TOLERANCE_OF_RANGE;
-    return STATUS_OK;
+                                          *pad_difference <= TOLERANCE_OF_RANGE;
 }
 
 status probe_model(model *m, const manifest *file)
@@ -275,31 +277,32 @@ status probe_model(model *m, const manifest *file)
     status failure = b->sequence_max > 0 ? find_length(m) : try_length(m, 0);
     if (failure)
         return failure;
-    const char *odd = without_batch_axis(m);
-    double batch_apart = 0, pad_apart = 0;
-    if (odd != NULL || has_foreign_dims(m)) {
+    const char *unbatched = without_batch_axis(m);
+    double batch_difference = 0, pad_difference = 0;
+    if (unbatched != NULL || has_other_dims(m)) {
         b->can_batch = b->can_pad = false;
         if (!describe_has_batch(m))
             b->batch_max = 1;
         m->batching_note =
             arena_format(&m->memory, "each request runs alone: \"%s\" has no batch axis of its own",
-                         odd ? odd : m->name);
+                         unbatched ? unbatched : m->name);
     } else {
-        failure = experiment(m, file, &batch_apart, &pad_apart);
+        try_batches(m, file, &batch_difference, &pad_difference);
         m->batching_note = arena_format(
-            &m->memory, "%s (among strangers a row differs by %.1e of the range)%s",
-            b->can_batch ? "rows are independent" : "rows influence each other: each runs alone",
-            batch_apart,
+            &m->memory, "%s (batched with other rows, outputs differ by %.1e of their range)%s",
+            b->can_batch ? "rows are independent"
+                         : "rows influence each other: each request runs alone",
+            batch_difference,
             b->sequence_max == 0 || !b->can_batch ? ""
-            : b->can_pad                          ? "; padding is harmless"
-                         : "; padding changes answers: rows run at their own length");
+            : b->can_pad                          ? "; padding changes nothing"
+                         : "; padding changes results: rows run at their own length");
     }
     if (m->batching_note == NULL)
         m->batching_note = "";
     if (b->sequence_max > 0)
-        log_info("models", "%s: %s; longest row %lld", m->name, m->batching_note,
+        log_info("models", "%s: %s; longest row %lld tokens", m->name, m->batching_note,
                  (long long)b->sequence_max);
     else
         log_info("models", "%s: %s", m->name, m->batching_note);
-    return failure;
+    return STATUS_OK;
 }

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 
-#define LAYOUT 1 /* of the file, and of what the experiments are */
-#define FINDINGS_BYTES_MAX 1000
+#define LAYOUT 1 /* of the file, and of what the probe does */
+#define NOTE_BYTES_MAX 1000
 
 static uint64_t add(uint64_t hash, const void *data, size_t bytes)
 {
@@ -27,8 +27,8 @@ static uint64_t add_text(uint64_t hash, const char *text)
 static uint64_t key_of(const model *m, const manifest *file, const model_batching *before)
 {
     device *cpu = m->devices[m->device_count - 1];
-    device_status about = {0};
-    cpu->interface->describe(cpu, &about);
+    device_status cpu_status = {0};
+    cpu->interface->describe(cpu, &cpu_status);
     int64_t numbers[] = {LAYOUT,
                          (int64_t)m->on_device.model_key,
                          m->on_device.precision,
@@ -40,7 +40,7 @@ static uint64_t key_of(const model *m, const manifest *file, const model_batchin
                          m->output_count};
     uint64_t hash = add(UINT64_C(14695981039346656037), numbers, sizeof numbers);
     hash = add_text(hash, PENSTOCK_VERSION);
-    hash = add_text(hash, about.detail); /* the level of the kernels */
+    hash = add_text(hash, cpu_status.detail); /* the level of the kernels */
     hash = add_text(hash, file->pooling ? file->pooling : "");
     for (int i = 0; i < m->input_count + m->output_count; i++) {
         const model_tensor *t =
@@ -62,15 +62,15 @@ static bool name_file(const model *m, const char *cache_folder, uint64_t key, ch
     return n > 0 && n < PATH_MAX;
 }
 
-/* What is in the file: one line of numbers, one of text, and the hash of both. */
-static uint64_t hash_of(const long long numbers[4], const char *findings)
+/* The file is one line: a hash of the rest, four numbers, the note. */
+static uint64_t hash_of(const long long numbers[4], const char *note)
 {
-    return add_text(add(0, numbers, 4 * sizeof numbers[0]), findings);
+    return add_text(add(0, numbers, 4 * sizeof numbers[0]), note);
 }
 
 bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
 {
-    char path[PATH_MAX], findings[FINDINGS_BYTES_MAX + 1] = "";
+    char path[PATH_MAX], note[NOTE_BYTES_MAX + 1] = "";
     long long numbers[4];
     unsigned long long hash;
     if (!name_file(m, cache_folder, key_of(m, file, &m->batching), path))
@@ -79,13 +79,13 @@ bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
     if (f == NULL)
         return false;
     bool is_good = fscanf(f, "%llx %lld %lld %lld %lld %1000[^\n]", &hash, &numbers[0], &numbers[1],
-                          &numbers[2], &numbers[3], findings) == 6;
+                          &numbers[2], &numbers[3], note) == 6;
     fclose(f);
-    if (!is_good || hash != hash_of(numbers, findings)) {
-        log_warning("models", "%s is damaged: the experiments are done again", path);
+    if (!is_good || hash != hash_of(numbers, note)) {
+        log_warning("models", "%s is damaged: the model is probed again", path);
         return false;
     }
-    const char *kept = arena_copy_string(&m->memory, findings, strlen(findings));
+    const char *kept = arena_copy_string(&m->memory, note, strlen(note));
     if (kept == NULL)
         return false;
     m->batching.can_batch = numbers[0] != 0;
@@ -93,7 +93,7 @@ bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
     m->batching.batch_max = numbers[2];
     m->batching.sequence_max = numbers[3];
     m->batching_note = kept;
-    log_info("models", "%s: %s (found at an earlier start)", m->name, m->batching_note);
+    log_info("models", "%s: %s (from the cache)", m->name, m->batching_note);
     return true;
 }
 
@@ -102,7 +102,7 @@ void probe_cache_store(const model *m, const manifest *file, const model_batchin
 {
     char path[PATH_MAX], temporary[PATH_MAX + 32];
     if (!name_file(m, cache_folder, key_of(m, file, before), path) || m->batching_note[0] == 0 ||
-        strlen(m->batching_note) > FINDINGS_BYTES_MAX || strchr(m->batching_note, '\n') != NULL)
+        strlen(m->batching_note) > NOTE_BYTES_MAX || strchr(m->batching_note, '\n') != NULL)
         return;
     const model_batching *b = &m->batching;
     long long numbers[4] = {b->can_batch, b->can_pad, b->batch_max, b->sequence_max};
@@ -119,5 +119,5 @@ void probe_cache_store(const model *m, const manifest *file, const model_batchin
     if (is_good && rename(temporary, path) == 0)
         return;
     unlink(temporary);
-    log_warning("models", "what the experiments found cannot be kept in %s", path);
+    log_warning("models", "cannot write the results of the batching probe to %s", path);
 }

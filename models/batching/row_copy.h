@@ -3,9 +3,9 @@
 
 #include "models/model.h"
 
-/* Copies `length` positions of row `from_row` of `from` to row `to_row` of `to`, which may have
- * another number of rows and positions; positions of `to` beyond `length` are left alone, or
- * filled with `pad` (an element) when it is not NULL. Axes are those of the model's tensor. */
+/* Copies the first `length` tokens of row `from_row` of `from` to row `to_row` of `to`, which may
+ * have other numbers of rows and tokens. The tokens of `to` beyond `length` are filled with `pad`
+ * (one element), or left alone where `pad` is NULL. `axes`: the model's tensor. */
 void row_copy(const tensor *to, int64_t to_row, const tensor *from, int64_t from_row,
               const model_tensor *axes, int64_t length, const void *pad);
 

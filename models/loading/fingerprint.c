@@ -9,13 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/io/file_reader.h"
 #include "base/log.h"
 
-#define FILES_MAX 256 /* of a model; more are not looked at */
+#define FILES_MAX 256 /* of a model; the rest is ignored */
 #define PIECE_BYTES ((size_t)4 << 20)
-#define TOO_FRESH_SECONDS 2
+#define RECENT_SECONDS 2
 #define FIRST_HASH UINT64_C(14695981039346656037)
 
 /* FNV-1a over 8 bytes at a time: a key for caches, not a defence. */
@@ -120,12 +119,13 @@ static uint64_t hash_contents(const file_list *l, const char *folder)
     return hash ? hash : 1;
 }
 
-/* Of all that stat() says; `is_fresh`: some file changed a moment ago. */
-static uint64_t hash_stats(const file_list *l, const char *folder, bool *is_fresh)
+/* Hashes what stat() says. `is_recent`: a file changed too shortly before `now_wall_ns`. */
+static uint64_t hash_stats(const file_list *l, const char *folder, uint64_t now_wall_ns,
+                           bool *is_recent)
 {
-    int64_t now = (int64_t)(clock_wall_ns() / 1000000000);
+    int64_t now = (int64_t)(now_wall_ns / 1000000000);
     uint64_t hash = hash_bytes(FIRST_HASH, folder, strlen(folder));
-    *is_fresh = false;
+    *is_recent = false;
     for (size_t i = 0; i < l->count; i++) {
         const struct stat *s = &l->about[i];
         int64_t numbers[] = {s->st_size,        (int64_t)s->st_dev, (int64_t)s->st_ino,
@@ -133,13 +133,13 @@ static uint64_t hash_stats(const file_list *l, const char *folder, bool *is_fres
                              s->st_ctim.tv_nsec};
         hash = hash_bytes(hash, l->names[i], strlen(l->names[i]) + 1);
         hash = hash_bytes(hash, numbers, sizeof numbers);
-        *is_fresh |= s->st_ctim.tv_sec + TOO_FRESH_SECONDS >= now;
+        *is_recent |= s->st_ctim.tv_sec + RECENT_SECONDS >= now;
     }
     return hash;
 }
 
-/* "CONTENTS STATS" in hexadecimal; the second says again what the file's name says. */
-static bool read_note(const char *path, uint64_t stats, uint64_t *contents)
+/* A record is "CONTENTS STATS" in hexadecimal; STATS repeats the file's name, as a check. */
+static bool read_record(const char *path, uint64_t stats, uint64_t *contents)
 {
     unsigned long long found[2];
     FILE *f = fopen(path, "re");
@@ -152,7 +152,7 @@ static bool read_note(const char *path, uint64_t stats, uint64_t *contents)
     return is_good;
 }
 
-static void write_note(const char *folder, const char *path, uint64_t stats, uint64_t contents)
+static void write_record(const char *folder, const char *path, uint64_t stats, uint64_t contents)
 {
     char temporary[PATH_MAX + 32];
     mkdir(folder, 0777);
@@ -165,25 +165,26 @@ static void write_note(const char *folder, const char *path, uint64_t stats, uin
     if (is_good && rename(temporary, path) == 0)
         return;
     unlink(temporary);
-    log_warning("models", "%s cannot be written: the model is read again at the next start", path);
+    log_warning("models", "cannot write %s: the model's files are read again at the next start",
+                path);
 }
 
-uint64_t fingerprint_model(const char *folder, const char *cache_folder)
+uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_t now_wall_ns)
 {
     file_list *files = malloc(sizeof *files);
     if (files == NULL)
         abort();
     list_files(folder, files);
-    bool is_fresh;
-    uint64_t contents, stats = hash_stats(files, folder, &is_fresh);
-    char note[PATH_MAX];
-    bool has_note = cache_folder != NULL && !is_fresh &&
-                    snprintf(note, sizeof note, "%s/%016llx.files", cache_folder,
-                             (unsigned long long)stats) < (int)sizeof note;
-    if (!has_note || !read_note(note, stats, &contents)) {
+    bool is_recent;
+    uint64_t contents, stats = hash_stats(files, folder, now_wall_ns, &is_recent);
+    char record[PATH_MAX];
+    bool has_record = cache_folder != NULL && !is_recent &&
+                      snprintf(record, sizeof record, "%s/%016llx.files", cache_folder,
+                               (unsigned long long)stats) < (int)sizeof record;
+    if (!has_record || !read_record(record, stats, &contents)) {
         contents = hash_contents(files, folder);
-        if (has_note)
-            write_note(cache_folder, note, stats, contents);
+        if (has_record)
+            write_record(cache_folder, record, stats, contents);
     }
     free_list(files);
     free(files);

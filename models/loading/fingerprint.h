@@ -3,15 +3,15 @@
 
 #include <stdint.h>
 
-/* A number that names the contents of a model's files, for caches: names and bytes of all files in
- * `folder` (or of the one file that `folder` is), but model.json and hidden ones. Never 0.
+/* Names the contents of a model's files, as a key for caches: the names and bytes of all files in
+ * `folder` (or of the one file that `folder` is), except model.json and hidden files. Never 0.
  *
- * Reading hundreds of megabytes only to know them again takes longer than all the rest of a start,
- * so the number is kept in `cache_folder` (NULL: it is computed each time) together with each
- * file's size, inode and times of modification and change. While all of these agree the files are
- * not read. The kernel sets the time of change at each write and nobody can set it back; files
- * changed within the last two seconds are read again next time, since a clock tick may hide a
- * second change. */
-uint64_t fingerprint_model(const char *folder, const char *cache_folder);
+ * Reading hundreds of megabytes takes longer than the rest of a start. The hash is therefore kept
+ * in `cache_folder` (NULL: it is computed each time), under a key made of each file's size, inode,
+ * and times of modification and change. While these agree the files are not read. The kernel sets
+ * the time of change at each write, and nobody can set it back. A file that changed in the two
+ * seconds before `now_wall_ns` (clock_wall_ns()) is read again at the next start: a second change
+ * within one clock tick would go unnoticed. */
+uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_t now_wall_ns);
 
 #endif

@@ -24,7 +24,7 @@
 #include "models/planner.h"
 
 #define PATH_BYTES_MAX 4096
-#define AUTO_BUCKETS 8 /* of the sequence axis, planned from lengths */
+#define AUTO_BUCKETS 8 /* of the sequence axis, planned from observed lengths */
 
 static void set_batching(model *m, const load_request *r, const manifest *file)
 {
@@ -51,32 +51,32 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
                                                    : o->precision;
 }
 
-static void hold(model *m, int64_t length)
+static void compile_holder(model *m, int64_t length)
 {
     device *cpu = m->devices[m->device_count - 1];
     if (cpu->interface->compile(cpu, &m->on_device, (device_bucket){1, length}, &m->weights_holder))
         m->weights_holder = NULL;
 }
 
-/* What programs of one model share (packed weights) lives while one of them does: this one keeps it
- * between the experiments, and until the last bucket goes. Where it does not compile nothing is
- * lost. `length`: of its one row, the longest if that is known, so that workspaces grow once.
- * Whatever else than an encoder on the CPU runs the model wants its matrices transposed. */
+/* A model's packed weights live as long as one program of it: this one keeps them between probe
+ * runs and until the last bucket is released. If it does not compile, they are packed more often.
+ * `length`: of its one row; the longest row, where it is known, so that workspaces grow once.
+ * Unless only a ragged encoder on the CPU runs the model, its matrices are stored transposed. */
 static void hold_weights(model *m, int64_t length)
 {
     device *cpu = m->devices[m->device_count - 1];
-    hold(m, length);
+    compile_holder(m, length);
     bool is_ragged = m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED;
     if ((is_ragged && m->device_count == 1) || !graph_fold_transposed(m->graph, cpu_evaluate_node))
         return;
     if (!is_ragged && m->weights_holder != NULL) {
         cpu->interface->release(cpu, m->weights_holder);
-        hold(m, length);
+        compile_holder(m, length);
     }
 }
 
-/* Appends to what was found; without memory that stays as it was. */
-static void add_finding(model *m, const char *separator, const char *text)
+/* Appends to the note; without memory it stays as it was. */
+static void add_note(model *m, const char *separator, const char *text)
 {
     const char *both = arena_format(&m->memory, "%s%s%s", m->batching_note,
                                     m->batching_note[0] && text[0] ? separator : "", text);
@@ -84,8 +84,8 @@ static void add_finding(model *m, const char *separator, const char *text)
         m->batching_note = both;
 }
 
-/* How the largest bucket runs on the CPU. */
-static void explain(model *m)
+/* Notes how the largest bucket runs on the CPU. */
+static void note_cpu_program(model *m)
 {
     device *cpu = m->devices[m->device_count - 1];
     device_program *program = m->weights_holder;
@@ -94,10 +94,10 @@ static void explain(model *m)
     char how[4096] = "";
     if (program && cpu->interface->explain)
         cpu->interface->explain(cpu, program, how, sizeof how);
-    add_finding(m, "; on the CPU: ", how);
+    add_note(m, "; on the CPU: ", how);
 }
 
-/* What a badly calibrated model computes is its own affair, but its owner should know. */
+/* Such a model is served all the same; its owner should know. */
 static void warn_of_scales(model *m)
 {
     const char *first = "";
@@ -106,17 +106,18 @@ static void warn_of_scales(model *m)
         return;
     const char *text = arena_format(
         &m->memory,
-        "%d nodes (first '%s') have a quantisation scale that is infinite or no number, so their "
-        "results mean nothing: calibrate again without the operators around the attention mask",
+        "%d nodes (first '%s') have a quantisation scale that is infinite or not a number, so "
+        "their "
+        "results are meaningless: calibrate again without the operators around the attention mask",
         count, first);
     if (text == NULL)
         return;
     log_warning("models", "%s: %s", m->name, text);
-    add_finding(m, "; ", text);
+    add_note(m, "; ", text);
 }
 
 /* The path of "warm_up": beside model.json unless it is absolute. */
-static void name_warm_up(const load_request *r, const manifest *file, char path[PATH_BYTES_MAX])
+static void warm_up_path(const load_request *r, const manifest *file, char path[PATH_BYTES_MAX])
 {
     const char *slash = r->manifest ? strrchr(r->manifest, '/') : NULL;
     bool is_beside = slash != NULL && file->warm_up[0] != '/';
@@ -124,13 +125,13 @@ static void name_warm_up(const load_request *r, const manifest *file, char path[
              is_beside ? r->manifest : "", file->warm_up);
 }
 
-/* Real inputs, where "warm_up" has some. */
+/* Real inputs, if the file of "warm_up" has some. */
 static status read_samples(model *m, const load_request *r, const manifest *file)
 {
     char path[PATH_BYTES_MAX];
     if (file->warm_up == NULL)
         return STATUS_OK;
-    name_warm_up(r, file, path);
+    warm_up_path(r, file, path);
     device_samples *samples = arena_allocate(&m->memory, sizeof *samples);
     if (samples == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for samples");
@@ -141,15 +142,14 @@ static status read_samples(model *m, const load_request *r, const manifest *file
     return STATUS_OK;
 }
 
-/* "buckets": "auto" with lengths that an operator observed: as many buckets as powers of two would
- * make, where they waste least. */
+/* "buckets": "auto" with observed lengths: AUTO_BUCKETS sizes that waste least. */
 static status make_buckets(model *m, const load_request *r, const manifest *file)
 {
     if (file->warm_up == NULL || file->sequence_bucket_count > 0 || m->batching.sequence_max == 0 ||
         m->batching.sequence_max > PLANNER_LENGTH_MAX)
         return buckets_make(m, file);
     char path[PATH_BYTES_MAX];
-    name_warm_up(r, file, path);
+    warm_up_path(r, file, path);
     length_histogram *h;
     planner_plan plan;
     status failure = length_histogram_read(path, &h);
@@ -162,35 +162,34 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
     free(h);
     if (failure)
         return failure;
-    /* Longer rows than the model takes may have been observed. */
+    /* The file may hold longer rows than the model accepts. */
     for (int i = 0; i < plan.count && plan.buckets[i].sequence <= m->batching.sequence_max; i++)
         planned.sequence_buckets[planned.sequence_bucket_count++] = plan.buckets[i].sequence;
     return buckets_make(m, &planned);
 }
 
-/* For devices with static shapes; and for tools, which say what such a device would get. */
+/* For devices with static shapes, and for tools, which print what such a device would get. */
 static status make_packed(model *m, const load_request *r, const manifest *file)
 {
     if (m->device_count == 1 && !r->options->allows_no_device)
         return STATUS_OK;
     packed_buckets_examine(m, file->has_packing ? file->packing : r->options->packing);
     log_info("models", "%s: %s%s", m->name,
-             m->packed_encoder ? "rows may hold several sequences"
-                               : "rows hold one sequence each: ",
+             m->packed_encoder ? "several sequences may share a row" : "one sequence per row: ",
              m->packing_note);
     bool is_auto = file->batch_bucket_count == 0;
     return packed_buckets_add(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
 }
 
-/* What may be done with rows, by experiment, and the buckets that follow. */
-static status examine(model *m, const load_request *r, const manifest *file)
+/* The batching probe, or its cached results; then the buckets. */
+static status probe_batching(model *m, const load_request *r, const manifest *file)
 {
     char text[200];
     model_batching before = m->batching;
     bool is_known = probe_cache_load(m, file, r->options->cache_folder);
     bool has_sequence = m->batching.sequence_max > 0;
     hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
-    snprintf(text, sizeof text, "%s: finding out how it may be batched", m->name);
+    snprintf(text, sizeof text, "%s: probing how it may be batched", m->name);
     r->report(r->context, text);
     status failure = STATUS_OK;
     if (!is_known) {
@@ -203,16 +202,17 @@ static status examine(model *m, const load_request *r, const manifest *file)
     return failure ? failure : make_packed(m, r, file);
 }
 
-/* The same for a model that is its programs: it says what there is. */
-static status take_programs(model *m, const load_request *r, const manifest *file)
+/* A model given as programs: its buckets are theirs. */
+static status use_programs(model *m, const load_request *r, const manifest *file)
 {
     const char *why = r->options->no_device_reason;
-    m->on_device.precision = DEVICE_FP32; /* the programs' own, whatever it is */
+    m->on_device.precision = DEVICE_FP32; /* not used: the programs have their own */
     if (m->device_count == 1 && !r->options->allows_no_device)
-        return status_fail(STATUS_UNAVAILABLE,
-                           "StableHLO programs run on PJRT devices and have no form for the CPU, "
-                           "and this server has no such device: %s",
-                           why ? why : "start it with --device pjrt:PLUGIN.so");
+        return status_fail(
+            STATUS_UNAVAILABLE,
+            "StableHLO programs run on PJRT devices only, and this server has no such "
+            "device: %s",
+            why ? why : "start it with --device pjrt:PLUGIN.so");
     return program_folder_make_buckets(m, file);
 }
 
@@ -227,19 +227,20 @@ static status make(model *m, const load_request *r, const manifest *file)
     status failure = model_files_import(m, r->folder, file, &is_hf);
     if (failure)
         return failure;
-    /* Beyond its position table a model reads nothing meaningful. */
+    /* Rows must not be longer than the model's position table. */
     if (m->graph->sequence_max > 0 && m->batching.sequence_max > m->graph->sequence_max)
         m->batching.sequence_max = m->graph->sequence_max;
     m->on_device.graph = m->graph;
     m->on_device.name = m->name;
-    m->on_device.model_key = fingerprint_model(r->folder, r->options->cache_folder);
+    m->on_device.model_key =
+        fingerprint_model(r->folder, r->options->cache_folder, clock_wall_ns());
     failure = read_samples(m, r, file);
     if (failure)
         return failure;
     failure = describe_tensors(m, file, is_hf);
     if (failure)
         return failure;
-    failure = m->on_device.exported != NULL ? take_programs(m, r, file) : examine(m, r, file);
+    failure = m->on_device.exported != NULL ? use_programs(m, r, file) : probe_batching(m, r, file);
     if (failure)
         return failure;
     if (model_is_exact(m)) {
@@ -259,7 +260,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->report, r->context);
     if (!failure) {
-        explain(m);
+        note_cpu_program(m);
         warn_of_scales(m);
     }
     return failure;
@@ -288,7 +289,8 @@ status load_model(const load_request *r, model **out)
         load_destroy(m);
         return failure;
     }
-    log_info("models", "%s version %lld is ready: %s, %d buckets, loaded in %.0f ms, warm in %.0f",
+    log_info("models",
+             "%s version %lld is ready: %s, %d buckets, loaded in %.0f ms, warm-up %.0f ms",
              m->name, (long long)m->version, m->graph->source ? m->graph->source : m->platform,
              m->bucket_count, (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
     *out = m;

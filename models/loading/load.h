@@ -3,21 +3,22 @@
 
 #include "models/manifest/manifest.h"
 
-/* From a folder on disk to a model that is ready: manifest, import, describe, probe, buckets,
- * warm-up. */
+/* Makes a model from a folder on disk: manifest, import, tensors, batching probe, buckets, warm-up.
+ */
 
 /* How models are loaded where model.json does not say otherwise. */
 typedef struct load_options {
     device_precision precision;
-    int64_t batch_max;            /* 0: 16 */
-    uint64_t queue_delay_ns;      /* default 0 */
-    int64_t queue_rows_max;       /* 0: 1024 */
-    int64_t sequence_max;         /* 0: 512 */
-    model_packing packing;        /* of models that do not say otherwise */
-    const char *cache_folder;     /* or NULL */
-    bool skips_warm_up;           /* for tools: buckets have no programs, nothing can be served */
-    const char *no_device_reason; /* why there is only the CPU although more was wanted, or NULL */
-    bool allows_no_device;        /* for tools: also models that need a device which is not there */
+    int64_t batch_max;        /* 0: 16 */
+    uint64_t queue_delay_ns;  /* default 0 */
+    int64_t queue_rows_max;   /* 0: 1024 */
+    int64_t sequence_max;     /* 0: 512 */
+    model_packing packing;    /* of models that do not say otherwise */
+    const char *cache_folder; /* or NULL */
+    bool skips_warm_up;       /* for tools: buckets have no programs, nothing can be served */
+    const char
+        *no_device_reason; /* why only the CPU is there although more was configured, or NULL */
+    bool allows_no_device; /* for tools: also loads models that need a device which is not there */
 } load_options;
 
 typedef struct load_request {
@@ -36,7 +37,7 @@ typedef struct load_request {
 
 /* The result has one reference, no index, serial 0 and no on_unused. */
 status load_model(const load_request *request, model **out) MUST_CHECK;
-/* For on_unused's end: the last reference is gone. */
+/* The last reference is gone. */
 void load_destroy(model *m);
 
 #endif

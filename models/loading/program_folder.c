@@ -59,7 +59,7 @@ static status read_bucket(const char *name, device_bucket *out)
     if (is_good && strcmp(p, ".mlir") == 0)
         return STATUS_OK;
     return status_fail(STATUS_INVALID_ARGUMENT,
-                       "%s: the name says no bucket: it must be " NAMES ", sizes up to %d, such as "
+                       "%s: the name has no bucket: it must be " NAMES ", sizes up to %d, such as "
                        "program.8x128.mlir",
                        name, AXIS_SIZE_MAX);
 }
@@ -181,7 +181,7 @@ static int find_input(const manifest_program *p, const char *name)
 }
 
 /* Argument `i` of the programs: an input, or a tensor of the weights' file. */
-static status take_argument(model *m, const manifest_program *p, const safetensors *weights, int i,
+static status read_argument(model *m, const manifest_program *p, const safetensors *weights, int i,
                             device_exported_argument *out)
 {
     const char *name = p->arguments != NULL ? p->arguments[i] : p->inputs[i].name;
@@ -207,29 +207,29 @@ static status take_argument(model *m, const manifest_program *p, const safetenso
     return STATUS_OK;
 }
 
-static status take_arguments(model *m, const manifest_program *p, const safetensors *weights,
-                             struct device_exported *exported)
+static status match_arguments(model *m, const manifest_program *p, const safetensors *weights,
+                              struct device_exported *exported)
 {
-    bool is_taken[MODEL_TENSORS_MAX] = {false};
+    bool is_used[MODEL_TENSORS_MAX] = {false};
     int count = p->arguments != NULL ? p->argument_count : p->input_count;
     device_exported_argument *arguments =
         arena_allocate_zeroed(&m->memory, (size_t)count, sizeof *arguments);
     if (arguments == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     for (int i = 0; i < count; i++) {
-        status failure = take_argument(m, p, weights, i, &arguments[i]);
+        status failure = read_argument(m, p, weights, i, &arguments[i]);
         if (failure)
             return failure;
         int input = arguments[i].input;
-        if (input >= 0 && is_taken[input])
+        if (input >= 0 && is_used[input])
             return status_fail(STATUS_INVALID_ARGUMENT,
-                               "model.json: program.arguments[%d]: \"%s\" is there twice", i,
+                               "model.json: program.arguments[%d]: \"%s\" is listed twice", i,
                                arguments[i].name);
         if (input >= 0)
-            is_taken[input] = true;
+            is_used[input] = true;
     }
     for (int i = 0; i < p->input_count; i++)
-        if (!is_taken[i])
+        if (!is_used[i])
             return status_fail(STATUS_INVALID_ARGUMENT,
                                "model.json: program.arguments: input \"%s\" is missing",
                                p->inputs[i].name);
@@ -243,7 +243,7 @@ static status read_arguments(model *m, const char *folder, const manifest_progra
 {
     safetensors weights = {0};
     if (p->weights == NULL)
-        return take_arguments(m, p, &weights, exported);
+        return match_arguments(m, p, &weights, exported);
     char path[PATH_BYTES_MAX];
     const uint8_t *data;
     size_t bytes;
@@ -254,7 +254,7 @@ static status read_arguments(model *m, const char *folder, const manifest_progra
     failure = safetensors_open(&weights, data, bytes);
     if (failure)
         return status_prefix(failure, "%s", p->weights);
-    failure = take_arguments(m, p, &weights, exported);
+    failure = match_arguments(m, p, &weights, exported);
     safetensors_close(&weights);
     return failure;
 }
@@ -269,8 +269,8 @@ status program_folder_open(model *m, const char *folder, const manifest *file)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     if (p == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "model.json: program: is missing: it says what the StableHLO programs "
-                           "of %s take and give (docs/models.md)",
+                           "model.json: program: is missing: it declares inputs and outputs of the "
+                           "StableHLO programs of %s (docs/models.md)",
                            folder);
     add_tensors(m->graph, p);
     status failure = read_programs(m, folder, p, exported);
@@ -324,8 +324,7 @@ static status compare_with_declared(const model *m, const manifest *file)
     return STATUS_OK;
 }
 
-/* Programs cannot be tried with a row alone and among strangers where only whole buckets run: what
- * may be done with rows is declared. */
+/* Programs cannot be probed, since only whole buckets run: model.json declares what rows allow. */
 static status check_rows(const model *m, const manifest *file)
 {
     const model_batching *b = &m->batching;
@@ -333,13 +332,13 @@ static status check_rows(const model *m, const manifest *file)
         return status_fail(
             STATUS_INVALID_ARGUMENT,
             "model.json: can_batch: false, but there are programs for %lld rows, and "
-            "their empty rows are filled",
+            "their unused rows are filled",
             (long long)b->batch_max);
     if (b->sequence_max > 0 && file->can_pad != 1)
         return status_fail(
             STATUS_INVALID_ARGUMENT,
             "model.json: can_pad: must be true: rows are padded to the programs' lengths, and only "
-            "who exported them knows that positions beyond a row's length change nothing");
+            "their exporter knows that padding changes nothing");
     return STATUS_OK;
 }
 
@@ -381,8 +380,8 @@ status program_folder_make_buckets(model *m, const manifest *file)
         b->sequence_max = shape.sequence > b->sequence_max ? shape.sequence : b->sequence_max;
     }
     m->batching_note =
-        "StableHLO programs: on PJRT devices only; rows may be put together and padded "
-        "because model.json says so";
+        "StableHLO programs: PJRT devices only; rows are batched and padded because model.json "
+        "declares it";
     status failure = check_rows(m, file);
     return failure ? failure : compare_with_declared(m, file);
 }

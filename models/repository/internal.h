@@ -7,7 +7,7 @@
 #include "models/repository/repository.h"
 #include "models/repository/snapshot.h"
 
-/* What the repository*.c files share. */
+/* Shared by the files of this folder. */
 
 #define REPOSITORY_VERSIONS_MAX 64 /* of one name */
 #define REPOSITORY_PATH_BYTES_MAX 4096
@@ -48,7 +48,7 @@ struct repository {
     int name_count, name_capacity;
 
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows; never on the way of a request */
+    pthread_mutex_t mutex; /* guards what follows; requests never take it */
     pthread_cond_t changed;
     repository_command *first, *last;
     model *unused[MODEL_INDEX_MAX]; /* models whose last reference is gone */
@@ -62,23 +62,24 @@ struct repository {
     int models_alive;
 };
 
-/* repository_names.c: what is served, by name. The loading thread only. */
+/* names.c: what is served, by name. The loading thread only. */
 
 /* NULL: there is none. */
 served_name *repository_find_name(repository *r, const char *name);
-/* A name that is loading. STATUS_INVALID_ARGUMENT: it is there already, or too long. */
+/* Adds a name, in state MODEL_LOADING. STATUS_INVALID_ARGUMENT: it is there already, or too long.
+ */
 status repository_add_name(repository *r, const char *name, const char *path,
                            const repository_model_options *own, served_name **out) MUST_CHECK;
 /* Adds a name for each folder of the repository's folder. */
 status repository_scan(repository *r) MUST_CHECK;
-/* Loads all versions anew beside those that serve; only then do they take their place. A version
- * that fails leaves the one that served, if there is one. */
+/* Loads all versions again while the old ones serve, then replaces these. Where a version fails to
+ * load, the one that served stays. */
 status repository_load_name(repository *r, served_name *n) MUST_CHECK;
 status repository_unload_name(repository *r, const char *name) MUST_CHECK;
 void repository_release_versions(served *versions, int count);
-/* Makes what is there now visible to lookups. */
+/* Makes the present names and models visible to lookups. */
 void repository_publish(repository *r);
 /* Frees the models whose last reference is gone. */
-void repository_bury(repository *r);
+void repository_free_unused(repository *r);
 
 #endif

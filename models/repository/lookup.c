@@ -3,7 +3,7 @@
 
 #include "models/repository/internal.h"
 
-/* Lookups: any thread, without a lock but where somebody waits for loading to end. */
+/* Lookups: any thread. Only repository_wait() and progress texts take the lock. */
 
 static bool is_named(const char *name, const char *text, size_t bytes)
 {

@@ -11,8 +11,8 @@
 #include "models/loading/model_files.h"
 #include "models/repository/internal.h"
 
-/* The loading thread's own: names, their versions on disk and in memory, and what of it is
- * published. */
+/* The loading thread's: the served names, their versions on disk and in memory, and publishing them
+ * to lookups. */
 
 static void report(void *context, const char *text)
 {
@@ -22,7 +22,7 @@ static void report(void *context, const char *text)
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* The last reference of a model is gone; on whichever thread. */
+/* The last reference of a model is gone. Any thread. */
 static void on_unused(void *owner, model *m)
 {
     repository *r = owner;
@@ -32,7 +32,7 @@ static void on_unused(void *owner, model *m)
     pthread_mutex_unlock(&r->mutex);
 }
 
-void repository_bury(repository *r)
+void repository_free_unused(repository *r)
 {
     pthread_mutex_lock(&r->mutex);
     while (r->unused_count > 0) {
@@ -47,7 +47,8 @@ void repository_bury(repository *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static status adopt(repository *r, model *m)
+/* Gives the model an index and a serial; destroys it when there is no index left. */
+static status register_model(repository *r, model *m)
 {
     pthread_mutex_lock(&r->mutex);
     int index = 0;
@@ -94,7 +95,7 @@ void repository_publish(repository *r)
         l += n->label_count;
     }
     snapshot_replace(&r->box, s);
-    repository_bury(r);
+    repository_free_unused(r);
 }
 
 void repository_release_versions(served *versions, int count)
@@ -141,7 +142,7 @@ static status load_version(repository *r, const served_name *n, int64_t version,
         snprintf(folder, sizeof folder, "%s", n->path);
     else
         snprintf(folder, sizeof folder, "%s/%lld", n->path, (long long)version);
-    /* A version's own model.json, where it has one, takes the place of the name's. */
+    /* A version's own model.json replaces that of the name. */
     snprintf(file, sizeof file, "%s/model.json", folder);
     if (access(file, F_OK) != 0)
         snprintf(file, sizeof file, "%s/model.json", n->path);
@@ -161,7 +162,7 @@ static status load_version(repository *r, const served_name *n, int64_t version,
     model *m;
     status failure = load_model(&request, &m);
     if (!failure)
-        failure = adopt(r, m);
+        failure = register_model(r, m);
     if (failure) {
         status_prefix(failure, "model \"%s\" version %lld", n->name, (long long)version);
         snprintf(out->entry.reason, sizeof out->entry.reason, "%.255s", status_message());
@@ -304,7 +305,7 @@ status repository_scan(repository *r)
         struct stat s;
         const char *name = list[i]->d_name;
         int bytes = snprintf(path, sizeof path, "%s/%s", r->options.folder, name);
-        /* A name given by --model stands before one of the folder. */
+        /* A name given by --model hides a folder of that name. */
         if (!failure && name[0] != '.' && bytes < (int)sizeof path && stat(path, &s) == 0 &&
             S_ISDIR(s.st_mode) && repository_find_name(r, name) == NULL)
             failure = repository_add_name(r, name, path, NULL, &n);

@@ -65,7 +65,7 @@ static status execute(repository *r, const repository_command *c)
         return repository_load_name(r, n);
     char path[REPOSITORY_PATH_BYTES_MAX];
     struct stat s;
-    /* The name comes from a client: it must not lead out of the folder. */
+    /* The name comes from a client: it must not leave the folder. */
     if (r->options.folder == NULL || strchr(c->name, '/') != NULL || c->name[0] == '.' ||
         snprintf(path, sizeof path, "%s/%s", r->options.folder, c->name) >= (int)sizeof path ||
         stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
@@ -80,7 +80,7 @@ static void *loading_main(void *repository_pointer)
     pthread_setname_np(pthread_self(), "loading");
     load_everything(r);
     for (;;) {
-        repository_bury(r);
+        repository_free_unused(r);
         pthread_mutex_lock(&r->mutex);
         while (r->first == NULL && r->unused_count == 0 && !r->is_stopping)
             pthread_cond_wait(&r->changed, &r->mutex);
@@ -179,11 +179,11 @@ void repository_destroy(repository *r)
         free(r->names[i]);
     }
     r->name_count = 0;
-    /* An empty one takes the place of the last: its references go. */
+    /* Publishes an empty snapshot, which releases the references of the last one. */
     repository_publish(r);
     free(atomic_load(&r->box.current)->labels);
     free(atomic_load(&r->box.current));
-    repository_bury(r);
+    repository_free_unused(r);
     assert(r->models_alive == 0);
     free(r->names);
     pthread_cond_destroy(&r->changed);

@@ -4,16 +4,15 @@
 #include "models/loading/load.h"
 #include "models/repository/entry.h"
 
-/* The models being served. Loading runs on its own thread; lookups are from any thread and take no
+/* The models that are served. Loading runs on its own thread; lookups run on any thread and take no
  * lock. */
 
 typedef struct repository repository;
 
-typedef struct repository_model_options { /* one entry of config "models", or of --model NAME=PATH
-                                           */
+typedef struct repository_model_options { /* one entry of config "models", or
+                                                   --model NAME=PATH */
     const char *name, *path;
-    /* what model.json also takes; 0, NULL or -1: as the file or the defaults say */
-    device_precision precision;
+    device_precision precision; /* before that of model.json, if has_precision */
     bool has_precision;
 } repository_model_options;
 
@@ -28,8 +27,8 @@ typedef struct repository_options {
 status repository_create(const repository_options *options, device *const *devices,
                          int device_count, repository **out) MUST_CHECK;
 
-/* The ready model of that name; version 0: the highest ready one. Takes a reference the caller
- * gives back with model_release(). STATUS_NOT_FOUND: no such name or version; STATUS_UNAVAILABLE:
+/* The ready model of that name; version 0: the highest ready one. The caller gets a reference
+ * and ends it with model_release(). STATUS_NOT_FOUND: no such name or version; STATUS_UNAVAILABLE:
  * it is loading, failed or unloaded (message says which and why). */
 status repository_find(repository *r, const char *name, size_t name_bytes, int64_t version,
                        const model **out) MUST_CHECK;
@@ -37,7 +36,7 @@ status repository_find(repository *r, const char *name, size_t name_bytes, int64
 status repository_find_label(repository *r, const char *name, size_t name_bytes, const char *label,
                              size_t label_bytes, const model **out) MUST_CHECK;
 
-/* True when everything asked for at start is ready; else `progress` says what is being done:
+/* True when all models asked for at start are ready; else `progress` says what is being done:
  * "minilm: warming bucket 7 of 30". */
 bool repository_is_ready(repository *r, char *progress, size_t progress_bytes);
 /* Blocks until loading has ended. STATUS of the first model that failed. */
@@ -58,7 +57,7 @@ void repository_unload(repository *r, const char *name,
                        void (*on_done)(void *context, status result, const char *error),
                        void *context);
 
-/* Every reference must have been given back; waits for the load in progress. */
+/* Every reference must have been released. Waits for the load in progress. */
 void repository_destroy(repository *r);
 
 #endif

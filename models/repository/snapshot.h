@@ -5,7 +5,7 @@
 #include "models/repository/entry.h"
 
 /* What the repository serves at one moment: immutable, replaced whole. Readers take no lock: they
- * count themselves into the current epoch, look, and count themselves out (McKenney's sleepable
+ * add themselves to the current epoch's count, read, and leave it (McKenney's sleepable
  * read-copy-update, with one counter per epoch). The writer swaps the pointer, then waits until
  * both epochs have been empty once; then nobody can still see the old one. */
 

@@ -119,7 +119,7 @@ def exported(tmp_path_factory):
 def test_a_server_without_a_device_refuses_it(tmp_path, exported):
     code, text = ends(tmp_path, exported)
     assert code == 1
-    assert "StableHLO programs run on PJRT devices and have no form for the CPU" in text
+    assert "StableHLO programs run on PJRT devices only" in text
     assert "start it with --device" in text
     code, text = ends(tmp_path, exported, "--device", "pjrt:/nowhere/plugin.so")
     assert code == 1 and "no such device: /nowhere/plugin.so: " in text and "cannot be read" in text
@@ -162,7 +162,7 @@ WRONG = {
     "can_batch": (["can_batch"], False, "model.json: can_batch: false, but there are programs for 4 rows"),
     "weights": (["program", "weights"], "w.safetensors", "needs \"arguments\""),
     "argument": (["program", "arguments"], ["ids", "mask", "w"], 'program.arguments[2]: "w" is no input'),
-    "argument twice": (["program", "arguments"], ["ids", "ids"], 'program.arguments[1]: "ids" is there twice'),
+    "argument twice": (["program", "arguments"], ["ids", "ids"], 'program.arguments[1]: "ids" is listed twice'),
     "argument missing": (["program", "arguments"], ["ids"], 'program.arguments: input "mask" is missing'),
 }
 

@@ -3,14 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "models/loading/fingerprint.h"
 #include "models/repository/repository.h"
 #include "tests/support/temporary.h"
 
-/* What later starts are spared: models/loading/fingerprint.h, models/batching/probe_cache.h. */
+/* What later starts need not do again: models/loading/fingerprint.h, models/batching/probe_cache.h.
+ */
 
 static char root[TEMPORARY_FOLDER_BYTES];
 
@@ -34,12 +35,20 @@ static void end(void)
     temporary_remove(root);
 }
 
-static uint64_t print_of(const char *folder, const char *cache)
+/* Later than the two seconds for which a changed file is not trusted. */
+#define LATER_NS UINT64_C(4000000000)
+
+static uint64_t print_after(uint64_t after_ns, const char *folder, const char *cache)
 {
     char path[200], cache_path[200];
     snprintf(path, sizeof path, "%s/%s", root, folder);
     snprintf(cache_path, sizeof cache_path, "%s/%s", root, cache ? cache : "");
-    return fingerprint_model(path, cache ? cache_path : NULL);
+    return fingerprint_model(path, cache ? cache_path : NULL, clock_wall_ns() + after_ns);
+}
+
+static uint64_t print_of(const char *folder, const char *cache)
+{
+    return print_after(0, folder, cache);
 }
 
 Test(fingerprint, names_contents_and_not_places)
@@ -63,19 +72,19 @@ Test(fingerprint, is_kept_until_a_file_changes)
     begin();
     run("mkdir %s/a && echo one > %s/a/x", root, root);
     uint64_t a = print_of("a", "cache");
-    char note[200];
-    snprintf(note, sizeof note, "ls %s/cache/*.files > /dev/null 2>&1", root);
-    cr_assert_neq(system(note), 0, "files that changed just now are not trusted");
-    nanosleep(&(struct timespec){.tv_sec = 3, .tv_nsec = 500000000}, NULL);
-    cr_assert_eq(print_of("a", "cache"), a);
-    cr_assert_eq(system(note), 0);
+    char has_record[200];
+    snprintf(has_record, sizeof has_record, "ls %s/cache/*.files > /dev/null 2>&1", root);
+    cr_assert_neq(system(has_record), 0, "files that changed just now are not trusted");
+    cr_assert_eq(print_after(LATER_NS, "a", "cache"), a);
+    cr_assert_eq(system(has_record), 0);
     run("sed -i s/^................/00000000deadbeef/ %s/cache/*.files", root);
-    cr_assert_eq(print_of("a", "cache"), 0xdeadbeef, "the note is believed, no file is read");
+    cr_assert_eq(print_after(LATER_NS, "a", "cache"), 0xdeadbeef,
+                 "the record is believed, no file is read");
     run("echo junk > $(ls %s/cache/*.files)", root);
-    cr_assert_eq(print_of("a", "cache"), a, "a damaged note is not");
+    cr_assert_eq(print_after(LATER_NS, "a", "cache"), a, "a damaged record is not");
     run("touch -r %s/a/x %s/t && echo onE > %s/a/x && touch -r %s/t %s/a/x", root, root, root, root,
         root);
-    cr_assert_neq(print_of("a", "cache"), a, "the time of change cannot be set back");
+    cr_assert_neq(print_after(LATER_NS, "a", "cache"), a, "the time of change cannot be set back");
     end();
 }
 
