@@ -102,7 +102,7 @@ def reason_class(reason):
     reason = re.sub(r"^\w+: |\S*/model.onnx: |output \d+(\[\d+\])? ", "", reason)
     if reason in KNOWN.values():
         return reason
-    reason = re.sub(r"; (the nearest supported name is|supported: \d+ operators) .*", "", reason)
+    reason = re.sub(r"; (the nearest supported name is|supported: \d+ operators).*", "", reason)
     reason = re.sub(r"(node )?['\"][^'\"]*['\"]", "*", reason)
     reason = re.sub(r"\[[-\d,]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?|\binf\b|\bnan\b", "N", reason)
     return reason[:110]
@@ -126,7 +126,7 @@ def write_report(path, results, version):
         f"{counts['skip']} |",
         f"| in scope | {len(in_scope)} |",
         f"| **passed** | **{counts['pass']}** |",
-        f"| refused at load, with a reason | {counts['unsupported']} |",
+        f"| rejected at load, with a reason | {counts['unsupported']} |",
         f"| failed | {counts['fail']} |",
         f"| crashed | {counts['crash']} |",
         "",
@@ -142,7 +142,7 @@ def write_report(path, results, version):
     for name, row in sorted(table.items()):
         lines.append(f"| {name} | {row['pass']} | {row['unsupported']} | "
                      f"{row['fail'] + row['crash']} |")
-    for verdict, title in (("fail", "Failed"), ("crash", "Crashed"), ("unsupported", "Refused"),
+    for verdict, title in (("fail", "Failed"), ("crash", "Crashed"), ("unsupported", "Rejected"),
                            ("skip", "Outside the scope")):
         chosen = [r for r in results if r["verdict"] == verdict]
         if not chosen:
