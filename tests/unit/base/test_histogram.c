@@ -1,4 +1,5 @@
 #include "base/histogram.h"
+#include "base/xorshift.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -11,14 +12,6 @@ static int compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 Test(histogram, is_zero_when_empty)
@@ -49,7 +42,7 @@ Test(histogram, quantiles_are_within_one_percent)
     uint64_t *values = malloc(COUNT * sizeof values[0]), state = 88172645463325252ull;
     histogram_reset(&h);
     for (int i = 0; i < COUNT; i++) {
-        double exponent = (double)(next_random(&state) % 1000000) / 1000000 * 7;
+        double exponent = (double)(xorshift64_next(&state) % 1000000) / 1000000 * 7;
         values[i] = (uint64_t)pow(10, 3 + exponent);
         histogram_record(&h, values[i]);
     }
@@ -96,7 +89,7 @@ Test(histogram, merging_is_recording_both)
     histogram_reset(&both);
     uint64_t state = 42;
     for (int i = 0; i < 1000; i++) {
-        uint64_t v = next_random(&state) % 1000000000;
+        uint64_t v = xorshift64_next(&state) % 1000000000;
         histogram_record(i % 2 ? &h : &other, v);
         histogram_record(&both, v);
     }

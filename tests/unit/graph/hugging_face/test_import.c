@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Structure and refusals; the numbers are compared with PyTorch's in tests/import. */
+/* Structure and rejections; test_import_numbers.c compares the results with those of PyTorch. */
 
 #define DATA_FOLDER PENSTOCK_SOURCE_DIR "/tests/data/hugging_face"
 

@@ -1,4 +1,4 @@
-#include "build.h"
+#include "tests/unit/graph/encoder/build.h"
 
 #include <float.h>
 #include <math.h>
@@ -20,7 +20,7 @@ enum {
 
 typedef struct builder {
     graph *g;
-    const encoder_form *form;
+    const encoder_pattern *pattern;
     graph_value_index ids, mask;
     uint64_t random;
 } builder;
@@ -68,12 +68,12 @@ static graph_value_index einsum(builder *b, const char *equation, graph_value_in
 
 static graph_value_index dense(builder *b, graph_value_index x, int64_t from, int64_t to)
 {
-    bool is_transposed = b->form->dense == DENSE_GEMM_TRANSPOSED;
+    bool is_transposed = b->pattern->dense == DENSE_GEMM_TRANSPOSED;
     int64_t dims[] = {is_transposed ? to : from, is_transposed ? from : to};
     graph_value_index w = weights(b, 2, dims, 0.5f), bias = weights(b, 1, &to, 0.5f);
-    if (b->form->dense == DENSE_MATMUL)
+    if (b->pattern->dense == DENSE_MATMUL)
         return graph_binary(b->g, GRAPH_OP_ADD, graph_binary(b->g, GRAPH_OP_MATMUL, x, w), bias);
-    if (b->form->dense == DENSE_BIAS_FIRST)
+    if (b->pattern->dense == DENSE_BIAS_FIRST)
         return graph_binary(b->g, GRAPH_OP_ADD, bias, graph_binary(b->g, GRAPH_OP_MATMUL, x, w));
     graph_value_index shape = graph_unary(b->g, GRAPH_OP_SHAPE, x);
     graph_value_index in[] = {RESHAPE(b, x, -1, from), w, bias};
@@ -94,7 +94,7 @@ static graph_value_index dense_of_rows(builder *b, graph_value_index x, int64_t 
 static graph_value_index normalise_width(builder *b, graph_value_index x, int64_t width)
 {
     graph_value_index scale = weights(b, 1, &width, 1), bias = weights(b, 1, &width, 0.5f);
-    if (b->form->norm == NORM_FUSED) {
+    if (b->pattern->norm == NORM_FUSED) {
         graph_value_index in[] = {x, scale, bias};
         graph_attribute a[] = {graph_make_int("axis", -1), graph_make_float("epsilon", 1e-5f)};
         return graph_add(b->g, GRAPH_OP_LAYER_NORMALIZATION, 3, in, 2, a);
@@ -102,12 +102,13 @@ static graph_value_index normalise_width(builder *b, graph_value_index x, int64_
     graph_value_index centred =
         graph_binary(b->g, GRAPH_OP_SUB, x, graph_reduce(b->g, GRAPH_OP_REDUCE_MEAN, x, -1, true));
     graph_value_index square =
-        b->form->norm == NORM_POW ? graph_binary(b->g, GRAPH_OP_POW, centred, graph_number(b->g, 2))
-                                  : graph_binary(b->g, GRAPH_OP_MUL, centred, centred);
+        b->pattern->norm == NORM_POW
+            ? graph_binary(b->g, GRAPH_OP_POW, centred, graph_number(b->g, 2))
+            : graph_binary(b->g, GRAPH_OP_MUL, centred, centred);
     graph_value_index variance = graph_reduce(b->g, GRAPH_OP_REDUCE_MEAN, square, -1, true);
     graph_value_index deviation = graph_unary(
         b->g, GRAPH_OP_SQRT, graph_binary(b->g, GRAPH_OP_ADD, variance, graph_number(b->g, 1e-5f)));
-    if (b->form->norm == NORM_RECIPROCAL) { /* with the scale first */
+    if (b->pattern->norm == NORM_RECIPROCAL) { /* with the scale first */
         graph_value_index factor = graph_binary(
             b->g, GRAPH_OP_MUL, graph_unary(b->g, GRAPH_OP_RECIPROCAL, deviation), scale);
         return graph_binary(b->g, GRAPH_OP_ADD, graph_binary(b->g, GRAPH_OP_MUL, centred, factor),
@@ -140,7 +141,7 @@ static graph_value_index tanh_gelu(builder *b, graph_value_index x, bool is_powe
 static graph_value_index activate(builder *b, graph_value_index x)
 {
     graph_value_index half = graph_number(b->g, 0.5f), one = graph_number(b->g, 1), e;
-    switch (b->form->activation) {
+    switch (b->pattern->activation) {
     case ACTIVATION_GELU:
         return graph_unary(b->g, GRAPH_OP_GELU, x);
     case ACTIVATION_DIV_FIRST:
@@ -174,20 +175,20 @@ static graph_value_index activate(builder *b, graph_value_index x)
     abort();
 }
 
-/* [B,S,HIDDEN] to the layout that the products want. */
+/* [B,S,HIDDEN] to the layout of the matrix multiplications. */
 static graph_value_index split_heads(builder *b, graph_value_index x, bool is_key)
 {
-    if (b->form->product == PRODUCT_EINSUM_IN_PLACE)
+    if (b->pattern->matmul == MATMUL_EINSUM_IN_PLACE)
         return RESHAPE(b, x, 0, 0, HEADS, SIZE);
     x = RESHAPE(b, x, 0, 0, HEADS, SIZE);
-    bool swaps = is_key && b->form->product != PRODUCT_EINSUM;
+    bool swaps = is_key && b->pattern->matmul != MATMUL_EINSUM;
     x = swaps ? TRANSPOSE(b, x, 0, 2, 3, 1) : TRANSPOSE(b, x, 0, 2, 1, 3);
     return x;
 }
 
 static graph_value_index split_merged(builder *b, graph_value_index all, int part)
 {
-    if (b->form->qkv == QKV_BY_GATHER) {
+    if (b->pattern->qkv == QKV_BY_GATHER) {
         all = TRANSPOSE(b, RESHAPE(b, all, 0, 0, 3, HEADS, SIZE), 2, 0, 3, 1, 4);
         all = TRANSPOSE(b, gather_at(b, all, part, 0), 0, 2, 1, 3);
         return RESHAPE(b, all, 0, 0, HIDDEN);
@@ -198,13 +199,13 @@ static graph_value_index split_merged(builder *b, graph_value_index all, int par
 
 static void make_qkv(builder *b, graph_value_index x, graph_value_index qkv[3])
 {
-    if (b->form->qkv == QKV_APART) {
+    if (b->pattern->qkv == QKV_APART) {
         for (int i = 0; i < 3; i++)
             qkv[i] = dense(b, x, HIDDEN, HIDDEN);
         return;
     }
     graph_value_index all = dense(b, x, HIDDEN, 3 * HIDDEN);
-    if (b->form->qkv == QKV_SPLIT) {
+    if (b->pattern->qkv == QKV_SPLIT) {
         graph_value_index in[] = {all, INTS(b, HIDDEN, HIDDEN, HIDDEN)};
         graph_attribute axis = graph_make_int("axis", -1);
         int32_t n = graph_add_node(b->g, GRAPH_OP_SPLIT, NULL, 2, in, 3, 1, &axis);
@@ -216,7 +217,7 @@ static void make_qkv(builder *b, graph_value_index x, graph_value_index qkv[3])
         qkv[i] = split_merged(b, all, i);
 }
 
-/* How far each key stands after each query: [S,S]. */
+/* The distance from each query to each key: [S,S]. */
 static graph_value_index make_distance(builder *b)
 {
     graph_value_index length = gather_at(b, graph_unary(b->g, GRAPH_OP_SHAPE, b->ids), 1, 0);
@@ -242,14 +243,14 @@ static graph_value_index mask_scores(builder *b, graph_value_index scores)
 {
     graph_value_index keys = graph_binary(b->g, GRAPH_OP_UNSQUEEZE, b->mask, INTS(b, 1, 2));
     graph_value_index is_key = graph_cast(b->g, keys, DTYPE_BOOL), bias;
-    switch (b->form->mask) {
+    switch (b->pattern->mask) {
     case MASK_SUBTRACT:
     case MASK_BEFORE_SCALE:
     case MASK_SMALL:
         bias = graph_binary(b->g, GRAPH_OP_SUB, graph_number(b->g, 1),
                             graph_cast(b->g, keys, DTYPE_F32));
         bias = graph_binary(b->g, GRAPH_OP_MUL, bias,
-                            graph_number(b->g, b->form->mask == MASK_SMALL ? -1 : -1e4f));
+                            graph_number(b->g, b->pattern->mask == MASK_SMALL ? -1 : -1e4f));
         return graph_binary(b->g, GRAPH_OP_ADD, scores, bias);
     case MASK_WHERE:
         return graph_where(b->g, is_key, scores, graph_number(b->g, -FLT_MAX));
@@ -281,7 +282,7 @@ static graph_value_index mask_scores(builder *b, graph_value_index scores)
 
 static graph_value_index attend(builder *b, graph_value_index x, int layer)
 {
-    const encoder_form *f = b->form;
+    const encoder_pattern *f = b->pattern;
     graph_value_index qkv[3];
     float root = sqrtf((float)SIZE) * (f->scales_unevenly && layer == 1 ? 1.5f : 1);
     make_qkv(b, x, qkv);
@@ -294,9 +295,9 @@ static graph_value_index attend(builder *b, graph_value_index x, int layer)
     if (f->scale == SCALE_KEYS || f->scale == SCALE_BOTH)
         k = graph_binary(b->g, GRAPH_OP_DIV, k,
                          graph_number(b->g, f->scale == SCALE_BOTH ? sqrtf(root) : root));
-    scores = f->product == PRODUCT_EINSUM            ? einsum(b, "bhid,bhjd->bhij", q, k)
-             : f->product == PRODUCT_EINSUM_IN_PLACE ? einsum(b, "bjhd,bihd->bhij", k, q)
-                                                     : graph_binary(b->g, GRAPH_OP_MATMUL, q, k);
+    scores = f->matmul == MATMUL_EINSUM            ? einsum(b, "bhid,bhjd->bhij", q, k)
+             : f->matmul == MATMUL_EINSUM_IN_PLACE ? einsum(b, "bjhd,bihd->bhij", k, q)
+                                                   : graph_binary(b->g, GRAPH_OP_MATMUL, q, k);
     bool is_late = f->mask == MASK_BEFORE_SCALE;
     if (!is_late && f->scale == SCALE_DIV)
         scores = graph_binary(b->g, GRAPH_OP_DIV, scores, graph_number(b->g, root));
@@ -316,7 +317,7 @@ static graph_value_index attend(builder *b, graph_value_index x, int layer)
                          graph_cast(b->g,
                                     graph_binary(b->g, GRAPH_OP_UNSQUEEZE, b->mask, INTS(b, 1, 2)),
                                     DTYPE_F32));
-    if (f->product == PRODUCT_EINSUM_IN_PLACE)
+    if (f->matmul == MATMUL_EINSUM_IN_PLACE)
         return dense(b, RESHAPE(b, einsum(b, "bhij,bjhd->bihd", p, v), 0, 0, HIDDEN), HIDDEN,
                      HIDDEN);
     mixed = graph_binary(b->g, GRAPH_OP_MATMUL, p, v);
@@ -325,13 +326,13 @@ static graph_value_index attend(builder *b, graph_value_index x, int layer)
 
 static graph_value_index add_layer(builder *b, graph_value_index x, int layer)
 {
-    if (b->form->normalises_first) {
+    if (b->pattern->normalises_first) {
         x = graph_binary(b->g, GRAPH_OP_ADD, x, attend(b, normalise(b, x), layer));
         graph_value_index up = activate(b, dense(b, normalise(b, x), HIDDEN, WIDTH));
         return graph_binary(b->g, GRAPH_OP_ADD, x, dense(b, up, WIDTH, HIDDEN));
     }
     graph_value_index attended = attend(b, x, layer);
-    if (b->form->adds_twice)
+    if (b->pattern->adds_twice)
         attended = graph_binary(b->g, GRAPH_OP_ADD, attended, x);
     x = normalise(b, layer == 0 ? graph_binary(b->g, GRAPH_OP_ADD, x, attended)
                                 : graph_binary(b->g, GRAPH_OP_ADD, attended, x));
@@ -341,80 +342,80 @@ static graph_value_index add_layer(builder *b, graph_value_index x, int layer)
 
 static graph_value_index embed(builder *b)
 {
-    int64_t width = b->form->projects ? NARROW : HIDDEN;
+    int64_t width = b->pattern->projects ? NARROW : HIDDEN;
     graph_value_index words = weights(b, 2, (int64_t[]){WORDS, width}, 1);
     graph_value_index table = weights(b, 2, (int64_t[]){POSITIONS, width}, 1);
     graph_value_index length = gather_at(b, graph_unary(b->g, GRAPH_OP_SHAPE, b->ids), 1, 0);
     graph_value_index in[] = {whole(b, 0), length, whole(b, 1)};
     graph_value_index range = graph_add(b->g, GRAPH_OP_RANGE, 3, in, 0, NULL);
     range = graph_binary(b->g, GRAPH_OP_ADD, range, whole(b, 2));
-    if (b->form->clips_positions)
+    if (b->pattern->clips_positions)
         range = graph_binary(b->g, GRAPH_OP_MIN, range, whole(b, 20));
     graph_value_index x = graph_binary(b->g, GRAPH_OP_ADD, graph_gather(b->g, words, b->ids, 0),
                                        graph_gather(b->g, table, range, 0));
-    if (b->form->finds_types) {
+    if (b->pattern->finds_types) {
         graph_value_index types = weights(b, 2, (int64_t[]){2, width}, 1);
         graph_value_index index =
             graph_cast(b->g, graph_binary(b->g, GRAPH_OP_GREATER, b->ids, whole(b, 25)), DTYPE_I64);
         x = graph_binary(b->g, GRAPH_OP_ADD, x, graph_gather(b->g, types, index, 0));
     }
-    if (b->form->normalises_first)
+    if (b->pattern->normalises_first)
         return x;
     x = normalise_width(b, x, width);
-    return b->form->projects ? dense(b, x, width, HIDDEN) : x;
+    return b->pattern->projects ? dense(b, x, width, HIDDEN) : x;
 }
 
-static graph_value_index add_tail(builder *b, graph_value_index x)
+static graph_value_index add_outputs(builder *b, graph_value_index x)
 {
     graph_value_index mask = graph_binary(b->g, GRAPH_OP_UNSQUEEZE, b->mask, INTS(b, -1));
     graph_value_index weight = graph_cast(b->g, mask, DTYPE_F32), sum, count;
-    switch (b->form->tail) {
-    case TAIL_HIDDEN:
+    switch (b->pattern->output) {
+    case OUTPUT_HIDDEN:
         return x;
-    case TAIL_MEAN:
+    case OUTPUT_MEAN:
         sum = graph_reduce(b->g, GRAPH_OP_REDUCE_SUM, graph_binary(b->g, GRAPH_OP_MUL, weight, x),
                            1, false);
         count = graph_binary(b->g, GRAPH_OP_MAX,
                              graph_reduce(b->g, GRAPH_OP_REDUCE_SUM, weight, 1, false),
                              graph_number(b->g, 1e-9f));
         return graph_binary(b->g, GRAPH_OP_DIV, sum, count);
-    case TAIL_MEAN_OF_ALL:
+    case OUTPUT_MEAN_OF_ALL:
         return graph_reduce(b->g, GRAPH_OP_REDUCE_MEAN, x, 1, false);
-    case TAIL_MAX:
+    case OUTPUT_MAX:
         x = graph_where(b->g, graph_cast(b->g, mask, DTYPE_BOOL), x, graph_number(b->g, -1e9f));
         return graph_reduce(b->g, GRAPH_OP_REDUCE_MAX, x, 1, false);
-    case TAIL_FIRST:
+    case OUTPUT_FIRST:
         return gather_at(b, x, 0, 1);
-    case TAIL_LAST:
+    case OUTPUT_LAST:
         return gather_at(b, x, -1, 1);
-    case TAIL_SPLIT_COLUMN: {
+    case OUTPUT_SPLIT_COLUMN: {
         graph_value_index both[] = {dense(b, x, HIDDEN, 2), INTS(b, 1, 1)};
         graph_attribute last = graph_make_int("axis", -1);
         int32_t split = graph_add_node(b->g, GRAPH_OP_SPLIT, NULL, 2, both, 2, 1, &last);
         return graph_binary(b->g, GRAPH_OP_SQUEEZE, b->g->nodes[split].outputs[1], INTS(b, -1));
     }
-    case TAIL_GATHERED_COLUMN:
+    case OUTPUT_GATHERED_COLUMN:
         return gather_at(b, dense(b, x, HIDDEN, 2), 1, 2);
-    case TAIL_CLASSES:
-    case TAIL_SOFTMAX:
+    case OUTPUT_CLASSES:
+    case OUTPUT_SOFTMAX:
         x = graph_unary(b->g, GRAPH_OP_TANH, dense_of_rows(b, gather_at(b, x, 0, 1), HIDDEN, 7));
         x = dense_of_rows(b, x, 7, 4);
-        return b->form->tail == TAIL_SOFTMAX ? graph_unary(b->g, GRAPH_OP_SOFTMAX, x) : x;
+        return b->pattern->output == OUTPUT_SOFTMAX ? graph_unary(b->g, GRAPH_OP_SOFTMAX, x) : x;
     }
     abort();
 }
 
-graph *build_encoder(const encoder_form *form)
+graph *build_encoder(const encoder_pattern *pattern)
 {
-    builder b = {.g = graph_create("built"), .form = form, .random = 7};
+    builder b = {.g = graph_create("built"), .pattern = pattern, .random = 7};
     graph_dim dims[] = {{.batch = 1}, {.sequence = 1}};
     b.ids = graph_add_input(b.g, "input_ids", DTYPE_I64, 2, dims);
     b.mask = graph_add_input(b.g, "attention_mask", DTYPE_I64, 2, dims);
     graph_value_index x = embed(&b);
     for (int i = 0; i < LAYERS; i++)
         x = add_layer(&b, x, i);
-    if (form->normalises_first)
+    if (pattern->normalises_first)
         x = normalise(&b, x);
-    graph_add_output(b.g, add_tail(&b, x), "output");
+    graph_add_output(b.g, add_outputs(&b, x), "output");
     return b.g;
 }

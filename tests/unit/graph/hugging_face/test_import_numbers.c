@@ -10,9 +10,9 @@
 #include "graph/safetensors.h"
 #include "graph/specialise/specialise.h"
 
-/* Every family of Hugging Face encoders against the answers of PyTorch (tests/data/
- * make_hugging_face.py). With all inputs bound, specialising a graph computes it: its outputs come
- * out as constants. */
+/* Every family of Hugging Face encoders against the results of PyTorch (tests/data/
+ * make_hugging_face.py). With all inputs bound, specialising a graph computes it: its outputs
+ * become constants. */
 
 static const tensor *find(const safetensors *file, const char *kind, const char *name)
 {
@@ -27,11 +27,11 @@ static void compare(const tensor *got, const tensor *want, const tensor *mask, c
 {
     double largest = 0, error = 0;
     int64_t count = tensor_count(want);
-    cr_assert(tensor_same_shape(got, want), "%s has another shape", name);
-    /* What stands at padding is nobody's business. */
-    int64_t per_position = got->rank == 3 ? got->dims[2] : 0;
+    cr_assert(tensor_same_shape(got, want), "%s has a different shape", name);
+    /* Padding may hold anything. */
+    int64_t per_token = got->rank == 3 ? got->dims[2] : 0;
     for (int64_t i = 0; i < count; i++) {
-        if (per_position != 0 && tensor_get_integer(mask, i / per_position) == 0)
+        if (per_token != 0 && tensor_get_integer(mask, i / per_token) == 0)
             continue;
         double x = tensor_get_number(got, i), y = tensor_get_number(want, i);
         largest = fmax(largest, fabs(y));
@@ -48,7 +48,7 @@ static void check_folder(const char *name)
     size_t bytes;
     safetensors expected;
     graph *g, *computed;
-    snprintf(folder, sizeof folder, "%s/hugging_face/%s", PENSTOCK_TEST_DATA, name);
+    snprintf(folder, sizeof folder, "%s/tests/data/hugging_face/%s", PENSTOCK_SOURCE_DIR, name);
     snprintf(path, sizeof path, "%s/expected.safetensors", folder);
     cr_assert_eq(file_reader_read_whole(path, 1 << 20, &data, &bytes), STATUS_OK);
     cr_assert_eq(safetensors_open(&expected, data, bytes), STATUS_OK);

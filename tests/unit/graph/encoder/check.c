@@ -1,4 +1,4 @@
-#include "check.h"
+#include "tests/unit/graph/encoder/check.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -6,19 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/xorshift.h"
 #include "devices/cpu/evaluate.h"
 #include "graph/encoder/match.h"
 #include "graph/import.h"
-#include "reference.h"
+#include "tests/unit/graph/encoder/reference.h"
 
 static uint64_t state = 88172645463325252u;
 
 static int64_t random_below(int64_t n)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (int64_t)((state >> 1) % (uint64_t)n);
+    return (int64_t)((xorshift64_next(&state) >> 1) % (uint64_t)n);
 }
 
 graph *check_import(const char *path)
@@ -151,7 +149,7 @@ void check_empty_row(graph *g, const char *name, double tolerance)
     encoder_dispose(&e);
 }
 
-void check_refused(graph *g, const char *words)
+void check_rejected(graph *g, const char *words)
 {
     encoder e;
     graph_fold_constants(g, cpu_evaluate_node);

@@ -3,15 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "build.h"
-#include "check.h"
+#include "base/xorshift.h"
 #include "devices/cpu/evaluate.h"
 #include "graph/encoder/match.h"
 #include "graph/encoder/packed.h"
-#include "reference.h"
+#include "tests/unit/graph/encoder/build.h"
+#include "tests/unit/graph/encoder/check.h"
+#include "tests/unit/graph/encoder/reference.h"
 
-/* An encoder with several sequences in a row gives each what it gets alone: the packed graph,
- * computed node by node, against what the encoder means. */
+/* In a packed graph each sequence gets the result that it gets alone: the graph, computed node by
+ * node, against the reference. */
 
 #define TOLERANCE 2e-5
 #define SEQUENCES_MAX 16
@@ -25,10 +26,7 @@ static uint64_t state = 0x2545F4914F6CDD1Du;
 
 static int64_t random_below(int64_t n)
 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (int64_t)((state >> 1) % (uint64_t)n);
+    return (int64_t)((xorshift64_next(&state) >> 1) % (uint64_t)n);
 }
 
 /* Some masked positions; all of them where `is_empty`. */
@@ -111,7 +109,7 @@ static void compare(const encoder *e, encoder_packing size, int output, const te
         }
         cr_assert_eq(tensor_count(&want), (is_hidden ? sequences[s].length : 1) * width);
         cr_assert_leq(error, TOLERANCE * largest,
-                      "%s: output %d of sequence %d (%lld positions): an error of %g of %g", name,
+                      "%s: output %d of sequence %d (%lld tokens): an error of %g of %g", name,
                       output, s, (long long)sequences[s].length, error, largest);
         arena_dispose(&memory);
     }
@@ -166,28 +164,31 @@ static void check_packed(graph *g, const char *name)
     graph_destroy(g);
 }
 
-static void check_form(encoder_form form, const char *name)
+static void check_pattern(encoder_pattern pattern, const char *name)
 {
-    check_packed(build_encoder(&form), name);
+    check_packed(build_encoder(&pattern), name);
 }
 
-Test(packed, tails)
+Test(packed, outputs)
 {
-    check_form((encoder_form){.tail = TAIL_HIDDEN}, "hidden");
-    check_form((encoder_form){.tail = TAIL_MEAN}, "mean");
-    check_form((encoder_form){.tail = TAIL_MAX}, "max");
-    check_form((encoder_form){.tail = TAIL_FIRST}, "first");
-    check_form((encoder_form){.tail = TAIL_CLASSES}, "classes");
-    check_form((encoder_form){.tail = TAIL_SPLIT_COLUMN}, "a column of classes");
-    check_form((encoder_form){.projects = true}, "projected embeddings");
-    check_form((encoder_form){.tail = TAIL_MEAN_OF_ALL, .mask = MASK_NONE}, "mean of all");
+    check_pattern((encoder_pattern){.output = OUTPUT_HIDDEN}, "hidden");
+    check_pattern((encoder_pattern){.output = OUTPUT_MEAN}, "mean");
+    check_pattern((encoder_pattern){.output = OUTPUT_MAX}, "max");
+    check_pattern((encoder_pattern){.output = OUTPUT_FIRST}, "first");
+    check_pattern((encoder_pattern){.output = OUTPUT_CLASSES}, "classes");
+    check_pattern((encoder_pattern){.output = OUTPUT_SPLIT_COLUMN}, "a column of classes");
+    check_pattern((encoder_pattern){.projects = true}, "projected embeddings");
+    check_pattern((encoder_pattern){.output = OUTPUT_MEAN_OF_ALL, .mask = MASK_NONE},
+                  "mean of all");
 }
 
-Test(packed, forms)
+Test(packed, patterns)
 {
-    check_form((encoder_form){.mask = MASK_NONE}, "no mask");
-    check_form((encoder_form){.dense = DENSE_GEMM_TRANSPOSED, .qkv = QKV_BY_HEAD}, "transposed");
-    check_form((encoder_form){.activation = ACTIVATION_TANH_POW, .scale = SCALE_BOTH}, "tanh");
+    check_pattern((encoder_pattern){.mask = MASK_NONE}, "no mask");
+    check_pattern((encoder_pattern){.dense = DENSE_GEMM_TRANSPOSED, .qkv = QKV_BY_HEAD},
+                  "transposed");
+    check_pattern((encoder_pattern){.activation = ACTIVATION_TANH_POW, .scale = SCALE_BOTH},
+                  "tanh");
 }
 
 /* Counted positions, positions from ids, none with a relative bias, poolings and heads. */
@@ -209,14 +210,14 @@ Test(packed, as_many_sequences_as_are_worth_it)
     cr_assert_eq(p.rows, 16);
     cr_assert_eq(p.length, 128);
     cr_assert_eq(p.sequences, 256);
-    cr_assert_eq(encoder_packing_of(4, 6).sequences, 4, "one a row at least");
+    cr_assert_eq(encoder_packing_of(4, 6).sequences, 4, "at least one per row");
     cr_assert_eq(encoder_packing_of(512, 512).sequences, 1024);
 }
 
-Test(packed, inputs_that_are_not_one_number_a_position)
+Test(packed, inputs_that_are_not_one_number_per_token)
 {
-    encoder_form form = {0};
-    graph *g = build_encoder(&form);
+    encoder_pattern pattern = {0};
+    graph *g = build_encoder(&pattern);
     encoder e;
     cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
     cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK);

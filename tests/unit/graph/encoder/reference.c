@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "tests/unit/graph/encoder/reference.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "build.h"
-#include "check.h"
 #include "devices/cpu/evaluate.h"
 #include "graph/encoder/encoder.h"
+#include "tests/unit/graph/encoder/build.h"
+#include "tests/unit/graph/encoder/check.h"
 
-/* Graphs that were an encoder until somebody changed a node: nothing crashes, and what is still
- * recognised does what the graph does. */
+/* Graphs of encoders with a changed node: nothing crashes, and what is still recognised computes
+ * what the graph computes. */
 
 static uint64_t state = 1;
 
@@ -54,21 +54,24 @@ static void damage(graph *g)
 
 Test(damage, is_seen_or_does_no_harm)
 {
-    static const encoder_form forms[] = {
+    static const encoder_pattern patterns[] = {
         {0},
-        {.norm = NORM_POW, .activation = ACTIVATION_DIV_FIRST, .qkv = QKV_SPLIT, .tail = TAIL_MEAN},
-        {.product = PRODUCT_EINSUM_IN_PLACE, .dense = DENSE_GEMM, .tail = TAIL_CLASSES},
-        {.mask = MASK_INFINITE, .qkv = QKV_BY_HEAD, .tail = TAIL_MAX},
+        {.norm = NORM_POW,
+         .activation = ACTIVATION_DIV_FIRST,
+         .qkv = QKV_SPLIT,
+         .output = OUTPUT_MEAN},
+        {.matmul = MATMUL_EINSUM_IN_PLACE, .dense = DENSE_GEMM, .output = OUTPUT_CLASSES},
+        {.mask = MASK_INFINITE, .qkv = QKV_BY_HEAD, .output = OUTPUT_MAX},
     };
-    int recognised = 0, refused = 0;
+    int recognised = 0, rejected = 0;
     for (int i = 0; i < 600; i++) {
-        graph *g = build_encoder(&forms[i % 4]);
+        graph *g = build_encoder(&patterns[i % 4]);
         encoder e;
         for (uint32_t k = next(2); k < 2; k++)
             damage(g);
         status s = encoder_recognise(g, cpu_evaluate_node, &e);
         recognised += s == STATUS_OK;
-        refused += s != STATUS_OK;
+        rejected += s != STATUS_OK;
         if (s) {
             cr_assert_gt(strlen(status_message()), 0);
         } else {
@@ -79,7 +82,7 @@ Test(damage, is_seen_or_does_no_harm)
         }
         graph_destroy(g);
     }
-    /* Some damage is beside the point (an operand swapped in an Add); most is not. */
+    /* Some damage changes nothing (swapped operands of an Add); most does. */
     cr_assert_gt(recognised, 0);
-    cr_assert_gt(refused, 300);
+    cr_assert_gt(rejected, 300);
 }

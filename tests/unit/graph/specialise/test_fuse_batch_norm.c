@@ -10,11 +10,11 @@
 #include "graph/specialise/fuse_batch_norm.h"
 #include "graph/specialise/specialise.h"
 
-/* Conv, then BatchNormalization, in the variations that matter. */
-typedef struct net_form {
+/* Conv and BatchNormalization, in the variations that matter. */
+typedef struct net_pattern {
     bool has_bias, shows_conv, normalises_input;
     int group;
-} net_form;
+} net_pattern;
 
 static uint64_t state = 3;
 
@@ -40,7 +40,7 @@ static graph_value_index normalise(graph *g, graph_value_index x, int64_t channe
     return graph_add(g, GRAPH_OP_BATCH_NORMALIZATION, 5, in, 1, &epsilon);
 }
 
-static graph *make_net(const net_form *f)
+static graph *make_net(const net_pattern *f)
 {
     graph *g = graph_create("net");
     int64_t group = f->group > 0 ? f->group : 1, channels = 6;
@@ -105,7 +105,7 @@ static int count_batch_norms(const graph *g)
     return count;
 }
 
-static void check(net_form form, int folded, int left)
+static void check(net_pattern form, int folded, int left)
 {
     arena memory = {0};
     tensor before[2], after[2];
@@ -125,19 +125,19 @@ static void check(net_form form, int folded, int left)
 
 Test(batch_norm, goes_into_the_convolution)
 {
-    check((net_form){0}, 1, 0);
-    check((net_form){.has_bias = true}, 1, 0);
-    check((net_form){.has_bias = true, .group = 2}, 1, 0);
+    check((net_pattern){0}, 1, 0);
+    check((net_pattern){.has_bias = true}, 1, 0);
+    check((net_pattern){.has_bias = true, .group = 2}, 1, 0);
 }
 
 Test(batch_norm, stays_where_the_convolution_is_seen)
 {
-    check((net_form){.shows_conv = true}, 0, 1);
+    check((net_pattern){.shows_conv = true}, 0, 1);
 }
 
 Test(batch_norm, stays_before_a_convolution)
 {
-    check((net_form){.normalises_input = true, .has_bias = true}, 1, 1);
+    check((net_pattern){.normalises_input = true, .has_bias = true}, 1, 1);
 }
 
 Test(batch_norm, of_an_exported_model)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/unit/graph/encoder/check.h"
 
 /* Whole models, as the importers deliver them. */
 
@@ -102,22 +102,22 @@ Test(exports, weights_in_half_precision)
     check_shared("bert_tiny_fp16", 3e-2);
 }
 
-static void refuse_shared(const char *name, const char *words)
+static void reject_shared(const char *name, const char *words)
 {
     graph *g = open_shared(name);
-    check_refused(g, words);
+    check_rejected(g, words);
     graph_destroy(g);
 }
 
 Test(exports, quantised_models_are_left_as_they_are)
 {
-    refuse_shared("bert_tiny_int8_dynamic", "quantised by the model itself");
-    refuse_shared("bert_tiny_int8_qdq", "quantised by the model itself");
-    refuse_shared("bert_tiny_int8_qdq_u8s8", "quantised by the model itself");
+    reject_shared("bert_tiny_int8_dynamic", "quantised by the model itself");
+    reject_shared("bert_tiny_int8_qdq", "quantised by the model itself");
+    reject_shared("bert_tiny_int8_qdq_u8s8", "quantised by the model itself");
 }
 
 Test(exports, models_of_another_kind)
 {
-    refuse_shared("resnet_tiny", "no input of token ids");
-    refuse_shared("digits_mlp", "no input of token ids");
+    reject_shared("resnet_tiny", "no input of token ids");
+    reject_shared("digits_mlp", "no input of token ids");
 }
