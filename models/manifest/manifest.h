@@ -4,7 +4,7 @@
 #include "graph/import.h"
 #include "models/model.h"
 
-/* What an operator says of a model: <name>/model.json. Every key is optional:
+/* What an operator declares about a model: <name>/model.json. Every key is optional:
  *
  *   { "precision": "fp32" | "bf16" | "int8",
  *     "buckets": "auto" | {"batch": [1, 8], "sequence": [16, 64]},
@@ -30,7 +30,7 @@ typedef struct manifest_input {
     bool has_pad, has_mask, is_mask, has_optional, is_optional;
 } manifest_input;
 
-/* Dims of manifest_tensor that are no size. */
+/* Dims of manifest_tensor that are axes. */
 #define MANIFEST_DIM_BATCH (-1)
 #define MANIFEST_DIM_SEQUENCE (-2)
 
@@ -43,7 +43,7 @@ typedef struct manifest_tensor {
 
 #define MANIFEST_ARGUMENTS_MAX 4096
 
-/* What StableHLO programs do not say of themselves: names, and which dims are axes. */
+/* What StableHLO programs do not contain: names, and which dims are axes. */
 typedef struct manifest_program {
     manifest_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     int input_count, output_count;
@@ -59,7 +59,7 @@ typedef struct manifest {
     model_packing packing;
     int64_t batch_buckets[MODEL_AXIS_MAX], sequence_buckets[MODEL_AXIS_MAX]; /* ascending */
     int batch_bucket_count, sequence_bucket_count;                           /* 0: auto */
-    int64_t batch_max, sequence_max, queue_rows_max;                         /* 0: not said */
+    int64_t batch_max, sequence_max, queue_rows_max;                         /* 0: not given */
     bool has_queue_delay;
     uint64_t queue_delay_ns, slo_ns; /* slo 0: none */
     int priority, weight;
@@ -70,7 +70,7 @@ typedef struct manifest {
     model_label labels[MANIFEST_LABELS_MAX];
     int label_count;
     const char *pooling, *warm_up; /* or NULL; warm_up as written: beside model.json */
-    int can_batch, can_pad;        /* -1: found by experiment */
+    int can_batch, can_pad;        /* -1: the batching probe decides */
     manifest_program *program;     /* or NULL */
     arena memory;
 } manifest;

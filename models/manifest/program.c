@@ -2,7 +2,7 @@
 
 #include "models/manifest/reader.h"
 
-/* model.json's "program": what programs of StableHLO take and give. */
+/* model.json's "program": inputs and outputs of StableHLO programs. */
 
 static manifest_tensor *last_tensor(const manifest_reader *r, bool is_output)
 {
@@ -36,13 +36,10 @@ static status read_dims(manifest_reader *r, const json_t *v, manifest_tensor *t)
         r->at = &here;
         failure = read_dim(r, json_array_get(v, i), &t->dims[i]);
         if (!failure && i == 0 && t->dims[0] != MANIFEST_DIM_BATCH)
-            failure = manifest_fail(r,
-                                    "the first dim must be \"batch\": rows are put together on "
-                                    "it",
-                                    NULL);
+            failure = manifest_fail(r, "the first dim must be \"batch\"", NULL);
         for (size_t k = 0; k < i && !failure; k++)
             if (t->dims[i] < 0 && t->dims[k] == t->dims[i])
-                failure = manifest_fail(r, "each axis may be there once", NULL);
+                failure = manifest_fail(r, "each axis may occur once", NULL);
     }
     r->at = outside;
     t->rank = (int)json_array_size(v);
@@ -149,7 +146,6 @@ status manifest_read_program(manifest_reader *r, json_t *v)
     if (m->program->input_count == 0 || m->program->output_count == 0)
         return manifest_fail(r, "needs \"inputs\" and \"outputs\"", NULL);
     if (m->program->weights != NULL && m->program->arguments == NULL)
-        return manifest_fail(r, "needs \"arguments\": with weights, their order must be said",
-                             NULL);
+        return manifest_fail(r, "needs \"arguments\": with weights, the order matters", NULL);
     return STATUS_OK;
 }
