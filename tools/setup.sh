@@ -59,3 +59,27 @@ python_environment() {
         { tail -n 5 "$(log_file python)" >&2; rm -rf "$folder"; return 1; } # half of the packages would fail every suite
     echo "$stamp" >"$folder/stamp"
 }
+
+# What test suites need beside a build (tools/run_suites.py calls these). Where one cannot be had, the tests that need it are skipped.
+
+test_python() { python_environment .venv tests/requirements.txt || say "Without Python packages: suites that need them are skipped"; }
+
+# Each package by itself: where one cannot be had, only its tests are skipped.
+pjrt_python() {
+    local package is_whole=1
+    [ -x .venv/bin/pip ] && ! cmp -s tests/pjrt/requirements.txt .venv/pjrt-requirements.txt || return 0
+    for package in $(sed 's/#.*//' tests/pjrt/requirements.txt); do
+        .venv/bin/pip install --quiet --disable-pip-version-check "$package" >"$(log_file python-pjrt)" 2>&1 ||
+            { is_whole=0; say "$package could not be installed (build/logs/python-pjrt.log): tests of PJRT devices that need it are skipped"; }
+    done
+    [ $is_whole = 0 ] || cp tests/pjrt/requirements.txt .venv/pjrt-requirements.txt
+}
+
+# h2spec is a Go program: built from the module proxy, with the versions pinned in tools/h2spec.
+h2spec() {
+    [ ! -x .cache/bin/h2spec ] && command -v go >/dev/null || return 0
+    say "Building h2spec"
+    mkdir -p .cache/bin
+    (cd tools/h2spec && GOFLAGS=-mod=mod go build -o ../../.cache/bin/h2spec github.com/summerwind/h2spec/cmd/h2spec) \
+        >"$(log_file h2spec-build)" 2>&1 || say "h2spec could not be built (build/logs/h2spec-build.log): its tests are skipped"
+}

@@ -15,7 +15,7 @@ import pytest
 from pages import ROOT
 
 PORT = 8080
-START_S, STOP_S = 120, 30
+START_S, STOP_S, COMMAND_S = 120, 30, 120
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
@@ -65,9 +65,14 @@ class Page:
 
     def run(self, text):
         """Exit code and output of a command that ends."""
-        run = subprocess.run(["bash", "-c", text], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)  # fmt: skip
-        return run.returncode, run.stdout.decode(errors="replace").replace("\r", "")
+        process = subprocess.Popen(["bash", "-c", text], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
+        try:
+            printed = process.communicate(timeout=COMMAND_S)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise AssertionError(f"$ {text}\nhas not ended after {COMMAND_S} s and printed:\n{process.communicate()[0].decode(errors='replace')}")
+        return process.returncode, printed.decode(errors="replace").replace("\r", "")
 
     def serve(self, text):
         """Has that server running, ready, and no other. Returns what it printed so far."""

@@ -8,7 +8,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import run_suites  # noqa: E402
+import suites  # noqa: E402
 
 SYNTHESIS = "[====] Synthesis: Tested: 2 | Passing: 1 | Failing: 1 | Crashing: 0 \n"
 
@@ -25,7 +25,7 @@ SYNTHESIS = "[====] Synthesis: Tested: 2 | Passing: 1 | Failing: 1 | Crashing: 0
     ],
 )
 def test_criterion(text, code, counts):
-    found = run_suites.read_criterion(text, code)
+    found = suites.read_criterion(text, code)
     assert (found.passed, found.failed, found.skipped) == counts
 
 
@@ -35,7 +35,7 @@ def test_a_criterion_test_that_skips_itself_is_told(tmp_path):
     built = subprocess.run(["cc", str(source), "-o", str(program), "-lcriterion"], capture_output=True, text=True)
     if built.returncode:
         pytest.skip("no C compiler, or no Criterion")
-    suite = run_suites.criterion("skips", program)
-    done = subprocess.run(suite["command"], capture_output=True, text=True)
-    found = suite["read"](done.stdout + done.stderr, done.returncode)
+    suite = suites.criterion("skips")
+    done = subprocess.run([program, *suite.command[1:]], capture_output=True, text=True)
+    found = suite.read(done.stdout + done.stderr, done.returncode)
     assert (found.passed, found.failed, found.skipped) == (1, 0, 1)

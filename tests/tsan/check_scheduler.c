@@ -2,7 +2,7 @@
  * cancellations, short deadlines, bad members and jobs larger than a bucket: every job comes back
  * exactly once with the right answer or the right error. Prints one line; exit status 0 when so.
  *
- *     scheduler_stress [JOBS]        default 100000
+ *     check_scheduler [JOBS]        default 100000
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,0 +1,153 @@
+"""The test suites of ./test: what each needs built, how it runs, how its output is counted. docs/testing.md says what they test.
+
+Suites are found from the tree alone, so that they can be listed before anything is built. Only the standard library is used.
+"""
+import dataclasses
+import pathlib
+import re
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build/logs"
+PYTHON = ROOT / ".venv/bin/python"
+# Programs that suites of PJRT devices compile, for those that follow: each is compiled once in a run.
+COMPILED = ROOT / "build/test-compiled"
+
+ASAN = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1",
+        "LSAN_OPTIONS": f"suppressions={ROOT / 'tools/lsan.supp'}:print_suppressions=0"}  # fmt: skip
+TSAN = {"TSAN_OPTIONS": "halt_on_error=0 exitcode=66 second_deadlock_stack=1"}
+ENVIRONMENTS = {"release": {}, "asan": ASAN, "tsan": TSAN}
+
+
+@dataclasses.dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    why: str = ""
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+@dataclasses.dataclass
+class Suite:
+    name: str
+    command: list
+    read: object  # (output, exit code) -> Counts
+    targets: dict  # preset -> what the suite needs built there
+    files: list  # what must be there once that is built, or the suite is skipped
+    environment: dict = dataclasses.field(default_factory=dict)
+    prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, pjrt_python, h2spec
+    after: str = ""  # the suite that must have ended before this one begins
+
+    @property
+    def preset(self):
+        """The build that it tests."""
+        return next((p for p in ("asan", "tsan") if p in self.targets), "release")
+
+
+def read_criterion(text, code):
+    """Criterion prints its usage and exits 0 when it misreads a flag: a run counts only with its closing line and tests in it. That line leaves
+    out what was skipped, which is told only with --verbose."""
+    match = re.search(r"Synthesis: Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", text)
+    if not match:
+        return Counts(failed=1, why="no closing line of Criterion")
+    tested, passing, failing, crashing = map(int, match.groups())
+    skipped = len(re.findall(r"^\[SKIP\]", text, re.M))
+    if tested == 0 and skipped == 0:
+        return Counts(failed=1, why="no test was run")
+    failed = failing + crashing
+    return Counts(passing, max(failed, 1 if code else 0), skipped)
+
+
+def read_counts_line(text, code):
+    """For our own programs: the last line 'N passed, N failed[, N skipped]', else the exit code alone."""
+    lines = re.findall(r"^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\b", text, re.M)
+    if not lines:
+        return Counts(passed=int(code == 0), failed=int(code != 0))
+    passed, failed, skipped = (int(n or 0) for n in lines[-1])
+    return Counts(passed, max(failed, 1 if code else 0), skipped)
+
+
+def read_junit(name):
+    def read(text, code):
+        path = LOGS / f"{name}.xml"
+        try:
+            reports = list(xml.etree.ElementTree.parse(path).getroot().iter("testsuite"))
+        except (OSError, xml.etree.ElementTree.ParseError):
+            return Counts(failed=1, why="pytest left no report")
+        total = lambda key: sum(int(report.get(key, 0)) for report in reports)
+        failed, skipped = total("failures") + total("errors"), total("skipped")
+        passed = total("tests") - failed - skipped
+        if passed + failed + skipped == 0:
+            return Counts(failed=1, why="no test was run")
+        return Counts(passed, max(failed, 1 if code else 0), skipped)
+
+    return read
+
+
+def built(preset, target):
+    return ROOT / "build" / preset / "bin" / target
+
+
+def program(target, preset="release", read=read_counts_line, arguments=()):
+    """A program of ours that ends with its counts or with an exit code."""
+    name = target.replace("_", "-") if preset == "release" else preset + "-" + target.replace("_", "-")
+    return Suite(name, [built(preset, target), *arguments], read, {preset: [target]}, [built(preset, target)], ENVIRONMENTS[preset])
+
+
+def criterion(target, preset="release"):
+    """A Criterion program. Two tests at once under a sanitizer: each takes several times the memory."""
+    return program(target, preset, read_criterion, ["--verbose", *(["--jobs", "2"] if preset != "release" else [])])
+
+
+def pytest(name, folder, preset="release", targets=("penstock",), prepared=("test_python",), arguments=(), after=""):
+    command = [PYTHON, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--junit-xml={LOGS / name}.xml", *arguments, ROOT / folder]
+    environment = dict(ENVIRONMENTS[preset], PENSTOCK_TEST_COMPILED=str(COMPILED))
+    if preset != "release":
+        environment["PENSTOCK_BINARY"] = str(built(preset, "penstock"))
+    return Suite(name, command, read_junit(name), {preset: list(targets)}, [PYTHON, built(preset, "penstock")], environment, prepared, after)
+
+
+def programs_named(pattern):
+    """Test programs whose name matches, from the CMake files: those with a file list of their own, and one for each room in tests/unit."""
+    found = {f"unit_{folder.name}" for folder in (ROOT / "tests/unit").iterdir() if folder.is_dir()}
+    for path in (ROOT / "tests").glob("*/CMakeLists.txt"):
+        found.update(re.findall(r"add_executable\((\w+)", path.read_text()))
+    found.update(path.stem for path in (ROOT / "tests/tsan").glob("*.c"))  # a program for each file
+    return sorted(name for name in found if re.fullmatch(pattern, name))
+
+
+def suites():
+    """In the order they begin: what is quick and basic first, then what takes long."""
+    units, checks, threads = programs_named(r"unit_\w+"), programs_named(r"check\w+"), programs_named(r"check_\w+")
+    plugins = ["fault_plugin", "not_a_plugin", "pjrt_golden", "pjrt_host"]
+    found = [criterion(name) for name in units]
+    found += [program(name) for name in checks]
+    found.append(pytest("load", "tests/load", targets=["penstock", "penstock-load", "load_test_server", "without_io_uring"]))
+    found.append(program("specialise_models"))
+    # The onnx package's node tests; what Penstock refuses with a reason is skipped.
+    conformance = built("release", "conformance")
+    found.append(Suite("conformance", [PYTHON, ROOT / "tests/conformance/run.py", conformance], read_counts_line, {"release": ["conformance"]},
+                       [PYTHON, conformance], {}, ("test_python",)))  # fmt: skip
+    found.append(program("batcher_allocations"))
+    found.append(pytest("tidy", "tests/tidy"))
+    found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
+    found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
+    found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
+    found.append(pytest("steady", "tests/steady", targets=["penstock", "count_allocations", "send_requests"]))
+    found += [criterion(name, "asan") for name in units]
+    found += [program(name, "asan") for name in checks]
+    # The server's side of the device path under the sanitizers. The plugin's process is the same program; it ends without exit handlers, so what
+    # a plugin leaks is not looked for. Not here: programs of every precision and encoder and a full queue, minutes under the sanitizers that run
+    # none of the server's code that the others do not.
+    found.append(pytest("asan-pjrt", "tests/pjrt", "asan", ["penstock", *plugins], ("test_python", "pjrt_python"),
+                        ["-k", "not answers_are_those_of and not models_give_their and not full_queue"], after="pjrt"))  # fmt: skip
+    # The server itself: the same clients, without those that only measure the protocol library.
+    found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
+    found += [program(name, "tsan") for name in threads]
+    found.append(pytest("tsan-load", "tests/http", "tsan", arguments=["-m", "load"]))
+    return found
