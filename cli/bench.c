@@ -1,8 +1,6 @@
-/* penstock bench: what the engine in this process does with sequences of token ids, without HTTP.
- * Two runs: slots that take batches from the whole file, as under load (throughput), and sequences
- * one at a time, each alone on all threads (latency). */
+/* penstock bench: the CPU engine in this process, without HTTP, on sequences of token ids. Two
+ * runs: batches on every execution slot (throughput), then one sequence at a time (latency). */
 #include <assert.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
@@ -15,11 +13,11 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/model.h"
+#include "cli/loaded_model.h"
 
 #define BATCH_DEFAULT 32
 #define BATCH_MAX 1024
-#define THREADS_MAX 64 /* slots that this command drives */
+#define THREADS_MAX 64 /* of execution slots */
 #define SECONDS_DEFAULT 3
 #define SECONDS_MAX 3600
 
@@ -39,40 +37,21 @@ typedef struct bench_row {
 
 typedef struct bench {
     const bench_options *options;
-    command_model opened;
+    loaded_model opened;
     device *cpu; /* of `opened`, as is: */
     const model *m;
     arena memory;
     bench_row *rows;
     size_t row_count;
     int64_t tokens, length_max;
-    device_program *ragged;     /* of any shape; or, where the model is no encoder: */
-    device_program **by_length; /* [length_max + 1], batches of one row */
+    device_program *ragged;     /* of any shape; NULL if the model is not an encoder; then: */
+    device_program **by_length; /* [length_max + 1], for one row each */
     _Atomic uint64_t next;
     uint64_t end_ns;
     _Atomic uint64_t done_rows, done_tokens;
     _Atomic int failure;
     char message[STATUS_MESSAGE_BYTES_MAX];
 } bench;
-
-static void print_help(FILE *out)
-{
-    fputs("usage: penstock bench --model DIR --sequences FILE.jsonl [OPTION...]\n\n"
-          "Runs the engine in this process, without HTTP, on sequences of token ids: each line of\n"
-          "FILE.jsonl is one array of ids. First in batches, as under load, then one at a time.\n\n"
-          "  --model DIR          a Hugging Face directory, or one with model.onnx\n"
-          "  --sequences FILE     one JSON array of token ids a line\n"
-          "  --precision P        fp32 (default), bf16 or int8\n"
-          "  --threads N          cores to use (default: all, at most 64)\n"
-          "  --batch N            sequences of one batch (default 32, at most 1024)\n"
-          "  --seconds S          length of each of the two runs (default 3)\n"
-          "  --cpu-level LEVEL    scalar, avx2, avxvnni, avx512, avx512vnni or amx: at most that\n"
-          "  --cache DIR          keep packed weights there\n"
-          "  --accuracy           compare every answer with fp32: cosine of mean-pooled outputs\n"
-          "  --json               one JSON object\n"
-          "  --help               this text\n",
-          out);
-}
 
 static status make_row(bench *b, const json_t *ids, size_t line, bench_row *row)
 {
@@ -131,7 +110,7 @@ static status read_rows(bench *b)
             b->rows = more;
         }
         if (!json_is_array(ids))
-            s = status_fail(STATUS_INVALID_ARGUMENT, "%s, line %zu: no array of token ids",
+            s = status_fail(STATUS_INVALID_ARGUMENT, "%s, line %zu: not a JSON array of token ids",
                             b->options->sequences, line);
         else
             s = make_row(b, ids, line, &b->rows[b->row_count]);
@@ -145,14 +124,14 @@ static status read_rows(bench *b)
     free(text);
     fclose(file);
     if (!s && b->row_count == 0)
-        s = status_fail(STATUS_INVALID_ARGUMENT, "%s holds no sequence", b->options->sequences);
+        s = status_fail(STATUS_INVALID_ARGUMENT, "%s contains no sequence", b->options->sequences);
     return s;
 }
 
-/* `count` rows on that slot; one row only where there is no ragged program. */
+/* Executes `count` rows on that slot; one row if there is no ragged program. */
 static status execute(bench *b, int slot, const bench_row *const *rows, int count)
 {
-    device_segment segments[1024];
+    device_segment segments[BATCH_MAX];
     for (int i = 0; i < count; i++)
         segments[i] = (device_segment){1, rows[i]->length, rows[i]->inputs, rows[i]->outputs};
     device_batch batch = {.segments = segments,
@@ -165,22 +144,23 @@ static status execute(bench *b, int slot, const bench_row *const *rows, int coun
 
 static status compile(bench *b)
 {
-    const device_interface *on = b->cpu->interface;
+    const device_interface *interface = b->cpu->interface;
     device_program *program;
     device_bucket shape = {b->options->batch, b->length_max};
-    status s = on->compile(b->cpu, &b->m->on_device, shape, &program);
+    status s = interface->compile(b->cpu, &b->m->on_device, shape, &program);
     if (s)
         return s;
     if (program->layout == DEVICE_RAGGED) {
         b->ragged = program;
         return STATUS_OK;
     }
-    on->release(b->cpu, program);
+    interface->release(b->cpu, program);
     b->by_length = calloc((size_t)b->length_max + 1, sizeof *b->by_length);
     for (size_t i = 0; !s && b->by_length && i < b->row_count; i++) {
         device_program **at = &b->by_length[b->rows[i].length];
         if (!*at)
-            s = on->compile(b->cpu, &b->m->on_device, (device_bucket){1, b->rows[i].length}, at);
+            s = interface->compile(b->cpu, &b->m->on_device, (device_bucket){1, b->rows[i].length},
+                                   at);
     }
     return b->by_length ? s : status_fail(STATUS_OUT_OF_MEMORY, "no memory for programs");
 }
@@ -193,31 +173,31 @@ typedef struct bench_slot {
 
 static void *run_slot(void *context)
 {
-    bench_slot *l = context;
-    bench *b = l->bench;
-    const bench_row *rows[1024];
-    int most = b->ragged ? b->options->batch : 1;
+    bench_slot *slot = context;
+    bench *b = slot->bench;
+    const bench_row *rows[BATCH_MAX];
+    int rows_per_batch = b->ragged ? b->options->batch : 1;
     do {
         uint64_t tokens = 0;
-        uint64_t at = atomic_fetch_add(&b->next, (uint64_t)most);
-        for (int i = 0; i < most; i++) {
+        uint64_t at = atomic_fetch_add(&b->next, (uint64_t)rows_per_batch);
+        for (int i = 0; i < rows_per_batch; i++) {
             rows[i] = &b->rows[(at + (uint64_t)i) % b->row_count];
             tokens += (uint64_t)rows[i]->length;
         }
-        status s = execute(b, l->number, rows, most);
+        status s = execute(b, slot->number, rows, rows_per_batch);
         if (s) {
             int none = STATUS_OK;
             if (atomic_compare_exchange_strong(&b->failure, &none, (int)s))
                 snprintf(b->message, sizeof b->message, "%s", status_message());
             return NULL;
         }
-        atomic_fetch_add(&b->done_rows, (uint64_t)most);
+        atomic_fetch_add(&b->done_rows, (uint64_t)rows_per_batch);
         atomic_fetch_add(&b->done_tokens, tokens);
     } while (clock_now_ns() < b->end_ns);
     return NULL;
 }
 
-/* Seconds that the run took. */
+/* Returns the seconds that the run took. */
 static double run_slots(bench *b, double seconds)
 {
     bench_slot slots[THREADS_MAX];
@@ -248,7 +228,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Each sequence alone, all of them at least once. */
+/* Runs one sequence at a time, and every sequence at least once. */
 static status run_alone(bench *b, bench_latency *out)
 {
     uint64_t start_ns = clock_now_ns(), sum = 0, tokens = 0;
@@ -280,13 +260,14 @@ static status run_alone(bench *b, bench_latency *out)
     return s;
 }
 
-/* Cosines to FP32 over all sequences, of the first output. */
+/* Cosine similarity of the first output to FP32, over all sequences. */
 typedef struct bench_accuracy {
     double mean, lowest;
 } bench_accuracy;
 
-/* The mean over all but the last axis, of [1, length, width] or [1, width]. */
-static void pool(const tensor *t, double *out)
+/* Sums all but the last axis of [1, length, width] or [1, width]. The cosine of sums is that of
+ * means. */
+static void sum_tokens(const tensor *t, double *out)
 {
     int64_t width = t->dims[t->rank - 1], count = tensor_count(t);
     memset(out, 0, (size_t)width * sizeof *out);
@@ -299,12 +280,12 @@ static status compare_with_fp32(bench *b, bench_accuracy *out)
     device_model exact = b->m->on_device;
     exact.precision = DEVICE_FP32;
     device_program *reference = NULL, *ragged = b->ragged;
-    const device_interface *on = b->cpu->interface;
+    const device_interface *interface = b->cpu->interface;
     device_bucket shape = {1, b->length_max};
     size_t width = (size_t)b->rows[0].outputs[0].dims[b->rows[0].outputs[0].rank - 1];
     double *pooled = malloc(2 * width * sizeof *pooled), sum = 0;
     *out = (bench_accuracy){0, 1};
-    status s = pooled ? on->compile(b->cpu, &exact, shape, &reference)
+    status s = pooled ? interface->compile(b->cpu, &exact, shape, &reference)
                       : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a comparison");
     for (size_t i = 0; !s && i < b->row_count; i++) {
         const bench_row *row = &b->rows[i];
@@ -312,7 +293,7 @@ static status compare_with_fp32(bench *b, bench_accuracy *out)
         for (int k = 0; !s && k < 2; k++) {
             b->ragged = k ? ragged : reference;
             s = execute(b, 0, &row, 1);
-            pool(&row->outputs[0], pooled + (size_t)k * width);
+            sum_tokens(&row->outputs[0], pooled + (size_t)k * width);
         }
         for (size_t k = 0; k < width; k++) {
             both += pooled[k] * pooled[width + k];
@@ -326,7 +307,7 @@ static status compare_with_fp32(bench *b, bench_accuracy *out)
     out->mean = sum / (double)b->row_count;
     b->ragged = ragged;
     if (reference)
-        on->release(b->cpu, reference);
+        interface->release(b->cpu, reference);
     free(pooled);
     return s;
 }
@@ -339,10 +320,9 @@ static double cpu_seconds(void)
            (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
 }
 
-/* What there is to print. */
 typedef struct bench_result {
     double tokens_per_s, rows_per_s, peak_fraction;
-    double tokens_per_cpu_s; /* with a neighbour on the machine, the steadier figure */
+    double tokens_per_cpu_s; /* steadier on a shared machine */
     bench_latency alone;
     bench_accuracy accuracy;
 } bench_result;
@@ -377,14 +357,15 @@ static void print_result(const bench *b, const bench_result *r)
     printf("model      %s in %s, %d threads; %s\n", b->options->model,
            device_precision_names[b->options->precision], b->cpu->slots,
            b->ragged ? "ragged" : "padded, one row at a time");
-    printf("batches    %.0f real tokens/s (%.0f a second of CPU), %.0f sequences/s, %.0f%% of the "
+    printf("batches    %.0f tokens/s (%.0f per second of CPU time), %.0f sequences/s, %.0f%% of "
            "peak\n",
            r->tokens_per_s, r->tokens_per_cpu_s, r->rows_per_s, 100 * r->peak_fraction);
-    printf("alone      p50 %.3f ms, p95 %.3f, p99 %.3f, max %.3f; %.0f tokens/s\n", alone->p50,
-           alone->p95, alone->p99, alone->max, alone->tokens_per_s);
+    printf("alone      p50 %.3f ms, p95 %.3f ms, p99 %.3f ms, max %.3f ms; %.0f tokens/s\n",
+           alone->p50, alone->p95, alone->p99, alone->max, alone->tokens_per_s);
     if (b->options->has_accuracy)
-        printf("to fp32    cosine mean %.5f, lowest %.5f\n", r->accuracy.mean, r->accuracy.lowest);
-    printf("how        %s\n", how);
+        printf("accuracy   cosine similarity to fp32: mean %.5f, min %.5f\n", r->accuracy.mean,
+               r->accuracy.lowest);
+    printf("plan       %s\n", how);
 }
 
 static status measure(bench *b)
@@ -417,13 +398,13 @@ static status measure(bench *b)
 
 static void release(bench *b)
 {
-    const device_interface *on = b->cpu ? b->cpu->interface : NULL;
+    const device_interface *interface = b->cpu ? b->cpu->interface : NULL;
     if (b->ragged)
-        on->release(b->cpu, b->ragged);
+        interface->release(b->cpu, b->ragged);
     for (int64_t i = 0; b->by_length && i <= b->length_max; i++)
         if (b->by_length[i])
-            on->release(b->cpu, b->by_length[i]);
-    command_close_model(&b->opened);
+            interface->release(b->cpu, b->by_length[i]);
+    loaded_model_close(&b->opened);
     arena_dispose(&b->memory);
     free(b->by_length);
     free(b->rows);
@@ -432,15 +413,15 @@ static void release(bench *b)
 static int run(const bench_options *o)
 {
     bench b = {.options = o};
-    const command_model_options options = {
+    const loaded_model_options options = {
         .path = o->model,
         .precision = o->precision,
         .batch_max = 1,
         .cpu = {.threads = o->threads, .level = o->level, .cache_folder = o->cache}};
     log_configure(LOG_WARNING, LOG_FORMAT_AUTO);
-    status s = command_open_model(&options, &b.opened);
+    status s = loaded_model_open(&options, &b.opened);
     b.cpu = b.opened.cpu;
-    b.m = b.opened.loaded;
+    b.m = b.opened.model;
     if (!s)
         s = measure(&b);
     if (s)
@@ -449,71 +430,39 @@ static int run(const bench_options *o)
     return s ? 1 : 0;
 }
 
-static status read_flags(int argc, char **argv, bench_options *o, bool *wants_help)
-{
-    static const struct option options[] = {{"model", required_argument, NULL, 'm'},
-                                            {"sequences", required_argument, NULL, 's'},
-                                            {"precision", required_argument, NULL, 'p'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"batch", required_argument, NULL, 'b'},
-                                            {"seconds", required_argument, NULL, 'd'},
-                                            {"cpu-level", required_argument, NULL, 'l'},
-                                            {"cache", required_argument, NULL, 'c'},
-                                            {"accuracy", no_argument, NULL, 'a'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        status s = STATUS_OK;
-        if (c == 'h') {
-            *wants_help = true;
-            return STATUS_OK;
-        }
-        if (c == 'm')
-            o->model = optarg;
-        else if (c == 's')
-            o->sequences = optarg;
-        else if (c == 'p')
-            s = command_read_precision(optarg, &o->precision);
-        else if (c == 't')
-            s = command_read_whole("--threads", optarg, 1, THREADS_MAX, &o->threads);
-        else if (c == 'b')
-            s = command_read_whole("--batch", optarg, 1, BATCH_MAX, &o->batch);
-        else if (c == 'd')
-            s = command_read_number("--seconds", optarg, 0.01, SECONDS_MAX, &o->seconds);
-        else if (c == 'l')
-            o->level = optarg;
-        else if (c == 'c')
-            o->cache = optarg;
-        else if (c == 'a')
-            o->has_accuracy = true;
-        else if (c == 'j')
-            o->is_json = true;
-        else
-            return status_fail(STATUS_INVALID_ARGUMENT, "see penstock bench --help");
-        if (s)
-            return s;
-    }
-    if (optind != argc)
-        return status_fail(STATUS_INVALID_ARGUMENT, "what is \"%s\"? See penstock bench --help",
-                           argv[optind]);
-    if (o->model == NULL || o->sequences == NULL)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "--model and --sequences are needed; see penstock bench --help");
-    return STATUS_OK;
-}
-
 int command_bench(int argc, char **argv)
 {
     bench_options o = {.batch = BATCH_DEFAULT, .seconds = SECONDS_DEFAULT};
-    bool wants_help = false;
-    if (read_flags(argc, argv, &o, &wants_help)) {
-        fprintf(stderr, "penstock bench: %s\n", status_message());
-        return 2;
-    }
-    if (wants_help) {
-        print_help(stdout);
-        return 0;
-    }
-    return run(&o);
+    const flag flags[] = {
+        flag_required(flag_text("--model", "DIR", "A Hugging Face folder, or one with model.onnx.",
+                                &o.model)),
+        flag_required(
+            flag_text("--sequences", "FILE", "One JSON array of token ids a line.", &o.sequences)),
+        flag_precision("fp32 (default), bf16 or int8.", &o.precision),
+        flag_integer("--threads", "N", "Threads to use, at most 64; default: one per core.",
+                     &o.threads, 1, THREADS_MAX),
+        flag_integer("--batch", "N", "Sequences in a batch, 1 to 1024; default: 32.", &o.batch, 1,
+                     BATCH_MAX),
+        flag_number("--seconds", "S", "Length of each run in seconds; default: 3.", &o.seconds,
+                    0.01, SECONDS_MAX),
+        flag_text("--cpu-level", "LEVEL",
+                  "Highest instruction set: scalar, avx2, avxvnni, avx512, avx512vnni or amx.",
+                  &o.level),
+        flag_text("--cache", "DIR", "Folder that keeps packed weights.", &o.cache),
+        flag_switch(
+            "--accuracy",
+            "Also compare every result with fp32: cosine similarity of mean-pooled outputs.",
+            &o.has_accuracy),
+        flag_switch("--json", "Print one JSON object.", &o.is_json),
+    };
+    const flags_usage usage = {
+        .command = "bench",
+        .synopsis = "--model DIR --sequences FILE [OPTION...]",
+        .description = "Measures the CPU engine in this process, without HTTP. The first run "
+                       "executes batches on all threads (throughput), the second one sequence at "
+                       "a time (latency).",
+        .flags = flags,
+        .count = sizeof flags / sizeof *flags};
+    int code = flags_parse(&usage, argc, argv);
+    return code != FLAGS_OK ? code : run(&o);
 }

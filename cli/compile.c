@@ -1,6 +1,5 @@
-/* penstock compile: programs for a TPU, made on a machine that has none. They go to the compile
- * cache a server on that TPU starts from. */
-#include <getopt.h>
+/* penstock compile: compiles programs for a TPU on a machine without one, into the compile cache
+ * from which a server on that TPU starts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,35 +8,12 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/model.h"
+#include "cli/loaded_model.h"
 #include "devices/device.h"
 #include "devices/pjrt/plugin/ahead_of_time.h"
 #include "devices/pjrt/program.h"
 #include "devices/pjrt/protocol/hlo_summary.h"
 #include "devices/pjrt/protocol/signature.h"
-
-static void print_help(FILE *out)
-{
-    fputs(
-        "usage: penstock compile --model DIR --target tpu:v5e:1x1 --cache DIR --plugin libtpu.so "
-        "[OPTION...]\n\n"
-        "Compiles every bucket of the model for a TPU, with no TPU at hand, and keeps the programs "
-        "in\n"
-        "the compile cache. A server on that TPU with the same plugin release, started with the "
-        "same\n"
-        "--cache, then compiles nothing. The figures are the compiler's estimates, not "
-        "measurements.\n\n"
-        "  --model DIR        what `penstock inspect` takes, or NAME=DIR\n"
-        "  --target T         tpu:v4:2x2x1, tpu:v5e:1x1, tpu:v5p:2x2x1, tpu:v6e:1x1, ...\n"
-        "  --cache DIR        where the entries go; made when missing\n"
-        "  --plugin FILE      libtpu.so (of the PyPI package libtpu); default: $TPU_LIBRARY_PATH\n"
-        "  --precision P      fp32, bf16 (default) or int8\n"
-        "  --batch N,N,...    instead of the model's own buckets, these batch sizes\n"
-        "  --sequence N,N,... and these lengths\n"
-        "  --json             one JSON object a bucket, a line each\n"
-        "  --help             this text\n",
-        out);
-}
 
 typedef struct target_facts {
     const char *prefix;          /* of the topology */
@@ -46,8 +22,8 @@ typedef struct target_facts {
     const char *generation;
 } target_facts;
 
-/* Published figures of Google Cloud's TPU system architecture pages; v4 has no int8 beyond its bf16
- * rate. Clocks: FACTS. */
+/* Peaks as on Google Cloud's pages on TPU system architecture; v4's int8 rate is its bf16 rate. The
+ * clock turns the compiler's estimated cycles into seconds. */
 static const target_facts targets[] = {
     {"v4", 1.05e9, 275e12, 275e12, "v4"},
     {"v5e", 1.5e9, 197e12, 394e12, "v5e"},
@@ -55,13 +31,12 @@ static const target_facts targets[] = {
     {"v6e", 1.75e9, 918e12, 1836e12, "v6e"},
 };
 
-#define AXIS_MAX 32
+#define SIZE_LARGEST 1000000 /* of a batch or a sequence */
 
 typedef struct compile_options {
     const char *model, *target, *cache, *plugin;
     device_precision precision;
-    int64_t batch[AXIS_MAX], sequence[AXIS_MAX];
-    int batch_count, sequence_count;
+    flag_list batch, sequence; /* empty: the model's own */
     bool is_json;
 } compile_options;
 
@@ -80,32 +55,18 @@ static const target_facts *facts_of(const char *topology)
     return NULL;
 }
 
-static status read_numbers(const char *flag, const char *text, int64_t *out, int *count)
-{
-    *count = 0;
-    while (*text != 0) {
-        char *end;
-        long long n = strtoll(text, &end, 10);
-        if (end == text || n < 1 || n > 1000000 || (*end != ',' && *end != 0) || *count == AXIS_MAX)
-            return status_fail(STATUS_INVALID_ARGUMENT,
-                               "%s takes up to %d numbers from 1, such as 1,8,32", flag, AXIS_MAX);
-        out[(*count)++] = n;
-        text = *end == ',' ? end + 1 : end;
-    }
-    return STATUS_OK;
-}
-
-static void say(const compile_options *o, const device_model *what, device_bucket bucket,
-                const char *state, double seconds, const stablehlo_program *program,
-                const pjrt_ahead_of_time *made, const hlo_summary *hlo, const target_facts *facts)
+static void print_bucket(const compile_options *o, const device_model *what, device_bucket bucket,
+                         const char *state, double seconds, const stablehlo_program *program,
+                         const pjrt_ahead_of_time *made, const hlo_summary *hlo,
+                         const target_facts *facts)
 {
     double run_seconds =
         hlo->estimated_cycles > 0 ? (double)hlo->estimated_cycles / facts->clock_hz : 0;
     double tokens = (double)bucket.batch * (double)(bucket.sequence ? bucket.sequence : 1);
     double peak = o->precision == DEVICE_INT8 ? facts->int8_ops : facts->bf16_flops;
     double rate = run_seconds > 0 ? tokens / run_seconds : 0;
-    /* Of a program that is not ours nobody has counted the operations, and not every compiler
-     * estimates the cycles: null, no share. */
+    /* null for exported programs, whose operations are not counted, and for compilers that estimate
+     * no cycles. */
     char mfu[24] = "null", percent[24] = "-";
     if (what->exported == NULL && run_seconds > 0) {
         double share = program->flops / run_seconds / peak;
@@ -128,7 +89,7 @@ static void say(const compile_options *o, const device_model *what, device_bucke
                mfu, program->dense_count, program->dense_int8_count, hlo->products,
                hlo->products_s8, hlo->products_bf16, hlo->products_f32);
     else
-        printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %d of %d in s8\n",
+        printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %d of %d int8\n",
                (long long)bucket.batch, (long long)bucket.sequence,
                what->packed_encoder ? 'p' : ' ', state, seconds, (double)made->code_bytes / 1048576,
                (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
@@ -136,10 +97,10 @@ static void say(const compile_options *o, const device_model *what, device_bucke
     fflush(stdout);
 }
 
-static status keep(compile_cache *cache, const compile_cache_key *key, const device_model *what,
-                   device_bucket bucket, const stablehlo_program *program,
-                   const pjrt_ahead_of_time *made, const hlo_summary *hlo, const char *compiler,
-                   double seconds)
+static status store(compile_cache *cache, const compile_cache_key *key, const device_model *what,
+                    device_bucket bucket, const stablehlo_program *program,
+                    const pjrt_ahead_of_time *made, const hlo_summary *hlo, const char *compiler,
+                    double seconds)
 {
     char text[PJRT_SUMMARY_BYTES + 400];
     int bytes =
@@ -169,10 +130,10 @@ static double figure(const char *summary, const char *name, double otherwise)
     return otherwise;
 }
 
-/* Says what an entry holds, without compiling. False: there is none to be believed. */
-static bool say_entry(const compile_options *o, const device_model *what, compile_cache *cache,
-                      const compile_cache_key *key, device_bucket bucket,
-                      const stablehlo_program *program, totals *t)
+/* Prints what the cache holds for that bucket. False: it has no valid entry. */
+static bool print_cached(const compile_options *o, const device_model *what, compile_cache *cache,
+                         const compile_cache_key *key, device_bucket bucket,
+                         const stablehlo_program *program, totals *t)
 {
     compile_cache_entry entry;
     if (compile_cache_get(cache, key, &entry))
@@ -188,14 +149,14 @@ static bool say_entry(const compile_options *o, const device_model *what, compil
                        .products_s8 = (int)figure(s, "products_s8", 0),
                        .products_bf16 = (int)figure(s, "products_bf16", 0),
                        .products_f32 = (int)figure(s, "products_f32", 0)};
-    say(o, what, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made, &hlo,
-        facts_of(o->target + 4));
+    print_bucket(o, what, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made,
+                 &hlo, facts_of(o->target + 4));
     compile_cache_entry_dispose(&entry);
     t->already++;
     return true;
 }
 
-/* What serves as the compiler and for which chip. */
+/* The compiler and the chip that it compiles for. */
 typedef struct compiler {
     const pjrt_plugin *plugin;
     const char *topology;
@@ -203,7 +164,7 @@ typedef struct compiler {
     compile_cache *cache;
 } compiler;
 
-/* Is a given program what model.json says of it? */
+/* Checks an exported program against what model.json declares. */
 static status check_given(const device_model *what, device_bucket bucket,
                           const stablehlo_program *program, const pjrt_bytes *hlo)
 {
@@ -233,10 +194,10 @@ static status compile_program(const compile_options *o, const compiler *c, const
         if (made.optimized_hlo.bytes > 0 &&
             hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &hlo))
             log_warning("server", "%s", status_message());
-        s = keep(c->cache, key, what, bucket, program, &made, &hlo, c->plugin->version_text,
-                 seconds);
-        say(o, what, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
-            facts_of(c->topology));
+        s = store(c->cache, key, what, bucket, program, &made, &hlo, c->plugin->version_text,
+                  seconds);
+        print_bucket(o, what, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
+                     facts_of(c->topology));
     }
     pjrt_ahead_of_time_dispose(&made);
     return s;
@@ -252,7 +213,7 @@ static status compile_bucket(const compile_options *o, const compiler *c, const 
         return s;
     compile_cache_key key =
         pjrt_program_key(what, bucket, &program, c->device_kind, c->plugin->version_text);
-    if (!say_entry(o, what, c->cache, &key, bucket, &program, t))
+    if (!print_cached(o, what, c->cache, &key, bucket, &program, t))
         s = compile_program(o, c, what, bucket, &program, &key, t);
     stablehlo_program_dispose(&program);
     graph_destroy(specialised);
@@ -268,15 +229,15 @@ typedef struct chosen_bucket {
 static int choose_buckets(const compile_options *o, const model *m, chosen_bucket *out)
 {
     int count = 0;
-    if (o->batch_count == 0 && o->sequence_count == 0) {
+    if (o->batch.count == 0 && o->sequence.count == 0) {
         for (int i = 0; i < m->bucket_count; i++)
             out[count++] = (chosen_bucket){m->buckets[i].shape, m->buckets[i].sequences > 0};
         return count;
     }
-    const int64_t *batches = o->batch_count ? o->batch : m->batch_buckets;
-    const int64_t *sequences = o->sequence_count ? o->sequence : m->sequence_buckets;
-    int batch_count = o->batch_count ? o->batch_count : m->batch_bucket_count;
-    int sequence_count = o->sequence_count ? o->sequence_count : m->sequence_bucket_count;
+    const int64_t *batches = o->batch.count ? o->batch.values : m->batch_buckets;
+    const int64_t *sequences = o->sequence.count ? o->sequence.values : m->sequence_buckets;
+    int batch_count = o->batch.count ? o->batch.count : m->batch_bucket_count;
+    int sequence_count = o->sequence.count ? o->sequence.count : m->sequence_bucket_count;
     for (int i = 0; i < sequence_count; i++)
         for (int k = 0; k < batch_count; k++)
             out[count++] = (chosen_bucket){{batches[k], sequences[i]}, false};
@@ -294,7 +255,7 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
     if (!o->is_json)
         printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
                "scratch    estimated    estimated    est.   matrix\n                             "
-               "  s        MiB       MiB        cycles     tokens/s     MFU   products\n",
+               "  s        MiB       MiB        cycles     tokens/s     MFU   matmuls\n",
                m->name,
                on_device.exported ? "the precision it was exported with"
                                   : device_precision_names[o->precision],
@@ -308,9 +269,10 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
             t.failed++;
         }
     if (!o->is_json)
-        printf("\np: rows hold several sequences\n%d program%s compiled in %.1f s, %d were in the "
-               "cache, in %s\n",
-               t.compiled, t.compiled == 1 ? "" : "s", t.seconds, t.already, o->cache);
+        printf(
+            "\np: rows hold several sequences\n%d program%s compiled in %.1f s, %d already in the "
+            "cache %s\n",
+            t.compiled, t.compiled == 1 ? "" : "s", t.seconds, t.already, o->cache);
     return t.failed > 0 ? 1 : 0;
 }
 
@@ -318,88 +280,35 @@ static int run(const compile_options *o)
 {
     pjrt_plugin plugin;
     compiler c = {.plugin = &plugin, .topology = o->target + 4}; /* after "tpu:" */
-    command_model opened = {0};
-    /* What the CPU would run does not matter: the figures are a device's. */
-    const command_model_options what = {.path = o->model,
-                                        .precision = DEVICE_FP32,
-                                        .skips_warm_up = true,
-                                        .allows_no_device = true};
+    loaded_model opened = {0};
+    /* The CPU runs nothing here. */
+    const loaded_model_options what = {.path = o->model,
+                                       .precision = DEVICE_FP32,
+                                       .skips_warm_up = true,
+                                       .allows_no_device = true};
     int code = 1;
-    /* No chip here: ask nobody for one, and let several compilers run side by side. */
+    /* libtpu: do not ask the metadata server for a chip; allow several processes. */
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
     if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &c.cache) ||
-        pjrt_topology_kind(&plugin, c.topology, c.device_kind) ||
-        command_open_model(&what, &opened))
+        pjrt_topology_kind(&plugin, c.topology, c.device_kind) || loaded_model_open(&what, &opened))
         fprintf(stderr, "penstock compile: %s\n", status_message());
     else
-        code = compile_model(o, &c, opened.loaded);
-    command_close_model(&opened);
+        code = compile_model(o, &c, opened.model);
+    loaded_model_close(&opened);
     compile_cache_close(c.cache);
     return code;
 }
 
-static status read_flags(int argc, char **argv, compile_options *o, bool *wants_help)
+static status check_options(const compile_options *o)
 {
-    static const struct option flags[] = {{"model", required_argument, NULL, 'm'},
-                                          {"target", required_argument, NULL, 't'},
-                                          {"cache", required_argument, NULL, 'c'},
-                                          {"plugin", required_argument, NULL, 'p'},
-                                          {"precision", required_argument, NULL, 'r'},
-                                          {"batch", required_argument, NULL, 'b'},
-                                          {"sequence", required_argument, NULL, 's'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
-    status s = STATUS_OK;
-    for (int flag; s == STATUS_OK && (flag = getopt_long(argc, argv, "h", flags, NULL)) != -1;) {
-        switch (flag) {
-        case 'm':
-            o->model = optarg;
-            break;
-        case 't':
-            o->target = optarg;
-            break;
-        case 'c':
-            o->cache = optarg;
-            break;
-        case 'p':
-            o->plugin = optarg;
-            break;
-        case 'r':
-            s = command_read_precision(optarg, &o->precision);
-            break;
-        case 'b':
-            s = read_numbers("--batch", optarg, o->batch, &o->batch_count);
-            break;
-        case 's':
-            s = read_numbers("--sequence", optarg, o->sequence, &o->sequence_count);
-            break;
-        case 'j':
-            o->is_json = true;
-            break;
-        case 'h':
-            *wants_help = true;
-            return STATUS_OK;
-        default:
-            return status_fail(STATUS_INVALID_ARGUMENT, "see penstock compile --help");
-        }
-    }
-    if (s)
-        return s;
-    if (optind != argc)
-        return status_fail(STATUS_INVALID_ARGUMENT, "what is \"%s\"? See penstock compile --help",
-                           argv[optind]);
-    if (o->model == NULL || o->target == NULL || o->cache == NULL)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "--model, --target and --cache are needed; see penstock compile --help");
     if (o->plugin == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "--plugin is needed: libtpu.so of the PyPI package libtpu");
+                           "--plugin FILE is missing: libtpu.so of the PyPI package libtpu");
     if (strncmp(o->target, "tpu:", 4) != 0 || facts_of(o->target + 4) == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "--target %s: it is tpu:GENERATION:TOPOLOGY with v4, v5e, v5p or v6e, "
-                           "such as tpu:v5e:1x1",
+                           "--target: \"%s\" is not tpu:GENERATION:TOPOLOGY with v4, v5e, v5p or "
+                           "v6e, such as tpu:v5e:1x1",
                            o->target);
     return STATUS_OK;
 }
@@ -407,15 +316,35 @@ static status read_flags(int argc, char **argv, compile_options *o, bool *wants_
 int command_compile(int argc, char **argv)
 {
     compile_options o = {.precision = DEVICE_BF16, .plugin = getenv("TPU_LIBRARY_PATH")};
-    bool wants_help = false;
+    const flag flags[] = {
+        flag_required(flag_text("--model", "DIR",
+                                "A model as `penstock inspect` takes it, or NAME=DIR.", &o.model)),
+        flag_required(flag_text("--target", "T",
+                                "tpu:v4:2x2x1, tpu:v5e:1x1, tpu:v5p:2x2x1, tpu:v6e:1x1, ...",
+                                &o.target)),
+        flag_required(flag_text("--cache", "DIR",
+                                "Folder of the compile cache; created if missing.", &o.cache)),
+        flag_text("--plugin", "FILE",
+                  "libtpu.so of the PyPI package libtpu; default: $TPU_LIBRARY_PATH.", &o.plugin),
+        flag_precision("fp32, bf16 (default) or int8.", &o.precision),
+        flag_integers("--batch", "Batch sizes to compile instead of the model's own.", &o.batch,
+                      SIZE_LARGEST),
+        flag_integers("--sequence", "Sequence lengths to compile instead of the model's own.",
+                      &o.sequence, SIZE_LARGEST),
+        flag_switch("--json", "Print one JSON object a bucket, one a line.", &o.is_json),
+    };
+    const flags_usage usage = {
+        .command = "compile",
+        .synopsis = "--model DIR --target T --cache DIR --plugin libtpu.so [OPTION...]",
+        .description =
+            "Compiles every bucket of a model for a TPU, without a TPU, and stores the programs in "
+            "the compile cache. A server on that TPU with the same plugin release and the same "
+            "--cache then compiles nothing. The figures printed are the compiler's estimates.",
+        .flags = flags,
+        .count = sizeof flags / sizeof *flags};
     log_configure(LOG_WARNING, LOG_FORMAT_AUTO);
-    if (read_flags(argc, argv, &o, &wants_help)) {
-        fprintf(stderr, "penstock compile: %s\n", status_message());
-        return 2;
-    }
-    if (wants_help) {
-        print_help(stdout);
-        return 0;
-    }
-    return run(&o);
+    int code = flags_parse(&usage, argc, argv);
+    if (code != FLAGS_OK)
+        return code;
+    return check_options(&o) ? flags_fail(&usage) : run(&o);
 }

@@ -1,4 +1,4 @@
-/* The `penstock` binary: finds the subcommand. */
+/* The `penstock` program: runs the command that argv[1] names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@ static const struct command {
     const char *name, *what;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", "answer predict requests over HTTP", command_serve},
-    {"inspect", "show what the importer understood of a model", command_inspect},
-    {"compile", "make programs for a TPU on a machine without one", command_compile},
-    {"bench", "measure the engine in process, without HTTP", command_bench},
+    {"serve", "serve models over HTTP", command_serve},
+    {"inspect", "print a model's inputs, outputs, buckets and operators", command_inspect},
+    {"compile", "compile programs for a TPU on a machine without one", command_compile},
+    {"bench", "measure the CPU engine in this process, without HTTP", command_bench},
     {"plan", "choose sequence buckets for observed lengths", command_plan},
-    {"device-host", "hold a PJRT plugin for a server (internal)", command_device_host},
+    {"device-host", "run a PJRT plugin for a server (internal)", command_device_host},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -25,7 +25,7 @@ static void print_help(FILE *out)
           out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].what);
-    fputs("\npenstock COMMAND --help tells more. penstock --version prints the version.\n", out);
+    fputs("\nSee penstock COMMAND --help. penstock --version prints the version.\n", out);
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,10 @@
-/* penstock serve: options, edge, then devices and models behind it; then signals. */
+/* penstock serve: reads the configuration, opens the HTTP edge, starts devices and models behind
+ * it, then serves until a signal ends it. */
 #include <stdio.h>
 
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/start.h"
+#include "cli/serve_backend.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "server/server.h"
@@ -17,14 +18,14 @@ static int fail(const char *what)
 static int serve(const config *c)
 {
     server *edge;
-    server_parts *parts;
+    serve_backend *backend;
     server_block_signals();
     if (server_start(&c->server, &edge))
-        return fail("server");
-    if (server_parts_start(c, edge, &parts))
-        return fail("start");
+        return fail("HTTP edge");
+    if (serve_backend_start(c, edge, &backend))
+        return fail("devices and models");
     server_run(edge);
-    server_parts_stop(parts);
+    serve_backend_stop(backend);
     return 0;
 }
 
@@ -32,7 +33,7 @@ int command_serve(int argc, char **argv)
 {
     config c;
     if (config_load(&c, argc - 1, argv + 1)) {
-        fprintf(stderr, "penstock serve: %s\n", status_message());
+        fprintf(stderr, "penstock serve: %s\nSee penstock serve --help.\n", status_message());
         return 2;
     }
     int code;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wrap.h"
 #include "config/keys.h"
 
 /* From the struct and the table to text: --print-config, --help, docs/configuration.md. */
@@ -102,23 +103,6 @@ status config_print(const config *c, FILE *out)
     return STATUS_OK;
 }
 
-/* Prints `text` in lines of at most 96 columns; lines after the first are indented. */
-static void print_wrapped(FILE *out, const char *text, size_t indent)
-{
-    size_t column = indent;
-    while (*text != 0) {
-        size_t bytes = strcspn(text, " ");
-        if (column > indent && column + bytes > 96) {
-            fprintf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        }
-        fprintf(out, "%s%.*s", column > indent ? " " : "", (int)bytes, text);
-        column += bytes + 1;
-        text += bytes + (text[bytes] == ' ');
-    }
-    fputc('\n', out);
-}
-
 static void print_flag(FILE *out, const char *flag, const char *argument, const char *help)
 {
     int used = fprintf(out, "  %s%s%s", flag, argument != NULL ? " " : "",
@@ -127,7 +111,7 @@ static void print_flag(FILE *out, const char *flag, const char *argument, const 
         fprintf(out, "\n%*s", 34, "");
     else
         fprintf(out, "%*s", 34 - used, "");
-    print_wrapped(out, help, 34);
+    wrap_print(out, help, 34);
 }
 
 /* The help of a key, with its default if it has one that says something. */

@@ -1,4 +1,4 @@
-"""The subcommands that do not serve: their help, and what they say of wrong flags."""
+"""The commands' help, and their errors for wrong flags."""
 import subprocess
 
 import pytest
@@ -31,29 +31,31 @@ BENCH = "bench --model m --sequences s "
 @pytest.mark.parametrize(
     "line, words",
     [
-        ("bench", "--model and --sequences are needed"),
-        (BENCH + "--threads abc", '--threads wants a whole number from 1 to 64, not "abc"'),
-        (BENCH + "--threads 65", "--threads wants a whole number from 1 to 64"),
-        (BENCH + "--batch 0", "--batch wants a whole number from 1 to 1024"),
-        (BENCH + "--batch 2.5", "--batch wants a whole number"),
-        (BENCH + "--seconds nan", "--seconds wants a number from 0.01 to 3600"),
-        (BENCH + "--precision fp8", '--precision wants fp32, bf16 or int8, not "fp8"'),
-        (BENCH + "more", 'what is "more"?'),
-        (BENCH + "--nope", "see penstock bench --help"),
-        ("inspect", "one model is inspected at a time"),
-        ("inspect a b", "one model is inspected at a time"),
-        ("inspect --precision fp8 a", "--precision wants fp32, bf16 or int8"),
-        ("inspect --nope", "see penstock inspect --help"),
-        ("compile", "--model, --target and --cache are needed"),
-        ("compile --precision fp8", "--precision wants fp32, bf16 or int8"),
-        ("compile --model m more", 'what is "more"?'),
-        ("compile --batch 0", "--batch takes up to 32 numbers from 1"),
-        ("plan --max-buckets 65 --lengths f", "--max-buckets wants a whole number from 1 to 64"),
-        ("plan --nope", 'there is no option "--nope"'),
+        ("bench", "--model DIR is missing"),
+        (BENCH + "--threads abc", '--threads: "abc" is not a whole number from 1 to 64'),
+        (BENCH + "--threads 65", '--threads: "65" is not a whole number from 1 to 64'),
+        (BENCH + "--batch 0", '--batch: "0" is not a whole number from 1 to 1024'),
+        (BENCH + "--batch 2.5", '--batch: "2.5" is not a whole number'),
+        (BENCH + "--seconds nan", '--seconds: "nan" is not a number from 0.01 to 3600'),
+        (BENCH + "--precision fp8", '--precision: "fp8" is not one of fp32, bf16, int8'),
+        (BENCH + "more", 'unexpected argument "more"'),
+        (BENCH + "--nope", "unknown flag --nope"),
+        ("inspect", "MODEL is missing"),
+        ("inspect a b", 'unexpected argument "b"'),
+        ("inspect --precision fp8 a", '--precision: "fp8" is not one of fp32, bf16, int8'),
+        ("inspect --jsno a", "unknown flag --jsno; did you mean --json?"),
+        ("compile", "--model DIR is missing"),
+        ("compile --precision fp8", '--precision: "fp8" is not one of fp32, bf16, int8'),
+        ("compile --model m more", 'unexpected argument "more"'),
+        ("compile --batch 0", '--batch: "0" is not a list of up to 32 whole numbers from 1'),
+        ("compile --model m --target tpu:v9:1x1 --cache c --plugin p", '--target: "tpu:v9:1x1" is not tpu:GENERATION:TOPOLOGY'),
+        ("plan --max-buckets 65 --lengths f", '--max-buckets: "65" is not a whole number from 1 to 64'),
+        ("plan --nope", "unknown flag --nope"),
         ("serve --nope", "--nope: unknown flag"),
     ],
 )
 def test_wrong_usage_is_explained(line, words):
     done = run(*line.split())
     assert done.returncode == 2 and words in done.stderr and done.stdout == "", done
-    assert f"penstock {line.split()[0]}: " in done.stderr
+    command = line.split()[0]
+    assert f"penstock {command}: " in done.stderr and f"penstock {command} --help" in done.stderr

@@ -13,7 +13,7 @@ def plan(*arguments):
 
 @pytest.mark.parametrize(
     "text, said",
-    [("", "holds no lengths"), ("5\n0\n", ':2: "0"'), ("-3\n", ':1: "-3"'), ("5\nabc\n", ':2: "abc"'), ("5 6\n", '"5 6"'), ("65537\n", "from 1 to 65536"), ("2.5\n", '"2.5"'), ("99999999999999999999\n", "from 1 to 65536"), ("[1, 2\n", '"[1, 2"')],
+    [("", "contains no lengths"), ("5\n0\n", ':2: "0"'), ("-3\n", ':1: "-3"'), ("5\nabc\n", ':2: "abc"'), ("5 6\n", '"5 6"'), ("65537\n", "from 1 to 65536"), ("2.5\n", '"2.5"'), ("99999999999999999999\n", "from 1 to 65536"), ("[1, 2\n", '"[1, 2"')],
 )
 def test_lengths_that_will_not_do(tmp_path, text, said):
     path = tmp_path / "lengths.txt"

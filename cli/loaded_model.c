@@ -1,13 +1,13 @@
-#include "cli/model.h"
+#include "cli/loaded_model.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define BATCH_MAX_DEFAULT 16
 
-status command_open_model(const command_model_options *o, command_model *out)
+status loaded_model_open(const loaded_model_options *o, loaded_model *out)
 {
-    *out = (command_model){.name = "model"};
+    *out = (loaded_model){.name = "model"};
     const char *equals = strchr(o->path, '=');
     if (equals != NULL)
         snprintf(out->name, sizeof out->name, "%.*s", (int)(equals - o->path), o->path);
@@ -31,17 +31,17 @@ status command_open_model(const command_model_options *o, command_model *out)
     if (!s)
         s = repository_wait(out->models);
     if (!s)
-        s = repository_find(out->models, out->name, strlen(out->name), 0, &out->loaded);
+        s = repository_find(out->models, out->name, strlen(out->name), 0, &out->model);
     return s;
 }
 
-void command_close_model(command_model *c)
+void loaded_model_close(loaded_model *c)
 {
-    if (c->loaded != NULL)
-        model_release(c->loaded);
+    if (c->model != NULL)
+        model_release(c->model);
     if (c->models != NULL)
         repository_destroy(c->models);
     if (c->cpu != NULL)
         c->cpu->interface->destroy(c->cpu);
-    *c = (command_model){0};
+    *c = (loaded_model){0};
 }

@@ -1,9 +1,8 @@
-/* penstock inspect: which dims of a model's products leave a TPU's matrix unit idle. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/inspect_mxu.h"
+#include "cli/inspect/mxu.h"
 #include "devices/cpu/evaluate.h"
 #include "graph/dense_layers.h"
 #include "graph/specialise/specialise.h"
@@ -28,7 +27,7 @@ static int find_layers(const model *m, device_bucket bucket, graph **specialised
     return count < LAYERS_MAX ? count : LAYERS_MAX;
 }
 
-/* Of all layers together, weighted by what they multiply. */
+/* Of all layers, weighted by their multiplications. */
 static double total_waste(const graph_dense_layer *layers, int count, int64_t tile)
 {
     double real = 0, all = 0;
@@ -40,7 +39,7 @@ static double total_waste(const graph_dense_layer *layers, int count, int64_t ti
     return all > 0 ? 1 - real / all : 0;
 }
 
-static bool is_like(const graph_dense_layer *a, const graph_dense_layer *b)
+static bool has_same_shape(const graph_dense_layer *a, const graph_dense_layer *b)
 {
     return a->rows == b->rows && a->depth == b->depth && a->width == b->width;
 }
@@ -51,17 +50,17 @@ static void print_bucket(device_bucket bucket, const graph_dense_layer *layers, 
            (long long)(bucket.sequence ? bucket.sequence : 1),
            100 * total_waste(layers, count, TILE), 100 * total_waste(layers, count, TILE_V6E));
     for (int i = 0; i < count; i++) {
-        int before = 0, alike = 0;
+        int before = 0, same = 0;
         for (int k = 0; k < count; k++) {
-            before += k < i && is_like(&layers[k], &layers[i]);
-            alike += is_like(&layers[k], &layers[i]);
+            before += k < i && has_same_shape(&layers[k], &layers[i]);
+            same += has_same_shape(&layers[k], &layers[i]);
         }
         if (before == 0)
             printf("    %5.1f%% (%5.1f%%)  %lld x %lld x %lld  %s%s\n",
                    100 * graph_dense_waste(&layers[i], TILE),
                    100 * graph_dense_waste(&layers[i], TILE_V6E), (long long)layers[i].rows,
                    (long long)layers[i].depth, (long long)layers[i].width, layers[i].name,
-                   alike > 1 ? " and others" : "");
+                   same > 1 ? " and others" : "");
     }
 }
 
@@ -73,8 +72,9 @@ void inspect_mxu_print(const model *m)
         graph *specialised;
         int count = find_layers(m, m->buckets[i].shape, &specialised, layers);
         if (count > 0 && !has_title)
-            printf("idle part of a TPU's matrix unit, by bucket and layer (rows x depth x width "
-                   "padded to 128; in brackets 256: v6e)\n");
+            printf(
+                "idle share of a TPU's matrix unit (MXU), by bucket and layer, with rows x depth x "
+                "width padded to 128 (in brackets to 256: v6e)\n");
         has_title |= count > 0;
         if (count > 0)
             print_bucket(m->buckets[i].shape, layers, count);

@@ -1,16 +1,15 @@
-/* penstock inspect --device pjrt:PLUGIN: what a plugin is and has, without a model. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/command.h"
+#include "cli/inspect/device.h"
 #include "devices/pjrt/device.h"
 
 int inspect_device(const char *name)
 {
     log_configure(LOG_ERROR, LOG_FORMAT_AUTO);
     if (strncmp(name, "pjrt:", 5) != 0) {
-        fprintf(stderr, "penstock inspect: --device is pjrt: and the plugin's path\n");
+        fprintf(stderr, "penstock inspect: --device: \"%s\" is not pjrt:PLUGIN.so\n", name);
         return 2;
     }
     device *devices[DEVICE_PJRT_DEVICES_MAX];
@@ -24,7 +23,7 @@ int inspect_device(const char *name)
     for (int i = 0; i < count; i++) {
         device_status at = {0};
         devices[i]->interface->describe(devices[i], &at);
-        printf("%-9s %s, %d batches at once, %s\n", devices[i]->name, devices[i]->kind,
+        printf("%-9s %s, %d execution slots, %s\n", devices[i]->name, devices[i]->kind,
                devices[i]->slots, at.state == DEVICE_HEALTHY ? "healthy" : at.detail);
     }
     for (int i = 0; i < count; i++)

@@ -1,0 +1,95 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text_buffer.h"
+#include "cli/inspect/facts.h"
+#include "cli/inspect/mxu.h"
+#include "cli/inspect/print.h"
+#include "server/protocol/infer.h"
+#include "server/protocol/text/text_write.h"
+
+static void put_string(text_buffer *out, const char *s)
+{
+    text_write_json_string(out, s ? s : "", s ? strlen(s) : 0);
+}
+
+static void json_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count,
+                         bool are_inputs)
+{
+    text_buffer_format(out, ",\"%s\":[", key);
+    for (int i = 0; i < count; i++) {
+        const model_tensor *t = &tensors[i];
+        char dims[TENSOR_SHAPE_TEXT_BYTES];
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        put_string(out, t->name);
+        text_buffer_format(out, ",\"datatype\":\"%s\",\"dims\":", dtype_kserve_name(t->dtype));
+        put_string(out, infer_dims_text(dims, t));
+        text_buffer_format(out, ",\"batch_axis\":%d,\"sequence_axis\":%d", t->batch_axis,
+                           t->sequence_axis);
+        if (are_inputs)
+            text_buffer_format(out, ",\"pad_value\":%.17g,\"is_mask\":%s,\"is_optional\":%s",
+                               t->pad_value, t->is_mask ? "true" : "false",
+                               t->is_optional ? "true" : "false");
+        text_buffer_put(out, "}");
+    }
+    text_buffer_put(out, "]");
+}
+
+static void json_packing(text_buffer *out, const model *m)
+{
+    int first = inspect_padded_buckets(m);
+    text_buffer_put(out, "],\"packing\":{\"why_not\":");
+    put_string(out, m->packing_note);
+    text_buffer_put(out, ",\"buckets\":[");
+    for (int i = first; i < m->bucket_count; i++)
+        text_buffer_format(out, "%s{\"rows\":%lld,\"length\":%lld,\"sequences\":%lld}",
+                           i > first ? "," : "", (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence,
+                           (long long)m->buckets[i].sequences);
+    text_buffer_put(out, "]}");
+}
+
+void inspect_print_json(const model *m)
+{
+    text_buffer out = {0};
+    int counts[GRAPH_OP_COUNT];
+    inspect_count_operators(m->graph, counts);
+    inspect_fusion fusion = inspect_count_fused(m);
+    text_buffer_put(&out, "{\"platform\":");
+    put_string(&out, m->platform);
+    text_buffer_put(&out, ",\"source\":");
+    put_string(&out, m->graph->source);
+    json_tensors(&out, "inputs", m->inputs, m->input_count, true);
+    json_tensors(&out, "outputs", m->outputs, m->output_count, false);
+    text_buffer_format(&out,
+                       ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
+                       "\"findings\":",
+                       m->batching.can_batch ? "true" : "false",
+                       m->batching.can_pad ? "true" : "false", (long long)m->batching.batch_max,
+                       (long long)m->batching.sequence_max);
+    put_string(&out, m->batching_note);
+    text_buffer_put(&out, ",\"buckets\":[");
+    for (int i = 0; i < inspect_padded_buckets(m); i++)
+        text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
+                           (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence);
+    json_packing(&out, m);
+    text_buffer_format(&out, ",\"nodes\":%d,\"operators\":{", m->graph->node_count);
+    bool is_first = true;
+    for (int op = 0; op < GRAPH_OP_COUNT; op++) {
+        if (counts[op] > 0) {
+            text_buffer_format(&out, "%s\"%s\":%d", is_first ? "" : ",",
+                               graph_op_name((graph_op)op), counts[op]);
+            is_first = false;
+        }
+    }
+    text_buffer_format(&out,
+                       "},\"products\":{\"fused\":%d,\"quantised\":%d,\"apart\":%d},"
+                       "\"unsupported\":[],\"load_ms\":%.3f,\"warm_up_ms\":%.3f,",
+                       fusion.fused, fusion.fused_int8, fusion.unfused, (double)m->load_ns / 1e6,
+                       (double)m->warm_up_ns / 1e6);
+    inspect_mxu_json(m, &out);
+    text_buffer_put(&out, "}\n");
+    fwrite(out.data, 1, out.bytes, stdout);
+    text_buffer_dispose(&out);
+}
