@@ -61,6 +61,7 @@ const char *status_name(status code)
         [STATUS_INVALID_ARGUMENT] = "invalid_argument",
         [STATUS_NOT_FOUND] = "not_found",
         [STATUS_UNSUPPORTED] = "unsupported",
+        [STATUS_UNSUPPORTED_CODING] = "unsupported_coding",
         [STATUS_TOO_LARGE] = "too_large",
         [STATUS_RESOURCE_EXHAUSTED] = "resource_exhausted",
         [STATUS_UNAVAILABLE] = "unavailable",

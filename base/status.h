@@ -8,6 +8,7 @@ typedef enum status {
     STATUS_INVALID_ARGUMENT,   /* the caller's data is wrong */
     STATUS_NOT_FOUND,          /* no such model, version, file, name */
     STATUS_UNSUPPORTED,        /* well-formed, and not something we do */
+    STATUS_UNSUPPORTED_CODING, /* the same of a body's content coding (HTTP) */
     STATUS_TOO_LARGE,          /* over a configured ceiling */
     STATUS_RESOURCE_EXHAUSTED, /* a queue or quota is full: try later */
     STATUS_UNAVAILABLE,        /* not ready, draining, or a device that is gone */

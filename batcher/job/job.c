@@ -1,7 +1,6 @@
 #include "batcher/job/job.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "models/repository/repository.h"
@@ -12,7 +11,7 @@ void job_init(job *j)
     j->deadline_ns = UINT64_MAX;
 }
 
-void job_reset(job *j)
+void job_reset(job *j, size_t keep_bytes)
 {
     /* A job is 12 KiB, most of it tensors that were never touched: clear what the model used. */
     int inputs = j->model ? j->model->input_count : MODEL_TENSORS_MAX;
@@ -23,11 +22,11 @@ void job_reset(job *j)
     memset(j->outputs, 0, (size_t)outputs * sizeof *j->outputs);
     memset(j->output_wanted, 0, sizeof j->output_wanted);
     memset(j->stage_ns, 0, sizeof j->stage_ns);
-    arena_reset(&j->memory, JOB_MEMORY_KEEP_BYTES);
+    arena_reset(&j->memory, keep_bytes);
     j->next = NULL;
     j->on_done = NULL;
-    j->home = j->ticket_slot = NULL;
-    j->ticket_generation = 0;
+    j->home = j->owner = NULL;
+    j->tag = 0;
     j->model = NULL;
     j->rows = j->length = 0;
     j->deadline_ns = UINT64_MAX;
@@ -54,45 +53,6 @@ void job_dispose(job *j)
         model_release(j->model);
     j->model = NULL;
     arena_dispose(&j->memory);
-}
-
-job *job_pool_take(job_pool *pool)
-{
-    job *j = pool->free;
-    if (j != NULL) {
-        pool->free = j->next;
-        pool->free_count--;
-        j->next = NULL;
-        return j;
-    }
-    j = malloc(sizeof *j);
-    if (j != NULL)
-        job_init(j);
-    return j;
-}
-
-void job_pool_give(job_pool *pool, job *j)
-{
-    if (pool->free_count >= JOB_POOL_FREE_MAX) {
-        job_dispose(j);
-        free(j);
-        return;
-    }
-    job_reset(j);
-    j->next = pool->free;
-    pool->free = j;
-    pool->free_count++;
-}
-
-void job_pool_dispose(job_pool *pool)
-{
-    while (pool->free != NULL) {
-        job *j = pool->free;
-        pool->free = j->next;
-        job_dispose(j);
-        free(j);
-    }
-    pool->free_count = 0;
 }
 
 status job_allocate_outputs(job *j)

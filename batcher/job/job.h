@@ -9,8 +9,9 @@
 #include "models/model.h"
 
 /* A piece of work: rows of equal length for one model. server/ makes it, batcher/ runs it, and it
- * always comes back exactly once, through `on_done`, also when cancelled. It holds no pointer into
- * the HTTP library (DESIGN, decision 10). A request whose rows differ in length is several jobs.
+ * always comes back exactly once, through `on_done`, also when cancelled. It holds no pointer
+ * into an HTTP library, whose request may be gone before the job is done. A request whose rows
+ * differ in length is several jobs.
  *
  * Owner: the server loop until scheduler_submit(), the batcher until on_done() is called, then the
  * server loop again. */
@@ -20,9 +21,9 @@ struct job {
     job *next;         /* in the batcher's queue */
     /* Called on a worker's thread, once; must only post the job to its home (non-blocking). */
     void (*on_done)(job *j);
-    void *home;        /* for on_done */
-    void *ticket_slot; /* server's own: which live request this belongs to */
-    uint64_t ticket_generation;
+    void *home;   /* for on_done */
+    void *owner;  /* the submitter's own: what this belongs to; the batcher reads neither */
+    uint64_t tag; /* the submitter's own, beside it */
 
     const model *model;   /* holds a reference */
     int64_t rows, length; /* length 0 when the model has no sequence axis */
@@ -56,30 +57,18 @@ struct job {
 
     /* Last, because they are 12 KiB and the scheduler reads only what is above. */
     bool output_wanted[MODEL_TENSORS_MAX];
-    tensor inputs[MODEL_TENSORS_MAX];  /* data lives in `memory`, or in the request body kept alive
-                                          by the ticket */
+    tensor inputs[MODEL_TENSORS_MAX]; /* data lives in `memory`, or in the request's body, which its
+                                         owner keeps until the job is back */
     tensor outputs[MODEL_TENSORS_MAX]; /* allocated in `memory` before submission: shapes are known
                                           then */
 };
 
-/* A loop's own jobs, kept with their memory for reuse: in steady state nothing is allocated. One
- * thread. Zeroed is empty. */
-typedef struct job_pool {
-    job *free;
-    int free_count;
-} job_pool;
-#define JOB_POOL_FREE_MAX 1024          /* idle jobs kept */
-#define JOB_MEMORY_KEEP_BYTES (1 << 18) /* memory an idle job keeps */
-
-/* A job with empty memory, rows and length 0, no model; or NULL when memory is out. */
-job *job_pool_take(job_pool *pool);
-/* Takes the job back, and gives back its reference to the model. */
-void job_pool_give(job_pool *pool, job *j);
-void job_pool_dispose(job_pool *pool);
-
-/* The same on the caller's storage; for the one who wants no pool. */
+/* On the caller's storage; batcher/job/pool.h has them ready-made. Empty memory, rows and length 0,
+ * no model, no deadline. */
 void job_init(job *j);
-void job_reset(job *j);
+/* As after job_init(), but for at most `keep_bytes` of its memory, which stay for reuse. Releases
+ * the model. */
+void job_reset(job *j, size_t keep_bytes);
 void job_dispose(job *j);
 
 /* Gives `j->outputs` their shapes for j->model, j->rows and j->length and memory from j->memory,

@@ -6,6 +6,7 @@
 
 #include "base/mailbox.h"
 #include "base/text_buffer.h"
+#include "batcher/job/pool.h"
 #include "server/http/tenant.h"
 #include "server/protocol/compress.h"
 #include "server/protocol/infer.h"
@@ -105,8 +106,7 @@ struct loop {
     _Atomic uint64_t last_request_ns;
     bool is_ending;
 
-    job *free_jobs; /* linked by `next` */
-    int free_job_count;
+    job_pool jobs;
     ticket *free_tickets;
     infer_scratch scratch;
     text_buffer text;

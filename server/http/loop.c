@@ -12,7 +12,8 @@
 
 #define TICK_MS 2
 #define LOG_FLUSH_MS 500
-#define FREE_JOBS_MAX 256
+#define JOBS_MAX 16384
+#define IDLE_BYTES_MAX ((size_t)128 << 20)
 #define ITERATION_MS 1000
 
 /* Jobs go home by mailbox. The write to the event descriptor is only for a loop that sleeps: one
@@ -149,6 +150,7 @@ status loop_init(loop *l, server *s, int index)
         return status_fail(STATUS_IO, "no descriptors left for loop %d", index);
     mailbox_init(&l->returned);
     mailbox_init(&l->controls);
+    job_pool_init(&l->jobs, JOBS_MAX, IDLE_BYTES_MAX);
     h2o_linklist_init_anchor(&l->connections);
     if (s->tls != NULL) {
         SSL_CTX_up_ref(s->tls);

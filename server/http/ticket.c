@@ -8,9 +8,6 @@
 #include "base/clock.h"
 #include "server/http/edge.h"
 
-#define FREE_JOBS_MAX 512
-#define JOB_KEEP_BYTES 262144
-
 ticket *ticket_take(loop *l, exchange *e)
 {
     ticket *t = l->free_tickets;
@@ -37,50 +34,17 @@ ticket *ticket_take(loop *l, exchange *e)
 job *ticket_take_job(void *context)
 {
     ticket *t = context;
-    loop *l = t->loop;
-    job *j = l->free_jobs;
-    if (j != NULL) {
-        l->free_jobs = j->next;
-        l->free_job_count--;
-    } else {
-        j = calloc(1, sizeof(*j));
-        if (j == NULL)
-            return NULL;
-        j->on_done = loop_on_job_done;
-        j->home = l;
-    }
-    j->next = NULL;
-    j->ticket_slot = t;
-    j->ticket_generation = t->generation;
+    job *j = job_pool_acquire(&t->loop->jobs);
+    if (j == NULL)
+        return NULL;
+    j->on_done = loop_on_job_done;
+    j->home = t->loop;
+    j->owner = t;
+    j->tag = t->generation;
     j->model = t->request.model;
+    model_retain(j->model);
     j->rows = j->length = -1;
-    j->result = STATUS_OK;
-    j->error[0] = '\0';
-    memset(j->stage_ns, 0, sizeof(j->stage_ns));
-    j->bucket = (device_bucket){0, 0};
-    j->is_packed = false;
-    j->device_index = 0;
-    j->batch_rows = 0;
-    j->fell_back = false;
-    j->tenant = 0;
-    j->row_next = 0;
-    atomic_store_explicit(&j->is_cancelled, false, memory_order_relaxed);
-    atomic_store_explicit(&j->rows_left, 0, memory_order_relaxed);
-    atomic_store_explicit(&j->has_failed, false, memory_order_relaxed);
     return j;
-}
-
-static void give_job(loop *l, job *j)
-{
-    if (l->free_job_count >= FREE_JOBS_MAX) {
-        arena_dispose(&j->memory);
-        free(j);
-        return;
-    }
-    arena_reset(&j->memory, JOB_KEEP_BYTES);
-    j->next = l->free_jobs;
-    l->free_jobs = j;
-    l->free_job_count++;
 }
 
 static void heap_swap(loop *l, size_t a, size_t b)
@@ -156,7 +120,7 @@ static void release(ticket *t)
     forget_deadline(t);
     infer_request *r = &t->request;
     for (int i = 0; i < r->job_count; i++)
-        give_job(l, r->jobs[i]);
+        job_pool_release(&l->jobs, r->jobs[i]);
     if (r->jobs != &t->one_job)
         free(r->jobs);
     model_release(r->model);
@@ -218,8 +182,8 @@ void ticket_abandon(ticket *t)
 
 void ticket_on_job(job *j)
 {
-    ticket *t = j->ticket_slot;
-    assert(j->ticket_generation == t->generation && t->jobs_waiting > 0);
+    ticket *t = j->owner;
+    assert(j->tag == t->generation && t->jobs_waiting > 0);
     t->connection->jobs--;
     if (--t->jobs_waiting > 0)
         return;

@@ -200,9 +200,9 @@ static sim_request request_of(const job *j)
 {
     return (sim_request){.arrival_ns = j->stage_ns[STAGE_ADMIT],
                          .deadline_ns = j->deadline_ns,
-                         .stream = (int32_t)j->ticket_generation,
-                         .is_probe = j->ticket_slot != NULL,
-                         .is_sure = j->ticket_slot == &told_surely,
+                         .stream = (int32_t)j->tag,
+                         .is_probe = j->owner != NULL,
+                         .is_sure = j->owner == &told_surely,
                          .told_ns = j->stage_ns[STAGE_FORM],
                          .length = (int32_t)j->length};
 }
@@ -217,7 +217,7 @@ static void penstock_arrive(sim *s, const sim_request *r)
     j->deadline_ns = r->deadline_ns;
     j->priority = stream->priority;
     j->tenant = (uint32_t)stream->tenant;
-    j->ticket_generation = (uint64_t)r->stream;
+    j->tag = (uint64_t)r->stream;
     j->stage_ns[STAGE_ADMIT] = r->arrival_ns;
     uint64_t start_ns = clock_now_ns();
     admission_estimate e;
@@ -233,10 +233,10 @@ static void penstock_arrive(sim *s, const sim_request *r)
         bool is_sure = admission_is_sure(&e, s->now_ns, r->deadline_ns);
         s->result->streams[r->stream].probes += is_probe;
         s->result->streams[r->stream].sure_probes += is_probe && is_sure;
-        j->ticket_slot = is_sure ? &told_surely : &told_perhaps;
+        j->owner = is_sure ? &told_surely : &told_perhaps;
     }
     if (!is_probe)
-        j->ticket_slot = NULL;
+        j->owner = NULL;
     if (is_refused && !is_probe) {
         give_job(s, j);
     } else {

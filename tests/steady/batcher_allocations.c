@@ -51,7 +51,7 @@ static int64_t go_round(scheduler *s, job_pool *pool, model *m, int jobs)
             for (mailbox_node *n = mailbox_take_all(&box), *next; n; n = next) {
                 next = n->next;
                 right += fake_is_right((job *)n);
-                job_pool_give(pool, (job *)n);
+                job_pool_release(pool, (job *)n);
                 back++;
             }
         }
@@ -66,7 +66,8 @@ int main(void)
     device *devices[] = {&cpu.base};
     model *m = fake_model_create(devices, 1, 0, true, true);
     scheduler *s;
-    job_pool pool = {0};
+    job_pool pool;
+    job_pool_init(&pool, 64, (size_t)64 << 20);
     mailbox_init(&box);
     if (scheduler_create(&(scheduler_options){0}, devices, 1, &s))
         return 2;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "batcher/job/pool.h"
 #include "batcher/scheduler.h"
 #include "models/batching/probe.h"
 #include "models/repository/repository.h"
@@ -113,7 +114,7 @@ static status prepare(const model *m)
 
 static void submit(scheduler *s, kind *k)
 {
-    job *j = job_pool_take(&pool);
+    job *j = job_pool_acquire(&pool);
     model_retain(k->m);
     j->model = k->m;
     j->rows = k->shape.batch;
@@ -162,7 +163,7 @@ static int collect(int64_t *wrong)
     for (mailbox_node *n = mailbox_take_all(&box), *next; n != NULL; n = next, count++) {
         next = n->next;
         *wrong += !is_right((job *)n);
-        job_pool_give(&pool, (job *)n);
+        job_pool_release(&pool, (job *)n);
     }
     return count;
 }
@@ -215,6 +216,7 @@ int main(int argc, char **argv)
     }
     log_configure(LOG_WARNING, LOG_FORMAT_AUTO);
     mailbox_init(&box);
+    job_pool_init(&pool, IN_FLIGHT_MAX, (size_t)256 << 20);
     repository_model_options models[MODELS_MAX];
     char names[MODELS_MAX][16];
     for (int i = 0; i < argc - 2; i++) {

@@ -43,7 +43,7 @@ static void take_back(loop *l, job **live)
     for (mailbox_node *n = mailbox_take_all(&l->box), *next; n; n = next) {
         next = n->next;
         job *j = (job *)n;
-        size_t slot = (size_t)j->ticket_generation;
+        size_t slot = (size_t)j->tag;
         l->back++;
         if (live[slot] != j)
             l->wrong++; /* came back twice, or was never sent */
@@ -59,7 +59,7 @@ static void take_back(loop *l, job **live)
             l->late++;
         else
             l->wrong++;
-        job_pool_give(&l->pool, j);
+        job_pool_release(&l->pool, j);
     }
 }
 
@@ -83,7 +83,7 @@ static void *run(void *pointer)
                 ((int64_t *)j->inputs[0].data)[0] = FAKE_BAD_ID;
             if ((r >> 46) % 16 == 0)
                 j->deadline_ns = clock_now_ns() + (r >> 50) % 200000;
-            j->ticket_generation = (uint64_t)i;
+            j->tag = (uint64_t)i;
             live[i] = j;
             l->sent++;
             submit_admitted(l->scheduler, j);
@@ -126,6 +126,7 @@ int main(int argc, char **argv)
                           .jobs = jobs / LOOPS,
                           .models = {models[0], models[1], models[2]}};
         mailbox_init(&loops[i].box);
+        job_pool_init(&loops[i].pool, IN_FLIGHT_MAX, (size_t)64 << 20);
         pthread_create(&loops[i].thread, NULL, run, &loops[i]);
     }
     int64_t back = 0, right = 0, bad = 0, cancelled = 0, late = 0, wrong = 0;

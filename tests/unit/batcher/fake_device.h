@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batcher/job/pool.h"
 #include "batcher/scheduler.h"
 #include "models/batching/exact_programs.h"
 #include "models/model.h"
@@ -175,7 +176,7 @@ static inline void fake_model_destroy(model *m)
 static inline job *fake_job(job_pool *pool, const model *m, int64_t rows, int64_t length,
                             int64_t first, void (*on_done)(job *), void *home)
 {
-    job *j = job_pool_take(pool);
+    job *j = job_pool_acquire(pool);
     model_retain(m);
     j->model = m;
     j->rows = rows;

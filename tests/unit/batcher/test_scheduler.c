@@ -28,6 +28,7 @@ static void start(bool has_accelerator, scheduler_fallback fallback, bool can_ba
 {
     memset(&r, 0, sizeof r);
     mailbox_init(&r.box);
+    job_pool_init(&r.pool, 1024, (size_t)64 << 20);
     fake_device_init(&r.accelerator, "accelerator", 1);
     fake_device_init(&r.cpu, "cpu", 1);
     int n = 0;
@@ -60,7 +61,7 @@ static void stop(void)
     scheduler_destroy(r.scheduler);
     for (mailbox_node *n = mailbox_take_all(&r.box), *next; n; n = next) {
         next = n->next;
-        job_pool_give(&r.pool, (job *)n);
+        job_pool_release(&r.pool, (job *)n);
     }
     job_pool_dispose(&r.pool);
     fake_model_destroy(r.model);
@@ -240,7 +241,7 @@ Test(scheduler, a_refusal_says_whether_it_could_be_met_alone)
                  STATUS_DEADLINE_EXCEEDED);
     cr_expect(strstr(status_message(), "alone it would be in time"), "%s", status_message());
     cr_expect_eq(scheduler_queued_rows(r.scheduler, r.model), 20, "the refused hold nothing");
-    job_pool_give(&r.pool, j);
+    job_pool_release(&r.pool, j);
     atomic_store(&r.cpu.is_held, false);
     wait_back(21);
     r.model->latency = NULL;
@@ -272,8 +273,8 @@ Test(scheduler, jobs_of_a_request_are_admitted_together)
         scheduler_submit(r.scheduler, jobs[i]);
     }
     wait_back(2);
-    job_pool_give(&r.pool, jobs[2]);
-    job_pool_give(&r.pool, large);
+    job_pool_release(&r.pool, jobs[2]);
+    job_pool_release(&r.pool, large);
     stop();
 }
 
@@ -350,7 +351,7 @@ Test(pad, mask_pad_value_and_repeated_row)
         cr_assert_eq(ids[i], want[i]);
         cr_assert_eq(mask[i], i % 5 < 3);
     }
-    job_pool_give(&r.pool, j);
+    job_pool_release(&r.pool, j);
     stop();
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "batcher/job/pool.h"
 #include "models/batching/probe.h"
 #include "models/repository/repository.h"
 #include "tests/unit/batcher/submit.h"
@@ -19,7 +20,7 @@ static void on_back(job *j)
 
 static job *make(const model *m, job_pool *pool, int64_t rows, int64_t length, uint64_t seed)
 {
-    job *j = job_pool_take(pool);
+    job *j = job_pool_acquire(pool);
     model_retain(m);
     j->model = m;
     j->rows = rows;
@@ -92,7 +93,8 @@ static void compare(const char *name)
     repository *r;
     scheduler *s;
     const model *m;
-    job_pool pool = {0};
+    job_pool pool;
+    job_pool_init(&pool, 64, (size_t)64 << 20);
     cr_assert_eq(repository_create(&options, devices, 1, &r), 0);
     cr_assert_eq(repository_wait(r), 0, "%s", status_message());
     cr_assert_eq(repository_find(r, "m", 1, 0, &m), 0);
@@ -111,11 +113,11 @@ static void compare(const char *name)
         has_company = submit_together(s, m, &pool, among, lengths);
         for (int i = 0; i < JOBS; i++) {
             compare_answers(name, m, alone[i], among[i]);
-            job_pool_give(&pool, among[i]);
+            job_pool_release(&pool, among[i]);
         }
     }
     for (int i = 0; i < JOBS; i++)
-        job_pool_give(&pool, alone[i]);
+        job_pool_release(&pool, alone[i]);
     cr_assert(has_company, "%s: no batch was formed in %d rounds", name, ROUNDS_MAX);
     cr_assert_eq(scheduler_queued_rows(s, m), 0);
     scheduler_destroy(s);
