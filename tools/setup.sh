@@ -1,15 +1,19 @@
-# Shared by ./serve and ./test: what they need, fetched once. Read by `source`; call from the repository's root.
+# Shared by ./serve and ./test: installs what they need, once. Read it with `source` from the repository's root.
 
-# One line about what is going on, on standard error.
-say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+# say TEXT...: one line of progress on standard error; bold only on a terminal (https://no-color.org).
+if [ -t 2 ] && [ -z "${NO_COLOR-}" ]; then
+    say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+else
+    say() { printf '==> %s\n' "$*" >&2; }
+fi
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
-# install_packages NAME...: the Debian packages of tools/packages/NAME.txt that are not there yet.
+# install_packages NAME...: installs the Debian packages of tools/packages/NAME.txt that are missing.
 install_packages() {
     local wanted present missing root_command
     wanted=$(for name in "$@"; do sed 's/#.*//' "tools/packages/$name.txt"; done | xargs -n1 | sort -u)
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        say "This is not Debian: going on without installing anything. Needed are the equivalents of:" $wanted
+        say "Not a Debian system: nothing is installed. Needed are the equivalents of:" $wanted
         return
     fi
     present=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' | sort -u || true)
@@ -17,7 +21,7 @@ install_packages() {
     [ -n "$missing" ] || return 0
     root_command=
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "packages are missing, and neither root nor sudo is at hand: apt-get install" $missing
+        command -v sudo >/dev/null || die "packages are missing; as root, run: apt-get install" $missing
         root_command=sudo
     fi
     say "Installing Debian packages:" $missing
@@ -28,7 +32,7 @@ install_packages() {
 
 log_file() { mkdir -p build/logs; echo "build/logs/$1.log"; }
 
-# configure PRESET [FLAG...]: quick when nothing changed.
+# configure PRESET [FLAG...]: takes no time if nothing changed.
 configure() {
     local preset=$1 log
     log=$(log_file "configure-$preset")
@@ -36,7 +40,7 @@ configure() {
     cmake --preset "$preset" "$@" >"$log" 2>&1 || { grep -A 12 'CMake Error' "$log" >&2; die "cmake failed (whole log: $log)"; }
 }
 
-# build PRESET [TARGET...]: builds what changed. Quiet unless it fails.
+# build PRESET [TARGET...]: builds what changed; prints compiler output only if it fails.
 build() {
     local preset=$1 log started=$SECONDS
     shift
@@ -47,7 +51,7 @@ build() {
     say "Built in $((SECONDS - started)) s"
 }
 
-# python_environment DIR REQUIREMENTS: a virtual environment with those packages, made again when the list changes.
+# python_environment DIR REQUIREMENTS: creates a virtual environment with those packages, anew when the list changes.
 python_environment() {
     local folder=$1 list=$2 stamp
     stamp=$(sha256sum "$list" | cut -c1-16)-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -56,30 +60,30 @@ python_environment() {
     rm -rf "$folder"
     python3 -m venv "$folder" || return 1
     "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$list" >"$(log_file python)" 2>&1 ||
-        { tail -n 5 "$(log_file python)" >&2; rm -rf "$folder"; return 1; } # half of the packages would fail every suite
+        { tail -n 5 "$(log_file python)" >&2; rm -rf "$folder"; return 1; } # a partial environment would fail every suite
     echo "$stamp" >"$folder/stamp"
 }
 
-# What test suites need beside a build (tools/run_suites.py calls these). Where one cannot be had, the tests that need it are skipped.
+# What test suites need beside a build; tools/run_suites.py calls these. If one cannot be installed, its tests are skipped.
 
-test_python() { python_environment .venv tests/requirements.txt || say "Without Python packages: suites that need them are skipped"; }
+test_python() { python_environment .venv tests/requirements.txt || say "No Python packages: suites that need them are skipped"; }
 
-# Each package by itself: where one cannot be had, only its tests are skipped.
+# One package at a time: if one cannot be installed, only its tests are skipped.
 pjrt_python() {
     local package is_whole=1
     [ -x .venv/bin/pip ] && ! cmp -s tests/pjrt/requirements.txt .venv/pjrt-requirements.txt || return 0
     for package in $(sed 's/#.*//' tests/pjrt/requirements.txt); do
         .venv/bin/pip install --quiet --disable-pip-version-check "$package" >"$(log_file python-pjrt)" 2>&1 ||
-            { is_whole=0; say "$package could not be installed (build/logs/python-pjrt.log): tests of PJRT devices that need it are skipped"; }
+            { is_whole=0; say "$package could not be installed (see build/logs/python-pjrt.log): PJRT tests that need it are skipped"; }
     done
     [ $is_whole = 0 ] || cp tests/pjrt/requirements.txt .venv/pjrt-requirements.txt
 }
 
-# h2spec is a Go program: built from the module proxy, with the versions pinned in tools/h2spec.
+# h2spec is a Go program; go.mod in tools/h2spec pins its versions.
 h2spec() {
     [ ! -x .cache/bin/h2spec ] && command -v go >/dev/null || return 0
     say "Building h2spec"
     mkdir -p .cache/bin
     (cd tools/h2spec && GOFLAGS=-mod=mod go build -o ../../.cache/bin/h2spec github.com/summerwind/h2spec/cmd/h2spec) \
-        >"$(log_file h2spec-build)" 2>&1 || say "h2spec could not be built (build/logs/h2spec-build.log): its tests are skipped"
+        >"$(log_file h2spec-build)" 2>&1 || say "h2spec could not be built (see build/logs/h2spec-build.log): its tests are skipped"
 }

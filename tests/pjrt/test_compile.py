@@ -42,8 +42,8 @@ def test_a_table_for_people(tmp_path):
 @pytest.mark.parametrize(
     "flags, code, words",
     [
-        (dict(target="tpu:v9:1x1"), 2, "--target tpu:v9:1x1: it is tpu:GENERATION:TOPOLOGY"),
-        (dict(target="v5e:1x1"), 2, "--target v5e:1x1"),
+        (dict(target="tpu:v9:1x1"), 2, '--target: "tpu:v9:1x1" is not tpu:GENERATION:TOPOLOGY'),
+        (dict(target="v5e:1x1"), 2, '--target: "v5e:1x1"'),
         (dict(plugin="/nowhere.so"), 1, "/nowhere.so: cannot be read"),
         (dict(plugin=PLUGIN), 1, "penstock compile: "),
     ],
