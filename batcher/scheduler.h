@@ -2,6 +2,7 @@
 #define BATCHER_SCHEDULER_H
 
 #include "batcher/job/job.h"
+#include "batcher/policy/placement.h"
 
 /* The batcher as the server sees it. Workers (threads, `device->slots` per device) pull: a worker
  * that becomes free asks the policy for the best batch now. Submission is lock-free; the queues
@@ -9,14 +10,8 @@
 
 typedef struct scheduler scheduler;
 
-typedef enum scheduler_fallback {
-    FALLBACK_NEVER,
-    FALLBACK_ON_FAILURE,
-    FALLBACK_WHEN_SOONER
-} scheduler_fallback;
-
 typedef struct scheduler_options {
-    scheduler_fallback fallback;
+    placement_fallback fallback;
     /* Shares of device time; tenants are numbered from 0, at most FAIR_TENANTS_MAX. None: one. */
     int tenant_count;
     const uint32_t *tenant_weights; /* copied */

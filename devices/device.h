@@ -115,7 +115,9 @@ typedef struct device_interface {
      * device is gone or hung, try another; other codes: the batch is at fault. Outputs are
      * undefined after a failure. */
     status (*execute)(device *d, device_program *program, int slot, const device_batch *batch);
-    void (*describe)(device *d, device_status *out); /* any thread */
+    /* Any thread. A device whose state becomes another calls device_health_changed()
+     * (devices/health.h). */
+    void (*describe)(device *d, device_status *out);
     /* Optional, or NULL: writes one line on how the program runs: in which precision, with or
      * without padding, and why. At most `bytes` - 1 bytes. Any thread. */
     void (*explain)(device *d, const device_program *program, char *text, size_t bytes);

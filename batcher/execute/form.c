@@ -1,11 +1,12 @@
+#include "batcher/execute/form.h"
+
 #include <string.h>
 
-#include "batcher/scheduler_internal.h"
+#include "base/clock.h"
 
-void form_batch(worker *l, const dispatch_batch *taken)
+void form_batch(worker *w, const dispatch_batch *taken, uint64_t now_ns)
 {
-    batch *b = &l->batch;
-    scheduler *s = l->scheduler;
+    batch *b = &w->batch;
     b->model = taken->members[0].job->model;
     b->queue = taken->queue;
     b->bucket = taken->bucket;
@@ -18,13 +19,14 @@ void form_batch(worker *l, const dispatch_batch *taken)
     b->fell_back = false;
     b->device_ns = 0;
     memset(b->stage_ns, 0, sizeof b->stage_ns);
+    queue_stamp(b->stage_ns, now_ns);
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];
         job *j = member->job;
         b->tokens += member_positions(member);
         if (j->length > b->length_max)
             b->length_max = j->length;
-        b->cost_ns += hold_release(&s->admission.backlog, &j->hold, member->rows);
+        b->cost_ns += hold_release(&w->executor->admission->backlog, &j->hold, member->rows);
     }
 }
 
@@ -40,11 +42,11 @@ static tensor view(const tensor *whole, const model_tensor *axes, int64_t row, i
     return part;
 }
 
-status form_segments(worker *l)
+status form_segments(worker *w)
 {
-    batch *b = &l->batch;
+    batch *b = &w->batch;
     const model *m = b->model;
-    arena_reset(&l->views, SIZE_MAX);
+    arena_reset(&w->views, SIZE_MAX);
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];
         job *j = member->job;
@@ -54,7 +56,7 @@ status form_segments(worker *l)
         if (member->rows == j->rows)
             continue;
         tensor *views =
-            arena_allocate(&l->views, (size_t)(m->input_count + m->output_count) * sizeof *views);
+            arena_allocate(&w->views, (size_t)(m->input_count + m->output_count) * sizeof *views);
         if (views == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a batch");
         segment->inputs = views;
@@ -64,5 +66,6 @@ status form_segments(worker *l)
         for (int k = 0; k < m->output_count; k++)
             segment->outputs[k] = view(&j->outputs[k], &m->outputs[k], member->row, member->rows);
     }
+    stage_stamp(b->stage_ns, STAGE_FORM, clock_now_ns());
     return STATUS_OK;
 }

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "base/clock.h"
+#include "batcher/execute/pack_copy.h"
 #include "models/batching/row_copy.h"
 
 static void pad_input(const model *m, int input, const batch_member *members, int count, tensor *to)
@@ -28,9 +30,67 @@ static void pad_input(const model *m, int input, const batch_member *members, in
                  &buffer);
 }
 
-void pad_batch(const model *m, const batch_member *members, int count, tensor *inputs)
+void pad_rows(const model *m, const batch_member *members, int count, tensor *inputs)
 {
     assert(count > 0);
     for (int i = 0; i < m->input_count; i++)
         pad_input(m, i, members, count, &inputs[i]);
+}
+
+/* One job that fills the bucket exactly is computed where it lies. */
+static bool fits_in_place(const model *m, const batch_member *members, int count,
+                          device_bucket shape)
+{
+    const job *j = members[0].job;
+    if (count != 1 || members[0].rows != j->rows || j->rows != shape.batch ||
+        j->length != shape.sequence)
+        return false;
+    for (int i = 0; i < m->input_count; i++)
+        if ((uintptr_t)j->inputs[i].data % 64 != 0)
+            return false;
+    for (int i = 0; i < m->output_count; i++)
+        if ((uintptr_t)j->outputs[i].data % 64 != 0)
+            return false;
+    return true;
+}
+
+/* Copies the members into the worker's own tensors. */
+static status stage_members(worker *w, const device_program *program, const batch_member *members,
+                            int count)
+{
+    batch *b = &w->batch;
+    bool is_packed = program->layout == DEVICE_PACKED;
+    model_bucket bucket = {.shape = program->bucket,
+                           .sequences = is_packed ? b->packed->sequences : 0};
+    status failure = staging_lay_out(&w->staging, b->model, &bucket);
+    if (failure)
+        return failure;
+    if (is_packed) {
+        assert(count == b->count); /* `places` is of all members */
+        pack_copy_in(b->model, members, b->places, count, w->staging.inputs);
+    } else {
+        pad_rows(b->model, members, count, w->staging.inputs);
+    }
+    return STATUS_OK;
+}
+
+status pad_members(worker *w, const device_program *program, int first, int count, padded *out)
+{
+    batch *b = &w->batch;
+    const batch_member *members = &b->members[first];
+    *out = (padded){.work = {.segments = &b->segments[first], .segment_count = count}};
+    if (program->layout == DEVICE_PADDED &&
+        fits_in_place(b->model, members, count, program->bucket)) {
+        out->work.inputs = members[0].job->inputs;
+        out->work.outputs = members[0].job->outputs;
+    } else if (program->layout != DEVICE_RAGGED) {
+        status failure = stage_members(w, program, members, count);
+        if (failure)
+            return failure;
+        out->work.inputs = w->staging.inputs;
+        out->work.outputs = w->staging.outputs;
+        out->is_staged = true;
+    }
+    stage_stamp(b->stage_ns, STAGE_PAD, clock_now_ns());
+    return STATUS_OK;
 }

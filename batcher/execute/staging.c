@@ -46,15 +46,26 @@ size_t staging_bytes(const model *m, const model_bucket *bucket)
     return lay_out(m, bucket, NULL, NULL, NULL);
 }
 
-status staging_lay_out(staging *s, const model *m, const model_bucket *bucket, size_t bytes_min)
+static size_t largest_bytes(const model *m)
+{
+    size_t largest = 0;
+    for (int i = 0; i < m->bucket_count; i++) {
+        size_t bytes = staging_bytes(m, &m->buckets[i]);
+        if (bytes != SIZE_MAX && bytes > largest)
+            largest = bytes;
+    }
+    return largest;
+}
+
+status staging_lay_out(staging *s, const model *m, const model_bucket *bucket)
 {
     size_t bytes = staging_bytes(m, bucket);
     if (bytes == SIZE_MAX)
         return status_fail(STATUS_UNSUPPORTED, "model \"%s\": the size of a batch is not known",
                            m->name);
     if (bytes > s->bytes) {
-        if (bytes_min != SIZE_MAX && bytes < bytes_min)
-            bytes = bytes_min;
+        size_t largest = largest_bytes(m);
+        bytes = largest > bytes ? largest : bytes;
         void *memory = aligned_alloc(ALIGNMENT, bytes);
         if (memory == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a batch of %zu bytes", bytes);

@@ -15,10 +15,9 @@ typedef struct staging {
  * known beforehand. */
 size_t staging_bytes(const model *m, const model_bucket *bucket);
 
-/* Shapes and places of all inputs and outputs; contents undefined. Grows the memory to at least
- * `bytes_min`. STATUS_OUT_OF_MEMORY, STATUS_UNSUPPORTED. */
-status staging_lay_out(staging *s, const model *m, const model_bucket *bucket,
-                       size_t bytes_min) MUST_CHECK;
+/* Shapes and places of all inputs and outputs; contents undefined. Where the memory must grow, it
+ * grows to what the model's largest bucket takes. STATUS_OUT_OF_MEMORY, STATUS_UNSUPPORTED. */
+status staging_lay_out(staging *s, const model *m, const model_bucket *bucket) MUST_CHECK;
 void staging_dispose(staging *s);
 
 #endif

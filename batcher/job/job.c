@@ -90,5 +90,6 @@ bool job_finish_rows(job *j, int64_t rows, status result)
     }
     int64_t left = atomic_fetch_sub(&j->rows_left, rows) - rows;
     assert(left >= 0);
+    assert(left > 0 || j->hold.rows == 0);
     return left == 0;
 }

@@ -171,7 +171,7 @@ static void see_flow(dispatch *d, const dispatch_request *r, tenant_class flow,
         .models = d->seen_models,
         .model_count = d->queue_count,
         .workers = r->workers,
-        .is_flushing = r->is_flushing,
+        .is_flushing = r->devices->is_stopping,
         .is_aged_first = d->batches % DISPATCH_AGED_TURN == DISPATCH_AGED_TURN - 1,
     };
 }
@@ -313,8 +313,13 @@ static void prepare(dispatch *d, const dispatch_request *r, dispatch_batch *out)
         if (q == NULL || q->rows == 0)
             continue;
         model_queue_drop_late(q, r->now_ns, !is_stale(d, q, r->now_ns), &out->overdue);
-        d->is_eligible[i] =
-            q->rows > 0 && r->is_eligible(r->context, r->device_index, q, r->now_ns);
+        placement_model m = {.tables = q->tables,
+                             .latency = q->latency,
+                             .rows = q->list_rows,
+                             .sequence_count = q->list_count,
+                             .is_exact = model_is_exact(q->model),
+                             .is_device_only = q->model->on_device.exported != NULL};
+        d->is_eligible[i] = q->rows > 0 && placement_is_eligible(r->devices, &m, r->device_index);
     }
 }
 

@@ -1,6 +1,7 @@
 #ifndef BATCHER_QUEUE_DISPATCH_H
 #define BATCHER_QUEUE_DISPATCH_H
 
+#include "batcher/policy/placement.h"
 #include "batcher/queue/bill.h"
 #include "batcher/queue/queue.h"
 
@@ -41,10 +42,7 @@ typedef struct dispatch {
 typedef struct dispatch_request {
     uint64_t now_ns;
     int device_index, workers; /* who asks; how many workers share this work */
-    bool is_flushing;
-    /* May that device take work of this model now? */
-    bool (*is_eligible)(void *context, int device_index, const model_queue *q, uint64_t now_ns);
-    void *context;
+    const placement_devices *devices;
 } dispatch_request;
 
 typedef struct dispatch_batch {

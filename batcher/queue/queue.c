@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batcher/execute/staging.h"
-
 model_queue *model_queue_create(const model *m, int device_count, fair *f)
 {
     model_queue *q = calloc(1, sizeof *q);
@@ -30,11 +28,6 @@ model_queue *model_queue_create(const model *m, int device_count, fair *f)
     q->axes = q->tables[0];
     q->list_count =
         model_is_exact(m) || m->sequence_bucket_count < 1 ? 1 : m->sequence_bucket_count;
-    for (int i = 0; i < m->bucket_count; i++) {
-        size_t bytes = staging_bytes(m, &m->buckets[i]);
-        if (bytes > q->staging_bytes)
-            q->staging_bytes = bytes;
-    }
     return q;
 }
 
@@ -56,6 +49,11 @@ void model_queue_destroy(model_queue *q)
         latency_destroy(q->latency);
     free(q->tables);
     free(q);
+}
+
+void queue_stamp(uint64_t stage_ns[STAGE_COUNT], uint64_t now_ns)
+{
+    stage_stamp(stage_ns, STAGE_QUEUE, now_ns);
 }
 
 static bool is_before(const queue_entry *a, const queue_entry *b)

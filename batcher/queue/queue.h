@@ -52,7 +52,6 @@ typedef struct model_queue {
     bucket_table *tables; /* by device */
     latency *latency;     /* the model's, or own when it has none */
     bool owns_latency;
-    size_t staging_bytes; /* of the largest bucket's inputs and outputs */
 } model_queue;
 
 /* Some rows of one job, in one batch. */
@@ -107,6 +106,9 @@ void model_queue_drop_late(model_queue *q, uint64_t now_ns, bool looks_ahead, jo
 void model_queue_drop_dead(model_queue *q, job **dead);
 /* Unlinks all. */
 void model_queue_empty(model_queue *q, job **dropped);
+
+/* The rows of a batch, or a dropped job, wait no longer: ends the stage "queue". */
+void queue_stamp(uint64_t stage_ns[STAGE_COUNT], uint64_t now_ns);
 
 /* The earliest deadline of all; UINT64_MAX: none. */
 uint64_t model_queue_deadline(const model_queue *q);

@@ -125,12 +125,6 @@ static void run_trace(int trace, const char *folder)
         draw(folder, trace, 2 * ours, attainment);
 }
 
-static bool is_always(void *context, int device_index, const model_queue *q, uint64_t now_ns)
-{
-    (void)context, (void)device_index, (void)q, (void)now_ns;
-    return true;
-}
-
 /* 10,000 jobs wait; batches are taken and as many jobs come. */
 static void measure_deciding(void)
 {
@@ -182,7 +176,9 @@ static void measure_deciding(void)
         batch_member members[MODEL_AXIS_MAX];
         static bill due;
         dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX, .bill = &due};
-        dispatch_request ask = {.now_ns = now_ns, .workers = 1, .is_eligible = is_always};
+        static const bool is_healthy[] = {true};
+        placement_devices one = {.count = 1, .cpu = -1, .is_healthy = is_healthy};
+        dispatch_request ask = {.now_ns = now_ns, .workers = 1, .devices = &one};
         while (waiting < WAITING && free_jobs != NULL && sim_trace_next(&t, &r)) {
             job *j = free_jobs;
             free_jobs = j->next;

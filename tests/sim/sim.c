@@ -129,12 +129,6 @@ static void make_model(sim *s, int index)
         }
 }
 
-static bool is_here(void *context, int device_index, const model_queue *q, uint64_t now_ns)
-{
-    (void)q, (void)now_ns;
-    return !((sim *)context)->devices[device_index].is_lost;
-}
-
 static int alive(const sim *s)
 {
     int n = 0;
@@ -313,11 +307,15 @@ static void penstock_next(sim *s, int d)
     sim_device *v = &s->devices[d];
     batch_member members[MEMBERS_MAX];
     dispatch_batch b = {.members = members, .capacity = MEMBERS_MAX, .bill = &v->bill};
-    dispatch_request r = {.now_ns = s->now_ns,
-                          .device_index = d,
-                          .workers = alive(s),
-                          .is_eligible = is_here,
-                          .context = s};
+    bool is_healthy[SIM_DEVICES_MAX];
+    for (int i = 0; i < s->config->device_count; i++)
+        is_healthy[i] = !s->devices[i].is_lost;
+    placement_devices devices = {.count = s->config->device_count,
+                                 .cpu = -1,
+                                 .is_healthy = is_healthy,
+                                 .fallback = FALLBACK_ON_FAILURE};
+    dispatch_request r = {
+        .now_ns = s->now_ns, .device_index = d, .workers = alive(s), .devices = &devices};
     uint64_t start_ns = clock_now_ns();
     dispatch_next(&s->dispatch, &r, &b);
     s->decide_ns += clock_now_ns() - start_ns;

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "devices/health.h"
 #include "devices/pjrt/supervisor/internal.h"
 
 #define ROOM "devices"
@@ -275,6 +276,7 @@ static void set_state(pjrt_supervisor *s, device_state state, const char *reason
     snprintf(s->reason, sizeof s->reason, "%s", reason);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    device_health_changed();
 }
 
 /* Starts a host and serves its replies until it is gone. */

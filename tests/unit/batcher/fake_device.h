@@ -10,6 +10,7 @@
 
 #include "batcher/job/pool.h"
 #include "batcher/scheduler.h"
+#include "devices/health.h"
 #include "models/batching/exact_programs.h"
 #include "models/model.h"
 #include "tests/unit/batcher/submit.h"
@@ -104,6 +105,12 @@ static inline void fake_device_init(fake_device *f, const char *name, int slots)
 {
     memset(f, 0, sizeof *f);
     f->base = (device){.interface = &fake_interface, .name = name, .kind = name, .slots = slots};
+}
+
+static inline void fake_set_gone(fake_device *f, bool is_gone)
+{
+    atomic_store(&f->is_gone, is_gone);
+    device_health_changed();
 }
 
 static inline void fake_axis(model_tensor *t, const char *name, dtype type)

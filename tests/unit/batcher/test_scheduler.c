@@ -24,7 +24,7 @@ static void on_done(job *j)
     atomic_fetch_add(&r.back, 1);
 }
 
-static void start(bool has_accelerator, scheduler_fallback fallback, bool can_batch, bool can_pad)
+static void start(bool has_accelerator, placement_fallback fallback, bool can_batch, bool can_pad)
 {
     memset(&r, 0, sizeof r);
     mailbox_init(&r.box);
@@ -112,11 +112,11 @@ Test(scheduler, what_no_cpu_can_run_waits_for_its_device)
     job *first = send(1, 5, 10);
     wait_back(1);
     cr_assert_eq(first->result, STATUS_OK);
-    atomic_store(&r.accelerator.is_gone, true);
+    fake_set_gone(&r.accelerator, true);
     job *jobs[2] = {send(1, 5, 20), send(2, 7, 30)};
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     cr_assert_eq(atomic_load(&r.back), 1);
-    atomic_store(&r.accelerator.is_gone, false);
+    fake_set_gone(&r.accelerator, false);
     wait_back(3);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(jobs[i]->result, STATUS_OK);
@@ -172,7 +172,7 @@ Test(scheduler, a_device_that_fails_is_replaced_by_the_cpu)
     wait_back(1);
     cr_assert_eq(a->device_index, 0);
     cr_assert_not(a->fell_back);
-    atomic_store(&r.accelerator.is_gone, true);
+    fake_set_gone(&r.accelerator, true);
     job *b = send(2, 4, 1);
     wait_back(2);
     cr_assert_eq(b->result, STATUS_OK);
@@ -189,7 +189,7 @@ Test(scheduler, a_device_that_fails_is_replaced_by_the_cpu)
 Test(scheduler, without_fallback_the_failure_is_the_answer)
 {
     start(true, FALLBACK_NEVER, true, true);
-    atomic_store(&r.accelerator.is_gone, true);
+    fake_set_gone(&r.accelerator, true);
     job *j = send(2, 4, 1);
     wait_back(1);
     cr_assert_eq(j->result, STATUS_UNAVAILABLE);
@@ -345,7 +345,7 @@ Test(pad, mask_pad_value_and_repeated_row)
     tensor to[2] = {{.dtype = DTYPE_I64, .rank = 2, .dims = {4, 5}, .data = ids},
                     {.dtype = DTYPE_I64, .rank = 2, .dims = {4, 5}, .data = mask}};
     batch_member member = {.job = j, .row = 0, .rows = 2};
-    pad_batch(r.model, &member, 1, to);
+    pad_rows(r.model, &member, 1, to);
     int64_t want[20] = {10, 11, 12, 7, 7, 13, 14, 15, 7, 7, 10, 11, 12, 7, 7, 10, 11, 12, 7, 7};
     for (int i = 0; i < 20; i++) {
         cr_assert_eq(ids[i], want[i]);
@@ -375,7 +375,7 @@ Test(slice, inner_sequence_axis_is_cut)
     float unused[18];
     other.outputs[0].data = unused;
     batch_member members[2] = {{.job = &other, .rows = 1}, {.job = &j, .rows = 1}};
-    slice_batch(&m, members, 2, &whole);
+    slice_rows(&m, members, 2, &whole);
     for (int h = 0; h < 3; h++)
         for (int s = 0; s < 3; s++)
             for (int k = 0; k < 2; k++)

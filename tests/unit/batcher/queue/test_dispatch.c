@@ -72,16 +72,13 @@ static void push(uint32_t tenant, int64_t length, int count)
     }
 }
 
-static bool anyone(void *context, int device_index, const model_queue *q, uint64_t at_ns)
-{
-    (void)context, (void)device_index, (void)q, (void)at_ns;
-    return true;
-}
+static const bool is_healthy[] = {true};
+static const placement_devices alone = {.count = 1, .cpu = -1, .is_healthy = is_healthy};
 
 /* Rows of each tenant in the next batch go to `rows`. */
 static void next(int64_t rows[TENANTS])
 {
-    dispatch_request r = {.now_ns = now_ns, .workers = 1, .is_eligible = anyone};
+    dispatch_request r = {.now_ns = now_ns, .workers = 1, .devices = &alone};
     taken = (dispatch_batch){.members = members, .capacity = BATCH, .bill = &due};
     dispatch_next(&d, &r, &taken);
     cr_assert_eq(taken.action, POLICY_RUN);

@@ -112,16 +112,14 @@ static void push(bench *b, int64_t rows, int64_t length, uint64_t deadline_ns)
     cr_assert(dispatch_push(&b->d, b->queue, j));
 }
 
-static bool anyone(void *context, int device_index, const model_queue *q, uint64_t now_ns)
-{
-    (void)context, (void)q, (void)now_ns;
-    return device_index == 0;
-}
+static const bool is_healthy[] = {true, true};
+static const placement_devices both = {
+    .count = 2, .cpu = 1, .is_healthy = is_healthy, .fallback = FALLBACK_NEVER};
 
 /* Takes one batch; its jobs' rows are done. Returns the part of its positions that is padding. */
 static double next(bench *b)
 {
-    dispatch_request r = {.now_ns = b->now_ns, .workers = 1, .is_eligible = anyone};
+    dispatch_request r = {.now_ns = b->now_ns, .workers = 1, .devices = &both};
     b->taken = (dispatch_batch){
         .members = b->members, .capacity = 1024, .places = b->places, .bill = &b->bill};
     dispatch_next(&b->d, &r, &b->taken);

@@ -1,4 +1,4 @@
-#include "batcher/execute/packed.h"
+#include "batcher/execute/pack_copy.h"
 
 #include <string.h>
 
@@ -30,8 +30,8 @@ static char *element_of(const tensor *t, int64_t at)
     return (char *)t->data + (size_t)at * dtype_bytes(t->dtype);
 }
 
-void packed_fill(const model *m, const batch_member *members, const pack_place *places, int count,
-                 tensor *inputs)
+void pack_copy_in(const model *m, const batch_member *members, const pack_place *places, int count,
+                  tensor *inputs)
 {
     int number = 0;
     clear(m, inputs);
@@ -62,8 +62,8 @@ static void slice_sequence(const tensor *from, const model_tensor *axes, const t
            (size_t)(taken * width) * dtype_bytes(from->dtype));
 }
 
-void packed_slice(const model *m, const batch_member *members, const pack_place *places, int count,
-                  const tensor *outputs)
+void pack_copy_out(const model *m, const batch_member *members, const pack_place *places, int count,
+                   const tensor *outputs)
 {
     int number = 0;
     for (int i = 0; i < count; i++) {
