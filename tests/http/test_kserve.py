@@ -1,4 +1,4 @@
-"""KServe v2 as PROTOCOL.md reads it, mostly one line a case."""
+"""KServe v2 (Open Inference Protocol) with binary tensors, mostly one line a case."""
 import json
 
 import numpy

@@ -7,6 +7,7 @@
 #include "kernels/gemm_scaled.h"
 #include "kernels/kernels_list.h"
 #include "tests/kernels/harness.h"
+#include "tests/kernels/operands.h"
 
 /* Products of quantised operands against the scalar kernels, and those against plain loops. */
 
@@ -29,13 +30,6 @@ static bool is_too_slow(const size_t size[3])
     return check_is_slow() && size[0] * size[1] * size[2] > 40000;
 }
 
-static float *random_floats(size_t count, float low, float high)
-{
-    float *x = check_floats(count);
-    check_fill_floats(x, count, low, high);
-    return x;
-}
-
 static size_t span(size_t rows, size_t stride, size_t width)
 {
     return rows ? (rows - 1) * stride + width : 0;
@@ -47,16 +41,16 @@ static gemm_scaled_epilogue make_epilogue(size_t m, size_t n, size_t c_stride, f
 {
     gemm_scaled_epilogue e = {.activation = (kernels_activation)(turn % KERNELS_ACTIVATION_COUNT)};
     float scale = 4 / sqrtf(sum_size);
-    e.row_scale = turn % 5 != 4 ? random_floats(m, scale / 2, scale) : NULL;
-    e.column_scale = turn % 7 != 6 ? random_floats(n, scale / 2, scale) : NULL;
-    e.bias = turn % 3 ? random_floats(n, -1, 1) : NULL;
+    e.row_scale = turn % 5 != 4 ? operand_floats(m, scale / 2, scale) : NULL;
+    e.column_scale = turn % 7 != 6 ? operand_floats(n, scale / 2, scale) : NULL;
+    e.bias = turn % 3 ? operand_floats(n, -1, 1) : NULL;
     if (turn % 4 == 1) {
-        e.residual = random_floats(span(m, c_stride, n), -1, 1);
+        e.residual = operand_floats(span(m, c_stride, n), -1, 1);
         e.residual_stride = c_stride;
     }
     if (turn % 2) {
-        e.row_low = random_floats(m, 0, 0);
-        e.row_high = random_floats(m, 0, 0);
+        e.row_low = operand_floats(m, 0, 0);
+        e.row_high = operand_floats(m, 0, 0);
     }
     return e;
 }
@@ -111,50 +105,6 @@ static void compare_ranges(const gemm_scaled_epilogue *want, const gemm_scaled_e
     }
 }
 
-/* Panels in the common form, sorted into tiles as level amx has them; `k_bytes` of each column. */
-static void *tiled(const void *packed, size_t header, size_t k_bytes, size_t n, size_t panel_bytes)
-{
-    size_t steps = k_bytes / 64, panels = (n + 63) / 64;
-    uint8_t *out = check_buffer(panels * panel_bytes, 64);
-    memcpy(out, packed, panels * panel_bytes);
-    for (size_t i = 0; i < panels; i++) {
-        const uint8_t *from = (const uint8_t *)packed + i * panel_bytes + header;
-        uint8_t *to = out + i * panel_bytes + header;
-        for (size_t at = 0; at < steps * 4096; at++) {
-            size_t step = at / 4096, group = at / 256 % 16, tile = at / 64 % 4;
-            to[((tile / 2 * steps + step) * 2 + tile % 2) * 1024 + group * 64 + at % 64] = from[at];
-        }
-    }
-    return out;
-}
-
-static void *tiled_u8s8(const void *packed, size_t k, size_t n)
-{
-    return tiled(packed, 256, k, n, gemm_u8s8_panel_bytes(k));
-}
-
-static void *tiled_bf16(const void *packed, size_t k, size_t n)
-{
-    return tiled(packed, 0, 2 * k, n, gemm_s16_panel_bytes(k));
-}
-
-static const int8_t *random_weights(size_t count, unsigned turn)
-{
-    int8_t *w = check_buffer(count, 1);
-    check_fill_bytes(w, count);
-    if (turn % 9 == 8)
-        memset(w, 0x80, count); /* all -128 */
-    return w;
-}
-
-static void *packed_u8s8(size_t k, size_t n, unsigned turn)
-{
-    const int8_t *w = random_weights(k * n, turn);
-    void *packed = check_buffer(gemm_u8s8_packed_bytes(k, n), 64);
-    gemm_pack_u8s8_scalar(w, n, 1, k, n, packed);
-    return packed;
-}
-
 static gemm_u8s8 make_u8s8(const size_t size[3], unsigned turn)
 {
     gemm_u8s8 g = {.m = size[0], .n = size[1], .k = size[2]};
@@ -165,7 +115,7 @@ static gemm_u8s8 make_u8s8(const size_t size[3], unsigned turn)
     if (turn % 11 == 10)
         memset(a, 0xff, span(g.m, g.a_stride, g.k));
     g.a = a;
-    g.b = packed_u8s8(g.k, g.n, turn);
+    g.b = operand_packed_u8s8(g.k, g.n, turn);
     if (turn % 3 == 1) {
         int32_t *zero = check_buffer(g.m * 4, 4);
         for (size_t i = 0; i < g.m; i++)
@@ -213,8 +163,8 @@ static void compare_u8s8(u8s8_fn run, bool is_tiled, gemm_u8s8 *g)
     gemm_u8s8 w = *g;
     w.c = want;
     if (g->epilogue.row_low) {
-        w.epilogue.row_low = random_floats(g->m, 0, 0);
-        w.epilogue.row_high = random_floats(g->m, 0, 0);
+        w.epilogue.row_low = operand_floats(g->m, 0, 0);
+        w.epilogue.row_high = operand_floats(g->m, 0, 0);
     }
     gemm_u8s8_scalar(&w);
     double size = size_of(g);
@@ -223,7 +173,7 @@ static void compare_u8s8(u8s8_fn run, bool is_tiled, gemm_u8s8 *g)
         g->epilogue.residual = got;
     }
     g->c = got;
-    g->b = is_tiled ? tiled_u8s8(g->b, g->k, g->n) : g->b;
+    g->b = is_tiled ? operand_tiled_u8s8(g->b, g->k, g->n) : g->b;
     run(g);
     outputs o = {g->output, g->m, g->n, g->c_stride, want, got, size};
     compare(&o, &g->epilogue, GELU_U8S8);
@@ -278,7 +228,7 @@ static void check_gelu_u8s8(u8s8_fn run, bool is_tiled)
     }
     gemm_pack_u8s8_scalar(w, N, 1, 1, N, packed);
     g.a = a;
-    g.b = is_tiled ? tiled_u8s8(packed, 1, N) : packed;
+    g.b = is_tiled ? operand_tiled_u8s8(packed, 1, N) : packed;
     g.c = c;
     g.epilogue = (gemm_scaled_epilogue){.column_scale = scales, .activation = KERNELS_GELU};
     run(&g);
@@ -298,8 +248,8 @@ static void check_common_u8s8(u8s8_fn run, bool is_tiled)
         g.output = i / 12 ? GEMM_U8 : GEMM_F32;
         g.epilogue.activation = activations[i % 3];
         if (has_range) {
-            g.epilogue.row_low = random_floats(g.m, 0, 0);
-            g.epilogue.row_high = random_floats(g.m, 0, 0);
+            g.epilogue.row_low = operand_floats(g.m, 0, 0);
+            g.epilogue.row_high = operand_floats(g.m, 0, 0);
         }
         int32_t *zero = check_buffer(g.m * 4, 4);
         for (size_t row = 0; row < g.m; row++)
@@ -327,14 +277,6 @@ static void check_u8s8(const variant *v)
     }
 }
 
-static int16_t *random_s16(size_t count, int limit)
-{
-    int16_t *x = check_buffer(count * 2, 2);
-    for (size_t i = 0; i < count; i++)
-        x[i] = (int16_t)((int)check_random_below(2 * (size_t)limit + 1) - limit);
-    return x;
-}
-
 static void check_s16(const variant *v)
 {
     s16_fn run = (s16_fn)v->function;
@@ -346,8 +288,8 @@ static void check_s16(const variant *v)
         gemm_s16 g = {.m = size[0], .n = size[1], .k = size[2]};
         g.a_stride = g.k + turn % 3;
         g.c_stride = g.n + turn % 2;
-        int16_t *a = random_s16(span(g.m, g.a_stride, g.k), GEMM_S16_LIMIT);
-        int16_t *w = random_s16(g.k * g.n, GEMM_S16_LIMIT);
+        int16_t *a = operand_s16(span(g.m, g.a_stride, g.k), GEMM_S16_LIMIT);
+        int16_t *w = operand_s16(g.k * g.n, GEMM_S16_LIMIT);
         for (size_t i = 0; turn < 3 && i < g.k * g.n; i++) /* the largest sums there are */
             w[i] = GEMM_S16_LIMIT;
         for (size_t i = 0; turn < 3 && i < span(g.m, g.a_stride, g.k); i++)
@@ -368,14 +310,6 @@ static void check_s16(const variant *v)
         compare(&o, &g.epilogue, GELU_S16);
         check_reset();
     }
-}
-
-static uint16_t *random_bf16(size_t count)
-{
-    uint16_t *x = check_buffer(count * 2, 2);
-    for (size_t i = 0; i < count; i++)
-        x[i] = dtype_f32_to_bf16(check_random_float(-1, 1));
-    return x;
 }
 
 static void compare_bf16_rows_alone(bf16_fn run, const gemm_bf16 *g)
@@ -409,7 +343,7 @@ static void check_gelu_bf16(bf16_fn run, bool is_tiled)
         w[j] = dtype_f32_to_bf16((float)(j - 128) / 16);
     gemm_pack_s16_scalar((const int16_t *)w, N, 1, 1, N, packed);
     g.a = a;
-    g.b = is_tiled ? tiled_bf16(packed, 1, N) : packed;
+    g.b = is_tiled ? operand_tiled_bf16(packed, 1, N) : packed;
     g.c = c;
     g.epilogue.activation = KERNELS_GELU;
     run(&g);
@@ -429,10 +363,10 @@ static void check_bf16(const variant *v)
         gemm_bf16 g = {.m = size[0], .n = size[1], .k = size[2]};
         g.a_stride = g.k + turn % 3;
         g.c_stride = g.n + turn % 2;
-        uint16_t *w = random_bf16(g.k * g.n);
+        uint16_t *w = operand_bf16(g.k * g.n);
         void *packed = check_buffer(gemm_s16_packed_bytes(g.k, g.n), 64);
         gemm_pack_s16_scalar((const int16_t *)w, g.n, 1, g.k, g.n, packed);
-        g.a = random_bf16(span(g.m, g.a_stride, g.k));
+        g.a = operand_bf16(span(g.m, g.a_stride, g.k));
         g.b = packed;
         g.output = turn % 2 ? GEMM_F32 : GEMM_U8;
         g.epilogue = make_epilogue(g.m, g.n, g.c_stride, sqrtf((float)g.k + 1), turn);
@@ -442,7 +376,7 @@ static void check_bf16(const variant *v)
         g.c = want;
         gemm_bf16_scalar(&g);
         g.c = got;
-        g.b = v->level == KERNELS_AMX ? tiled_bf16(packed, g.k, g.n) : packed;
+        g.b = v->level == KERNELS_AMX ? operand_tiled_bf16(packed, g.k, g.n) : packed;
         run(&g);
         outputs o = {g.output, g.m, g.n, g.c_stride, want, got, 50};
         compare(&o, &g.epilogue, GELU_BF16);
@@ -459,7 +393,7 @@ static void check_pack_u8s8(const variant *v)
         size_t n = sizes[turn / 2][1], k = sizes[turn / 2][2];
         size_t bytes = gemm_u8s8_packed_bytes(k, n), row = turn % 2 ? n : 1,
                column = turn % 2 ? 1 : k;
-        const int8_t *w = random_weights(k * n, turn);
+        const int8_t *w = operand_weights(k * n, turn);
         uint8_t *want = check_buffer(bytes, 64), *got = check_buffer(bytes, 64);
         gemm_pack_u8s8_scalar(w, row, column, k, n, want);
         run(w, row, column, k, n, got);
@@ -475,7 +409,7 @@ static void check_pack_u8s8(const variant *v)
             if (sum != ((const int32_t *)panel)[j % 64])
                 check_fail("scalar packing has a wrong sum of column %zu", j);
         }
-        want = v->level == KERNELS_AMX ? tiled_u8s8(want, k, n) : want;
+        want = v->level == KERNELS_AMX ? operand_tiled_u8s8(want, k, n) : want;
         if (memcmp(want, got, bytes) != 0)
             check_fail("n %zu, k %zu, transposed %d", n, k, turn % 2 == 0);
         check_reset();
@@ -490,11 +424,11 @@ static void check_pack_s16(const variant *v)
         size_t n = sizes[turn / 2][1], k = sizes[turn / 2][2];
         size_t bytes = gemm_s16_packed_bytes(k, n), row = turn % 2 ? n : 1,
                column = turn % 2 ? 1 : k;
-        const int16_t *w = random_s16(k * n, GEMM_S16_LIMIT);
+        const int16_t *w = operand_s16(k * n, GEMM_S16_LIMIT);
         void *want = check_buffer(bytes, 64), *got = check_buffer(bytes, 64);
         gemm_pack_s16_scalar(w, row, column, k, n, want);
         run(w, row, column, k, n, got);
-        want = v->level == KERNELS_AMX ? tiled_bf16(want, k, n) : want;
+        want = v->level == KERNELS_AMX ? operand_tiled_bf16(want, k, n) : want;
         if (memcmp(want, got, bytes) != 0)
             check_fail("n %zu, k %zu, transposed %d", n, k, turn % 2 == 0);
         check_reset();
@@ -536,18 +470,18 @@ static void bench_u8s8(const variant *v)
         uint8_t *a = check_buffer(s[0] * s[2], 64);
         check_fill_bytes(a, s[0] * s[2]);
         gemm_u8s8 g = {.m = s[0], .n = s[1], .k = s[2], .a = a, .a_stride = s[2]};
-        g.b = packed_u8s8(g.k, g.n, 0);
-        g.b = v->level == KERNELS_AMX ? tiled_u8s8(g.b, g.k, g.n) : g.b;
+        g.b = operand_packed_u8s8(g.k, g.n, 0);
+        g.b = v->level == KERNELS_AMX ? operand_tiled_u8s8(g.b, g.k, g.n) : g.b;
         g.output = GEMM_F32;
         g.c = check_buffer(g.m * g.n * 4, 64);
         g.c_stride = g.n;
-        g.epilogue.row_scale = random_floats(g.m, 0, 0.01f);
-        g.epilogue.column_scale = random_floats(g.n, 0, 0.01f);
-        g.epilogue.bias = random_floats(g.n, 0, 1);
+        g.epilogue.row_scale = operand_floats(g.m, 0, 0.01f);
+        g.epilogue.column_scale = operand_floats(g.n, 0, 0.01f);
+        g.epilogue.bias = operand_floats(g.n, 0, 1);
         if (has_gelu) {
             g.epilogue.activation = KERNELS_GELU;
-            g.epilogue.row_low = random_floats(g.m, 0, 0);
-            g.epilogue.row_high = random_floats(g.m, 0, 0);
+            g.epilogue.row_low = operand_floats(g.m, 0, 0);
+            g.epilogue.row_high = operand_floats(g.m, 0, 0);
         }
         bench_shape(v, &g, s, has_gelu ? " gelu, range" : " bias", "u8s8");
         check_reset();
@@ -570,7 +504,7 @@ static void run_pack(void *context)
 
 static void bench_pack(const variant *v)
 {
-    pack_job p = {(pack_u8s8_fn)v->function, random_weights(384 * 1536, 0), NULL, false};
+    pack_job p = {(pack_u8s8_fn)v->function, operand_weights(384 * 1536, 0), NULL, false};
     p.packed = check_buffer(gemm_u8s8_packed_bytes(384, 1536), 64);
     bench_line("[k][n] 384 x 1536", 384 * 1536 * 1e-6 / bench_seconds(run_pack, &p), "MB/s", 0);
     p.is_transposed = true;
@@ -582,17 +516,17 @@ static void bench_s16(const variant *v)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const size_t *s = shapes[i];
-        int16_t *a = check_buffer(s[0] * s[2] * 2, 64), *w = random_s16(s[1] * s[2], 1023);
+        int16_t *a = check_buffer(s[0] * s[2] * 2, 64), *w = operand_s16(s[1] * s[2], 1023);
         memset(a, 1, s[0] * s[2] * 2);
         gemm_s16 g = {.m = s[0], .n = s[1], .k = s[2], .a = a, .a_stride = s[2]};
         void *packed = check_buffer(gemm_s16_packed_bytes(g.k, g.n), 64);
         gemm_pack_s16_scalar(w, g.n, 1, g.k, g.n, packed);
-        g.b = v->level == KERNELS_AMX ? tiled_bf16(packed, g.k, g.n) : packed;
+        g.b = v->level == KERNELS_AMX ? operand_tiled_bf16(packed, g.k, g.n) : packed;
         g.output = GEMM_F32;
         g.c = check_buffer(g.m * g.n * 4, 64);
         g.c_stride = g.n;
-        g.epilogue.row_scale = random_floats(g.m, 0, 0.01f);
-        g.epilogue.column_scale = random_floats(g.n, 0, 0.01f);
+        g.epilogue.row_scale = operand_floats(g.m, 0, 0.01f);
+        g.epilogue.column_scale = operand_floats(g.n, 0, 0.01f);
         bench_shape(v, &g, s, "", strncmp(v->entry, "gemm_s16", 8) == 0 ? "s16" : "bf16");
         check_reset();
     }
