@@ -13,26 +13,28 @@ import sys
 
 HEAD = """# MiniLM-L6 compiled for four generations of TPU, on a machine without one
 
-`penstock compile` with libtpu 0.0.52 (PyPI), sentence-transformers/all-MiniLM-L6-v2, {count} programs, all made on a CPU-only machine
-(2 cores of an Intel Emerald-Rapids class, shared with other work: the compile seconds are upper bounds). Made by
-[tpu/make_table.py](tpu/make_table.py) from [tpu/compiled.jsonl](tpu/compiled.jsonl).
+`penstock compile` with libtpu 0.0.52 (PyPI), sentence-transformers/all-MiniLM-L6-v2, {count} programs,
+compiled on a machine without a TPU (2 cores of an Intel Emerald-Rapids class, shared with other work: the compile
+seconds are upper bounds). Written by [tpu/make_table.py](tpu/make_table.py) from [tpu/compiled.jsonl](tpu/compiled.jsonl).
 
-**Nothing here was measured on a TPU.** Cycles are the compiler's own estimates (the sum of `estimated_cycles` in the optimized HLO), turned
-into time by the clock of the tensor core (1.05 GHz v4, 1.5 GHz v5e, 1.75 GHz v5p and v6e); transfers, launch and queues are not in them.
-MFU is against the published peak of the precision (bf16: 275, 197, 459, 918 TFLOP/s; int8: 275, 394, 918, 1836 TOP/s); v4 and v5p targets
-are a 2x2x1 host, the program runs on one chip of it. Tokens are positions of the bucket, padding included.
+**Nothing here was measured on a TPU.** Cycles are the compiler's estimates (the sum of `estimated_cycles` in the
+optimized HLO), turned into time by the clock of the tensor core (1.05 GHz v4, 1.5 GHz v5e, 1.75 GHz v5p and v6e).
+Transfers, launch and queues are not in them. MFU is against the published peak of the precision (bf16: 275, 197, 459,
+918 TFLOP/s; int8: 275, 394, 918, 1836 TOP/s). v4 and v5p targets are a host of 2x2x1 chips; the program runs on one of
+them. Tokens are those of the bucket, padding included.
 """
 
 FOOT = """
-`s8` is the number of matrix products in the optimized program with two 8-bit operands, of the model's dense layers; the remaining
-products are attention scores and values, which are bf16 in both precisions.
+`s8 of dense` is the number of matrix multiplications with two 8-bit operands in the optimized program, of the model's
+dense layers. The other ones are attention scores and values, which are bf16 in both precisions.
 
-What the figures say: MiniLM is small (384 wide), so at these buckets time goes to what lies between the products, and quantising
-activations for each token adds to exactly that. The compiler expects bf16 to be faster than int8 for this model on each generation; int8
-pays for wide layers (FACTS: 1.99x at 4096 x 4096 x 4096, 1.06x at 4096 x 384 x 1536). Serve MiniLM in bf16 on TPUs.
+What the figures say: MiniLM is small (384 wide), so at these buckets the time goes to what lies between the matrix
+multiplications, and quantising the activations of each token adds to that. The compiler expects bf16 to be faster than
+int8 for this model on each generation. int8 pays for wide layers: on v5e the compiler expects 1.99x at 4096 x 4096 x
+4096 and 1.06x at 4096 x 384 x 1536. Serve MiniLM in bf16 on TPUs.
 
-\\* without the instructions for which the compiler's estimate is "for ever" (the largest 64-bit number): the true figure is higher, and
-tokens/s and MFU are lower than shown.
+\\* without instructions whose estimate is the largest 64-bit number: the true cycles are higher, tokens/s and MFU lower
+than shown.
 """
 
 
