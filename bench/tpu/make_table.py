@@ -15,7 +15,8 @@ HEAD = """# MiniLM-L6 compiled for four generations of TPU, on a machine without
 
 `penstock compile` with libtpu 0.0.52 (PyPI), sentence-transformers/all-MiniLM-L6-v2, {count} programs,
 compiled on a machine without a TPU (2 cores of an Intel Emerald-Rapids class, shared with other work: the compile
-seconds are upper bounds). Written by [tpu/make_table.py](tpu/make_table.py) from [tpu/compiled.jsonl](tpu/compiled.jsonl).
+seconds are upper bounds). Written by [tpu/make_table.py](tpu/make_table.py) from
+[tpu/compiled.jsonl](tpu/compiled.jsonl).
 
 **Nothing here was measured on a TPU.** Cycles are the compiler's estimates (the sum of `estimated_cycles` in the
 optimized HLO), turned into time by the clock of the tensor core (1.05 GHz v4, 1.5 GHz v5e, 1.75 GHz v5p and v6e).
