@@ -24,13 +24,16 @@ void device_health_changed(void)
 
 void device_health_wait(uint32_t seen, uint64_t until_ns)
 {
-    struct timespec left, *limit = NULL;
-    if (until_ns != UINT64_MAX) {
-        uint64_t now_ns = clock_now_ns();
-        uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-        left.tv_sec = (time_t)(left_ns / 1000000000);
-        left.tv_nsec = (long)(left_ns % 1000000000);
-        limit = &left;
+    while (atomic_load(&changes) == seen) {
+        struct timespec left, *limit = NULL;
+        if (until_ns != UINT64_MAX) {
+            uint64_t now_ns = clock_now_ns();
+            if (now_ns >= until_ns)
+                return;
+            left.tv_sec = (time_t)((until_ns - now_ns) / 1000000000);
+            left.tv_nsec = (long)((until_ns - now_ns) % 1000000000);
+            limit = &left;
+        }
+        syscall(SYS_futex, &changes, FUTEX_WAIT_PRIVATE, seen, limit, NULL, 0);
     }
-    syscall(SYS_futex, &changes, FUTEX_WAIT_PRIVATE, seen, limit, NULL, 0);
 }

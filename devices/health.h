@@ -14,7 +14,7 @@ uint32_t device_health_changes(void);
 void device_health_changed(void);
 
 /* Returns when the count is no longer `seen`, or at `until_ns` (clock_now_ns() scale; UINT64_MAX:
- * no limit); sometimes earlier. */
+ * no limit). */
 void device_health_wait(uint32_t seen, uint64_t until_ns);
 
 #endif

@@ -30,8 +30,7 @@ static void ask(health *h, int device_index, uint32_t changes)
     atomic_store_explicit(&of->is_asked, true, memory_order_relaxed);
     device_status state = {0};
     d->interface->describe(d, &state);
-    if (state.state == DEVICE_HEALTHY)
-        atomic_store_explicit(&of->has_failed, false, memory_order_relaxed);
+    atomic_store_explicit(&of->has_failed, state.state != DEVICE_HEALTHY, memory_order_relaxed);
 }
 
 void health_refresh(health *h, uint64_t now_ns)
@@ -46,6 +45,13 @@ void health_refresh(health *h, uint64_t now_ns)
             atomic_load_explicit(&of->asked_changes, memory_order_relaxed) != changes)
             ask(h, i, changes);
     }
+}
+
+bool health_confirm(health *h, int device_index)
+{
+    if (health_is_good(h, device_index))
+        ask(h, device_index, device_health_changes());
+    return health_is_good(h, device_index);
 }
 
 void health_report_failure(health *h, int device_index, uint64_t now_ns)

@@ -36,6 +36,9 @@ static inline bool health_is_good(const health *h, int device_index)
     return !atomic_load_explicit(&h->of[device_index].has_failed, memory_order_relaxed);
 }
 
+/* Asks a device that is thought to be good; one that says that it is not has failed. */
+bool health_confirm(health *h, int device_index);
+
 /* An execution on the device ended with STATUS_UNAVAILABLE. */
 void health_report_failure(health *h, int device_index, uint64_t now_ns);
 

@@ -15,12 +15,13 @@ void retry_count_fallback(worker *w, model_fallback reason)
     counter_add(&w->batch.model->counters->fallbacks[reason], 1);
 }
 
-/* The first healthy device that has the model, or -1. */
-static int healthy_device(const worker *w)
+/* The first healthy device that has the model, or -1. Each is asked now: devices of one plugin fail
+ * together, and what is remembered of them is older. */
+static int healthy_device(worker *w)
 {
-    const executor *e = w->executor;
+    executor *e = w->executor;
     for (int i = 0; i < executor_cpu(e); i++)
-        if (w->batch.queue->tables[i].has_any && health_is_good(&e->health, i))
+        if (w->batch.queue->tables[i].has_any && health_confirm(&e->health, i))
             return i;
     return -1;
 }
@@ -55,19 +56,27 @@ static uint64_t latest_deadline_ns(const worker *w, int first, int count)
     return latest_ns;
 }
 
-static status retry_on_devices(worker *w, int first, int count, status failure)
+/* `changes`: device_health_changes() before the execution that failed. */
+static status retry_on_devices(worker *w, int first, int count, uint32_t changes, status failure)
 {
     uint64_t until_ns = clock_now_ns() + DEVICE_WAIT_NS;
     uint64_t latest_ns = latest_deadline_ns(w, first, count);
-    until_ns = latest_ns < until_ns ? latest_ns : until_ns;
+    bool is_deadline = latest_ns <= until_ns;
+    until_ns = is_deadline ? latest_ns : until_ns;
     for (int tries = 1; failure == STATUS_UNAVAILABLE && tries < DEVICE_TRIES_MAX; tries++) {
+        /* The device may not have noticed yet that its process has ended. */
+        device_health_wait(changes, clock_now_ns() + HEALTH_REST_NS);
         int device_index = wait_for_device(w, until_ns);
         if (device_index < 0)
             break;
+        changes = device_health_changes();
         failure = execute_members(w, device_index, first, count);
         if (failure == STATUS_UNAVAILABLE)
             health_report_failure(&w->executor->health, device_index, clock_now_ns());
     }
+    if (failure == STATUS_UNAVAILABLE && is_deadline && clock_now_ns() >= until_ns)
+        return status_fail(STATUS_DEADLINE_EXCEEDED,
+                           "the deadline passed while no device could run the request");
     return failure;
 }
 
@@ -77,6 +86,7 @@ status retry_members(worker *w, int first, int count)
     int cpu = executor_cpu(e);
     if (w->device_index == cpu || w->batch.is_exact)
         return execute_members(w, cpu, first, count);
+    uint32_t changes = device_health_changes();
     status failure = execute_members(w, w->device_index, first, count);
     if (failure != STATUS_UNAVAILABLE)
         return failure;
@@ -84,7 +94,7 @@ status retry_members(worker *w, int first, int count)
     if (e->fallback == FALLBACK_NEVER)
         return failure;
     if (w->batch.model->on_device.exported != NULL)
-        return retry_on_devices(w, first, count, failure);
+        return retry_on_devices(w, first, count, changes, failure);
     e->on_device_failed(e->context, w->device_index);
     retry_count_fallback(w, MODEL_FALLBACK_DEVICE_FAILED);
     return execute_members(w, cpu, first, count);

@@ -45,6 +45,12 @@ static void isolate(worker *w)
         complete_member(w, &b->members[i], run_member(w, i));
 }
 
+static bool is_members_fault(status failure)
+{
+    return failure && failure != STATUS_UNAVAILABLE && failure != STATUS_OUT_OF_MEMORY &&
+           failure != STATUS_DEADLINE_EXCEEDED;
+}
+
 void run_batch(worker *w)
 {
     batch *b = &w->batch;
@@ -56,9 +62,7 @@ void run_batch(worker *w)
     if (!failure)
         failure = retry_members(w, 0, b->count);
     complete_batch(w);
-    bool is_members_fault =
-        failure && failure != STATUS_UNAVAILABLE && failure != STATUS_OUT_OF_MEMORY;
-    if (is_members_fault && b->count > 1)
+    if (is_members_fault(failure) && b->count > 1)
         isolate(w);
     else
         for (int i = 0; i < b->count; i++)
