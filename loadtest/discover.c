@@ -76,11 +76,11 @@ static status only_model(const options *o, const target *t, char **model)
     if (count == 1)
         *model = memory_copy_string(only, strlen(only));
     else if (count == 0)
-        s = status_fail(STATUS_NOT_FOUND, "the server does not list its models: name one with "
+        s = status_fail(STATUS_NOT_FOUND, "the server does not list its models: choose one with "
                                           "--model");
     else
         s = status_fail(STATUS_NOT_FOUND,
-                        "the server has several models, choose one with "
+                        "the server has several models: choose one with "
                         "--model: %s",
                         text_buffer_string(&names));
     text_buffer_dispose(&names);
@@ -123,7 +123,7 @@ static status find_metadata(discovery *d, const options *o, const target *t)
         int first_code = code;
         reply = (text_buffer){0};
         s = fetch_metadata(d, o, t, &code, &reply);
-        if (!s && code != 200) { /* the first reply tells more */
+        if (!s && code != 200) { /* keep the first reply: it says more */
             text_buffer_dispose(&reply);
             reply = first;
             code = first_code;
@@ -179,7 +179,7 @@ status discover(discovery *d, const options *o, const target *t)
     if (!bodies || o->format == FORMAT_AUTO)
         s = find_metadata(d, o, t);
     if (bodies && d->path != NULL)
-        s = STATUS_OK; /* the path is given, the bodies too: nothing is missing */
+        s = STATUS_OK; /* path and bodies are given: no metadata is needed */
     if (!s && d->path == NULL) {
         bool tensorflow = d->format == SOURCE_TENSORFLOW;
         d->path = model_path(tensorflow ? "/v1/models/" : "/v2/models/", d->model, o->model_version,

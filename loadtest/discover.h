@@ -5,7 +5,7 @@
 #include "loadtest/wire/target.h"
 #include "loadtest/workload/metadata.h"
 
-/* What to call and what it takes, found out from the URL, the options and the server's answers. */
+/* What to call and its inputs, from the URL, the options and the server's metadata. */
 typedef struct discovery {
     char *path;  /* to send to; owned */
     char *model; /* owned; NULL when the URL is just called */

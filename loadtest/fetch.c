@@ -27,7 +27,7 @@ static void on_room(void *owner, connection *c)
     connection_submit(c, &f->request);
 }
 
-static void on_answer(void *owner, connection *c, request *r, const response *a)
+static void on_response(void *owner, connection *c, request *r, const response *a)
 {
     fetching *f = owner;
     (void)c;
@@ -62,18 +62,18 @@ static void on_closed(void *owner, connection *c, bool opened, const char *reaso
 status fetch(const target *t, const char *method, const char *path, const char *body,
              const request_header *headers, size_t header_count, int *code, text_buffer *reply)
 {
-    static const connection_events events = {on_room, on_answer, on_lost, on_closed};
-    request_form form = {.method = method,
+    static const connection_events events = {on_room, on_response, on_lost, on_closed};
+    request_head head = {.method = method,
                          .authority = t->authority,
                          .path = path,
                          .scheme = t->tls ? "https" : "http",
                          .headers = headers,
                          .header_count = header_count};
     payload p;
-    request_source_payload(&p, body ? body : "", body ? strlen(body) : 0, 0, &form);
+    request_source_payload(&p, body ? body : "", body ? strlen(body) : 0, 0, &head);
     fetching f = {.request.payload = &p, .into = reply};
     connection c = {
-        .events = &events, .owner = &f, .form = &form, .streams_max = 1, .keep_bodies = true};
+        .events = &events, .owner = &f, .head = &head, .streams_max = 1, .keep_bodies = true};
     network *n;
     const char *reason;
     status s = network_create(&n, network_choose(&reason));
@@ -87,7 +87,7 @@ status fetch(const target *t, const char *method, const char *path, const char *
             connection_flush(&c);
     }
     if (!s && !f.done)
-        s = status_fail(STATUS_DEADLINE_EXCEEDED, "no answer to %s %s within %u s", method, path,
+        s = status_fail(STATUS_DEADLINE_EXCEEDED, "no response to %s %s within %u s", method, path,
                         (unsigned)(FETCH_TIMEOUT_NS / 1000000000u));
     if (!s)
         s = f.status;

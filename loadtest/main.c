@@ -38,7 +38,7 @@ typedef struct program {
     trace trace;
     uint64_t *trace_ns;
     request_source source;
-    request_form form;
+    request_head head;
     expect *expect;
     run_plan plan;
     result result; /* of the last run, or of the best of a search */
@@ -88,7 +88,7 @@ static status prepare_source(program *p)
         for (size_t i = 0; i < p->trace.count; i++)
             p->trace_ns[i] = p->trace.entries[i].offset_ns;
     }
-    p->form = (request_form){.method = p->discovery.method,
+    p->head = (request_head){.method = p->discovery.method,
                              .authority = p->target.authority,
                              .path = p->discovery.path,
                              .scheme = p->target.tls ? "https" : "http",
@@ -105,7 +105,7 @@ static status prepare_source(program *p)
                            .seed = o->seed,
                            .shuffle = o->shuffle};
     status s = request_source_create(
-        &p->source, &from, p->discovery.has_metadata ? &p->discovery.metadata : NULL, &p->form);
+        &p->source, &from, p->discovery.has_metadata ? &p->discovery.metadata : NULL, &p->head);
     if (!s && o->expect_file != NULL)
         s = expect_load(&p->expect, o->expect_file, o->tolerance);
     return s;
@@ -131,7 +131,7 @@ static void describe_setup(program *p, result_setup *s)
     static const char *const formats[] = {"KServe v2 JSON", "KServe v2 binary",
                                           "TensorFlow Serving", "raw"};
     const options *o = &p->options;
-    snprintf(s->url, sizeof s->url, "%s://%s%s", p->form.scheme, p->form.authority, p->form.path);
+    snprintf(s->url, sizeof s->url, "%s://%s%s", p->head.scheme, p->head.authority, p->head.path);
     snprintf(s->model, sizeof s->model, "%s", p->discovery.model ? p->discovery.model : "");
     snprintf(s->format, sizeof s->format, "%s", formats[p->discovery.format]);
     snprintf(s->loop, sizeof s->loop, "%s", o->concurrency ? "closed" : "open");
@@ -208,7 +208,7 @@ static status prepare(program *p)
         fprintf(stderr, "penstock-load: epoll instead of io_uring: %s\n", reason);
     o->arrivals.warm_up_ns = o->warm_up_ns;
     w->target = &p->target;
-    w->form = &p->form;
+    w->head = &p->head;
     w->source = &p->source;
     w->expect = p->expect;
     w->arrivals = o->concurrency ? NULL : &o->arrivals;
@@ -308,7 +308,7 @@ static status guess_rate(program *p, double *rate)
     status s = run_once(p, &r);
     if (!s && stop_signal)
         s = status_fail(STATUS_CANCELLED, "stopped by a signal before anything was measured");
-    if (!s && r.answered == 0)
+    if (!s && r.succeeded == 0)
         s = status_fail(STATUS_UNAVAILABLE, "no request was answered: %s",
                         r.reasons[REQUEST_HTTP_OTHER][0] ? r.reasons[REQUEST_HTTP_OTHER]
                                                          : "see a run with --concurrency 1");
@@ -459,7 +459,7 @@ static status write_reports(program *p)
 static int exit_code(const program *p)
 {
     const result *r = &p->result;
-    if (r->errors[REQUEST_WRONG_ANSWER] != 0)
+    if (r->errors[REQUEST_WRONG_RESPONSE] != 0)
         return EXIT_WRONG;
     if (p->report.cut_short)
         return EXIT_CUT_SHORT;
@@ -470,7 +470,7 @@ static int exit_code(const program *p)
         if (!held)
             return EXIT_NOT_HELD;
     }
-    return r->sent != 0 && r->answered == 0 ? EXIT_WRONG : EXIT_HELD;
+    return r->sent != 0 && r->succeeded == 0 ? EXIT_WRONG : EXIT_HELD;
 }
 
 /* Whether a report can be written, asked before a run whose result would be lost. */

@@ -90,8 +90,8 @@ static void head(text_buffer *b, const report *p)
     if (strcmp(s->loop, "closed") == 0) {
         text_buffer_format(
             b,
-            "<b>closed loop</b>, %u at once: it waits for the server, so a stall hides "
-            "the requests that it kept away",
+            "<b>closed loop</b>, %u requests at a time: it waits for the server, so a stall also "
+            "delays later requests and hides itself",
             s->concurrency);
     } else {
         text_buffer_put(b, "<b>open loop</b>, ");
@@ -111,8 +111,8 @@ static void cards(text_buffer *b, const report *p)
     char text[64];
     text_buffer_put(b, "<div class=\"cards\">\n");
     if (p->search != NULL && strcmp(p->search, "find_max") == 0)
-        number_card(b, "highest rate within the objective", p->found_rate, "/s");
-    number_card(b, "answered", result_rate(r), "/s");
+        number_card(b, "highest rate within the SLO", p->found_rate, "/s");
+    number_card(b, "succeeded", result_rate(r), "/s");
     if (p->slo_count != 0)
         number_card(b, "goodput", result_goodput(r), "/s");
     number_card(b, "p50", ms(&r->latency, 0.5), " ms");
@@ -124,14 +124,14 @@ static void cards(text_buffer *b, const report *p)
     for (size_t i = 0; i < p->slo_count; i++) {
         double measured;
         bool held = result_slo_held(r, &p->slo[i], &measured);
-        card(b, p->slo[i].text, held ? "held" : "not held", held ? "good" : "bad");
+        card(b, p->slo[i].text, held ? "met" : "not met", held ? "good" : "bad");
     }
     text_buffer_put(b, "</div>\n");
     if (p->cut_short)
         text_buffer_format(
             b,
-            "<p class=\"warning\">Cut short by a signal: this is what was measured until "
-            "then. %" PRIu64 " requests had no answer yet and are in no quantile.</p>\n",
+            "<p class=\"warning\">Cut short by a signal: the report covers what was measured "
+            "until then. %" PRIu64 " requests had no response yet and are in no quantile.</p>\n",
             r->unfinished);
     char warning[256];
     if (result_bottleneck(r, warning, sizeof warning) != NULL) {
@@ -155,7 +155,7 @@ static void over_time(text_buffer *b, const report *p)
     double seconds = (double)r->slice_ns / 1e9, least = INFINITY, most = 0;
     double *all = memory_allocate((size_t)n * 7, sizeof *all);
     double *t = all, *p50 = t + n, *p95 = p50 + n, *p99 = p95 + n, *sent = p99 + n;
-    double *answered = sent + n, *failed = answered + n;
+    double *succeeded = sent + n, *failed = succeeded + n;
     for (unsigned i = 0; i < n; i++) {
         const result_slice *s = &r->slices[i];
         /* The last slice may be cut by the end of the window. */
@@ -167,7 +167,7 @@ static void over_time(text_buffer *b, const report *p)
         p95[i] = any ? ms(&s->latency, 0.95) : NAN;
         p99[i] = any ? ms(&s->latency, 0.99) : NAN;
         sent[i] = (double)s->sent / span;
-        answered[i] = (double)s->answered / span;
+        succeeded[i] = (double)s->succeeded / span;
         failed[i] = (double)s->failed / span;
         if (any) {
             least = fmin(least, p50[i]);
@@ -188,7 +188,7 @@ static void over_time(text_buffer *b, const report *p)
                   .x_label = "seconds, by intended send time",
                   .y_label = "requests per second",
                   .series = {{"sent", t, sent, n, 5, false, true},
-                             {"answered right", t, answered, n, 3, false, false},
+                             {"succeeded", t, succeeded, n, 3, false, false},
                              {"failed", t, failed, n, 2, false, false}},
                   .series_count = result_failed(r) ? 3 : 2};
     chart_draw(b, &rate);
@@ -225,8 +225,9 @@ static void percentile_curve(text_buffer *b, const result *r, const result *othe
     } list[] = {
         {other ? "A" : "latency", &r->latency, 0, false, true},
         {"B", other ? &other->latency : NULL, 1, false, other != NULL},
-        {"since actually sent", &r->service, 5, true, !other && strcmp(r->setup.loop, "open") == 0},
-        {"server's own word", &r->server, 3, false, !other && r->server.count != 0},
+        {"from the actual send", &r->service, 5, true,
+         !other && strcmp(r->setup.loop, "open") == 0},
+        {"server-reported", &r->server, 3, false, !other && r->server.count != 0},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         size_t n = list[i].wanted ? curve(list[i].h, x[i], y[i]) : 0;
@@ -292,12 +293,12 @@ static void against_rate(text_buffer *b, const report *p)
                      .line_y = (double)result_slo_limit_ns(p->slo, p->slo_count) / 1e6};
     chart_draw(b, &latency);
     chart goodput = {
-        .title = p->slo_count ? "Goodput against rate" : "Answered against rate",
+        .title = p->slo_count ? "Goodput against rate" : "Throughput against rate",
         .x_label = "requests per second offered",
-        .y_label = p->slo_count ? "right answers per second within the objective"
-                                : "right answers per second",
+        .y_label = p->slo_count ? "successful requests per second within the SLO"
+                                : "successful requests per second",
         .series = {{"offered", x, x, used, 5, false, true},
-                   {p->slo_count ? "goodput" : "answered", x, good, used, 3, true, false}},
+                   {p->slo_count ? "goodput" : "succeeded", x, good, used, 3, true, false}},
         .series_count = 2};
     chart_draw(b, &goodput);
     free(all);
@@ -321,7 +322,8 @@ static void stages(text_buffer *b, const result *r)
     static const char *const rows[] = {"p50", "p95", "p99"};
     double beside[6] = {ms(&r->latency_ok, 0.5), ms(&r->server, 0.5),      ms(&r->latency_ok, 0.95),
                         ms(&r->server, 0.95),    ms(&r->latency_ok, 0.99), ms(&r->server, 0.99)};
-    chart_bars(b, "The same requests, seen from both sides", "ms", rows, sides, beside, 3, 2);
+    chart_bars(b, "The same requests, measured by client and server", "ms", rows, sides, beside, 3,
+               2);
 }
 
 static void row(text_buffer *b, const char *name, const histogram *h)
@@ -348,16 +350,16 @@ static void latency_table(text_buffer *b, const result *r, const result *other)
         row(b, "B", &other->latency);
     } else {
         if (result_failed(r) != 0)
-            row(b, "right answers only", &r->latency_ok);
-        row(b, "since actually sent", &r->service);
+            row(b, "successful only", &r->latency_ok);
+        row(b, "from the actual send", &r->service);
         if (r->server.count != 0)
-            row(b, "server (its own word)", &r->server);
+            row(b, "server-reported", &r->server);
         for (unsigned i = 0; i < r->stage_count; i++)
             row(b, r->stages[i].name, &r->stages[i].duration);
         if (r->connection_wait.count != 0)
             row(b, "wait for a connection", &r->connection_wait);
         if (r->lag.count != 0)
-            row(b, "client's own lag", &r->lag);
+            row(b, "client lag", &r->lag);
     }
     text_buffer_put(b, "</table></div>\n");
     if (result_failed(r) != 0)
@@ -371,7 +373,7 @@ static void errors_table(text_buffer *b, const result *r)
     if (result_failed(r) == 0)
         return;
     text_buffer_put(b, "<h2>Errors by kind</h2><div class=\"wide\"><table><tr><th></th><th>requests"
-                       "</th><th>share</th><th style=\"text-align:left\">the first</th></tr>\n");
+                       "</th><th>share</th><th style=\"text-align:left\">first</th></tr>\n");
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++) {
         if (r->errors[k] == 0)
             continue;
@@ -400,8 +402,8 @@ static void runs_table(text_buffer *b, const report *p)
             "<td>%.2f%%</td><td class=\"text\">%s%s%s</td></tr>\n",
             at->rate, at->goodput, at->p50_ms, at->p95_ms, at->p99_ms, at->failed_share * 100,
             p->slo_count == 0 ? ""
-            : at->held        ? "held"
-                              : "not held",
+            : at->held        ? "met"
+                              : "not met",
             at->confirmation ? ", confirmation" : "", at->aborted ? ", stopped early" : "");
     }
     text_buffer_put(b, "</table></div>\n");
@@ -411,12 +413,12 @@ static void foot(text_buffer *b, const result *r)
 {
     text_buffer_format(
         b,
-        "<p class=\"soft\">Client: its busiest thread used %.0f%% of a core; %" PRIu64
+        "<p class=\"soft\">Client: the busiest thread used %.0f%% of a core; %" PRIu64
         " connections opened, %" PRIu64 " lost, %" PRIu64
-        " requests sent again that the server had not begun",
+        " requests sent again that the server had not processed",
         r->loop_busy * 100, r->connections_opened, r->connections_lost, r->retries);
     if (r->steal_share > 0.005)
-        text_buffer_format(b, "; %.1f%% of the processors' time went to other virtual machines",
+        text_buffer_format(b, "; %.1f%% of the CPU time went to other virtual machines (steal)",
                            r->steal_share * 100);
     text_buffer_put(b, ". Quantiles are within 1%.</p>\n</body></html>\n");
 }
@@ -426,7 +428,7 @@ status report_html(const report *p, const result *other, const char *path)
     text_buffer b = {0};
     head(&b, p);
     if (other != NULL) {
-        text_buffer_put(&b, "<p class=\"soft\">A is the above; B is ");
+        text_buffer_put(&b, "<p class=\"soft\">A is the run above; B is ");
         chart_escape(&b, other->setup.url);
         text_buffer_format(&b, ", %s loop, %s, %.6g/s</p>\n", other->setup.loop,
                            other->setup.protocol, other->setup.rate_target);

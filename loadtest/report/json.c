@@ -17,7 +17,7 @@ const report_quantile report_quantiles[] = {{"p50", 0.5},       {"p75", 0.75}, {
 
 static json_t *rounded(double value)
 {
-    /* Seven digits: more than the histograms know, and free of binary dust. */
+    /* Seven digits: more than the histograms resolve. */
     if (!isfinite(value))
         return json_null();
     if (value == 0)
@@ -45,7 +45,7 @@ static json_t *timeline(const result *r)
         const result_slice *s = &r->slices[i];
         json_array_append_new(
             list, json_pack("{s:o,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "t", rounded(i * seconds), "sent",
-                            (json_int_t)s->sent, "answered", (json_int_t)s->answered, "errors",
+                            (json_int_t)s->sent, "answered", (json_int_t)s->succeeded, "errors",
                             (json_int_t)s->failed, "p50_ms",
                             rounded((double)histogram_quantile(&s->latency, 0.5) / 1e6), "p95_ms",
                             rounded((double)histogram_quantile(&s->latency, 0.95) / 1e6), "p99_ms",
@@ -112,7 +112,7 @@ static json_t *errors_by_kind(const result *r, json_t **reasons)
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++) {
         const char *name = result_error_name((request_error)k);
         json_object_set_new(kinds, name, json_integer((json_int_t)r->errors[k]));
-        /* A server's words need not be UTF-8: jansson refuses those, and they are left out. */
+        /* A server's text may not be UTF-8; jansson refuses it, and it is left out. */
         if (r->reasons[k][0] != 0)
             json_object_set_new(*reasons, name, json_string(r->reasons[k]));
     }
@@ -159,7 +159,7 @@ static void add_counts(json_t *root, const result *r)
             json_object_set_new(codes, name, json_integer((json_int_t)r->codes[code]));
         }
     json_object_set_new(root, "requests", json_integer((json_int_t)r->sent));
-    json_object_set_new(root, "answered", json_integer((json_int_t)r->answered));
+    json_object_set_new(root, "answered", json_integer((json_int_t)r->succeeded));
     json_object_set_new(root, "answered_in_window",
                         json_integer((json_int_t)r->completed_in_window));
     json_object_set_new(root, "within_slo", json_integer((json_int_t)r->within_slo));
@@ -236,7 +236,7 @@ status report_write(const char *path, const char *text, size_t bytes)
 status report_json(const report *p, const char *path)
 {
     json_t *root = report_object(p);
-    /* Histograms would fill screens one number a line: they are compact, the rest is indented. */
+    /* Histograms are compact, or they would fill screens; the rest is indented. */
     json_t *bulk = json_incref(json_object_get(root, "histograms"));
     json_object_del(root, "histograms");
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
@@ -310,7 +310,7 @@ static status read_counts(result *r, const json_t *root)
 {
     status failed = STATUS_OK;
     r->sent = read_count(root, "requests", &failed);
-    r->answered = read_count(root, "answered", &failed);
+    r->succeeded = read_count(root, "answered", &failed);
     r->completed_in_window = read_count(root, "answered_in_window", &failed);
     r->within_slo = read_count(root, "within_slo", &failed);
     r->unfinished = read_count(root, "unfinished", &failed);
@@ -355,13 +355,13 @@ static status read_slices(result *r, const json_t *root)
     r->slice_ns = read_count(bulk, "slice_ns", &failed);
     if (r->slice_ns == 0 || json_array_size(list) > RESULT_SLICES_MAX ||
         json_array_size(list) != json_array_size(lines))
-        return status_fail(STATUS_CORRUPT, "an impossible timeline");
+        return status_fail(STATUS_CORRUPT, "the timeline is invalid");
     r->slice_count = (unsigned)json_array_size(list);
     r->slices = memory_allocate(r->slice_count, sizeof *r->slices);
     for (unsigned i = 0; i < r->slice_count; i++) {
         const json_t *line = json_array_get(lines, i);
         r->slices[i].sent = read_count(line, "sent", &failed);
-        r->slices[i].answered = read_count(line, "answered", &failed);
+        r->slices[i].succeeded = read_count(line, "answered", &failed);
         r->slices[i].failed = read_count(line, "errors", &failed);
         status s = result_histogram_from_json(&r->slices[i].latency, json_array_get(list, i));
         if (s)
@@ -384,7 +384,7 @@ static status read_histograms(result *r, const json_t *root)
                 {"server", &r->server},
                 {"refused", &r->refused}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        /* Reports from before 0.4 tell nothing about refusals. */
+        /* Reports of versions before 0.4 have no rejections. */
         if (list[i].to == &r->refused && json_object_get(all, list[i].name) == NULL)
             continue;
         status s = result_histogram_from_json(list[i].to, json_object_get(all, list[i].name));
@@ -416,7 +416,7 @@ status report_read(result *r, const char *path)
     if (root == NULL)
         return status_fail(STATUS_CORRUPT, "%s:%d: %s", path, error.line, error.text);
     if (json_integer_value(json_object_get(root, "schema")) != SCHEMA)
-        s = status_fail(STATUS_UNSUPPORTED, "this is no report of this penstock-load");
+        s = status_fail(STATUS_UNSUPPORTED, "not a report of this version of penstock-load");
     if (!s)
         s = read_setup(&r->setup, json_object_get(root, "setup"));
     if (!s)

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* What is told at the end. One report holds one run, or the runs of a search, the best first. */
+/* The report of one run, or of the runs of a search. */
 typedef struct report_point {
     double rate, rate_sent, goodput, p50_ms, p95_ms, p99_ms, failed_share;
     bool held, confirmation, aborted;
@@ -18,7 +18,7 @@ typedef struct report {
     const result_slo *slo;
     size_t slo_count;
     const char *search; /* NULL, "find_max" or "sweep" */
-    double found_rate;  /* of find_max; 0: none holds the objective, or it was cut short */
+    double found_rate;  /* of find_max; 0: none meets the SLO, or it was cut short */
     bool cut_short;     /* by a signal, in a run or between two */
     report_point points[REPORT_POINTS_MAX];
     size_t point_count;

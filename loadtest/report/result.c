@@ -15,15 +15,15 @@
 static const struct {
     const char *name, *text;
 } kinds[REQUEST_ERROR_COUNT] = {
-    [REQUEST_TIMEOUT] = {"timeout", "no answer within the timeout"},
+    [REQUEST_TIMEOUT] = {"timeout", "no response within the timeout"},
     [REQUEST_CONNECT] = {"connect", "no connection"},
     [REQUEST_CLOSED] = {"closed", "connection lost"},
     [REQUEST_RESET] = {"stream_reset", "stream reset"},
     [REQUEST_PROTOCOL] = {"protocol", "not HTTP"},
-    [REQUEST_REFUSED] = {"refused", "refused (429, 503)"},
+    [REQUEST_REFUSED] = {"refused", "rejected (429, 503)"},
     [REQUEST_DEADLINE] = {"deadline", "deadline passed (504)"},
     [REQUEST_HTTP_OTHER] = {"http", "other HTTP status"},
-    [REQUEST_WRONG_ANSWER] = {"wrong_answer", "wrong answer"},
+    [REQUEST_WRONG_RESPONSE] = {"wrong_answer", "wrong response (--expect)"},
 };
 
 const char *result_error_name(request_error kind)
@@ -38,7 +38,7 @@ const char *result_error_text(request_error kind)
 
 void result_init(result *r, uint64_t duration_ns)
 {
-    /* Whole tenths of a second, so that pictures have round numbers. */
+    /* Whole tenths of a second, for round numbers on the axis. */
     uint64_t step = (duration_ns / 100 + 99999999u) / 100000000u * 100000000u;
     r->slice_ns = step < SLICE_NS_MIN ? SLICE_NS_MIN : step;
     uint64_t count = (duration_ns + r->slice_ns - 1) / r->slice_ns;
@@ -69,10 +69,10 @@ histogram *result_stage_of(result *r, const char *name)
 static void merge_slices(result *into, const result *from)
 {
     if (into->slices == NULL || into->slice_ns != from->slice_ns)
-        return; /* other durations: no common time axis */
+        return; /* different durations: no common time axis */
     for (unsigned i = 0; i < into->slice_count && i < from->slice_count; i++) {
         into->slices[i].sent += from->slices[i].sent;
-        into->slices[i].answered += from->slices[i].answered;
+        into->slices[i].succeeded += from->slices[i].succeeded;
         into->slices[i].failed += from->slices[i].failed;
         histogram_merge(&into->slices[i].latency, &from->slices[i].latency);
     }
@@ -81,7 +81,7 @@ static void merge_slices(result *into, const result *from)
 void result_merge(result *into, const result *from)
 {
     into->sent += from->sent;
-    into->answered += from->answered;
+    into->succeeded += from->succeeded;
     into->completed_in_window += from->completed_in_window;
     into->within_slo += from->within_slo;
     into->unfinished += from->unfinished;
@@ -135,10 +135,10 @@ static double per_second(const result *r, uint64_t count)
 
 double result_rate(const result *r)
 {
-    /* An open loop counts the answers to the window's requests; a closed one, whose sending follows
-     * the answers, those that came inside the window. */
+    /* An open loop counts the successes of the window's requests. A closed loop sends when
+     * responses arrive, so it counts the successes that arrived inside the window. */
     bool closed = strcmp(r->setup.loop, "closed") == 0;
-    return per_second(r, closed ? r->completed_in_window : r->answered);
+    return per_second(r, closed ? r->completed_in_window : r->succeeded);
 }
 
 double result_rate_sent(const result *r)
@@ -157,15 +157,15 @@ const char *result_bottleneck(const result *r, char *text, size_t text_bytes)
     double p99_ms = (double)histogram_quantile(&r->latency, 0.99) / 1e6;
     if (r->loop_busy > 0.9) {
         snprintf(text, text_bytes,
-                 "the client was the bottleneck: a thread of it was busy %.0f%% of the time. "
+                 "the client was the bottleneck: one of its threads was busy %.0f%% of the time. "
                  "Use --threads, or a second machine and --merge.",
                  r->loop_busy * 100);
         return text;
     }
     if (lag_ms > 1 && lag_ms > 0.1 * p99_ms) {
         snprintf(text, text_bytes,
-                 "the client was late itself: it sent 1%% of the requests %.1f ms or more after "
-                 "their time. Give it a core of its own, or another machine.",
+                 "the client was late: it sent 1%% of the requests at least %.1f ms after their "
+                 "intended time. Run it on a core of its own or on another machine.",
                  lag_ms);
         return text;
     }
@@ -206,10 +206,11 @@ status result_histogram_from_json(histogram *h, const json_t *json)
     histogram_reset(h);
     if (json_integer_value(json_object_get(json, "cell_bits")) != HISTOGRAM_CELL_BITS ||
         json_integer_value(json_object_get(json, "octave_max")) != HISTOGRAM_OCTAVE_MAX)
-        return status_fail(STATUS_UNSUPPORTED, "a histogram with other cells than this program's");
+        return status_fail(STATUS_UNSUPPORTED,
+                           "the histogram's cells differ from those of this program");
     const json_t *cells = json_object_get(json, "cells"), *pair;
     if (!json_is_array(cells))
-        return status_fail(STATUS_CORRUPT, "a histogram without cells");
+        return status_fail(STATUS_CORRUPT, "the histogram has no cells");
     uint64_t count = 0;
     json_int_t last = -1;
     for (size_t i = 0; (pair = json_array_get(cells, i)) != NULL; i++) {
@@ -234,7 +235,7 @@ status result_histogram_from_json(histogram *h, const json_t *json)
                            "count: the cells hold %" PRIu64 " (at most %" PRIu32 ")", count,
                            UINT32_MAX);
     if (sum < 0 || max < 0 || (last >= 0 && histogram_cell((uint64_t)max) != (unsigned)last))
-        return status_fail(STATUS_CORRUPT, "sum and max do not go with the cells");
+        return status_fail(STATUS_CORRUPT, "sum and max do not match the cells");
     h->count = count;
     h->sum = (uint64_t)sum;
     h->max = (uint64_t)max;
@@ -275,13 +276,14 @@ static status parse_slo(result_slo *slo, const char *text)
     return STATUS_OK;
 malformed:
     return status_fail(STATUS_INVALID_ARGUMENT,
-                       "\"%s\" is no objective: write p99=50ms or errors=0.1%%", text);
+                       "\"%s\" is not an objective such as p99=50ms or errors=0.1%%", text);
 }
 
 status result_slo_parse(result_slo *list, size_t *count, const char *text)
 {
     if (*text == 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "no objective: write p99=50ms or errors=0.1%%");
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "expected objectives such as p99=50ms or errors=0.1%%");
     while (*text != 0) {
         char piece[64];
         size_t bytes = strcspn(text, ",");

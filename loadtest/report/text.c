@@ -32,10 +32,11 @@ static void header(const result *r, FILE *to)
     fprintf(to, "%s%s%s  %s  %s\n", s->url, s->model[0] ? "  model " : "", s->model, s->protocol,
             s->format);
     if (strcmp(s->loop, "closed") == 0)
-        fprintf(to,
-                "closed loop, %u at once: it waits for the server, so a stall hides the requests "
-                "that it kept away\n",
-                s->concurrency);
+        fprintf(
+            to,
+            "closed loop, %u requests at a time: it waits for the server, so a stall also delays "
+            "later requests and hides itself\n",
+            s->concurrency);
     else
         fprintf(to, "open loop, %s, %.6g/s: latency counts from the intended time\n", s->arrivals,
                 s->rate_target);
@@ -50,7 +51,7 @@ static void header(const result *r, FILE *to)
 static void rates(const result *r, FILE *to)
 {
     double seconds = (double)r->setup.duration_ns / 1e9;
-    fprintf(to, "  requests  %10" PRIu64 "     sent %.1f/s, answered right %.1f/s", r->sent,
+    fprintf(to, "  requests  %10" PRIu64 "     sent %.1f/s, succeeded %.1f/s", r->sent,
             result_rate_sent(r), result_rate(r));
     if (r->tokens != 0 && seconds > 0)
         fprintf(to, ", %.0f tokens/s", (double)r->tokens / seconds);
@@ -62,15 +63,16 @@ static void rates(const result *r, FILE *to)
     fputs("\n", to);
     if (r->unfinished != 0)
         fprintf(to,
-                "  unfinished%10" PRIu64 "     without an answer when the run was stopped, the "
-                "oldest for %.3g s: in no quantile\n",
+                "  unfinished%10" PRIu64 "     without a response when the run was stopped, the "
+                "oldest after %.3g s: in no quantile\n",
                 r->unfinished, (double)r->unfinished_oldest_ns / 1e9);
     for (int k = 0; k < REQUEST_ERROR_COUNT; k++)
         if (r->errors[k] != 0)
-            fprintf(to, "  %20" PRIu64 "     %s; the first: %s\n", r->errors[k],
+            fprintf(to, "  %20" PRIu64 "     %s; first: %s\n", r->errors[k],
                     result_error_text((request_error)k), r->reasons[k]);
     if (r->verified != 0)
-        fprintf(to, "  verified  %10" PRIu64 "     answers compared with --expect\n", r->verified);
+        fprintf(to, "  verified  %10" PRIu64 "     responses compared with --expect\n",
+                r->verified);
 }
 
 static void quantile_row(FILE *to, const char *name, const histogram *h)
@@ -87,13 +89,13 @@ static void latencies(const result *r, FILE *to)
             "p99.9", "max");
     quantile_row(to, "latency", &r->latency);
     if (result_failed(r) != 0)
-        quantile_row(to, "  right answers only", &r->latency_ok);
+        quantile_row(to, "  successful only", &r->latency_ok);
     if (r->refused.count != 0)
-        quantile_row(to, "  until a refusal came", &r->refused);
+        quantile_row(to, "  of rejections", &r->refused);
     if (strcmp(r->setup.loop, "closed") != 0)
-        quantile_row(to, "  since actually sent", &r->service);
+        quantile_row(to, "  from the actual send", &r->service);
     if (r->server.count != 0)
-        quantile_row(to, "server (its own word)", &r->server);
+        quantile_row(to, "server-reported", &r->server);
     for (unsigned i = 0; i < r->stage_count; i++) {
         char name[SERVER_TIMING_NAME_BYTES_MAX + 2];
         snprintf(name, sizeof name, "  %s", r->stages[i].name);
@@ -102,7 +104,7 @@ static void latencies(const result *r, FILE *to)
     if (r->connection_wait.count != 0)
         quantile_row(to, "wait for a connection", &r->connection_wait);
     if (r->lag.count != 0)
-        quantile_row(to, "client's own lag", &r->lag);
+        quantile_row(to, "client lag", &r->lag);
     if (result_failed(r) != 0)
         fprintf(to, "  a failed request counts as its timeout, %.6g s\n",
                 (double)r->setup.timeout_ns / 1e9);
@@ -112,20 +114,22 @@ static void edges(const report *p, FILE *to)
 {
     const result *r = p->result;
     char text[256];
-    fprintf(to, "\n  client    %.0f%% of a core (its busiest thread)", r->loop_busy * 100);
+    fprintf(to, "\n  client    busiest thread %.0f%% of a core", r->loop_busy * 100);
     if (r->connections_lost != 0)
         fprintf(to, ", %" PRIu64 " connections lost", r->connections_lost);
     if (r->retries != 0)
-        fprintf(to, ", %" PRIu64 " requests sent again that the server had not begun", r->retries);
+        fprintf(to, ", %" PRIu64 " requests sent again that the server had not processed",
+                r->retries);
     if (r->steal_share > 0.02)
-        fprintf(to, ", %.0f%% of the processors' time went to other virtual machines",
+        fprintf(to, ", %.0f%% of the CPU time went to other virtual machines (steal)",
                 r->steal_share * 100);
     fputs("\n", to);
     if (result_bottleneck(r, text, sizeof text) != NULL)
         fprintf(to, "  WARNING   %s\n", text);
     if (p->cut_short)
         fprintf(to, "  CUT SHORT by a signal: %s\n",
-                r->sent ? "this is what was measured until then" : "nothing was measured yet");
+                r->sent ? "the report covers what was measured until then"
+                        : "nothing was measured yet");
     else if (r->aborted)
         fputs("  stopped early\n", to);
 }
@@ -137,13 +141,13 @@ static void objectives(const report *p, FILE *to)
         bool held = result_slo_held(p->result, &p->slo[i], &measured);
         if (p->slo[i].kind == SLO_QUANTILE)
             fprintf(to, "  SLO       %s: %s, measured %.3f ms\n", p->slo[i].text,
-                    held ? "held" : "NOT HELD", measured / 1e6);
+                    held ? "met" : "NOT MET", measured / 1e6);
         else
             fprintf(to, "  SLO       %s: %s, measured %.3g%%\n", p->slo[i].text,
-                    held ? "held" : "NOT HELD", measured * 100);
+                    held ? "met" : "NOT MET", measured * 100);
     }
     if (p->slo_count != 0)
-        fprintf(to, "  goodput   %.1f/s within the objective\n", result_goodput(p->result));
+        fprintf(to, "  goodput   %.1f/s within the SLO\n", result_goodput(p->result));
 }
 
 static void runs(const report *p, FILE *to)
@@ -155,17 +159,17 @@ static void runs(const report *p, FILE *to)
         fprintf(to, "  %10.1f %10.1f %10.3f %10.3f %10.3f %7.2f%%%s%s%s\n", at->rate, at->goodput,
                 at->p50_ms, at->p95_ms, at->p99_ms, at->failed_share * 100,
                 p->slo_count == 0 ? ""
-                : at->held        ? "  held"
-                                  : "  not held",
+                : at->held        ? "  met"
+                                  : "  not met",
                 at->confirmation ? ", confirmation" : "", at->aborted ? ", stopped early" : "");
     }
     if (p->search != NULL && strcmp(p->search, "find_max") == 0) {
         if (p->found_rate > 0)
-            fprintf(to, "\n  highest rate that holds the objective: %.1f/s, goodput %.1f/s\n",
+            fprintf(to, "\n  highest rate that meets the SLO: %.1f/s, goodput %.1f/s\n",
                     p->found_rate, result_goodput(p->result));
         else
             fputs(p->cut_short ? "\n  cut short before the highest rate was found\n"
-                               : "\n  no rate was found that holds the objective\n",
+                               : "\n  no rate was found that meets the SLO\n",
                   to);
     }
 }
@@ -200,7 +204,7 @@ status report_csv(const report *p, const char *path)
         for (unsigned i = 0; i < r->slice_count; i++) {
             const result_slice *s = &r->slices[i];
             text_buffer_format(&b, "%.1f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.4f,%.4f,%.4f,%.4f\n",
-                               (double)i * (double)r->slice_ns / 1e9, s->sent, s->answered,
+                               (double)i * (double)r->slice_ns / 1e9, s->sent, s->succeeded,
                                s->failed, quantile_ms(&s->latency, 0.5),
                                quantile_ms(&s->latency, 0.95), quantile_ms(&s->latency, 0.99),
                                (double)s->latency.max / 1e6);
@@ -226,14 +230,15 @@ void report_compare(const result *a, const result *b, const char *a_name, const 
             a->setup.model, a->setup.loop, a->setup.protocol, b_name, b->setup.url, b->setup.model,
             b->setup.loop, b->setup.protocol);
     if (strcmp(a->setup.loop, b->setup.loop) != 0)
-        fputs("  WARNING: an open loop beside a closed one: their latencies mean different "
-              "things\n\n",
+        fputs("  WARNING: one run is an open loop, the other a closed loop: their latencies cannot "
+              "be "
+              "compared\n\n",
               to);
     else if (fabs(a->setup.rate_target - b->setup.rate_target) > 0.01 * a->setup.rate_target ||
              a->setup.concurrency != b->setup.concurrency)
-        fputs("  note: the two were loaded differently\n\n", to);
+        fputs("  note: the two runs had different loads\n\n", to);
     fprintf(to, "  %-16s %12s %12s %8s\n", "", "A", "B", "B/A");
-    compare_row(to, "answered/s", result_rate(a), result_rate(b), "");
+    compare_row(to, "succeeded/s", result_rate(a), result_rate(b), "");
     if (a->tokens != 0 && b->tokens != 0 && a->setup.duration_ns && b->setup.duration_ns)
         compare_row(to, "tokens/s", (double)a->tokens * 1e9 / (double)a->setup.duration_ns,
                     (double)b->tokens * 1e9 / (double)b->setup.duration_ns, "");
@@ -249,7 +254,8 @@ void report_compare(const result *a, const result *b, const char *a_name, const 
                  x.low / 1e6, x.high / 1e6, y.low / 1e6, y.high / 1e6);
         compare_row(to, name, x.value / 1e6, y.value / 1e6, note);
     }
-    fputs("\n  The bounds take requests as independent; those of one stall are not. Repeat runs "
-          "before\n  believing a small difference.\n",
+    fputs("\n  The bounds assume independent requests; requests of one stall are not. Repeat the "
+          "runs "
+          "before\n  you trust a small difference.\n",
           to);
 }

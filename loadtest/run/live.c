@@ -15,12 +15,12 @@ void live_begin(live *l, bool terminal, const char *label, uint64_t start_ns, ui
     l->duration_ns = duration_ns;
 }
 
-/* `now` minus what was there before, cell by cell; then remembers `now`. */
+/* Writes `now` minus `before` cell by cell, then copies `now` to `before`. */
 static void take_difference(histogram *difference, histogram *before, const histogram *now)
 {
     for (unsigned i = 0; i < HISTOGRAM_CELLS; i++) {
         difference->cells[i] = now->cells[i] - before->cells[i];
-        if (difference->cells[i] != 0) /* its own largest: the top of its highest cell */
+        if (difference->cells[i] != 0) /* the largest value: the top of the highest cell */
             difference->max = i + 1 < HISTOGRAM_CELLS ? histogram_cell_low(i + 1) : now->max;
         difference->count += difference->cells[i];
         before->cells[i] = now->cells[i];
@@ -76,7 +76,7 @@ static void draw(live *l, double seconds, const double *now, uint64_t in_flight,
     l->drawn = true;
     fprintf(stderr,
             "\033[2K%s[%s] %.0f of %.0f s%s\n"
-            "\033[2K  rate       %10.0f/s sent %10.0f/s answered\n"
+            "\033[2K  rate       %10.0f/s sent %10.0f/s ok\n"
             "\033[2K  latency    p50 %.2f   p95 %.2f   p99 %.2f ms\n"
             "\033[2K  errors     %10" PRIu64 "        in flight %" PRIu64 "\n"
             "\033[2K  p99, %2u s  %s\n",
@@ -86,14 +86,14 @@ static void draw(live *l, double seconds, const double *now, uint64_t in_flight,
 
 void live_tick(live *l, worker *const *workers, unsigned count, uint64_t now_ns)
 {
-    static histogram all, difference; /* only the watching thread comes here */
-    uint64_t sent = 0, answered = 0, failed = 0, in_flight = 0;
+    static histogram all, difference; /* only the main thread comes here */
+    uint64_t sent = 0, succeeded = 0, failed = 0, in_flight = 0;
     histogram_reset(&all);
     histogram_reset(&difference);
     for (unsigned i = 0; i < count; i++) {
         const worker_live *view = worker_live_view(workers[i]);
         sent += view->sent;
-        answered += view->answered;
+        succeeded += view->succeeded;
         failed += view->failed;
         in_flight += view->in_flight;
         histogram_merge(&all, &view->latency);
@@ -102,14 +102,14 @@ void live_tick(live *l, worker *const *workers, unsigned count, uint64_t now_ns)
     double span = (double)(now_ns - l->last_ns) / 1e9;
     if (span <= 0)
         return;
-    double now[5] = {(double)(sent - l->sent) / span, (double)(answered - l->answered) / span,
+    double now[5] = {(double)(sent - l->sent) / span, (double)(succeeded - l->succeeded) / span,
                      (double)histogram_quantile(&difference, 0.5) / 1e6,
                      (double)histogram_quantile(&difference, 0.95) / 1e6,
                      (double)histogram_quantile(&difference, 0.99) / 1e6};
     remember(l, now[4]);
     draw(l, (double)(now_ns - l->start_ns) / 1e9, now, in_flight, failed);
     l->sent = sent;
-    l->answered = answered;
+    l->succeeded = succeeded;
     l->failed = failed;
     l->last_ns = now_ns;
 }
@@ -117,5 +117,5 @@ void live_tick(live *l, worker *const *workers, unsigned count, uint64_t now_ns)
 void live_end(live *l)
 {
     if (l->drawn)
-        fputs("\033[5A\033[J", stderr); /* the final table says it all */
+        fputs("\033[5A\033[J", stderr); /* the final table replaces the panel */
 }

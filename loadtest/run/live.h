@@ -3,15 +3,14 @@
 
 #include "loadtest/run/worker.h"
 
-/* What is happening, on standard error while it does: a panel on a terminal, else a line a second.
- */
+/* The live view on standard error: a panel on a terminal, else one line a second. */
 typedef struct live {
     bool terminal, drawn;
     const char *label;
     uint64_t start_ns, warm_up_ns, duration_ns, last_ns;
-    uint64_t sent, answered, failed; /* at the last look */
-    histogram seen;                  /* of all workers at the last look */
-    double history[60];              /* p99 of the last seconds, ms */
+    uint64_t sent, succeeded, failed; /* at the last tick */
+    histogram seen;                   /* of all workers at the last tick */
+    double history[60];               /* p99 of the last seconds, ms */
     unsigned history_count;
 } live;
 

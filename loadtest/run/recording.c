@@ -28,7 +28,7 @@ void recording_sent(recording *to, const request *r, uint64_t now_ns)
         histogram_record(&to->result->lag, now_ns - r->intended_ns);
 }
 
-/* Reports are UTF-8 text of one line: whatever may not be either becomes a question mark. */
+/* Reports are one line of ASCII each: other characters become question marks. */
 static void keep_reason(char *to, const char *reason)
 {
     snprintf(to, RESULT_REASON_BYTES, "%s", reason);
@@ -43,7 +43,7 @@ void recording_failed(recording *to, const request *r, request_error why, const 
     uint64_t latency_ns = now_ns - r->intended_ns;
     if (r->measured && (why == REQUEST_REFUSED || why == REQUEST_DEADLINE))
         histogram_record(&to->result->refused, latency_ns);
-    /* A quick refusal is no quick answer: it counts as the longest wait there is. */
+    /* A fast failure is not a fast response: it counts as the timeout. */
     if (latency_ns < to->timeout_ns)
         latency_ns = to->timeout_ns;
     add(&to->live->failed, 1);
@@ -84,17 +84,17 @@ static void record_timing(recording *to, const response *a)
     histogram_record(&to->result->server, sum.total_ns ? sum.total_ns : sum.sum_ns);
 }
 
-void recording_answered(recording *to, const request *r, const response *a, uint64_t now_ns)
+void recording_succeeded(recording *to, const request *r, const response *a, uint64_t now_ns)
 {
     uint64_t latency_ns = now_ns - r->intended_ns;
     result *all = to->result;
-    add(&to->live->answered, 1);
+    add(&to->live->succeeded, 1);
     histogram_record(&to->live->latency, latency_ns);
     if (now_ns >= to->window_start_ns && now_ns < to->window_end_ns)
         add(&all->completed_in_window, 1);
     if (!r->measured)
         return;
-    add(&all->answered, 1);
+    add(&all->succeeded, 1);
     if (to->slo_limit_ns == 0 || latency_ns <= to->slo_limit_ns)
         add(&all->within_slo, 1);
     histogram_record(&all->latency, latency_ns);
@@ -103,7 +103,7 @@ void recording_answered(recording *to, const request *r, const response *a, uint
     all->tokens += r->payload->tokens;
     all->bytes_received += a->body_bytes;
     result_slice *slice = slice_of(to, r);
-    slice->answered++;
+    slice->succeeded++;
     histogram_record(&slice->latency, latency_ns);
     if (a->timing_bytes != 0)
         record_timing(to, a);

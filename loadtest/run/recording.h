@@ -6,8 +6,8 @@
 #include "loadtest/wire/request.h"
 #include "loadtest/wire/response.h"
 
-/* What becomes of a request in the numbers: the one place that decides what counts, and as what.
- * Owned by a worker's thread. */
+/* Counts each request: the only place that decides what is measured and as what. Owned by a
+ * worker's thread. */
 typedef struct recording {
     result *result;
     worker_live *live;
@@ -16,13 +16,13 @@ typedef struct recording {
     uint64_t slo_limit_ns; /* 0: none */
 } recording;
 
-/* A request came into being; now_ns - intended_ns is the client's own lag. */
+/* A request was created; now_ns - intended_ns is the client's lag. */
 void recording_sent(recording *to, const request *r, uint64_t now_ns);
-void recording_answered(recording *to, const request *r, const response *a, uint64_t now_ns);
+void recording_succeeded(recording *to, const request *r, const response *a, uint64_t now_ns);
 /* `reason` is kept if it is the first of its kind. */
 void recording_failed(recording *to, const request *r, request_error why, const char *reason,
                       uint64_t now_ns);
-/* The run was stopped before its answer came. */
+/* The run was stopped before the response arrived. */
 void recording_unfinished(recording *to, const request *r, uint64_t now_ns);
 
 #endif

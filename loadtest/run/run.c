@@ -39,7 +39,7 @@ static void *run_thread(void *argument)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     if (r->shared->realtime && sched_setscheduler(0, SCHED_RR, &(struct sched_param){1}) != 0)
-        fputs("penstock-load: --realtime is not allowed here (CAP_SYS_NICE)\n", stderr);
+        fputs("penstock-load: --realtime needs CAP_SYS_NICE; going on without\n", stderr);
     r->status = worker_prepare(r->worker);
     if (r->status)
         snprintf(r->message, sizeof r->message, "%s", status_message());
@@ -51,7 +51,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* A worker's share of a number that is divided as evenly as can be. */
+/* A worker's share of a number divided as evenly as possible. */
 static unsigned share(unsigned whole, unsigned index, unsigned count)
 {
     return whole / count + (index < whole % count);
@@ -72,8 +72,8 @@ static worker *make_worker(const run_plan *plan, unsigned index)
     return worker_create(&p);
 }
 
-/* Whether so many requests of the window are late already that the quantile is lost, whatever the
- * rest does. Counts are of the whole window, which an open loop knows beforehand. */
+/* Whether so many requests are late already that the SLO cannot be met any more. An open loop knows
+ * beforehand how many requests the window has. */
 static bool slo_lost(const run_plan *plan, const runner *runners)
 {
     if (plan->worker.arrivals == NULL)
@@ -105,7 +105,7 @@ static bool stop_is_asked(const run_plan *plan)
     return plan->stop != NULL && *plan->stop != 0;
 }
 
-/* Looks after the threads until the last is done. */
+/* Watches the threads until the last one is done. */
 static void watch(const run_plan *plan, runner *runners, run_shared *shared, bool *aborted)
 {
     worker **workers = memory_allocate(plan->threads, sizeof *workers);
@@ -170,7 +170,7 @@ static status collect(const run_plan *plan, runner *runners, result *out)
     return STATUS_OK;
 }
 
-/* A run that was stopped lasted as long as it did: rates are of that time. */
+/* Rates of a run that was stopped are of the time that it lasted. */
 static void cut_short(result *out, uint64_t end_ns, uint64_t window_start_ns)
 {
     uint64_t lasted_ns = end_ns > window_start_ns ? end_ns - window_start_ns : 0;
@@ -196,7 +196,7 @@ status run_execute(const run_plan *plan, result *out)
         runners[i].worker = make_worker(plan, i);
         runners[i].shared = &shared;
         int error = pthread_create(&runners[i].thread, NULL, run_thread, &runners[i]);
-        assert(error == 0); /* a handful of threads, made before anything else is */
+        assert(error == 0); /* few threads, created before anything else */
         (void)error;
     }
     pthread_barrier_wait(&shared.prepared);

@@ -9,14 +9,14 @@
 typedef struct run_plan {
     worker_plan worker; /* of all threads together; index and count are filled in */
     unsigned threads;
-    bool realtime;      /* threads scheduled ahead of ordinary ones, where that is allowed */
-    result_setup setup; /* copied into the result, with the protocol that was agreed */
+    bool realtime;      /* realtime scheduling of the threads, if allowed */
+    result_setup setup; /* copied into the result, with the negotiated protocol */
     const result_slo *slo;
     size_t slo_count;
-    const volatile sig_atomic_t *stop; /* not 0, as a signal handler sets it: end now; or NULL */
-    bool stop_when_lost; /* end the run as soon as the objectives cannot be held any more */
-    int live;            /* -1: no live view; 0: a line each second; 1: a terminal */
-    const char *label;   /* of the live view; may be NULL */
+    const volatile sig_atomic_t *stop; /* a signal handler sets it to stop the run; or NULL */
+    bool stop_when_lost;               /* stop as soon as the SLO cannot be met any more */
+    int live;                          /* -1: no live view; 0: a line each second; 1: a terminal */
+    const char *label;                 /* of the live view; may be NULL */
 } run_plan;
 
 /* Blocks until the run is over. `out` must be zeroed; free it with result_dispose. A run that was

@@ -5,7 +5,7 @@
 
 #define RATE_MIN 0.1
 #define RATE_MAX 1e8
-#define FACTOR 1.6 /* of bracketing: less than 2, as every run costs its duration */
+#define FACTOR 1.6 /* of bracketing; below 2 saves runs */
 
 void search_begin(search *s, double start, double resolution, unsigned confirmations)
 {
@@ -64,7 +64,7 @@ void search_tell(search *s, bool held)
             return;
         }
         if (!held) {
-            /* It held once by luck: look below it. */
+            /* It met the objective by chance: search below it. */
             s->high = s->rate;
             s->low = s->high / (1 + s->resolution);
             s->confirmed = 0;

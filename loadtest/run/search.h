@@ -3,10 +3,10 @@
 
 #include <stdbool.h>
 
-/* Finding the highest rate that holds an objective, as a pure state machine: it says which rate to
- * try, the caller runs it and tells how it went. Brackets by doubling or halving, narrows the
- * bracket by bisection (geometric), then wants the rate confirmed; a failed confirmation makes it
- * the new upper end. */
+/* Finds the highest rate that meets an objective. A pure state machine: it names the rate to try,
+ * the caller runs it and reports the outcome. It brackets the rate by multiplying or dividing,
+ * narrows the bracket by geometric bisection, then confirms the rate; a failed confirmation makes
+ * it the new upper end. */
 typedef enum search_stage {
     SEARCH_BRACKET,
     SEARCH_NARROW,
@@ -16,8 +16,8 @@ typedef enum search_stage {
 
 typedef struct search {
     search_stage stage;
-    double rate;       /* to try next; when done: the answer, 0 if no rate holds */
-    double low, high;  /* held, and did not; 0: not known */
+    double rate;       /* to try next; when done: the result, 0 if no rate meets it */
+    double low, high;  /* met, and not met; 0: not known */
     double resolution; /* stop when high / low <= 1 + resolution */
     double rate_min, rate_max;
     bool doubted; /* this rate failed once and is tried again */
@@ -29,7 +29,7 @@ typedef struct search {
 
 /* `start` is a first guess. */
 void search_begin(search *s, double start, double resolution, unsigned confirmations);
-/* The run at s->rate held the objective or not. */
+/* Reports whether the run at s->rate met the objective. */
 void search_tell(search *s, bool held);
 
 #endif

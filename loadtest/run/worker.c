@@ -17,8 +17,8 @@
 #define ATTEMPTS_MAX 3
 #define SPIN_NS_COUNTED 50000
 #define SHORT_LIVED_MAX 8
-#define WAIT_NS_MAX (50 * (uint64_t)MS) /* how soon *stop is seen */
-#define ARRIVALS_AT_ONCE 64             /* before answers are looked at again */
+#define WAIT_NS_MAX (50 * (uint64_t)MS) /* delay until *stop is noticed */
+#define ARRIVALS_AT_ONCE 64             /* before responses are read again */
 
 struct worker {
     worker_plan plan;
@@ -26,7 +26,7 @@ struct worker {
     connection *connections; /* plan.connections_max of them */
     unsigned keep;           /* connections kept open; 0 if the server closes after each response */
     unsigned short_lived;    /* connections in a row that carried one response */
-    uint64_t check_ns;       /* when to look for connections to open again */
+    uint64_t check_ns;       /* when to check for connections to reopen */
     connection *room_first, *room_last, *dirty;
     request *live_first, *live_last; /* by deadline */
     request *queue_first, *queue_last;
@@ -181,13 +181,13 @@ static request_error error_of_code(int code)
                                       : REQUEST_HTTP_OTHER;
 }
 
-static void on_answer(void *owner, connection *c, request *r, const response *a)
+static void on_response(void *owner, connection *c, request *r, const response *a)
 {
     worker *w = owner;
     uint64_t now_ns = network_arrived_ns(w->network);
     (void)c;
     char reason[RESULT_REASON_BYTES];
-    if (now_ns < r->sent_ns) /* the wall clock, which stamps what arrives, was set meanwhile */
+    if (now_ns < r->sent_ns) /* the wall clock, which stamps arrivals, was set meanwhile */
         now_ns = r->sent_ns;
     if (r->measured && a->code < RESULT_CODES)
         w->result.codes[a->code]++;
@@ -201,11 +201,11 @@ static void on_answer(void *owner, connection *c, request *r, const response *a)
     if (w->plan.expect != NULL && r->measured) {
         w->result.verified++;
         if (!expect_check(w->plan.expect, r->payload->index, a, reason, sizeof reason)) {
-            fail(w, r, REQUEST_WRONG_ANSWER, reason, now_ns);
+            fail(w, r, REQUEST_WRONG_RESPONSE, reason, now_ns);
             return;
         }
     }
-    recording_answered(&w->recording, r, a, now_ns);
+    recording_succeeded(&w->recording, r, a, now_ns);
     retire(w, r);
 }
 
@@ -225,7 +225,7 @@ static void on_lost(void *owner, connection *c, request *r, request_error why, b
 static void on_room(void *owner, connection *c)
 {
     worker *w = owner;
-    if (c->answered == 0 && c->failures != 0)
+    if (c->responses == 0 && c->failures != 0)
         c->failures = 0;
     w->protocol = c->protocol->name;
     if (!c->in_room && connection_has_room(c))
@@ -247,9 +247,9 @@ static void on_closed(void *owner, connection *c, bool opened, const char *reaso
     room_remove(w, c);
     if (opened) {
         w->result.connections_lost++;
-        w->short_lived = c->answered == 1 ? w->short_lived + 1 : 0;
+        w->short_lived = c->responses == 1 ? w->short_lived + 1 : 0;
         if (w->short_lived == SHORT_LIVED_MAX)
-            w->keep = 0; /* waiting connections would only take its threads */
+            w->keep = 0; /* idle connections would only occupy the server's threads */
         c->retry_ns = w->check_ns = now_ns;
         return;
     }
@@ -259,7 +259,7 @@ static void on_closed(void *owner, connection *c, bool opened, const char *reaso
     w->check_ns = earlier(w->check_ns, c->retry_ns);
     if (any_connection(w))
         return;
-    /* Nobody left to wait for: say so to those who do. */
+    /* No connection is left: fail the requests that wait for one. */
     while (w->queue_first != NULL) {
         request *r = w->queue_first;
         queue_remove(w, r);
@@ -267,7 +267,7 @@ static void on_closed(void *owner, connection *c, bool opened, const char *reaso
     }
 }
 
-static const connection_events events_of_connection = {on_room, on_answer, on_lost, on_closed};
+static const connection_events events_of_connection = {on_room, on_response, on_lost, on_closed};
 
 /* --- sending --- */
 
@@ -369,7 +369,7 @@ static void make_request(worker *w, uint64_t intended_ns, uint64_t now_ns, const
     queue_append(w, r);
 }
 
-/* The next arrival of the whole process that is this worker's. */
+/* Moves to this worker's next arrival. */
 static void next_arrival(worker *w)
 {
     const worker_plan *p = &w->plan;
@@ -382,15 +382,15 @@ static void next_arrival(worker *w)
 static void send_arrivals(worker *w)
 {
     for (int i = 0; i < ARRIVALS_AT_ONCE && w->arrivals_left; i++) {
-        uint64_t now_ns = clock_now_ns(), due_ns = w->start_ns + w->next_offset_ns;
-        if (due_ns > now_ns)
+        uint64_t now_ns = clock_now_ns(), intended_ns = w->start_ns + w->next_offset_ns;
+        if (intended_ns > now_ns)
             return;
         uint64_t index = w->arrival_index - 1;
         if (w->plan.source->one_to_one) /* the i-th time of a trace has the i-th body */
-            index = due_ns >= w->recording.window_start_ns
+            index = intended_ns >= w->recording.window_start_ns
                         ? w->next_payload++ * w->plan.count + w->plan.index
                         : index;
-        make_request(w, due_ns, now_ns, payload_at(w, index));
+        make_request(w, intended_ns, now_ns, payload_at(w, index));
         next_arrival(w);
     }
 }
@@ -421,7 +421,7 @@ static void give_up(worker *w, request *r, uint64_t now_ns)
         if (connection_has_room(c) && !c->in_room)
             room_append(w, c);
     }
-    fail(w, r, REQUEST_TIMEOUT, "no answer within the timeout", now_ns);
+    fail(w, r, REQUEST_TIMEOUT, "no response within the timeout", now_ns);
 }
 
 static void expire(worker *w, uint64_t now_ns)
@@ -434,8 +434,9 @@ static uint64_t wake_time(const worker *w, uint64_t now_ns)
 {
     uint64_t until_ns = earlier(now_ns + WAIT_NS_MAX, w->check_ns);
     if (w->arrivals_left) {
-        uint64_t due_ns = w->start_ns + w->next_offset_ns;
-        until_ns = earlier(until_ns, due_ns > w->plan.spin_ns ? due_ns - w->plan.spin_ns : 0);
+        uint64_t intended_ns = w->start_ns + w->next_offset_ns;
+        until_ns =
+            earlier(until_ns, intended_ns > w->plan.spin_ns ? intended_ns - w->plan.spin_ns : 0);
     }
     if (w->plan.arrivals == NULL && now_ns < w->recording.window_end_ns && w->idle_slots > 0)
         until_ns = earlier(until_ns, w->slots_resume_ns);
@@ -464,7 +465,7 @@ worker *worker_create(const worker_plan *plan)
         connection *c = &w->connections[i];
         c->events = &events_of_connection;
         c->owner = w;
-        c->form = plan->form;
+        c->head = plan->head;
         c->streams_max = plan->streams_max;
         c->keep_bodies = plan->expect != NULL;
     }
@@ -524,7 +525,7 @@ static void finish(worker *w)
     double wall = (double)(clock_now_ns() - w->run_started_ns);
     double cpu = (double)(clock_thread_cpu_ns() - w->cpu_started_ns);
     w->result.cpu_s = cpu / 1e9;
-    /* Long polling is no sign of being overworked. */
+    /* Polling before an intended time is not load. */
     w->result.loop_busy = wall > 0 && w->plan.spin_ns <= SPIN_NS_COUNTED ? cpu / wall : 0;
 }
 

@@ -8,10 +8,10 @@
 #include "loadtest/workload/expect.h"
 #include "loadtest/workload/request_source.h"
 
-/* One thread's part of the load: its connections, its share of the arrivals, its result. */
+/* One thread of the load: its connections, its share of the arrivals, its result. */
 typedef struct worker_plan {
     const target *target;
-    const request_form *form;
+    const request_head *head;
     const request_source *source;
     expect *expect; /* or NULL */
     network_kind network;
@@ -25,9 +25,9 @@ typedef struct worker_plan {
     uint64_t warm_up_ns, duration_ns, timeout_ns, spin_ns, slo_limit_ns;
 } worker_plan;
 
-/* What other threads may read while a worker runs, besides the atomics in its result. */
+/* Other threads may read this, and the atomics of the result, while a worker runs. */
 typedef struct worker_live {
-    _Atomic uint64_t sent, answered, failed; /* warm-up included */
+    _Atomic uint64_t sent, succeeded, failed; /* warm-up included */
     _Atomic uint64_t in_flight, waiting;
     histogram latency; /* warm-up included, by time of response */
 } worker_live;
@@ -37,11 +37,11 @@ typedef struct worker worker;
 /* Any thread; `plan` and what it points to are borrowed until worker_destroy. */
 worker *worker_create(const worker_plan *plan);
 void worker_destroy(worker *w);
-/* The following two by the thread that is to run it, in this order. worker_prepare opens the
- * connections and waits for them, a few seconds at most: those that fail are tried again later. */
+/* The worker's thread calls worker_prepare, then worker_run. worker_prepare opens the connections
+ * and waits for them a few seconds at most; connections that fail are retried later. */
 status worker_prepare(worker *w) MUST_CHECK;
-/* Sends from `start_ns` on; returns when every request is answered or given up, or soon after
- * `*stop` was set. */
+/* Sends from `start_ns` on. Returns when every request has succeeded or failed, or soon after
+ * `*stop` is set. */
 void worker_run(worker *w, uint64_t start_ns, const _Atomic int *stop);
 
 const worker_live *worker_live_view(const worker *w);

@@ -38,7 +38,7 @@ status connection_open(connection *c, network *n, const target *to)
     assert(!connection_is_open(c) && c->in_flight == 0);
     c->usable = false;
     c->opening = true;
-    c->answered = 0;
+    c->responses = 0;
     c->protocol = NULL;
     c->room_max = 0;
     status s = transport_open(&c->transport, n, to, &events_of_transport, c);

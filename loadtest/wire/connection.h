@@ -12,8 +12,8 @@
 typedef struct connection_events {
     /* There is room for a request (again). */
     void (*on_room)(void *owner, connection *c);
-    void (*on_answer)(void *owner, connection *c, request *r, const response *a);
-    /* `unprocessed`: the server surely did no work on it, sending it again is safe. */
+    void (*on_response)(void *owner, connection *c, request *r, const response *a);
+    /* `unprocessed`: the server did no work on it, so it is safe to send it again. */
     void (*on_lost)(void *owner, connection *c, request *r, request_error why, bool unprocessed,
                     const char *reason);
     /* After on_lost of all its requests; it is closed. `opened`: it had been usable. */
@@ -36,14 +36,14 @@ extern const connection_protocol connection_http1, connection_http2;
 
 struct connection {
     transport transport;
-    const connection_protocol *protocol; /* NULL until it is agreed */
+    const connection_protocol *protocol; /* NULL until it is negotiated */
     void *state;                         /* the protocol's */
     const connection_events *events;
     void *owner;
-    const request_form *form;
-    unsigned streams_max; /* the caller's ceiling for HTTP/2 */
+    const request_head *head;
+    unsigned streams_max; /* the caller's limit for HTTP/2 */
     unsigned in_flight, room_max;
-    uint64_t answered;    /* since it opened */
+    uint64_t responses;   /* since it opened */
     bool opening, usable; /* usable: takes requests */
     bool keep_bodies;
     /* For the worker: its list of those with room, its dirty ones, its back-off. */
@@ -57,11 +57,11 @@ struct connection {
 status connection_open(connection *c, network *n, const target *to) MUST_CHECK;
 /* Needs connection_has_room. Sent at the next flush. */
 void connection_submit(connection *c, request *r);
-/* The request is of no interest any more: HTTP/2 resets its stream, HTTP/1.1 must close. No
- * callback for it. */
+/* Cancels the request: HTTP/2 resets its stream, HTTP/1.1 closes the connection. No callback for
+ * the request. */
 void connection_cancel(connection *c, request *r);
 void connection_flush(connection *c);
-/* Quietly: no callbacks. Requests on it must have been taken care of. */
+/* Closes without callbacks. No request may be on it. */
 void connection_close(connection *c);
 
 static inline bool connection_is_open(const connection *c)
@@ -74,7 +74,7 @@ static inline bool connection_has_room(const connection *c)
     return c->usable && c->in_flight < c->room_max;
 }
 
-/* For protocols: the connection cannot go on. */
+/* For protocols: ends the connection and fails its requests. */
 void connection_end(connection *c, bool in_order, const char *reason);
 
 #endif

@@ -9,15 +9,15 @@
 typedef struct http1_state {
     request *request; /* the one under way, or NULL */
     http1_parser parser;
-    response answer;
+    response response;
 } http1_state;
 
 static status start(connection *c)
 {
     http1_state *state = memory_allocate(1, sizeof *state);
     http1_parser_reset(&state->parser);
-    state->answer.keep_body = c->keep_bodies;
-    state->parser.no_body = strcmp(c->form->method, "HEAD") == 0;
+    state->response.keep_body = c->keep_bodies;
+    state->parser.no_body = strcmp(c->head->method, "HEAD") == 0;
     c->state = state;
     c->room_max = 1;
     return STATUS_OK;
@@ -29,7 +29,7 @@ static void submit(connection *c, request *r)
     assert(state->request == NULL);
     state->request = r;
     http1_parser_reset(&state->parser);
-    response_reset(&state->answer);
+    response_reset(&state->response);
     text_buffer_append(transport_outgoing(&c->transport), r->payload->http1,
                        r->payload->http1_bytes);
 }
@@ -38,11 +38,11 @@ static void cancel(connection *c, request *r)
 {
     http1_state *state = c->state;
     assert(state->request == r);
-    /* HTTP/1.1 has no way to give up one answer: the connection goes with it. */
+    /* HTTP/1.1 cannot cancel one response: the connection must close. */
     state->request = NULL;
     r->connection = NULL;
     c->in_flight--;
-    connection_end(c, true, "given up after a timeout");
+    connection_end(c, true, "closed after a timeout");
 }
 
 /* Takes the request off the connection. */
@@ -63,10 +63,10 @@ static void finish(connection *c)
     http1_state *state = c->state;
     bool keep_alive = state->parser.keep_alive;
     request *r = detach(c);
-    c->answered++;
+    c->responses++;
     /* Not usable before its callbacks are over, if it is to close. */
     c->usable = keep_alive;
-    c->events->on_answer(c->owner, c, r, &state->answer);
+    c->events->on_response(c->owner, c, r, &state->response);
     if (!connection_is_open(c))
         return;
     if (!keep_alive)
@@ -86,11 +86,11 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
 {
     http1_state *state = c->state;
     if (state->request == NULL) {
-        connection_end(c, false, "the server spoke unasked");
+        connection_end(c, false, "the server sent data without a request");
         return;
     }
     size_t used;
-    status s = http1_parse(&state->parser, &state->answer, (const char *)data, bytes, &used);
+    status s = http1_parse(&state->parser, &state->response, (const char *)data, bytes, &used);
     if (s) {
         lose(c, REQUEST_PROTOCOL, false, status_message());
         connection_end(c, false, status_message());
@@ -99,7 +99,7 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
     if (state->parser.stage != HTTP1_DONE)
         return;
     if (used < bytes)
-        state->parser.keep_alive = false; /* what follows is not ours to guess at */
+        state->parser.keep_alive = false; /* the rest cannot be interpreted */
     finish(c);
 }
 
@@ -115,11 +115,11 @@ static void end(connection *c, bool in_order, const char *reason)
         return;
     if (in_order && http1_parse_end(&state->parser) == STATUS_OK) {
         request *r = detach(c);
-        c->events->on_answer(c->owner, c, r, &state->answer);
+        c->events->on_response(c->owner, c, r, &state->response);
         return;
     }
     /* A keep-alive connection may be closed by an idle server just as we write: RFC 9112 9.3.1. */
-    bool unprocessed = !state->parser.started && c->answered > 0;
+    bool unprocessed = !state->parser.started && c->responses > 0;
     lose(c, REQUEST_CLOSED, unprocessed, reason);
 }
 
@@ -127,7 +127,7 @@ static void dispose(connection *c)
 {
     http1_state *state = c->state;
     http1_parser_dispose(&state->parser);
-    text_buffer_dispose(&state->answer.body);
+    text_buffer_dispose(&state->response.body);
     free(state);
     c->state = NULL;
 }

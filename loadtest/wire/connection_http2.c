@@ -14,17 +14,17 @@
 typedef struct stream {
     request *request; /* NULL: cancelled, waiting for its end */
     size_t body_sent;
-    response answer;
+    response response;
     struct stream *next, *previous; /* live ones; next also links the free ones */
     int32_t id;
-    bool ended; /* END_STREAM came: the answer is whole */
+    bool ended; /* END_STREAM arrived: the response is complete */
 } stream;
 
 typedef struct http2_state {
     nghttp2_session *session;
     stream *live, *free;
     bool draining;    /* GOAWAY came: no new streams */
-    bool broken;      /* what came is not HTTP/2 */
+    bool broken;      /* received bytes are not HTTP/2 */
     bool in_session;  /* inside nghttp2: it must not be deleted now */
     char reason[128]; /* of ending, if not empty */
 } http2_state;
@@ -37,8 +37,8 @@ static stream *take_stream(connection *c)
         state->free = s->next;
     else
         s = memory_allocate(1, sizeof *s);
-    response_reset(&s->answer);
-    s->answer.keep_body = c->keep_bodies;
+    response_reset(&s->response);
+    s->response.keep_body = c->keep_bodies;
     s->body_sent = 0;
     s->ended = false;
     s->previous = NULL;
@@ -85,9 +85,9 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     if (name_bytes == 7 && memcmp(name, ":status", 7) == 0) {
         uint64_t code = 0;
         response_number((const char *)value, value_bytes, &code);
-        s->answer.code = (int)code;
+        s->response.code = (int)code;
     } else {
-        response_header(&s->answer, (const char *)name, name_bytes, (const char *)value,
+        response_header(&s->response, (const char *)name, name_bytes, (const char *)value,
                         value_bytes);
     }
     return 0;
@@ -100,7 +100,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     (void)user;
     stream *s = nghttp2_session_get_stream_user_data(session, id);
     if (s != NULL)
-        response_body(&s->answer, data, bytes);
+        response_body(&s->response, data, bytes);
     return 0;
 }
 
@@ -113,9 +113,9 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
         return 0;
     nghttp2_session_set_stream_user_data(session, id, NULL);
     request *r = detach(c, s);
-    if (r != NULL && code == NGHTTP2_NO_ERROR && s->ended && s->answer.code != 0) {
-        c->answered++;
-        c->events->on_answer(c->owner, c, r, &s->answer);
+    if (r != NULL && code == NGHTTP2_NO_ERROR && s->ended && s->response.code != 0) {
+        c->responses++;
+        c->events->on_response(c->owner, c, r, &s->response);
     } else if (r != NULL) {
         char reason[64];
         snprintf(reason, sizeof reason, "the stream was reset: %s", nghttp2_http2_strerror(code));
@@ -242,25 +242,25 @@ static nghttp2_nv field(const char *name, const char *value)
 static void submit(connection *c, request *r)
 {
     http2_state *state = c->state;
-    const request_form *form = c->form;
+    const request_head *head = c->head;
     const payload *p = r->payload;
     stream *s = take_stream(c);
     s->request = r;
     r->stream = s;
     nghttp2_nv fields[FIELDS_MAX];
     size_t count = 0;
-    fields[count++] = field(":method", form->method);
-    fields[count++] = field(":scheme", form->scheme);
-    fields[count++] = field(":authority", form->authority);
-    fields[count++] = field(":path", form->path);
+    fields[count++] = field(":method", head->method);
+    fields[count++] = field(":scheme", head->scheme);
+    fields[count++] = field(":authority", head->authority);
+    fields[count++] = field(":path", head->path);
     if (p->content_type != NULL) {
         fields[count++] = field("content-type", p->content_type);
         fields[count++] = field("content-length", p->length_text);
     }
     if (p->header_json_bytes != 0)
         fields[count++] = field("inference-header-content-length", p->header_json_text);
-    for (size_t i = 0; i < form->header_count && count < FIELDS_MAX; i++)
-        fields[count++] = field(form->headers[i].name, form->headers[i].value);
+    for (size_t i = 0; i < head->header_count && count < FIELDS_MAX; i++)
+        fields[count++] = field(head->headers[i].name, head->headers[i].value);
     nghttp2_data_provider provider = {.source.ptr = s, .read_callback = read_body};
     s->id = nghttp2_submit_request(state->session, NULL, fields, count,
                                    p->body_bytes != 0 ? &provider : NULL, s);
@@ -299,9 +299,9 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
         return;
     bool over =
         !nghttp2_session_want_read(state->session) && !nghttp2_session_want_write(state->session);
-    if (over && !state->draining) { /* nghttp2 gave up on it */
+    if (over && !state->draining) { /* nghttp2 ended the session */
         state->broken = true;
-        connection_end(c, false, "the answer is not HTTP/2");
+        connection_end(c, false, "the response is not HTTP/2");
         return;
     }
     if (over || (state->draining && c->in_flight == 0))
@@ -346,12 +346,12 @@ static void dispose(connection *c)
     nghttp2_session_del(state->session);
     for (stream *list = state->live, *next; list != NULL; list = next) {
         next = list->next;
-        text_buffer_dispose(&list->answer.body);
+        text_buffer_dispose(&list->response.body);
         free(list);
     }
     for (stream *list = state->free, *next; list != NULL; list = next) {
         next = list->next;
-        text_buffer_dispose(&list->answer.body);
+        text_buffer_dispose(&list->response.body);
         free(list);
     }
     free(state);

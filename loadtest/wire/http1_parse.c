@@ -50,7 +50,7 @@ static status read_status_line(http1_parser *p, response *a, const char *line, s
 {
     if (bytes < 12 || memcmp(line, "HTTP/1.", 7) != 0 || line[8] != ' ' ||
         (bytes > 12 && line[12] != ' '))
-        return status_fail(STATUS_CORRUPT, "not an HTTP/1.1 answer: \"%.*s\"",
+        return status_fail(STATUS_CORRUPT, "not an HTTP/1.1 response: \"%.*s\"",
                            (int)(bytes < 40 ? bytes : 40), line);
     uint64_t code;
     if (!response_number(line + 9, 3, &code) || code < 100)
@@ -115,7 +115,7 @@ static status read_head(http1_parser *p, response *a, const char *head, size_t b
     if (a->code == 0)
         return status_fail(STATUS_CORRUPT, "an empty line where the HTTP status belongs");
     if (a->code == 101)
-        return status_fail(STATUS_CORRUPT, "the server switched protocols unasked");
+        return status_fail(STATUS_CORRUPT, "the server switched protocols without being asked");
     if (a->code < 200) { /* 100 Continue and its kind: the real one follows */
         response_reset(a);
         p->stage = HTTP1_HEAD;
@@ -206,7 +206,7 @@ static status read_chunk_size(http1_parser *p)
         if (digit < 0)
             break;
         if (size >> 48)
-            return status_fail(STATUS_CORRUPT, "a chunk size beyond belief");
+            return status_fail(STATUS_CORRUPT, "a chunk size that is too large");
         size = size << 4 | (uint64_t)digit;
     }
     if (i == 0 || (i < p->line.bytes && strchr("; \t", p->line.data[i]) == NULL))
@@ -276,6 +276,6 @@ status http1_parse_end(http1_parser *p)
         p->stage = HTTP1_DONE;
         return STATUS_OK;
     }
-    return status_fail(STATUS_CORRUPT, p->started ? "the connection closed inside an answer"
-                                                  : "the connection closed before an answer");
+    return status_fail(STATUS_CORRUPT, p->started ? "the connection closed during a response"
+                                                  : "the connection closed before a response");
 }

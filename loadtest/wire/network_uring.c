@@ -88,7 +88,7 @@ static void start_receive(network_socket *s)
 {
     struct io_uring_sqe *sqe = next_entry(s);
     io_uring_prep_recvmsg(sqe, s->fd, network_socket_message(s, s->received), 0);
-    /* An answer is never there yet when we ask: wait first instead of trying in vain. */
+    /* The response never arrives at once: wait first instead of a useless try. */
     if (((uring_state *)s->network->state)->poll_first)
         sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
     tag(sqe, s, OPERATION_RECEIVE);
@@ -173,7 +173,7 @@ static unsigned reap(uring_state *state)
 {
     struct io_uring_cqe *cqes[256];
     unsigned total = 0, count;
-    /* Bounded, so that a fast server cannot keep us from the arrivals that are due. */
+    /* Bounded, so that a fast server cannot delay the next arrivals. */
     while (total < 1024 && (count = io_uring_peek_batch_cqe(&state->ring, cqes, 256)) != 0) {
         struct {
             uint64_t data;

@@ -57,8 +57,8 @@ void response_body(response *a, const void *data, size_t bytes)
     a->body_bytes += bytes;
     if (a->keep_body) {
         text_buffer_append(&a->body, data, bytes);
-    } else if (a->code >= 300 && a->body.bytes < ANSWER_ERROR_BYTES_MAX) {
-        size_t room = ANSWER_ERROR_BYTES_MAX - a->body.bytes;
+    } else if (a->code >= 300 && a->body.bytes < RESPONSE_ERROR_BYTES_MAX) {
+        size_t room = RESPONSE_ERROR_BYTES_MAX - a->body.bytes;
         text_buffer_append(&a->body, data, bytes < room ? bytes : room);
     }
 }

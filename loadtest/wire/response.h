@@ -7,9 +7,9 @@
 
 #include "base/text_buffer.h"
 
-/* What came back for one request, the same for HTTP/1.1 and HTTP/2. Owned by a connection (one per
- * stream), valid during the callback that delivers it. */
-#define ANSWER_TIMING_BYTES_MAX 512
+/* One response, of HTTP/1.1 or HTTP/2. Owned by a connection (one per stream) and valid during the
+ * callback that delivers it. */
+#define RESPONSE_TIMING_BYTES_MAX 512
 
 typedef struct response {
     int code;                   /* HTTP status; 0 before it is known */
@@ -18,11 +18,11 @@ typedef struct response {
     bool keep_body;             /* the caller wants the bytes, not only their number */
     bool compressed;            /* Content-Encoding other than identity */
     uint16_t timing_bytes;
-    char timing[ANSWER_TIMING_BYTES_MAX]; /* Server-Timing, several headers joined by ',' */
-    text_buffer body;                     /* filled if keep_body, or for the start of an error */
+    char timing[RESPONSE_TIMING_BYTES_MAX]; /* Server-Timing, several headers joined by ',' */
+    text_buffer body;                       /* filled if keep_body, or for the start of an error */
 } response;
 
-#define ANSWER_ERROR_BYTES_MAX 512 /* of the body of an answer that is not 2xx */
+#define RESPONSE_ERROR_BYTES_MAX 512 /* of the body of a response that is not 2xx */
 
 void response_reset(response *a);
 /* One header field; `name` in any case. Those of no interest are ignored. */

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When requests are sent, decided before the first one is: a pure function of a specification and a
- * seed. Nothing here knows whether the server keeps up; that is what makes the loop open.
+/* The intended send times, a pure function of a specification and a seed. They do not depend on the
+ * server's responses; that makes the loop open.
  *
  * The number of arrivals in the measured window is not left to chance: it is the expected one,
  * rounded. Given that number, arrivals of a Poisson process are distributed like sorted uniform

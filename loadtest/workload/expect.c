@@ -13,7 +13,7 @@
 
 typedef struct expect_line {
     json_t *json;
-    _Atomic uint64_t right_hash; /* of the last body found right: equal bytes need no parsing */
+    _Atomic uint64_t right_hash; /* of the last correct body: equal bytes need no parsing */
 } expect_line;
 
 struct expect {
@@ -51,7 +51,7 @@ status expect_load(expect **out, const char *path, double tolerance)
     }
     free(text);
     if (!s && e->count == 0)
-        s = status_fail(STATUS_INVALID_ARGUMENT, "%s holds no answers", path);
+        s = status_fail(STATUS_INVALID_ARGUMENT, "%s contains no expected responses", path);
     if (s) {
         expect_destroy(e);
         return s;
@@ -191,7 +191,7 @@ typedef struct comparison {
 
 static bool differ(const comparison *c, const char *what)
 {
-    snprintf(c->reason, c->reason_bytes, "%s: %s", c->path[0] ? c->path : "the answer", what);
+    snprintf(c->reason, c->reason_bytes, "%s: %s", c->path[0] ? c->path : "the response", what);
     return false;
 }
 
@@ -219,7 +219,7 @@ static bool array_matches(comparison *c, const json_t *wanted, const json_t *got
 {
     size_t depth = strlen(c->path);
     if (json_array_size(wanted) != json_array_size(got))
-        return differ(c, "a list of another length");
+        return differ(c, "the list has a different length");
     for (size_t i = 0; i < json_array_size(wanted); i++) {
         snprintf(c->path + depth, sizeof c->path - depth, "[%zu]", i);
         if (!matches(c, json_array_get(wanted, i), json_array_get(got, i)))
@@ -241,12 +241,12 @@ static bool matches(comparison *c, const json_t *wanted, const json_t *got)
         return differ(c, text);
     }
     if (json_typeof(wanted) != json_typeof(got))
-        return differ(c, "of another type");
+        return differ(c, "the type differs");
     if (json_is_object(wanted))
         return object_matches(c, wanted, got);
     if (json_is_array(wanted))
         return array_matches(c, wanted, got);
-    return json_equal(wanted, got) || differ(c, "another value");
+    return json_equal(wanted, got) || differ(c, "the value differs");
 }
 
 bool expect_check(expect *e, size_t index, const response *a, char *reason, size_t reason_bytes)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a model takes, as its server tells it. Pure: from JSON text to a struct. */
+/* A model's inputs, from its server's metadata. Pure: JSON text to a struct. */
 #define METADATA_DIMENSIONS_MAX 8
 
 typedef struct metadata_input {
@@ -22,9 +22,9 @@ typedef struct metadata {
     size_t input_count;
 } metadata;
 
-/* The answer to GET /v2/models/M (Open Inference Protocol). */
+/* The response to GET /v2/models/M (Open Inference Protocol). */
 status metadata_parse_kserve(metadata *m, const char *text, size_t bytes) MUST_CHECK;
-/* The answer to GET /v1/models/M/metadata: the signature "serving_default", or the only one. */
+/* The response to GET /v1/models/M/metadata: the signature "serving_default", or the only one. */
 status metadata_parse_tensorflow(metadata *m, const char *text, size_t bytes) MUST_CHECK;
 void metadata_dispose(metadata *m);
 

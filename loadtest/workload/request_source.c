@@ -267,7 +267,7 @@ status request_source_write(text_buffer *body, uint64_t *header_json_bytes, cons
 }
 
 void request_source_payload(payload *p, const char *body, size_t body_bytes,
-                            uint64_t header_json_bytes, const request_form *form)
+                            uint64_t header_json_bytes, const request_head *head)
 {
     *p = (payload){.body = memory_copy_string(body, body_bytes),
                    .body_bytes = body_bytes,
@@ -277,14 +277,14 @@ void request_source_payload(payload *p, const char *body, size_t body_bytes,
     snprintf(p->length_text, sizeof p->length_text, "%zu", body_bytes);
     snprintf(p->header_json_text, sizeof p->header_json_text, "%" PRIu64, header_json_bytes);
     text_buffer b = {0};
-    text_buffer_format(&b, "%s %s HTTP/1.1\r\nhost: %s\r\n", form->method, form->path,
-                       form->authority);
-    for (size_t i = 0; i < form->header_count; i++)
-        text_buffer_format(&b, "%s: %s\r\n", form->headers[i].name, form->headers[i].value);
+    text_buffer_format(&b, "%s %s HTTP/1.1\r\nhost: %s\r\n", head->method, head->path,
+                       head->authority);
+    for (size_t i = 0; i < head->header_count; i++)
+        text_buffer_format(&b, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
     if (p->content_type != NULL)
         text_buffer_format(&b, "content-type: %s\r\ncontent-length: %s\r\n", p->content_type,
                            p->length_text);
-    else if (strcmp(form->method, "GET") != 0)
+    else if (strcmp(head->method, "GET") != 0)
         text_buffer_put(&b, "content-length: 0\r\n");
     if (header_json_bytes != 0)
         text_buffer_format(&b, "inference-header-content-length: %s\r\n", p->header_json_text);
@@ -297,7 +297,7 @@ void request_source_payload(payload *p, const char *body, size_t body_bytes,
 /* Payloads as they are made. */
 typedef struct collection {
     request_source *source;
-    const request_form *form;
+    const request_head *head;
     size_t capacity, bytes, bytes_max;
 } collection;
 
@@ -316,7 +316,7 @@ static status add_payload(collection *to, const text_buffer *body, uint64_t json
         s->payloads = memory_resize(s->payloads, to->capacity, sizeof *s->payloads);
     }
     payload *p = &s->payloads[s->count];
-    request_source_payload(p, body->data, body->bytes, json_bytes, to->form);
+    request_source_payload(p, body->data, body->bytes, json_bytes, to->head);
     p->index = (uint32_t)s->count++;
     p->tokens = tokens;
     return STATUS_OK;
@@ -470,7 +470,7 @@ static void shuffle(request_source *s, random_state *r)
 }
 
 status request_source_create(request_source *s, const source_options *o, const metadata *m,
-                             const request_form *form)
+                             const request_head *head)
 {
     *s = (request_source){0};
     random_state r;
@@ -478,7 +478,7 @@ status request_source_create(request_source *s, const source_options *o, const m
     bool of_trace = o->trace != NULL && (o->trace->entries[0].body || o->trace->entries[0].length);
     source_options made = *o;
     collection to = {
-        .source = s, .form = form, .bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT};
+        .source = s, .head = head, .bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT};
     status failed;
     if (o->data_file != NULL || o->ids_file != NULL) {
         failed = add_lines(&to, o, m, &r);

@@ -7,7 +7,7 @@
 #include "loadtest/workload/quantity.h"
 #include "loadtest/workload/trace.h"
 
-/* What is sent: a pool of bodies, all made before the run so that sending is a copy. */
+/* The pool of request bodies, all made before the run, so that sending is a copy. */
 typedef enum source_format {
     SOURCE_KSERVE,        /* JSON of the Open Inference Protocol */
     SOURCE_KSERVE_BINARY, /* the same with binary tensors both ways */
@@ -22,7 +22,7 @@ typedef struct source_options {
     const trace *trace;    /* or NULL */
     const length_spec *lengths;
     uint32_t rows;       /* per request */
-    uint32_t vocabulary; /* made ids are below it */
+    uint32_t vocabulary; /* generated ids are below it */
     uint32_t pool;       /* how many different bodies to make; 0: 512, fewer of large ones */
     size_t bytes_max;    /* of all bodies together, each held twice; 0: 1 GiB */
     uint64_t seed;
@@ -38,16 +38,16 @@ typedef struct request_source {
     double mean_bytes;
 } request_source;
 
-/* `m` may be NULL where every body comes from a file. `form` gives the head of HTTP/1.1 requests.
+/* `m` may be NULL where every body comes from a file. `head` gives the head of HTTP/1.1 requests.
  * STATUS_INVALID_ARGUMENT, STATUS_NOT_FOUND, STATUS_UNSUPPORTED; STATUS_TOO_LARGE: the bodies
  * together hold over `bytes_max`. */
 status request_source_create(request_source *s, const source_options *o, const metadata *m,
-                             const request_form *form) MUST_CHECK;
+                             const request_head *head) MUST_CHECK;
 void request_source_dispose(request_source *s);
 
 /* One payload; both its texts are owned by the caller (free). */
 void request_source_payload(payload *p, const char *body, size_t body_bytes,
-                            uint64_t header_json_bytes, const request_form *form);
+                            uint64_t header_json_bytes, const request_head *head);
 
 /* For tests: the body of one request, for `length` tokens; `ids` may be NULL. */
 status request_source_write(text_buffer *body, uint64_t *header_json_bytes, const source_options *o,

@@ -42,7 +42,7 @@ def test_a_server_that_hangs(start, protocol):
     assert code == CUT_SHORT and report["answered"] == report["errors"] == 0
     assert report["unfinished"] == report["requests"] > 10
     assert report["unfinished_oldest_s"] > 0.5
-    assert "without an answer when the run was stopped" in error
+    assert "without a response when the run was stopped" in error
 
 
 def test_in_the_warm_up(start):

@@ -40,7 +40,7 @@ static struct {
 
 static histogram made;
 static uint64_t taken, drawn, arrived_ns; /* of the bytes being handled */
-static server_request **heap;             /* by due_ns */
+static server_request **heap;             /* by intended_ns */
 static size_t heap_count, heap_capacity;
 static volatile sig_atomic_t over;
 static int epoll_fd;
@@ -95,7 +95,7 @@ static double draw_delay_ns(void)
 const char *server_timing_of(const server_request *r)
 {
     static char text[64];
-    double ms = (double)(r->due_ns - r->received_ns) / 1e6;
+    double ms = (double)(r->intended_ns - r->received_ns) / 1e6;
     snprintf(text, sizeof text, "queue;dur=%.3f, execute;dur=%.3f", ms / 4, ms * 3 / 4);
     return settings.timing ? text : "";
 }
@@ -107,7 +107,7 @@ static void heap_push(server_request *r)
         heap = memory_resize(heap, heap_capacity, sizeof *heap);
     }
     size_t i = heap_count++;
-    for (; i > 0 && heap[(i - 1) / 2]->due_ns > r->due_ns; i = (i - 1) / 2)
+    for (; i > 0 && heap[(i - 1) / 2]->intended_ns > r->intended_ns; i = (i - 1) / 2)
         heap[i] = heap[(i - 1) / 2];
     heap[i] = r;
 }
@@ -120,9 +120,9 @@ static server_request *heap_pop(void)
         size_t child = 2 * i + 1;
         if (child >= heap_count)
             break;
-        if (child + 1 < heap_count && heap[child + 1]->due_ns < heap[child]->due_ns)
+        if (child + 1 < heap_count && heap[child + 1]->intended_ns < heap[child]->intended_ns)
             child++;
-        if (heap[child]->due_ns >= last->due_ns)
+        if (heap[child]->intended_ns >= last->intended_ns)
             break;
         heap[i] = heap[child];
         i = child;
@@ -155,7 +155,7 @@ void server_take(server_connection *c, int32_t stream, const char *method, const
                           .stream = stream,
                           .next = c->requests};
     c->requests = r;
-    r->due_ns = r->received_ns;
+    r->intended_ns = r->received_ns;
     if (strcmp(path, "/v2/models/echo") == 0) {
         set_body(r, metadata);
     } else if (strcmp(path, "/v2/repository/index") == 0) {
@@ -167,13 +167,13 @@ void server_take(server_connection *c, int32_t stream, const char *method, const
         set_body(r, missing);
     } else {
         taken++;
-        r->due_ns += (uint64_t)draw_delay_ns();
+        r->intended_ns += (uint64_t)draw_delay_ns();
         set_body(r, strstr(path, ":predict")                 ? predictions
                     : share_now(settings.wrong_share, taken) ? wrong
                                                              : infer);
         if (share_now(settings.fail_share, taken)) {
             r->code = settings.fail_code;
-            r->due_ns = r->received_ns;
+            r->intended_ns = r->received_ns;
             set_body(r, failure);
         }
         r->close = share_now(settings.close_share, taken);
@@ -209,12 +209,12 @@ static void unlink_request(server_request *r)
 
 static void answer_due(void)
 {
-    while (heap_count != 0 && heap[0]->due_ns <= clock_now_ns()) {
+    while (heap_count != 0 && heap[0]->intended_ns <= clock_now_ns()) {
         server_request *r = heap_pop();
         server_connection *c = r->connection;
         if (c != NULL) {
             unlink_request(r);
-            if (r->code == 200 && r->due_ns != r->received_ns)
+            if (r->code == 200 && r->intended_ns != r->received_ns)
                 histogram_record(&made, clock_now_ns() - r->received_ns);
             if (c->http2) {
                 http2_answer(c, r);
@@ -360,7 +360,7 @@ static void serve(int listener)
     while (!over) {
         uint64_t now_ns = clock_now_ns(), wait_ns = 50000000u;
         if (heap_count != 0)
-            wait_ns = heap[0]->due_ns > now_ns ? heap[0]->due_ns - now_ns : 0;
+            wait_ns = heap[0]->intended_ns > now_ns ? heap[0]->intended_ns - now_ns : 0;
         if (wait_ns > 50000000u)
             wait_ns = 50000000u;
         struct timespec timeout = {.tv_nsec = (long)wait_ns};

@@ -13,7 +13,7 @@ typedef struct server_request server_request;
 
 struct server_request {
     server_connection *connection; /* NULL: gone before the answer was due */
-    uint64_t received_ns, due_ns;
+    uint64_t received_ns, intended_ns;
     int code;
     int32_t stream;
     bool close;

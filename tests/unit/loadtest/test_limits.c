@@ -108,13 +108,13 @@ static const char kserve[] = "{\"name\":\"m\",\"inputs\":[{\"name\":\"input_ids\
 
 static status make_source(request_source *s, const source_options *o, const char *type)
 {
-    static const request_form form = {
+    static const request_head head = {
         .method = "POST", .authority = "x", .path = "/", .scheme = "http"};
     char text[200];
     metadata m;
     snprintf(text, sizeof text, kserve, type);
     cr_assert_eq(metadata_parse_kserve(&m, text, strlen(text)), STATUS_OK);
-    status made = request_source_create(s, o, &m, &form);
+    status made = request_source_create(s, o, &m, &head);
     metadata_dispose(&m);
     return made;
 }

@@ -203,13 +203,13 @@ static void fill(result *r, uint64_t base_ns)
     for (uint64_t i = 0; i < 1000; i++) {
         uint64_t ns = base_ns + i * i * 1000;
         r->sent++;
-        r->answered++;
+        r->succeeded++;
         histogram_record(&r->latency, ns);
         histogram_record(&r->latency_ok, ns);
         histogram_record(&r->lag, ns / 1000);
         result_slice *slice = &r->slices[i * r->slice_count / 1000];
         slice->sent++;
-        slice->answered++;
+        slice->succeeded++;
         histogram_record(&slice->latency, ns);
     }
     histogram_record(result_stage_of(r, "queue"), 1500000);

@@ -165,7 +165,7 @@ Test(answer, headers_of_interest)
     cr_expect_str_eq(s.text, "a=1000000 b=2000000 ");
     for (int i = 0; i < 100; i++) /* never past its end */
         response_header(&got, "server-timing", 13, "a-long-name-of-a-stage;dur=1", 28);
-    cr_expect_leq(got.timing_bytes, ANSWER_TIMING_BYTES_MAX);
+    cr_expect_leq(got.timing_bytes, RESPONSE_TIMING_BYTES_MAX);
     response_header(&got, "inference-header-content-length", 31, "77", 2);
     cr_expect_eq(got.header_json_bytes, 77);
 }
