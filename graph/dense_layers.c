@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-static bool is_product(graph_op op)
+static bool is_matmul(graph_op op)
 {
     return op == GRAPH_OP_MATMUL || op == GRAPH_OP_GEMM || op == GRAPH_OP_MATMUL_INTEGER ||
            op == GRAPH_OP_QLINEAR_MATMUL;
@@ -13,7 +13,7 @@ static bool read_layer(const graph *g, const graph_node *n, graph_dense_layer *o
     /* QLinearMatMul: a, its scale and zero point, then b. */
     graph_value_index a = graph_input_of(n, 0);
     graph_value_index b = graph_input_of(n, n->op == GRAPH_OP_QLINEAR_MATMUL ? 3 : 1);
-    if (!is_product(n->op) || a < 0 || b < 0)
+    if (!is_matmul(n->op) || a < 0 || b < 0)
         return false;
     const graph_shape *left = &g->values[a].shape, *right = &g->values[b].shape;
     if (left->rank < 1 || right->rank != 2)

@@ -7,23 +7,23 @@
 #include "base/status.h"
 #include "graph/graph.h"
 
-/* The contents of the weight files that a graph's constants point into: kept until the graph is
- * destroyed. Files up to FILE_STORE_READ_BYTES_MAX are read at once through base/file_reader (fast
- * from a cold disk); larger ones are mapped, so that replicas share their pages. What is mapped
- * must be replaced by rename, not rewritten in place. */
+/* The contents of the weight files that a graph's constants point into, kept until the graph is
+ * destroyed. Files up to FILE_STORE_READ_BYTES_MAX are read at once through base/io/file_reader.h
+ * (fast from a cold disk); larger ones are mapped, so that processes share their pages. A mapped
+ * file must be replaced by rename, not rewritten in place. */
 
 #define FILE_STORE_READ_BYTES_MAX ((size_t)256 << 20)
 
-/* Opens the file, or finds it already open; `*data` stays valid as long as the graph. The errors of
- * file_reader_read_whole() and file_map_open(). */
+/* Opens the file, unless it is open already. `*data` stays valid as long as the graph. Errors:
+ * those of file_reader_read_whole() and file_map_open(). */
 status file_store_open(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
                        size_t *bytes) MUST_CHECK;
-/* The same, mapped whatever its size: for files of which only parts are wanted. */
+/* The same, mapped whatever its size: for files of which only parts are read. */
 status file_store_map(graph *g, const char *path, size_t bytes_max, const uint8_t **data,
                       size_t *bytes) MUST_CHECK;
 
-/* STATUS_CORRUPT when the bytes are a Git LFS pointer (git-lfs, docs/spec.md), which stands for a
- * large file that was not fetched. The functions above ask it. */
+/* STATUS_CORRUPT when the bytes are a Git LFS pointer (git-lfs, docs/spec.md), the placeholder of a
+ * large file that was not fetched. The functions above call it. */
 status file_store_reject_lfs_pointer(const void *data, size_t bytes) MUST_CHECK;
 
 #endif

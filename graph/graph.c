@@ -50,7 +50,7 @@ static void enter_name(graph *g, graph_value_index value)
 
 graph_value_index graph_find_value(const graph *g, const char *name)
 {
-    /* A renamed value leaves its old name in the map, where it no longer means it. */
+    /* The map keeps the old name of a renamed value, which is no longer valid. */
     int32_t value;
     if (!name_map_get(g->names, name, &value) || strcmp(g->values[value].name, name) != 0)
         return GRAPH_NO_VALUE;
@@ -98,7 +98,7 @@ graph_value_index graph_add_value(graph *g, const char *name)
 static graph_value_index *append(graph *g, graph_value_index *list, int *count,
                                  graph_value_index value)
 {
-    /* Inputs and outputs are few: the list is copied each time its length is a power of two. */
+    /* Inputs and outputs are few: the list is copied whenever its length is a power of two. */
     if ((*count & (*count - 1)) == 0) {
         size_t capacity = *count ? 2 * (size_t)*count : 1;
         graph_value_index *moved =

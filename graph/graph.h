@@ -6,15 +6,14 @@
 #include "base/tensor.h"
 #include "graph/op.h"
 
-/* What a model computes: a typed, single-assignment list of nodes in topological order.
- * Operators have the semantics of ONNX opset 21 (onnx Operators.md); importers rewrite older forms
- * into it, so the rest of the program knows one form of each operator. Values are known by index;
- * GRAPH_NO_VALUE marks an absent optional.
+/* The IR of a model: nodes in topological order, in single-assignment form, with typed values.
+ * Operators have the semantics of ONNX opset 21 (onnx Operators.md); importers rewrite other
+ * versions to it, so that the rest of the program knows one version of each operator. Values are
+ * referred to by index; GRAPH_NO_VALUE marks an absent optional input or output.
  *
- * A graph as imported is symbolic: its input dims may depend on B (batch) and S (sequence).
- * graph_specialise() makes from it, for one (B, S), a graph in which every dim is a constant and
- * all shape arithmetic has been folded away: that is what devices compile. Both are the same type.
- */
+ * An imported graph is symbolic: its input dims may depend on B (batch) and S (sequence).
+ * graph_specialise() makes a graph for one (B, S) from it, in which every dim is constant and all
+ * shape arithmetic is folded: devices compile that. Both have this type. */
 
 typedef int32_t graph_value_index;
 #define GRAPH_NO_VALUE ((graph_value_index)-1)
@@ -22,8 +21,7 @@ typedef int32_t graph_value_index;
 /* A dimension: constant + batch*B + sequence*S + batch_sequence*B*S, or unknown. */
 typedef struct graph_dim {
     int64_t constant, batch, sequence, batch_sequence;
-    bool is_unknown; /* the importer could not relate it to B and S; never true after specialisation
-                      */
+    bool is_unknown; /* unrelated to B and S; false in a specialised graph */
 } graph_dim;
 
 typedef struct graph_shape {
@@ -36,8 +34,8 @@ typedef struct graph_value {
     dtype dtype;
     bool has_dtype;
     graph_shape shape;
-    const tensor *constant; /* initialiser or folded value; NULL when computed or an input. Data
-                               outlives the graph's users */
+    const tensor *constant; /* initialiser or folded value, which outlives the graph; NULL:
+                               computed, or an input */
     int32_t producer;       /* node index, or -1 for inputs and constants */
 } graph_value;
 
@@ -69,7 +67,7 @@ typedef struct graph_node {
     const char *name; /* as in the file, or made from the first output's name; for messages */
     int input_count, output_count, attribute_count;
     graph_value_index *inputs;  /* GRAPH_NO_VALUE where an optional input is absent */
-    graph_value_index *outputs; /* GRAPH_NO_VALUE where an optional output is not wanted */
+    graph_value_index *outputs; /* GRAPH_NO_VALUE where an optional output is absent */
     graph_attribute *attributes;
 } graph_node;
 
@@ -108,7 +106,7 @@ graph_value_index graph_add_input(graph *g, const char *name, dtype type, int ra
                                   const graph_dim *dims);
 /* `t->data` must outlive the graph: take it from g->memory or from a file kept by g->release. */
 graph_value_index graph_add_constant(graph *g, const char *name, const tensor *t);
-/* Convenience: copies into g->memory. */
+/* The same with a copy of the data in g->memory. */
 graph_value_index graph_add_constant_i64(graph *g, const char *name, int rank, const int64_t *dims,
                                          const int64_t *data);
 graph_value_index graph_add_constant_f32(graph *g, const char *name, int rank, const int64_t *dims,
@@ -127,8 +125,8 @@ int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_cou
 /* A node of one output: returns that output. */
 graph_value_index graph_add(graph *g, graph_op op, int input_count, const graph_value_index *inputs,
                             int attribute_count, const graph_attribute *attributes);
-/* Appends an output. With a name (NULL: the value's own) the output is called exactly that: a
- * computed value is renamed; an input, a constant or a value that already is an output gets an
+/* Appends an output. With a name (NULL: that of the value) the output has exactly that name: a
+ * computed value is renamed; an input, a constant or a value that is an output already gets an
  * Identity node. */
 void graph_add_output(graph *g, graph_value_index value, const char *name);
 

@@ -9,7 +9,7 @@ typedef struct graph_fixed_dim {
     int64_t size;
 } graph_fixed_dim;
 
-/* Ceilings and choices of an import; zeroed means defaults. */
+/* Limits and options of an import; zero means the default. */
 typedef struct graph_import_options {
     size_t file_bytes_max; /* default 8 GiB */
     int32_t nodes_max;     /* default 200,000 */
@@ -17,15 +17,15 @@ typedef struct graph_import_options {
     int fixed_dim_count;
 } graph_import_options;
 
-/* ONNX (IR version 4 and later, opsets 11-21). External data files are looked for beside the model
- * and nowhere else (a path with ".." or a leading
- * "/" is refused). Symbolic dims: the first dim of the inputs is B when symbolic; the first other
- * symbol shared by the inputs' second dims is S. Errors: STATUS_IO, STATUS_CORRUPT (not ONNX, or
- * cut short), STATUS_UNSUPPORTED (node name, operator, opset, and what is supported). */
+/* ONNX (IR version 4 and later, opsets 11-21). External data is read from the folder of the
+ * model and nowhere else (a path with ".." or a leading "/" is rejected). Symbolic dims: the first
+ * dim of the inputs is B when symbolic; the first other symbol shared by the inputs' second dims is
+ * S. Errors: STATUS_IO, STATUS_CORRUPT (not ONNX, or cut short), STATUS_UNSUPPORTED (node name,
+ * operator, opset, and what is supported). */
 status graph_import_onnx(const char *path, const graph_import_options *options,
                          graph **out) MUST_CHECK;
 
-/* The same from memory; external data is refused when `folder` is NULL. `data` may be freed
+/* The same from memory; external data is rejected when `folder` is NULL. `data` may be freed
  * afterwards. */
 status graph_import_onnx_bytes(const void *data, size_t bytes, const char *folder,
                                const graph_import_options *options, graph **out) MUST_CHECK;

@@ -7,8 +7,9 @@
 
 #include "base/status.h"
 
-/* Small JSON files beside weights. The caller gives `*out` to json_decref(). STATUS_NOT_FOUND,
- * STATUS_IO, STATUS_CORRUPT (not a JSON object or array; the message names path and line). */
+/* Reads a JSON file beside weights. The caller releases `*out` with json_decref().
+ * STATUS_NOT_FOUND, STATUS_IO, STATUS_CORRUPT (not a JSON object or array; the message names path
+ * and line). */
 status json_file_read(const char *path, json_t **out) MUST_CHECK;
 
 /* A member of an object; where it is missing, null or of another type, `otherwise`. */

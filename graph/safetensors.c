@@ -31,7 +31,7 @@ static status read_shape(const char *name, const json_t *shape, safetensors_entr
     for (size_t i = 0; i < rank; i++) {
         const json_t *dim = json_array_get(shape, i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return status_fail(STATUS_CORRUPT, "tensor '%s' has a dim that is not a size", name);
+            return status_fail(STATUS_CORRUPT, "tensor '%s' has a dim that is no size", name);
         dims[i] = json_integer_value(dim);
     }
     status s = tensor_set_shape(&e->value, e->value.dtype, (int)rank, dims);
@@ -90,7 +90,7 @@ static status check_cover(const safetensors *file, uint64_t data_bytes)
         if (e->begin != covered)
             return status_fail(STATUS_CORRUPT, "tensor '%s' begins at byte %llu, %s", e->name,
                                (unsigned long long)e->begin,
-                               e->begin < covered ? "inside another tensor" : "after a hole");
+                               e->begin < covered ? "inside another tensor" : "after a gap");
         covered = e->end;
     }
     if (covered != data_bytes)
@@ -131,7 +131,7 @@ status safetensors_open(safetensors *file, const uint8_t *data, size_t bytes)
     uint64_t header_bytes = 0;
     json_error_t error;
     if (bytes < 8)
-        return status_fail(STATUS_CORRUPT, "%zu bytes are no safetensors file", bytes);
+        return status_fail(STATUS_CORRUPT, "%zu bytes are too few for a safetensors file", bytes);
     for (int i = 0; i < 8; i++)
         header_bytes |= (uint64_t)data[i] << (8 * i);
     if (header_bytes > HEADER_BYTES_MAX || header_bytes > bytes - 8)

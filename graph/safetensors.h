@@ -8,13 +8,13 @@
 #include "graph/name_map.h"
 
 /* A safetensors file (format: huggingface/safetensors README): 8 bytes of header length, a JSON
- * header, the tensors' bytes. The header is not trusted: lengths, offsets, overlaps, holes and
- * sizes are checked before anything is used. */
+ * header, the tensors' bytes. The header is not trusted: lengths, offsets, overlaps, gaps and sizes
+ * are checked before use. */
 typedef struct safetensors_entry {
     const char *name;
     const char *type_name; /* "F32" */
-    bool has_known_type;   /* else `value.dtype` means nothing */
-    tensor value;          /* data points into the file, aligned for nothing */
+    bool has_known_type;   /* otherwise `value.dtype` is meaningless */
+    tensor value;          /* data points into the file and may be unaligned */
     uint64_t begin, end;   /* in the data part */
 } safetensors_entry;
 
@@ -25,12 +25,11 @@ typedef struct safetensors {
     name_map by_name;
 } safetensors;
 
-/* Reads the header of a file that lies in memory and stays there as long as entries are used.
- * STATUS_CORRUPT. */
+/* Reads the header of a file in memory; `data` must outlive the use of entries. STATUS_CORRUPT. */
 status safetensors_open(safetensors *file, const uint8_t *data, size_t bytes) MUST_CHECK;
 /* Accepts a zeroed one. */
 void safetensors_close(safetensors *file);
-/* NULL when there is none. */
+/* The tensor of that name, or NULL. */
 const safetensors_entry *safetensors_find(const safetensors *file, const char *name);
 
 #endif

@@ -15,23 +15,23 @@ static const struct {
     {"electra", HF_ELECTRA},
 };
 
-/* What would change answers must not be taken for its default: a key that is there has the right
- * type and range, or is named. `null` is as good as absent. */
+/* A key that changes results must not silently get its default: a key that is present has the right
+ * type and range, or an error names it. `null` counts as absent. */
 static bool is_there(const json_t *json, const char *key)
 {
     const json_t *value = json_object_get(json, key);
     return value != NULL && !json_is_null(value);
 }
 
-/* A whole number within at_least to at_most; `otherwise` where there is none, unless that is out of
- * range too: then the key must be there. */
+/* An integer from at_least to at_most; `otherwise` where the key is absent. A key whose `otherwise`
+ * is out of range is required. */
 static status read_size(const json_t *json, const char *key, int64_t otherwise, int64_t at_least,
                         int64_t at_most, int64_t *out)
 {
     const json_t *value = json_object_get(json, key);
     int64_t size = json_is_integer(value) ? json_integer_value(value) : otherwise;
     if (is_there(json, key) && !json_is_integer(value))
-        return status_fail(STATUS_CORRUPT, "config.json: %s is no whole number", key);
+        return status_fail(STATUS_CORRUPT, "config.json: %s is not an integer", key);
     if (size < at_least || size > at_most)
         return status_fail(STATUS_CORRUPT, "config.json: %s is %snot within %lld to %lld", key,
                            is_there(json, key) ? "" : "missing, or ", (long long)at_least,
@@ -40,7 +40,7 @@ static status read_size(const json_t *json, const char *key, int64_t otherwise, 
     return STATUS_OK;
 }
 
-/* A size that is only compared with the tensors: 0 where config.json does not say. */
+/* A size that is only compared with the tensors; 0 where config.json lacks it. */
 static status read_said(const json_t *json, const char *key, int64_t *out)
 {
     *out = 0;
@@ -133,7 +133,7 @@ static status read_sizes(const json_t *json, hf_config *c)
     return s;
 }
 
-/* RoBERTa counts positions from the pad token's on, so it must have a row, and one behind it. */
+/* RoBERTa's positions start behind the id of the pad token: the table must have rows there. */
 static status read_pad_token(const json_t *json, hf_config *c)
 {
     c->pad_token = 1;
@@ -176,7 +176,7 @@ static status read_head(const json_t *json, hf_config *c)
     const json_t *first = json_array_get(architectures, 0);
     if (is_there(json, "architectures") &&
         (!json_is_array(architectures) || (first != NULL && !json_is_string(first))))
-        return status_fail(STATUS_CORRUPT, "config.json: architectures is no list of names");
+        return status_fail(STATUS_CORRUPT, "config.json: architectures is not a list of names");
     const char *name = json_string_value(first);
     for (size_t i = 0; name != NULL && i < sizeof heads / sizeof heads[0]; i++)
         if (ends_with(name, heads[i].ending))

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "graph/hugging_face/hugging_face.h"
 
-/* Where each family keeps the tensors of a layer, below "<layers>.<number>.". */
+/* The names of the tensors of a layer by family, below "<layers>.<number>.". */
 typedef struct layer_names {
     const char *layers;
     const char *query, *key, *value, *output, *output_norm, *up, *down, *down_norm;
@@ -27,8 +27,8 @@ static const layer_names mpnet_names = {
     "intermediate.dense", "output.dense",     "output.LayerNorm",
 };
 
-/* Axis 0 or 1 of a matrix must have the size that config.json says (0: it says nothing). A tensor
- * that is missing or no matrix is told of where it is used. */
+/* Checks axis 0 or 1 of a matrix against the size in config.json (0: absent there). A tensor that
+ * is missing or no matrix is reported where it is used. */
 static void check_axis(hf_builder *b, const char *name, int axis, const char *key, int64_t said)
 {
     const safetensors_entry *e = hf_weights_find(b->weights, name);
@@ -59,7 +59,7 @@ static void check_layer_count(hf_builder *b, const layer_names *names)
                     (long long)layers);
 }
 
-/* What config.json says about tensors, so that a contradiction names the key. */
+/* Checks config.json against the tensors, so that an error names the key. */
 static void check_sizes(hf_builder *b, const layer_names *names)
 {
     const hf_config *c = b->config;
@@ -98,8 +98,8 @@ static graph_value_index count_positions(hf_builder *b)
     return graph_add(b->g, GRAPH_OP_RANGE, 3, inputs, 0, NULL);
 }
 
-/* RoBERTa and MPNet number the tokens that are not padding, from pad + 1 on; padding keeps the
- * position of the pad token: [B,S]. */
+/* Positions of RoBERTa and MPNet, [B,S]: tokens other than padding count from pad + 1 on; padding
+ * has position pad. */
 static graph_value_index number_tokens(hf_builder *b)
 {
     graph_value_index pad = hf_int(b, b->config->pad_token);
@@ -133,7 +133,7 @@ static graph_value_index add_embeddings(hf_builder *b)
     return x;
 }
 
-/* 0 where a key may be attended to and the lowest float where not: [B,1,1,S]. */
+/* The attention mask, [B,1,1,S]: 0 for keys that count, the lowest float for others. */
 static graph_value_index make_mask_bias(hf_builder *b)
 {
     int64_t axes[] = {1, 2};
@@ -143,8 +143,8 @@ static graph_value_index make_mask_bias(hf_builder *b)
     return hf_binary(b, GRAPH_OP_MUL, absent, hf_float(b, -FLT_MAX));
 }
 
-/* MPNet's bucket of each distance d = key - query, for d from -(positions-1) to positions-1, as
- * T5's bidirectional buckets (arXiv 1910.10683, section 2.1): half of them for each sign, half of
+/* MPNet's bucket of each distance d = key - query, for d from -(positions-1) to positions-1: the
+ * bidirectional buckets of T5 (arXiv 1910.10683, section 2.1), half of them for each sign, half of
  * those exact, the rest logarithmic up to a distance of 128. A table, because a logarithm at run
  * time would have to round as the training code did. */
 static graph_value_index add_bucket_table(hf_builder *b)

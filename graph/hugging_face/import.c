@@ -51,8 +51,8 @@ static graph_value_index add_sequence_head(hf_builder *b, graph_value_index hidd
     return hf_linear(b, x, hf_root_name(b, "classifier.out_proj"));
 }
 
-/* Question answering: [B,S,hidden] to how well an answer starts and ends at each position, [B,S]
- * each. */
+/* Extractive question answering: [B,S,hidden] to the logits of the start and the end of the answer
+ * at each token, [B,S] each. */
 static void add_answer_spans(hf_builder *b, graph_value_index hidden)
 {
     graph_value_index spans = hf_linear(b, hidden, hf_root_name(b, "qa_outputs"));
@@ -112,7 +112,7 @@ static status build(graph *g, hf_weights *weights, const char *folder, const cha
     if (b.failed)
         return b.failed;
     g->source = arena_format(&g->memory, "hugging face %s", config.model_type);
-    /* Positions up to the pad token's are not used for tokens. */
+    /* Tokens do not use the positions up to that of the pad token. */
     g->sequence_max = config.positions;
     if (config.family == HF_ROBERTA || config.family == HF_MPNET)
         g->sequence_max -= config.pad_token + 1;

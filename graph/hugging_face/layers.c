@@ -77,7 +77,7 @@ graph_value_index hf_ints(hf_builder *b, int count, const int64_t *ints)
 static graph_value_index add_weight(hf_builder *b, const char *name, int64_t rows, int64_t columns,
                                     bool is_matrix)
 {
-    graph_value_index value = 0; /* after a failure any value will do: the graph is dropped */
+    graph_value_index value = 0; /* after a failure any value: the graph is destroyed */
     status s = hf_weights_add(b->weights, b->g, name, rows, columns, is_matrix, &value);
     if (b->failed == STATUS_OK)
         b->failed = s;
@@ -97,8 +97,8 @@ static const char *below(hf_builder *b, const char *name, const char *leaf)
     return full;
 }
 
-/* Weights are stored [out, in]. They are transposed by a node, so that who can use them as they lie
- * need not touch them. */
+/* Weights are stored [out, in]. A node transposes them, so that a device that uses them as they are
+ * need not read them. */
 graph_value_index hf_linear(hf_builder *b, graph_value_index x, const char *name)
 {
     if (b->failed)
@@ -141,7 +141,7 @@ static graph_value_index times_sigmoid(hf_builder *b, graph_value_index x, float
     return hf_binary(b, GRAPH_OP_MUL, x, hf_unary(b, GRAPH_OP_SIGMOID, scaled));
 }
 
-/* transformers/activations.py, ACT2FN: the tanh forms of GELU differ there only in rounding. */
+/* transformers/activations.py, ACT2FN: its variants of GELU by tanh differ only in rounding. */
 graph_value_index hf_activation(hf_builder *b, graph_value_index x, const char *activation)
 {
     static const struct {

@@ -37,7 +37,7 @@ static status set_mode(const char *mode, hf_pooling *out)
     return STATUS_OK;
 }
 
-/* Older files have a boolean for each mode, newer ones a name or a list of names. */
+/* Older files have a boolean per mode, newer ones a name or a list of names. */
 static status read_modes(const char *path, hf_pooling *out)
 {
     static const char *const keys[][2] = {
@@ -64,7 +64,7 @@ static status read_modes(const char *path, hf_pooling *out)
     }
     json_decref(json);
     if (s == STATUS_OK && !out->is_present)
-        s = status_fail(STATUS_CORRUPT, "it chooses no pooling");
+        s = status_fail(STATUS_CORRUPT, "it has no pooling mode");
     return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }
 
@@ -94,7 +94,7 @@ static status read_module(const char *folder, const json_t *module, hf_pooling *
     if (strcmp(kind, "Dropout") == 0)
         return STATUS_OK;
     return status_fail(STATUS_UNSUPPORTED,
-                       "modules.json: module '%s' is not supported at its place; supported: "
+                       "modules.json: module '%s' is not supported here; supported: "
                        "Transformer, Pooling, Dense, Normalize, in this order",
                        kind);
 }
@@ -121,7 +121,7 @@ status hf_read_pooling(const char *folder, const char *pooling, hf_pooling *out)
         found.normalizes = found.is_present && access(path, F_OK) == 0;
     }
     if (pooling != NULL) {
-        /* What was asked for replaces what the files say, and even an error in them. */
+        /* The option overrides the files, even where they are invalid. */
         s = STATUS_OK;
         found.is_present = found.mean = found.cls = found.max = found.mean_sqrt_length = false;
         if (strcmp(pooling, "none") != 0)
@@ -137,7 +137,7 @@ typedef struct pooled {
     int count;
 } pooled;
 
-/* sentence_transformers Pooling: the parts are put side by side in this order. */
+/* sentence_transformers Pooling: the results are concatenated in this order. */
 static graph_value_index pool(hf_builder *b, const hf_pooling *p, graph_value_index x)
 {
     pooled all = {.count = 0};
@@ -169,7 +169,7 @@ static graph_value_index pool(hf_builder *b, const hf_pooling *p, graph_value_in
     return graph_add(b->g, GRAPH_OP_CONCAT, all.count, all.parts, 1, &axis);
 }
 
-/* A Dense module: its own folder with config.json and model.safetensors. */
+/* A Dense module: a folder with config.json and model.safetensors. */
 static status add_dense(hf_builder *b, const char *folder, const char *below,
                         const graph_import_options *options, hf_weights *weights,
                         graph_value_index *x)

@@ -37,13 +37,13 @@ static status open_shard(hf_weights *w, graph *g, const char *folder, const char
         return s;
     w->shard_count++;
     if (file_bytes != bytes)
-        return status_fail(STATUS_CORRUPT, "%s: it changes while it is read", path);
+        return status_fail(STATUS_CORRUPT, "%s: the file changed while it was read", path);
     shard->is_large = bytes > FILE_STORE_READ_BYTES_MAX;
     s = safetensors_open(&shard->tensors, shard->data, bytes);
     return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }
 
-/* model.safetensors.index.json: {"weight_map": {tensor: file}}; names of files, not paths. */
+/* model.safetensors.index.json: {"weight_map": {tensor: file}}; file names, not paths. */
 static status open_index(hf_weights *w, graph *g, const char *folder, size_t bytes_max)
 {
     char path[PATH_MAX];
@@ -118,7 +118,7 @@ const safetensors_entry *hf_weights_find(const hf_weights *w, const char *name)
     return found;
 }
 
-/* Older checkpoints call a LayerNorm's weight gamma and its bias beta. */
+/* Older checkpoints call the weight of a LayerNorm gamma and its bias beta. */
 static const safetensors_entry *find_by_old_name(const hf_weights *w, const char *name)
 {
     static const char *const endings[][2] = {{".weight", ".gamma"}, {".bias", ".beta"}};
@@ -176,7 +176,7 @@ static status check_shape(const safetensors_entry *e, int64_t rows, int64_t colu
                        tensor_shape_text(text, e->value.rank, e->value.dims));
 }
 
-/* To F32, reading bytes that may be unaligned. */
+/* Converts to F32 from data that may be unaligned. */
 static void widen(const safetensors_entry *e, float *to)
 {
     int64_t count = tensor_count(&e->value);
@@ -233,7 +233,8 @@ status hf_weights_read(hf_weights *w)
     return s;
 }
 
-/* Uninitialised. Tables of words are read all over: large pages spare misses, and faults now. */
+/* Uninitialised memory. Word tables are read at random: large pages save TLB misses, and page
+ * faults now. */
 static void *allocate_weights(graph *g, size_t bytes)
 {
     const uintptr_t page = (uintptr_t)2 << 20;

@@ -3,7 +3,7 @@
 
 #include "graph/onnx/importer.h"
 
-/* Old writers leave the type out: then it is that of the field that is there. */
+/* Old exporters omit the type: then it is that of the field that is present. */
 static int type_of(const Onnx__Attribute *p)
 {
     if (p->has_type && p->type != ONNX__ATTRIBUTE__TYPE__UNDEFINED)
@@ -88,8 +88,8 @@ static status read_attribute(const onnx_node *n, const Onnx__Attribute *p, graph
     return STATUS_OK;
 }
 
-/* What a reference inside a function's body means: the caller's attribute, the function's default,
- * or nothing (then the attribute is absent). */
+/* Resolves a reference in a function body: the caller's attribute, or the function's default; with
+ * neither, the attribute is absent. */
 static status resolve_reference(const onnx_scope *scope, const onnx_node *n,
                                 const Onnx__Attribute *p, graph_attribute *out, bool *is_present)
 {

@@ -7,10 +7,10 @@
 #include "graph/file_store.h"
 #include "graph/onnx/importer.h"
 
-/* External data (onnx ExternalData.md): key-value entries "location", "offset", "length". The
- * location comes from the model file, which is not trusted: it may name files in the model's folder
- * and nothing else. Symbolic links are followed when they end there, or beside the file that the
- * model file itself is a link to, which is how the Hugging Face cache lays out its folders. */
+/* External data (onnx ExternalData.md): key-value entries "location", "offset", "length". The model
+ * file is not trusted: the location may only name files in its folder. A symbolic link is followed
+ * when its target is in that folder, or in the folder of the file that the model file itself links
+ * to: the Hugging Face cache has that layout. */
 
 static const char *find_entry(const Onnx__Tensor *p, const char *key)
 {
@@ -60,7 +60,7 @@ static bool is_inside(const char *path, const char *folder)
 static status resolve(const onnx_importer *m, const char *location, char real[PATH_MAX])
 {
     if (m->folder == NULL)
-        return status_fail(STATUS_UNSUPPORTED, "external data, where the model is not in a file");
+        return status_fail(STATUS_UNSUPPORTED, "external data; supported only for models in files");
     if (!is_plain_path(location))
         return status_fail(STATUS_CORRUPT,
                            "external data at '%s', which is not a path inside the model's folder",

@@ -13,8 +13,8 @@
 #define NODES_MAX_DEFAULT 200000
 #define IR_VERSION_MIN 3
 
-/* The parser's memory is the graph's: names and tensor data are used where they were parsed to.
- * Tensor data is aligned as base/tensor.h promises. */
+/* The parser allocates in the graph's memory: names and tensor data are used in place. Tensor data
+ * is aligned as base/tensor.h requires. */
 static void *parser_allocate(void *memory, size_t bytes)
 {
     return arena_allocate_aligned(memory, bytes ? bytes : 1, bytes >= 64 ? 64 : 16);
@@ -34,7 +34,7 @@ static status parse(graph *g, const uint8_t *data, size_t bytes, const Onnx__Mod
     ProtobufCAllocator allocator = {parser_allocate, parser_free, &g->memory};
     const Onnx__Model *model = onnx__model__unpack(&allocator, bytes, data);
     if (model == NULL)
-        return status_fail(STATUS_CORRUPT, "not an ONNX model, or cut short");
+        return status_fail(STATUS_CORRUPT, "not an ONNX model, or truncated");
     if (model->graph == NULL)
         return status_fail(STATUS_CORRUPT, "an ONNX model without a graph");
     if (model->ir_version < IR_VERSION_MIN)
@@ -44,7 +44,8 @@ static status parse(graph *g, const uint8_t *data, size_t bytes, const Onnx__Mod
     return STATUS_OK;
 }
 
-/* Ranks that the file tells of intermediate values: they save a detour for old Softmax. */
+/* Reads the ranks of intermediate values where the file has them: rewriting an old Softmax is
+ * simpler with its rank. */
 static void read_ranks(onnx_importer *m)
 {
     m->ranks.memory = &m->scratch;
@@ -70,7 +71,7 @@ static status add_outputs(onnx_scope *scope)
         if (name == NULL || name[0] == 0)
             return status_fail(STATUS_CORRUPT, "output %zu has no name", i);
         if (!onnx_scope_find(scope, name, &value))
-            return status_fail(STATUS_CORRUPT, "output '%s' is produced by nothing", name);
+            return status_fail(STATUS_CORRUPT, "output '%s' is not produced by any node", name);
         if (name_map_get(&seen, name, &other))
             return status_fail(STATUS_CORRUPT, "output '%s' is listed twice", name);
         if (!name_map_put(&seen, name, (int32_t)i))
@@ -148,7 +149,7 @@ status graph_import_onnx_bytes(const void *data, size_t bytes, const char *folde
     return import_bytes(data, bytes, folder, NULL, options, out);
 }
 
-/* The folder of a path, in `folder` of PATH_MAX bytes. */
+/* The folder of a path. `folder` has PATH_MAX bytes. */
 static void folder_of(const char *path, char *folder)
 {
     const char *slash = strrchr(path, '/');

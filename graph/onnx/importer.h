@@ -6,14 +6,14 @@
 #include "graph/name_map.h"
 #include "graph/onnx/onnx.pb-c.h"
 
-/* The parts of the ONNX importer, shared by graph/onnx_*.c only. The way of a node:
- * order (onnx_order.c) -> read (onnx_node.c) -> inline or normalise (onnx_inline.c,
- * onnx_normalise*.c) -> check (onnx_schema.c) -> graph_add_node_to(). */
+/* The parts of the ONNX importer. Only the files of graph/onnx may include this; everybody else
+ * includes graph/import.h. Each node passes through: order.c -> node.c and attribute.c (read) ->
+ * inline.c or rewrite/ (opset 21) -> schema.c (check) -> graph_add_node_to(). */
 
 #define ONNX_NESTING_MAX 64 /* graphs in attributes of nodes of graphs, and function calls */
 #define ONNX_OPSET_MIN 7
 #define ONNX_OPSET_MAX 28
-#define ONNX_INPUTS_MAX 4096 /* of one node, and outputs */
+#define ONNX_INPUTS_MAX 4096 /* of one node; the same limit for outputs */
 
 typedef struct onnx_importer {
     graph *graph;
@@ -23,8 +23,8 @@ typedef struct onnx_importer {
     const char *real_folder; /* the folder after symbolic links of the model file, or NULL */
     graph_import_options options;
     name_map functions; /* key: "domain\nname\noverload"; number: index in model->functions */
-    name_map ranks;     /* key: value name; number: rank, where the file tells */
-    int64_t emitted;    /* nodes so far, those of inlined bodies included */
+    name_map ranks;     /* key: value name; number: rank, where the file has it */
+    int64_t emitted;    /* nodes so far, including those of inlined bodies */
 } onnx_importer;
 
 /* The names that nodes of one body may use. */
@@ -35,14 +35,14 @@ typedef struct onnx_scope {
     const char *prefix; /* put before the names of values and nodes: "" or "call/" */
     Onnx__OperatorSet *const *opsets;
     size_t opset_count;
-    /* In a function's body: what its attribute references mean. */
+    /* In the body of a function: what its attribute references refer to. */
     const Onnx__Function *function;
     const graph_attribute *call_attributes;
     int call_attribute_count;
     int depth;
 } onnx_scope;
 
-/* One node on its way into the graph; normalisers change it in place. */
+/* One node while it is imported; rewrites change it in place. */
 typedef struct onnx_node {
     onnx_importer *importer;
     graph *graph;
@@ -52,56 +52,56 @@ typedef struct onnx_node {
     int64_t opset;                       /* version of the domain */
     int input_count, output_count, attribute_count;
     graph_value_index *inputs;   /* room for input_count + 8 */
-    graph_value_index *outputs;  /* made before the node; GRAPH_NO_VALUE where not wanted */
+    graph_value_index *outputs;  /* made before the node; GRAPH_NO_VALUE where absent */
     graph_attribute *attributes; /* room for attribute_count + 8 */
-    bool is_emitted;             /* a normaliser wrote nodes of its own to `outputs` */
+    bool is_emitted;             /* a rewrite added nodes that write `outputs` */
 } onnx_node;
 
-/* onnx_wire.c: STATUS_CORRUPT when messages nest deeper than ONNX_NESTING_MAX: the generated parser
+/* wire.c: STATUS_CORRUPT when messages nest deeper than ONNX_NESTING_MAX; the generated parser
  * recurses without a limit. */
 status onnx_check_nesting(const uint8_t *data, size_t bytes) MUST_CHECK;
 
-/* onnx_tensor.c: `where` names the tensor's place in messages. Data lies in the message, the
- * graph's memory or a kept file. */
+/* tensor.c: `where` names the tensor in messages. The data stays in the parsed model, in the
+ * graph's memory or in a file of the file store. */
 status onnx_read_tensor(onnx_importer *m, const Onnx__Tensor *proto, const char *where,
                         tensor *out) MUST_CHECK;
 /* STATUS_UNSUPPORTED for element types that base/dtype.h does not have. */
 status onnx_read_dtype(int onnx_type, const char *where, dtype *out) MUST_CHECK;
-/* onnx_external.c: finds the bytes of an external tensor of `bytes` bytes. */
+/* external.c: finds the bytes of an external tensor of `bytes` bytes. */
 status onnx_find_external(onnx_importer *m, const Onnx__Tensor *proto, size_t bytes,
                           const uint8_t **data) MUST_CHECK;
 
-/* onnx_symbol.c: makes the graph's inputs, with B and S for symbolic dims. */
+/* symbol.c: adds the graph's inputs, with B and S for symbolic dims. */
 status onnx_add_inputs(onnx_scope *scope) MUST_CHECK;
 
-/* onnx_order.c: indices of the nodes in an order in which each comes after those it reads; the
- * given order where that is one. STATUS_CORRUPT: a cycle, or a name written twice. */
+/* order.c: indices of the nodes in topological order; the given order where that is one already.
+ * STATUS_CORRUPT: a cycle, or a name written twice. */
 status onnx_order_nodes(arena *memory, Onnx__Node *const *nodes, size_t count,
                         int32_t **order) MUST_CHECK;
 
-/* onnx_node.c: adds all nodes of a body. */
+/* node.c: adds all nodes of a body. */
 status onnx_emit_nodes(onnx_scope *scope, Onnx__Node *const *nodes, size_t count) MUST_CHECK;
-/* Initialisers of a graph or branch into the scope. */
+/* Adds the initialisers of a graph or branch to the scope. */
 status onnx_add_initializers(onnx_scope *scope, const Onnx__Graph *proto) MUST_CHECK;
-/* STATUS_CORRUPT when the scope has that name already. */
+/* STATUS_CORRUPT when the scope already has that name. */
 status onnx_scope_define(onnx_scope *scope, const char *name, graph_value_index value) MUST_CHECK;
 bool onnx_scope_find(const onnx_scope *scope, const char *name, graph_value_index *value);
 int64_t onnx_scope_opset(const onnx_scope *scope, const char *domain);
-/* "node 'encoder/add': Add (opset 17): ..." */
+/* Fails with the message "node 'encoder/add': Add (opset 17): ...". */
 status onnx_fail(const onnx_node *n, status code, const char *format, ...)
     __attribute__((format(printf, 3, 4))) MUST_CHECK;
 
-/* onnx_inline.c: calls of model-local functions and If with a constant condition. */
+/* inline.c: calls of model-local functions, and If. */
 status onnx_index_functions(onnx_importer *m) MUST_CHECK;
 const Onnx__Function *onnx_find_function(const onnx_importer *m, const onnx_node *n);
 status onnx_inline_function(onnx_scope *scope, const onnx_node *n,
                             const Onnx__Function *function) MUST_CHECK;
 status onnx_inline_if(onnx_scope *scope, const onnx_node *n) MUST_CHECK;
 
-/* onnx_attribute.c */
+/* attribute.c */
 status onnx_read_attributes(const onnx_scope *scope, onnx_node *n) MUST_CHECK;
 
-/* onnx_normalise.c, onnx_normalise_contrib.c: rewrites the node to its form in opset 21. */
+/* rewrite/normalise.c: rewrites the node to opset 21. */
 status onnx_normalise(onnx_node *n) MUST_CHECK;
 typedef status (*onnx_normalise_fn)(onnx_node *n);
 typedef struct onnx_rewriting {
@@ -111,19 +111,19 @@ typedef struct onnx_rewriting {
 /* NULL: not in the table. */
 onnx_normalise_fn onnx_find_rewriting(const onnx_rewriting *table, size_t count,
                                       const char *op_type);
-/* The rewriting of a com.microsoft operator, or NULL. */
+/* rewrite/contrib.c: the rewrite of a com.microsoft operator, or NULL. */
 onnx_normalise_fn onnx_find_contrib(const char *op_type);
-/* onnx_normalise_ml.c: that of an ai.onnx.ml operator, or NULL. */
+/* rewrite/ml.c: that of an ai.onnx.ml operator, or NULL. */
 onnx_normalise_fn onnx_find_ml(const char *op_type);
-/* Their names, with commas; returns `text`. */
+/* The names of the com.microsoft operators, separated by commas; returns `text`. */
 const char *onnx_list_contrib(char *text, size_t text_bytes);
 
-/* onnx_schema.c: STATUS_UNSUPPORTED for an unknown operator or attribute, STATUS_CORRUPT for a
- * missing attribute, one of the wrong type, or a wrong number of inputs or outputs. */
+/* schema.c: STATUS_UNSUPPORTED for an unknown operator or attribute; STATUS_CORRUPT for an
+ * attribute that is missing or of the wrong type, or a wrong number of inputs or outputs. */
 status onnx_check_schema(const onnx_node *n, graph_op op) MUST_CHECK;
-status onnx_refuse_operator(const onnx_node *n) MUST_CHECK;
+status onnx_reject_operator(const onnx_node *n) MUST_CHECK;
 
-/* Memory that must be there: loading aborts without (graph.h). */
+/* `p`, or aborts when it is NULL: loading a model aborts when memory is out (graph.h). */
 void *onnx_must(void *p);
 
 #endif

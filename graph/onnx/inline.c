@@ -42,7 +42,7 @@ const Onnx__Function *onnx_find_function(const onnx_importer *m, const onnx_node
     return name_map_get(&m->functions, key, &index) ? m->model->functions[index] : NULL;
 }
 
-/* Values that a body calls `inner` become the caller's `outer`. */
+/* The value `inner` of a body becomes `outer` in the caller's scope. */
 static status export_value(onnx_scope *scope, const onnx_node *n, const onnx_scope *body,
                            const char *inner, const char *outer)
 {
@@ -59,7 +59,7 @@ static status check_depth(const onnx_scope *scope, const onnx_node *n)
 {
     if (scope->depth >= ONNX_NESTING_MAX)
         return onnx_fail(n, STATUS_CORRUPT,
-                         "functions call each other deeper than %d, or themselves",
+                         "function calls are nested deeper than %d, or recursive",
                          ONNX_NESTING_MAX);
     return STATUS_OK;
 }
@@ -94,8 +94,8 @@ status onnx_inline_function(onnx_scope *scope, const onnx_node *n, const Onnx__F
     return s;
 }
 
-/* The number that a scalar is, where the constants before it tell. Conditions that exporters leave
- * behind are a few comparisons of constants; anything longer is not worth following here. */
+/* The value of a scalar that is computed from constants. Exporters leave conditions of a few
+ * comparisons behind; longer chains are left to graph_specialise(). */
 static bool constant_number(const graph *g, graph_value_index value, int depth, double *out)
 {
     if (value == GRAPH_NO_VALUE || depth > 16)
@@ -159,7 +159,7 @@ static const Onnx__Graph *find_branch(const onnx_node *n, const char *name)
     return NULL;
 }
 
-/* Emits one branch, with the scope it leaves in `body`. */
+/* Adds the nodes of one branch; `body` is its scope. */
 static status emit_branch(onnx_scope *scope, const onnx_node *n, const char *name,
                           const char *suffix, onnx_scope *body, const Onnx__Graph **out)
 {
@@ -176,8 +176,8 @@ static status emit_branch(onnx_scope *scope, const onnx_node *n, const char *nam
     return s ? s : onnx_emit_nodes(body, branch->node, branch->n_node);
 }
 
-/* Both branches, and a node that specialising replaces by one of them: conditions on shapes are
- * constants by then. */
+/* Adds both branches and an If node, of which graph_specialise() selects one branch: conditions on
+ * shapes are constants then. */
 static status emit_both(onnx_scope *scope, const onnx_node *n)
 {
     int count = (int)n->proto->n_output;

@@ -23,7 +23,7 @@ status onnx_fail(const onnx_node *n, status code, const char *format, ...)
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    /* As in the file: a normaliser may have renamed the operator already. */
+    /* As in the file: a rewrite may have renamed the operator. */
     const char *op_type = n->proto->op_type, *domain = n->proto->domain;
     domain = domain != NULL && strcmp(domain, "ai.onnx") != 0 ? domain : "";
     return status_fail(code, "node '%s': %s%s%s (opset %lld): %s", n->name, domain,
@@ -108,14 +108,14 @@ static status read_inputs(const onnx_scope *scope, onnx_node *n)
         n->inputs[i] = GRAPH_NO_VALUE;
         const char *name = p->input[i];
         if (name != NULL && name[0] != 0 && !onnx_scope_find(scope, name, &n->inputs[i]))
-            return onnx_fail(n, STATUS_CORRUPT, "it reads '%s', which nothing produces", name);
+            return onnx_fail(n, STATUS_CORRUPT, "its input '%s' is not produced by any node", name);
         if (n->inputs[i] != GRAPH_NO_VALUE)
             n->input_count = (int)i + 1; /* trailing absent inputs are dropped */
     }
     return STATUS_OK;
 }
 
-/* Makes the values that the node writes; not for inlined nodes, whose bodies make them. */
+/* Adds the values that the node writes. Bodies of inlined nodes add their own. */
 static status make_outputs(onnx_scope *scope, onnx_node *n)
 {
     const Onnx__Node *p = n->proto;
@@ -198,7 +198,7 @@ static status emit_operator(onnx_scope *scope, onnx_node *n)
         return s;
     graph_op op;
     if (n->domain[0] != 0 || !graph_op_from_name(n->op_type, &op))
-        return onnx_refuse_operator(n);
+        return onnx_reject_operator(n);
     s = onnx_check_schema(n, op);
     if (s)
         return s;

@@ -2,8 +2,8 @@
 
 #include "graph/onnx/importer.h"
 
-/* Names that a node reads: its inputs, and whatever its branches read (names made inside a branch
- * are not names of this body, so counting them too does no harm). */
+/* The names that a node reads: its inputs, and what its branches read. Names defined inside a
+ * branch are included; they do no harm, as this body does not have them. */
 typedef struct name_list {
     arena *memory;
     const char **names;
@@ -66,7 +66,7 @@ static status map_producers(name_map *producers, Onnx__Node *const *nodes, size_
     return STATUS_OK;
 }
 
-/* Depth first from each node in the given order, so that a sorted list stays as it is. */
+/* Depth first from each node in the given order: a sorted list keeps its order. */
 status onnx_order_nodes(arena *memory, Onnx__Node *const *nodes, size_t count, int32_t **order)
 {
     enum { NEW, OPEN, DONE };

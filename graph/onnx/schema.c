@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "graph/onnx/importer.h"
 
 typedef struct schema {
     int input_count_min, input_count_max, output_count_max;
-    const char *attributes; /* NULL: not an operator of the format */
+    const char *attributes; /* NULL: the format does not have the operator */
 } schema;
 
 static const schema schemas[GRAPH_OP_COUNT] = {
@@ -26,7 +27,7 @@ static const struct {
     {'I', GRAPH_ATTRIBUTE_INTS, "ints"},
 };
 
-/* Walks "name:kind[!] name:kind[!] ..."; false at the end. */
+/* Reads the next of "name:kind[!] name:kind[!] ..."; false at the end. */
 static bool next_attribute(const char **at, const char **name, size_t *name_bytes, char *letter,
                            bool *is_required)
 {
@@ -80,7 +81,7 @@ status onnx_check_schema(const onnx_node *n, graph_op op)
 {
     const schema *wanted = &schemas[op];
     if (wanted->attributes == NULL)
-        return onnx_refuse_operator(n);
+        return onnx_reject_operator(n);
     if (n->input_count < wanted->input_count_min || n->input_count > wanted->input_count_max)
         return onnx_fail(n, STATUS_CORRUPT, "it has %d inputs; %d to %d are allowed",
                          n->input_count, wanted->input_count_min, wanted->input_count_max);
@@ -110,30 +111,7 @@ status onnx_check_schema(const onnx_node *n, graph_op op)
     return STATUS_OK;
 }
 
-/* Levenshtein distance of two names, without regard to case; names over 60 letters count as far. */
-static int distance(const char *a, const char *b)
-{
-    enum { MAX = 60 };
-    int row[MAX + 1];
-    size_t a_bytes = strlen(a), b_bytes = strlen(b);
-    if (a_bytes > MAX || b_bytes > MAX)
-        return MAX;
-    for (size_t j = 0; j <= b_bytes; j++)
-        row[j] = (int)j;
-    for (size_t i = 1; i <= a_bytes; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= b_bytes; j++) {
-            int change = diagonal + ((a[i - 1] | 32) != (b[j - 1] | 32));
-            diagonal = row[j];
-            int least = change < row[j] + 1 ? change : row[j] + 1;
-            row[j] = least < row[j - 1] + 1 ? least : row[j - 1] + 1;
-        }
-    }
-    return row[b_bytes];
-}
-
-status onnx_refuse_operator(const onnx_node *n)
+status onnx_reject_operator(const onnx_node *n)
 {
     char list[600];
     int best = -1, best_distance = 0, count = 0;
@@ -141,7 +119,7 @@ status onnx_refuse_operator(const onnx_node *n)
         if (schemas[i].attributes == NULL)
             continue;
         count++;
-        int d = distance(n->op_type, graph_op_name((graph_op)i));
+        int d = nearest_distance(n->op_type, graph_op_name((graph_op)i));
         if (best < 0 || d < best_distance) {
             best = i;
             best_distance = d;
@@ -153,7 +131,7 @@ status onnx_refuse_operator(const onnx_node *n)
                          "domain, opsets %d to %d, and of com.microsoft: %s",
                          count, ONNX_OPSET_MIN, ONNX_OPSET_MAX,
                          onnx_list_contrib(list, sizeof list));
-    /* A name further away than a slip of the pen is no help: Elu for GRU. */
+    /* A name that differs by more than a typing error is no help: Elu for GRU. */
     if (3 * best_distance > (int)strlen(n->op_type))
         return onnx_fail(n, STATUS_UNSUPPORTED,
                          "the operator is not supported; supported: %d operators, opsets %d to %d "

@@ -3,16 +3,16 @@
 
 #include "graph/onnx/importer.h"
 
-/* What the symbols of the inputs' dims are. Names are free ("batch", "N", "unk__1", "s0"), and
- * writers leave them out, so position decides: the first dim is the batch, and the first other
- * symbol found at a second dim is the sequence. */
+/* Which symbols of the inputs' dims are batch and sequence. Exporters name them freely ("batch",
+ * "N", "unk__1", "s0") or not at all, so the axis decides: the symbol of a first dim is the batch;
+ * the first other symbol of a second dim is the sequence. */
 typedef struct symbols {
     const char *batch, *sequence; /* names, NULL while not known */
 } symbols;
 
 static bool is_symbol(const Onnx__Shape__Dimension *d)
 {
-    /* Some writers give 0 or -1 for a dim they do not know. */
+    /* Some exporters write 0 or -1 for an unknown dim. */
     return !d->has_dim_value || d->dim_value < 0 || (d->dim_value == 0 && d->dim_param != NULL);
 }
 
@@ -63,7 +63,7 @@ static symbols find_symbols(const onnx_importer *m, const Onnx__Shape *const *sh
 }
 
 static graph_dim read_dim(const onnx_importer *m, const symbols *known,
-                          const Onnx__Shape__Dimension *d, size_t position)
+                          const Onnx__Shape__Dimension *d, size_t axis)
 {
     if (!is_symbol(d))
         return graph_dim_constant(d->dim_value);
@@ -73,9 +73,9 @@ static graph_dim read_dim(const onnx_importer *m, const symbols *known,
         return graph_dim_constant(size);
     if (is_same(name, known->sequence))
         return (graph_dim){.sequence = 1};
-    if (position == 0 || is_same(name, known->batch))
+    if (axis == 0 || is_same(name, known->batch))
         return (graph_dim){.batch = 1};
-    if (name == NULL && position == 1)
+    if (name == NULL && axis == 1)
         return (graph_dim){.sequence = 1};
     return (graph_dim){.is_unknown = true};
 }
@@ -94,7 +94,7 @@ status onnx_add_inputs(onnx_scope *scope)
         graph_value_index value;
         if (info->name == NULL || info->name[0] == 0)
             return status_fail(STATUS_CORRUPT, "input %zu has no name", i);
-        /* An input with an initialiser has a default: it is served as that constant. */
+        /* An input with an initialiser is optional: it is imported as that constant. */
         if (onnx_scope_find(scope, info->name, &value) && m->graph->values[value].constant != NULL)
             continue;
         if (info->type == NULL || info->type->tensor_type == NULL)

@@ -3,8 +3,8 @@
 
 #include "graph/onnx/importer.h"
 
-/* TensorProto.DataType numbers that base/dtype.h has no type for. */
-static const char *foreign_type_name(int type)
+/* Names of the TensorProto.DataType numbers that base/dtype.h does not have. */
+static const char *unsupported_type_name(int type)
 {
     switch (type) {
     case 14:
@@ -38,7 +38,7 @@ status onnx_read_dtype(int type, const char *where, dtype *out)
         STATUS_UNSUPPORTED,
         "%s has the element type %d (%s); supported: BOOL, INT8-INT64, UINT8-UINT64, "
         "FLOAT16, BFLOAT16, FLOAT, DOUBLE, STRING",
-        where, type, foreign_type_name(type));
+        where, type, unsupported_type_name(type));
 }
 
 static status fail_count(const char *where, size_t found, int64_t wanted)
@@ -94,7 +94,7 @@ static status read_typed(onnx_importer *m, const Onnx__Tensor *p, const char *wh
         return fail_count(where, found, tensor_count(t));
     if (t->dtype == DTYPE_F32 || t->dtype == DTYPE_F64 || t->dtype == DTYPE_I64 ||
         t->dtype == DTYPE_U64) {
-        t->data = (void *)items; /* lives in the graph's memory, as the whole message does */
+        t->data = (void *)items; /* the parsed model is in the graph's memory */
         return STATUS_OK;
     }
     status s = tensor_allocate(t, &m->graph->memory, t->dtype, t->rank, t->dims);
@@ -121,7 +121,7 @@ static status read_strings(onnx_importer *m, const Onnx__Tensor *p, const char *
     return STATUS_OK;
 }
 
-/* Takes the bytes as they are when they are aligned for their type, else a copy. */
+/* Uses the bytes in place when they are aligned for their type; otherwise copies them. */
 static status adopt_bytes(onnx_importer *m, const uint8_t *bytes, tensor *t)
 {
     if ((uintptr_t)bytes % dtype_bytes(t->dtype) == 0) {
@@ -134,7 +134,7 @@ static status adopt_bytes(onnx_importer *m, const uint8_t *bytes, tensor *t)
     return s;
 }
 
-/* Kernels take for granted that a bool is 0 or 1. */
+/* Kernels assume that a bool is 0 or 1. */
 static status check_bools(const tensor *t, const char *where)
 {
     const uint8_t *bools = t->data;

@@ -1,7 +1,7 @@
 #include "graph/onnx/importer.h"
 
-/* Protocol Buffers wire format (protobuf.dev/programming-guides/encoding): only as much as is
- * needed to find the messages that can hold one another. */
+/* The Protocol Buffers wire format (protobuf.dev/programming-guides/encoding), as far as it takes
+ * to find messages that nest. */
 
 typedef enum message_kind { MODEL, GRAPH, FUNCTION, NODE, ATTRIBUTE, LEAF } message_kind;
 
@@ -40,7 +40,7 @@ static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 
 static status fail_broken(void)
 {
-    return status_fail(STATUS_CORRUPT, "not an ONNX model, or cut short");
+    return status_fail(STATUS_CORRUPT, "not an ONNX model, or truncated");
 }
 
 static status check(const uint8_t *at, const uint8_t *end, message_kind kind, int depth)

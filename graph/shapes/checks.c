@@ -15,7 +15,7 @@ status infer_set(tensor *t, dtype type, int rank, const int64_t *dims)
         if (dims[i] < 0)
             return status_fail(STATUS_INVALID_ARGUMENT, "shape %s has a negative dimension",
                                tensor_shape_text(text, rank, dims));
-        /* Zeros count as one, so that no product of some of the dims can overflow either. */
+        /* A zero counts as one, so that no subset of the dims can overflow. */
         if (__builtin_mul_overflow(bytes, dims[i] ? dims[i] : 1, &bytes) ||
             bytes > INFER_TENSOR_BYTES_MAX)
             return status_fail(
@@ -73,7 +73,7 @@ const int64_t *infer_ints(const graph_node *node, const char *name, size_t *coun
 status infer_unknown(int position)
 {
     return status_fail(STATUS_UNSUPPORTED,
-                       "the output shape depends on the value of input %d, which is not known",
+                       "the output shape depends on the value of input %d, which is unknown",
                        position);
 }
 

@@ -4,7 +4,7 @@
 
 #define SPATIAL_MAX (TENSOR_RANK_MAX - 2)
 #define STEP_MAX                                                                                   \
-    ((int64_t)1 << 31) /* of strides, dilations, kernels, pads: keeps products small               \
+    ((int64_t)1 << 31) /* of strides, dilations, kernels, pads: keeps multiplications small        \
                         */
 
 /* The window of a convolution or pooling, one entry for each spatial dim. */
@@ -32,7 +32,7 @@ static status read_list(const graph_node *node, const char *name, int count, int
     return STATUS_OK;
 }
 
-/* `weight_dims` are the kernel's dims as the weights say, or NULL for poolings. */
+/* `weight_dims`: the spatial dims of the weights; NULL for poolings. */
 static status read_window(const graph_node *node, int rank, const int64_t *weight_dims, window *w)
 {
     static const char *const paddings[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
@@ -87,7 +87,7 @@ static status slide(const window *w, const tensor *x, int64_t *dims)
                                "a window of %lld does not fit axis %d of %s",
                                (long long)window_extent(w, i), 2 + i, infer_text(x));
         int64_t count = (room + (w->is_ceil ? stride - 1 : 0)) / stride + 1;
-        /* Pool-19: a window that would start in the padding after the data is left out. */
+        /* Pool-19: a window that starts in the padding behind the data does not count. */
         if (w->is_ceil && (count - 1) * stride >= n + w->begin[i])
             count--;
         dims[2 + i] = count;

@@ -61,7 +61,7 @@ status infer_range(const graph_node *node, const tensor *const *in, tensor *out)
         double count = ceil((tensor_get_number(in[1], 0) - tensor_get_number(in[0], 0)) /
                             tensor_get_number(in[2], 0));
         if (!(count < 0x1p40)) /* also NaN */
-            return status_fail(STATUS_INVALID_ARGUMENT, "the range does not end");
+            return status_fail(STATUS_INVALID_ARGUMENT, "the range is infinite or too long");
         n = count > 0 ? (int64_t)count : 0;
     } else {
         n = range_of_integers(tensor_get_integer(in[0], 0), tensor_get_integer(in[1], 0),

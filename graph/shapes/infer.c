@@ -4,7 +4,7 @@
 
 #include "graph/shapes/rules.h"
 
-/* Attributes have the kinds and names that their operator knows: importers check that.
+/* Importers have checked names and kinds of attributes.
  * Per operator: rule, required and allowed inputs, outputs, dtypes of input 0. Sources: onnx
  * Operators.md and Changelog.md at opset 21. */
 static const infer_rule rules[GRAPH_OP_COUNT] = {

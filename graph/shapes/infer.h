@@ -3,8 +3,8 @@
 
 #include "graph/graph.h"
 
-/* Shapes and dtypes of one node's outputs, all dims constant. `inputs[i]` is NULL where absent; its
- * data is NULL where the value is not known. Writes dtype, rank and dims of outputs[0 ..
+/* Shapes and dtypes of the outputs of one node, all dims constant. `inputs[i]` is NULL where
+ * absent; its data is NULL where the value is unknown. Writes dtype, rank and dims of outputs[0 ..
  * node->output_count); leaves data. Errors: STATUS_INVALID_ARGUMENT: inputs do not fit the operator
  * (message names shapes and attribute); STATUS_UNSUPPORTED: an output shape depends on an unknown
  * input value (message names the input's position). */

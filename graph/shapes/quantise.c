@@ -44,13 +44,15 @@ status infer_quantize_linear(const graph_node *node, const tensor *const *in, te
     if (wanted != 0) {
         dtype named;
         if (wanted < 0 || wanted > 255 || !dtype_from_onnx((int)wanted, &named))
-            return status_fail(STATUS_UNSUPPORTED, "to ONNX data type %lld", (long long)wanted);
+            return status_fail(STATUS_UNSUPPORTED,
+                               "output type: ONNX data type %lld is not supported",
+                               (long long)wanted);
         if (zero != NULL && named != zero->dtype)
             return status_fail(STATUS_INVALID_ARGUMENT, "output_dtype and the zero point differ");
         type = named;
     }
     if (!(QUANTISED_TYPES & INFER_TYPE(type)))
-        return status_fail(STATUS_UNSUPPORTED, "to %s", dtype_name(type));
+        return status_fail(STATUS_UNSUPPORTED, "output type %s is not supported", dtype_name(type));
     if ((s = check_scale(node, x, scale, zero)))
         return s;
     return infer_set_like(out, type, x);
@@ -72,7 +74,8 @@ status infer_dequantize_linear(const graph_node *node, const tensor *const *in, 
     int64_t wanted = graph_attribute_int(node, "output_dtype", 0); /* since opset 23 */
     if (wanted != 0 && (wanted < 0 || wanted > 255 || !dtype_from_onnx((int)wanted, &type) ||
                         !dtype_is_float(type)))
-        return status_fail(STATUS_UNSUPPORTED, "to ONNX data type %lld", (long long)wanted);
+        return status_fail(STATUS_UNSUPPORTED, "output type: ONNX data type %lld is not supported",
+                           (long long)wanted);
     return infer_set_like(out, type, x);
 }
 

@@ -119,7 +119,7 @@ status infer_split(const graph_node *node, const tensor *const *in, tensor *out)
     return STATUS_OK;
 }
 
-/* How many of 0 .. dim-1 the range start:end:step takes (numpy's rules, onnx Slice-13). */
+/* The number of indices in start:end:step along a dim (numpy's rules, onnx Slice-13). */
 static int64_t slice_length(int64_t dim, int64_t start, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
@@ -131,7 +131,7 @@ static int64_t slice_length(int64_t dim, int64_t start, int64_t end, int64_t ste
     end = end < low ? low : end > dim ? dim : end;
     if (step > 0)
         return end > start ? (end - start - 1) / step + 1 : 0;
-    uint64_t stride = 0 - (uint64_t)step; /* INT64_MIN has no positive twin */
+    uint64_t stride = 0 - (uint64_t)step; /* INT64_MIN cannot be negated */
     return start > end ? (int64_t)((uint64_t)(start - end - 1) / stride) + 1 : 0;
 }
 

@@ -1,6 +1,6 @@
 #include "graph/shapes/rules.h"
 
-/* `reduced[i]`: dim i goes to 1, or away. */
+/* `reduced[i]`: dim i becomes 1, or is removed. */
 static status set_reduced(const tensor *x, const bool *reduced, bool keep, dtype type, tensor *out)
 {
     int64_t dims[TENSOR_RANK_MAX];

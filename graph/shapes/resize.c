@@ -3,7 +3,7 @@
 
 #include "graph/shapes/rules.h"
 
-/* A dim made by scaling, as the operator's definition says in f32. */
+/* A scaled dim, computed in f32 as the definition of the operator requires. */
 static status scaled_dim(double scaled, int64_t *dim)
 {
     if (!(scaled >= 0 && scaled < 0x1p40))

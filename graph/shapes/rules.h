@@ -4,10 +4,10 @@
 #include "graph/graph.h"
 #include "graph/shapes/infer.h"
 
-/* What the infer_*.c files share: one file per operator family, one rule per operator, all listed
- * in the table of infer_shapes.c. Nothing outside graph/ includes this. */
+/* Shape rules: one file per operator family, one rule per operator, all listed in the table of
+ * infer.c; and the helpers they are written with. Nothing outside graph/ includes this. */
 
-/* No tensor of a served model is larger; a model that asks for more is refused, not tried. */
+/* The largest tensor of a model; a model with a larger one is rejected. */
 #define INFER_TENSOR_BYTES_MAX ((int64_t)16 << 30)
 #define INFER_VARIADIC 255
 #define INFER_INPUTS_MAX 9
@@ -38,26 +38,26 @@ typedef struct infer_rule {
     infer_fn infer;
     uint8_t inputs_min, inputs_max; /* the first inputs_min are required */
     uint8_t outputs_max;
-    uint16_t types; /* what input 0 may be */
+    uint16_t types; /* allowed for input 0 */
 } infer_rule;
 
-/* Fills `t`; refuses negative dims (INVALID_ARGUMENT), ranks over TENSOR_RANK_MAX (UNSUPPORTED) and
- * sizes over the ceiling (TOO_LARGE). */
+/* Sets dtype and shape of `t`. STATUS_INVALID_ARGUMENT: a negative dim; STATUS_UNSUPPORTED: a rank
+ * over TENSOR_RANK_MAX; STATUS_TOO_LARGE: a size over the limit above. */
 status infer_set(tensor *t, dtype type, int rank, const int64_t *dims) MUST_CHECK;
 /* The same shape as `like`. */
 status infer_set_like(tensor *t, dtype type, const tensor *like) MUST_CHECK;
-/* "f32[2,3]"; a ring of four static buffers per thread, so that a message can show four tensors. */
+/* "f32[2,3]", in one of four static buffers per thread: a message can show four tensors. */
 const char *infer_text(const tensor *t);
 bool infer_is_known(const tensor *t);
 /* Negative axes count from the end; `what` names the attribute in the message. */
 status infer_axis(const char *what, int64_t axis, int rank, int *out) MUST_CHECK;
-/* The attribute's list, or NULL with *count = 0. */
+/* The list of an attribute; NULL and *count = 0 when it is absent. */
 const int64_t *infer_ints(const graph_node *node, const char *name, size_t *count);
 /* The value of integer input `position` (rank 0 or 1, at most `max` elements).
  * STATUS_UNSUPPORTED when it is not known. */
 status infer_known_ints(const tensor *const *in, int position, int max, int64_t *values,
                         int *count) MUST_CHECK;
-status infer_unknown(int position) MUST_CHECK; /* the failure above, for other kinds of input */
+status infer_unknown(int position) MUST_CHECK; /* that failure, for inputs of other types */
 status infer_expect_type(const tensor *t, int position, uint32_t types) MUST_CHECK;
 status infer_expect_same_type(const tensor *a, const tensor *b) MUST_CHECK;
 /* `t` is one-dimensional with `n` elements. */
@@ -72,7 +72,7 @@ status infer_same(const graph_node *, const tensor *const *, tensor *) MUST_CHEC
 
 /* The rules, by file. */
 #define INFER_RULE(name) status infer_##name(const graph_node *, const tensor *const *, tensor *)
-/* infer_elementwise.c */
+/* elementwise.c */
 INFER_RULE(to_bool);
 INFER_RULE(broadcast);
 INFER_RULE(compare);
@@ -87,10 +87,10 @@ INFER_RULE(cast_like);
 INFER_RULE(along_axis);
 INFER_RULE(cum_sum);
 INFER_RULE(trilu);
-/* infer_reduce.c */
+/* reduce.c */
 INFER_RULE(reduce);
 INFER_RULE(arg_reduce);
-/* infer_view.c */
+/* view.c */
 INFER_RULE(shape);
 INFER_RULE(size);
 INFER_RULE(reshape);
@@ -101,49 +101,49 @@ INFER_RULE(transpose);
 INFER_RULE(depth_to_space);
 INFER_RULE(space_to_depth);
 INFER_RULE(reverse_sequence);
-/* infer_rearrange.c */
+/* rearrange.c */
 INFER_RULE(expand);
 INFER_RULE(tile);
 INFER_RULE(concat);
 INFER_RULE(split);
 INFER_RULE(slice);
 INFER_RULE(pad);
-/* infer_generate.c */
+/* generate.c */
 INFER_RULE(constant_of_shape);
 INFER_RULE(eye_like);
 INFER_RULE(range);
 INFER_RULE(one_hot);
-/* infer_resize.c */
+/* resize.c */
 INFER_RULE(resize);
 INFER_RULE(upsample);
 INFER_RULE(grid_sample);
-/* infer_gather.c */
+/* gather.c */
 INFER_RULE(gather);
 INFER_RULE(gather_elements);
 INFER_RULE(gather_nd);
 INFER_RULE(scatter_elements);
 INFER_RULE(scatter_nd);
-/* infer_select.c */
+/* select.c */
 INFER_RULE(top_k);
 INFER_RULE(non_zero);
 INFER_RULE(compress);
 INFER_RULE(unique);
-/* infer_matmul.c */
+/* matmul.c */
 INFER_RULE(matmul);
 INFER_RULE(matmul_integer);
 INFER_RULE(qlinear_matmul);
 INFER_RULE(gemm);
 INFER_RULE(det);
-/* infer_einsum.c */
+/* einsum.c */
 INFER_RULE(einsum);
-/* infer_convolution.c */
+/* convolution.c */
 INFER_RULE(conv);
 INFER_RULE(conv_integer);
 INFER_RULE(qlinear_conv);
 INFER_RULE(conv_transpose);
 INFER_RULE(pool);
 INFER_RULE(global_pool);
-/* infer_normalise.c */
+/* normalise.c */
 INFER_RULE(batch_normalization);
 INFER_RULE(instance_normalization);
 INFER_RULE(layer_normalization);
@@ -151,7 +151,7 @@ INFER_RULE(group_normalization);
 INFER_RULE(lrn);
 INFER_RULE(mean_variance_normalization);
 INFER_RULE(lp_normalization);
-/* infer_quantise.c */
+/* quantise.c */
 INFER_RULE(quantize_linear);
 INFER_RULE(dequantize_linear);
 INFER_RULE(dynamic_quantize_linear);

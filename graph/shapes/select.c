@@ -61,7 +61,7 @@ status infer_compress(const graph_node *node, const tensor *const *in, tensor *o
         if (tensor_get_integer(condition, i) == 0)
             continue;
         if (i >= length)
-            return status_fail(STATUS_INVALID_ARGUMENT, "condition %s takes more than %s has",
+            return status_fail(STATUS_INVALID_ARGUMENT, "condition %s has more elements than %s",
                                infer_text(condition), infer_text(x));
         taken++;
     }
@@ -71,7 +71,7 @@ status infer_compress(const graph_node *node, const tensor *const *in, tensor *o
     return infer_set(out, x->dtype, is_flat ? 1 : x->rank, is_flat ? &taken : dims);
 }
 
-/* Slices of `x` along an axis, ordered for the count of distinct ones. */
+/* The slices of `x` along an axis, sorted to count the distinct ones. */
 typedef struct slice_order {
     const tensor *x;
     int64_t outer, length, inner; /* x seen as [outer, length, inner] */

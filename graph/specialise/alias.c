@@ -11,7 +11,7 @@ static bool is_identity_permutation(const graph_node *node, const tensor *x)
     for (int i = 0; i < x->rank; i++) {
         int64_t from = perm != NULL ? perm[i] : x->rank - 1 - i;
         if (x->dims[from] == 1)
-            continue; /* a dim of one may move: no element does */
+            continue; /* a dim of 1 may move: no element does */
         if (from < last)
             return false;
         last = from;

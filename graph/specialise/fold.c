@@ -6,7 +6,8 @@
 #include "graph/shapes/rules.h"
 #include "graph/specialise/internal.h"
 
-bool specialise_pays(const graph_node *node, const tensor *const *in, const tensor *outputs)
+bool specialise_is_worth_folding(const graph_node *node, const tensor *const *in,
+                                 const tensor *outputs)
 {
     if (node->op == GRAPH_OP_DEQUANTIZE_LINEAR)
         return false;
@@ -24,7 +25,7 @@ bool specialise_is_transposed_matrix(const graph_node *node, const tensor *const
            tensor_bytes(in[0]) > FOLD_BYTES_ALWAYS;
 }
 
-/* Shape and Size need no values; folding them here spares the evaluator a round. */
+/* Shape and Size need no values: they are computed here, without the evaluator. */
 static bool evaluate_shape(const graph_node *node, const tensor *x, tensor *out)
 {
     if (node->op == GRAPH_OP_SIZE) {
@@ -78,7 +79,7 @@ static bool is_constant_node(const graph *g, const graph_node *node)
     return true;
 }
 
-/* Folds one node in place when it can and should be; false when it stays. */
+/* Folds one node in place; false: it stays. */
 static bool fold_node(graph *g, const graph_node *node, bool is_for_all, const tensor **in,
                       tensor *outputs, graph_evaluate_fn evaluate)
 {
@@ -89,8 +90,8 @@ static bool fold_node(graph *g, const graph_node *node, bool is_for_all, const t
     if (!is_for_all && specialise_is_transposed_matrix(node, in))
         return false;
     memset(outputs, 0, (size_t)node->output_count * sizeof outputs[0]);
-    /* A node that is wrong stays, and is reported when it is specialised. */
-    if (graph_infer_node(node, in, outputs) || !specialise_pays(node, in, outputs) ||
+    /* A node that does not fit its inputs stays, and is reported when the graph is specialised. */
+    if (graph_infer_node(node, in, outputs) || !specialise_is_worth_folding(node, in, outputs) ||
         specialise_evaluate(node, in, outputs, evaluate, &g->memory))
         return false;
     for (int i = 0; i < node->output_count; i++) {
@@ -120,7 +121,7 @@ static bool makes_output(const graph *g, const graph_node *node)
     return false;
 }
 
-/* False: nothing was to be folded. */
+/* False: nothing was folded. */
 static bool fold(graph *g, bool is_for_all, graph_evaluate_fn evaluate)
 {
     int widest = 1;
@@ -134,7 +135,7 @@ static bool fold(graph *g, bool is_for_all, graph_evaluate_fn evaluate)
     int32_t kept = 0;
     for (int32_t n = 0; in != NULL && outputs != NULL && n < g->node_count; n++) {
         graph_node node = g->nodes[n];
-        /* Outputs keep their producers: an output that is a constant would lose its name. */
+        /* Nodes that make graph outputs stay: a constant output would lose its name. */
         if (!makes_output(g, &node) && fold_node(g, &node, is_for_all, in, outputs, evaluate))
             continue;
         for (int i = 0; i < node.output_count; i++)

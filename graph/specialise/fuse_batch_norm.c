@@ -36,7 +36,7 @@ static bool read_batch_norm(const graph *g, const graph_node *n, int64_t channel
     return out->scale != NULL && out->bias != NULL && out->mean != NULL && out->variance != NULL;
 }
 
-/* The weights and the bias of `conv` with the normalisation in them. */
+/* Replaces weights and bias of `conv` by those that include the normalisation. */
 static void fold_channels(graph *g, graph_node *conv, const tensor *weights, const tensor *bias,
                           const channel_constants *c)
 {
@@ -66,7 +66,7 @@ static void fold_channels(graph *g, graph_node *conv, const tensor *weights, con
     conv->input_count = 3;
 }
 
-/* How often each value is read; graph outputs count. */
+/* The number of readers of each value; a graph output counts as one. */
 static int32_t *count_readers(const graph *g)
 {
     int32_t *readers = calloc((size_t)g->value_count + 1, sizeof readers[0]);
@@ -81,7 +81,7 @@ static int32_t *count_readers(const graph *g)
     return readers;
 }
 
-/* Makes the Conv before node `n` give its result; false: the node stays. */
+/* Folds node `n` into the Conv before it; false: the node stays. */
 static bool fold_batch_norm(graph *g, const graph_node *n, const int32_t *readers)
 {
     graph_value_index between = n->inputs[0];

@@ -3,12 +3,10 @@
 
 #include "graph/graph.h"
 
-/* Passes over a symbolic graph, once per model: every specialisation shares what they make. Not
- * while specialisations of `g` are being made. */
-
-/* Folds each BatchNormalization into the weights and bias of the Conv before it, when all are f32
- * constants and nobody else sees the Conv's result. Changes answers by rounding only. Returns how
- * many it folded. */
+/* Folds each BatchNormalization of a symbolic graph into the weights and bias of the Conv before
+ * it, where all parameters are f32 constants and nothing else reads the result of the Conv. Results
+ * change by rounding only. Runs once per model, before `g` is specialised: every specialisation
+ * shares the folded weights. Returns how many it folded. */
 int graph_fuse_batch_norms(graph *g);
 
 #endif

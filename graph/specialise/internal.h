@@ -3,29 +3,31 @@
 
 #include "graph/specialise/specialise.h"
 
-/* What the specialise_*.c files share. */
+/* Constant folding, shared by the files of graph/specialise, which alone may include this;
+ * everybody else includes specialise.h. */
 
-/* A constant up to this size is folded whatever it is made from. */
+/* A constant up to this size is folded whatever it is computed from. */
 #define FOLD_BYTES_ALWAYS 65536
-/* A larger one only while it is not much larger than its inputs (4: bytes to f32). */
+/* A larger one only while it is at most this many times larger than its inputs (4: int8 to f32). */
 #define FOLD_GROWTH_MAX 4
 
-/* The output holds the very elements of input 0, in their order: only the shape may differ. */
+/* Whether the output holds the elements of input 0 in their order: only the shape may differ. */
 bool specialise_is_view(const graph_node *node, const tensor *const *in, const tensor *out);
 
 /* Bit i: the shape of an output depends on the value of input i. */
 uint32_t specialise_shape_inputs(graph_op op);
 
-/* A large matrix of weights, transposed: left to graph_fold_transposed. */
+/* Whether the node transposes a large weight matrix: that is left to graph_fold_transposed(). */
 bool specialise_is_transposed_matrix(const graph_node *node, const tensor *const *in);
 
-/* Folding this node pays. Constants that only repeat a small input stay as nodes, or forty buckets
- * would each hold their own copy. Weights that are stored quantised stay quantised: the fusing
- * passes and the integer kernels want to see them. */
-bool specialise_pays(const graph_node *node, const tensor *const *in, const tensor *outputs);
+/* Whether folding the node saves more than it costs. Constants that only repeat a small input stay
+ * nodes: each bucket would hold its own copy. Quantised weights stay quantised for the fusion pass
+ * and the integer kernels. */
+bool specialise_is_worth_folding(const graph_node *node, const tensor *const *in,
+                                 const tensor *outputs);
 
-/* Computes a node whose inputs are all known. Output data is taken from `memory`; outputs that are
- * not wanted keep NULL. */
+/* Evaluates a node whose inputs are all known. Output data is allocated in `memory`; absent outputs
+ * keep NULL. */
 status specialise_evaluate(const graph_node *node, const tensor *const *in, tensor *outputs,
                            graph_evaluate_fn evaluate, arena *memory) MUST_CHECK;
 

@@ -8,31 +8,32 @@
 #include "graph/shapes/rules.h"
 #include "graph/specialise/internal.h"
 
-/* What is to become of a node of the source. */
-typedef enum fate { FATE_DEAD, FATE_GONE, FATE_KEPT } fate;
+/* What becomes of a node of the source graph. */
+typedef enum node_state { STATE_UNUSED, STATE_FOLDED, STATE_KEPT } node_state;
 
-/* The work on one specialisation. Arrays are indexed by the source's values and nodes. */
-typedef struct workbench {
+/* The state of one specialisation. Arrays are indexed by the values and nodes of the source. */
+typedef struct specialiser {
     const graph *source;
     graph *made;
     graph_evaluate_fn evaluate;
     tensor *values;           /* data is non-NULL where known */
     graph_value_index *alias; /* the value that holds the same tensor, or itself */
-    int32_t *deferred;        /* node that could be folded but does not pay, or -1 */
-    graph_value_index *moved; /* index in `made`, or GRAPH_NO_VALUE while not there */
-    uint8_t *fates;           /* by node */
+    int32_t *deferred;        /* node that can be folded, but is not worth it so far; or -1 */
+    graph_value_index *moved; /* index in `made`; GRAPH_NO_VALUE: not there yet */
+    uint8_t *states;          /* by node */
     const tensor **in;
     tensor *out; /* as wide as the widest node */
     int widest;
-    bool *needed;   /* by value */
-    bool *poisoned; /* by value: made by a node that fits no shapes, so far in a branch not taken */
+    bool *needed; /* by value */
+    bool
+        *invalid; /* by value: its node does not fit its inputs; allowed while no output needs it */
     bool has_branches;
-} workbench;
+} specialiser;
 
-/* Data of a known tensor without elements: not NULL, never read. */
+/* Data of a known tensor without elements: not NULL, and never read. */
 static int64_t nothing;
 
-static status open_workbench(workbench *w)
+static status open_specialiser(specialiser *w)
 {
     const graph *g = w->source;
     w->widest = 1;
@@ -48,13 +49,13 @@ static status open_workbench(workbench *w)
     w->deferred = malloc(values * sizeof w->deferred[0]);
     w->moved = malloc(values * sizeof w->moved[0]);
     w->needed = calloc(values, sizeof w->needed[0]);
-    w->poisoned = calloc(values, sizeof w->poisoned[0]);
-    w->fates = calloc((size_t)g->node_count + 1, sizeof w->fates[0]);
+    w->invalid = calloc(values, sizeof w->invalid[0]);
+    w->states = calloc((size_t)g->node_count + 1, sizeof w->states[0]);
     w->in = calloc((size_t)w->widest, sizeof w->in[0]);
     w->out = calloc((size_t)w->widest, sizeof w->out[0]);
     w->made = graph_create(g->name);
-    if (!w->values || !w->alias || !w->deferred || !w->moved || !w->needed || !w->poisoned ||
-        !w->fates || !w->in || !w->out || !w->made)
+    if (!w->values || !w->alias || !w->deferred || !w->moved || !w->needed || !w->invalid ||
+        !w->states || !w->in || !w->out || !w->made)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to specialise \"%s\"", g->name);
     for (int32_t v = 0; v < g->value_count; v++) {
         w->alias[v] = v;
@@ -65,22 +66,22 @@ static status open_workbench(workbench *w)
     return STATUS_OK;
 }
 
-static void close_workbench(workbench *w)
+static void close_specialiser(specialiser *w)
 {
     free(w->values);
     free(w->alias);
     free(w->deferred);
     free(w->moved);
     free(w->needed);
-    free(w->poisoned);
-    free(w->fates);
+    free(w->invalid);
+    free(w->states);
     free(w->in);
     free(w->out);
     graph_destroy(w->made);
 }
 
-/* Marks what the outputs need, walking back; `resolve` says whether through aliases. */
-static void mark_needed(workbench *w, bool resolve)
+/* Marks what the outputs need, from the last node to the first; through aliases if `resolve`. */
+static void mark_needed(specialiser *w, bool resolve)
 {
     const graph *g = w->source;
     memset(w->needed, 0, (size_t)g->value_count * sizeof w->needed[0]);
@@ -88,19 +89,19 @@ static void mark_needed(workbench *w, bool resolve)
         w->needed[resolve ? w->alias[g->outputs[i]] : g->outputs[i]] = true;
     for (int32_t n = g->node_count - 1; n >= 0; n--) {
         const graph_node *node = &g->nodes[n];
-        if (w->fates[n] == FATE_GONE)
+        if (w->states[n] == STATE_FOLDED)
             continue;
         bool is_needed = false;
         for (int i = 0; i < node->output_count; i++)
             is_needed |= node->outputs[i] != GRAPH_NO_VALUE && w->needed[node->outputs[i]];
-        w->fates[n] = is_needed ? FATE_KEPT : FATE_DEAD;
+        w->states[n] = is_needed ? STATE_KEPT : STATE_UNUSED;
         for (int i = 0; is_needed && i < node->input_count; i++)
             if (node->inputs[i] != GRAPH_NO_VALUE)
                 w->needed[resolve ? w->alias[node->inputs[i]] : node->inputs[i]] = true;
     }
 }
 
-static status place_inputs(workbench *w, const graph_binding *binding)
+static status place_inputs(specialiser *w, const graph_binding *binding)
 {
     const graph *g = w->source;
     for (int32_t v = 0; v < g->value_count; v++) {
@@ -133,8 +134,8 @@ static status place_inputs(workbench *w, const graph_binding *binding)
     return STATUS_OK;
 }
 
-/* The graph input that value `v` is made from: the first that is found. */
-static graph_value_index find_origin(const workbench *w, graph_value_index v)
+/* A graph input that value `v` is computed from: the first one found. */
+static graph_value_index find_origin(const specialiser *w, graph_value_index v)
 {
     const graph *g = w->source;
     for (int32_t steps = 0; steps <= g->node_count; steps++) {
@@ -154,7 +155,7 @@ static graph_value_index find_origin(const workbench *w, graph_value_index v)
     return v;
 }
 
-static status explain_unknown(const workbench *w, const graph_node *node, status s)
+static status explain_unknown(const specialiser *w, const graph_node *node, status s)
 {
     if (s != STATUS_UNSUPPORTED)
         return s;
@@ -174,7 +175,7 @@ static status explain_unknown(const workbench *w, const graph_node *node, status
     return s;
 }
 
-static bool all_known(const workbench *w, const graph_node *node)
+static bool all_known(const specialiser *w, const graph_node *node)
 {
     for (int i = 0; i < node->input_count; i++)
         if (node->inputs[i] != GRAPH_NO_VALUE && w->values[node->inputs[i]].data == NULL)
@@ -182,8 +183,8 @@ static bool all_known(const workbench *w, const graph_node *node)
     return true;
 }
 
-/* Takes over the data of evaluated outputs. */
-static void set_known(workbench *w, const graph_node *node, const tensor *outputs)
+/* Records the data of evaluated outputs. */
+static void set_known(specialiser *w, const graph_node *node, const tensor *outputs)
 {
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == GRAPH_NO_VALUE)
@@ -193,8 +194,8 @@ static void set_known(workbench *w, const graph_node *node, const tensor *output
     }
 }
 
-/* Folds nodes that were put off because they did not pay, now that a shape depends on them. */
-static status demand(workbench *w, graph_value_index v)
+/* Folds deferred nodes now that a shape depends on their value. */
+static status demand(specialiser *w, graph_value_index v)
 {
     status s;
     if (v != GRAPH_NO_VALUE && w->alias[v] != v) {
@@ -207,7 +208,7 @@ static status demand(workbench *w, graph_value_index v)
     if (n < 0)
         return STATUS_OK;
     const graph_node *node = &w->source->nodes[n];
-    /* Inputs of a deferred node may be deferred as well: as deep as the graph's chain of them. */
+    /* Inputs of a deferred node may be deferred as well: recursion is as deep as their chain. */
     for (int i = 0; i < node->input_count; i++)
         if ((s = demand(w, node->inputs[i])))
             return s;
@@ -224,15 +225,15 @@ static status demand(workbench *w, graph_value_index v)
     if ((s = specialise_evaluate(node, in, out, w->evaluate, &w->made->memory)))
         goto done;
     set_known(w, node, out);
-    w->fates[n] = FATE_GONE;
+    w->states[n] = STATE_FOLDED;
 done:
     free(in);
     free(out);
     return s;
 }
 
-/* Every input is known or could be: then the outputs could be known as well. */
-static bool is_deferrable(const workbench *w, const graph_node *node)
+/* Whether every input is known or deferred: then the outputs can be deferred as well. */
+static bool is_deferrable(const specialiser *w, const graph_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
         graph_value_index v = node->inputs[i];
@@ -242,8 +243,9 @@ static bool is_deferrable(const workbench *w, const graph_node *node)
     return true;
 }
 
-/* The outputs of an If are those of one branch from here on; the other one is left to be dead. */
-static status take_branch(workbench *w, int32_t n)
+/* Replaces the outputs of an If by those of the branch that its condition selects; nothing needs
+ * the other branch any more. */
+static status select_branch(specialiser *w, int32_t n)
 {
     const graph_node *node = &w->source->nodes[n];
     graph_value_index condition = node->inputs[0];
@@ -267,16 +269,16 @@ static status take_branch(workbench *w, int32_t n)
         w->values[v] = w->values[from];
         w->alias[v] = w->alias[from];
         w->deferred[v] = w->deferred[from];
-        w->poisoned[v] = w->poisoned[from];
+        w->invalid[v] = w->invalid[from];
     }
-    w->fates[n] = FATE_GONE;
+    w->states[n] = STATE_FOLDED;
     return STATUS_OK;
 }
 
-static status visit(workbench *w, int32_t n)
+static status visit(specialiser *w, int32_t n)
 {
     if (w->source->nodes[n].op == GRAPH_OP_IF)
-        return take_branch(w, n);
+        return select_branch(w, n);
     const graph_node *node = &w->source->nodes[n];
     uint32_t mask = specialise_shape_inputs(node->op);
     status s;
@@ -290,19 +292,19 @@ static status visit(workbench *w, int32_t n)
     bool needs_no_value = node->op == GRAPH_OP_SHAPE || node->op == GRAPH_OP_SIZE;
     bool is_view = node->output_count == 1 && specialise_is_view(node, w->in, w->out);
     bool is_foldable = needs_no_value || all_known(w, node);
-    bool pays =
-        is_view || needs_no_value ||
-        (specialise_pays(node, w->in, w->out) && !specialise_is_transposed_matrix(node, w->in));
-    if (is_foldable && pays) {
+    bool is_worth_folding = is_view || needs_no_value ||
+                            (specialise_is_worth_folding(node, w->in, w->out) &&
+                             !specialise_is_transposed_matrix(node, w->in));
+    if (is_foldable && is_worth_folding) {
         s = specialise_evaluate(node, w->in, w->out, w->evaluate, &w->made->memory);
         if (s == STATUS_OK) {
             set_known(w, node, w->out);
-            w->fates[n] = FATE_GONE;
+            w->states[n] = STATE_FOLDED;
             return STATUS_OK;
         }
         if (s != STATUS_UNSUPPORTED)
             return status_prefix(s, "folding node \"%s\"", node->name);
-        is_foldable = false; /* the evaluator does not know it; a device may */
+        is_foldable = false; /* the evaluator does not support it; a device may */
     } else {
         is_foldable = is_foldable || is_deferrable(w, node);
     }
@@ -316,67 +318,69 @@ static status visit(workbench *w, int32_t n)
         if (is_view && tensor_same_shape(w->in[0], &w->out[i])) {
             w->alias[v] = w->alias[node->inputs[0]];
             w->deferred[v] = w->deferred[node->inputs[0]];
-            w->fates[n] = FATE_GONE;
+            w->states[n] = STATE_FOLDED;
         }
     }
     return STATUS_OK;
 }
 
-static bool reads_poison(const workbench *w, const graph_node *node)
+static bool reads_invalid(const specialiser *w, const graph_node *node)
 {
     int count = node->op == GRAPH_OP_IF ? 1 : node->input_count;
     for (int i = 0; i < count; i++)
-        if (node->inputs[i] != GRAPH_NO_VALUE && w->poisoned[node->inputs[i]])
+        if (node->inputs[i] != GRAPH_NO_VALUE && w->invalid[node->inputs[i]])
             return true;
     return false;
 }
 
-static bool is_poisoned(const workbench *w, const graph_node *node)
+static bool is_invalid(const specialiser *w, const graph_node *node)
 {
     for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != GRAPH_NO_VALUE && w->poisoned[node->outputs[i]])
+        if (node->outputs[i] != GRAPH_NO_VALUE && w->invalid[node->outputs[i]])
             return true;
     return false;
 }
 
-/* Fails when a node that is needed fits no shapes. An If that could not choose comes first: it
- * alone is why its branches are needed. */
-static status refuse_poison(workbench *w)
+/* Fails when an output needs a node that does not fit its inputs. An If with an unknown condition
+ * is reported first: its branches are needed only because of it. */
+static status reject_invalid(specialiser *w)
 {
     const graph *g = w->source;
     for (int pass = 0; pass < 2; pass++) {
         for (int32_t n = 0; n < g->node_count; n++) {
             const graph_node *node = &g->nodes[n];
-            if (w->fates[n] != FATE_KEPT || !is_poisoned(w, node) || reads_poison(w, node) ||
+            if (w->states[n] != STATE_KEPT || !is_invalid(w, node) || reads_invalid(w, node) ||
                 (pass == 0 && node->op != GRAPH_OP_IF))
                 continue;
-            status s = visit(w, n); /* once more, for its message */
-            return s ? s : status_fail(STATUS_INTERNAL, "node \"%s\" fits no shapes", node->name);
+            status s = visit(w, n); /* again, for its message */
+            return s ? s
+                     : status_fail(STATUS_INTERNAL, "node \"%s\" does not fit its inputs",
+                                   node->name);
         }
     }
     return STATUS_OK;
 }
 
-/* Visits every node. Beside an If, a node may fit the shapes only where its branch is the one taken
- * (Squeeze of a dim that is 1): then it fails at the end, if something still needs it. */
-static status visit_all(workbench *w)
+/* Visits every node. In a graph with an If, a node may fit its inputs only where its branch is
+ * selected (Squeeze of a dim that is 1 there); it fails at the end, if something still needs it. */
+static status visit_all(specialiser *w)
 {
     const graph *g = w->source;
     for (int32_t n = 0; n < g->node_count; n++) {
         const graph_node *node = &g->nodes[n];
-        if (w->fates[n] == FATE_DEAD)
+        if (w->states[n] == STATE_UNUSED)
             continue;
         status s = STATUS_OK;
-        bool is_cut = w->has_branches && reads_poison(w, node);
+        bool is_cut = w->has_branches && reads_invalid(w, node);
         if (!is_cut && (s = visit(w, n)) && (!w->has_branches || s == STATUS_OUT_OF_MEMORY))
             return s;
         for (int i = 0; (is_cut || s) && i < node->output_count; i++)
             if (node->outputs[i] != GRAPH_NO_VALUE)
-                w->poisoned[node->outputs[i]] = true;
+                w->invalid[node->outputs[i]] = true;
     }
-    /* Folding, aliasing and branches not taken may have cut nodes off. */
+    /* Folding, aliases and unselected branches leave nodes that nothing needs. */
     mark_needed(w, true);
-    return w->has_branches ? refuse_poison(w) : STATUS_OK;
+    return w->has_branches ? reject_invalid(w) : STATUS_OK;
 }
 
 static void describe(graph *made, graph_value_index at, const tensor *t)
@@ -389,8 +393,8 @@ static void describe(graph *made, graph_value_index at, const tensor *t)
         v->shape.dims[i] = graph_dim_constant(t->dims[i]);
 }
 
-/* The value in `made` for a value of the source; constants enter when they are first asked for. */
-static graph_value_index move_value(workbench *w, graph_value_index v)
+/* The value in `made` for a value of the source; constants are added when first needed. */
+static graph_value_index move_value(specialiser *w, graph_value_index v)
 {
     if (v == GRAPH_NO_VALUE)
         return v;
@@ -402,7 +406,7 @@ static graph_value_index move_value(workbench *w, graph_value_index v)
     return w->moved[v];
 }
 
-static void emit_inputs(workbench *w)
+static void emit_inputs(specialiser *w)
 {
     const graph *g = w->source;
     for (int i = 0; i < g->input_count; i++) {
@@ -421,7 +425,7 @@ static void emit_inputs(workbench *w)
     }
 }
 
-static void emit_node(workbench *w, const graph_node *node, graph_value_index *inputs,
+static void emit_node(specialiser *w, const graph_node *node, graph_value_index *inputs,
                       graph_value_index *outputs)
 {
     for (int i = 0; i < node->input_count; i++)
@@ -429,7 +433,7 @@ static void emit_node(workbench *w, const graph_node *node, graph_value_index *i
     for (int i = 0; i < node->output_count; i++) {
         graph_value_index v = node->outputs[i];
         outputs[i] = GRAPH_NO_VALUE;
-        /* A second output that nobody reads is not computed. */
+        /* An output that nothing reads is not computed. */
         if (v == GRAPH_NO_VALUE || !w->needed[v])
             continue;
         outputs[i] = w->moved[v] = graph_add_value(w->made, w->source->values[v].name);
@@ -439,7 +443,7 @@ static void emit_node(workbench *w, const graph_node *node, graph_value_index *i
                       outputs, node->attribute_count, node->attributes);
 }
 
-static status emit(workbench *w)
+static status emit(specialiser *w)
 {
     const graph *g = w->source;
     graph_value_index *places = calloc(2 * (size_t)w->widest, sizeof places[0]);
@@ -447,7 +451,7 @@ static status emit(workbench *w)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to specialise \"%s\"", g->name);
     emit_inputs(w);
     for (int32_t n = 0; n < g->node_count; n++)
-        if (w->fates[n] == FATE_KEPT)
+        if (w->states[n] == STATE_KEPT)
             emit_node(w, &g->nodes[n], places, places + w->widest);
     for (int i = 0; i < g->output_count; i++)
         graph_add_output(w->made, move_value(w, g->outputs[i]), g->values[g->outputs[i]].name);
@@ -459,8 +463,8 @@ status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out)
 {
     assert(source != NULL && binding != NULL && evaluate != NULL);
-    workbench w = {.source = source, .evaluate = evaluate};
-    status s = open_workbench(&w);
+    specialiser w = {.source = source, .evaluate = evaluate};
+    status s = open_specialiser(&w);
     if (s)
         goto fail;
     if ((s = place_inputs(&w, binding)))
@@ -473,6 +477,6 @@ status graph_specialise(const graph *source, const graph_binding *binding,
     *out = w.made;
     w.made = NULL;
 fail:
-    close_workbench(&w);
+    close_specialiser(&w);
     return s;
 }

@@ -3,47 +3,45 @@
 
 #include "graph/graph.h"
 
-/* Computes one node whose inputs are all known, for constant folding. Given from outside
- * (devices/cpu/evaluate.h), because graph/ does not know how a CPU computes. `outputs[i]` has
- * dtype, shape and data set by the caller; data is NULL for unwanted outputs. `inputs[i]` is NULL
- * where an optional input is absent. Errors: STATUS_UNSUPPORTED. */
+/* Evaluates one node whose inputs are all known, for constant folding. The caller passes it in
+ * (devices/cpu/evaluate.h), because graph/ does not know how a CPU computes. The caller sets dtype,
+ * shape and data of `outputs[i]`; data is NULL for absent outputs. `inputs[i]` is NULL where an
+ * optional input is absent. Errors: STATUS_UNSUPPORTED. */
 typedef status (*graph_evaluate_fn)(const graph_node *node, const tensor *const *inputs,
                                     tensor *outputs);
 
-/* What is fixed about the inputs. `inputs[i]` belongs to graph input i: its dims are always set
- * (every one non-negative); where `data` is non-NULL the input becomes that constant (for models
- * whose shapes depend on an input's value). */
+/* The shapes of the inputs. `inputs[i]` belongs to graph input i: its dims are set and not
+ * negative. Where `data` is not NULL the input becomes that constant (for models whose shapes
+ * depend on the value of an input). */
 typedef struct graph_binding {
     const tensor *inputs;
 } graph_binding;
 
-/* A new graph for those shapes: every value has dtype and constant dims, nodes whose inputs are
- * known are gone, unreachable nodes are gone; inputs and outputs keep their order and names.
- * Constants are shared with `source`, which must outlive it. Errors: STATUS_INVALID_ARGUMENT when
- * shapes do not fit (names the node and both shapes), STATUS_UNSUPPORTED when a shape depends on a
- * value that is not known (names the input to bind). */
+/* A new graph for those shapes. Every value has a dtype and constant dims; nodes whose inputs are
+ * known are folded, and nodes that no output needs are removed; inputs and outputs keep their order
+ * and names. Constants are shared with `source`, which must outlive it. STATUS_INVALID_ARGUMENT:
+ * shapes do not fit (the message names the node and both shapes). STATUS_UNSUPPORTED: a shape
+ * depends on an unknown value (the message names the input to bind). */
 status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out) MUST_CHECK;
 
-/* Folds in place what depends on constants alone (weights stored as f16, gathered weights), so that
- * it is done once per model and shared by every specialisation. Nodes that cannot be folded, or are
- * wrong, stay. Not folded: what would grow a lot, DequantizeLinear (the passes want to see
- * quantised weights), and matrices that are only transposed. Not while specialisations of `g` are
- * being made.
- */
+/* Folds in place what depends on constants alone (weights stored as f16, gathered weights): once
+ * per model, before it is specialised, so that every specialisation shares the result. Stay: nodes
+ * that cannot be folded or do not fit their inputs, results much larger than their inputs,
+ * quantised weights (the fusion pass reads them), and transposed weight matrices. */
 void graph_fold_constants(graph *g, graph_evaluate_fn evaluate);
 
-/* Folds the transposed matrices as well. A recognised encoder packs them from where they lie,
- * perhaps in a mapped file that is never read where packed weights are cached; everybody else wants
- * them folded, once per model. False: there was none. */
+/* Folds the transposed weight matrices as well. Not for a recognised encoder: it packs them from
+ * where they are, perhaps in a mapped file that is never read when the packed weights are cached.
+ * False: there was none. */
 bool graph_fold_transposed(graph *g, graph_evaluate_fn evaluate);
 
 /* The binding of (B, S) for a graph whose input dims are all known: writes g->input_count tensors
  * without data. INVALID_ARGUMENT where a dim follows neither or a size is out of range. */
 status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *inputs) MUST_CHECK;
 
-/* Folds constants (graph_fold_constants) and batch normalisations (fuse.h), then finds every
- * output's symbolic shape: specialises at probe points of (B, S), fits each output's dims as
+/* Folds constants (graph_fold_constants) and batch normalisations (fuse_batch_norm.h), then finds
+ * every output's symbolic shape: specialises at probe points of (B, S), fits each output's dims as
  * constant + b*B + s*S + bs*B*S, and checks the fit at a further point. Sets
  * g->values[output].shape and dtype of all graph outputs (is_unknown where no fit exists). */
 status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate) MUST_CHECK;

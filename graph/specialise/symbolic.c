@@ -6,7 +6,8 @@
 #include "graph/specialise/fuse_batch_norm.h"
 #include "graph/specialise/specialise.h"
 
-/* Input dims that depend on neither B nor S: probed at two values, to see which outputs follow. */
+/* Two sizes for input dims that depend on neither B nor S, to find the outputs that depend on them.
+ */
 #define UNRELATED_FIRST 5
 #define UNRELATED_SECOND 6
 
@@ -22,8 +23,8 @@ static status bind_at(const graph *g, int64_t batch, int64_t sequence, int64_t u
             graph_dim dim = v->shape.dims[d];
             if (dim.is_unknown && unrelated < 0)
                 return status_fail(STATUS_INVALID_ARGUMENT,
-                                   "dim %d of input \"%s\" follows neither batch nor sequence", d,
-                                   v->name);
+                                   "dim %d of input \"%s\" depends on neither batch nor sequence",
+                                   d, v->name);
             dims[d] = dim.is_unknown ? unrelated : graph_dim_at(dim, batch, sequence);
         }
         tensor made = {0};
@@ -65,9 +66,9 @@ static status probe(const graph *g, graph_evaluate_fn evaluate, int64_t batch, i
     return s;
 }
 
-/* Where to look: (b, s) in {batch, batch + 1} x {sequence, sequence + step} to fit, then a fifth
- * point to check the fit, then one with other unrelated dims. Several sets, because a model may
- * allow only some lengths (a multiple of its patches, at most its positions, one row). */
+/* Probe points: (b, s) in {batch, batch + 1} x {sequence, sequence + step} for the fit, a fifth to
+ * check it, and a sixth with other unrelated dims. Several sets, because a model may allow only
+ * some sizes (a multiple of its patch size, at most its position table, one row). */
 typedef struct probe_set {
     int64_t batch, sequence, step;
 } probe_set;

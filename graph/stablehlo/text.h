@@ -41,8 +41,8 @@ ssa ssa_like(const ssa *v, dtype type);
 ssa ssa_of(dtype type, int rank, const int64_t *dims);
 int64_t ssa_count(const ssa *v);
 
-/* %new = stablehlo.<op> %a[, %b] : <type of result> — operators whose operands and result have one
- * type. */
+/* %new = stablehlo.<op> %a[, %b] : <type of result>, for operators whose operands and result have
+ * the same type. */
 ssa hlo_unary(emitter *e, const char *op, ssa a);
 ssa hlo_binary(emitter *e, const char *op, ssa a, ssa b);
 /* direction: EQ NE LT LE GT GE. Result is BOOL. */

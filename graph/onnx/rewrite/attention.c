@@ -3,9 +3,9 @@
 #include "graph/onnx/rewrite/rewrite.h"
 
 /* Attention of ONNX Runtime's transformer optimiser (its ContribOperators.md), rewritten to the
- * products, sums and the softmax that exporters write. */
+ * matrix multiplications, additions and softmax that exporters write. */
 
-/* One attention on its way: projected tensors of [B,S,N*H], masks to be added to the scores. */
+/* The parts of one attention: projected tensors of [B,S,N*H], and masks to add to the scores. */
 typedef struct attention {
     graph_value_index query, key, value;
     graph_value_index added; /* to the scores: broadcasts to [B,N,S,T], or GRAPH_NO_VALUE */
@@ -14,7 +14,7 @@ typedef struct attention {
     bool is_causal;
 } attention;
 
-/* Rank of a value where the file or the nodes before it tell; -1 elsewhere. */
+/* The rank of a value, from the file or from the nodes before it; -1: unknown. */
 static int find_rank(const onnx_node *n, graph_value_index v)
 {
     const graph *g = n->graph;
@@ -31,7 +31,7 @@ static int find_rank(const onnx_node *n, graph_value_index v)
             return -1;
         const graph_node *p = &g->nodes[g->values[v].producer];
         if (p->op == GRAPH_OP_REDUCE_SUM && graph_attribute_int(p, "keepdims", 1) == 0)
-            return 1; /* of a mask: its lengths */
+            return 1; /* the mask is a list of lengths */
         if (p->op != GRAPH_OP_CAST && p->op != GRAPH_OP_IDENTITY)
             return -1;
         v = p->inputs[0];
@@ -45,7 +45,7 @@ static graph_value_index unsqueeze(onnx_node *n, graph_value_index x, int64_t co
     return onnx_binary(n, GRAPH_OP_UNSQUEEZE, x, onnx_ints(n, count, axes));
 }
 
-/* 0 .. size of axis `axis` of x - 1. */
+/* The indices along an axis of x: 0, 1, ... */
 static graph_value_index count_along(onnx_node *n, graph_value_index x, int64_t axis)
 {
     graph_value_index shape = onnx_unary(n, GRAPH_OP_SHAPE, x);
@@ -63,8 +63,8 @@ static graph_value_index penalise(onnx_node *n, graph_value_index valid, float f
     return onnx_binary(n, GRAPH_OP_MUL, x, onnx_float_like(n, fill, like));
 }
 
-/* What a mask of keys adds to the scores: of 0 and 1 as [B,T], [B,S,T] or [B,1,S,T], or [B], the
- * number of keys from the first on. */
+/* What a mask of keys adds to the scores. The mask is 0 and 1 as [B,T], [B,S,T] or [B,1,S,T], or
+ * the number of keys that count, [B]. */
 static status add_mask(onnx_node *n, attention *a, graph_value_index mask, float fill)
 {
     static const int64_t lengths[] = {1}, keys[] = {1, 2}, pairs[] = {1};
@@ -118,7 +118,7 @@ static graph_value_index divide_by_root(onnx_node *n, graph_value_index scores,
     return onnx_binary(n, GRAPH_OP_DIV, scores, root);
 }
 
-/* softmax(Q K' scale + added) V, heads joined again, to output 0. */
+/* softmax(Q K' scale + added) V with concatenated heads, to output 0. */
 static void finish_attention(onnx_node *n, attention *a)
 {
     static const int64_t by_head[] = {0, 2, 1, 3}, turned[] = {0, 2, 3, 1};
@@ -159,24 +159,25 @@ static status refuse_inputs(const onnx_node *n, int first, int end, const char *
 static status read_attributes(onnx_node *n, attention *a, float *fill)
 {
     a->added = GRAPH_NO_VALUE;
-    a->heads = onnx_take_int(n, "num_heads", 0);
-    a->scale = onnx_take_float(n, "scale", 0);
-    a->is_causal = onnx_take_int(n, "unidirectional", 0) != 0;
-    *fill = onnx_take_float(n, "mask_filter_value", -10000);
-    onnx_take(n, "past_present_share_buffer");
-    if (onnx_take_int(n, "do_rotary", 0) != 0)
+    a->heads = onnx_pop_int(n, "num_heads", 0);
+    a->scale = onnx_pop_float(n, "scale", 0);
+    a->is_causal = onnx_pop_int(n, "unidirectional", 0) != 0;
+    *fill = onnx_pop_float(n, "mask_filter_value", -10000);
+    onnx_pop_attribute(n, "past_present_share_buffer");
+    if (onnx_pop_int(n, "do_rotary", 0) != 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "do_rotary = 1; supported: 0");
-    onnx_take(n, "rotary_embedding_dim");
+    onnx_pop_attribute(n, "rotary_embedding_dim");
     if (n->attribute_count > 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "attribute '%s' is not supported here",
                          n->attributes[0].name);
     if (a->heads < 1)
         return onnx_fail(n, STATUS_CORRUPT, "num_heads is missing");
     for (int i = 1; i < n->output_count; i++)
-        if (onnx_wants(n, i))
+        if (onnx_has_output(n, i))
             return onnx_fail(n, STATUS_UNSUPPORTED,
                              "output %d (kept keys and values) is not supported", i);
-    return onnx_wants(n, 0) ? STATUS_OK : onnx_fail(n, STATUS_UNSUPPORTED, "output 0 is not used");
+    return onnx_has_output(n, 0) ? STATUS_OK
+                                 : onnx_fail(n, STATUS_UNSUPPORTED, "output 0 is not used");
 }
 
 /* Columns [first, first + count) of a constant [rows, columns], as a constant. */
@@ -195,8 +196,8 @@ static graph_value_index take_columns(onnx_node *n, const tensor *t, int64_t fir
     return graph_add_constant(n->graph, n->name, &part);
 }
 
-/* The three projections of x [B,S,D] by weights [D,3*N*H] and bias [3*N*H]: three products, as
- * exporters write them. */
+/* The three projections of x [B,S,D] by weights [D,3*N*H] and bias [3*N*H]: three matrix
+ * multiplications, as exporters write them. */
 static status project(onnx_node *n, attention *a)
 {
     const tensor *weight = n->graph->values[n->inputs[1]].constant;
@@ -210,7 +211,7 @@ static status project(onnx_node *n, attention *a)
         return onnx_fail(n, STATUS_UNSUPPORTED, "a bias that is not a constant of %lld elements",
                          (long long)weight->dims[1]);
     int64_t sizes[3] = {weight->dims[1] / 3, weight->dims[1] / 3, weight->dims[1] / 3};
-    const graph_attribute *given = onnx_take(n, "qkv_hidden_sizes");
+    const graph_attribute *given = onnx_pop_attribute(n, "qkv_hidden_sizes");
     if (given != NULL && given->kind == GRAPH_ATTRIBUTE_INTS && given->count == 3)
         memcpy(sizes, given->ints, sizeof sizes);
     tensor w = *weight, bias_copy = b != NULL ? *b : (tensor){0};
@@ -232,7 +233,7 @@ static status project(onnx_node *n, attention *a)
                                           (long long)w.dims[1]);
 }
 
-/* Inputs: x, weights, bias?, mask?, past?, added to the scores?, past length?. */
+/* Inputs ("?": optional): x, weights, bias?, mask?, past?, attention bias?, past length?. */
 status onnx_rewrite_attention(onnx_node *n)
 {
     attention a = {0};
@@ -255,7 +256,7 @@ status onnx_rewrite_attention(onnx_node *n)
     return STATUS_OK;
 }
 
-/* Inputs: query, key, value, bias?, mask of keys?, added to the scores?, past ...; [B,S,N*H]. */
+/* Inputs: query, key, value [B,S,N*H], bias?, mask of keys?, attention bias?, past ... */
 status onnx_rewrite_multi_head_attention(onnx_node *n)
 {
     attention a = {0};

@@ -5,14 +5,15 @@
 #include "graph/onnx/rewrite/rewrite.h"
 
 /* Operators of ONNX Runtime's domain com.microsoft (its ContribOperators.md), which its optimiser
- * and quantiser leave in files, rewritten to standard ones. */
+ * and quantiser write, rewritten to standard ones. */
 
 static status refuse_extra_outputs(const onnx_node *n, int first)
 {
     for (int i = first; i < n->output_count; i++)
-        if (onnx_wants(n, i))
+        if (onnx_has_output(n, i))
             return onnx_fail(n, STATUS_UNSUPPORTED, "its output %d is not supported", i);
-    return onnx_wants(n, 0) ? STATUS_OK : onnx_fail(n, STATUS_UNSUPPORTED, "output 0 is not used");
+    return onnx_has_output(n, 0) ? STATUS_OK
+                                 : onnx_fail(n, STATUS_UNSUPPORTED, "output 0 is not used");
 }
 
 /* The node is the standard operator of this name. */
@@ -29,7 +30,7 @@ static status finish_gelu(onnx_node *n, const char *approximate, int inputs_max)
         s = onnx_check_no_attributes(n);
     if (s)
         return s;
-    graph_value_index x = onnx_add_if_there(n, n->inputs[0], onnx_input(n, 1));
+    graph_value_index x = onnx_add_optional(n, n->inputs[0], onnx_input(n, 1));
     graph_attribute a = graph_make_string("approximate", approximate);
     onnx_finish(n, GRAPH_OP_GELU, 1, &x, 1, &a);
     return STATUS_OK;
@@ -52,7 +53,7 @@ static status rewrite_fast_gelu(onnx_node *n)
 
 static status rewrite_quick_gelu(onnx_node *n)
 {
-    float alpha = onnx_take_float(n, "alpha", 1.702f);
+    float alpha = onnx_pop_float(n, "alpha", 1.702f);
     status s = onnx_check_inputs(n, 1, 1);
     if (s)
         return s;
@@ -77,10 +78,10 @@ static void finish_rms(onnx_node *n, graph_value_index x, graph_value_index scal
 
 static status rewrite_simplified_layer_normalization(onnx_node *n)
 {
-    float epsilon = onnx_take_float(n, "epsilon", 1e-5f);
-    onnx_take(n, "stash_type");
+    float epsilon = onnx_pop_float(n, "epsilon", 1e-5f);
+    onnx_pop_attribute(n, "stash_type");
     status s = onnx_check_inputs(n, 2, 2);
-    if (onnx_take_int(n, "axis", -1) != -1)
+    if (onnx_pop_int(n, "axis", -1) != -1)
         return onnx_fail(n, STATUS_UNSUPPORTED, "axis other than -1");
     if (s == STATUS_OK)
         s = refuse_extra_outputs(n, 1);
@@ -89,14 +90,14 @@ static status rewrite_simplified_layer_normalization(onnx_node *n)
     return s;
 }
 
-/* The sum that a skip connection makes, also given as output 3 where it is wanted. */
+/* The sum of a skip connection, also written to output 3 where that is used. */
 static status add_skip(onnx_node *n, graph_value_index bias, graph_value_index *out)
 {
-    if (onnx_wants(n, 1) || onnx_wants(n, 2))
+    if (onnx_has_output(n, 1) || onnx_has_output(n, 2))
         return onnx_fail(n, STATUS_UNSUPPORTED, "outputs 1 and 2 (statistics) are not supported");
     graph_value_index sum = onnx_binary(n, GRAPH_OP_ADD, n->inputs[0], n->inputs[1]);
-    sum = onnx_add_if_there(n, sum, bias);
-    if (onnx_wants(n, 3))
+    sum = onnx_add_optional(n, sum, bias);
+    if (onnx_has_output(n, 3))
         graph_add_node_to(n->graph, GRAPH_OP_IDENTITY, n->name, 1, &sum, 1, &n->outputs[3], 0,
                           NULL);
     *out = sum;
@@ -115,7 +116,7 @@ static void finish_layer_normalization(onnx_node *n, graph_value_index x, graph_
 
 static status rewrite_skip_layer_normalization(onnx_node *n)
 {
-    float epsilon = onnx_take_float(n, "epsilon", 1e-12f);
+    float epsilon = onnx_pop_float(n, "epsilon", 1e-12f);
     graph_value_index sum;
     status s = onnx_check_inputs(n, 3, 5);
     if (s == STATUS_OK)
@@ -127,7 +128,7 @@ static status rewrite_skip_layer_normalization(onnx_node *n)
 
 static status rewrite_skip_simplified(onnx_node *n)
 {
-    float epsilon = onnx_take_float(n, "epsilon", 1e-12f);
+    float epsilon = onnx_pop_float(n, "epsilon", 1e-12f);
     graph_value_index sum;
     status s = onnx_check_inputs(n, 3, 4);
     if (s == STATUS_OK)
@@ -137,7 +138,7 @@ static status rewrite_skip_simplified(onnx_node *n)
     return s;
 }
 
-/* Positions 0 .. S-1 of ids [B,S]. */
+/* The positions 0 .. S-1 of ids [B,S]. */
 static graph_value_index make_positions(onnx_node *n, graph_value_index ids)
 {
     graph_value_index shape = onnx_unary(n, GRAPH_OP_SHAPE, ids);
@@ -146,7 +147,8 @@ static graph_value_index make_positions(onnx_node *n, graph_value_index ids)
     return graph_add(n->graph, GRAPH_OP_RANGE, 3, range, 0, NULL);
 }
 
-/* Output 1: how many entries of each row of the mask [B,S] are 1, as INT32 [B]; zeros without. */
+/* Output 1: the number of ones in each row of the mask [B,S], as INT32 [B]; zeros without a mask.
+ */
 static void count_mask(onnx_node *n, graph_value_index mask)
 {
     int64_t last = 1;
@@ -167,13 +169,13 @@ static void count_mask(onnx_node *n, graph_value_index mask)
 /* Inputs: ids, segments?, word, position, segment?, gamma, beta, mask?, position ids?. */
 static status rewrite_embed_layer_normalization(onnx_node *n)
 {
-    float epsilon = onnx_take_float(n, "epsilon", 1e-12f);
-    if (onnx_take_int(n, "mask_index_type", 0) != 0)
+    float epsilon = onnx_pop_float(n, "epsilon", 1e-12f);
+    if (onnx_pop_int(n, "mask_index_type", 0) != 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "mask_index_type other than 0");
     if (n->input_count < 7 || n->inputs[0] == GRAPH_NO_VALUE || n->inputs[2] == GRAPH_NO_VALUE ||
         n->inputs[3] == GRAPH_NO_VALUE || n->inputs[5] == GRAPH_NO_VALUE)
         return onnx_fail(n, STATUS_CORRUPT, "an input is missing");
-    if (onnx_wants(n, 1))
+    if (onnx_has_output(n, 1))
         count_mask(n, onnx_input(n, 7));
     graph_value_index positions = onnx_input(n, 8);
     if (positions == GRAPH_NO_VALUE)
@@ -184,7 +186,7 @@ static status rewrite_embed_layer_normalization(onnx_node *n)
     if (n->inputs[1] != GRAPH_NO_VALUE && n->inputs[4] != GRAPH_NO_VALUE)
         sum = onnx_binary(n, GRAPH_OP_ADD, sum,
                           onnx_binary(n, GRAPH_OP_GATHER, n->inputs[4], n->inputs[1]));
-    if (onnx_wants(n, 2))
+    if (onnx_has_output(n, 2))
         graph_add_node_to(n->graph, GRAPH_OP_IDENTITY, n->name, 1, &sum, 1, &n->outputs[2], 0,
                           NULL);
     finish_layer_normalization(n, sum, n->inputs[5], n->inputs[6], epsilon);
@@ -194,9 +196,9 @@ static status rewrite_embed_layer_normalization(onnx_node *n)
 /* alpha * A x B, either with its last two dims swapped. */
 static status rewrite_fused_matmul(onnx_node *n)
 {
-    float alpha = onnx_take_float(n, "alpha", 1);
-    bool swaps_a = onnx_take_int(n, "transA", 0) != 0, swaps_b = onnx_take_int(n, "transB", 0) != 0;
-    if (onnx_take_int(n, "transBatchA", 0) != 0 || onnx_take_int(n, "transBatchB", 0) != 0)
+    float alpha = onnx_pop_float(n, "alpha", 1);
+    bool swaps_a = onnx_pop_int(n, "transA", 0) != 0, swaps_b = onnx_pop_int(n, "transB", 0) != 0;
+    if (onnx_pop_int(n, "transBatchA", 0) != 0 || onnx_pop_int(n, "transBatchB", 0) != 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "transBatchA and transBatchB are not supported");
     status s = onnx_check_inputs(n, 2, 2);
     if (s)
@@ -208,7 +210,7 @@ static status rewrite_fused_matmul(onnx_node *n)
         onnx_finish(n, GRAPH_OP_MATMUL, 2, inputs, 0, NULL);
         return STATUS_OK;
     }
-    /* The ranks are not known here, so a Transpose could not say its permutation. */
+    /* The ranks are unknown here, so a Transpose cannot have a permutation. */
     graph_attribute equation =
         graph_make_string("equation", swaps_a && swaps_b ? "...km,...nk->...mn"
                                       : swaps_a          ? "...km,...kn->...mn"
@@ -220,7 +222,7 @@ static status rewrite_fused_matmul(onnx_node *n)
 static const struct {
     const char *name;
     graph_op op;
-    const char *parameters[2]; /* attributes that activation_params gives, in order */
+    const char *parameters[2]; /* the attributes of activation_params, in order */
 } activations[] = {
     {"Relu", GRAPH_OP_RELU, {0}},
     {"Tanh", GRAPH_OP_TANH, {0}},
@@ -255,18 +257,19 @@ static status finish_activation(onnx_node *n, graph_value_index x, const char *n
         "activation '%s'; supported: Relu, Tanh, Sigmoid, LeakyRelu, HardSigmoid, Clip", name);
 }
 
-/* A Conv or Gemm, `added` to it where that is a value, with an activation after it. The parameters
- * are an attribute list (FusedConv) or activation_alpha and activation_beta (FusedGemm). */
+/* A Conv or Gemm, plus `added` unless that is GRAPH_NO_VALUE, with an activation behind. The
+ * parameters are an attribute list (FusedConv) or activation_alpha and activation_beta (FusedGemm).
+ */
 static status finish_with_activation(onnx_node *n, graph_op op, graph_value_index added)
 {
-    const char *name = onnx_take_string(n, "activation", "");
-    const graph_attribute *list = onnx_take(n, "activation_params");
-    float given[2] = {onnx_take_float(n, "activation_alpha", 0.01f),
-                      onnx_take_float(n, "activation_beta", 0)};
+    const char *name = onnx_pop_string(n, "activation", "");
+    const graph_attribute *list = onnx_pop_attribute(n, "activation_params");
+    float given[2] = {onnx_pop_float(n, "activation_alpha", 0.01f),
+                      onnx_pop_float(n, "activation_beta", 0)};
     bool has_list = list != NULL && list->kind == GRAPH_ATTRIBUTE_FLOATS;
     for (size_t i = 0; has_list && i < 2; i++)
         given[i] = i < list->count ? list->floats[i] : given[i];
-    onnx_take(n, "activation_gamma");
+    onnx_pop_attribute(n, "activation_gamma");
     if (strcmp(name, "Clip") == 0 && (!has_list || list->count < 2))
         return onnx_fail(n, STATUS_CORRUPT, "activation_params of Clip must be its two bounds");
     n->op_type = graph_op_name(op);
@@ -279,7 +282,7 @@ static status finish_with_activation(onnx_node *n, graph_op op, graph_value_inde
     graph_value_index x =
         graph_add(n->graph, op, n->input_count, n->inputs, n->attribute_count, n->attributes);
     if (name[0] != 0)
-        return finish_activation(n, onnx_add_if_there(n, x, added), name, given);
+        return finish_activation(n, onnx_add_optional(n, x, added), name, given);
     graph_value_index sum[] = {x, added};
     onnx_finish(n, GRAPH_OP_ADD, 2, sum, 0, NULL);
     return STATUS_OK;

@@ -2,12 +2,12 @@
 
 #include "graph/onnx/rewrite/rewrite.h"
 
-/* Operators of domain ai.onnx.ml (onnx/docs/Operators-ml.md) that are dense arithmetic, as
- * scikit-learn's converter writes them, rewritten to standard ones. */
+/* Operators of domain ai.onnx.ml (onnx/docs/Operators-ml.md) that are dense arithmetic, as the
+ * converter of scikit-learn writes them, rewritten to standard ones. */
 
 static const graph_attribute *take_floats(onnx_node *n, const char *name)
 {
-    const graph_attribute *a = onnx_take(n, name);
+    const graph_attribute *a = onnx_pop_attribute(n, name);
     return a != NULL && a->kind == GRAPH_ATTRIBUTE_FLOATS && a->count > 0 ? a : NULL;
 }
 
@@ -35,7 +35,7 @@ static status rewrite_scaler(onnx_node *n)
     return STATUS_OK;
 }
 
-/* x times the rows of `coefficients`, plus intercepts, for x [B,C] and `rows` results. */
+/* x [B,C] times the transpose of `coefficients` [rows,C], plus intercepts. */
 static status multiply(onnx_node *n, int64_t rows, graph_value_index *out)
 {
     const graph_attribute *weights = take_floats(n, "coefficients");
@@ -60,7 +60,7 @@ static status multiply(onnx_node *n, int64_t rows, graph_value_index *out)
 
 static status read_post_transform(onnx_node *n, graph_op *op)
 {
-    const char *name = onnx_take_string(n, "post_transform", "NONE");
+    const char *name = onnx_pop_string(n, "post_transform", "NONE");
     if (strcmp(name, "NONE") == 0)
         *op = GRAPH_OP_IDENTITY;
     else if (strcmp(name, "SOFTMAX") == 0)
@@ -79,7 +79,7 @@ static status rewrite_linear_regressor(onnx_node *n)
     graph_value_index y;
     status s = read_post_transform(n, &after);
     if (s == STATUS_OK)
-        s = multiply(n, onnx_take_int(n, "targets", 1), &y);
+        s = multiply(n, onnx_pop_int(n, "targets", 1), &y);
     if (s == STATUS_OK)
         onnx_finish(n, after, 1, &y, 0, NULL);
     return s;
@@ -88,8 +88,8 @@ static status rewrite_linear_regressor(onnx_node *n)
 /* The labels as a constant list. */
 static status take_labels(onnx_node *n, graph_value_index *out, int64_t *count)
 {
-    const graph_attribute *ints = onnx_take(n, "classlabels_ints");
-    const graph_attribute *strings = onnx_take(n, "classlabels_strings");
+    const graph_attribute *ints = onnx_pop_attribute(n, "classlabels_ints");
+    const graph_attribute *strings = onnx_pop_attribute(n, "classlabels_strings");
     if (ints != NULL && ints->kind == GRAPH_ATTRIBUTE_INTS && ints->count > 0) {
         *count = (int64_t)ints->count;
         *out = onnx_ints(n, *count, ints->ints);
@@ -114,7 +114,7 @@ static status rewrite_linear_classifier(onnx_node *n)
     graph_op after = GRAPH_OP_IDENTITY;
     graph_value_index labels = GRAPH_NO_VALUE, scores;
     int64_t count;
-    onnx_take(n, "multi_class");
+    onnx_pop_attribute(n, "multi_class");
     status s = read_post_transform(n, &after);
     if (s == STATUS_OK)
         s = take_labels(n, &labels, &count);
@@ -123,23 +123,23 @@ static status rewrite_linear_classifier(onnx_node *n)
     if (s)
         return s;
     graph_attribute along[] = {graph_make_int("axis", -1), graph_make_int("keepdims", 0)};
-    if (onnx_wants(n, 0)) {
+    if (onnx_has_output(n, 0)) {
         graph_value_index inputs[] = {labels,
                                       graph_add(n->graph, GRAPH_OP_ARG_MAX, 1, &scores, 2, along)};
         graph_add_node_to(n->graph, GRAPH_OP_GATHER, n->name, 2, inputs, 1, &n->outputs[0], 0,
                           NULL);
     }
-    if (onnx_wants(n, 1))
+    if (onnx_has_output(n, 1))
         graph_add_node_to(n->graph, after, n->name, 1, &scores, 1, &n->outputs[1],
                           after == GRAPH_OP_SOFTMAX ? 1 : 0, along);
     n->is_emitted = true;
     return STATUS_OK;
 }
 
-/* Each row over its largest element, its sum of magnitudes, or its length; zeros stay zeros. */
+/* Divides each row by its maximum, its L1 norm or its L2 norm; zeros stay zeros. */
 static status rewrite_normalizer(onnx_node *n)
 {
-    const char *norm = onnx_take_string(n, "norm", "MAX");
+    const char *norm = onnx_pop_string(n, "norm", "MAX");
     graph_op op = strcmp(norm, "L1") == 0   ? GRAPH_OP_REDUCE_L1
                   : strcmp(norm, "L2") == 0 ? GRAPH_OP_REDUCE_L2
                                             : GRAPH_OP_REDUCE_MAX;
@@ -156,7 +156,7 @@ static status rewrite_normalizer(onnx_node *n)
     return STATUS_OK;
 }
 
-/* The columns of x that a list of indices names; a vector is one row. */
+/* The columns of x that a list of indices selects; a vector is one row. */
 static status rewrite_array_feature_extractor(onnx_node *n)
 {
     if (n->input_count != 2 || n->inputs[1] == GRAPH_NO_VALUE)
@@ -173,10 +173,10 @@ static status rewrite_array_feature_extractor(onnx_node *n)
     return STATUS_OK;
 }
 
-static status refuse_zip_map(onnx_node *n)
+static status reject_zip_map(onnx_node *n)
 {
     return onnx_fail(n, STATUS_UNSUPPORTED,
-                     "it gives a list of maps; supported: tensors, which skl2onnx gives with "
+                     "its output is a list of maps; supported: tensors, which skl2onnx writes with "
                      "options={'zipmap': False}");
 }
 
@@ -186,7 +186,7 @@ static const onnx_rewriting rewritings[] = {
     {"LinearRegressor", rewrite_linear_regressor},
     {"Normalizer", rewrite_normalizer},
     {"Scaler", rewrite_scaler},
-    {"ZipMap", refuse_zip_map},
+    {"ZipMap", reject_zip_map},
 };
 
 onnx_normalise_fn onnx_find_ml(const char *op_type)

@@ -4,8 +4,8 @@
 
 #include "graph/onnx/rewrite/rewrite.h"
 
-/* Older and newer forms of standard operators rewritten to those of opset 21 (onnx Changelog.md).
- * A function that leaves the node as its opset-21 self returns; one that cannot refuses. */
+/* Standard operators of older and newer opsets, rewritten to opset 21 (onnx Changelog.md). A
+ * function changes the node to its opset-21 version, or rejects it. */
 
 static status axes_to_input(onnx_node *n)
 {
@@ -15,19 +15,19 @@ static status axes_to_input(onnx_node *n)
 
 static status normalise_batch_normalization(onnx_node *n)
 {
-    onnx_take(n, "momentum");
-    if (onnx_take_int(n, "training_mode", 0) != 0)
+    onnx_pop_attribute(n, "momentum");
+    if (onnx_pop_int(n, "training_mode", 0) != 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "training_mode; supported: inference");
-    if (onnx_take_int(n, "spatial", 1) != 1)
+    if (onnx_pop_int(n, "spatial", 1) != 1)
         return onnx_fail(n, STATUS_UNSUPPORTED, "spatial = 0; supported: 1");
     return STATUS_OK;
 }
 
 static status normalise_cast(onnx_node *n)
 {
-    /* Only for targets of 8-bit float types, which the schema's types do not have. */
-    onnx_take(n, "saturate");
-    onnx_take(n, "round_mode");
+    /* Only for targets of 8-bit float types, which are not supported. */
+    onnx_pop_attribute(n, "saturate");
+    onnx_pop_attribute(n, "round_mode");
     return STATUS_OK;
 }
 
@@ -35,14 +35,14 @@ static status normalise_clip(onnx_node *n)
 {
     static const char *const names[] = {"min", "max"};
     for (int i = 0; i < 2; i++) {
-        const graph_attribute *a = onnx_take(n, names[i]);
+        const graph_attribute *a = onnx_pop_attribute(n, names[i]);
         if (a != NULL && a->kind == GRAPH_ATTRIBUTE_FLOAT)
             onnx_set_input(n, i + 1, onnx_float_like(n, a->f, n->inputs[0]));
     }
     return STATUS_OK;
 }
 
-/* True when the value is a constant of one element that is zero (or false), or is absent. */
+/* Whether the value is absent, or a constant of one element that is zero or false. */
 static bool is_absent_or_zero(const onnx_node *n, int input)
 {
     graph_value_index value = onnx_input(n, input);
@@ -58,7 +58,7 @@ static status normalise_dropout(onnx_node *n)
     bool has_ratio = onnx_input(n, 1) != GRAPH_NO_VALUE;
     if (!is_absent_or_zero(n, 2) && !(has_ratio && is_absent_or_zero(n, 1)))
         return onnx_fail(n, STATUS_UNSUPPORTED, "training mode; supported: inference");
-    if (onnx_wants(n, 1)) { /* the mask: nothing is dropped */
+    if (onnx_has_output(n, 1)) { /* the mask: nothing is dropped */
         tensor one = {0};
         int64_t count = 1;
         status s = tensor_allocate(&one, &n->graph->memory, DTYPE_BOOL, 1, &count);
@@ -73,7 +73,7 @@ static status normalise_dropout(onnx_node *n)
         graph_add_node_to(n->graph, GRAPH_OP_CONSTANT_OF_SHAPE, n->name, 1, &shape, 1,
                           &n->outputs[1], 1, &value);
     }
-    if (onnx_wants(n, 0))
+    if (onnx_has_output(n, 0))
         onnx_finish_as(n, n->inputs[0]);
     n->is_emitted = true;
     return STATUS_OK;
@@ -81,12 +81,12 @@ static status normalise_dropout(onnx_node *n)
 
 static status normalise_grid_sample(onnx_node *n)
 {
-    const char *mode = onnx_take_string(n, "mode", "linear");
+    const char *mode = onnx_pop_string(n, "mode", "linear");
     if (strcmp(mode, "bilinear") == 0)
         mode = "linear";
     else if (strcmp(mode, "bicubic") == 0)
         mode = "cubic";
-    onnx_give(n, graph_make_string("mode", mode));
+    onnx_add_attribute(n, graph_make_string("mode", mode));
     return STATUS_OK;
 }
 
@@ -119,7 +119,7 @@ static status normalise_group_normalization(onnx_node *n)
 static status normalise_pad(onnx_node *n)
 {
     onnx_ints_to_input(n, "pads", 1);
-    const graph_attribute *value = onnx_take(n, "value");
+    const graph_attribute *value = onnx_pop_attribute(n, "value");
     if (value != NULL && value->kind == GRAPH_ATTRIBUTE_FLOAT && n->input_count < 3)
         onnx_set_input(n, 2, onnx_float_like(n, value->f, n->inputs[0]));
     return STATUS_OK;
@@ -127,8 +127,8 @@ static status normalise_pad(onnx_node *n)
 
 static status normalise_quantize(onnx_node *n)
 {
-    onnx_take(n, "saturate"); /* 8-bit floats only */
-    if (onnx_take_int(n, "precision", 0) > 1)
+    onnx_pop_attribute(n, "saturate"); /* 8-bit floats only */
+    if (onnx_pop_int(n, "precision", 0) > 1)
         return onnx_fail(n, STATUS_UNSUPPORTED, "precision other than FLOAT");
     return STATUS_OK;
 }
@@ -148,10 +148,10 @@ static status normalise_resize(onnx_node *n)
     if (n->opset == 10 && n->input_count == 2) {
         onnx_set_input(n, 2, n->inputs[1]);
         n->inputs[1] = GRAPH_NO_VALUE;
-        onnx_give(n, graph_make_string("coordinate_transformation_mode", "asymmetric"));
-        onnx_give(n, graph_make_string("nearest_mode", "floor"));
+        onnx_add_attribute(n, graph_make_string("coordinate_transformation_mode", "asymmetric"));
+        onnx_add_attribute(n, graph_make_string("nearest_mode", "floor"));
     }
-    /* Opset 11 had no absent inputs here: empty tensors stood for them. */
+    /* In opset 11 empty tensors stand for absent inputs. */
     for (int i = 1; i < n->input_count; i++)
         drop_empty_constant(n, i);
     while (n->input_count > 0 && n->inputs[n->input_count - 1] == GRAPH_NO_VALUE)
@@ -159,10 +159,10 @@ static status normalise_resize(onnx_node *n)
     return STATUS_OK;
 }
 
-/* Upsample was replaced by Resize, whose asymmetric coordinates mean the same. */
+/* Upsample is Resize with asymmetric coordinates. */
 static status normalise_upsample(onnx_node *n)
 {
-    const graph_attribute *scales = onnx_take(n, "scales");
+    const graph_attribute *scales = onnx_pop_attribute(n, "scales");
     graph_value_index value = onnx_input(n, 1);
     if (scales != NULL && scales->kind == GRAPH_ATTRIBUTE_FLOATS) {
         int64_t count = (int64_t)scales->count;
@@ -172,8 +172,8 @@ static status normalise_upsample(onnx_node *n)
         return onnx_fail(n, STATUS_CORRUPT, "its scales are missing");
     onnx_set_input(n, 2, value);
     n->inputs[1] = GRAPH_NO_VALUE;
-    onnx_give(n, graph_make_string("coordinate_transformation_mode", "asymmetric"));
-    onnx_give(n, graph_make_string("nearest_mode", "floor"));
+    onnx_add_attribute(n, graph_make_string("coordinate_transformation_mode", "asymmetric"));
+    onnx_add_attribute(n, graph_make_string("nearest_mode", "floor"));
     n->op_type = "Resize";
     return STATUS_OK;
 }
@@ -192,13 +192,13 @@ static status normalise_slice(onnx_node *n)
     return STATUS_OK;
 }
 
-/* Before opset 13 the input was seen as a matrix of [dims before axis, dims from axis on]. With the
- * last axis that is today's meaning; else the matrix is made, and unmade afterwards. */
+/* Before opset 13 the input is viewed as a matrix of [dims before axis, dims from axis on]. With
+ * the last axis that equals opset 21; otherwise the node is put between two Reshapes. */
 static status normalise_softmax(onnx_node *n)
 {
     if (n->opset >= 13 || n->input_count != 1)
         return STATUS_OK;
-    int64_t axis = onnx_take_int(n, "axis", 1);
+    int64_t axis = onnx_pop_int(n, "axis", 1);
     int32_t rank;
     const char *name = n->graph->values[n->inputs[0]].name;
     const graph_shape *shape = &n->graph->values[n->inputs[0]].shape;
@@ -206,9 +206,9 @@ static status normalise_softmax(onnx_node *n)
                    (name_map_get(&n->importer->ranks, name, &rank) && axis == rank - 1);
     graph_op op = GRAPH_OP_SOFTMAX;
     if (!graph_op_from_name(n->op_type, &op))
-        return onnx_refuse_operator(n);
+        return onnx_reject_operator(n);
     if (is_last) {
-        onnx_give(n, graph_make_int("axis", -1));
+        onnx_add_attribute(n, graph_make_int("axis", -1));
         return STATUS_OK;
     }
     graph_attribute from = graph_make_int("axis", axis), last = graph_make_int("axis", -1);
@@ -224,27 +224,27 @@ static status normalise_split(onnx_node *n)
 {
     onnx_ints_to_input(n, "split", 1);
     if (n->opset < 18 && onnx_input(n, 1) == GRAPH_NO_VALUE) {
-        onnx_take(n, "num_outputs");
-        onnx_give(n, graph_make_int("num_outputs", (int64_t)n->proto->n_output));
+        onnx_pop_attribute(n, "num_outputs");
+        onnx_add_attribute(n, graph_make_int("num_outputs", (int64_t)n->proto->n_output));
     }
-    /* Trailing outputs that nobody wants still count as parts. */
+    /* Absent trailing outputs count as parts. */
     n->output_count = (int)n->proto->n_output;
     return STATUS_OK;
 }
 
 static status normalise_top_k(onnx_node *n)
 {
-    const graph_attribute *k = onnx_take(n, "k");
+    const graph_attribute *k = onnx_pop_attribute(n, "k");
     if (k != NULL && k->kind == GRAPH_ATTRIBUTE_INT)
         onnx_set_input(n, 1, onnx_ints(n, 1, &k->i));
     return STATUS_OK;
 }
 
-/* Operators after opset 21, made of those of opset 21. */
+/* Operators newer than opset 21, composed of operators of opset 21. */
 
 static status normalise_swish(onnx_node *n)
 {
-    float alpha = onnx_take_float(n, "alpha", 1);
+    float alpha = onnx_pop_float(n, "alpha", 1);
     if (n->input_count != 1)
         return onnx_fail(n, STATUS_CORRUPT, "it has %d inputs; 1 is allowed", n->input_count);
     graph_value_index x = n->inputs[0], scaled = x;
@@ -255,13 +255,13 @@ static status normalise_swish(onnx_node *n)
     return STATUS_OK;
 }
 
-/* y = x / sqrt(mean(x^2) + epsilon) * scale over the axes from `axis` on. The number of axes is not
- * known here unless `axis` is negative. */
+/* y = x / sqrt(mean(x^2) + epsilon) * scale over the axes from `axis` on. Only a negative `axis`
+ * gives their number here. */
 static status normalise_rms_normalization(onnx_node *n)
 {
-    int64_t axis = onnx_take_int(n, "axis", -1);
-    float epsilon = onnx_take_float(n, "epsilon", 1e-5f);
-    onnx_take(n, "stash_type");
+    int64_t axis = onnx_pop_int(n, "axis", -1);
+    float epsilon = onnx_pop_float(n, "epsilon", 1e-5f);
+    onnx_pop_attribute(n, "stash_type");
     if (n->input_count != 2 || n->output_count != 1)
         return onnx_fail(n, STATUS_UNSUPPORTED, "%d inputs and %d outputs; supported: 2 and 1",
                          n->input_count, n->output_count);
@@ -288,7 +288,7 @@ static status normalise_rms_normalization(onnx_node *n)
     return STATUS_OK;
 }
 
-/* ONNX Runtime's optimiser leaves these in the standard domain. */
+/* ONNX Runtime's optimiser writes these in the standard domain. */
 static status normalise_as_contrib(onnx_node *n)
 {
     onnx_normalise_fn rewrite = onnx_find_contrib(n->op_type);
@@ -357,7 +357,7 @@ status onnx_normalise(onnx_node *n)
     onnx_normalise_fn rewrite = find_rewriting(n);
     if (rewrite == NULL)
         return STATUS_OK;
-    /* All of them look at it. */
+    /* Every rewrite reads input 0. */
     if (onnx_input(n, 0) == GRAPH_NO_VALUE)
         return onnx_fail(n, STATUS_CORRUPT, "its input 0 is missing");
     return rewrite(n);

@@ -3,9 +3,9 @@
 
 #include "graph/onnx/rewrite/rewrite.h"
 
-/* The quantised operators of ONNX Runtime's domain com.microsoft (its ContribOperators.md): what
- * its quantiser leaves in files, as DequantizeLinear, the float operator and QuantizeLinear, or as
- * integer products. */
+/* The quantised operators of ONNX Runtime's domain com.microsoft (its ContribOperators.md), which
+ * its quantiser writes, as DequantizeLinear, the float operator and QuantizeLinear, or as integer
+ * matrix multiplications. */
 
 static graph_value_index dequantize(onnx_node *n, graph_value_index x, graph_value_index scale,
                                     graph_value_index zero)
@@ -43,8 +43,8 @@ status onnx_rewrite_qlinear_binary(onnx_node *n)
  * float without a y scale. Source: ONNX Runtime, ContribOperators.md, com.microsoft.QGemm. */
 status onnx_rewrite_qgemm(onnx_node *n)
 {
-    float alpha = onnx_take_float(n, "alpha", 1);
-    int64_t swaps_a = onnx_take_int(n, "transA", 0), swaps_b = onnx_take_int(n, "transB", 0);
+    float alpha = onnx_pop_float(n, "alpha", 1);
+    int64_t swaps_a = onnx_pop_int(n, "transA", 0), swaps_b = onnx_pop_int(n, "transB", 0);
     status s = n->input_count < 6 ? onnx_fail(n, STATUS_CORRUPT, "an input is missing")
                                   : onnx_check_inputs(n, 2, 9);
     if (s == STATUS_OK)
@@ -80,8 +80,9 @@ status onnx_rewrite_qgemm(onnx_node *n)
     return STATUS_OK;
 }
 
-/* A scale is infinite where calibration saw a mask of the lowest float: the softmax of that is no
- * number, for which ONNX Runtime answers the largest i8 (and 0 in u8, as QuantizeLinear does). */
+/* Calibration makes an infinite scale where a mask adds the lowest float: the softmax of that is
+ * NaN, which ONNX Runtime quantises to the largest int8 (and to 0 in uint8, as QuantizeLinear
+ * does). */
 static graph_value_index fill_undefined_softmax(onnx_node *n, graph_value_index y)
 {
     const tensor *scale = n->graph->values[n->inputs[1]].constant;
@@ -94,7 +95,7 @@ static graph_value_index fill_undefined_softmax(onnx_node *n, graph_value_index 
     return graph_add(n->graph, GRAPH_OP_WHERE, 3, inputs, 0, NULL);
 }
 
-/* Inputs: x, x scale, x zero, y scale, y zero; the attributes are the float operator's own. */
+/* Inputs: x, x scale, x zero, y scale, y zero; the attributes are those of the float operator. */
 status onnx_rewrite_qlinear_unary(onnx_node *n)
 {
     static const struct {
@@ -110,9 +111,9 @@ status onnx_rewrite_qlinear_unary(onnx_node *n)
     if (n->input_count < 4 || n->input_count > 5 || n->inputs[0] == GRAPH_NO_VALUE ||
         n->inputs[1] == GRAPH_NO_VALUE || n->inputs[3] == GRAPH_NO_VALUE)
         return onnx_fail(n, STATUS_CORRUPT, "an input is missing");
-    if (onnx_take_int(n, "channels_last", 0) != 0)
+    if (onnx_pop_int(n, "channels_last", 0) != 0)
         return onnx_fail(n, STATUS_UNSUPPORTED, "channels_last = 1; supported: 0");
-    if (strcmp(n->op_type, "QLinearSoftmax") == 0 && onnx_take_int(n, "opset", 13) < 13)
+    if (strcmp(n->op_type, "QLinearSoftmax") == 0 && onnx_pop_int(n, "opset", 13) < 13)
         return onnx_fail(n, STATUS_UNSUPPORTED, "opset below 13; supported: 13 and later");
     graph_op op = GRAPH_OP_SIGMOID;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
@@ -139,13 +140,14 @@ status onnx_rewrite_qlinear_concat(onnx_node *n)
         onnx_must(arena_allocate_zeroed(&n->importer->scratch, (size_t)count, sizeof parts[0]));
     for (int i = 0; i < count; i++)
         parts[i] = dequantize(n, n->inputs[2 + 3 * i], n->inputs[3 + 3 * i], n->inputs[4 + 3 * i]);
-    graph_attribute axis = graph_make_int("axis", onnx_take_int(n, "axis", 0));
+    graph_attribute axis = graph_make_int("axis", onnx_pop_int(n, "axis", 0));
     graph_value_index y = graph_add(n->graph, GRAPH_OP_CONCAT, count, parts, 1, &axis);
     finish_quantized(n, y, n->inputs[0], n->inputs[1]);
     return STATUS_OK;
 }
 
-/* Float output of an integer product: (A - a_zero) x (B - b_zero) * scale + bias. */
+/* An integer matrix multiplication with a float result: (A - a_zero) x (B - b_zero) * scale + bias.
+ */
 static void finish_integer_matmul(onnx_node *n, const graph_value_index operands[4],
                                   graph_value_index scale, graph_value_index bias)
 {

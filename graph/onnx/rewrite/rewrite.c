@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-const graph_attribute *onnx_take(onnx_node *n, const char *name)
+const graph_attribute *onnx_pop_attribute(onnx_node *n, const char *name)
 {
     for (int i = 0; i < n->attribute_count; i++) {
         if (strcmp(n->attributes[i].name, name) != 0)
@@ -16,25 +16,25 @@ const graph_attribute *onnx_take(onnx_node *n, const char *name)
     return NULL;
 }
 
-int64_t onnx_take_int(onnx_node *n, const char *name, int64_t otherwise)
+int64_t onnx_pop_int(onnx_node *n, const char *name, int64_t otherwise)
 {
-    const graph_attribute *a = onnx_take(n, name);
+    const graph_attribute *a = onnx_pop_attribute(n, name);
     return a != NULL && a->kind == GRAPH_ATTRIBUTE_INT ? a->i : otherwise;
 }
 
-float onnx_take_float(onnx_node *n, const char *name, float otherwise)
+float onnx_pop_float(onnx_node *n, const char *name, float otherwise)
 {
-    const graph_attribute *a = onnx_take(n, name);
+    const graph_attribute *a = onnx_pop_attribute(n, name);
     return a != NULL && a->kind == GRAPH_ATTRIBUTE_FLOAT ? a->f : otherwise;
 }
 
-const char *onnx_take_string(onnx_node *n, const char *name, const char *otherwise)
+const char *onnx_pop_string(onnx_node *n, const char *name, const char *otherwise)
 {
-    const graph_attribute *a = onnx_take(n, name);
+    const graph_attribute *a = onnx_pop_attribute(n, name);
     return a != NULL && a->kind == GRAPH_ATTRIBUTE_STRING ? a->s : otherwise;
 }
 
-void onnx_give(onnx_node *n, graph_attribute a)
+void onnx_add_attribute(onnx_node *n, graph_attribute a)
 {
     assert(n->attribute_count < (int)n->proto->n_attribute + 8);
     n->attributes[n->attribute_count++] = a;
@@ -65,7 +65,7 @@ graph_value_index onnx_int(onnx_node *n, int64_t i)
 
 void onnx_ints_to_input(onnx_node *n, const char *name, int i)
 {
-    const graph_attribute *a = onnx_take(n, name);
+    const graph_attribute *a = onnx_pop_attribute(n, name);
     if (a != NULL && a->kind == GRAPH_ATTRIBUTE_INTS && onnx_input(n, i) == GRAPH_NO_VALUE)
         onnx_set_input(n, i, onnx_ints(n, (int64_t)a->count, a->ints));
 }
@@ -111,12 +111,12 @@ void onnx_finish_as(onnx_node *n, graph_value_index value)
     onnx_finish(n, GRAPH_OP_IDENTITY, 1, &value, 0, NULL);
 }
 
-bool onnx_wants(const onnx_node *n, int output)
+bool onnx_has_output(const onnx_node *n, int output)
 {
     return output < n->output_count && n->outputs[output] != GRAPH_NO_VALUE;
 }
 
-graph_value_index onnx_add_if_there(onnx_node *n, graph_value_index x, graph_value_index term)
+graph_value_index onnx_add_optional(onnx_node *n, graph_value_index x, graph_value_index term)
 {
     return term == GRAPH_NO_VALUE ? x : onnx_binary(n, GRAPH_OP_ADD, x, term);
 }

@@ -3,48 +3,49 @@
 
 #include "graph/onnx/importer.h"
 
-/* What normalisers are written with. */
+/* Helpers for rewrites. Only the files of graph/onnx/rewrite may include this. */
 
-/* Takes an attribute off the node; NULL when it is not there. */
-const graph_attribute *onnx_take(onnx_node *n, const char *name);
-int64_t onnx_take_int(onnx_node *n, const char *name, int64_t otherwise);
-float onnx_take_float(onnx_node *n, const char *name, float otherwise);
-const char *onnx_take_string(onnx_node *n, const char *name, const char *otherwise);
-void onnx_give(onnx_node *n, graph_attribute a);
+/* Removes an attribute from the node and returns it; NULL: it is absent. */
+const graph_attribute *onnx_pop_attribute(onnx_node *n, const char *name);
+int64_t onnx_pop_int(onnx_node *n, const char *name, int64_t otherwise);
+float onnx_pop_float(onnx_node *n, const char *name, float otherwise);
+const char *onnx_pop_string(onnx_node *n, const char *name, const char *otherwise);
+void onnx_add_attribute(onnx_node *n, graph_attribute a);
 
 graph_value_index onnx_input(const onnx_node *n, int i);
 void onnx_set_input(onnx_node *n, int i, graph_value_index value); /* i < proto inputs + 8 */
-/* An int-list attribute becomes input `i` (INT64 vector), when it is there and the input is not. */
+/* Moves an int-list attribute to input `i` (INT64 vector), if it is present and the input is not.
+ */
 void onnx_ints_to_input(onnx_node *n, const char *name, int i);
 
 graph_value_index onnx_ints(onnx_node *n, int64_t count, const int64_t *ints);
 graph_value_index onnx_int(onnx_node *n, int64_t i);
-/* A float scalar that takes the element type of `like`. */
+/* A float scalar of the element type of `like`. */
 graph_value_index onnx_float_like(onnx_node *n, float f, graph_value_index like);
 
-/* New nodes of one output, in front of the node. */
+/* New nodes of one output, before the node. */
 graph_value_index onnx_unary(onnx_node *n, graph_op op, graph_value_index x);
 graph_value_index onnx_binary(onnx_node *n, graph_op op, graph_value_index a, graph_value_index b);
 graph_value_index onnx_cast(onnx_node *n, graph_value_index x, int onnx_type);
-/* The node that writes output 0 of `n`; then nothing else is emitted for it. */
+/* Adds the node that writes output 0 of `n` and ends its import. */
 void onnx_finish(onnx_node *n, graph_op op, int input_count, const graph_value_index *inputs,
                  int attribute_count, const graph_attribute *attributes);
 void onnx_finish_as(onnx_node *n, graph_value_index value); /* Identity */
-bool onnx_wants(const onnx_node *n, int output);
-/* x + term, or x where there is no term. */
-graph_value_index onnx_add_if_there(onnx_node *n, graph_value_index x, graph_value_index term);
+bool onnx_has_output(const onnx_node *n, int output);
+/* x + term, or x where term is GRAPH_NO_VALUE. */
+graph_value_index onnx_add_optional(onnx_node *n, graph_value_index x, graph_value_index term);
 
 /* STATUS_UNSUPPORTED unless the node has at_least to at_most inputs; STATUS_CORRUPT when one of the
  * first `at_least` is absent. */
 status onnx_check_inputs(const onnx_node *n, int at_least, int at_most) MUST_CHECK;
-/* STATUS_UNSUPPORTED names an attribute that was not taken. */
+/* STATUS_UNSUPPORTED names an attribute that is left on the node. */
 status onnx_check_no_attributes(const onnx_node *n) MUST_CHECK;
 
-/* onnx_normalise_attention.c: com.microsoft::Attention and MultiHeadAttention. */
+/* attention.c: com.microsoft::Attention and MultiHeadAttention. */
 status onnx_rewrite_attention(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_multi_head_attention(onnx_node *n) MUST_CHECK;
 
-/* onnx_normalise_quantised.c: com.microsoft::QLinear..., QGemm and integer products. */
+/* quantised.c: com.microsoft::QLinear..., QGemm and integer matrix multiplications. */
 status onnx_rewrite_qlinear_binary(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_qgemm(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_qlinear_unary(onnx_node *n) MUST_CHECK;
