@@ -20,20 +20,18 @@
 
 #define ROOM "devices"
 
-/* A host that ends during a compilation is given this often a new try; longer than it takes to
- * start, the caller does not wait. */
+/* Tries of a compilation whose host ends meanwhile, and how long each waits for a healthy host. */
 #define TRIES_MAX 3
 #define HEALTHY_WAIT_NS UINT64_C(60000000000)
 
-/* One program is loaded once for all devices of the host; each device's device_program refers to
- * it. */
+/* A program is loaded once for all devices of a host; each device's device_program refers to it. */
 typedef struct shared_program {
     struct shared_program *next;
     const graph *graph;
-    const struct encoder *packing; /* or NULL */
+    const struct encoder *packed_encoder; /* or NULL */
     device_precision precision;
     device_bucket bucket;
-    int input_count; /* of the program: with those of the packing */
+    int input_count; /* of the program, with those of a packed bucket */
     int references;
     bool is_ready; /* false while its first user compiles it */
     status result;
@@ -52,6 +50,7 @@ typedef struct pjrt_program_of_device {
     shared_program *shared;
 } pjrt_program_of_device;
 
+/* The devices of one host, and what they share. */
 typedef struct pjrt_group {
     pjrt_supervisor *supervisor;
     compile_cache *cache; /* NULL: none */
@@ -79,7 +78,7 @@ typedef struct pjrt_device {
 static bool is_same_program(const shared_program *p, const device_model *model,
                             device_bucket bucket)
 {
-    return p->graph == model->graph && p->packing == model->packed_encoder &&
+    return p->graph == model->graph && p->packed_encoder == model->packed_encoder &&
            p->precision == model->precision && p->bucket.batch == bucket.batch &&
            p->bucket.sequence == bucket.sequence;
 }
@@ -92,7 +91,7 @@ static status compile_now(pjrt_group *g, const device_model *model, device_bucke
 {
     if (model->serving_compiles != NULL) {
         atomic_fetch_add(model->serving_compiles, 1);
-        log_error(ROOM, "%s: compiling %lldx%lld although the model is being served", model->name,
+        log_error(ROOM, "%s: compiling %lldx%lld although the model is ready", model->name,
                   (long long)bucket.batch, (long long)bucket.sequence);
     }
     uint64_t compile_ns = 0;
@@ -124,8 +123,8 @@ static status compile_now(pjrt_group *g, const device_model *model, device_bucke
     return STATUS_OK;
 }
 
-/* The serialised program from the cache, or compiled now and put there. The memfd is the caller's.
- * `*is_cached`: in, whether the cache may be asked; out, whether it was the cache that answered. */
+/* The serialised program: from the cache, or compiled now and stored there. The caller closes the
+ * memfd. `*is_cached`: in, whether the cache may be used; out, whether the program came from it. */
 static status obtain(pjrt_group *g, const device_model *model, device_bucket bucket,
                      const stablehlo_program *program, bool *is_cached, int *fd, size_t *bytes)
 {
@@ -151,8 +150,9 @@ static status obtain(pjrt_group *g, const device_model *model, device_bucket buc
     return compile_now(g, model, bucket, program, &key, fd, bytes);
 }
 
-static status teach(pjrt_group *g, const device_model *model, const stablehlo_program *program,
-                    int fd, size_t bytes, shared_program *p)
+static status load_program(pjrt_group *g, const device_model *model,
+                           const stablehlo_program *program, int fd, size_t bytes,
+                           shared_program *p)
 {
     pjrt_argument *arguments = calloc((size_t)program->argument_count + 1, sizeof *arguments);
     p->weights = calloc((size_t)program->argument_count + 1, sizeof *p->weights);
@@ -176,7 +176,7 @@ static status teach(pjrt_group *g, const device_model *model, const stablehlo_pr
     return s;
 }
 
-/* Did the host end since it had restarted `restarts` times? */
+/* Has the host ended since it had restarted `restarts` times? */
 static bool has_host_ended(pjrt_group *g, uint64_t restarts)
 {
     device_status now = {0};
@@ -200,13 +200,15 @@ static status make_loaded(pjrt_group *g, const device_model *model,
         size_t bytes = 0;
         s = obtain(g, model, p->bucket, program, &is_cached, &fd, &bytes);
         if (s == STATUS_OK)
-            s = teach(g, model, program, fd, bytes, p);
+            s = load_program(g, model, program, fd, bytes, p);
         if (fd >= 0)
             close(fd);
         if (s == STATUS_OK || g->is_cache_only)
             return s;
-        if (is_cached) { /* its checksum is right, and the plugin cannot use it */
-            log_warning(ROOM, "%s: a program of the compile cache cannot be loaded: %s; compiling",
+        if (is_cached) { /* its checksum is right, but the plugin cannot load it */
+            log_warning(ROOM,
+                        "%s: the plugin cannot load a program from the compile cache: %s; "
+                        "compiling it again",
                         model->name, status_message());
             compile_cache_distrust(g->cache);
             may_be_cached = false;
@@ -232,7 +234,7 @@ static status make_program(pjrt_group *g, const device_model *model, shared_prog
     return s;
 }
 
-static void drop_shared(pjrt_group *g, shared_program *p)
+static void release_shared(pjrt_group *g, shared_program *p)
 {
     pthread_mutex_lock(&g->lock);
     bool is_last = --p->references == 0;
@@ -259,7 +261,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
                            device_program **out)
 {
     pjrt_group *g = ((pjrt_device *)base)->group;
-    /* The caller will execute next, whoever made the program. */
+    /* The caller executes next, so the host must be healthy even if the program exists. */
     status healthy = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
     if (healthy)
         return healthy;
@@ -273,7 +275,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
         assert(p != NULL);
         *p = (shared_program){.next = g->programs,
                               .graph = model->graph,
-                              .packing = model->packed_encoder,
+                              .packed_encoder = model->packed_encoder,
                               .input_count = model->graph->input_count +
                                              (model->packed_encoder ? ENCODER_PACKED_INPUTS : 0),
                               .precision = model->precision,
@@ -295,7 +297,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
     }
     if (p->result) {
         status failed = status_fail(p->result, "%s", p->error);
-        drop_shared(g, p);
+        release_shared(g, p);
         return failed;
     }
     pjrt_program_of_device *program = malloc(sizeof *program);
@@ -308,22 +310,22 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
 
 static void pjrt_release(device *base, device_program *program)
 {
-    drop_shared(((pjrt_device *)base)->group, ((pjrt_program_of_device *)program)->shared);
+    release_shared(((pjrt_device *)base)->group, ((pjrt_program_of_device *)program)->shared);
     free(program);
 }
 
 /* --- executing --- */
 
-static status pjrt_execute(device *base, device_program *program, int lane,
+static status pjrt_execute(device *base, device_program *program, int slot,
                            const device_batch *batch)
 {
     pjrt_device *d = (pjrt_device *)base;
     shared_program *p = ((pjrt_program_of_device *)program)->shared;
     status s = pjrt_ranges_check(p->ranges, p->range_count, batch->inputs);
     if (s)
-        return s; /* the request's fault, not the device's */
+        return s; /* the request is invalid; the device has not failed */
     uint64_t start_ns = clock_now_ns();
-    s = pjrt_supervisor_execute(d->group->supervisor, d->number, lane, p->number, &p->longest_ns,
+    s = pjrt_supervisor_execute(d->group->supervisor, d->number, slot, p->number, &p->longest_ns,
                                 batch->inputs, p->input_count, batch->outputs,
                                 p->graph->output_count);
     atomic_fetch_add(&d->busy_ns, clock_now_ns() - start_ns);
@@ -349,7 +351,7 @@ static void pjrt_describe(device *base, device_status *out)
     pjrt_supervisor_describe(d->group->supervisor, out);
 }
 
-/* --- life --- */
+/* --- creation and end --- */
 
 static void destroy_group(pjrt_group *g)
 {
@@ -393,8 +395,8 @@ status device_pjrt_create(const device_pjrt_options *options, int first_number,
         s = compile_cache_open(options->cache_folder, &g->cache);
     pjrt_supervisor_options supervisor = {.host_program = options->host_program,
                                           .plugin = options->plugin,
-                                          .lanes_per_device = options->lanes,
-                                          .slot_bytes = options->slot_bytes,
+                                          .slots_per_device = options->slots,
+                                          .slot_memory_bytes = options->slot_memory_bytes,
                                           .start_timeout_ns = options->start_timeout_ns,
                                           .hang_timeout_ns = options->hang_timeout_ns};
     if (s == STATUS_OK)
@@ -417,7 +419,7 @@ status device_pjrt_create(const device_pjrt_options *options, int first_number,
         d->base = (device){.interface = &pjrt_interface,
                            .name = d->name,
                            .kind = g->facts.device_kind,
-                           .slots = pjrt_supervisor_lanes(g->supervisor)};
+                           .slots = pjrt_supervisor_slots(g->supervisor)};
         d->group = g;
         d->number = i;
         g->references++;

@@ -9,19 +9,18 @@ typedef struct device_pjrt_options {
     const char *plugin;       /* path */
     const char *host_program; /* the penstock binary, NULL: this process's own */
     const char *cache_folder; /* compile cache, NULL: none */
-    bool
-        is_cache_only; /* a program that is not in the cache is an error instead of a compilation */
-    int lanes;         /* per device, 0: 2 */
-    size_t slot_bytes; /* 0: 256 MiB */
+    bool is_cache_only; /* a program that is not in the cache is an error; nothing is compiled */
+    int slots;          /* per device, 0: 2 */
+    size_t slot_memory_bytes;                   /* 0: 256 MiB */
     uint64_t start_timeout_ns, hang_timeout_ns; /* 0: 120 s, 30 s */
 } device_pjrt_options;
 
 #define DEVICE_PJRT_DEVICES_MAX 64
 
 /* Opens the plugin; `out` receives `*count` devices named "pjrt:0" ... (from `first_number` on).
- * They share one host: destroy each of them; the last one ends it. STATUS_UNAVAILABLE: the plugin
- * fails in a way that may pass (another process holds the device): try again. Otherwise
- * (STATUS_NOT_FOUND: libtpu without a TPU) serve from the CPU and say so. */
+ * They share one host, which ends with the last of them. STATUS_UNAVAILABLE: a transient failure
+ * (another process holds the device): try again. Others are permanent (STATUS_NOT_FOUND: libtpu
+ * without a TPU). */
 status device_pjrt_create(const device_pjrt_options *options, int first_number,
                           device *out[DEVICE_PJRT_DEVICES_MAX], int *count) MUST_CHECK;
 

@@ -23,8 +23,8 @@ static stablehlo_precision emit_precision(device_precision precision)
     return precisions[precision];
 }
 
-/* Arguments of a given program at that bucket; `inputs` are the graph's there. */
-static void take_arguments(const device_model *model, const tensor *inputs, stablehlo_program *out)
+/* Arguments of an exported program at that bucket; `inputs` are the graph's there. */
+static void copy_arguments(const device_model *model, const tensor *inputs, stablehlo_program *out)
 {
     const struct device_exported *exported = model->exported;
     for (int i = 0; i < exported->argument_count; i++) {
@@ -41,12 +41,12 @@ static void take_arguments(const device_model *model, const tensor *inputs, stab
     }
 }
 
-static status take_given(const device_model *model, device_bucket bucket, const tensor *inputs,
-                         stablehlo_program *out)
+static status copy_exported(const device_model *model, device_bucket bucket, const tensor *inputs,
+                            stablehlo_program *out)
 {
     const device_exported_program *p = device_exported_find(model->exported, bucket);
     if (p == NULL)
-        return status_fail(STATUS_NOT_FOUND, "no program was given for %lldx%lld",
+        return status_fail(STATUS_NOT_FOUND, "there is no exported program for %lldx%lld",
                            (long long)bucket.batch, (long long)bucket.sequence);
     stablehlo_program made = {
         .text = malloc(p->bytes + 1),
@@ -59,7 +59,7 @@ static status take_given(const device_model *model, device_bucket bucket, const 
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %s", p->name);
     }
     memcpy(made.text, p->data, p->bytes);
-    take_arguments(model, inputs, &made);
+    copy_arguments(model, inputs, &made);
     *out = made;
     return STATUS_OK;
 }
@@ -95,7 +95,7 @@ status pjrt_program_emit(const device_model *model, device_bucket bucket, graph 
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
     if (s == STATUS_OK && model->exported != NULL) {
         *specialised = NULL;
-        return take_given(model, bucket, inputs, out);
+        return copy_exported(model, bucket, inputs, out);
     }
     if (s == STATUS_OK)
         s = graph_specialise(g, &(graph_binding){inputs}, cpu_evaluate_node, &made);
@@ -123,7 +123,7 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
                                        .options = COMPILE_OPTIONS_TEXT};
     if (model->exported == NULL)
         return compile_cache_make_key(&identity);
-    /* What was declared has been compared when the entry was made. */
+    /* The declaration is part of the key: it was compared when the entry was made. */
     pjrt_declaration declared;
     pjrt_declaration_make(model, bucket, program, &declared);
     int count = declared.argument_count + declared.output_count;

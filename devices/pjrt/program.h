@@ -5,11 +5,10 @@
 #include "devices/device.h"
 #include "graph/stablehlo/emit.h"
 
-/* What the serving device and `penstock compile` share, so that the entries one writes are the ones
- * the other looks for. */
+/* Shared by the serving device and `penstock compile`, so that both make the same cache keys. */
 
 /* The model at that bucket as StableHLO. The caller disposes of the program, then destroys the
- * graph (the program borrows its constants), which is NULL for a model that gives its programs. */
+ * graph (the program borrows its constants), which is NULL for a model of exported programs. */
 status pjrt_program_emit(const device_model *model, device_bucket bucket, graph **specialised,
                          stablehlo_program *out) MUST_CHECK;
 
@@ -17,12 +16,12 @@ compile_cache_key pjrt_program_key(const device_model *model, device_bucket buck
                                    const stablehlo_program *program, const char *device_kind,
                                    const char *compiler);
 
-/* What the key's device kind is for a device: programs for a CPU use what that CPU has, so its
- * model is part of it. */
+/* The device kind for cache keys. For a CPU it includes the CPU's model, since programs use its
+ * instruction set. */
 void pjrt_program_cache_kind(const char *platform, const char *device_kind, char out[160]);
 
 #define PJRT_SUMMARY_BYTES 2048
-/* Lines "key value" for people and tools that look into an entry; returns the bytes written. */
+/* Lines "key value" that describe a cache entry; returns the bytes written. */
 int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model,
                          device_bucket bucket, const stablehlo_program *program,
                          const char *device_kind, const char *compiler, double compile_seconds);

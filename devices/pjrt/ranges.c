@@ -4,7 +4,7 @@
 
 #include "devices/cpu/tensor_loops/index.h"
 
-/* The graph input whose numbers this value holds, or -1. */
+/* The graph input whose integers this value holds, reshaped or cast; or -1. */
 static int input_behind(const graph *g, graph_value_index v)
 {
     for (;;) {
@@ -35,7 +35,7 @@ static void add(pjrt_range *ranges, int *count, pjrt_range r)
 {
     for (int i = 0; i < *count; i++)
         if (ranges[i].input == r.input) {
-            if (r.limit < ranges[i].limit) /* the narrowest says it all */
+            if (r.limit < ranges[i].limit) /* the smallest limit includes the others */
                 ranges[i] = r;
             return;
         }

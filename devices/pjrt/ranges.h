@@ -4,8 +4,9 @@
 #include "base/arena.h"
 #include "graph/graph.h"
 
-/* Inputs that a model uses as indices (token ids, types, positions). XLA clamps an index that is
- * out of range and answers something; the CPU refuses it. So the server looks at them first. */
+/* Inputs that a model uses as indices (token ids, token types, position ids). XLA clamps an index
+ * that is out of range and computes a wrong result, so the server rejects it first, as the CPU
+ * does. */
 
 typedef struct pjrt_range {
     int input;        /* of the graph */
@@ -17,8 +18,8 @@ typedef struct pjrt_range {
  * is in `memory`. */
 int pjrt_ranges_find(const graph *specialised, arena *memory, pjrt_range **out);
 
-/* STATUS_INVALID_ARGUMENT when an index is out of range, in the words of the CPU's encoder
- * (cpu_encoder_batch.c). Any thread. */
+/* STATUS_INVALID_ARGUMENT: an index is out of range; the message is that of the CPU
+ * (devices/cpu/encoder/batch.c). Any thread. */
 status pjrt_ranges_check(const pjrt_range *ranges, int count, const tensor *inputs) MUST_CHECK;
 
 #endif

@@ -8,15 +8,14 @@
 
 /* One array on the devices. */
 typedef struct weight {
-    unsigned char
-        digest[32]; /* of the constant's bytes, type and shape, and of how it is changed */
+    unsigned char digest[32]; /* of the constant's bytes, type, shape and transform */
     uint32_t number;
     int references; /* aliases */
 } weight;
 
-/* One constant of one loaded graph that is that array. Remembered so that the programs of a
- * model's other buckets find it without reading its bytes again; a constant's address means
- * something only while its graph lives, which programs in turn guarantee. */
+/* A constant of a loaded graph, and the weight that it is: programs of the model's other buckets
+ * find it by its address, without hashing it again. The graph outlives the programs, so the address
+ * stays valid. */
 typedef struct alias {
     const graph *graph;
     const void *data;
@@ -117,8 +116,8 @@ static status upload(pjrt_weights *w, const stablehlo_argument *argument,
     return STATUS_OK;
 }
 
-/* A constant that folding made lies in a specialised graph, which ends with the compilation: its
- * address is no name for it. */
+/* A constant made by folding lies in a specialised graph, which ends with the compilation: its
+ * address must not be remembered. */
 static bool is_of_model(const graph *g, const tensor *constant)
 {
     for (int32_t i = 0; i < g->value_count; i++)
@@ -159,7 +158,7 @@ status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argu
     return s;
 }
 
-static void drop_weight(pjrt_weights *w, uint32_t number)
+static void release_weight(pjrt_weights *w, uint32_t number)
 {
     int i = 0;
     while (i < w->count && w->items[i].number != number)
@@ -180,7 +179,7 @@ void pjrt_weights_release(pjrt_weights *w, const graph *g, uint32_t number)
     assert(i < w->alias_count);
     if (--w->aliases[i].references == 0) {
         w->aliases[i] = w->aliases[--w->alias_count];
-        drop_weight(w, number);
+        release_weight(w, number);
     }
     pthread_mutex_unlock(&w->lock);
 }

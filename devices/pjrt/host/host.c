@@ -16,9 +16,9 @@
 #include "devices/pjrt/protocol/protocol.h"
 #include "devices/pjrt/protocol/signature.h"
 
-/* Threads: the main one reads control messages; each slow message has a thread of its own; each
- * lane has one. Tables are guarded by `lock`; an object once in a table is not changed until it is
- * released, and the server releases a program only when no batch uses it. */
+/* Threads: the main one reads control messages; each message is worked on by a thread of its own;
+ * each execution slot has one. `lock` guards the tables. An object in a table does not change until
+ * it is released, and the server releases a program only when no batch uses it. */
 
 #define DEVICES_MAX 64
 #define ARGUMENTS_MAX 4096 /* of a program: inputs and weights */
@@ -78,8 +78,7 @@ static void reply(pjrt_message *m, status result, int fd)
     status s = pjrt_send(host.socket, m, &fd, fd >= 0 ? 1 : 0);
     pthread_mutex_unlock(&host.send_lock);
     if (s)
-        _exit(0); /* the server is gone: nobody is left to serve. No exit handlers: the plugin's
-                     threads still run */
+        _exit(0); /* the server is gone. No exit handlers: the plugin's threads still run */
 }
 
 static void tensor_of_shape(const pjrt_tensor_shape *shape, void *data, tensor *out)
@@ -90,7 +89,7 @@ static void tensor_of_shape(const pjrt_tensor_shape *shape, void *data, tensor *
     memcpy(out->dims, shape->dims, sizeof out->dims);
 }
 
-/* --- slow messages --- */
+/* --- control messages --- */
 
 typedef struct host_request {
     pjrt_message message;
@@ -121,7 +120,7 @@ static status load_weight(const host_request *r)
     return s;
 }
 
-/* Is the program what was declared of it? Not every plugin tells. */
+/* Compares the program with what model.json declares, where the plugin shows its programs. */
 static status check_declared(const host_request *r, pjrt_loaded_executable *e)
 {
     pjrt_declaration d = {.argument_count = (int)r->message.argument_count,
@@ -141,7 +140,7 @@ static status check_declared(const host_request *r, pjrt_loaded_executable *e)
     return s;
 }
 
-static status compile_program(const host_request *r, pjrt_message *answer, int *fd)
+static status compile_program(const host_request *r, pjrt_message *result, int *fd)
 {
     void *text = NULL;
     status s = pjrt_memory_map(r->fds[0], r->message.bytes, false, &text);
@@ -161,7 +160,7 @@ static status compile_program(const host_request *r, pjrt_message *answer, int *
     if (s)
         return s;
     s = pjrt_memory_create_from("penstock-program", bytes.data, bytes.bytes, fd);
-    answer->bytes = bytes.bytes;
+    result->bytes = bytes.bytes;
     free(bytes.data);
     return s;
 }
@@ -226,10 +225,10 @@ static void release_weight(uint32_t number)
     free(w);
 }
 
-static void *serve_slow_message(void *argument)
+static void *serve_message(void *argument)
 {
     host_request *r = argument;
-    pjrt_message answer = {
+    pjrt_message message = {
         .kind = r->message.kind, .id = r->message.id, .object = r->message.object};
     uint64_t start_ns = clock_now_ns();
     int fd = -1;
@@ -239,7 +238,7 @@ static void *serve_slow_message(void *argument)
         s = load_weight(r);
         break;
     case PJRT_COMPILE:
-        s = compile_program(r, &answer, &fd);
+        s = compile_program(r, &message, &fd);
         break;
     case PJRT_LOAD:
         s = load_program(r);
@@ -253,8 +252,8 @@ static void *serve_slow_message(void *argument)
     default:
         s = status_fail(STATUS_INTERNAL, "message kind %d", r->message.kind);
     }
-    answer.elapsed_ns = clock_now_ns() - start_ns;
-    reply(&answer, s, fd);
+    message.elapsed_ns = clock_now_ns() - start_ns;
+    reply(&message, s, fd);
     if (fd >= 0)
         close(fd);
     for (int i = 0; i < 3; i++)
@@ -264,44 +263,44 @@ static void *serve_slow_message(void *argument)
     return NULL;
 }
 
-/* --- lanes --- */
+/* --- execution slots --- */
 
-typedef struct host_lane {
+typedef struct host_slot {
     int device, request_fd, reply_fd;
-    pjrt_slot *slot;
-    size_t slot_bytes;
-} host_lane;
+    pjrt_slot_memory *memory;
+} host_slot;
 
-static status check_slot(const host_lane *lane, const host_program *p)
+static status check_slot(const host_slot *slot, const host_program *p)
 {
-    const pjrt_slot *slot = lane->slot;
+    const pjrt_slot_memory *memory = slot->memory;
     if (p == NULL)
-        return status_fail(STATUS_INTERNAL, "program %u is not loaded", slot->program);
-    if (slot->input_count > PJRT_SLOT_TENSORS_MAX || slot->output_count > PJRT_SLOT_TENSORS_MAX ||
-        slot->output_count != (uint32_t)p->output_count || p->argument_count > ARGUMENTS_MAX)
-        return status_fail(STATUS_INTERNAL, "program %u takes other tensors", slot->program);
+        return status_fail(STATUS_INTERNAL, "program %u is not loaded", memory->program);
+    if (memory->input_count > PJRT_SLOT_TENSORS_MAX ||
+        memory->output_count > PJRT_SLOT_TENSORS_MAX ||
+        memory->output_count != (uint32_t)p->output_count || p->argument_count > ARGUMENTS_MAX)
+        return status_fail(STATUS_INTERNAL, "program %u takes other tensors", memory->program);
     for (int i = 0; i < p->argument_count; i++)
-        if (!p->arguments[i].is_weight && p->arguments[i].index >= slot->input_count)
-            return status_fail(STATUS_INTERNAL, "program %u wants input %u", slot->program,
+        if (!p->arguments[i].is_weight && p->arguments[i].index >= memory->input_count)
+            return status_fail(STATUS_INTERNAL, "program %u needs input %u", memory->program,
                                p->arguments[i].index);
     return STATUS_OK;
 }
 
-/* Upload, execute, download; each is timed so that /metrics can tell transfer from computing. */
-static status run_batch(const host_lane *lane)
+/* Upload, execute, download; each is timed. */
+static status run_batch(const host_slot *slot)
 {
-    pjrt_slot *slot = lane->slot;
-    host_program *p = table_get(&host.programs, slot->program);
-    status s = check_slot(lane, p);
+    pjrt_slot_memory *memory = slot->memory;
+    host_program *p = table_get(&host.programs, memory->program);
+    status s = check_slot(slot, p);
     if (s)
         return s;
     uint64_t start_ns = clock_now_ns();
     pjrt_buffer *inputs[PJRT_SLOT_TENSORS_MAX] = {0}, *outputs[PJRT_SLOT_TENSORS_MAX] = {0};
     pjrt_buffer *arguments[ARGUMENTS_MAX];
     tensor t;
-    for (uint32_t i = 0; s == STATUS_OK && i < slot->input_count; i++) {
-        tensor_of_shape(&slot->inputs[i].shape, (char *)slot + slot->inputs[i].offset, &t);
-        s = pjrt_session_upload(&host.session, lane->device, &t, &inputs[i]);
+    for (uint32_t i = 0; s == STATUS_OK && i < memory->input_count; i++) {
+        tensor_of_shape(&memory->inputs[i].shape, (char *)memory + memory->inputs[i].offset, &t);
+        s = pjrt_session_upload(&host.session, slot->device, &t, &inputs[i]);
     }
     if (s)
         goto done;
@@ -309,20 +308,20 @@ static status run_batch(const host_lane *lane)
         const pjrt_argument *a = &p->arguments[i];
         arguments[i] =
             a->is_weight
-                ? ((host_weight *)table_get(&host.weights, a->index))->buffers[lane->device]
+                ? ((host_weight *)table_get(&host.weights, a->index))->buffers[slot->device]
                 : inputs[a->index];
     }
     uint64_t uploaded_ns = clock_now_ns();
-    s = pjrt_session_execute(&host.session, lane->device, p->executable, arguments,
+    s = pjrt_session_execute(&host.session, slot->device, p->executable, arguments,
                              p->argument_count, outputs, p->output_count);
     uint64_t executed_ns = clock_now_ns();
-    for (uint32_t i = 0; s == STATUS_OK && i < slot->output_count; i++) {
-        tensor_of_shape(&slot->outputs[i].shape, (char *)slot + slot->outputs[i].offset, &t);
+    for (uint32_t i = 0; s == STATUS_OK && i < memory->output_count; i++) {
+        tensor_of_shape(&memory->outputs[i].shape, (char *)memory + memory->outputs[i].offset, &t);
         s = pjrt_session_download(&host.session, outputs[i], &t);
     }
-    slot->upload_ns = uploaded_ns - start_ns;
-    slot->execute_ns = executed_ns - uploaded_ns;
-    slot->download_ns = clock_now_ns() - executed_ns;
+    memory->upload_ns = uploaded_ns - start_ns;
+    memory->execute_ns = executed_ns - uploaded_ns;
+    memory->download_ns = clock_now_ns() - executed_ns;
 done:
     for (int i = 0; i < PJRT_SLOT_TENSORS_MAX; i++) {
         if (inputs[i] != NULL)
@@ -333,26 +332,26 @@ done:
     return s;
 }
 
-static void *serve_lane(void *argument)
+static void *serve_slot(void *argument)
 {
-    host_lane *lane = argument;
+    host_slot *slot = argument;
     for (;;) {
         uint64_t count;
-        ssize_t bytes = read(lane->request_fd, &count, sizeof count);
+        ssize_t bytes = read(slot->request_fd, &count, sizeof count);
         if (bytes != (ssize_t)sizeof count) {
             if (bytes < 0 && errno == EINTR)
                 continue;
             _exit(1);
         }
-        uint64_t sequence = atomic_load_explicit(&lane->slot->sequence, memory_order_acquire);
-        if (sequence == atomic_load_explicit(&lane->slot->answered, memory_order_relaxed))
-            continue; /* a wake left over from before a restart */
-        status s = run_batch(lane);
-        lane->slot->result = (int32_t)s;
-        snprintf(lane->slot->text, sizeof lane->slot->text, "%s", s ? status_message() : "");
-        atomic_store_explicit(&lane->slot->answered, sequence, memory_order_release);
+        uint64_t sequence = atomic_load_explicit(&slot->memory->sequence, memory_order_acquire);
+        if (sequence == atomic_load_explicit(&slot->memory->completed, memory_order_relaxed))
+            continue; /* the wake-up was meant for the host before this one */
+        status s = run_batch(slot);
+        slot->memory->result = (int32_t)s;
+        snprintf(slot->memory->text, sizeof slot->memory->text, "%s", s ? status_message() : "");
+        atomic_store_explicit(&slot->memory->completed, sequence, memory_order_release);
         uint64_t one = 1;
-        ssize_t written = write(lane->reply_fd, &one, sizeof one);
+        ssize_t written = write(slot->reply_fd, &one, sizeof one);
         assert(written == (ssize_t)sizeof one);
     }
     return NULL;
@@ -373,25 +372,24 @@ static void start_thread(void *(*body)(void *), void *argument)
     }
 }
 
-static void add_lane(const pjrt_message *m, const int fds[3])
+static void add_slot(const pjrt_message *m, const int fds[3])
 {
-    host_lane *lane = calloc(1, sizeof *lane);
-    assert(lane != NULL);
-    *lane = (host_lane){
-        .device = m->device, .request_fd = fds[1], .reply_fd = fds[2], .slot_bytes = m->bytes};
-    void *slot = NULL;
+    host_slot *slot = calloc(1, sizeof *slot);
+    assert(slot != NULL);
+    *slot = (host_slot){.device = m->device, .request_fd = fds[1], .reply_fd = fds[2]};
+    void *memory = NULL;
     if (m->device < 0 || m->device >= host.session.device_count ||
-        pjrt_memory_map(fds[0], m->bytes, true, &slot)) {
-        fprintf(stderr, "penstock device-host: lane %d of device %d: %s\n", m->lane, m->device,
+        pjrt_memory_map(fds[0], m->bytes, true, &memory)) {
+        fprintf(stderr, "penstock device-host: slot %d of device %d: %s\n", m->slot, m->device,
                 status_message());
         _exit(1);
     }
     close(fds[0]);
-    lane->slot = slot;
-    start_thread(serve_lane, lane);
+    slot->memory = memory;
+    start_thread(serve_slot, slot);
 }
 
-static void say_hello(status s)
+static void send_hello(status s)
 {
     pjrt_message hello = {.kind = PJRT_HELLO};
     if (s == STATUS_OK) {
@@ -406,15 +404,14 @@ static void say_hello(status s)
 int pjrt_host_main(const char *plugin_path)
 {
     host.socket = PJRT_HOST_CONTROL_FD;
-    /* Die with the server, also when it is killed -9; Ctrl-C on the terminal is the server's to
-     * handle. */
+    /* End with the server, even when it is killed with SIGKILL; the server handles Ctrl-C. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct pollfd server = {host.socket, 0, 0};
     if (poll(&server, 1, 0) > 0)
-        return 0; /* it died before we asked to be told */
+        return 0; /* the server ended before prctl() */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
-    /* Off a TPU VM, libtpu would ask a metadata server for ten minutes (FACTS.md). */
+    /* Outside a TPU VM, libtpu would query a metadata server for ten minutes. */
     if (access("/dev/accel0", F_OK) != 0 && access("/dev/vfio", F_OK) != 0)
         setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     status s = pjrt_plugin_open(plugin_path, &host.plugin);
@@ -423,7 +420,7 @@ int pjrt_host_main(const char *plugin_path)
     if (s == STATUS_OK && host.session.device_count > DEVICES_MAX)
         s = status_fail(STATUS_UNSUPPORTED, "%d devices; the limit is %d",
                         host.session.device_count, DEVICES_MAX);
-    say_hello(s);
+    send_hello(s);
     if (s)
         _exit(3);
     for (;;) {
@@ -431,11 +428,11 @@ int pjrt_host_main(const char *plugin_path)
         assert(r != NULL);
         if (pjrt_receive(host.socket, &r->message, r->fds))
             _exit(0); /* the server closed its end */
-        if (r->message.kind == PJRT_LANE) {
-            add_lane(&r->message, r->fds);
+        if (r->message.kind == PJRT_SLOT) {
+            add_slot(&r->message, r->fds);
             free(r);
         } else {
-            start_thread(serve_slow_message, r);
+            start_thread(serve_message, r);
         }
     }
 }

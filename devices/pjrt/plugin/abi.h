@@ -10,10 +10,10 @@
  * offset with the header that ships in the xla-cpu-pjrt wheel.
  * One long file on purpose: it mirrors one table, and a reader compares it with one header.
  *
- * Rules of that ABI, all of which pjrt_plugin.c and its like keep:
+ * Rules of that ABI, followed by all files of this folder:
  *  - every args struct begins with its own size, so either side may be older; it is zeroed before
  * use;
- *  - a function slot may be used only if it lies inside api->struct_size and is not NULL;
+ *  - a function may be called only if its pointer lies inside api->struct_size and is not NULL;
  *  - the major version must match; minors only append;
  *  - an error is owned by the caller and destroyed by Error_Destroy; names and messages are
  * borrowed from their object. */

@@ -18,12 +18,12 @@ static void read_memory(const pjrt_plugin *p, pjrt_executable *e, pjrt_ahead_of_
         out->peak_bytes = -1;
     PJRT_ARGS(pjrt_executable_code_size_args, code);
     code.executable = e;
-    if (PJRT_HAS_SLOT(p, executable_code_size) &&
+    if (PJRT_HAS_FUNCTION(p, executable_code_size) &&
         pjrt_check(p, p->api->executable_code_size(&code), "reading the code size") == STATUS_OK)
         out->code_bytes = code.size_in_bytes;
     PJRT_ARGS(pjrt_executable_memory_stats_args, memory);
     memory.executable = e;
-    if (!PJRT_HAS_SLOT(p, executable_get_compiled_memory_stats) ||
+    if (!PJRT_HAS_FUNCTION(p, executable_get_compiled_memory_stats) ||
         pjrt_check(p, p->api->executable_get_compiled_memory_stats(&memory),
                    "reading the memory plan"))
         return;
@@ -45,8 +45,9 @@ static void close_topology(const pjrt_plugin *p, pjrt_topology *t)
 static status open_topology(const pjrt_plugin *p, const char *name, pjrt_topology **out,
                             char device_kind[64])
 {
-    if (!PJRT_HAS_SLOT(p, topology_create) || !PJRT_HAS_SLOT(p, compile) ||
-        !PJRT_HAS_SLOT(p, topology_destroy) || !PJRT_HAS_SLOT(p, topology_get_device_descriptions))
+    if (!PJRT_HAS_FUNCTION(p, topology_create) || !PJRT_HAS_FUNCTION(p, compile) ||
+        !PJRT_HAS_FUNCTION(p, topology_destroy) ||
+        !PJRT_HAS_FUNCTION(p, topology_get_device_descriptions))
         return status_fail(STATUS_UNSUPPORTED, "this plugin cannot compile without a device");
     PJRT_ARGS(pjrt_topology_create_args, create);
     create.topology_name = name;

@@ -3,18 +3,17 @@
 
 #include "devices/pjrt/plugin/plugin.h"
 
-/* Programs compiled for a target of which no device is at hand. */
+/* Compiles programs for a target without having such a device. */
 
 /* The device kind of a topology such as "v5e:1x1", as its devices call themselves. */
 status pjrt_topology_kind(const pjrt_plugin *p, const char *topology,
                           char device_kind[64]) MUST_CHECK;
 
-/* Ahead of time, with no device: compiles for a topology such as "v5e:1x1". */
 typedef struct pjrt_ahead_of_time {
     pjrt_bytes serialized,
         optimized_hlo; /* the second is an HloModuleProto(WithConfig); may be empty */
     int64_t code_bytes, argument_bytes, output_bytes, temporary_bytes,
-        peak_bytes; /* -1 where the plugin does not tell */
+        peak_bytes; /* -1: the plugin does not report it */
     char device_kind[64];
 } pjrt_ahead_of_time;
 status pjrt_compile_ahead(const pjrt_plugin *p, const char *topology, const char *program,

@@ -48,10 +48,10 @@ status pjrt_executable_serialize(const pjrt_plugin *p, pjrt_executable *e, pjrt_
     return STATUS_OK;
 }
 
-/* Best effort: a plugin may keep its optimized program to itself. */
+/* Optional: a plugin need not show its optimized program. */
 void pjrt_executable_optimized(const pjrt_plugin *p, pjrt_executable *e, pjrt_bytes *out)
 {
-    if (!PJRT_HAS_SLOT(p, executable_optimized_program))
+    if (!PJRT_HAS_FUNCTION(p, executable_optimized_program))
         return;
     PJRT_ARGS(pjrt_program, program);
     PJRT_ARGS(pjrt_executable_optimized_program_args, get);

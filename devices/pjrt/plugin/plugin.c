@@ -65,8 +65,8 @@ status pjrt_check(const pjrt_plugin *p, pjrt_error *error, const char *what)
     return pjrt_check_code(p, error, what, &ignored);
 }
 
-/* Not NOT_FOUND: that is libtpu without a TPU. UNKNOWN is how libtpu passes on EBUSY. */
-bool pjrt_may_pass(pjrt_code code)
+/* Not NOT_FOUND: libtpu reports it without a TPU. UNKNOWN: libtpu reports EBUSY so. */
+bool pjrt_is_transient(pjrt_code code)
 {
     switch (code) {
     case PJRT_CODE_UNKNOWN:
@@ -94,7 +94,7 @@ static void describe_version(pjrt_plugin *p)
 {
     int used = snprintf(p->version_text, sizeof p->version_text, "api %d.%d", p->major, p->minor);
     PJRT_ARGS(pjrt_plugin_attributes_args, attributes);
-    if (!PJRT_HAS_SLOT(p, plugin_attributes) ||
+    if (!PJRT_HAS_FUNCTION(p, plugin_attributes) ||
         pjrt_check(p, p->api->plugin_attributes(&attributes), "reading the plugin's attributes"))
         return;
     for (size_t i = 0; i < attributes.num_attributes; i++) {
@@ -117,12 +117,12 @@ static void describe_version(pjrt_plugin *p)
     }
 }
 
-static status require_slots(const pjrt_plugin *p, const char *path)
+static status require_functions(const pjrt_plugin *p, const char *path)
 {
-#define REQUIRE(slot)                                                                              \
-    if (!PJRT_HAS_SLOT(p, slot))                                                                   \
+#define REQUIRE(function)                                                                          \
+    if (!PJRT_HAS_FUNCTION(p, function))                                                           \
     return status_fail(STATUS_UNSUPPORTED,                                                         \
-                       "%s: PJRT api %d.%d lacks the function " #slot                              \
+                       "%s: PJRT api %d.%d lacks the function " #function                          \
                        ", which penstock (built for %d.%d) needs",                                 \
                        path, p->major, p->minor, PJRT_ABI_MAJOR, PJRT_ABI_MINOR)
     REQUIRE(error_destroy);
@@ -177,7 +177,7 @@ status pjrt_plugin_open(const char *path, pjrt_plugin *out)
                            "the major versions "
                            "must be equal; use a plugin release of the other major",
                            path, p.major, p.minor, PJRT_ABI_MAJOR, PJRT_ABI_MINOR);
-    status s = require_slots(&p, path);
+    status s = require_functions(&p, path);
     if (s)
         return s;
     PJRT_ARGS(pjrt_plugin_initialize_args, initialize);
@@ -185,8 +185,8 @@ status pjrt_plugin_open(const char *path, pjrt_plugin *out)
     s = pjrt_check_code(&p, p.api->plugin_initialize(&initialize), "initialising the plugin",
                         &code);
     if (s)
-        return status_prefix(pjrt_may_pass(code) ? STATUS_UNAVAILABLE : STATUS_UNSUPPORTED, "%s",
-                             path);
+        return status_prefix(pjrt_is_transient(code) ? STATUS_UNAVAILABLE : STATUS_UNSUPPORTED,
+                             "%s", path);
     describe_version(&p);
     *out = p;
     return STATUS_OK;

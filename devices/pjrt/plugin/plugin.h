@@ -19,10 +19,10 @@ typedef struct pjrt_plugin {
 
 /* Loads the library, negotiates the version, runs the plugin's initialisation.
  * STATUS_NOT_FOUND: no such file; STATUS_UNSUPPORTED: not a plugin (missing symbol), another major,
- * or a slot we need is missing (names both versions). */
+ * or a function that we need is missing (names both versions). */
 status pjrt_plugin_open(const char *path, pjrt_plugin *out) MUST_CHECK;
 
-/* Turns an error (destroyed here) into a status and records "what: message (code n)". NULL is
+/* Turns an error (destroyed here) into a status and records "what: message (PJRT code n)". NULL is
  * STATUS_OK. INTERNAL, UNAVAILABLE, DATA_LOSS and ABORTED become STATUS_UNAVAILABLE: on hardware
  * they need a new process. */
 status pjrt_check(const pjrt_plugin *p, pjrt_error *error, const char *what) MUST_CHECK;

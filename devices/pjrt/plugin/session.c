@@ -36,7 +36,7 @@ status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)
     pjrt_code code;
     status s = pjrt_check_code(p, p->api->client_create(&create), "opening the devices", &code);
     if (s)
-        return status_prefix(pjrt_may_pass(code) ? STATUS_UNAVAILABLE : STATUS_NOT_FOUND,
+        return status_prefix(pjrt_is_transient(code) ? STATUS_UNAVAILABLE : STATUS_NOT_FOUND,
                              "the plugin found no device it can use");
     session.client = create.client;
 

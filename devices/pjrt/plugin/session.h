@@ -4,8 +4,8 @@
 #include "base/tensor.h"
 #include "devices/pjrt/plugin/plugin.h"
 
-/* The devices of a plugin, opened: programs are compiled or loaded for them and run, tensors go
- * there and come back. All functions may be called from any thread. */
+/* The open devices of a plugin: compiles, loads and runs programs, copies tensors there and back.
+ * All functions may be called from any thread. */
 
 typedef struct pjrt_session {
     const pjrt_plugin *plugin;
@@ -15,7 +15,7 @@ typedef struct pjrt_session {
     char platform[64], platform_version[256], device_kind[64];
 } pjrt_session;
 
-/* Opens the plugin's devices. STATUS_UNAVAILABLE: may pass by itself, such as a device in use;
+/* Opens the plugin's devices. STATUS_UNAVAILABLE: a transient failure, such as a device in use;
  * STATUS_NOT_FOUND: there are none (libtpu without a TPU). */
 status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out) MUST_CHECK;
 
@@ -26,7 +26,7 @@ status pjrt_session_serialize(const pjrt_session *s, pjrt_loaded_executable *e,
                               pjrt_bytes *out) MUST_CHECK;
 status pjrt_session_load(const pjrt_session *s, const void *serialized, size_t bytes,
                          pjrt_loaded_executable **out) MUST_CHECK;
-/* The optimized program, an HloModuleProto; `*out` stays as it is where the plugin does not tell.
+/* The optimized program, an HloModuleProto; `*out` is left alone where the plugin does not show it.
  * The caller frees. */
 void pjrt_session_optimized(const pjrt_session *s, pjrt_loaded_executable *e, pjrt_bytes *out);
 status pjrt_session_output_count(const pjrt_session *s, pjrt_loaded_executable *e,

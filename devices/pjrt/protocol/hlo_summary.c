@@ -86,7 +86,7 @@ static int next_field(wire *w, wire_field *f)
     return 1;
 }
 
-/* Days on any chip: compilers write the largest number where they have no estimate. */
+/* Compilers write the largest number where they have no estimate. */
 #define CYCLES_MAX INT64_C(1000000000000000)
 
 typedef struct instruction {
@@ -230,7 +230,7 @@ status hlo_summarise(const void *data, size_t bytes, hlo_summary *out)
     }
     made = (hlo_summary){0};
     if (!read_module(all, &made))
-        return status_fail(STATUS_CORRUPT, "the optimized program is no HloModuleProto");
+        return status_fail(STATUS_CORRUPT, "the optimized program is not an HloModuleProto");
     *out = made;
     return STATUS_OK;
 }
@@ -354,7 +354,7 @@ status hlo_read_signature(const void *data, size_t bytes, hlo_signature *out)
         return STATUS_OK;
     }
     hlo_signature_dispose(&made);
-    return status_fail(STATUS_CORRUPT, "the optimized program does not say what it takes");
+    return status_fail(STATUS_CORRUPT, "the optimized program has no signature");
 }
 
 void hlo_signature_dispose(hlo_signature *s)

@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an optimized program says of itself: read from the HloModuleProto (xla/service/hlo.proto)
- * that a compiler hands out. */
+/* Facts about an optimized program, read from the compiler's HloModuleProto
+ * (xla/service/hlo.proto). */
 typedef struct hlo_summary {
-    int products;      /* dot and convolution instructions, wherever they ended up */
+    int products;      /* dot and convolution instructions, also inside fusions */
     int products_s8;   /* of these, with two 8-bit integer operands */
     int products_bf16; /* ... with bf16 operands */
     int products_f32;
-    int64_t estimated_cycles; /* sum of the compiler's own estimates (backend_config); 0 when it
-                                 gives none. No measurement */
-    int unestimated;          /* instructions whose estimate is "for ever": not in the sum */
+    int64_t estimated_cycles; /* sum of the compiler's estimates (backend_config), not measured;
+                                 0: there are none */
+    int unestimated;          /* instructions without a usable estimate: not in the sum */
     int instructions;
 } hlo_summary;
 
@@ -37,7 +37,7 @@ typedef struct hlo_signature {
     int parameter_count, result_count;
 } hlo_signature;
 
-/* What the entry computation takes and gives (a tuple result: its members). STATUS_CORRUPT. */
+/* Parameters and results of the entry computation (of a tuple: its members). STATUS_CORRUPT. */
 status hlo_read_signature(const void *data, size_t bytes, hlo_signature *out) MUST_CHECK;
 void hlo_signature_dispose(hlo_signature *s);
 

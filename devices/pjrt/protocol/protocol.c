@@ -34,15 +34,15 @@ status pjrt_send(int socket, const pjrt_message *m, const int *fds, int fd_count
     return STATUS_OK;
 }
 
-/* Up to FDS_MAX; alignment leaves room for one more, which nobody sends. */
-static int take_fds(struct cmsghdr *head, int fds[FDS_MAX], int taken)
+/* Keeps up to FDS_MAX, closes others. */
+static int collect_fds(struct cmsghdr *head, int fds[FDS_MAX], int before)
 {
     int all = (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int)), count = 0;
     for (int i = 0; i < all; i++) {
         int fd;
         memcpy(&fd, CMSG_DATA(head) + (size_t)i * sizeof fd, sizeof fd);
-        if (taken + count < FDS_MAX)
-            fds[taken + count++] = fd;
+        if (before + count < FDS_MAX)
+            fds[before + count++] = fd;
         else
             close(fd);
     }
@@ -70,18 +70,25 @@ status pjrt_receive(int socket, pjrt_message *m, int fds[FDS_MAX])
     for (struct cmsghdr *head = CMSG_FIRSTHDR(&packet); received >= 0 && head != NULL;
          head = CMSG_NXTHDR(&packet, head))
         if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-            count += take_fds(head, fds, count);
+            count += collect_fds(head, fds, count);
     if (received != (ssize_t)sizeof *m || packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
         for (int i = 0; i < FDS_MAX; i++)
             if (fds[i] >= 0)
                 close(fds[i]);
-        return status_fail(STATUS_UNAVAILABLE, "the other side of the control socket is gone");
+        return status_fail(STATUS_UNAVAILABLE, "the control socket was closed");
     }
     m->text[sizeof m->text - 1] = 0;
     m->device_kind[sizeof m->device_kind - 1] = 0;
     m->platform[sizeof m->platform - 1] = 0;
     m->version[sizeof m->version - 1] = 0;
     return STATUS_OK;
+}
+
+pjrt_tensor_shape pjrt_tensor_shape_of(const tensor *t)
+{
+    pjrt_tensor_shape shape = {.dtype = (int32_t)t->dtype, .rank = t->rank};
+    memcpy(shape.dims, t->dims, sizeof shape.dims);
+    return shape;
 }
 
 status pjrt_memory_create(const char *name, size_t bytes, int *fd)

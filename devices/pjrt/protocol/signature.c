@@ -49,7 +49,7 @@ static void describe(char out[160], dtype type, int rank, const int64_t *dims)
 
 static status compare(const pjrt_declared *d, const hlo_shape *has)
 {
-    char declared[160], found[160] = "of a type that models do not have";
+    char declared[160], found[160] = "of a type that is not supported";
     if (has->has_dtype && (int32_t)has->dtype == d->shape.dtype && has->rank == d->shape.rank &&
         memcmp(has->dims, d->shape.dims, (size_t)has->rank * sizeof has->dims[0]) == 0)
         return STATUS_OK;

@@ -13,13 +13,13 @@
 
 /* The process of a device host: start, output, end. */
 
-/* How long a control message may wait for room in the socket: a stopped host reads nothing. */
+/* How long a control message may wait for space in the socket: a stopped host reads nothing. */
 #define SEND_TIMEOUT_S 10
 
 /* Between fork and exec: async-signal-safe calls only. */
 static void run_child(const pjrt_supervisor *s, int control, int output)
 {
-    /* Out of the way of the numbers they must land on. */
+    /* Away from the numbers that dup2() assigns below. */
     control = fcntl(control, F_DUPFD, 10);
     output = fcntl(output, F_DUPFD, 10);
     int nothing = open("/dev/null", O_RDONLY);
@@ -28,13 +28,13 @@ static void run_child(const pjrt_supervisor *s, int control, int output)
         _exit(127);
     if (nothing >= 0)
         dup2(nothing, 0);
-    /* Nothing else of the server's: a listening socket held here would outlive it. */
+    /* No other descriptor of the server: a listening socket would stay open here. */
     syscall(SYS_close_range, PJRT_HOST_CONTROL_FD + 1, ~0U, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execl(s->host_program, "penstock", "device-host", s->options.plugin, (char *)NULL);
-    static const char failed[] = "the device host's program cannot be executed\n";
+    static const char failed[] = "cannot execute the program of the device host\n";
     ssize_t ignored = write(2, failed, sizeof failed - 1);
     (void)ignored;
     _exit(127);
@@ -51,8 +51,8 @@ status pjrt_child_spawn(pjrt_supervisor *s)
         return status_fail(STATUS_IO, "pipe: %m");
     }
     fcntl(output[0], F_SETFL, O_NONBLOCK);
-    struct timeval patience = {.tv_sec = SEND_TIMEOUT_S};
-    setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    struct timeval send_timeout = {.tv_sec = SEND_TIMEOUT_S};
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof send_timeout);
     pid_t child = fork();
     if (child == 0)
         run_child(s, pair[1], output[1]);
@@ -86,9 +86,9 @@ void pjrt_child_read_output(pjrt_supervisor *s)
         if (bytes > 0)
             pjrt_output_feed(&s->output, text, (size_t)bytes);
         else if (errno != EINTR)
-            return; /* all of it, for now */
+            return; /* all that was printed so far */
     }
-    /* Closed: by a host that ended, or by a plugin that closes its standard error. */
+    /* End of file: the host ended, or the plugin closed its standard error. */
     pjrt_output_flush(&s->output);
     if (s->output_fd >= 0)
         close(s->output_fd);
@@ -109,7 +109,7 @@ void pjrt_child_reap(pjrt_supervisor *s, char *how, size_t how_bytes)
     pjrt_child_read_output(s);
     pjrt_output_flush(&s->output);
     pthread_mutex_lock(&s->lock);
-    while (s->executing > 0) /* they poll pid_fd: it is readable now, so this is short */
+    while (s->executing > 0) /* short: they poll pid_fd, which is readable now */
         pthread_cond_wait(&s->changed, &s->lock);
     close(s->pid_fd);
     close(s->socket);

@@ -12,9 +12,9 @@ log_level pjrt_output_level(const char *line)
         is_prefixed = line[i] >= '0' && line[i] <= '9';
     if (is_prefixed)
         return *letter == 'E' ? LOG_WARNING : *letter == 'F' ? LOG_ERROR : LOG_DEBUG;
-    /* The complaints of absl that come before its first line, and continuation lines. */
-    bool is_chatter = strncmp(line, "WARNING: ", 9) == 0 || line[0] == ' ' || line[0] == '\t';
-    return is_chatter ? LOG_DEBUG : LOG_INFO;
+    /* The warnings of absl before its first line, and continuation lines. */
+    bool is_informative = strncmp(line, "WARNING: ", 9) == 0 || line[0] == ' ' || line[0] == '\t';
+    return is_informative ? LOG_DEBUG : LOG_INFO;
 }
 
 static void end_line(pjrt_output *o)
@@ -24,7 +24,7 @@ static void end_line(pjrt_output *o)
         log_level level = pjrt_output_level(o->line);
         log_write(level, "devices", "plugin: %s", o->line);
         if (level != LOG_DEBUG)
-            snprintf(o->last_words, sizeof o->last_words, "%.199s", o->line);
+            snprintf(o->last_error, sizeof o->last_error, "%.199s", o->line);
     }
     o->bytes = 0;
 }
@@ -34,7 +34,7 @@ void pjrt_output_feed(pjrt_output *o, const char *text, size_t bytes)
     for (size_t i = 0; i < bytes; i++) {
         if (text[i] == '\n')
             end_line(o);
-        else if (o->bytes < sizeof o->line - 1) /* what is longer is cut */
+        else if (o->bytes < sizeof o->line - 1) /* the rest of a longer line is dropped */
             o->line[o->bytes++] = text[i];
     }
 }

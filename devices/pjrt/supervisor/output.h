@@ -6,25 +6,24 @@
 
 #include "base/log.h"
 
-/* What a plugin prints goes to our log, line by line: compilers are talkative, and a server's log
- * has one format. Informative lines of plugins are for --log-level debug. The supervising thread
- * only. */
+/* Writes what a plugin prints to the server's log, line by line; informative lines appear with
+ * --log-level debug only. The supervising thread. */
 
 #define PJRT_OUTPUT_LINE_BYTES 1024
 
 typedef struct pjrt_output {
     char line[PJRT_OUTPUT_LINE_BYTES];
     size_t bytes;
-    char last_words[200]; /* the last line that was no information: why a host ended, often */
+    char last_error[200]; /* the last line that was not informative: often why a host ended */
 } pjrt_output;
 
-/* Logs each complete line; the rest waits for the next call. */
+/* Logs each complete line and keeps the rest for the next call. */
 void pjrt_output_feed(pjrt_output *o, const char *text, size_t bytes);
-/* The host is gone: what waits is a line. */
+/* The host is gone: logs the rest. */
 void pjrt_output_flush(pjrt_output *o);
 
-/* How important a line is. Plugins log as absl and glog do: a letter of IWEF and four digits (of
- * the date) begin it. */
+/* The level of a line. Plugins log like absl and glog: a line begins with a letter of IWEF and four
+ * digits (the date). */
 log_level pjrt_output_level(const char *line);
 
 #endif

@@ -23,26 +23,27 @@
 #define ROOM "devices"
 #define HOST_ENDED "the device host ended"
 
-static status create_lanes(pjrt_supervisor *s)
+static status create_slots(pjrt_supervisor *s)
 {
-    int count = s->facts.device_count * s->options.lanes_per_device;
-    s->lanes = calloc((size_t)count, sizeof *s->lanes);
-    assert(s->lanes != NULL);
+    int count = s->facts.device_count * s->options.slots_per_device;
+    s->slots = calloc((size_t)count, sizeof *s->slots);
+    assert(s->slots != NULL);
     for (int i = 0; i < count; i++) {
-        pjrt_lane *lane = &s->lanes[i];
-        *lane = (pjrt_lane){.slot_fd = -1,
-                            .request_fd = eventfd(0, EFD_CLOEXEC),
-                            .reply_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-        s->lane_count = i + 1;
-        if (lane->request_fd < 0 || lane->reply_fd < 0)
+        pjrt_execution_slot *slot = &s->slots[i];
+        *slot = (pjrt_execution_slot){.memory_fd = -1,
+                                      .request_fd = eventfd(0, EFD_CLOEXEC),
+                                      .reply_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+        s->slot_count = i + 1;
+        if (slot->request_fd < 0 || slot->reply_fd < 0)
             return status_fail(STATUS_IO, "eventfd: %m");
-        status result = pjrt_memory_create("penstock-slot", s->options.slot_bytes, &lane->slot_fd);
+        status result =
+            pjrt_memory_create("penstock-slot", s->options.slot_memory_bytes, &slot->memory_fd);
         void *map = NULL;
         if (result == STATUS_OK)
-            result = pjrt_memory_map(lane->slot_fd, s->options.slot_bytes, true, &map);
+            result = pjrt_memory_map(slot->memory_fd, s->options.slot_memory_bytes, true, &map);
         if (result)
             return result;
-        lane->slot = map;
+        slot->memory = map;
     }
     return STATUS_OK;
 }
@@ -60,7 +61,7 @@ static status receive_until(pjrt_supervisor *s, uint64_t deadline_ns, pjrt_messa
         int timeout_ms = -1;
         if (deadline_ns != UINT64_MAX) {
             if (now_ns >= deadline_ns)
-                return status_fail(STATUS_DEADLINE_EXCEEDED, "no answer in time");
+                return status_fail(STATUS_DEADLINE_EXCEEDED, "no reply in time");
             uint64_t left_ms = (deadline_ns - now_ns) / 1000000u + 1;
             timeout_ms = left_ms > 1000000 ? 1000000 : (int)left_ms;
         }
@@ -82,106 +83,10 @@ static status receive_until(pjrt_supervisor *s, uint64_t deadline_ns, pjrt_messa
     }
 }
 
-/* --- control calls from other threads --- */
-
-void pjrt_supervisor_condemn(pjrt_supervisor *s, const char *why)
-{
-    if (s->state != DEVICE_HEALTHY || s->is_condemned)
-        return;
-    s->is_condemned = true;
-    snprintf(s->reason, sizeof s->reason, "%s", why);
-    /* By the descriptor: a process number may already be another's. */
-    if (s->pid_fd >= 0)
-        syscall(SYS_pidfd_send_signal, s->pid_fd, SIGKILL, NULL, 0);
-}
-
-static struct timespec after(uint64_t ns)
-{
-    uint64_t until_ns = clock_now_ns() + ns; /* `changed` waits by the same clock */
-    return (struct timespec){.tv_sec = (time_t)(until_ns / 1000000000u),
-                             .tv_nsec = (long)(until_ns % 1000000000u)};
-}
-
-status pjrt_supervisor_call(pjrt_supervisor *s, pjrt_message *m, const int *fds, int fd_count,
-                            int *reply_fd, uint64_t timeout_ns)
-{
-    pjrt_call call = {.reply_fd = -1};
-    pthread_mutex_lock(&s->lock);
-    if (s->state != DEVICE_HEALTHY || s->is_condemned) {
-        status result = status_fail(STATUS_UNAVAILABLE, "%s", s->reason);
-        pthread_mutex_unlock(&s->lock);
-        return result;
-    }
-    m->id = call.id = ++s->last_id;
-    call.next = s->calls;
-    s->calls = &call;
-    status result = pjrt_send(s->socket, m, fds, fd_count);
-    struct timespec until = after(timeout_ns);
-    bool is_late = false;
-    while (result == STATUS_OK && !call.is_done && !is_late)
-        is_late = pthread_cond_timedwait(&s->changed, &s->lock, &until) == ETIMEDOUT;
-    if (result == STATUS_OK && !call.is_done) {
-        char why[100];
-        snprintf(why, sizeof why, "the device host did not answer a control message in %llu s",
-                 (unsigned long long)(timeout_ns / 1000000000u));
-        pjrt_supervisor_condemn(s, why);
-        result = status_fail(STATUS_UNAVAILABLE, "%s", why);
-    }
-    for (pjrt_call **link = &s->calls; *link != NULL; link = &(*link)->next)
-        if (*link == &call) {
-            *link = call.next;
-            break;
-        }
-    pthread_mutex_unlock(&s->lock);
-    if (result == STATUS_OK && call.was_lost)
-        result = status_fail(STATUS_UNAVAILABLE, "the device host ended while it worked on this");
-    if (result) {
-        if (call.reply_fd >= 0)
-            close(call.reply_fd);
-        return result;
-    }
-    *m = call.reply;
-    if (reply_fd != NULL)
-        *reply_fd = call.reply_fd;
-    else if (call.reply_fd >= 0)
-        close(call.reply_fd);
-    if (m->result)
-        return status_fail((unsigned)m->result < STATUS_COUNT ? (status)m->result : STATUS_INTERNAL,
-                           "%s", m->text);
-    return STATUS_OK;
-}
-
-static void deliver(pjrt_supervisor *s, const pjrt_message *m, const int fds[3])
-{
-    pthread_mutex_lock(&s->lock);
-    pjrt_call *call = s->calls;
-    while (call != NULL && call->id != m->id)
-        call = call->next;
-    if (call != NULL) {
-        call->reply = *m;
-        call->reply_fd = fds[0];
-        call->is_done = true;
-        pthread_cond_broadcast(&s->changed);
-    } else if (fds[0] >= 0) {
-        close(fds[0]);
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void lose_calls(pjrt_supervisor *s)
-{
-    pthread_mutex_lock(&s->lock);
-    for (pjrt_call *call = s->calls; call != NULL; call = call->next)
-        if (!call->is_done)
-            call->is_done = call->was_lost = true;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-}
-
 /* --- life of one host --- */
 
-/* Sends one message and waits for its reply on the supervising thread itself: only before the host
- * is declared healthy. */
+/* A control message from the supervising thread itself, which reads the reply: only before the host
+ * is healthy. */
 static status call_directly(pjrt_supervisor *s, pjrt_message *m, const int *fds, int fd_count)
 {
     pthread_mutex_lock(&s->lock);
@@ -200,7 +105,7 @@ static status call_directly(pjrt_supervisor *s, pjrt_message *m, const int *fds,
     return result;
 }
 
-static status greet(pjrt_supervisor *s)
+static status receive_hello(pjrt_supervisor *s)
 {
     pjrt_message hello;
     int fds[3];
@@ -215,8 +120,7 @@ static status greet(pjrt_supervisor *s)
                                                                            : STATUS_INTERNAL,
                            "%s", hello.text);
     if (s->facts.device_count != 0 && s->facts.device_count != hello.device_count)
-        return status_fail(STATUS_UNAVAILABLE,
-                           "the plugin now shows %d devices, before it showed %d",
+        return status_fail(STATUS_UNAVAILABLE, "the plugin now has %d devices, before it had %d",
                            hello.device_count, s->facts.device_count);
     pthread_mutex_lock(&s->lock);
     s->facts.device_count = hello.device_count;
@@ -227,43 +131,43 @@ static status greet(pjrt_supervisor *s)
     return STATUS_OK;
 }
 
-static status hand_over_lanes(pjrt_supervisor *s)
+static status send_slots(pjrt_supervisor *s)
 {
-    for (int i = 0; i < s->lane_count; i++) {
-        pjrt_lane *lane = &s->lanes[i];
-        pjrt_message m = {.kind = PJRT_LANE,
-                          .device = i / s->options.lanes_per_device,
-                          .lane = i % s->options.lanes_per_device,
-                          .bytes = s->options.slot_bytes};
+    for (int i = 0; i < s->slot_count; i++) {
+        pjrt_execution_slot *slot = &s->slots[i];
+        pjrt_message m = {.kind = PJRT_SLOT,
+                          .device = i / s->options.slots_per_device,
+                          .slot = i % s->options.slots_per_device,
+                          .bytes = s->options.slot_memory_bytes};
         uint64_t leftover;
-        while (read(lane->reply_fd, &leftover, sizeof leftover) > 0)
+        while (read(slot->reply_fd, &leftover, sizeof leftover) > 0)
             continue;
-        atomic_store(&lane->slot->answered, atomic_load(&lane->slot->sequence));
+        atomic_store(&slot->memory->completed, atomic_load(&slot->memory->sequence));
         status result =
-            pjrt_send(s->socket, &m, (int[]){lane->slot_fd, lane->request_fd, lane->reply_fd}, 3);
+            pjrt_send(s->socket, &m, (int[]){slot->memory_fd, slot->request_fd, slot->reply_fd}, 3);
         if (result)
             return result;
     }
     return STATUS_OK;
 }
 
-/* A new host knows nothing: it gets the weights and programs the old one had. */
-static status restore(pjrt_supervisor *s)
+/* Gives a new host the slots, weights and programs of the one before it. */
+static status replay_all(pjrt_supervisor *s)
 {
-    status result = hand_over_lanes(s);
+    status result = send_slots(s);
     for (uint32_t i = 0; result == STATUS_OK && i < s->weights.count; i++) {
-        pjrt_keepsake *w = &s->weights.items[i];
+        pjrt_replay_record *w = &s->weights.items[i];
         if (w->fd < 0)
             continue;
         pjrt_message m = {.kind = PJRT_WEIGHT, .object = i, .bytes = w->bytes, .shape = w->shape};
         result = call_directly(s, &m, &w->fd, 1);
     }
     for (uint32_t i = 0; result == STATUS_OK && i < s->programs.count; i++) {
-        pjrt_keepsake *p = &s->programs.items[i];
+        pjrt_replay_record *p = &s->programs.items[i];
         if (p->fd < 0)
             continue;
         pjrt_message m = pjrt_load_message(i, p);
-        result = call_directly(s, &m, (int[]){p->fd, p->table_fd}, 2);
+        result = call_directly(s, &m, (int[]){p->fd, p->arguments_fd}, 2);
     }
     return result;
 }
@@ -272,29 +176,28 @@ static void set_state(pjrt_supervisor *s, device_state state, const char *reason
 {
     pthread_mutex_lock(&s->lock);
     s->state = state;
-    s->is_condemned = false;
+    s->is_marked_failed = false;
     snprintf(s->reason, sizeof s->reason, "%s", reason);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     device_health_changed();
 }
 
-/* Starts a host and serves its replies until it is gone. */
-static status live(pjrt_supervisor *s, uint64_t *healthy_ns)
+/* Starts a host and reads its replies until it is gone. */
+static status run_host(pjrt_supervisor *s, uint64_t *healthy_ns)
 {
     status result = pjrt_child_spawn(s);
     if (result)
         return result;
-    result = greet(s);
-    if (result == STATUS_OK && s->lanes == NULL)
-        result = create_lanes(s);
+    result = receive_hello(s);
+    if (result == STATUS_OK && s->slots == NULL)
+        result = create_slots(s);
     if (result == STATUS_OK) {
-        pthread_mutex_lock(
-            &s->keep_lock); /* nothing is added or removed while a host is being taught */
-        result = restore(s);
+        pthread_mutex_lock(&s->replay_lock); /* nothing is added or removed meanwhile */
+        result = replay_all(s);
         if (result == STATUS_OK)
             set_state(s, DEVICE_HEALTHY, s->facts.device_kind);
-        pthread_mutex_unlock(&s->keep_lock);
+        pthread_mutex_unlock(&s->replay_lock);
     }
     if (result == STATUS_OK)
         *healthy_ns = clock_now_ns();
@@ -303,40 +206,40 @@ static status live(pjrt_supervisor *s, uint64_t *healthy_ns)
         int fds[3];
         result = receive_until(s, UINT64_MAX, &m, fds);
         if (result == STATUS_OK)
-            deliver(s, &m, fds);
+            pjrt_calls_complete(s, &m, fds);
     }
     return result;
 }
 
-/* True when the server stops meanwhile. */
+/* True: the server stops. */
 static bool pause_for(pjrt_supervisor *s, uint64_t ns)
 {
     struct pollfd stop = {s->stop_fd, POLLIN, 0};
     return poll(&stop, 1, (int)(ns / 1000000u)) > 0;
 }
 
-/* The host is gone, or never was: reaps it and says why, once nobody waits for it any more. */
-static void bury(pjrt_supervisor *s, status result)
+/* The host has ended or did not start: reaps it, fails all calls, then publishes the reason. */
+static void end_host(pjrt_supervisor *s, status result)
 {
     char why[STATUS_MESSAGE_BYTES_MAX], how[80] = "was not started", reason[sizeof s->reason];
     snprintf(why, sizeof why, "%s", status_message());
     pthread_mutex_lock(&s->lock);
-    bool has_own_reason = s->is_condemned;
+    bool has_reason = s->is_marked_failed;
     snprintf(reason, sizeof reason, "%s", s->reason);
-    /* From here no call and no batch is accepted; DEVICE_FAILED follows when all is known. */
-    s->is_condemned = true;
+    /* From here on calls and batches are rejected; DEVICE_FAILED follows with the reason. */
+    s->is_marked_failed = true;
     pthread_mutex_unlock(&s->lock);
     if (s->child > 0)
         pjrt_child_reap(s, how, sizeof how);
-    lose_calls(s);
-    /* A refusal says what is wrong by itself; a sudden end needs the last words. */
-    const char *words = s->output.last_words;
-    if (!has_own_reason && result == STATUS_UNAVAILABLE && strcmp(why, HOST_ENDED) == 0)
-        snprintf(reason, sizeof reason, "the device host %s%s%.120s", how, words[0] ? ": " : "",
-                 words);
-    else if (!has_own_reason)
+    pjrt_calls_fail_all(s);
+    /* After a sudden end, the last error that the plugin printed is the best explanation. */
+    const char *printed = s->output.last_error;
+    if (!has_reason && result == STATUS_UNAVAILABLE && strcmp(why, HOST_ENDED) == 0)
+        snprintf(reason, sizeof reason, "the device host %s%s%.120s", how, printed[0] ? ": " : "",
+                 printed);
+    else if (!has_reason)
         snprintf(reason, sizeof reason, "%.250s", why);
-    s->output.last_words[0] = 0;
+    s->output.last_error[0] = 0;
     set_state(s, DEVICE_FAILED, reason);
 }
 
@@ -346,14 +249,13 @@ static void *supervise(void *argument)
     uint64_t back_off_ns = s->options.back_off_min_ns;
     for (bool is_first = true;; is_first = false) {
         uint64_t healthy_ns = 0;
-        status result = live(s, &healthy_ns);
+        status result = run_host(s, &healthy_ns);
         if (is_first)
             s->start_failure = result; /* before the state that says so */
-        bury(s, result);
+        end_host(s, result);
         if (result == STATUS_CANCELLED || (is_first && healthy_ns == 0))
             return NULL;
-        /* A host that lived for a while earns a fresh start; one that dies at once waits longer
-         * each time. */
+        /* The back-off doubles while hosts end soon after their start. */
         if (healthy_ns != 0 && clock_now_ns() - healthy_ns > s->options.back_off_max_ns)
             back_off_ns = s->options.back_off_min_ns;
         /* `reason` changes on this thread only while the host is down. */
@@ -379,8 +281,8 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     pjrt_supervisor *s = calloc(1, sizeof *s);
     assert(s != NULL);
     s->options = *options;
-    s->options.lanes_per_device = (int)or_default((uint64_t)options->lanes_per_device, 2);
-    s->options.slot_bytes = or_default(options->slot_bytes, (size_t)256 << 20);
+    s->options.slots_per_device = (int)or_default((uint64_t)options->slots_per_device, 2);
+    s->options.slot_memory_bytes = or_default(options->slot_memory_bytes, (size_t)256 << 20);
     s->options.start_timeout_ns = or_default(options->start_timeout_ns, 120000000000u);
     s->options.hang_timeout_ns = or_default(options->hang_timeout_ns, 30000000000u);
     s->options.hang_margin_ns = or_default(options->hang_margin_ns, 3000000000u);
@@ -393,7 +295,7 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     s->pid_fd = s->socket = s->output_fd = -1;
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->keep_lock, NULL);
+    pthread_mutex_init(&s->replay_lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC); /* as clock_now_ns() */
@@ -403,7 +305,7 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     status result = STATUS_OK;
     if (s->stop_fd < 0 || pthread_create(&s->thread, NULL, supervise, s) != 0) {
         result = status_fail(STATUS_IO, "starting the supervisor of %s: %m", options->plugin);
-        s->is_threadless = true;
+        s->has_no_thread = true;
     } else {
         pthread_mutex_lock(&s->lock);
         while (s->state == DEVICE_STARTING)
@@ -420,42 +322,42 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     return STATUS_OK;
 }
 
-static void forget_all(pjrt_keep *keep)
+static void dispose_all(pjrt_replay_list *list)
 {
-    for (uint32_t i = 0; i < keep->count; i++)
-        pjrt_keepsake_dispose(&keep->items[i]);
-    free(keep->items);
+    for (uint32_t i = 0; i < list->count; i++)
+        pjrt_replay_record_dispose(&list->items[i]);
+    free(list->items);
 }
 
 void pjrt_supervisor_destroy(pjrt_supervisor *s)
 {
     if (s == NULL)
         return;
-    if (!s->is_threadless) {
+    if (!s->has_no_thread) {
         uint64_t one = 1;
         ssize_t written = write(s->stop_fd, &one, sizeof one);
         assert(written == (ssize_t)sizeof one);
         pthread_join(s->thread, NULL);
     }
-    for (int i = 0; i < s->lane_count; i++) {
-        pjrt_lane *lane = &s->lanes[i];
-        if (lane->slot != NULL)
-            pjrt_memory_unmap(lane->slot, s->options.slot_bytes);
+    for (int i = 0; i < s->slot_count; i++) {
+        pjrt_execution_slot *slot = &s->slots[i];
+        if (slot->memory != NULL)
+            pjrt_memory_unmap(slot->memory, s->options.slot_memory_bytes);
         for (int k = 0; k < 3; k++) {
-            int fd = (int[]){lane->slot_fd, lane->request_fd, lane->reply_fd}[k];
+            int fd = (int[]){slot->memory_fd, slot->request_fd, slot->reply_fd}[k];
             if (fd >= 0)
                 close(fd);
         }
     }
-    forget_all(&s->weights);
-    forget_all(&s->programs);
-    free(s->lanes);
+    dispose_all(&s->weights);
+    dispose_all(&s->programs);
+    free(s->slots);
     free((char *)s->options.plugin);
     free(s->host_program);
     if (s->stop_fd >= 0)
         close(s->stop_fd);
     pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->keep_lock);
+    pthread_mutex_destroy(&s->replay_lock);
     pthread_cond_destroy(&s->changed);
     free(s);
 }
@@ -467,17 +369,17 @@ void pjrt_supervisor_facts(pjrt_supervisor *s, pjrt_host_facts *out)
     pthread_mutex_unlock(&s->lock);
 }
 
-int pjrt_supervisor_lanes(const pjrt_supervisor *s)
+int pjrt_supervisor_slots(const pjrt_supervisor *s)
 {
-    return s->options.lanes_per_device;
+    return s->options.slots_per_device;
 }
 
 status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns)
 {
-    struct timespec until = after(timeout_ns);
+    struct timespec until = pjrt_time_after(timeout_ns);
     status result = STATUS_OK;
     pthread_mutex_lock(&s->lock);
-    while (result == STATUS_OK && (s->state != DEVICE_HEALTHY || s->is_condemned))
+    while (result == STATUS_OK && (s->state != DEVICE_HEALTHY || s->is_marked_failed))
         if (pthread_cond_timedwait(&s->changed, &s->lock, &until) == ETIMEDOUT)
             result = status_fail(STATUS_UNAVAILABLE, "%s", s->reason);
     pthread_mutex_unlock(&s->lock);
@@ -487,7 +389,7 @@ status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns)
 void pjrt_supervisor_describe(pjrt_supervisor *s, device_status *out)
 {
     pthread_mutex_lock(&s->lock);
-    out->state = s->state == DEVICE_HEALTHY && s->is_condemned ? DEVICE_FAILED : s->state;
+    out->state = s->state == DEVICE_HEALTHY && s->is_marked_failed ? DEVICE_FAILED : s->state;
     snprintf(out->detail, sizeof out->detail, "%.199s", s->reason);
     out->restarts = atomic_load(&s->restarts);
     pthread_mutex_unlock(&s->lock);
