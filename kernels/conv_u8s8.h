@@ -3,12 +3,12 @@
 
 #include "kernels/kernels.h"
 
-/* A convolution of bytes as a product that reads its windows where they lie in the image: no rows
- * are unfolded. It needs images whose windows all look alike, which padding and strides prevent;
- * who calls lays them out as cells first (devices/cpu/fused/conv_layout.h): cell p has its
- * window at in + p * cell_bytes, and that window is `steps` pieces of 64 bytes, piece s at
- * offsets[s] from there. Of `pitch` cells after each other the first `width` are pixels of the
- * result; the others are what a row of the image has beside it, and are computed for nothing.
+/* A convolution of uint8 images as a GEMM that reads its windows in place: no rows are unfolded. It
+ * needs images in which all windows have one shape in memory, which padding and strides prevent;
+ * the caller lays images out as cells first (devices/cpu/fused/conv_layout.h). The window of cell p
+ * begins at in + p * cell_bytes and consists of `steps` pieces of 64 bytes, piece s at offsets[s]
+ * from there. Of each `pitch` cells the first `width` are pixels of the result; the others lie
+ * beside a row of the image, and their results are not used.
  *
  *   window[s, i] = in[p * cell_bytes + offsets[s] + i]
  *
@@ -24,11 +24,11 @@
 typedef struct conv_u8s8 {
     size_t images, in_image_bytes, out_image_bytes; /* bytes from image to image */
     const uint8_t *in;
-    size_t cells; /* of an image; the last one is a pixel */
+    size_t cells; /* of an image, up to its last pixel */
     size_t cell_bytes, pitch, width;
     const size_t *offsets; /* [steps] */
     size_t steps, n;
-    const void *weights; /* conv_pack_u8s8's; 64-byte aligned */
+    const void *weights; /* from conv_pack_u8s8; 64-byte aligned */
     /* Each [n rounded up to CONV_U8S8_COLUMNS]. */
     const int32_t *start;
     const float *scale, *bias;

@@ -4,7 +4,7 @@
 #include "kernels/kernels.h"
 
 /* Convolution and pooling of images with the channels last ([height, width, channels], NHWC): a
- * pixel's channels are contiguous, which is what u8 x s8 products and vectors want. One image a
+ * pixel's channels are contiguous, which is what u8 x s8 GEMMs and vectors want. One image a
  * call; output pixels are numbered y * out_width + x, and a call does pixels `first` .. `first +
  * count - 1` so that the caller can cut an image into blocks that fit the cache, or over threads.
  */
@@ -16,8 +16,8 @@ typedef struct image_window {
     size_t pad_top, pad_left; /* below and to the right it follows from the output's size */
 } image_window;
 
-/* The rows of an implicit product: out row r is [kernel_height][kernel_width][channels] items of
- * pixel first + r, with `pad_item` outside the image. Then gemm_* with k = row items, n = output
+/* The rows of an implicit GEMM (im2col): out row r is [kernel_height][kernel_width][channels] items
+ * of pixel first + r, with `pad_item` outside the image. Then gemm_* with k = row items, n = output
  * channels is the convolution. Items of 1 (u8), 2 or 4 bytes. */
 typedef struct image_rows {
     image_window window;

@@ -34,7 +34,7 @@ typedef struct gemm_f32 {
 } gemm_f32;
 
 /* The same with B as it lies: element (k, n) at b[k * b_row_stride + n * b_column_stride]; so a
- * transposed B is the other two strides. For products of two activations. */
+ * transposed B is the other two strides. For the product of two activations. */
 typedef struct gemm_f32_unpacked {
     size_t m, n, k;
     const float *a;

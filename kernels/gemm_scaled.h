@@ -3,7 +3,7 @@
 
 #include "kernels/kernels.h"
 
-/* Matrix products of quantised operands and what is done to their sums before they are stored.
+/* Matrix multiplication of quantised operands, and what is done to its sums before they are stored.
  *
  *   sum[m][n] = start[n] + sum over k of (A[m][k] - a_zero[m]) * B[k][n]      in int32, wrapping
  *   x         = sum * (row_scale[m] * column_scale[n]) + bias[n] + residual[m][n]

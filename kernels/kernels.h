@@ -73,13 +73,14 @@ typedef void (*kernels_binary_f32)(const float *a, size_t a_step, const float *b
 typedef struct kernels {
     kernels_level level; /* the highest level that contributed an entry */
 
-    /* Matrix products, kernels/gemm_f32.h. */
+    /* Matrix multiplication, kernels/gemm_f32.h. */
     void (*gemm_pack_f32)(const float *b, size_t b_row_stride, size_t b_column_stride, size_t k,
                           size_t n, float *packed);
     void (*gemm_f32)(const struct gemm_f32 *g);
     void (*gemm_unpacked_f32)(const struct gemm_f32_unpacked *g);
 
-    /* Products of quantised operands, kernels/gemm_scaled.h. Strides of `b` as in gemm_pack_f32. */
+    /* Matrix multiplication of quantised operands, kernels/gemm_scaled.h. Strides of `b` as in
+     * gemm_pack_f32. */
     void (*gemm_pack_u8s8)(const int8_t *b, size_t b_row_stride, size_t b_column_stride, size_t k,
                            size_t n, void *packed);
     void (*gemm_pack_s16)(const int16_t *b, size_t b_row_stride, size_t b_column_stride, size_t k,
@@ -90,8 +91,8 @@ typedef struct kernels {
     void (*gemm_s16)(const struct gemm_s16 *g);
     void (*gemm_bf16)(const struct gemm_bf16 *g);
 
-    /* Convolutions of bytes that read their windows in place, kernels/conv_u8s8.h. `w` is [64 *
-     * steps, n]; `packed` holds conv_u8s8_packed_bytes(), 64-byte aligned. */
+    /* Convolutions of uint8 images that read their windows in place, kernels/conv_u8s8.h. `w` is
+     * [64 * steps, n]; `packed` holds conv_u8s8_packed_bytes(), 64-byte aligned. */
     void (*conv_pack_u8s8)(const int8_t *w, size_t steps, size_t n, void *packed);
     void (*conv_u8s8)(const struct conv_u8s8 *c);
 
@@ -116,7 +117,7 @@ typedef struct kernels {
     void (*depthwise_f32)(const struct depthwise_f32 *d);
     void (*pool_f32)(const struct pool_f32 *p);
 
-    /* Bytes with one scale for a tensor, kernels/tensor_u8.h. */
+    /* uint8 and int8 tensors with one scale, kernels/tensor_u8.h. */
     void (*quantise_tensor_u8)(const struct quantise_tensor_u8 *q);
     void (*dequantise_u8)(const struct dequantise_u8 *d);
     void (*add_u8)(const struct add_u8 *p);

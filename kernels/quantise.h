@@ -4,7 +4,7 @@
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 
-/* Rows of floats to integers with a scale per row, for the products of gemm_scaled.h. Ties round to
+/* Rows of floats to integers with a scale per row, for the GEMMs of gemm_scaled.h. Ties round to
  * even. A row of zeros gets scale 0 (and its products are 0). NaN is undefined but harmless. */
 
 /* Symmetric, u8: q = round(x * 127 / top) + 128 in 1 .. 255, scale = top / 127, where top is the

@@ -11,7 +11,7 @@
 typedef struct cpu_memory_buffer {
     int first, last; /* steps, both included */
     size_t bytes;    /* 0: nothing to place */
-    size_t offset;   /* answer */
+    size_t offset;   /* set by cpu_memory_place */
 } cpu_memory_buffer;
 
 /* Writes offsets and the bytes of the whole range. STATUS_OUT_OF_MEMORY. */

@@ -31,7 +31,7 @@ typedef struct plan_step {
 
 struct cpu_plan {
     arena memory;
-    graph *graph; /* the given one with its products fused */
+    graph *graph; /* the specialised graph, its layers fused */
     const kernels *kernels;
     cpu_weights *weights;
     plan_value *values;

@@ -3,30 +3,30 @@
 
 void quantise_tensor_u8_scalar(const struct quantise_tensor_u8 *q)
 {
-    quantise_bytes(q);
+    u8_quantise(q);
 }
 
 void dequantise_u8_scalar(const struct dequantise_u8 *d)
 {
-    dequantise_bytes(d);
+    u8_dequantise(d);
 }
 
 void add_u8_scalar(const struct add_u8 *p)
 {
-    add_bytes(p);
+    u8_add(p);
 }
 
 void interleave_u8_scalar(const struct interleave_u8 *p)
 {
-    interleave_bytes(p, 0);
+    u8_interleave(p, 0);
 }
 
 void pool_u8_scalar(const struct pool_u8 *p)
 {
-    pool_bytes(p);
+    u8_pool(p);
 }
 
 void depthwise_u8s8_scalar(const struct depthwise_u8s8 *d)
 {
-    depthwise_bytes(d);
+    u8_depthwise(d);
 }

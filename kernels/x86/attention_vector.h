@@ -8,7 +8,7 @@
 #ifdef VEC_LANES
 
 /* One head of one sequence. Keys are packed transposed and values as they are, both into panels of
- * 32 columns (gemm_f32.h), so that both products are its tiles; scores of a tile's rows lie whole
+ * 32 columns (gemm_f32.h), so that both GEMMs use its tiles; scores of a tile's rows lie whole
  * in `scores`, [TILE_ROWS][padded]. */
 typedef struct attention_head {
     const attention_f32 *a;

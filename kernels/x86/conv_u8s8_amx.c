@@ -11,8 +11,8 @@
  *
  * Blocks are pipelined by hand: the sums of a block leave the tiles in the first step of the next,
  * and the vector units finish them during the one after that, some rows in each step. (Finished
- * already during the next block: 1 to 4% slower, more for products of few steps. Loads may have to
- * wait until what a tile stored is in the cache.) */
+ * already during the next block: 1 to 4% slower, more for convolutions of few steps. Loads may have
+ * to wait until what a tile stored is in the cache.) */
 
 #define BLOCK_TILES 2
 #define BLOCK_COLUMNS (2 * CONV_U8S8_COLUMNS)

@@ -5,17 +5,17 @@
 
 void quantise_tensor_u8_avx2(const struct quantise_tensor_u8 *q)
 {
-    quantise_bytes(q);
+    u8_quantise(q);
 }
 
 void dequantise_u8_avx2(const struct dequantise_u8 *d)
 {
-    dequantise_bytes(d);
+    u8_dequantise(d);
 }
 
 void add_u8_avx2(const struct add_u8 *p)
 {
-    add_bytes(p);
+    u8_add(p);
 }
 
 /* Of 16 bytes of a plane those that belong in the `part`th 16 bytes of three planes' pixels, each
@@ -49,15 +49,15 @@ void interleave_u8_avx2(const struct interleave_u8 *p)
             _mm_storeu_si128((__m128i *)(p->out + 3 * i + 16 * (size_t)part), pixels);
         }
     }
-    interleave_bytes(p, i);
+    u8_interleave(p, i);
 }
 
 void pool_u8_avx2(const struct pool_u8 *p)
 {
-    pool_bytes(p);
+    u8_pool(p);
 }
 
 void depthwise_u8s8_avx2(const struct depthwise_u8s8 *d)
 {
-    depthwise_bytes(d);
+    u8_depthwise(d);
 }

@@ -51,7 +51,7 @@ void quantise_tensor_u8_avx512(const struct quantise_tensor_u8 *q)
             part.x += i;
             part.out += i;
             part.count = 64;
-            quantise_bytes(&part);
+            u8_quantise(&part);
             continue;
         }
         __m512i bytes = pack_numbers(whole, q->zero + flip, 0);
@@ -61,12 +61,12 @@ void quantise_tensor_u8_avx512(const struct quantise_tensor_u8 *q)
     rest.x += i;
     rest.out += i;
     rest.count -= i;
-    quantise_bytes(&rest);
+    u8_quantise(&rest);
 }
 
 void dequantise_u8_avx512(const struct dequantise_u8 *d)
 {
-    dequantise_bytes(d);
+    u8_dequantise(d);
 }
 
 void add_u8_avx512(const struct add_u8 *p)
@@ -89,7 +89,7 @@ void add_u8_avx512(const struct add_u8 *p)
     rest.b += i;
     rest.out += i;
     rest.count -= i;
-    add_bytes(&rest);
+    u8_add(&rest);
 }
 
 /* 64 channels at a time stay in a register for the whole window. */
@@ -97,13 +97,13 @@ void pool_u8_avx512(const struct pool_u8 *q)
 {
     const image_window *w = &q->window;
     for (size_t i = 0; i < q->count; i++) {
-        bytes_part p = bytes_part_of(w, q->first + i);
+        image_taps p = image_taps_of(w, q->first + i);
         for (size_t c = 0; c < w->channels; c += 64) {
             size_t left = w->channels - c;
             __mmask64 mask = left < 64 ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
             __m512i best = _mm512_setzero_si512();
             for (size_t y = p.y0; y < p.y1; y++) {
-                const uint8_t *in = bytes_pixel(w, &p, q->in, y, 0) + c;
+                const uint8_t *in = q->in + image_taps_pixel(&p, y, 0) * (ptrdiff_t)w->channels + c;
                 for (size_t x = p.x0; x < p.x1; x++)
                     best = _mm512_max_epu8(
                         best, _mm512_maskz_loadu_epi8(mask, in + x * w->dilation_x * w->channels));
@@ -115,5 +115,5 @@ void pool_u8_avx512(const struct pool_u8 *q)
 
 void depthwise_u8s8_avx512(const struct depthwise_u8s8 *d)
 {
-    depthwise_bytes(d);
+    u8_depthwise(d);
 }

@@ -84,7 +84,7 @@ static void check_conv(const variant *v)
     }
 }
 
-/* The specification itself: a product by the book, from weights as they were before packing. */
+/* The specification itself: a GEMM by its definition, from weights as they were before packing. */
 static void check_pack(const variant *v)
 {
     for (unsigned turn = 0; turn < 20; turn++) {

@@ -36,7 +36,7 @@ static double activate(kernels_activation activation, double x)
     }
 }
 
-/* One product in double precision against C, with the bound of gemm_f32.h. */
+/* One GEMM in double precision against C, with the bound of gemm_f32.h. */
 static void compare(const gemm_f32_unpacked *g, const float *residual)
 {
     double scale = g->epilogue.scale == 0 ? 1 : g->epilogue.scale;

@@ -9,7 +9,7 @@
 #include "tests/kernels/harness.h"
 #include "tests/kernels/operands.h"
 
-/* Products of quantised operands against the scalar kernels, and those against plain loops. */
+/* GEMMs of quantised operands against the scalar kernels, and those against plain loops. */
 
 typedef __typeof__(((kernels *)0)->gemm_u8s8) u8s8_fn;
 typedef __typeof__(((kernels *)0)->gemm_s16) s16_fn;
@@ -35,7 +35,7 @@ static size_t span(size_t rows, size_t stride, size_t width)
     return rows ? (rows - 1) * stride + width : 0;
 }
 
-/* What the three products have in common; `sum_size` is about how large sums get. */
+/* What the three GEMMs have in common; `sum_size` is about how large sums get. */
 static gemm_scaled_epilogue make_epilogue(size_t m, size_t n, size_t c_stride, float sum_size,
                                           unsigned turn)
 {
@@ -55,7 +55,7 @@ static gemm_scaled_epilogue make_epilogue(size_t m, size_t n, size_t c_stride, f
     return e;
 }
 
-/* What a product's GELU may add to the error of the rest. */
+/* What the GELU of a GEMM may add to the error of the rest. */
 #define GELU_U8S8 1e-4
 #define GELU_S16 0
 #define GELU_BF16 1e-5

@@ -32,7 +32,7 @@ static bool check_byte(size_t i, double got, double want)
     return got == want;
 }
 
-static void check_quantise_bytes(const variant *v)
+static void check_quantise_tensor_u8(const variant *v)
 {
     quantise_fn run = (quantise_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
@@ -59,7 +59,7 @@ static void check_quantise_bytes(const variant *v)
     }
 }
 
-static void check_dequantise_bytes(const variant *v)
+static void check_dequantise_u8(const variant *v)
 {
     dequantise_fn run = (dequantise_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
@@ -75,7 +75,7 @@ static void check_dequantise_bytes(const variant *v)
     }
 }
 
-static void check_add_bytes(const variant *v)
+static void check_add_u8(const variant *v)
 {
     add_fn run = (add_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
@@ -97,7 +97,7 @@ static void check_add_bytes(const variant *v)
     }
 }
 
-static void check_interleave_bytes(const variant *v)
+static void check_interleave_u8(const variant *v)
 {
     interleave_fn run = (interleave_fn)v->function;
     for (unsigned turn = 0; turn < 60; turn++) {
@@ -143,7 +143,7 @@ static int byte_at(const image_window *w, const uint8_t *in, size_t pixel, size_
     return in[((size_t)y * w->width + (size_t)x) * w->channels + c];
 }
 
-static void check_pool_bytes(const variant *v)
+static void check_pool_u8(const variant *v)
 {
     pool_fn run = (pool_fn)v->function;
     for (unsigned turn = 0; turn < 100; turn++) {
@@ -180,7 +180,7 @@ static double convolved(const depthwise_u8s8 *d, size_t pixel, size_t c)
     return (double)(d->has_relu && x < 0 ? 0 : x);
 }
 
-static void check_depthwise_bytes(const variant *v)
+static void check_depthwise_u8s8(const variant *v)
 {
     depthwise_fn run = (depthwise_fn)v->function;
     for (unsigned turn = 0; turn < 100; turn++) {
@@ -217,11 +217,11 @@ static void check_depthwise_bytes(const variant *v)
 }
 
 const check checks_bytes[] = {
-    {"quantise_tensor_u8", check_quantise_bytes, NULL},
-    {"dequantise_u8", check_dequantise_bytes, NULL},
-    {"add_u8", check_add_bytes, NULL},
-    {"interleave_u8", check_interleave_bytes, NULL},
-    {"pool_u8", check_pool_bytes, NULL},
-    {"depthwise_u8s8", check_depthwise_bytes, NULL},
+    {"quantise_tensor_u8", check_quantise_tensor_u8, NULL},
+    {"dequantise_u8", check_dequantise_u8, NULL},
+    {"add_u8", check_add_u8, NULL},
+    {"interleave_u8", check_interleave_u8, NULL},
+    {"pool_u8", check_pool_u8, NULL},
+    {"depthwise_u8s8", check_depthwise_u8s8, NULL},
     {NULL, NULL, NULL},
 };

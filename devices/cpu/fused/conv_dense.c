@@ -10,18 +10,18 @@
 #include "kernels/gemm_scaled.h"
 #include "kernels/tensor_u8.h"
 
-/* The products of graph/quantise/fuse.h. A convolution is a product whose A is the image, a
- * row per output pixel: unfolded some rows at a time, so that they stay in the L2 cache, or, where
- * windows are single pixels, the image as it lies. */
+/* penstock.Conv and penstock.Dense of graph/quantise/fuse.h: GEMMs with a fused epilogue. In a
+ * convolution A is the image, a row per output pixel: unfolded (im2col) some rows at a time, so
+ * that they stay in the L2 cache, or, where windows are single pixels, the image itself. */
 
 enum { X, WEIGHTS, BIAS, RESIDUAL, X_SCALE, X_ZERO, W_SCALE, Y_SCALE, Y_ZERO };
 
-/* Of unfolded pixels at a time: half of an L2 cache. Fewer, and the weights of layers that do not
- * fit beside them would pass more often. */
+/* Bytes of unfolded rows at a time: half of an L2 cache. With fewer, weights that do not fit beside
+ * them would be read more often. */
 #define ROWS_BYTES (1 << 20)
 #define ROWS_MAX 384
 
-/* What an epilogue needs beside the operands. */
+/* What an epilogue takes beside the operands. */
 typedef struct factors {
     float *scale;    /* [n]: of the sums; quantised only */
     float *bias;     /* [n], or NULL */
@@ -31,10 +31,10 @@ typedef struct factors {
 } factors;
 
 typedef struct fused_state {
-    bool is_conv, is_bytes, is_depthwise, is_direct;
-    bool is_known; /* scales and zero points are constants: `known` is made once */
+    bool is_conv, is_u8, is_depthwise, is_direct;
+    bool is_known; /* scales and zero points are constants: `known` holds them */
     int64_t images, groups;
-    size_t rows;               /* of all products, per image for a convolution */
+    size_t rows;               /* of A; of a convolution: per image */
     size_t rows_at_once, k, n; /* k and n of a group */
     image_window window;
     kernels_activation activation;
@@ -42,7 +42,7 @@ typedef struct fused_state {
     int32_t y_zero;
     factors known;
     size_t rows_offset;            /* scratch: after the factors */
-    const cpu_conv_u8s8 *in_place; /* does it all; NULL: windows are unfolded */
+    const cpu_conv_u8s8 *in_place; /* runs the whole convolution; NULL: windows are unfolded */
 } fused_state;
 
 kernels_activation cpu_fused_activation(const graph_node *n)
@@ -94,7 +94,7 @@ static void place_factors(const fused_state *s, char *memory, factors *f)
     f->x_zero = (int32_t *)(memory + 3 * step);
 }
 
-/* Everything in units of the result's scale. */
+/* All factors in units of the result's scale. */
 static void fill_factors(const fused_state *s, const tensor *const *inputs, const graph_node *n,
                          factors *f)
 {
@@ -122,7 +122,7 @@ static const void *pack_group(const cpu_prepare *p, const fused_state *s, int64_
     size_t taps = s->window.kernel_height * s->window.kernel_width;
     bool is_transposed = s->is_conv || graph_attribute_int(p->node, "transB", 0) != 0;
     cpu_weights_key key = {.constant = p->inputs[WEIGHTS],
-                           .format = s->is_bytes ? CPU_WEIGHTS_GEMM_U8S8 : CPU_WEIGHTS_GEMM_F32,
+                           .format = s->is_u8 ? CPU_WEIGHTS_GEMM_U8S8 : CPU_WEIGHTS_GEMM_F32,
                            .offset = (size_t)group * s->n * s->k,
                            .k = s->k,
                            .n = s->n,
@@ -150,7 +150,7 @@ static status prepare_weights(cpu_prepare *p, fused_state *s)
 
 static status prepare_factors(cpu_prepare *p, fused_state *s)
 {
-    if (!s->is_bytes)
+    if (!s->is_u8)
         return STATUS_OK;
     s->is_known = true;
     for (int i = BIAS; i <= Y_ZERO; i++)
@@ -169,7 +169,7 @@ static status prepare_factors(cpu_prepare *p, fused_state *s)
     return STATUS_OK;
 }
 
-/* Whether windows can be read in place, and then how. */
+/* Sets s->in_place where windows can be read in place. */
 static status prepare_in_place(cpu_prepare *p, fused_state *s)
 {
     bool is_simple = s->activation == KERNELS_IDENTITY || s->activation == KERNELS_RELU;
@@ -190,7 +190,7 @@ static status prepare_in_place(cpu_prepare *p, fused_state *s)
 
 static status finish_prepare(cpu_prepare *p, fused_state *s)
 {
-    s->is_bytes = p->inputs[X]->dtype == DTYPE_U8;
+    s->is_u8 = p->inputs[X]->dtype == DTYPE_U8;
     s->activation = cpu_fused_activation(p->node);
     status result = prepare_factors(p, s);
     p->state = s;
@@ -202,7 +202,7 @@ static status finish_prepare(cpu_prepare *p, fused_state *s)
     result = prepare_weights(p, s);
     if (s->is_conv && !s->is_direct && !s->is_depthwise)
         p->scratch_bytes +=
-            cpu_scratch_round(s->rows_at_once * s->k * (s->is_bytes ? 1 : sizeof(float)));
+            cpu_scratch_round(s->rows_at_once * s->k * (s->is_u8 ? 1 : sizeof(float)));
     return result;
 }
 
@@ -262,15 +262,15 @@ static status prepare_dense(cpu_prepare *p)
     return finish_prepare(p, s);
 }
 
-/* Rows [first, first + count) of one image and group: `a` are their items. */
-typedef struct part {
+/* Some rows of A and of the result, of one group. */
+typedef struct gemm_rows {
     const void *a;
     size_t a_stride, count;
     size_t row; /* of the result, counted over all images */
     int64_t group;
-} part;
+} gemm_rows;
 
-static void multiply_f32(const cpu_call *c, const fused_state *s, const part *p)
+static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_rows *p)
 {
     size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
     const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
@@ -291,14 +291,15 @@ static void multiply_f32(const cpu_call *c, const fused_state *s, const part *p)
                                  .activation = s->activation}});
 }
 
-static void multiply_bytes(const cpu_call *c, const fused_state *s, const factors *f, const part *p)
+static void multiply_u8s8(const cpu_call *c, const fused_state *s, const factors *f,
+                          const gemm_rows *p)
 {
     size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
     const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
     size_t at = p->row * stride + column;
-    bool is_byte = c->outputs[0].dtype == DTYPE_U8;
-    void *out = is_byte ? (void *)((uint8_t *)c->outputs[0].data + at)
-                        : (void *)((float *)c->outputs[0].data + at);
+    bool is_u8_out = c->outputs[0].dtype == DTYPE_U8;
+    void *out = is_u8_out ? (void *)((uint8_t *)c->outputs[0].data + at)
+                          : (void *)((float *)c->outputs[0].data + at);
     c->kernels->gemm_u8s8(
         &(gemm_u8s8){.m = p->count,
                      .n = s->n,
@@ -308,7 +309,7 @@ static void multiply_bytes(const cpu_call *c, const fused_state *s, const factor
                      .a_zero = f->x_zero,
                      .b = s->packed[p->group],
                      .start = f->start ? f->start + column : NULL,
-                     .output = is_byte ? GEMM_U8 : GEMM_F32,
+                     .output = is_u8_out ? GEMM_U8 : GEMM_F32,
                      .c = out,
                      .c_stride = stride,
                      .c_zero = s->y_zero,
@@ -319,10 +320,10 @@ static void multiply_bytes(const cpu_call *c, const fused_state *s, const factor
                                   .activation = s->activation}});
 }
 
-static void multiply(const cpu_call *c, const fused_state *s, const factors *f, const part *p)
+static void multiply(const cpu_call *c, const fused_state *s, const factors *f, const gemm_rows *p)
 {
-    if (s->is_bytes)
-        multiply_bytes(c, s, f, p);
+    if (s->is_u8)
+        multiply_u8s8(c, s, f, p);
     else
         multiply_f32(c, s, p);
 }
@@ -334,8 +335,8 @@ static void convolve_depthwise(const cpu_call *c, const fused_state *s, const fa
     const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
     size_t in = (size_t)image * w->height * w->width * w->channels;
     size_t out = (size_t)image * s->rows * w->channels;
-    bool is_byte = c->outputs[0].dtype == DTYPE_U8;
-    if (s->is_bytes)
+    bool is_u8_out = c->outputs[0].dtype == DTYPE_U8;
+    if (s->is_u8)
         c->kernels->depthwise_u8s8(
             &(depthwise_u8s8){.window = *w,
                               .in = (const uint8_t *)c->inputs[X]->data + in,
@@ -346,8 +347,8 @@ static void convolve_depthwise(const cpu_call *c, const fused_state *s, const fa
                               .bias = f->bias,
                               .has_relu = s->activation == KERNELS_RELU,
                               .count = s->rows,
-                              .out = is_byte ? (uint8_t *)c->outputs[0].data + out : NULL,
-                              .out_f32 = is_byte ? NULL : (float *)c->outputs[0].data + out,
+                              .out = is_u8_out ? (uint8_t *)c->outputs[0].data + out : NULL,
+                              .out_f32 = is_u8_out ? NULL : (float *)c->outputs[0].data + out,
                               .zero = s->y_zero});
     else
         c->kernels->depthwise_f32(&(depthwise_f32){.window = *w,
@@ -365,7 +366,7 @@ static void unfold(const cpu_call *c, const fused_state *s, const factors *f, in
 {
     static const float zero = 0;
     const image_window *w = &s->window;
-    size_t item = s->is_bytes ? 1 : sizeof(float), channels = w->channels * (size_t)s->groups;
+    size_t item = s->is_u8 ? 1 : sizeof(float), channels = w->channels * (size_t)s->groups;
     const char *in = (const char *)c->inputs[X]->data + (size_t)group * w->channels * item;
     while (count > 0) {
         size_t image = first / s->rows, pixel = first % s->rows;
@@ -375,7 +376,7 @@ static void unfold(const cpu_call *c, const fused_state *s, const factors *f, in
                           .item_bytes = item,
                           .in = in + image * w->height * w->width * channels * item,
                           .in_stride = channels,
-                          .pad_item = s->is_bytes ? (const void *)&f->pad : &zero,
+                          .pad_item = s->is_u8 ? (const void *)&f->pad : &zero,
                           .first = pixel,
                           .count = some,
                           .out = rows,
@@ -393,27 +394,27 @@ static void convolve(const cpu_call *c, const fused_state *s, const factors *f, 
         size_t count = total - first < s->rows_at_once ? total - first : s->rows_at_once;
         for (int64_t g = 0; g < s->groups; g++) {
             unfold(c, s, f, g, first, count, rows);
-            multiply(
-                c, s, f,
-                &(part){.a = rows, .a_stride = s->k, .count = count, .row = first, .group = g});
+            multiply(c, s, f,
+                     &(gemm_rows){
+                         .a = rows, .a_stride = s->k, .count = count, .row = first, .group = g});
         }
     }
 }
 
 static void multiply_rows(const cpu_call *c, const fused_state *s, const factors *f)
 {
-    size_t item = s->is_bytes ? 1 : sizeof(float);
+    size_t item = s->is_u8 ? 1 : sizeof(float);
     for (size_t first = 0; first < s->rows; first += s->rows_at_once) {
         size_t count = s->rows - first < s->rows_at_once ? s->rows - first : s->rows_at_once;
         multiply(c, s, f,
-                 &(part){.a = (const char *)c->inputs[X]->data + first * s->k * item,
-                         .a_stride = s->k,
-                         .count = count,
-                         .row = first});
+                 &(gemm_rows){.a = (const char *)c->inputs[X]->data + first * s->k * item,
+                              .a_stride = s->k,
+                              .count = count,
+                              .row = first});
     }
 }
 
-static status run_product(const cpu_call *c)
+static status run_gemm(const cpu_call *c)
 {
     const fused_state *s = c->state;
     if (s->in_place) {
@@ -422,7 +423,7 @@ static status run_product(const cpu_call *c)
         return STATUS_OK;
     }
     factors f = s->known;
-    if (s->is_bytes && !s->is_known) {
+    if (s->is_u8 && !s->is_known) {
         place_factors(s, c->scratch, &f);
         fill_factors(s, c->inputs, c->node, &f);
     }
@@ -437,8 +438,8 @@ static status run_product(const cpu_call *c)
 }
 
 static const cpu_op table[] = {
-    {GRAPH_OP_FUSED_CONV, prepare_conv, run_product, 0, false},
-    {GRAPH_OP_FUSED_DENSE, prepare_dense, run_product, 0, false},
+    {GRAPH_OP_FUSED_CONV, prepare_conv, run_gemm, 0, false},
+    {GRAPH_OP_FUSED_DENSE, prepare_dense, run_gemm, 0, false},
 };
 
 const cpu_op_family cpu_ops_conv_dense = {table, sizeof table / sizeof table[0]};

@@ -54,7 +54,7 @@ static size_t find_steps(const cpu_conv_layout *p, size_t *offsets, int32_t *ite
     return steps;
 }
 
-/* Columns that are padding for every row: at the beginning, and at the end. */
+/* Columns at the end of a row that can be those at the beginning of the next: padding in both. */
 static size_t shared_columns(const cpu_conv_layout *p)
 {
     const image_window *w = &p->window;

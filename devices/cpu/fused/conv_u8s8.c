@@ -7,17 +7,17 @@
 #include "devices/cpu/ops/weights.h"
 #include "kernels/conv_u8s8.h"
 
-/* Images laid out at a time: their cells stay in the L2 cache, and the weights of late layers,
- * which do not, pass once for all of them. */
+/* Bytes of the images laid out at a time: they stay in the L2 cache, and the weights of late
+ * layers, which do not, are read once for all of them. */
 #define IMAGES_BYTES (1 << 19)
 
-/* Small kernels over few channels leave most of a step empty: better unfolded when more than this
- * many steps are taken for each one that full rows would need. */
+/* Small windows over few channels leave most of a step empty: unfolding is faster when there are
+ * more than this many steps for each step of unfolded rows. */
 #define STEPS_RATIO_MAX 4
 
 struct cpu_conv_u8s8 {
     cpu_conv_layout layout;
-    conv_u8s8 kernel; /* but for what a run adds: in, out, images */
+    conv_u8s8 kernel; /* complete but for in, out and images, which a run sets */
     size_t images, images_at_once, in_image_bytes;
     uint8_t pad;
 };
@@ -36,7 +36,8 @@ static const void *find_weights(const cpu_prepare *p, const cpu_conv_u8s8_spec *
     return cpu_weights_find(p->weights, p->kernels, &key);
 }
 
-/* The sums' starts with the input's zero point taken off, and factors filled up to whole tiles. */
+/* What sums start with, the input's zero point subtracted, scales and bias; filled up to whole
+ * tiles. */
 static status fill_columns(cpu_prepare *p, const cpu_conv_u8s8_spec *spec, conv_u8s8 *c)
 {
     size_t bytes = (c->n + CONV_U8S8_COLUMNS - 1) / CONV_U8S8_COLUMNS * CONV_U8S8_COLUMNS * 4;
@@ -92,7 +93,7 @@ static status fill_kernel(cpu_prepare *p, const cpu_conv_u8s8_spec *spec, cpu_co
     return fill_columns(p, spec, &s->kernel);
 }
 
-/* The images as they lie are rows of one matrix. */
+/* The pixels of all images are the rows of one matrix. */
 static void use_images(cpu_conv_u8s8 *s)
 {
     conv_u8s8 *c = &s->kernel;

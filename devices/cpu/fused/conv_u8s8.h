@@ -4,23 +4,25 @@
 #include "devices/cpu/ops/op.h"
 #include "kernels/convolution.h"
 
-/* A convolution from bytes to bytes whose windows are read in place (kernels/conv_u8s8.h). */
+/* A convolution of uint8 images, uint8 results, whose windows are read in place
+ * (kernels/conv_u8s8.h). */
 
 typedef struct cpu_conv_u8s8 cpu_conv_u8s8;
 
-/* What it computes: weights i8 [n, channels, height, width], and n of the others. */
+/* What it computes. Weights are int8 [n, channels, height, width]; start, scale and bias are [n].
+ */
 typedef struct cpu_conv_u8s8_spec {
     image_window window;
     size_t images;
     const tensor *weights;
     int32_t x_zero, y_zero;
-    const int32_t *start;      /* bias of the sums; NULL: 0 */
+    const int32_t *start;      /* added to the sums; NULL: 0 */
     const float *scale, *bias; /* in units of the result's scale; bias may be NULL */
     bool has_relu;
 } cpu_conv_u8s8_spec;
 
-/* In p->memory, with scratch asked of `p`. `*out` is NULL where unfolding windows is faster.
- * Errors: STATUS_OUT_OF_MEMORY. */
+/* Allocates in p->memory and adds to p->scratch_bytes. `*out` is NULL where unfolding the windows
+ * is faster. Errors: STATUS_OUT_OF_MEMORY. */
 status cpu_conv_u8s8_prepare(cpu_prepare *p, const cpu_conv_u8s8_spec *spec,
                              const cpu_conv_u8s8 **out) MUST_CHECK;
 

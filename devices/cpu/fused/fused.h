@@ -3,12 +3,12 @@
 
 #include "devices/cpu/ops/op.h"
 
-/* How the operators of graph/quantise/fuse.h say what they do; for cpu_op_fused*.c. */
+/* Reads the attributes and quantisation inputs of the operators of graph/quantise/fuse.h. */
 
-/* Of the attribute "activation". */
+/* The attribute "activation". */
 kernels_activation cpu_fused_activation(const graph_node *n);
 
-/* Of column i, where there is one scale for all or one for each; 1 where `t` is NULL. */
+/* The scale of column i: one for all columns or one for each; 1 where `t` is NULL. */
 float cpu_fused_scale(const tensor *t, size_t i);
 
 /* The first zero point; 0 where `t` is NULL. */

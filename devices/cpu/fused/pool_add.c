@@ -6,8 +6,8 @@
 #include "kernels/convolution.h"
 #include "kernels/tensor_u8.h"
 
-/* What stands between the products of graph/quantise/fuse.h: pooling and sums, channels last.
- */
+/* penstock.Pool and penstock.Add of graph/quantise/fuse.h: pooling and sums between fused
+ * convolutions, channels last. */
 
 typedef struct pool_state {
     image_window window;
@@ -52,7 +52,7 @@ static status run_pool(const cpu_call *c)
     return STATUS_OK;
 }
 
-/* The second operand repeats where it is only a part of the first one's shape. */
+/* The second operand repeats where its shape is a part of the first one's. */
 static status run_add(const cpu_call *c)
 {
     const tensor *a = c->inputs[0], *b = c->inputs[1];

@@ -114,28 +114,25 @@ static void convolve_gemm(const conv_state *s, const kernels *k, const float *x,
     }
 }
 
-/* out plane += weight * x shifted, tap by tap, for one channel. */
+typedef struct plane {
+    const float *x, *weights;
+    float *out;
+} plane;
+
+static inline void gather_run(void *context, const cpu_window_run *r)
+{
+    const plane *p = context;
+    const float *x = p->x + r->in;
+    float *out = p->out + r->out, weight = p->weights[r->tap];
+    for (int64_t i = 0; i < r->count; i++)
+        out[i] += weight * x[i * r->stride];
+}
+
+/* out += weight * x shifted, tap by tap, for one channel. */
 static void convolve_plane(const cpu_window *w, const float *x, const float *weights, float *out)
 {
     memset(out, 0, (size_t)w->out_plane * sizeof *out);
-    int64_t f[CPU_WINDOW_DIMS], e[CPU_WINDOW_DIMS], tap = 0;
-    for (int64_t a = 0; a < w->kernel[0]; a++)
-        for (int64_t b = 0; b < w->kernel[1]; b++)
-            for (int64_t c = 0; c < w->kernel[2]; c++, tap++) {
-                cpu_window_range(w, 0, a, &f[0], &e[0]);
-                cpu_window_range(w, 1, b, &f[1], &e[1]);
-                cpu_window_range(w, 2, c, &f[2], &e[2]);
-                for (int64_t od = f[0]; od < e[0]; od++)
-                    for (int64_t oh = f[1]; oh < e[1]; oh++) {
-                        int64_t id = od * w->stride[0] + a * w->dilation[0] - w->pad_begin[0];
-                        int64_t ih = oh * w->stride[1] + b * w->dilation[1] - w->pad_begin[1];
-                        const float *row = x + (id * w->in[1] + ih) * w->in[2];
-                        int64_t iw = c * w->dilation[2] - w->pad_begin[2];
-                        float *to = out + (od * w->out[1] + oh) * w->out[2];
-                        for (int64_t ow = f[2]; ow < e[2]; ow++)
-                            to[ow] += weights[tap] * row[ow * w->stride[2] + iw];
-                    }
-            }
+    cpu_window_each_run(w, gather_run, &(plane){x, weights, out});
 }
 
 static status run_conv(const cpu_call *c)
@@ -203,26 +200,19 @@ static status prepare_conv_transpose(cpu_prepare *p)
     return STATUS_OK;
 }
 
+static inline void scatter_run(void *context, const cpu_window_run *r)
+{
+    const plane *p = context;
+    const float *x = p->x + r->out;
+    float *out = p->out + r->in, weight = p->weights[r->tap];
+    for (int64_t i = 0; i < r->count; i++)
+        out[i * r->stride] += weight * x[i];
+}
+
+/* The reverse: out shifted += weight * x. */
 static void spread_plane(const cpu_window *w, const float *x, const float *weights, float *out)
 {
-    int64_t f[CPU_WINDOW_DIMS], e[CPU_WINDOW_DIMS], tap = 0;
-    for (int64_t a = 0; a < w->kernel[0]; a++)
-        for (int64_t b = 0; b < w->kernel[1]; b++)
-            for (int64_t c = 0; c < w->kernel[2]; c++, tap++) {
-                cpu_window_range(w, 0, a, &f[0], &e[0]);
-                cpu_window_range(w, 1, b, &f[1], &e[1]);
-                cpu_window_range(w, 2, c, &f[2], &e[2]);
-                for (int64_t od = f[0]; od < e[0]; od++)
-                    for (int64_t oh = f[1]; oh < e[1]; oh++) {
-                        int64_t id = od * w->stride[0] + a * w->dilation[0] - w->pad_begin[0];
-                        int64_t ih = oh * w->stride[1] + b * w->dilation[1] - w->pad_begin[1];
-                        float *row = out + (id * w->in[1] + ih) * w->in[2];
-                        int64_t iw = c * w->dilation[2] - w->pad_begin[2];
-                        const float *from = x + (od * w->out[1] + oh) * w->out[2];
-                        for (int64_t ow = f[2]; ow < e[2]; ow++)
-                            row[ow * w->stride[2] + iw] += weights[tap] * from[ow];
-                    }
-            }
+    cpu_window_each_run(w, scatter_run, &(plane){x, weights, out});
 }
 
 static status run_conv_transpose(const cpu_call *c)

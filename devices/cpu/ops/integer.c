@@ -7,8 +7,9 @@
 #include "devices/cpu/tensor_loops/walk.h"
 #include "devices/cpu/tensor_loops/window.h"
 
-/* Products of 8-bit integers with exact 32-bit sums (wrapping, as ONNX Runtime's), plain or
- * requantised. Zero points are subtracted while unpacking to I32. */
+/* Matrix multiplication and convolution of int8 and uint8 tensors, with exact 32-bit sums
+ * (wrapping, as ONNX Runtime's), plain or requantised. Zero points are subtracted while unpacking
+ * to I32. */
 
 /* Where the operands stand in each operator's inputs; -1: none. */
 typedef struct roles {
@@ -72,7 +73,7 @@ static void requantise(const cpu_call *c, const roles *r, const int32_t *sums, i
     }
 }
 
-static status prepare_bytes(cpu_prepare *p, const roles *r)
+static status check_8_bit(cpu_prepare *p, const roles *r)
 {
     if (!is_byte(p->inputs[r->a]->dtype))
         return cpu_op_fail_dtype(p->node, p->inputs[r->a]->dtype);
@@ -88,17 +89,17 @@ static status prepare_integer_matmul(cpu_prepare *p)
     const tensor *b = p->inputs[r.b];
     int64_t n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     p->scratch_bytes = 2 * cpu_scratch_round((size_t)n * sizeof(int32_t));
-    return prepare_bytes(p, &r);
+    return check_8_bit(p, &r);
 }
 
-typedef struct product {
+typedef struct integer_gemm {
     const cpu_call *call;
     roles roles;
     int64_t m, n, k;
-} product;
+} integer_gemm;
 
-/* One matrix product: a at a_at, b at b_at, out at out_at (elements). */
-static void multiply(const product *p, int64_t a_at, int64_t b_at, int64_t out_at)
+/* One matrix multiplication: a at a_at, b at b_at, out at out_at (elements). */
+static void multiply(const integer_gemm *p, int64_t a_at, int64_t b_at, int64_t out_at)
 {
     const cpu_call *c = p->call;
     const tensor *a = role(c, p->roles.a), *b = role(c, p->roles.b);
@@ -128,7 +129,7 @@ static void multiply(const product *p, int64_t a_at, int64_t b_at, int64_t out_a
 
 static status run_integer_matmul(const cpu_call *c)
 {
-    product p = {.call = c, .roles = roles_of(c->node->op)};
+    integer_gemm p = {.call = c, .roles = roles_of(c->node->op)};
     const tensor *a = role(c, p.roles.a), *b = role(c, p.roles.b), *out = &c->outputs[0];
     p.m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
     p.k = a->dims[a->rank - 1];
@@ -160,7 +161,7 @@ static status prepare_integer_conv(cpu_prepare *p)
     cpu_window *w = arena_allocate(p->memory, sizeof *w);
     if (!w)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-    status s = prepare_bytes(p, &r);
+    status s = check_8_bit(p, &r);
     if (!s)
         s = cpu_window_init(w, p->node, p->inputs[r.a], &p->outputs[0], p->inputs[r.b]->dims + 2);
     if (s)
@@ -171,31 +172,22 @@ static status prepare_integer_conv(cpu_prepare *p)
     return STATUS_OK;
 }
 
-/* sums += weight * x shifted, tap by tap. Padding is the zero point, so it adds nothing. */
-static void accumulate_plane(const cpu_window *w, const int32_t *x, const tensor *weights,
-                             int64_t weights_at, int32_t zero, int32_t *sums)
+typedef struct plane {
+    const int32_t *x;
+    const tensor *weights;
+    int64_t weights_at;
+    int32_t zero; /* of the weights */
+    int32_t *sums;
+} plane;
+
+static inline void accumulate_run(void *context, const cpu_window_run *r)
 {
-    int64_t f[CPU_WINDOW_DIMS], e[CPU_WINDOW_DIMS], tap = weights_at;
-    for (int64_t a = 0; a < w->kernel[0]; a++)
-        for (int64_t b = 0; b < w->kernel[1]; b++)
-            for (int64_t c = 0; c < w->kernel[2]; c++, tap++) {
-                int32_t weight;
-                load_i32(weights, tap, 1, zero, &weight);
-                cpu_window_range(w, 0, a, &f[0], &e[0]);
-                cpu_window_range(w, 1, b, &f[1], &e[1]);
-                cpu_window_range(w, 2, c, &f[2], &e[2]);
-                for (int64_t od = f[0]; od < e[0]; od++)
-                    for (int64_t oh = f[1]; oh < e[1]; oh++) {
-                        int64_t id = od * w->stride[0] + a * w->dilation[0] - w->pad_begin[0];
-                        int64_t ih = oh * w->stride[1] + b * w->dilation[1] - w->pad_begin[1];
-                        const int32_t *row = x + (id * w->in[1] + ih) * w->in[2];
-                        int64_t iw = c * w->dilation[2] - w->pad_begin[2];
-                        int32_t *to = sums + (od * w->out[1] + oh) * w->out[2];
-                        for (int64_t ow = f[2]; ow < e[2]; ow++)
-                            to[ow] = (int32_t)((uint32_t)to[ow] +
-                                               (uint32_t)(weight * row[ow * w->stride[2] + iw]));
-                    }
-            }
+    const plane *p = context;
+    const int32_t *x = p->x + r->in;
+    int32_t *sums = p->sums + r->out, weight;
+    load_i32(p->weights, p->weights_at + r->tap, 1, p->zero, &weight);
+    for (int64_t i = 0; i < r->count; i++)
+        sums[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)(weight * x[i * r->stride]));
 }
 
 static status run_integer_conv(const cpu_call *c)
@@ -207,7 +199,7 @@ static status run_integer_conv(const cpu_call *c)
     int64_t in_channels = weights->dims[1], all_out = weights->dims[0],
             out_channels = all_out / groups;
     int32_t *sums = c->scratch;
-    int32_t *plane =
+    int32_t *unpacked =
         (int32_t *)((char *)c->scratch + cpu_scratch_round((size_t)w->out_plane * sizeof *sums));
     int32_t x_zero = zero_at(role(c, r.a_zero), 0);
     for (int64_t i = 0; i < x->dims[0] * all_out; i++) {
@@ -216,9 +208,14 @@ static status run_integer_conv(const cpu_call *c)
             sums[j] = bias ? ((const int32_t *)bias->data)[o] : 0;
         for (int64_t ch = 0; ch < in_channels; ch++) {
             int64_t from = (image * groups + group) * in_channels + ch;
-            load_i32(x, from * w->in_plane, w->in_plane, x_zero, plane);
-            accumulate_plane(w, plane, weights, (o * in_channels + ch) * w->taps,
-                             zero_at(role(c, r.b_zero), o), sums);
+            load_i32(x, from * w->in_plane, w->in_plane, x_zero, unpacked);
+            plane p = {.x = unpacked,
+                       .weights = weights,
+                       .weights_at = (o * in_channels + ch) * w->taps,
+                       .zero = zero_at(role(c, r.b_zero), o),
+                       .sums = sums};
+            /* Padding is the zero point, so it adds nothing. */
+            cpu_window_each_run(w, accumulate_run, &p);
         }
         if (r.y_scale >= 0)
             requantise(c, &r, sums, i * w->out_plane, w->out_plane, 0, o, 0);

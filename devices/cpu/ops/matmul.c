@@ -8,8 +8,8 @@
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/gemm_f32.h"
 
-/* Matrix products. F32 goes to the GEMM kernels, with B packed once when it is constant; the other
- * types take a plain loop. */
+/* Matrix multiplication. F32 goes to the GEMM kernels, with B packed once when it is constant; the
+ * other types take a plain loop. */
 
 typedef struct matmul_state {
     int64_t m, n, k;
@@ -79,20 +79,7 @@ static status prepare_matmul(cpu_prepare *p)
     return STATUS_OK;
 }
 
-#define PLAIN_PRODUCT(type, member)                                                                \
-    do {                                                                                           \
-        type sum = 0;                                                                              \
-        for (int64_t k0 = 0; k0 < s->k; k0 += CPU_BLOCK_ELEMENTS) {                                \
-            size_t count =                                                                         \
-                (size_t)(s->k - k0 < CPU_BLOCK_ELEMENTS ? s->k - k0 : CPU_BLOCK_ELEMENTS);         \
-            cpu_load(compute, a->dtype, a->data, a_at + i * s->k + k0, 1, count, &x);              \
-            cpu_load(compute, b->dtype, b->data, b_at + k0 * s->n + j, s->n, count, &y);           \
-            for (size_t l = 0; l < count; l++)                                                     \
-                sum += x.member[l] * y.member[l];                                                  \
-        }                                                                                          \
-        cpu_store(compute, out->dtype, &sum, out->data, out_at + i * s->n + j, 1, 1);              \
-    } while (0)
-
+/* F64 and integers, one result after another. */
 static void multiply_plain(const matmul_state *s, const tensor *a, const tensor *b, tensor *out,
                            int64_t a_at, int64_t b_at, int64_t out_at)
 {
@@ -100,12 +87,22 @@ static void multiply_plain(const matmul_state *s, const tensor *a, const tensor 
     if (compute == CPU_COMPUTE_U64 && a->dtype != DTYPE_U64)
         compute = CPU_COMPUTE_I64; /* the loads sign-extend; sums wrap */
     cpu_block x, y;
-    for (int64_t i = 0; i < s->m; i++)
-        for (int64_t j = 0; j < s->n; j++) {
-            if (compute == CPU_COMPUTE_F64)
-                PLAIN_PRODUCT(double, f64);
-            else
-                PLAIN_PRODUCT(uint64_t, u64);
+    for (int64_t row = 0; row < s->m; row++)
+        for (int64_t column = 0; column < s->n; column++) {
+            union {
+                double f64;
+                uint64_t u64;
+            } sum = {.u64 = 0};
+            for (int64_t k = 0; k < s->k; k += CPU_BLOCK_ELEMENTS) {
+                size_t n = (size_t)(s->k - k < CPU_BLOCK_ELEMENTS ? s->k - k : CPU_BLOCK_ELEMENTS);
+                cpu_load(compute, a->dtype, a->data, a_at + row * s->k + k, 1, n, &x);
+                cpu_load(compute, b->dtype, b->data, b_at + k * s->n + column, s->n, n, &y);
+                for (size_t i = 0; compute == CPU_COMPUTE_F64 && i < n; i++)
+                    sum.f64 += x.f64[i] * y.f64[i];
+                for (size_t i = 0; compute != CPU_COMPUTE_F64 && i < n; i++)
+                    sum.u64 += x.u64[i] * y.u64[i];
+            }
+            cpu_store(compute, out->dtype, &sum, out->data, out_at + row * s->n + column, 1, 1);
         }
 }
 

@@ -241,18 +241,16 @@ static status run_lrn(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define ROW(identifier, prepare, run)                                                              \
-    {                                                                                              \
-        GRAPH_OP_##identifier, prepare, run, CPU_WIDEN_FLOATS, false                               \
-    }
-
 static const cpu_op table[] = {
-    ROW(LAYER_NORMALIZATION, prepare_f32, run_layer_normalization),
-    ROW(BATCH_NORMALIZATION, prepare_batch_normalization, run_batch_normalization),
-    ROW(INSTANCE_NORMALIZATION, prepare_f32, run_instance_normalization),
-    ROW(GROUP_NORMALIZATION, prepare_f32, run_group_normalization),
-    ROW(MEAN_VARIANCE_NORMALIZATION, prepare_mean_variance, run_mean_variance),
-    ROW(LRN, prepare_f32, run_lrn),
+    {GRAPH_OP_LAYER_NORMALIZATION, prepare_f32, run_layer_normalization, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_BATCH_NORMALIZATION, prepare_batch_normalization, run_batch_normalization,
+     CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_INSTANCE_NORMALIZATION, prepare_f32, run_instance_normalization, CPU_WIDEN_FLOATS,
+     false},
+    {GRAPH_OP_GROUP_NORMALIZATION, prepare_f32, run_group_normalization, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_MEAN_VARIANCE_NORMALIZATION, prepare_mean_variance, run_mean_variance,
+     CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_LRN, prepare_f32, run_lrn, CPU_WIDEN_FLOATS, false},
 };
 
 const cpu_op_family cpu_ops_normalise = {table, sizeof table / sizeof table[0]};

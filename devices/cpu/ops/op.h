@@ -6,14 +6,15 @@
 
 struct cpu_weights; /* devices/cpu/ops/weights.h */
 
-/* How the CPU computes each operator: one row per operator, in tables by family
- * (cpu_op_<family>.c). A row is prepared once per plan, where it may allocate, pack weights and ask
- * for scratch, and then runs any number of times, from several threads at once, allocating nothing.
+/* How the CPU computes each operator: one row per operator, in one table per family (a file in
+ * ops/, elementwise/ or fused/). A row is prepared once per plan, where it may allocate, pack
+ * weights and ask for scratch, and then runs any number of times, on several threads at once,
+ * allocating nothing.
  */
 
 #define CPU_SCRATCH_ALIGNMENT 64
 
-/* What an operator is told when a plan is made, and what it answers. */
+/* What an operator is given when a plan is made, and what it sets. */
 typedef struct cpu_prepare {
     const graph_node *node;
     const tensor *const *inputs; /* NULL where absent; data is NULL where it is not constant */
@@ -21,8 +22,8 @@ typedef struct cpu_prepare {
     const kernels *kernels;
     arena *memory;               /* for `state`; lives as long as the plan */
     struct cpu_weights *weights; /* constants packed once per model; NULL: do not pack */
-    const void *state;           /* answer: handed to each run */
-    size_t scratch_bytes;        /* answer: workspace of each run */
+    const void *state;           /* set by the operator: passed to each run */
+    size_t scratch_bytes;        /* set by the operator: of each run */
 } cpu_prepare;
 
 /* One run. Inputs and outputs are dense and do not overlap. */
@@ -35,7 +36,7 @@ typedef struct cpu_call {
     void *scratch; /* CPU_SCRATCH_ALIGNMENT aligned, uninitialised */
 } cpu_call;
 
-/* Which element types a row leaves to others: the operator is then run on F32 copies. */
+/* Element types that a row does not compute itself: the operator then runs on F32 copies. */
 enum {
     CPU_WIDEN_HALF = 1,   /* F16 and BF16 */
     CPU_WIDEN_DOUBLE = 2, /* F64, at the precision of F32 */
@@ -67,11 +68,11 @@ const cpu_op *cpu_op_find(graph_op op);
 
 /* Prepares and runs one node, widening where the row asks for it; failures name the node. Errors of
  * prepare: STATUS_UNSUPPORTED. Errors of run: STATUS_INVALID_ARGUMENT when the inputs' values are
- * out of range (an index, mostly): the request's fault, never read out of bounds. */
+ * out of range (an index, mostly): the request's fault. Nothing is read out of bounds. */
 status cpu_op_prepare(cpu_prepare *p) MUST_CHECK;
 status cpu_op_run(const cpu_call *c) MUST_CHECK;
 
-/* For the rows: a failure that an input's dtype is not supported; names dtype and operator. */
+/* For the rows: fails because the dtype of an input is not supported; names dtype and operator. */
 status cpu_op_fail_dtype(const graph_node *node, dtype type) MUST_CHECK;
 
 /* Rounds scratch up, so that several pieces can follow each other, each aligned. */

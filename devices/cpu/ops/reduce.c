@@ -358,22 +358,17 @@ static status run_cum_sum(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define REDUCE(identifier)                                                                         \
-    {                                                                                              \
-        GRAPH_OP_##identifier, prepare_reduce, run_reduce, 0, false                                \
-    }
-
 static const cpu_op table[] = {
-    REDUCE(REDUCE_L1),
-    REDUCE(REDUCE_L2),
-    REDUCE(REDUCE_LOG_SUM),
-    REDUCE(REDUCE_LOG_SUM_EXP),
-    REDUCE(REDUCE_MAX),
-    REDUCE(REDUCE_MEAN),
-    REDUCE(REDUCE_MIN),
-    REDUCE(REDUCE_PROD),
-    REDUCE(REDUCE_SUM),
-    REDUCE(REDUCE_SUM_SQUARE),
+    {GRAPH_OP_REDUCE_L1, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_L2, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_LOG_SUM, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_LOG_SUM_EXP, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_MAX, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_MEAN, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_MIN, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_PROD, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_SUM, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_SUM_SQUARE, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_ARG_MAX, prepare_reduce, run_arg, 0, false},
     {GRAPH_OP_ARG_MIN, prepare_reduce, run_arg, 0, false},
     {GRAPH_OP_CUM_SUM, prepare_reduce, run_cum_sum, 0, false},

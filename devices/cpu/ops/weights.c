@@ -117,7 +117,8 @@ static void *allocate(size_t bytes)
 }
 
 /* out[tap][channel][n] = from[n][channel][tap]: one row per item of an unfolded window. */
-static void turn_taps(const cpu_weights_key *key, size_t item_bytes, const char *from, char *out)
+static void transpose_taps(const cpu_weights_key *key, size_t item_bytes, const char *from,
+                           char *out)
 {
     size_t channels = key->k / key->taps;
     for (size_t j = 0; j < key->n; j++)
@@ -126,25 +127,25 @@ static void turn_taps(const cpu_weights_key *key, size_t item_bytes, const char 
                 memcpy(out + ((t * channels + c) * key->n + j) * item_bytes, from, item_bytes);
 }
 
-/* A copy of the matrix as its form wants it packed, rows of n; NULL when memory is out. */
-static void *turned(const cpu_weights_key *key, size_t item_bytes, const void *from)
+/* A copy of the matrix with rows of n, as packing needs it; NULL when memory is out. */
+static void *transposed(const cpu_weights_key *key, size_t item_bytes, const void *from)
 {
     void *out = allocate(key->k * key->n * item_bytes);
     if (out)
-        turn_taps(key, item_bytes, (const char *)from + key->offset * item_bytes, out);
+        transpose_taps(key, item_bytes, (const char *)from + key->offset * item_bytes, out);
     return out;
 }
 
 static void *pack(const kernels *k, const cpu_weights_key *key, const void *from, size_t *bytes)
 {
-    bool is_f32 = key->format == CPU_WEIGHTS_GEMM_F32, is_turned = key->taps > 1;
+    bool is_f32 = key->format == CPU_WEIGHTS_GEMM_F32, is_transposed = key->taps > 1;
     size_t item_bytes = is_f32 ? sizeof(float) : 1;
-    size_t row_stride = is_turned ? key->n : key->row_stride;
-    size_t column_stride = is_turned ? 1 : key->column_stride;
-    void *turn = is_turned ? turned(key, item_bytes, from) : NULL;
-    if (is_turned && !turn)
+    size_t row_stride = is_transposed ? key->n : key->row_stride;
+    size_t column_stride = is_transposed ? 1 : key->column_stride;
+    void *copy = is_transposed ? transposed(key, item_bytes, from) : NULL;
+    if (is_transposed && !copy)
         return NULL;
-    from = is_turned ? turn : (const char *)from + key->offset * item_bytes;
+    from = is_transposed ? copy : (const char *)from + key->offset * item_bytes;
     *bytes = is_f32 ? gemm_f32_packed_count(key->k, key->n) * sizeof(float)
                     : gemm_u8s8_packed_bytes(key->k, key->n);
     void *out = allocate(*bytes);
@@ -152,7 +153,7 @@ static void *pack(const kernels *k, const cpu_weights_key *key, const void *from
         k->gemm_pack_f32(from, row_stride, column_stride, key->k, key->n, out);
     else if (out)
         k->gemm_pack_u8s8(from, row_stride, column_stride, key->k, key->n, out);
-    free(turn);
+    free(copy);
     return out;
 }
 
@@ -186,7 +187,7 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
         all.taps = key->k;
         assert(t->dtype == DTYPE_I8 || t->dtype == DTYPE_F32);
         *bytes = key->k * key->n * item_bytes;
-        return turned(&all, item_bytes, t->data);
+        return transposed(&all, item_bytes, t->data);
     }
     if (key->format == CPU_WEIGHTS_GEMM_U8S8) {
         assert(t->dtype == DTYPE_I8);

@@ -4,15 +4,15 @@
 #include "graph/graph.h"
 #include "kernels/kernels.h"
 
-/* Constants of one model as kernels want them: packed once, shared by the plans of all its buckets.
- * Thread-safe. Counted: the last release frees what was packed. */
+/* Constants of one model in the storage formats of the kernels: packed once, shared by the plans of
+ * all its buckets. Any thread. Reference counted: the last release frees what was packed. */
 
 typedef struct cpu_weights cpu_weights;
 
-/* How a constant was transformed; with the constant's bytes it is the key. */
+/* Storage format of a packed constant; part of its key. */
 typedef enum cpu_weights_format {
     CPU_WEIGHTS_GEMM_F32,  /* a [k, n] matrix packed by gemm_pack_f32 */
-    CPU_WEIGHTS_F32,       /* widened to F32, as it lies */
+    CPU_WEIGHTS_F32,       /* widened to F32, order unchanged */
     CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8 packed by gemm_pack_u8s8 */
     CPU_WEIGHTS_CONV_U8S8, /* [n, k] of I8 in the order of `items`, packed by conv_pack_u8s8 */
     CPU_WEIGHTS_TAPS,      /* [n, k] transposed to [k, n], F32 or I8: depthwise kernels */

@@ -5,7 +5,7 @@
 
 #ifdef VEC_LANES
 
-/* The loops of every gemm_scaled.h product. The including file first defines
+/* The loops of every GEMM of gemm_scaled.h. The including file first defines
  *
  *   dot_step(sum, a, b)   one step: four bytes of a row, the same in each lane, against four bytes
  * of each of VEC_LANES columns dot_to_float(sum)     the sum's lanes as floats

@@ -8,7 +8,7 @@
 
 #ifdef VEC_LANES
 
-/* The products of gemm_scaled.h, all in one form: a step takes four bytes of each row of A (4 x u8,
+/* The GEMMs of gemm_scaled.h, all as one job: a step takes four bytes of each row of A (4 x u8,
  * 2 x s16 or 2 x bf16) against four bytes of each column of B. */
 typedef struct dot_job {
     size_t m, n, steps, tail_bytes; /* a row of A is 4 * steps + tail_bytes bytes */

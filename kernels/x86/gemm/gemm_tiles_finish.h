@@ -19,7 +19,7 @@
 /* Of an epilogue; constants wherever it is passed. `is_any`: none of the special ones. */
 typedef struct tile_kind {
     kernels_activation activation;
-    int is_any, is_bytes, has_range, has_zeros;
+    int is_any, is_u8, has_range, has_zeros;
 } tile_kind;
 
 typedef struct tile_run tile_run;
@@ -115,7 +115,7 @@ TILE_INLINE tile_cursor tile_cursor_at(const tile_kind kind, const tile_run *r, 
     static const float one = 1;
     const dot_job *d = r->job;
     const float *row_scale = d->epilogue->row_scale;
-    size_t item = kind.is_bytes ? 1 : sizeof(float), column = s->column + (size_t)pair * TILE_PAIR;
+    size_t item = kind.is_u8 ? 1 : sizeof(float), column = s->column + (size_t)pair * TILE_PAIR;
     tile_cursor t = {.rows = s->rows,
                      .sums = s->pairs[pair],
                      .a_zero = d->a_zero + (kind.has_zeros ? s->row : 0),
@@ -165,7 +165,7 @@ TILE_INLINE void tile_finish_row(const tile_kind kind, tile_cursor *t, const gel
     }
     if (kind.has_range)
         tile_extend_range(t->range, x);
-    if (kind.is_bytes) {
+    if (kind.is_u8) {
         tile_store_bytes(t->out, x, t->c_zero);
     } else {
         vec_store((float *)t->out, x[0]);

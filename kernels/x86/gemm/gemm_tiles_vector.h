@@ -4,7 +4,7 @@
 #include "kernels/x86/gemm/gemm_tiles_finish.h"
 #include "kernels/x86/vector/amx.h"
 
-/* The loops of every gemm_scaled.h product on AMX tiles. The including file first defines
+/* The loops of every GEMM of gemm_scaled.h on AMX tiles. The including file first defines
  *   TILE_DOT(sums, a, b)     the instruction, by tile numbers
  *   tile_to_float(sums)      16 sums as floats
  *   TILE_IS_INTEGER          1: sums have starts and zero points; or 0
@@ -133,9 +133,9 @@ TILE_INLINE void tile_steps(const int is_wide, const tile_kind kind, const tile_
     }
 }
 
+/* `name` runs the steps of a block, compiled for one kind of epilogue. */
 #define TILE_STEPS(name, ...)                                                                      \
-    static void tile_steps_##name(const tile_run *r, const tile_block *b, tile_sums *before,       \
-                                  int is_wide)                                                     \
+    static void name(const tile_run *r, const tile_block *b, tile_sums *before, int is_wide)       \
     {                                                                                              \
         const tile_kind kind = {__VA_ARGS__};                                                      \
         if (is_wide)                                                                               \
@@ -144,24 +144,24 @@ TILE_INLINE void tile_steps(const int is_wide, const tile_kind kind, const tile_
             tile_steps(0, kind, r, b, before);                                                     \
     }
 
-TILE_STEPS(any, .is_any = 1)
-TILE_STEPS(plain, .is_any = 0)
-TILE_STEPS(gelu, .activation = KERNELS_GELU)
-TILE_STEPS(gelu_range, .activation = KERNELS_GELU, .has_range = 1)
+TILE_STEPS(tile_steps_any, .is_any = 1)
+TILE_STEPS(tile_steps_plain, .is_any = 0)
+TILE_STEPS(tile_steps_gelu, .activation = KERNELS_GELU)
+TILE_STEPS(tile_steps_gelu_range, .activation = KERNELS_GELU, .has_range = 1)
 #if TILE_IS_INTEGER
-TILE_STEPS(zeros, .has_zeros = 1)
-TILE_STEPS(gelu_zeros, .activation = KERNELS_GELU, .has_zeros = 1)
-TILE_STEPS(gelu_range_zeros, .activation = KERNELS_GELU, .has_range = 1, .has_zeros = 1)
-TILE_STEPS(bytes, .is_bytes = 1)
-TILE_STEPS(bytes_zeros, .is_bytes = 1, .has_zeros = 1)
-TILE_STEPS(bytes_relu, .activation = KERNELS_RELU, .is_bytes = 1)
-TILE_STEPS(bytes_relu_zeros, .activation = KERNELS_RELU, .is_bytes = 1, .has_zeros = 1)
+TILE_STEPS(tile_steps_zeros, .has_zeros = 1)
+TILE_STEPS(tile_steps_gelu_zeros, .activation = KERNELS_GELU, .has_zeros = 1)
+TILE_STEPS(tile_steps_gelu_range_zeros, .activation = KERNELS_GELU, .has_range = 1, .has_zeros = 1)
+TILE_STEPS(tile_steps_u8, .is_u8 = 1)
+TILE_STEPS(tile_steps_u8_zeros, .is_u8 = 1, .has_zeros = 1)
+TILE_STEPS(tile_steps_u8_relu, .activation = KERNELS_RELU, .is_u8 = 1)
+TILE_STEPS(tile_steps_u8_relu_zeros, .activation = KERNELS_RELU, .is_u8 = 1, .has_zeros = 1)
 
-static tile_steps_of *tile_steps_for_bytes(const dot_job *d)
+static tile_steps_of *tile_steps_for_u8(const dot_job *d)
 {
     if (d->epilogue->activation == KERNELS_RELU)
-        return d->a_zero ? tile_steps_bytes_relu_zeros : tile_steps_bytes_relu;
-    return d->a_zero ? tile_steps_bytes_zeros : tile_steps_bytes;
+        return d->a_zero ? tile_steps_u8_relu_zeros : tile_steps_u8_relu;
+    return d->a_zero ? tile_steps_u8_zeros : tile_steps_u8;
 }
 #endif
 
@@ -174,7 +174,7 @@ static tile_steps_of *tile_steps_for(const dot_job *d)
 #if TILE_IS_INTEGER
     if (d->output == GEMM_U8 && !e->row_low &&
         (e->activation == KERNELS_IDENTITY || e->activation == KERNELS_RELU))
-        return tile_steps_for_bytes(d);
+        return tile_steps_for_u8(d);
 #endif
     if (d->output != GEMM_F32)
         return tile_steps_any;

@@ -88,7 +88,7 @@ Test(scalar, known_values)
     cr_assert_float_eq(y[5], 0.5204999f, 1e-6);
 }
 
-/* A product small enough to do by hand. */
+/* A GEMM small enough to do by hand. */
 Test(scalar, u8s8_by_hand)
 {
     const int8_t w[2][3] = {{1, -2, 127}, {3, 4, -128}}; /* [k][n] */

@@ -1,0 +1,332 @@
+#include <assert.h>
+#include <string.h>
+
+#include "devices/cpu/elementwise/binary_blocks.h"
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/tensor_loops/block.h"
+#include "devices/cpu/tensor_loops/walk.h"
+
+/* Operators of two (or more) broadcast inputs. */
+
+static const cpu_binary_block *const blocks_of[CPU_COMPUTE_COUNT] = {
+    [CPU_COMPUTE_F32] = cpu_binary_blocks_f32,
+    [CPU_COMPUTE_F64] = cpu_binary_blocks_f64,
+    [CPU_COMPUTE_I64] = cpu_binary_blocks_i64,
+    [CPU_COMPUTE_U64] = cpu_binary_blocks_u64,
+};
+
+/* What a node computes; Mod and BitShift say which of two by an attribute. */
+static cpu_binary binary_of(const graph_node *node)
+{
+    switch (node->op) {
+    case GRAPH_OP_ADD:
+    case GRAPH_OP_SUM:
+    case GRAPH_OP_MEAN:
+        return CPU_BINARY_ADD;
+    case GRAPH_OP_SUB:
+        return CPU_BINARY_SUB;
+    case GRAPH_OP_MUL:
+        return CPU_BINARY_MUL;
+    case GRAPH_OP_DIV:
+        return CPU_BINARY_DIV;
+    case GRAPH_OP_MAX:
+        return CPU_BINARY_MAX;
+    case GRAPH_OP_MIN:
+        return CPU_BINARY_MIN;
+    case GRAPH_OP_PRELU:
+        return CPU_BINARY_PRELU;
+    case GRAPH_OP_MOD:
+        return graph_attribute_int(node, "fmod", 0) ? CPU_BINARY_FMOD : CPU_BINARY_MOD;
+    case GRAPH_OP_POW:
+        return CPU_BINARY_POW;
+    case GRAPH_OP_BITWISE_AND:
+        return CPU_BINARY_BITWISE_AND;
+    case GRAPH_OP_BITWISE_OR:
+        return CPU_BINARY_BITWISE_OR;
+    case GRAPH_OP_BITWISE_XOR:
+        return CPU_BINARY_BITWISE_XOR;
+    case GRAPH_OP_BIT_SHIFT:
+        return graph_attribute_string(node, "direction", "LEFT")[0] == 'R' ? CPU_BINARY_SHIFT_RIGHT
+                                                                           : CPU_BINARY_SHIFT_LEFT;
+    case GRAPH_OP_AND:
+        return CPU_BINARY_AND;
+    case GRAPH_OP_OR:
+        return CPU_BINARY_OR;
+    case GRAPH_OP_XOR:
+        return CPU_BINARY_XOR;
+    case GRAPH_OP_EQUAL:
+        return CPU_BINARY_EQUAL;
+    case GRAPH_OP_LESS:
+        return CPU_BINARY_LESS;
+    case GRAPH_OP_LESS_OR_EQUAL:
+        return CPU_BINARY_LESS_OR_EQUAL;
+    case GRAPH_OP_GREATER:
+        return CPU_BINARY_GREATER;
+    default:
+        assert(node->op == GRAPH_OP_GREATER_OR_EQUAL);
+        return CPU_BINARY_GREATER_OR_EQUAL;
+    }
+}
+
+typedef struct binary_state {
+    cpu_binary_block block;
+    cpu_compute compute;
+    kernels_binary_f32 kernel; /* NULL, or what computes F32 */
+    bool is_compare;
+} binary_state;
+
+static kernels_binary_f32 kernel_of(const kernels *k, graph_op op)
+{
+    switch (op) {
+    case GRAPH_OP_ADD:
+    case GRAPH_OP_SUM:
+    case GRAPH_OP_MEAN:
+        return k->add_f32;
+    case GRAPH_OP_SUB:
+        return k->sub_f32;
+    case GRAPH_OP_MUL:
+        return k->mul_f32;
+    case GRAPH_OP_DIV:
+        return k->div_f32;
+    case GRAPH_OP_MAX:
+        return k->max_f32;
+    case GRAPH_OP_MIN:
+        return k->min_f32;
+    default:
+        return NULL;
+    }
+}
+
+static bool is_float_block(cpu_compute c)
+{
+    return c == CPU_COMPUTE_F32 || c == CPU_COMPUTE_F64;
+}
+
+static status prepare_binary(cpu_prepare *p)
+{
+    const graph_node *node = p->node;
+    dtype type = p->inputs[0]->dtype;
+    if (type >= DTYPE_BYTES)
+        return cpu_op_fail_dtype(node, type);
+    cpu_compute compute = cpu_compute_of(type);
+    if (node->op == GRAPH_OP_POW) { /* its exponent has a type of its own */
+        cpu_compute other = cpu_compute_of(p->inputs[1]->dtype);
+        if (!is_float_block(compute) && is_float_block(other))
+            compute = CPU_COMPUTE_F64;
+    }
+    if (node->op == GRAPH_OP_BIT_SHIFT && compute == CPU_COMPUTE_I64 &&
+        dtype_integer_min(type) >= 0)
+        compute = CPU_COMPUTE_U64; /* 8 to 32 unsigned bits */
+    cpu_binary binary = binary_of(node);
+    cpu_binary_block block = blocks_of[compute][binary];
+    if (node->op == GRAPH_OP_MEAN && !is_float_block(compute))
+        block = NULL;
+    if (!block)
+        return cpu_op_fail_dtype(node, type);
+    binary_state *state = arena_allocate(p->memory, sizeof *state);
+    if (!state)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    *state = (binary_state){.block = block,
+                            .compute = compute,
+                            .kernel = type == DTYPE_F32 ? kernel_of(p->kernels, node->op) : NULL,
+                            .is_compare = binary >= CPU_BINARY_COMPARE};
+    p->state = state;
+    return STATUS_OK;
+}
+
+static void run_pair(const binary_state *state, const tensor *a, const tensor *b, tensor *out)
+{
+    cpu_walk w;
+    cpu_walk_broadcast(&w, out, 2, (const tensor *const[]){a, b});
+    int64_t run = cpu_walk_run(&w), a_step = cpu_walk_step(&w, 1), b_step = cpu_walk_step(&w, 2);
+    cpu_cursor c;
+    for (bool more = cpu_walk_start(&w, &c); more; more = cpu_walk_next(&w, &c)) {
+        if (state->kernel) {
+            /* Dense inputs: along a run they step by one or repeat. */
+            assert((a_step | b_step | 1) == 1);
+            state->kernel((const float *)a->data + c.offsets[1], (size_t)a_step,
+                          (const float *)b->data + c.offsets[2], (size_t)b_step,
+                          (float *)out->data + c.offsets[0], (size_t)run);
+            continue;
+        }
+        cpu_block x, y, z;
+        for (int64_t i = 0; i < run; i += CPU_BLOCK_ELEMENTS) {
+            size_t n = (size_t)(run - i < CPU_BLOCK_ELEMENTS ? run - i : CPU_BLOCK_ELEMENTS);
+            cpu_load(state->compute, a->dtype, a->data, c.offsets[1] + i * a_step, a_step, n, &x);
+            cpu_load(state->compute, b->dtype, b->data, c.offsets[2] + i * b_step, b_step, n, &y);
+            state->block(&x, &y, &z, n);
+            if (state->is_compare)
+                memcpy((uint8_t *)out->data + c.offsets[0] + i, z.u8, n);
+            else
+                cpu_store(state->compute, out->dtype, &z, out->data, c.offsets[0] + i, 1, n);
+        }
+    }
+}
+
+static bool strings_equal(const tensor_string *a, const tensor_string *b)
+{
+    return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+/* Equal of strings: the one operator on pairs that takes them. */
+static void run_equal_strings(const tensor *a, const tensor *b, tensor *out)
+{
+    cpu_walk w;
+    cpu_walk_broadcast(&w, out, 2, (const tensor *const[]){a, b});
+    cpu_cursor c;
+    const tensor_string *x = a->data, *y = b->data;
+    for (bool more = cpu_walk_start(&w, &c); more; more = cpu_walk_next(&w, &c))
+        for (int64_t i = 0; i < cpu_walk_run(&w); i++)
+            ((uint8_t *)out->data)[c.offsets[0] + i] =
+                strings_equal(&x[c.offsets[1] + i * cpu_walk_step(&w, 1)],
+                              &y[c.offsets[2] + i * cpu_walk_step(&w, 2)]);
+}
+
+static status prepare_equal(cpu_prepare *p)
+{
+    return p->inputs[0]->dtype == DTYPE_BYTES ? STATUS_OK : prepare_binary(p);
+}
+
+static status run_binary(const cpu_call *c)
+{
+    if (c->inputs[0]->dtype == DTYPE_BYTES)
+        run_equal_strings(c->inputs[0], c->inputs[1], &c->outputs[0]);
+    else
+        run_pair(c->state, c->inputs[0], c->inputs[1], &c->outputs[0]);
+    return STATUS_OK;
+}
+
+static void broadcast_copy(const tensor *in, tensor *out)
+{
+    cpu_walk w;
+    cpu_walk_broadcast(&w, out, 1, &in);
+    cpu_cursor c;
+    size_t bytes = dtype_bytes(in->dtype);
+    for (bool more = cpu_walk_start(&w, &c); more; more = cpu_walk_next(&w, &c)) {
+        int64_t step = cpu_walk_step(&w, 1), run = cpu_walk_run(&w);
+        const char *from = (const char *)in->data + c.offsets[1] * (int64_t)bytes;
+        char *to = (char *)out->data + c.offsets[0] * (int64_t)bytes;
+        cpu_copy_strided(bytes, 1, &run, from, &step, to, &(int64_t){1});
+    }
+}
+
+/* Sum, Mean, Max, Min of any number of inputs: out = in0, then out = out op in1, and so on. */
+static status run_variadic(const cpu_call *c)
+{
+    tensor *out = &c->outputs[0];
+    int count = c->node->input_count;
+    if (count == 1)
+        broadcast_copy(c->inputs[0], out);
+    else
+        run_pair(c->state, c->inputs[0], c->inputs[1], out);
+    for (int i = 2; i < count; i++)
+        run_pair(c->state, out, c->inputs[i], out);
+    if (c->node->op != GRAPH_OP_MEAN)
+        return STATUS_OK;
+    cpu_block x;
+    int64_t total = tensor_count(out);
+    for (int64_t i = 0; i < total; i += CPU_BLOCK_ELEMENTS) {
+        size_t n = (size_t)(total - i < CPU_BLOCK_ELEMENTS ? total - i : CPU_BLOCK_ELEMENTS);
+        cpu_load(CPU_COMPUTE_F64, out->dtype, out->data, i, 1, n, &x);
+        for (size_t j = 0; j < n; j++)
+            x.f64[j] /= count;
+        cpu_store(CPU_COMPUTE_F64, out->dtype, &x, out->data, i, 1, n);
+    }
+    return STATUS_OK;
+}
+
+static status run_where(const cpu_call *c)
+{
+    const tensor *condition = c->inputs[0], *x = c->inputs[1], *y = c->inputs[2];
+    tensor *out = &c->outputs[0];
+    cpu_walk w;
+    cpu_walk_broadcast(&w, out, 3, c->inputs);
+    int64_t run = cpu_walk_run(&w);
+    int64_t steps[] = {cpu_walk_step(&w, 1), cpu_walk_step(&w, 2), cpu_walk_step(&w, 3)};
+    size_t bytes = dtype_bytes(out->dtype);
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
+        const uint8_t *choose = (const uint8_t *)condition->data + at.offsets[1];
+        if (bytes == sizeof(uint32_t)) {
+            const uint32_t *a = (const uint32_t *)x->data + at.offsets[2];
+            const uint32_t *b = (const uint32_t *)y->data + at.offsets[3];
+            uint32_t *to = (uint32_t *)out->data + at.offsets[0];
+            for (int64_t i = 0; i < run; i++)
+                to[i] = choose[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
+            continue;
+        }
+        const char *a = (const char *)x->data + at.offsets[2] * (int64_t)bytes;
+        const char *b = (const char *)y->data + at.offsets[3] * (int64_t)bytes;
+        char *to = (char *)out->data + at.offsets[0] * (int64_t)bytes;
+        for (int64_t i = 0; i < run; i++)
+            memcpy(to + i * (int64_t)bytes,
+                   choose[i * steps[0]] ? a + i * steps[1] * (int64_t)bytes
+                                        : b + i * steps[2] * (int64_t)bytes,
+                   bytes);
+    }
+    return STATUS_OK;
+}
+
+/* Clip is Min(Max(x, low), high) with scalar bounds. */
+static status prepare_clip(cpu_prepare *p)
+{
+    if (p->inputs[0]->dtype >= DTYPE_BOOL + 1 && p->inputs[0]->dtype < DTYPE_BYTES)
+        return STATUS_OK;
+    return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+static status run_clip(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0],
+                 *bounds[2] = {cpu_input(c->inputs, c->node, 1), cpu_input(c->inputs, c->node, 2)};
+    tensor *out = &c->outputs[0];
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    cpu_binary_block max = blocks_of[compute][CPU_BINARY_MAX];
+    cpu_binary_block min = blocks_of[compute][CPU_BINARY_MIN];
+    cpu_block x, low, high;
+    if (bounds[0])
+        cpu_load(compute, in->dtype, bounds[0]->data, 0, 0, CPU_BLOCK_ELEMENTS, &low);
+    if (bounds[1])
+        cpu_load(compute, in->dtype, bounds[1]->data, 0, 0, CPU_BLOCK_ELEMENTS, &high);
+    int64_t total = tensor_count(in);
+    for (int64_t i = 0; i < total; i += CPU_BLOCK_ELEMENTS) {
+        size_t n = (size_t)(total - i < CPU_BLOCK_ELEMENTS ? total - i : CPU_BLOCK_ELEMENTS);
+        cpu_load(compute, in->dtype, in->data, i, 1, n, &x);
+        if (bounds[0])
+            max(&x, &low, &x, n);
+        if (bounds[1])
+            min(&x, &high, &x, n);
+        cpu_store(compute, out->dtype, &x, out->data, i, 1, n);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_ADD, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_SUB, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_MUL, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_DIV, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_PRELU, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_MOD, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_POW, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_AND, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_OR, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_XOR, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_BITWISE_AND, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_BITWISE_OR, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_BITWISE_XOR, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_BIT_SHIFT, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_LESS, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_LESS_OR_EQUAL, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_GREATER, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_GREATER_OR_EQUAL, prepare_binary, run_binary, 0, false},
+    {GRAPH_OP_SUM, prepare_binary, run_variadic, 0, false},
+    {GRAPH_OP_MEAN, prepare_binary, run_variadic, 0, false},
+    {GRAPH_OP_MAX, prepare_binary, run_variadic, 0, false},
+    {GRAPH_OP_MIN, prepare_binary, run_variadic, 0, false},
+    {GRAPH_OP_EQUAL, prepare_equal, run_binary, 0, false},
+    {GRAPH_OP_WHERE, NULL, run_where, 0, false},
+    {GRAPH_OP_CLIP, prepare_clip, run_clip, 0, false},
+};
+
+const cpu_op_family cpu_ops_binary = {table, sizeof table / sizeof table[0]};

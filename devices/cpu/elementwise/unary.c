@@ -1,0 +1,271 @@
+#include <math.h>
+
+#include "devices/cpu/elementwise/unary_blocks.h"
+#include "devices/cpu/ops/op.h"
+#include "devices/cpu/tensor_loops/block.h"
+
+/* Operators that take each element by itself. F16 and BF16 are computed as float. */
+
+#define PARAMETERS_MAX 2
+
+typedef void (*unary_i64_block)(const int64_t *in, int64_t *out, size_t count);
+
+/* Operators with parameters or with integers; the others have neither. */
+typedef struct unary_row {
+    graph_op op;
+    unary_i64_block i64;               /* NULL: floats only */
+    const char *names[PARAMETERS_MAX]; /* attributes: the parameters of the blocks */
+    float defaults[PARAMETERS_MAX];
+} unary_row;
+
+static void abs_i64(const int64_t *in, int64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = in[i] < 0 ? (int64_t)(0 - (uint64_t)in[i]) : in[i];
+}
+
+static void neg_i64(const int64_t *in, int64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (int64_t)(0 - (uint64_t)in[i]);
+}
+
+static void relu_i64(const int64_t *in, int64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = in[i] < 0 ? 0 : in[i];
+}
+
+static void sign_i64(const int64_t *in, int64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = (in[i] > 0) - (in[i] < 0);
+}
+
+static void copy_i64(const int64_t *in, int64_t *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = in[i];
+}
+
+static const unary_row unary_rows[] = {
+    {GRAPH_OP_ABS, abs_i64, {0}, {0}},
+    {GRAPH_OP_CEIL, copy_i64, {0}, {0}},
+    {GRAPH_OP_CELU, NULL, {"alpha"}, {1}},
+    {GRAPH_OP_ELU, NULL, {"alpha"}, {1}},
+    {GRAPH_OP_FLOOR, copy_i64, {0}, {0}},
+    {GRAPH_OP_HARD_SIGMOID, NULL, {"alpha", "beta"}, {0.2f, 0.5f}},
+    {GRAPH_OP_LEAKY_RELU, NULL, {"alpha"}, {0.01f}},
+    {GRAPH_OP_NEG, neg_i64, {0}, {0}},
+    {GRAPH_OP_RELU, relu_i64, {0}, {0}},
+    {GRAPH_OP_ROUND, copy_i64, {0}, {0}},
+    {GRAPH_OP_SELU,
+     NULL,
+     {"alpha", "gamma"},
+     {1.67326319217681884765625f, 1.05070102214813232421875f}},
+    {GRAPH_OP_SHRINK, NULL, {"bias", "lambd"}, {0, 0.5f}},
+    {GRAPH_OP_SIGN, sign_i64, {0}, {0}},
+    {GRAPH_OP_THRESHOLDED_RELU, NULL, {"alpha"}, {1}},
+};
+
+static unary_row row_of(graph_op op)
+{
+    for (size_t i = 0; i < sizeof unary_rows / sizeof unary_rows[0]; i++)
+        if (unary_rows[i].op == op)
+            return unary_rows[i];
+    return (unary_row){.op = op};
+}
+
+/* The kernel table's entry, where it has one. */
+static kernels_unary_f32 kernel_of(const kernels *k, graph_op op, bool is_tanh_gelu)
+{
+    switch (op) {
+    case GRAPH_OP_EXP:
+        return k->exp_f32;
+    case GRAPH_OP_ERF:
+        return k->erf_f32;
+    case GRAPH_OP_TANH:
+        return k->tanh_f32;
+    case GRAPH_OP_SIGMOID:
+        return k->sigmoid_f32;
+    case GRAPH_OP_RELU:
+        return k->relu_f32;
+    case GRAPH_OP_GELU:
+        return is_tanh_gelu ? k->gelu_tanh_f32 : k->gelu_f32;
+    default:
+        return NULL;
+    }
+}
+
+typedef struct unary_state {
+    cpu_unary_f32_block f32;
+    cpu_unary_f64_block f64;
+    unary_i64_block i64;
+    kernels_unary_f32 kernel; /* NULL, or what computes F32 */
+    float parameters[PARAMETERS_MAX];
+} unary_state;
+
+static status prepare_unary(cpu_prepare *p)
+{
+    const graph_node *node = p->node;
+    unary_state *state = arena_allocate(p->memory, sizeof *state);
+    if (!state)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    const char *approximate = graph_attribute_string(node, "approximate", "none");
+    bool is_tanh_gelu = node->op == GRAPH_OP_GELU && approximate[0] == 't';
+    int block = is_tanh_gelu ? CPU_UNARY_GELU_TANH : (int)node->op;
+    unary_row row = row_of(node->op);
+    *state = (unary_state){.f32 = cpu_unary_f32_blocks[block],
+                           .f64 = cpu_unary_f64_blocks[block],
+                           .i64 = row.i64,
+                           .kernel = kernel_of(p->kernels, node->op, is_tanh_gelu)};
+    for (int a = 0; a < PARAMETERS_MAX; a++) {
+        const char *name = row.names[a];
+        float otherwise = row.defaults[a];
+        state->parameters[a] = name ? graph_attribute_float(node, name, otherwise) : otherwise;
+    }
+    dtype type = p->inputs[0]->dtype;
+    if (type >= DTYPE_BYTES ||
+        (!dtype_is_float(type) && !state->i64 && node->op != GRAPH_OP_SHRINK))
+        return cpu_op_fail_dtype(node, type);
+    p->state = state;
+    return STATUS_OK;
+}
+
+static void run_block(const unary_state *state, cpu_compute compute, const cpu_block *in,
+                      cpu_block *out, size_t count)
+{
+    if (compute == CPU_COMPUTE_F32 && state->kernel)
+        state->kernel(in->f32, out->f32, count);
+    else if (compute == CPU_COMPUTE_F32)
+        state->f32(in->f32, out->f32, count, state->parameters);
+    else if (compute == CPU_COMPUTE_F64)
+        state->f64(in->f64, out->f64, count, state->parameters);
+    else
+        state->i64(in->i64, out->i64, count);
+}
+
+static status run_unary(const cpu_call *c)
+{
+    const unary_state *state = c->state;
+    const tensor *in = c->inputs[0], *out = &c->outputs[0];
+    size_t count = (size_t)tensor_count(in);
+    if (in->dtype == DTYPE_F32) {
+        if (state->kernel)
+            state->kernel(in->data, out->data, count);
+        else
+            state->f32(in->data, out->data, count, state->parameters);
+        return STATUS_OK;
+    }
+    /* Every other operator on U64 is the identity: Abs, Relu, Ceil ... */
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    if (compute == CPU_COMPUTE_U64) {
+        const uint64_t *x = in->data;
+        uint64_t *y = out->data;
+        for (size_t i = 0; i < count; i++)
+            y[i] = c->node->op == GRAPH_OP_SIGN  ? x[i] > 0
+                   : c->node->op == GRAPH_OP_NEG ? 0 - x[i]
+                                                 : x[i];
+        return STATUS_OK;
+    }
+    if (!state->i64 && compute == CPU_COMPUTE_I64)
+        compute = CPU_COMPUTE_F64; /* Shrink of integers */
+    cpu_block x, y;
+    for (size_t i = 0; i < count; i += CPU_BLOCK_ELEMENTS) {
+        size_t n = count - i < CPU_BLOCK_ELEMENTS ? count - i : CPU_BLOCK_ELEMENTS;
+        cpu_load(compute, in->dtype, in->data, (int64_t)i, 1, n, &x);
+        run_block(state, compute, &x, &y, n);
+        cpu_store(compute, out->dtype, &y, out->data, (int64_t)i, 1, n);
+    }
+    return STATUS_OK;
+}
+
+static status run_not(const cpu_call *c)
+{
+    const uint8_t *in = c->inputs[0]->data;
+    uint8_t *out = c->outputs[0].data;
+    size_t count = (size_t)tensor_count(c->inputs[0]);
+    for (size_t i = 0; i < count; i++)
+        out[i] = !in[i];
+    return STATUS_OK;
+}
+
+static status run_bitwise_not(const cpu_call *c)
+{
+    if (!dtype_is_integer(c->inputs[0]->dtype))
+        return cpu_op_fail_dtype(c->node, c->inputs[0]->dtype);
+    const uint8_t *in = c->inputs[0]->data;
+    uint8_t *out = c->outputs[0].data;
+    size_t bytes = tensor_bytes(c->inputs[0]);
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = (uint8_t)~in[i];
+    return STATUS_OK;
+}
+
+static status run_is_special(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    if (!dtype_is_float(in->dtype))
+        return cpu_op_fail_dtype(c->node, in->dtype);
+    uint8_t *out = c->outputs[0].data;
+    size_t count = (size_t)tensor_count(in);
+    bool is_nan = c->node->op == GRAPH_OP_IS_NAN;
+    bool positive = graph_attribute_int(c->node, "detect_positive", 1) != 0;
+    bool negative = graph_attribute_int(c->node, "detect_negative", 1) != 0;
+    cpu_block x;
+    for (size_t i = 0; i < count; i += CPU_BLOCK_ELEMENTS) {
+        size_t n = count - i < CPU_BLOCK_ELEMENTS ? count - i : CPU_BLOCK_ELEMENTS;
+        cpu_load(CPU_COMPUTE_F64, in->dtype, in->data, (int64_t)i, 1, n, &x);
+        for (size_t j = 0; j < n; j++)
+            out[i + j] = is_nan ? x.f64[j] != x.f64[j]
+                                : (positive && x.f64[j] == (double)INFINITY) ||
+                                      (negative && x.f64[j] == -(double)INFINITY);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_ABS, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ACOS, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ACOSH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ASIN, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ASINH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ATAN, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ATANH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_CEIL, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_CELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_COS, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_COSH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ERF, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_EXP, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_FLOOR, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_GELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_HARD_SIGMOID, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_LOG, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_HARD_SWISH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_LEAKY_RELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_MISH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_NEG, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_RECIPROCAL, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_RELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_ROUND, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SHRINK, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SIGMOID, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SIGN, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SIN, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SINH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SOFTPLUS, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SOFTSIGN, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_SQRT, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_TAN, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_TANH, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_THRESHOLDED_RELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_NOT, NULL, run_not, 0, false},
+    {GRAPH_OP_BITWISE_NOT, NULL, run_bitwise_not, 0, false},
+    {GRAPH_OP_IS_INF, NULL, run_is_special, 0, false},
+    {GRAPH_OP_IS_NAN, NULL, run_is_special, 0, false},
+};
+
+const cpu_op_family cpu_ops_unary = {table, sizeof table / sizeof table[0]};
