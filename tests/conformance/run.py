@@ -104,7 +104,7 @@ def reason_class(reason):
         return reason
     reason = re.sub(r"; (the nearest supported name is|supported: \d+ operators).*", "", reason)
     reason = re.sub(r"(node )?['\"][^'\"]*['\"]", "*", reason)
-    reason = re.sub(r"\[[-\d,]*\]|-?\d+(\.\d+)?(e[-+]?\d+)?|\binf\b|\bnan\b", "N", reason)
+    reason = re.sub(r"\[[-\d,]*\]|(?<!\w)-?\d+(\.\d+)?(e[-+]?\d+)?\b|\binf\b|\bnan\b", "N", reason)
     return reason[:110]
 
 
@@ -114,11 +114,11 @@ def write_report(path, results, version):
     lines = [
         "# ONNX conformance",
         "",
-        "Made by `tests/conformance/run.py`; do not edit.",
+        "Written by `tests/conformance/run.py`; do not edit.",
         "",
         f"The node tests of the `onnx` package {version} (operators of the standard domain on "
-        "tensors), imported, specialised and executed on the CPU, compared with the package's own "
-        "expected outputs and tolerances.",
+        "tensors) run on the CPU.",
+        "The results are compared with the package's own expected outputs and tolerances.",
         "",
         "| | tests |", "| --- | --- |",
         f"| in the package | {len(results)} |",
@@ -130,15 +130,15 @@ def write_report(path, results, version):
         f"| failed | {counts['fail']} |",
         f"| crashed | {counts['crash']} |",
         "",
-        "Of those that passed, "
+        "Of the tests that passed, "
         f"{sum(r['verdict'] == 'pass' and r['reason'].startswith('bound') for r in results)} "
-        "have outputs whose shape depends on an input's value: that input was bound as a constant.",
+        "have outputs whose shape depends on an input's value; that input was a constant.",
         "",
-        "## By operator", "", "| operator | passed | refused | failed |", "| --- | --- | --- | --- |",
+        "## By operator", "", "| operator | passed | rejected | failed |", "| --- | --- | --- | --- |",
     ]
     table = collections.defaultdict(collections.Counter)
     for result in in_scope:
-        table[" + ".join(result["operators"][:4])][result["verdict"]] += 1
+        table[" + ".join(result["operators"][:4]) or "constants only"][result["verdict"]] += 1
     for name, row in sorted(table.items()):
         lines.append(f"| {name} | {row['pass']} | {row['unsupported']} | "
                      f"{row['fail'] + row['crash']} |")

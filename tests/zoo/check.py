@@ -25,7 +25,7 @@ SLOW = 20  # times ONNX Runtime
 @dataclasses.dataclass
 class Result:
     name: str
-    verdict: str = ""  # served, refused, WRONG, SLOW, CRASH, HANG, not exported
+    verdict: str = ""  # served, rejected, WRONG, SLOW, CRASH, HANG, not exported
     reason: str = ""
     error: float = 0.0
     ratio: float = 0.0
@@ -220,7 +220,7 @@ def serve_group(binary, folder, results, flags):
                 r.verdict, r.reason = "CRASH" if code else "HANG", f"start: code {code}: {text[-300:]}"
             return
         for n in named:
-            alive.pop(n).verdict = "refused"
+            alive.pop(n).verdict = "rejected"
     if not alive:
         return
     loaded = {n: load_cases(folder / n) for n in alive}
@@ -263,7 +263,7 @@ def check(binary, folder, pattern, flags=()):
         report, reason = inspect(binary, place)
         r.load_s = time.monotonic() - began
         if report is None:
-            r.verdict = reason.split()[0] if reason.split()[:1] in (["HANG"], ["CRASH"]) else "refused"
+            r.verdict = reason.split()[0] if reason.split()[:1] in (["HANG"], ["CRASH"]) else "rejected"
             r.reason = reason
         else:
             r.batched = ("batched" if report.get("can_batch") else "alone") + (", padded" if report.get("can_pad") else "") + \
@@ -292,7 +292,7 @@ def main():
     print(counts)
     if options.json:
         options.json.write_text(json.dumps([dataclasses.asdict(r) for r in results], indent=1))
-    return 0 if all(r.verdict in ("served", "refused", "not exported") for r in results) else 1
+    return 0 if all(r.verdict in ("served", "rejected", "not exported") for r in results) else 1
 
 
 if __name__ == "__main__":

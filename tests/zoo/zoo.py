@@ -45,12 +45,16 @@ def write_table(results, path, told):
     count = lambda *kinds: sum(r["verdict"] in kinds for r in results)
     exported = len(results) - count("not exported")
     lines = ["# Models tested", "",
-             f"Written by `tests/zoo/zoo.py` (see its README): {exported} models exported with random weights, served over HTTP with binary tensors,",
-             f"alone and concurrently at several batch sizes and lengths, and compared with ONNX Runtime. {told}.", "",
-             f"{count('served')} served correctly, {count('SLOW')} correctly but more than 20 times slower than ONNX Runtime, {count('refused')} refused, "
-             f"{count('WRONG', 'CRASH', 'HANG')} wrong.", "",
-             "Tolerance: 2e-4 of an output's range for FP32, 2e-2 for FP16, 4e-2 for quantised models (their roundings differ), or 1.5",
-             "times what ONNX Runtime's own optimiser changes. Positions that a request's attention mask excludes are not compared.", "",
+             f"Written by `tests/zoo/zoo.py` ([its page](../tests/zoo/README.md)): {exported} models, exported with random weights, are",
+             "served over HTTP with binary tensors, alone and concurrently, at several batch sizes and lengths, and compared with",
+             "ONNX Runtime.", "", f"{told}.", "",
+             f"- {count('served')} served correctly",
+             f"- {count('SLOW')} served correctly, and more than 20 times slower than ONNX Runtime",
+             f"- {count('rejected')} rejected",
+             f"- {count('WRONG', 'CRASH', 'HANG')} wrong", "",
+             "Tolerance: 2e-4 of an output's range for FP32, 2e-2 for FP16, 4e-2 for quantised models (their roundings differ),",
+             "or 1.5 times what ONNX Runtime's own optimiser changes. Tokens that a request's attention mask excludes are not",
+             "compared.", "",
              "| model | served from | difference at most | otherwise |", "| --- | --- | --- | --- |"]
     for model, variants in by_model.items():
         good = [v for v, r in variants if r["verdict"] in ("served", "SLOW")]
