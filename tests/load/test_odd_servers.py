@@ -125,7 +125,7 @@ def test_bytes_that_are_no_http2_are_a_protocol_error(scripted, load):
         (["http://x", "--rate", "5", "--seed", "99999999999999999999999"], "--seed"),
         (["http://x", "--rate", "5", "--seed", "-1"], "--seed"),
         (["http://x", "--rate", "5", "--lengths", "10000000"], "--lengths: \"10000000\": a request has at most 1000000 tokens"),
-        (["http://x", "--rate", "5", "--pool", "1000000"], "--pool: \"1000000\" is no number from 1 to 100000"),
+        (["http://x", "--rate", "5", "--pool", "1000000"], "--pool: \"1000000\" is not a whole number from 1 to 100000"),
         (["http://x", "--rate", "5", "--duration", "1e9h"], "--duration: \"1e9h\" is over 366 days"),
     ],
 )

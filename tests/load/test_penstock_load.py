@@ -311,16 +311,16 @@ def test_csv(start, load, tmp_path):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ([], "no URL"),
-        (["http://x"], "say how much"),
+        ([], "URL is missing"),
+        (["http://x"], "no load given"),
         (["http://x", "--rate", "5", "--concurrency", "5"], "choose one"),
         (["http://x", "--rat", "5"], "--rate"),
-        (["http://x", "--rate", "five"], "no number"),
+        (["http://x", "--rate", "five"], "not a number"),
         (["http://x", "--find-max"], "--slo"),
         (["http://x", "--rate", "5", "--slo", "p99<5"], "p99=50ms"),
         (["http://x", "--rate", "5", "--arrivals", "sometimes"], "poisson"),
         (["http://x", "--rate", "5", "--lengths", "normal:5"], "lognormal"),
-        (["http://x", "--arrivals", "ramp:5:10", "--rate", "5"], "rate of their own"),
+        (["http://x", "--arrivals", "ramp:5:10", "--rate", "5"], "these arrivals have a rate"),
     ],
 )
 def test_wrong_usage_is_explained(load, arguments, words):
