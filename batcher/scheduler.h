@@ -50,7 +50,7 @@ void scheduler_nudge(scheduler *s);
 typedef struct scheduler_worker_status {
     const device *device;
     uint64_t batches, rows, busy_ns;
-    uint64_t padded_tokens; /* positions computed for nothing; rows where there is no sequence */
+    uint64_t padded_tokens; /* computed for nothing; rows where there is no sequence */
     uint64_t real_tokens;
     uint64_t failures; /* executions that returned an error */
     uint64_t
@@ -61,7 +61,7 @@ typedef struct scheduler_worker_status {
  * Any thread. */
 int scheduler_describe(scheduler *s, scheduler_worker_status *out, int capacity);
 
-/* Device time that tenant `tenant` received since start: of each batch, by the positions of its
+/* Device time that tenant `tenant` received since start: of each batch, by the tokens of its
  * members, also where it failed. Any thread. */
 uint64_t scheduler_tenant_ns(const scheduler *s, int tenant);
 

@@ -82,7 +82,7 @@ static void decide(worker_thread *t, const placement_devices *devices, pulled *p
     dispatch_batch taken = {.members = w->batch.members,
                             .capacity = BATCH_MEMBERS_MAX,
                             .places = w->batch.places,
-                            .bill = &w->batch.bill};
+                            .attribution = &w->batch.attribution};
     dispatch_next(&s->dispatch, &request, &taken);
     p->action = taken.action;
     p->until_ns = taken.until_ns;
@@ -106,7 +106,7 @@ static void pull(worker_thread *t, pulled *p)
     pthread_mutex_lock(&s->mutex);
     uint64_t now_ns = clock_now_ns();
     drain(s, p);
-    dispatch_settle(&s->dispatch, &b->bill, b->device_ns);
+    dispatch_settle(&s->dispatch, &b->attribution, b->device_ns);
     b->count = 0;
     decide(t, &devices, p, now_ns);
     uint64_t deadline_ns = dispatch_deadline(&s->dispatch, &p->has_left);

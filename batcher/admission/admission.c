@@ -3,14 +3,14 @@
 #include <assert.h>
 #include <string.h>
 
-/* After so long without a measurement an estimate refuses nobody: somebody has to find out. */
+/* After so long without a measurement an estimate rejects no request: some batch has to measure. */
 #define STALE_NS UINT64_C(2000000000)
 
-/* A limit goes up by this part of itself in a second, as long as answers that came near it are in
- * time, and is cut by this part. Their ratio is how often per second somebody is let in for
- * nothing; the rise is how soon a device that is back gets its load. */
+/* A limit rises by this part of itself in a second while jobs that came near it are in time, and is
+ * cut by this part. Their ratio is how often per second a job is admitted in vain; the rise says
+ * how soon a device that is back gets its load. */
 #define RISE_PER_S 0.10
-#define RISE_NS_MAX UINT64_C(100000000) /* of one answer: silence proves nothing */
+#define RISE_NS_MAX UINT64_C(100000000) /* at most, by one job: silence proves nothing */
 #define CUT 0.20
 #define NEAR 0.7
 #define SCALE_BATCHES 32 /* the scale is a moving mean over so many */
@@ -96,30 +96,30 @@ static int64_t read_counter(const _Atomic int64_t *counter)
     return v > 0 ? v : 0;
 }
 
-/* Work that is done before the flow's own backlog is. */
-static double ahead_ns(const admission *a, tenant_class flow)
+/* Device time of work that is done before the class's own backlog is. */
+static double ahead_ns(const admission *a, tenant_class whose)
 {
-    double own = (double)read_counter(&a->backlog.class_ns[flow.tenant][flow.class]);
-    double weight = fair_class_weight(flow.class), all = own;
+    double own = (double)read_counter(&a->backlog.class_ns[whose.tenant][whose.class]);
+    double weight = fair_class_weight(whose.class), all = own;
     for (int c = 0; c < FAIR_CLASSES; c++) {
-        if (c == flow.class)
+        if (c == whose.class)
             continue;
-        double other = (double)read_counter(&a->backlog.class_ns[flow.tenant][c]);
+        double other = (double)read_counter(&a->backlog.class_ns[whose.tenant][c]);
         double share = own * fair_class_weight(c) / weight;
         all += other < share ? other : share;
     }
     double of_tenant = all;
     for (int t = 0; t < a->tenant_count; t++) {
-        if (t == flow.tenant)
+        if (t == whose.tenant)
             continue;
         double other = (double)read_counter(&a->backlog.tenant_ns[t]);
-        double share = of_tenant * a->weights[t] / a->weights[flow.tenant];
+        double share = of_tenant * a->weights[t] / a->weights[whose.tenant];
         all += other < share ? other : share;
     }
     return all;
 }
 
-/* The same by models: the other ones' work comes first only as far as their weights let it. */
+/* The same by models: work of other models comes first only as far as their weights let it. */
 static double ahead_of_model_ns(const admission *a, const model *m)
 {
     int own_cell = m->index % ADMISSION_MODELS;
@@ -136,14 +136,12 @@ static double ahead_of_model_ns(const admission *a, const model *m)
     return all;
 }
 
-static admission_limit *limit_of(const admission *a, const model *m, tenant_class flow,
-                                 int64_t length)
+static int octave_of(int64_t length)
 {
     int octave = 0;
     while (octave < ADMISSION_OCTAVES - 1 && (length >> (octave + 1)) > 0)
         octave++;
-    return (admission_limit *)&a
-        ->limits[m->index % ADMISSION_MODELS][flow.tenant][flow.class][octave];
+    return octave;
 }
 
 static double read_limit(const admission_limit *l)
@@ -159,7 +157,9 @@ void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t n
     if (j->backlog_ns == 0 || j->backlog_ns < batch_ns / 2 || j->deadline_ns == UINT64_MAX ||
         j->deadline_ns <= admitted_ns)
         return;
-    admission_limit *l = limit_of(a, j->model, job_tenant_class(j), j->length);
+    tenant_class whose = job_tenant_class(j);
+    admission_limit *l = &a->limits[j->model->index % ADMISSION_MODELS][whose.tenant][whose.class]
+                                   [octave_of(j->length)];
     double limit = read_limit(l);
     double used = (double)j->backlog_ns / (double)(j->deadline_ns - admitted_ns);
     uint64_t changed_ns = atomic_load_explicit(&l->changed_ns, memory_order_relaxed);
@@ -181,7 +181,7 @@ void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t n
 }
 
 void admission_estimate_job(const admission *a, const model *m, const latency *l, int device_index,
-                            int workers, tenant_class flow, int64_t rows, int64_t length,
+                            int workers, tenant_class whose, int64_t rows, int64_t length,
                             uint64_t now_ns, admission_estimate *out)
 {
     *out = (admission_estimate){0};
@@ -190,14 +190,15 @@ void admission_estimate_job(const admission *a, const model *m, const latency *l
         return;
     out->is_known = latency_observed_ns(l, device_index) + STALE_NS > now_ns;
     double scale = (double)atomic_load_explicit(&a->scale, memory_order_relaxed) / ADMISSION_ONE;
-    double of_flow = ahead_ns(a, flow), of_model = ahead_of_model_ns(a, m);
-    double wait = (of_model < of_flow ? of_model : of_flow) * scale / workers;
+    double of_class = ahead_ns(a, whose), of_model = ahead_of_model_ns(a, m);
+    double wait = (of_model < of_class ? of_model : of_class) * scale / workers;
     /* All workers busy: the first of them to finish is, on average, so far away. */
     if (atomic_load_explicit(&a->busy, memory_order_relaxed) >= workers)
         wait += (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed) / (workers + 1);
     out->backlog_ns = (uint64_t)wait;
-    double limit = read_limit(limit_of(a, m, flow, length));
-    /* Devices must not run dry: a batch that waits for them is no reason to refuse by itself. */
+    double limit = read_limit(
+        &a->limits[m->index % ADMISSION_MODELS][whose.tenant][whose.class][octave_of(length)]);
+    /* Devices must not run dry: one waiting batch is no reason to reject. */
     double batch = (double)atomic_load_explicit(&a->batch_ns, memory_order_relaxed);
     out->wait_ns = (uint64_t)(limit < 1 && wait < batch ? wait : wait / limit);
 }

@@ -28,9 +28,9 @@ static void count_tenants(executor *e, const batch_member *members, int count, u
 {
     double tokens = 0;
     for (int i = 0; i < count; i++)
-        tokens += (double)member_positions(&members[i]);
+        tokens += (double)member_tokens(&members[i]);
     for (int i = 0; i < count; i++) {
-        double part = (double)member_positions(&members[i]) / tokens;
+        double part = (double)member_tokens(&members[i]) / tokens;
         counter_add(&e->tenant_ns[members[i].job->tenant], (uint64_t)((double)took_ns * part));
     }
 }

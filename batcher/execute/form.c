@@ -23,7 +23,7 @@ void form_batch(worker *w, const dispatch_batch *taken, uint64_t now_ns)
     for (int i = 0; i < b->count; i++) {
         const batch_member *member = &b->members[i];
         job *j = member->job;
-        b->tokens += member_positions(member);
+        b->tokens += member_tokens(member);
         if (j->length > b->length_max)
             b->length_max = j->length;
         b->cost_ns += hold_release(&w->executor->admission->backlog, &j->hold, member->rows);

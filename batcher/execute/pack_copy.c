@@ -50,14 +50,14 @@ void pack_copy_in(const model *m, const batch_member *members, const pack_place 
     }
 }
 
-/* Numbers for each position, [rows, length, n], or for each sequence, [sequences, n]. */
+/* Values for each token, [rows, length, n], or for each sequence, [sequences, n]. */
 static void slice_sequence(const tensor *from, const model_tensor *axes, const tensor *to,
                            int64_t to_row, int number, pack_place place, int64_t length)
 {
-    bool has_positions = axes->sequence_axis >= 0;
-    int64_t slots = has_positions ? from->dims[0] * from->dims[1] : from->dims[0];
-    int64_t width = tensor_count(from) / slots, taken = has_positions ? length : 1;
-    int64_t first = has_positions ? place.row * from->dims[1] + place.offset : number;
+    bool is_by_token = axes->sequence_axis >= 0;
+    int64_t slots = is_by_token ? from->dims[0] * from->dims[1] : from->dims[0];
+    int64_t width = tensor_count(from) / slots, taken = is_by_token ? length : 1;
+    int64_t first = is_by_token ? place.row * from->dims[1] + place.offset : number;
     memcpy(element_of(to, to_row * taken * width), element_of(from, first * width),
            (size_t)(taken * width) * dtype_bytes(from->dtype));
 }

@@ -5,7 +5,7 @@
 #include "batcher/queue/queue.h"
 
 /* Copies the members' sequences to their places in the tensors of a packed bucket. `places` has an
- * entry for each sequence, in the members' order. Other positions hold pad values, belong to no
+ * entry for each sequence, in the members' order. Other tokens hold pad values, belong to no
  * sequence, and are 0 in a mask. */
 void pack_copy_in(const model *m, const batch_member *members, const pack_place *places, int count,
                   tensor *inputs);

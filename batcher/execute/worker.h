@@ -22,7 +22,7 @@ typedef struct batch {
     int bucket;                  /* index of model->buckets, as the policy chose; -1: exact */
     const bucket_packed *packed; /* of a packed bucket, else NULL */
     pack_place places[PACK_SEQUENCES_MAX]; /* packed: of each sequence, in the members' order */
-    bill bill;                             /* settled when the worker next decides */
+    cost_attribution attribution;          /* settled when the worker next decides */
     /* Of its latest execution. */
     device_bucket shape;
     bool is_packed; /* false where the CPU took over: it does not pack */

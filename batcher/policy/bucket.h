@@ -3,15 +3,15 @@
 
 #include "models/model.h"
 
-/* Which buckets of a model one device can run, as a table over the two axes: entry
- * [sequence * MODEL_AXIS_MAX + batch] is an index of model->buckets, or -1. */
-/* A ready packed bucket: rows that hold several sequences each. */
+/* A packed bucket that is ready: its rows hold several sequences each. */
 typedef struct bucket_packed {
     int index; /* of model->buckets */
     int64_t rows, length, sequences;
 } bucket_packed;
 #define BUCKET_PACKED_MAX 64 /* more are not used */
 
+/* Which buckets of a model one device can run, as a table over the two axes: entry
+ * [sequence * MODEL_AXIS_MAX + batch] is an index of model->buckets, or -1. */
 typedef struct bucket_table {
     int sequence_count, batch_count;
     int64_t sequences[MODEL_AXIS_MAX], batches[MODEL_AXIS_MAX]; /* ascending */

@@ -3,18 +3,18 @@
 #include <assert.h>
 #include <math.h>
 
-/* Urgency of somebody with all the time in the world: lets throughput decide among such. */
+/* Urgency of a request with plenty of slack: among such, throughput decides. */
 #define URGENCY_FLOOR 0.05
 
 /* Rows that could fill up a batch of queue `q` without making its bucket larger. */
-static int64_t company(const policy_snapshot *s, int q)
+static int64_t backfill_rows(const policy_snapshot *s, int q)
 {
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     int64_t rows = 0;
-    if (m->list_rows != NULL) {
+    if (m->bucket_queue_rows != NULL) {
         for (int i = 0; i <= head->sequence; i++)
-            rows += m->list_rows[i];
+            rows += m->bucket_queue_rows[i];
         return rows - head->rows;
     }
     for (int i = 0; i < s->queue_count; i++)
@@ -40,7 +40,7 @@ static double urgency_between(double x0, double x1)
            (x1 - x0);
 }
 
-/* Mean urgency of the first `rows` of a list when their batch takes `time_ns`. Deadlines are taken
+/* Mean urgency of the first `rows` of a queue when their batch takes `time_ns`. Deadlines are taken
  * as evenly spread around their mean. */
 static double urgency(const policy_snapshot *s, const policy_queue *q, int64_t rows, double time_ns,
                       double scale_ns)
@@ -51,7 +51,7 @@ static double urgency(const policy_snapshot *s, const policy_queue *q, int64_t r
         double first = (double)q->deadline_ns;
         double mean = q->mean_deadline_ns > q->deadline_ns ? (double)q->mean_deadline_ns : first;
         double last = first + 2 * (mean - first), share = (double)rows / (double)q->rows;
-        /* Who would be late is left out, and others of the list take those places. */
+        /* Requests that would be late are left out, and later ones take their places. */
         double in_time = end_ns <= first  ? 1
                          : end_ns >= last ? 0
                                           : (last - end_ns) / (last - first);
@@ -62,7 +62,7 @@ static double urgency(const policy_snapshot *s, const policy_queue *q, int64_t r
                urgency_between((from - end_ns) / scale_ns, (to - end_ns) / scale_ns);
     }
     if (timed < 1) {
-        double x = ((double)q->due_ns - end_ns) / scale_ns;
+        double x = ((double)q->implied_deadline_ns - end_ns) / scale_ns;
         sum += (1 - timed) * (URGENCY_FLOOR + (1 - URGENCY_FLOOR) * exp(x > 0 ? -x : 0));
     }
     return sum;
@@ -79,7 +79,7 @@ double candidate_bucket_ns(const policy_model *m, int bucket, int64_t rows, int6
     return latency_cost_ns(latency_fit_of(m->latency, m->device_index), r * l, r * l * l);
 }
 
-/* Ragged: rows of this list until the fixed cost is paid off. */
+/* Ragged: rows of this queue until the batch is as long as its cost justifies. */
 static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
 {
     const policy_queue *head = &s->queues[q];
@@ -95,14 +95,14 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
         (candidate){.own = least(head->rows, rows_max),
                     .bucket = bucket_choose(m->table, m->table->sequence_count - 1, bucket_rows)};
     if (!(row_ns > 0)) {
-        out->riders = least(company(s, q), rows_max - out->own);
+        out->backfill = least(backfill_rows(s, q), rows_max - out->own);
         return false;
     }
     out->budget_ns = f.fixed_ns * (1 / POLICY_FIXED_SHARE - 1);
     double backlog_ns = row_ns * (double)m->rows_queued / (double)(s->workers > 1 ? s->workers : 1);
-    double lot_ns = sqrt(f.fixed_ns * backlog_ns);
-    if (out->budget_ns < lot_ns)
-        out->budget_ns = lot_ns;
+    double by_cost_ns = sqrt(f.fixed_ns * backlog_ns);
+    if (out->budget_ns < by_cost_ns)
+        out->budget_ns = by_cost_ns;
     if (m->time_max_ns > 0 && out->budget_ns > (double)m->time_max_ns - f.fixed_ns)
         out->budget_ns = (double)m->time_max_ns - f.fixed_ns;
     if (out->budget_ns < row_ns)
@@ -110,14 +110,14 @@ static bool ragged_candidate(const policy_snapshot *s, int q, candidate *out)
     double fits = out->budget_ns / row_ns;
     if ((double)out->own > fits)
         out->own = (int64_t)fits;
-    out->riders = least(company(s, q), rows_max - out->own);
+    out->backfill = least(backfill_rows(s, q), rows_max - out->own);
     out->time_ns = f.fixed_ns + row_ns * (double)out->own;
     return true;
 }
 
-/* Riders earn nothing here: they are welcome, but a batch that lives off them would be cheaper as a
- * batch of their own, in their own shorter bucket. In packed rows nobody rides: all lists share
- * them. */
+/* Backfill earns nothing here: it is welcome, but a batch that lives off it would be cheaper as a
+ * batch of its own, in its own shorter bucket. Packed rows have no backfill: all bucket queues
+ * share them. */
 double candidate_index(const policy_snapshot *s, int q, const candidate *c, double scale_ns)
 {
     double rows = c->packed != NULL ? c->rows : (double)c->own;
@@ -131,16 +131,16 @@ double candidate_start_ns(const policy_snapshot *s, const policy_queue *q, doubl
     return (double)q->deadline_ns - (double)s->now_ns - time_ns * (1 + CANDIDATE_TIME_MARGIN);
 }
 
-/* The batch of a static-shape device with the best index; and, as `saver`, the best of those short
- * enough for the most urgent member. False: some time is not known. */
+/* The batch of a static-shape device with the best index; and, as `feasible`, the best of those
+ * that meet the deadline of the most urgent member. False: some time is not known. */
 static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, candidate *out,
-                             candidate *saver)
+                             candidate *feasible)
 {
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     const bucket_table *t = m->table;
-    int64_t others = company(s, q);
-    double best = -1, best_saver = -1;
+    int64_t others = backfill_rows(s, q);
+    double best = -1, best_feasible = -1;
     bool is_known = true;
     int sequence = head->sequence;
     /* A longer sequence only where the right one has nothing ready. */
@@ -156,7 +156,7 @@ static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, c
                        .own = least(head->rows, t->batches[b]),
                        .time_ns =
                            candidate_bucket_ns(m, bucket, t->batches[b], t->sequences[sequence])};
-        c.riders = least(others, t->batches[b] - c.own);
+        c.backfill = least(others, t->batches[b] - c.own);
         is_known &= c.time_ns > 0;
         bool is_too_long = m->time_max_ns > 0 && c.time_ns > (double)m->time_max_ns;
         if (best >= 0 && is_too_long)
@@ -166,17 +166,17 @@ static bool padded_candidate(const policy_snapshot *s, int q, double scale_ns, c
             best = index;
             *out = c;
         }
-        if (index > best_saver && candidate_start_ns(s, head, c.time_ns) >= 0) {
-            best_saver = index;
-            *saver = c;
+        if (index > best_feasible && candidate_start_ns(s, head, c.time_ns) >= 0) {
+            best_feasible = index;
+            *feasible = c;
         }
         if (t->batches[b] >= head->rows + others)
             break;
     }
-    if (best_saver < 0)
-        *saver = *out;
+    if (best_feasible < 0)
+        *feasible = *out;
     if (is_known && best >= 0)
-        candidate_prefer_packed(s, q, out, saver);
+        candidate_prefer_packed(s, q, out, feasible);
     return is_known && best >= 0;
 }
 
@@ -194,13 +194,13 @@ static bool exact_candidate(const policy_snapshot *s, int q, candidate *out)
 }
 
 bool candidate_find(const policy_snapshot *s, int q, double scale_ns, candidate *out,
-                    candidate *saver)
+                    candidate *feasible)
 {
     const policy_model *m = &s->models[s->queues[q].model];
     if (!m->is_exact && !m->table->is_ragged)
-        return padded_candidate(s, q, scale_ns, out, saver);
+        return padded_candidate(s, q, scale_ns, out, feasible);
     bool is_known = m->is_exact ? exact_candidate(s, q, out) : ragged_candidate(s, q, out);
-    *saver = *out;
+    *feasible = *out;
     return is_known;
 }
 
@@ -210,8 +210,8 @@ void candidate_guess(const policy_snapshot *s, int q, candidate *out)
     const policy_model *m = &s->models[head->model];
     const bucket_table *t = m->table;
     if (m->is_exact || t->is_ragged) {
-        candidate saver;
-        candidate_find(s, q, 1, out, &saver);
+        candidate feasible;
+        candidate_find(s, q, 1, out, &feasible);
         return;
     }
     int64_t own = least(head->rows, bucket_rows_max(t, head->sequence));
@@ -220,7 +220,7 @@ void candidate_guess(const policy_snapshot *s, int q, candidate *out)
     int64_t rows = t->batches[cell % MODEL_AXIS_MAX];
     *out = (candidate){.bucket = t->index[cell],
                        .own = own,
-                       .riders = least(company(s, q), rows - own),
+                       .backfill = least(backfill_rows(s, q), rows - own),
                        .time_ns = candidate_bucket_ns(m, t->index[cell], rows,
                                                       t->sequences[cell / MODEL_AXIS_MAX])};
 }

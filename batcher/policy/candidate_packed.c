@@ -16,21 +16,21 @@ static double shape_cost_ns(const policy_model *m, int bucket, double rows, doub
     return (double)latency_bucket_ns(m->latency, m->device_index, bucket);
 }
 
-/* For comparing padded with packed: real tokens for each nanosecond, or for each position where
- * positions are to be saved. */
+/* For comparing padded with packed: real tokens for each nanosecond, or for each computed token
+ * where padding is to be saved. */
 static double worth_of(const policy_model *m, int bucket, double tokens, double rows, double length)
 {
-    return tokens / (m->saves_positions ? rows * length : shape_cost_ns(m, bucket, rows, length));
+    return tokens / (m->saves_tokens ? rows * length : shape_cost_ns(m, bucket, rows, length));
 }
 
-/* Rows that wait in the lists [from, to), and their positions. */
+/* Rows that wait in the bucket queues [from, to), and their tokens. */
 static double waiting(const policy_model *m, int from, int to, double *tokens)
 {
     double rows = 0;
     *tokens = 0;
     for (int i = from; i < to; i++) {
-        rows += (double)m->list_rows[i];
-        *tokens += (double)m->list_tokens[i];
+        rows += (double)m->bucket_queue_rows[i];
+        *tokens += (double)m->bucket_queue_tokens[i];
     }
     return rows;
 }
@@ -41,24 +41,25 @@ static double mean_length(const policy_model *m, int from, int to)
     return rows > 0 ? tokens / rows : 0;
 }
 
-/* Positions of real tokens in a padded batch of list `list`. */
-static double padded_tokens(const policy_model *m, int list, const candidate *c)
+/* Real tokens in a padded batch that the bucket queue `sequence` leads. */
+static double padded_tokens(const policy_model *m, int sequence, const candidate *c)
 {
-    return (double)c->own * mean_length(m, list, list + 1) +
-           (double)c->riders * mean_length(m, 0, list);
+    return (double)c->own * mean_length(m, sequence, sequence + 1) +
+           (double)c->backfill * mean_length(m, 0, sequence);
 }
 
-/* Of what is worth the same the larger batch: its fixed cost is shared by more. */
+/* Of batches worth the same the larger one: more requests share its fixed cost. */
 static bool is_better_packed(const candidate *c, const candidate *than)
 {
-    double positions = (double)(c->packed->rows * c->packed->length);
+    double tokens = (double)(c->packed->rows * c->packed->length);
     if (c->worth > than->worth * (1 + 1e-9))
         return true;
     return c->worth >= than->worth * (1 - 1e-9) &&
-           positions > (double)(than->packed->rows * than->packed->length);
+           tokens > (double)(than->packed->rows * than->packed->length);
 }
 
-/* The packed bucket that is worth most, of all lists that its rows can hold. False: there is none.
+/* The packed bucket that is worth most, of all bucket queues that its rows can hold. False: there
+ * is none.
  */
 static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
 {
@@ -75,12 +76,12 @@ static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
         if (t->sequences[head->sequence] > p->length || !(c.time_ns > 0) || is_too_long)
             continue;
         double tokens, room = PACKED_FILL * (double)(p->rows * p->length);
-        int lists = bucket_find_sequence(t, p->length) + 1;
-        double rows = waiting(m, 0, lists, &tokens);
+        int queues = bucket_find_sequence(t, p->length) + 1;
+        double rows = waiting(m, 0, queues, &tokens);
         c.tokens = fmin(fmin(tokens, room), (double)p->sequences * tokens / rows);
         c.rows = c.tokens * rows / tokens;
         c.own = (int64_t)fmin((double)head->rows, fmax(c.tokens / own_length, 1));
-        c.riders = (int64_t)fmax(c.rows - (double)c.own, 0);
+        c.backfill = (int64_t)fmax(c.rows - (double)c.own, 0);
         c.worth = worth_of(m, p->index, c.tokens, (double)p->rows, (double)p->length);
         if (!is_found || is_better_packed(&c, out))
             *out = c;
@@ -89,20 +90,20 @@ static bool packed_candidate(const policy_snapshot *s, int q, candidate *out)
     return is_found;
 }
 
-void candidate_prefer_packed(const policy_snapshot *s, int q, candidate *out, candidate *saver)
+void candidate_prefer_packed(const policy_snapshot *s, int q, candidate *out, candidate *feasible)
 {
     const policy_queue *head = &s->queues[q];
     const policy_model *m = &s->models[head->model];
     candidate c;
-    if (m->list_tokens == NULL || !packed_candidate(s, q, &c))
+    if (m->bucket_queue_tokens == NULL || !packed_candidate(s, q, &c))
         return;
     double rows = (double)out->shape.batch, length = (double)out->shape.sequence;
     double tokens = padded_tokens(m, head->sequence, out);
     if (c.worth <= worth_of(m, out->bucket, tokens, rows, length))
         return;
     bool is_in_time = candidate_start_ns(s, head, c.time_ns) >= 0;
-    if (is_in_time || candidate_start_ns(s, head, saver->time_ns) < 0)
+    if (is_in_time || candidate_start_ns(s, head, feasible->time_ns) < 0)
         *out = c;
     if (is_in_time)
-        *saver = c;
+        *feasible = c;
 }

@@ -34,13 +34,13 @@ static void begin(fair_account *a, uint64_t floor_ns, uint64_t credit_ns)
         a->virtual_ns = floor_ns;
 }
 
-void fair_add_rows(fair *f, tenant_class flow, int64_t rows)
+void fair_add_rows(fair *f, tenant_class whose, int64_t rows)
 {
-    assert(flow.tenant >= 0 && flow.tenant < f->tenant_count);
-    fair_account *t = &f->tenants[flow.tenant], *c = &f->classes[flow.tenant][flow.class];
+    assert(whose.tenant >= 0 && whose.tenant < f->tenant_count);
+    fair_account *t = &f->tenants[whose.tenant], *c = &f->classes[whose.tenant][whose.class];
     if (rows > 0) {
         begin(t, f->floor_ns, FAIR_CREDIT_NS);
-        begin(c, f->class_floor_ns[flow.tenant], 0);
+        begin(c, f->class_floor_ns[whose.tenant], 0);
     }
     t->rows += rows;
     c->rows += rows;
@@ -53,23 +53,23 @@ static void raise(uint64_t *floor_ns, uint64_t virtual_ns)
         *floor_ns = virtual_ns;
 }
 
-void fair_lead(fair *f, tenant_class flow)
+void fair_lead(fair *f, tenant_class whose)
 {
-    raise(&f->floor_ns, f->tenants[flow.tenant].virtual_ns);
-    raise(&f->class_floor_ns[flow.tenant], f->classes[flow.tenant][flow.class].virtual_ns);
+    raise(&f->floor_ns, f->tenants[whose.tenant].virtual_ns);
+    raise(&f->class_floor_ns[whose.tenant], f->classes[whose.tenant][whose.class].virtual_ns);
 }
 
-static void charge(fair_account *a, int64_t served_ns)
+static void add_service(fair_account *a, int64_t served_ns)
 {
     int64_t step_ns = served_ns * FINER / a->weight;
     assert(step_ns >= 0 || (uint64_t)-step_ns <= a->virtual_ns);
     a->virtual_ns += (uint64_t)step_ns;
 }
 
-void fair_charge(fair *f, tenant_class flow, int64_t served_ns)
+void fair_add_service(fair *f, tenant_class whose, int64_t served_ns)
 {
-    charge(&f->tenants[flow.tenant], served_ns);
-    charge(&f->classes[flow.tenant][flow.class], served_ns);
+    add_service(&f->tenants[whose.tenant], served_ns);
+    add_service(&f->classes[whose.tenant][whose.class], served_ns);
 }
 
 tenant_class fair_next(const fair *f, const fair_set *passed)

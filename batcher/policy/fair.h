@@ -4,15 +4,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who is next, by device time received and weight: tenants first, then the classes of a tenant.
+/* Which tenant, and which of its priority classes, leads the next batch: weighted fair queueing by
+ * the device time they received.
  *
- * Each account has a virtual time that goes up by device time / weight when it is served; the
- * waiting account with the lowest one leads the next batch (as in completely fair scheduling; the
- * charge falls when work is served, not when it arrives, so that refused and overdue work costs its
- * tenant nothing). Who comes back from idleness starts where it left, or where the latest leader
- * stood: idleness saves up nothing. But a tenant starts FAIR_CREDIT_NS before that, or one that
- * uses less than its share would wait for the others after each of its own longer requests. Belongs
- * to whoever holds the scheduler's mutex. */
+ * Each account has a virtual time that goes up by device time / weight when it is served; of the
+ * accounts with waiting rows the one with the lowest virtual time is next, as in Linux's completely
+ * fair scheduler. Time is added when work is served, not when it arrives, so rejected and overdue
+ * work costs its tenant nothing. An account that was idle continues where it left off, or where the
+ * latest leader stood if that is later: idleness saves up nothing. But a tenant starts
+ * FAIR_CREDIT_NS before that: without this credit, one that uses less than its share would wait for
+ * the others after each of its own longer requests. Belongs to the worker that holds the
+ * scheduler's mutex. */
 
 #define FAIR_TENANTS_MAX 64
 #define FAIR_CREDIT_NS UINT64_C(25000000) /* device time that an idle tenant saves up at most */
@@ -32,10 +34,10 @@ typedef struct fair {
 } fair;
 
 typedef struct tenant_class {
-    int tenant, class; /* tenant -1: nobody */
+    int tenant, class; /* tenant -1: none */
 } tenant_class;
 
-/* A set of flows, for passing over. Zeroed is empty. */
+/* A set of tenants' classes, to pass over. Zeroed is empty. */
 typedef struct fair_set {
     uint8_t classes[FAIR_TENANTS_MAX]; /* bits */
 } fair_set;
@@ -51,18 +53,18 @@ static inline int fair_class(int priority)
 void fair_init(fair *f, int tenant_count, const uint32_t *weights);
 
 /* Rows began (+) or ceased (-) to wait. */
-void fair_add_rows(fair *f, tenant_class flow, int64_t rows);
-/* That flow leads a batch: where it stands now is where newcomers start. Before it is charged. */
-void fair_lead(fair *f, tenant_class flow);
-/* `served_ns` of device time went to that flow; negative: so much of what it was charged did not.
- */
-void fair_charge(fair *f, tenant_class flow, int64_t served_ns);
+void fair_add_rows(fair *f, tenant_class whose, int64_t rows);
+/* `whose` leads a batch: newcomers start where it stands now. Before its service is added. */
+void fair_lead(fair *f, tenant_class whose);
+/* `served_ns` of device time went to `whose`; negative: so much of what was added did not. */
+void fair_add_service(fair *f, tenant_class whose, int64_t served_ns);
 
-/* The waiting flow that is owed the most, without those in `passed`. */
+/* The class with waiting rows that is furthest behind its fair share, without those in `passed`;
+ * tenant -1: there is none. */
 tenant_class fair_next(const fair *f, const fair_set *passed);
-static inline void fair_pass(fair_set *set, tenant_class flow)
+static inline void fair_pass(fair_set *set, tenant_class whose)
 {
-    set->classes[flow.tenant] |= (uint8_t)(1u << flow.class);
+    set->classes[whose.tenant] |= (uint8_t)(1u << whose.class);
 }
 
 #endif

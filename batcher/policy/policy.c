@@ -4,7 +4,8 @@
 
 #include "batcher/policy/candidate.h"
 
-/* Runs the candidate, or waits for company where the model asks for that and slack allows. */
+/* Runs the candidate, or waits for more requests where the model has a batching delay and slack
+ * allows it. */
 static policy_decision settle(const policy_snapshot *s, int q, const candidate *c)
 {
     const policy_queue *head = &s->queues[q];
@@ -14,7 +15,7 @@ static policy_decision settle(const policy_snapshot *s, int q, const candidate *
                          .bucket = c->bucket,
                          .packed = c->packed,
                          .rows = c->own,
-                         .fill_rows = c->riders,
+                         .backfill_rows = c->backfill,
                          .budget_ns = c->budget_ns,
                          .expected_ns = (uint64_t)c->time_ns};
     if (c->own > 1)
@@ -23,9 +24,9 @@ static policy_decision settle(const policy_snapshot *s, int q, const candidate *
         return d;
     int64_t rows_max = m->is_exact ? (m->is_alone ? c->own : m->rows_max)
                                    : bucket_rows_max(m->table, head->sequence);
-    /* The device is idle, or it would not ask: waiting costs only the waiters. */
+    /* The device is idle, or it would not ask: waiting delays only those who wait. */
     uint64_t until_ns = head->oldest_ns + m->queue_delay_ns;
-    if (c->own + c->riders >= rows_max || until_ns <= s->now_ns)
+    if (c->own + c->backfill >= rows_max || until_ns <= s->now_ns)
         return d;
     uint64_t end_ns = until_ns + 2 * d.expected_ns;
     if (head->deadline_ns < end_ns) {
@@ -44,7 +45,7 @@ static bool is_runnable(const policy_snapshot *s, int q)
     return m->is_eligible && (m->is_exact || bucket_rows_max(m->table, head->sequence) > 0);
 }
 
-/* Is another model that could run too far behind this one? */
+/* Is a model that could run too far behind this one? */
 static bool is_ahead(const policy_snapshot *s, const policy_model *m)
 {
     for (int i = 0; i < s->queue_count; i++) {
@@ -56,23 +57,24 @@ static bool is_ahead(const policy_snapshot *s, const policy_model *m)
     return false;
 }
 
-/* A list with the batch it would run now. */
+/* A bucket queue with the batch that it would run now. */
 typedef struct option {
     int queue;
-    candidate batch, saver;
+    candidate batch, feasible;
     double index;
-    double start_ns; /* of the saver; far off without a deadline */
-    double order_ns; /* the same, or when those without a deadline are due */
+    double start_ns; /* latest, of `feasible`; far off without a deadline */
+    double order_ns; /* the same, or by the implied deadline of those without one */
 } option;
 
-/* So many rounds of all lists must fit into the least slack for taking turns. */
+/* So many rounds of all bucket queues must fit into the least slack for taking turns. */
 #define ROUNDS 1.0
 
-/* Lists looked at together; where there are more, only their indexes count. */
+/* Bucket queues that are compared with each other; where there are more, only their indexes count.
+ */
 #define OPTIONS_MAX 256
 
-/* Mean time of one batch of each list: how soon another one comes, in units of the lists' own.
- * False: some time is not known. */
+/* The unit of urgency: the mean time of one batch of each bucket queue says how soon another batch
+ * can begin. False: some time is not known. */
 static bool time_scale(const policy_snapshot *s, double *scale_ns)
 {
     double sum = 0;
@@ -84,8 +86,8 @@ static bool time_scale(const policy_snapshot *s, double *scale_ns)
             continue;
         candidate c = {.time_ns = 0};
         if (m->is_exact || m->table->is_ragged) {
-            candidate saver;
-            if (!candidate_find(s, i, 1, &c, &saver))
+            candidate feasible;
+            if (!candidate_find(s, i, 1, &c, &feasible))
                 return false;
         } else {
             c.time_ns = candidate_bucket_ns(m, bucket_choose(m->table, q->sequence, q->rows),
@@ -101,13 +103,14 @@ static bool time_scale(const policy_snapshot *s, double *scale_ns)
     return true;
 }
 
-/* Orders the options by latest start and looks ahead: run in that order, list i has `slack` left.
+/* Orders the options by latest start and looks ahead at the slack each has left when they run in
+ * that order.
  *
- * - While one batch of every list takes less than anybody's slack, there is time for all: the first
- *   of the order goes. Lists then come round in turn, and grow until they are asked again.
- * - Else the option with the best index that makes nobody late who would be in time otherwise:
- * going first delays those before it in the order. The first of the order delays nobody.
- * - Where even that order cannot save all, the index alone decides: cheap ones first. */
+ * - While one batch of every bucket queue takes less than the least slack there is time for all:
+ *   the first of the order goes. Bucket queues then come round in turn, and grow in between.
+ * - Else the option with the best index goes that makes no request late which would be in time
+ *   otherwise: going first delays those before it in the order. The first of the order delays none.
+ * - Where even that order cannot meet all deadlines the index alone decides: cheap ones first. */
 static int choose_protecting(option *options, int count, int workers)
 {
     for (int i = 1; i < count; i++) {
@@ -122,19 +125,19 @@ static int choose_protecting(option *options, int count, int workers)
         double slack_ns = options[i].start_ns - before_ns / workers;
         protected_ns[i] = least_ns;
         least_ns = slack_ns < least_ns ? slack_ns : least_ns;
-        before_ns += options[i].saver.time_ns;
+        before_ns += options[i].feasible.time_ns;
     }
     bool can_save_all = least_ns >= 0;
     bool has_time = least_ns >= before_ns / workers * ROUNDS;
     int best = 0;
     for (int i = 1; i < count && !has_time; i++) {
-        if (can_save_all && protected_ns[i] < options[i].saver.time_ns)
+        if (can_save_all && protected_ns[i] < options[i].feasible.time_ns)
             continue;
         if (options[i].index > options[best].index)
             best = i;
     }
     if (can_save_all)
-        options[best].batch = options[best].saver;
+        options[best].batch = options[best].feasible;
     return best;
 }
 
@@ -148,17 +151,18 @@ static int choose(const policy_snapshot *s, double scale_ns, const bool *passed,
         const policy_queue *q = &s->queues[i];
         option o = {.queue = i};
         if (passed[i] || !is_runnable(s, i) || is_ahead(s, &s->models[q->model]) ||
-            !candidate_find(s, i, scale_ns, &o.batch, &o.saver))
+            !candidate_find(s, i, scale_ns, &o.batch, &o.feasible))
             continue;
         o.index = candidate_index(s, i, &o.batch, scale_ns);
-        o.start_ns = candidate_start_ns(s, q, o.saver.time_ns);
+        o.start_ns = candidate_start_ns(s, q, o.feasible.time_ns);
         if (o.start_ns <
-            0) /* in time without the margin; or lost, and then no reason to lose more */
-            o.start_ns = o.start_ns >= -CANDIDATE_TIME_MARGIN * o.saver.time_ns ? 0 : 1e300;
+            0) /* in time without the margin; or lost, which is no reason to lose more */
+            o.start_ns = o.start_ns >= -CANDIDATE_TIME_MARGIN * o.feasible.time_ns ? 0 : 1e300;
         o.order_ns = o.start_ns;
         if (q->timed_rows < q->rows) {
-            double due_ns = (double)q->due_ns - (double)s->now_ns - o.saver.time_ns;
-            o.order_ns = due_ns < o.order_ns ? due_ns : o.order_ns;
+            double implied_ns =
+                (double)q->implied_deadline_ns - (double)s->now_ns - o.feasible.time_ns;
+            o.order_ns = implied_ns < o.order_ns ? implied_ns : o.order_ns;
         }
         if (o.index > best.index ||
             (o.index == best.index && q->oldest_ns < s->queues[best.queue].oldest_ns))
@@ -173,16 +177,17 @@ static int choose(const policy_snapshot *s, double scale_ns, const bool *passed,
     return best.queue;
 }
 
-/* The oldest head: without measurements, and for who is long overdue. */
+/* The oldest head: while times are not known, and for jobs whose implied deadline has passed. */
 static int choose_oldest(const policy_snapshot *s, const bool *passed, bool is_aged)
 {
     int oldest = -1;
     for (int i = 0; i < s->queue_count; i++) {
         const policy_queue *q = &s->queues[i];
-        if (passed[i] || !is_runnable(s, i) || (is_aged && q->due_ns > s->now_ns))
+        if (passed[i] || !is_runnable(s, i) || (is_aged && q->implied_deadline_ns > s->now_ns))
             continue;
-        uint64_t age = is_aged ? q->due_ns : q->oldest_ns;
-        if (oldest < 0 || age < (is_aged ? s->queues[oldest].due_ns : s->queues[oldest].oldest_ns))
+        uint64_t age = is_aged ? q->implied_deadline_ns : q->oldest_ns;
+        if (oldest < 0 ||
+            age < (is_aged ? s->queues[oldest].implied_deadline_ns : s->queues[oldest].oldest_ns))
             oldest = i;
     }
     return oldest;
@@ -200,10 +205,10 @@ void policy_decide(const policy_snapshot *s, policy_decision *out)
     double scale_ns = 1;
     is_known = time_scale(s, &scale_ns);
     for (;;) {
-        candidate c, saver;
+        candidate c, feasible;
         int q = s->is_aged_first ? choose_oldest(s, passed, true) : -1;
         if (q >= 0 && is_known)
-            is_known = candidate_find(s, q, scale_ns, &c, &saver);
+            is_known = candidate_find(s, q, scale_ns, &c, &feasible);
         else if (q < 0 && is_known)
             is_known = (q = choose(s, scale_ns, passed, &c)) >= 0;
         if (q < 0)
@@ -217,7 +222,7 @@ void policy_decide(const policy_snapshot *s, policy_decision *out)
             *out = d;
             return;
         }
-        /* One that waits for company does not hold up the others. */
+        /* A batching delay of one queue does not hold up the others. */
         if (out->action != POLICY_WAIT || d.until_ns < out->until_ns)
             *out = d;
         passed[q] = true;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Estimates nobody has checked for so long refuse no one: the next batch will tell. */
+/* Estimates that no batch has checked for so long reject no request: the next batch will tell. */
 #define STALE_NS UINT64_C(2000000000)
 
 void dispatch_init(dispatch *d, int device_count, int tenant_count, const uint32_t *weights)
@@ -103,8 +103,8 @@ static void see_model(dispatch *d, int i, const dispatch_request *r)
         .table = &q->tables[r->device_index],
         .latency = q->latency,
         .device_index = r->device_index,
-        .list_rows = q->list_rows,
-        .list_tokens = q->list_tokens,
+        .bucket_queue_rows = q->bucket_queue_rows,
+        .bucket_queue_tokens = q->bucket_queue_tokens,
         .virtual_ns = q->virtual_ns,
         .queue_delay_ns = b->queue_delay_ns,
         .time_max_ns = time_max_ns(d, q, r),
@@ -112,56 +112,57 @@ static void see_model(dispatch *d, int i, const dispatch_request *r)
         .is_exact = model_is_exact(q->model),
         .is_alone = !b->can_batch,
         .is_eligible = d->is_eligible[i],
-        .saves_positions = q->model->packing == MODEL_PACKING_ALWAYS,
+        .saves_tokens = q->model->packing == MODEL_PACKING_ALWAYS,
         .rows_queued = q->rows,
     };
 }
 
-static uint64_t mean_due_ns(const job_heap *h)
+static uint64_t mean_deadline_ns(const job_heap *h)
 {
-    return h->count > 0 ? h->due_sum_us / (uint64_t)h->count * 1024 : 0;
+    return h->count > 0 ? h->deadline_sum_us / (uint64_t)h->count * 1024 : 0;
 }
 
-static void see_list(const queue_flow *flow, int list, policy_queue *to)
+static void see_bucket_queue(const bucket_queue *from, int sequence, policy_queue *to)
 {
-    const job_heap *timed = &flow->lists[list].timed, *untimed = &flow->lists[list].untimed;
+    const job_heap *timed = &from->timed, *untimed = &from->untimed;
     const job *head = NULL;
-    to->deadline_ns = to->due_ns = UINT64_MAX;
+    to->deadline_ns = to->implied_deadline_ns = UINT64_MAX;
     if (untimed->count > 0) {
         head = untimed->entries[0].job;
-        to->due_ns = untimed->entries[0].due_ns;
+        to->implied_deadline_ns = untimed->entries[0].deadline_ns;
     }
     if (timed->count > 0) {
-        if (head == NULL || timed->entries[0].due_ns <= to->due_ns)
+        if (head == NULL || timed->entries[0].deadline_ns <= to->implied_deadline_ns)
             head = timed->entries[0].job;
-        to->deadline_ns = timed->entries[0].due_ns;
+        to->deadline_ns = timed->entries[0].deadline_ns;
     }
-    to->sequence = list;
+    to->sequence = sequence;
     to->jobs = timed->count + untimed->count;
     to->rows = timed->rows + untimed->rows;
     to->timed_rows = timed->rows;
-    to->mean_deadline_ns = mean_due_ns(timed);
+    to->mean_deadline_ns = mean_deadline_ns(timed);
     to->oldest_ns = head->stage_ns[STAGE_ADMIT];
     to->head_rows = head->rows - head->row_next;
     to->head_length = head->length;
 }
 
-static void see_flow(dispatch *d, const dispatch_request *r, tenant_class flow,
-                     policy_snapshot *out)
+/* What the policy sees when that tenant's class leads. */
+static void see_tenant_class(dispatch *d, const dispatch_request *r, tenant_class whose,
+                             policy_snapshot *out)
 {
     int count = 0;
     for (int i = 0; i < d->queue_count; i++) {
         const model_queue *q = d->queues[i];
-        const queue_flow *f = q ? q->flows[flow.tenant][flow.class] : NULL;
-        if (f == NULL || f->rows == 0)
+        const tenant_class_queue *own = q ? q->queues[whose.tenant][whose.class] : NULL;
+        if (own == NULL || own->rows == 0)
             continue;
         see_model(d, i, r);
-        for (int k = 0; k < q->list_count; k++) {
-            if (f->lists[k].timed.count + f->lists[k].untimed.count == 0)
+        for (int k = 0; k < q->bucket_queue_count; k++) {
+            if (own->buckets[k].timed.count + own->buckets[k].untimed.count == 0)
                 continue;
             assert(count < d->seen_capacity);
             d->seen_queues[count] = (policy_queue){.model = i};
-            see_list(f, k, &d->seen_queues[count++]);
+            see_bucket_queue(&own->buckets[k], k, &d->seen_queues[count++]);
         }
     }
     *out = (policy_snapshot){
@@ -176,74 +177,75 @@ static void see_flow(dispatch *d, const dispatch_request *r, tenant_class flow,
     };
 }
 
-/* Whoever has room takes company: first of the list itself, then of shorter ones; in each the
- * leader's own flow, then the others in the order they are owed. */
-static void take_list(dispatch *d, model_queue *q, tenant_class lead, int lead_list, int list,
-                      queue_take *t, int64_t wanted)
+/* Takes members from the bucket queues of one sequence until the batch has `wanted` rows: first of
+ * the tenant's class that leads, then backfill from the others, largest fair-share credit first. */
+static void take_sequence(dispatch *d, model_queue *q, tenant_class lead, int lead_sequence,
+                          int sequence, queue_take *t, int64_t wanted)
 {
     fair_set passed = {0};
-    tenant_class flow = lead;
+    tenant_class whose = lead;
     const double budget_ns = t->budget_ns;
-    while (flow.tenant >= 0 && t->rows < wanted && q->list_rows[list] > 0) {
+    while (whose.tenant >= 0 && t->rows < wanted && q->bucket_queue_rows[sequence] > 0) {
         int64_t had = t->rows;
-        bool is_crowd = flow.tenant != lead.tenant && !is_quiet(d, flow.tenant);
-        t->budget_ns = is_crowd && t->crowd_ns < budget_ns ? t->crowd_ns : budget_ns;
+        bool is_lead = whose.tenant == lead.tenant && whose.class == lead.class;
+        bool is_busy = whose.tenant != lead.tenant && !is_quiet(d, whose.tenant);
+        t->budget_ns = is_busy && t->busy_budget_ns < budget_ns ? t->busy_budget_ns : budget_ns;
         t->rows = wanted - had;
-        t->is_riding = list != lead_list || flow.tenant != lead.tenant || flow.class != lead.class;
-        t->rows = had + model_queue_take(q, flow, list, t);
-        fair_pass(&passed, flow);
-        flow = fair_next(&d->fair, &passed);
+        t->is_backfill = sequence != lead_sequence || !is_lead;
+        t->rows = had + model_queue_take(q, whose, sequence, t);
+        fair_pass(&passed, whose);
+        whose = fair_next(&d->fair, &passed);
     }
     t->budget_ns = budget_ns;
 }
 
-/* Of all lists whose sequences the rows can hold: the leading one's share, then the long ones
- * first. */
-static void take_packed(dispatch *d, model_queue *q, tenant_class lead, int lead_list,
+/* From all bucket queues whose sequences the rows can hold: the leading one's share, then the long
+ * sequences first. */
+static void take_packed(dispatch *d, model_queue *q, tenant_class lead, int lead_sequence,
                         const policy_decision *decision, queue_take *t, pack_place *places)
 {
     const bucket_packed *p = decision->packed;
     pack_open(&d->pack, p->length, (int)p->rows, (int)p->sequences);
     t->pack = &d->pack;
     t->places = places;
-    take_list(d, q, lead, lead_list, lead_list, t, decision->rows);
-    for (int i = q->list_count - 1; i >= 0 && t->count > 0; i--)
+    take_sequence(d, q, lead, lead_sequence, lead_sequence, t, decision->rows);
+    for (int i = q->bucket_queue_count - 1; i >= 0 && t->count > 0; i--)
         if (q->axes.sequences[i] <= p->length)
-            take_list(d, q, lead, lead_list, i, t, p->sequences);
+            take_sequence(d, q, lead, lead_sequence, i, t, p->sequences);
 }
 
 static void take(dispatch *d, const dispatch_request *r, tenant_class lead,
-                 const policy_decision *decision, int list, dispatch_batch *out)
+                 const policy_decision *decision, int sequence, dispatch_batch *out)
 {
     model_queue *q = out->queue;
     queue_take t = {.length = -1,
                     .until_ns = decision->late_ns,
                     .budget_ns = decision->budget_ns > 0 ? decision->budget_ns : 1e300,
-                    .crowd_ns = 1e300,
+                    .busy_budget_ns = 1e300,
                     .fit = latency_fit_of(q->latency, r->device_index),
                     .members = out->members,
                     .capacity = out->capacity};
-    int64_t wanted = decision->rows + decision->fill_rows;
+    int64_t wanted = decision->rows + decision->backfill_rows;
     if (decision->budget_ns > 0 && is_quiet(d, lead.tenant))
-        t.crowd_ns = t.fit.fixed_ns * DISPATCH_SHARED_COMPANY;
+        t.busy_budget_ns = t.fit.fixed_ns * DISPATCH_SHARED_BACKFILL;
     if (decision->bucket < 0) {
         /* Of a dropped head the next one takes the place: decide by what is really first. */
-        job *head = model_queue_head(q, lead, list, &t.dead);
+        job *head = model_queue_head(q, lead, sequence, &t.dead);
         if (head != NULL && !q->model->batching.can_batch) {
             t.rows = INT64_MAX;
             t.is_whole = true;
             t.capacity = 1;
-            t.rows = model_queue_take(q, lead, list, &t);
+            t.rows = model_queue_take(q, lead, sequence, &t);
         } else if (head != NULL) {
             t.length = head->length;
-            take_list(d, q, lead, list, list, &t, wanted);
+            take_sequence(d, q, lead, sequence, sequence, &t, wanted);
         }
     } else if (decision->packed != NULL) {
-        take_packed(d, q, lead, list, decision, &t, out->places);
+        take_packed(d, q, lead, sequence, decision, &t, out->places);
     } else {
-        take_list(d, q, lead, list, list, &t, wanted);
-        for (int i = list - 1; i >= 0 && t.rows < wanted && t.count > 0; i--)
-            take_list(d, q, lead, list, i, &t, wanted);
+        take_sequence(d, q, lead, sequence, sequence, &t, wanted);
+        for (int i = sequence - 1; i >= 0 && t.rows < wanted && t.count > 0; i--)
+            take_sequence(d, q, lead, sequence, i, &t, wanted);
     }
     out->count = t.count;
     out->rows = t.rows;
@@ -264,37 +266,39 @@ static void take(dispatch *d, const dispatch_request *r, tenant_class lead,
     }
 }
 
-/* Moves what the bill's payers were charged to `time_ns`. */
-static void charge(dispatch *d, bill *b, uint64_t time_ns)
+/* Makes what is attributed `time_ns` in all. */
+static void attribute(dispatch *d, cost_attribution *c, uint64_t time_ns)
 {
-    for (int i = 0; i < b->count; i++) {
-        int64_t before_ns = bill_part_ns(b, i, b->charged_ns);
-        fair_charge(&d->fair, b->shares[i].flow, bill_part_ns(b, i, time_ns) - before_ns);
+    for (int i = 0; i < c->count; i++) {
+        int64_t before_ns = cost_attribution_part_ns(c, i, c->attributed_ns);
+        int64_t after_ns = cost_attribution_part_ns(c, i, time_ns);
+        fair_add_service(&d->fair, c->shares[i].whose, after_ns - before_ns);
     }
-    model_queue *q = b->model_index < d->queue_count ? d->queues[b->model_index] : NULL;
-    uint64_t weight = (uint64_t)b->model_weight;
-    if (q != NULL && q->serial == b->model_serial)
-        q->virtual_ns += time_ns / weight - b->charged_ns / weight;
-    b->charged_ns = time_ns;
+    model_queue *q = c->model_index < d->queue_count ? d->queues[c->model_index] : NULL;
+    uint64_t weight = (uint64_t)c->model_weight;
+    if (q != NULL && q->serial == c->model_serial)
+        q->virtual_ns += time_ns / weight - c->attributed_ns / weight;
+    c->attributed_ns = time_ns;
 }
 
-void dispatch_settle(dispatch *d, bill *b, uint64_t took_ns)
+void dispatch_settle(dispatch *d, cost_attribution *c, uint64_t took_ns)
 {
-    if (b->count > 0)
-        charge(d, b, took_ns);
-    b->count = 0;
+    if (c->count > 0)
+        attribute(d, c, took_ns);
+    c->count = 0;
 }
 
-/* Charged at once, or the workers that ask before this batch is over would think nothing of it. */
+/* Attributes the expected time at once: else workers that decide before this batch is over would
+ * not know of it. */
 static void begin(dispatch *d, const dispatch_batch *taken, uint64_t now_ns)
 {
-    bill *b = taken->bill;
-    bill_make(b, taken->members, taken->count);
-    for (int i = 0; i < b->count; i++)
-        d->served_ns[b->shares[i].flow.tenant] = now_ns;
-    /* Nothing measured yet: every position costs the same. */
-    uint64_t guess_ns = (uint64_t)b->positions * 1000;
-    charge(d, b, taken->expected_ns > 0 ? taken->expected_ns : guess_ns);
+    cost_attribution *c = taken->attribution;
+    cost_attribution_init(c, taken->members, taken->count);
+    for (int i = 0; i < c->count; i++)
+        d->served_ns[c->shares[i].whose.tenant] = now_ns;
+    /* While nothing is measured every token costs the same. */
+    uint64_t guess_ns = (uint64_t)c->tokens * 1000;
+    attribute(d, c, taken->expected_ns > 0 ? taken->expected_ns : guess_ns);
 }
 
 static bool is_stale(const dispatch *d, const model_queue *q, uint64_t now_ns)
@@ -315,8 +319,8 @@ static void prepare(dispatch *d, const dispatch_request *r, dispatch_batch *out)
         model_queue_drop_late(q, r->now_ns, !is_stale(d, q, r->now_ns), &out->overdue);
         placement_model m = {.tables = q->tables,
                              .latency = q->latency,
-                             .rows = q->list_rows,
-                             .sequence_count = q->list_count,
+                             .rows = q->bucket_queue_rows,
+                             .sequence_count = q->bucket_queue_count,
                              .is_exact = model_is_exact(q->model),
                              .is_device_only = q->model->on_device.exported != NULL};
         d->is_eligible[i] = q->rows > 0 && placement_is_eligible(r->devices, &m, r->device_index);
@@ -332,10 +336,10 @@ void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
     out->overdue = out->dead = NULL;
     prepare(d, r, out);
     fair_set passed = {0};
-    for (tenant_class flow; (flow = fair_next(&d->fair, &passed)).tenant >= 0;) {
+    for (tenant_class lead; (lead = fair_next(&d->fair, &passed)).tenant >= 0;) {
         policy_snapshot s;
         policy_decision decision;
-        see_flow(d, r, flow, &s);
+        see_tenant_class(d, r, lead, &s);
         policy_decide(&s, &decision);
         if (decision.action != POLICY_RUN) {
             if (decision.action == POLICY_WAIT) {
@@ -343,26 +347,26 @@ void dispatch_next(dispatch *d, const dispatch_request *r, dispatch_batch *out)
                 if (decision.until_ns < out->until_ns)
                     out->until_ns = decision.until_ns;
             }
-            fair_pass(&passed, flow);
+            fair_pass(&passed, lead);
             continue;
         }
-        const policy_queue *list = &s.queues[decision.queue];
-        out->queue = d->queues[list->model];
+        const policy_queue *chosen = &s.queues[decision.queue];
+        out->queue = d->queues[chosen->model];
         out->bucket = decision.bucket;
         out->packed = decision.packed;
-        take(d, r, flow, &decision, list->sequence, out);
-        /* A list may turn out to hold nothing but dead jobs: then ask again. */
+        take(d, r, lead, &decision, chosen->sequence, out);
+        /* A bucket queue may turn out to hold only cancelled jobs: then decide again. */
         if (out->count == 0)
             continue;
         out->action = POLICY_RUN;
         d->batches++;
-        fair_lead(&d->fair, flow);
+        fair_lead(&d->fair, lead);
         begin(d, out, r->now_ns);
         return;
     }
 }
 
-/* Queues of so many rows are looked through without hesitation. */
+/* Queues of so many rows in all are swept at any time. */
 #define SHORT_ROWS 256
 
 bool dispatch_sweep(dispatch *d, uint64_t now_ns, job **dead)

@@ -26,7 +26,7 @@ model_queue *model_queue_create(const model *m, int device_count, fair *f)
     for (int i = 0; i < device_count; i++)
         bucket_table_init(&q->tables[i], m, i);
     q->axes = q->tables[0];
-    q->list_count =
+    q->bucket_queue_count =
         model_is_exact(m) || m->sequence_bucket_count < 1 ? 1 : m->sequence_bucket_count;
     return q;
 }
@@ -38,12 +38,12 @@ void model_queue_destroy(model_queue *q)
     assert(q->rows == 0);
     for (int t = 0; t < FAIR_TENANTS_MAX; t++)
         for (int c = 0; c < FAIR_CLASSES; c++) {
-            queue_flow *flow = q->flows[t][c];
-            for (int i = 0; flow != NULL && i < q->list_count; i++) {
-                free(flow->lists[i].timed.entries);
-                free(flow->lists[i].untimed.entries);
+            tenant_class_queue *queue = q->queues[t][c];
+            for (int i = 0; queue != NULL && i < q->bucket_queue_count; i++) {
+                free(queue->buckets[i].timed.entries);
+                free(queue->buckets[i].untimed.entries);
             }
-            free(flow);
+            free(queue);
         }
     if (q->owns_latency)
         latency_destroy(q->latency);
@@ -58,7 +58,8 @@ void queue_stamp(uint64_t stage_ns[STAGE_COUNT], uint64_t now_ns)
 
 static bool is_before(const queue_entry *a, const queue_entry *b)
 {
-    return a->due_ns < b->due_ns || (a->due_ns == b->due_ns && a->order < b->order);
+    return a->deadline_ns < b->deadline_ns ||
+           (a->deadline_ns == b->deadline_ns && a->order < b->order);
 }
 
 static void sift_up(job_heap *h, int at)
@@ -97,53 +98,53 @@ static bool grow(job_heap *h)
 
 bool model_queue_push(model_queue *q, job *j)
 {
-    int list = q->list_count == 1 ? 0 : bucket_find_sequence(&q->axes, j->length);
-    assert(j->rows > 0 && list >= 0 && list < q->list_count);
-    tenant_class flow = job_tenant_class(j);
-    assert(flow.tenant < q->fair->tenant_count);
-    queue_flow **slot = &q->flows[flow.tenant][flow.class];
+    int sequence = q->bucket_queue_count == 1 ? 0 : bucket_find_sequence(&q->axes, j->length);
+    assert(j->rows > 0 && sequence >= 0 && sequence < q->bucket_queue_count);
+    tenant_class whose = job_tenant_class(j);
+    assert(whose.tenant < q->fair->tenant_count);
+    tenant_class_queue **slot = &q->queues[whose.tenant][whose.class];
     if (*slot == NULL)
-        *slot = calloc(1, sizeof **slot + (size_t)q->list_count * sizeof(job_list));
+        *slot = calloc(1, sizeof **slot + (size_t)q->bucket_queue_count * sizeof(bucket_queue));
     if (*slot == NULL)
         return false;
-    job_list *l = &(*slot)->lists[list];
+    bucket_queue *in = &(*slot)->buckets[sequence];
     bool is_timed = j->deadline_ns != UINT64_MAX;
-    job_heap *h = is_timed ? &l->timed : &l->untimed;
+    job_heap *h = is_timed ? &in->timed : &in->untimed;
     if (h->count == h->capacity && !grow(h))
         return false;
     j->next = NULL;
     j->row_next = 0;
-    uint64_t due_ns = is_timed ? j->deadline_ns : j->stage_ns[STAGE_ADMIT] + QUEUE_PATIENCE_NS;
-    h->entries[h->count] = (queue_entry){.due_ns = due_ns, .order = q->order++, .job = j};
+    uint64_t deadline_ns = is_timed ? j->deadline_ns : j->stage_ns[STAGE_ADMIT] + QUEUE_PATIENCE_NS;
+    h->entries[h->count] = (queue_entry){.deadline_ns = deadline_ns, .order = q->order++, .job = j};
     sift_up(h, h->count++);
     h->rows += j->rows;
-    h->due_sum_us += due_ns / 1024;
+    h->deadline_sum_us += deadline_ns / 1024;
     (*slot)->rows += j->rows;
     q->rows += j->rows;
-    q->list_rows[list] += j->rows;
-    q->list_tokens[list] += j->rows * j->length;
-    fair_add_rows(q->fair, flow, j->rows);
+    q->bucket_queue_rows[sequence] += j->rows;
+    q->bucket_queue_tokens[sequence] += j->rows * j->length;
+    fair_add_rows(q->fair, whose, j->rows);
     return true;
 }
 
-/* `rows` of that list wait no more. */
-static void subtract(model_queue *q, tenant_class flow, int list, job_heap *h, const job *j,
+/* `rows` of that bucket queue wait no longer. */
+static void subtract(model_queue *q, tenant_class whose, int sequence, job_heap *h, const job *j,
                      int64_t rows)
 {
     h->rows -= rows;
-    q->flows[flow.tenant][flow.class]->rows -= rows;
+    q->queues[whose.tenant][whose.class]->rows -= rows;
     q->rows -= rows;
-    q->list_rows[list] -= rows;
-    q->list_tokens[list] -= rows * j->length;
-    fair_add_rows(q->fair, flow, -rows);
+    q->bucket_queue_rows[sequence] -= rows;
+    q->bucket_queue_tokens[sequence] -= rows * j->length;
+    fair_add_rows(q->fair, whose, -rows);
     assert(h->rows >= 0);
 }
 
-static job *unlink_at(model_queue *q, tenant_class flow, int list, job_heap *h, int at)
+static job *unlink_at(model_queue *q, tenant_class whose, int sequence, job_heap *h, int at)
 {
     job *j = h->entries[at].job;
-    h->due_sum_us -= h->entries[at].due_ns / 1024;
-    subtract(q, flow, list, h, j, j->rows - j->row_next);
+    h->deadline_sum_us -= h->entries[at].deadline_ns / 1024;
+    subtract(q, whose, sequence, h, j, j->rows - j->row_next);
     h->count--;
     if (at < h->count) {
         h->entries[at] = h->entries[h->count];
@@ -160,34 +161,37 @@ static void drop(job **dropped, job *j)
     *dropped = j;
 }
 
-/* A job that failed in part is not worth more device time; it comes back as failed. */
+/* A job that failed in part is not value more device time; it comes back as failed. */
 static bool is_dead(const job *j)
 {
     return atomic_load_explicit(&j->is_cancelled, memory_order_relaxed) ||
            atomic_load_explicit(&j->has_failed, memory_order_relaxed);
 }
 
-/* The heap whose top is due first, without dead tops; NULL: the list is empty. */
-static job_heap *first_heap(model_queue *q, tenant_class flow, int list, job **dead)
+/* The heap with the earliest deadline, its cancelled and failed heads dropped; NULL: the bucket
+ * queue is empty. */
+static job_heap *first_heap(model_queue *q, tenant_class whose, int sequence, job **dead)
 {
-    queue_flow *f = q->flows[flow.tenant][flow.class];
-    if (f == NULL)
+    tenant_class_queue *own = q->queues[whose.tenant][whose.class];
+    if (own == NULL)
         return NULL;
-    job_list *l = &f->lists[list];
-    job_heap *heaps[2] = {&l->timed, &l->untimed};
+    bucket_queue *from = &own->buckets[sequence];
+    job_heap *heaps[2] = {&from->timed, &from->untimed};
     for (int i = 0; i < 2; i++)
         while (heaps[i]->count > 0 && is_dead(heaps[i]->entries[0].job))
-            drop(dead, unlink_at(q, flow, list, heaps[i], 0));
-    if (l->timed.count == 0)
-        return l->untimed.count ? &l->untimed : NULL;
-    if (l->untimed.count == 0)
-        return &l->timed;
-    return l->untimed.entries[0].due_ns < l->timed.entries[0].due_ns ? &l->untimed : &l->timed;
+            drop(dead, unlink_at(q, whose, sequence, heaps[i], 0));
+    if (from->timed.count == 0)
+        return from->untimed.count ? &from->untimed : NULL;
+    if (from->untimed.count == 0)
+        return &from->timed;
+    return from->untimed.entries[0].deadline_ns < from->timed.entries[0].deadline_ns
+               ? &from->untimed
+               : &from->timed;
 }
 
-job *model_queue_head(model_queue *q, tenant_class flow, int list, job **dead)
+job *model_queue_head(model_queue *q, tenant_class whose, int sequence, job **dead)
 {
-    job_heap *h = first_heap(q, flow, list, dead);
+    job_heap *h = first_heap(q, whose, sequence, dead);
     return h ? h->entries[0].job : NULL;
 }
 
@@ -200,20 +204,20 @@ static int64_t pack_rows(queue_take *t, int64_t length, int64_t rows)
     return placed;
 }
 
-int64_t model_queue_take(model_queue *q, tenant_class flow, int list, queue_take *t)
+int64_t model_queue_take(model_queue *q, tenant_class whose, int sequence, queue_take *t)
 {
     int64_t taken = 0;
     while (taken < t->rows && t->count < t->capacity) {
-        job_heap *h = first_heap(q, flow, list, &t->dead);
+        job_heap *h = first_heap(q, whose, sequence, &t->dead);
         if (h == NULL)
             break;
         job *j = h->entries[0].job;
         if (t->length >= 0 && j->length != t->length)
             break;
         if (j->deadline_ns < t->until_ns && j->row_next == 0) {
-            if (t->is_riding)
+            if (t->is_backfill)
                 break; /* a shorter batch of its own may still be in time */
-            drop(&t->overdue, unlink_at(q, flow, list, h, 0));
+            drop(&t->overdue, unlink_at(q, whose, sequence, h, 0));
             continue;
         }
         int64_t part = j->rows - j->row_next;
@@ -238,33 +242,33 @@ int64_t model_queue_take(model_queue *q, tenant_class flow, int list, queue_take
         t->members[t->count++] = (batch_member){.job = j, .row = j->row_next, .rows = part};
         taken += part;
         if (j->row_next + part == j->rows)
-            unlink_at(q, flow, list, h, 0);
+            unlink_at(q, whose, sequence, h, 0);
         else
-            subtract(q, flow, list, h, j, part);
+            subtract(q, whose, sequence, h, j, part);
         j->row_next += part;
     }
     return taken;
 }
 
-uint64_t model_queue_least_ns(const model_queue *q, int list, int d)
+uint64_t model_queue_least_ns(const model_queue *q, int sequence, int d)
 {
     const bucket_table *t = &q->tables[d];
-    int bucket = model_is_exact(q->model) ? -1 : bucket_choose(t, list, 1);
+    int bucket = model_is_exact(q->model) ? -1 : bucket_choose(t, sequence, 1);
     if (bucket < 0)
         return 0;
     if (!t->is_ragged)
         return latency_bucket_ns(q->latency, d, bucket);
-    /* A list holds lengths down to one more than the list before it. */
-    double length = list > 0 ? (double)t->sequences[list - 1] + 1 : 1;
+    /* A bucket queue holds lengths down to one more than the one before it. */
+    double length = sequence > 0 ? (double)t->sequences[sequence - 1] + 1 : 1;
     return (uint64_t)latency_cost_ns(latency_fit_of(q->latency, d), length, length * length);
 }
 
 void model_queue_drop_late(model_queue *q, uint64_t now_ns, bool looks_ahead, job **overdue)
 {
     uint64_t least_ns[MODEL_AXIS_MAX];
-    for (int i = 0; i < q->list_count; i++) {
+    for (int i = 0; i < q->bucket_queue_count; i++) {
         least_ns[i] = UINT64_MAX;
-        for (int d = 0; d < q->device_count && q->list_rows[i] > 0 && looks_ahead; d++) {
+        for (int d = 0; d < q->device_count && q->bucket_queue_rows[i] > 0 && looks_ahead; d++) {
             uint64_t ns = model_queue_least_ns(q, i, d);
             if (!q->tables[d].has_any && !model_is_exact(q->model))
                 continue;
@@ -277,24 +281,24 @@ void model_queue_drop_late(model_queue *q, uint64_t now_ns, bool looks_ahead, jo
         if (q->fair->tenants[t].rows == 0)
             continue;
         for (int c = 0; c < FAIR_CLASSES; c++) {
-            queue_flow *flow = q->flows[t][c];
-            for (int i = 0; flow != NULL && flow->rows > 0 && i < q->list_count; i++) {
-                job_heap *h = &flow->lists[i].timed;
-                while (h->count > 0 && h->entries[0].due_ns <= now_ns + least_ns[i])
+            tenant_class_queue *queue = q->queues[t][c];
+            for (int i = 0; queue != NULL && queue->rows > 0 && i < q->bucket_queue_count; i++) {
+                job_heap *h = &queue->buckets[i].timed;
+                while (h->count > 0 && h->entries[0].deadline_ns <= now_ns + least_ns[i])
                     drop(overdue, unlink_at(q, (tenant_class){t, c}, i, h, 0));
             }
         }
     }
 }
 
-/* Calls for each list with jobs. */
+/* Unlinks the unwanted jobs of all bucket queues. */
 static void drop_if(model_queue *q, bool (*is_unwanted)(const job *j), job **dropped)
 {
     for (int t = 0; t < q->fair->tenant_count; t++)
         for (int c = 0; c < FAIR_CLASSES; c++) {
-            queue_flow *flow = q->flows[t][c];
-            for (int i = 0; flow != NULL && flow->rows > 0 && i < q->list_count; i++) {
-                job_heap *heaps[2] = {&flow->lists[i].timed, &flow->lists[i].untimed};
+            tenant_class_queue *queue = q->queues[t][c];
+            for (int i = 0; queue != NULL && queue->rows > 0 && i < q->bucket_queue_count; i++) {
+                job_heap *heaps[2] = {&queue->buckets[i].timed, &queue->buckets[i].untimed};
                 for (int k = 0; k < 2; k++)
                     for (int at = heaps[k]->count - 1; at >= 0; at--)
                         if (at < heaps[k]->count && is_unwanted(heaps[k]->entries[at].job))
@@ -325,11 +329,11 @@ uint64_t model_queue_deadline(const model_queue *q)
     uint64_t deadline_ns = UINT64_MAX;
     for (int t = 0; t < q->fair->tenant_count; t++)
         for (int c = 0; c < FAIR_CLASSES; c++) {
-            const queue_flow *flow = q->flows[t][c];
-            for (int i = 0; flow != NULL && flow->rows > 0 && i < q->list_count; i++) {
-                const job_heap *h = &flow->lists[i].timed;
-                if (h->count > 0 && h->entries[0].due_ns < deadline_ns)
-                    deadline_ns = h->entries[0].due_ns;
+            const tenant_class_queue *queue = q->queues[t][c];
+            for (int i = 0; queue != NULL && queue->rows > 0 && i < q->bucket_queue_count; i++) {
+                const job_heap *h = &queue->buckets[i].timed;
+                if (h->count > 0 && h->entries[0].deadline_ns < deadline_ns)
+                    deadline_ns = h->entries[0].deadline_ns;
             }
         }
     return deadline_ns;

@@ -174,8 +174,8 @@ static void measure_deciding(void)
     }
     for (int64_t waiting = 0, i = 0; i < ROUNDS; i++) {
         batch_member members[MODEL_AXIS_MAX];
-        static bill due;
-        dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX, .bill = &due};
+        static cost_attribution due;
+        dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX, .attribution = &due};
         static const bool is_healthy[] = {true};
         placement_devices one = {.count = 1, .cpu = -1, .is_healthy = is_healthy};
         dispatch_request ask = {.now_ns = now_ns, .workers = 1, .devices = &one};

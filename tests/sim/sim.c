@@ -19,11 +19,11 @@ typedef struct sim_device {
     uint64_t free_ns, begun_ns, until_ns; /* until_ns: asked to be asked again */
     sim_request members[MEMBERS_MAX];
     job *jobs[MEMBERS_MAX]; /* Penstock's, of the members */
-    bill bill;
+    cost_attribution attribution;
     uint64_t costs_ns;
     int count;
     int model, bucket;
-    int64_t positions, squares;
+    int64_t tokens, squares;
 } sim_device;
 
 typedef struct sim {
@@ -79,12 +79,12 @@ static int64_t up(const int64_t *sizes, int count, int64_t least)
     return sizes[count - 1];
 }
 
-double sim_time_ns(const sim_model *m, int64_t rows, int64_t length, int64_t *positions)
+double sim_time_ns(const sim_model *m, int64_t rows, int64_t length, int64_t *tokens)
 {
     double r = (double)up(sim_batches, SIM_BATCHES, rows);
     double l = (double)up(sim_sequences, SIM_SEQUENCES, length);
-    if (positions)
-        *positions = (int64_t)(r * l);
+    if (tokens)
+        *tokens = (int64_t)(r * l);
     return m->fixed_ns + r * (m->token_ns * l + m->square_ns * l * l);
 }
 
@@ -170,7 +170,7 @@ static void give_up(sim *s, const sim_request *r)
     s->result->streams[r->stream].dropped += !r->is_probe;
 }
 
-static job *take_job(sim *s)
+static job *acquire_job(sim *s)
 {
     job *j = s->free_jobs;
     if (j != NULL) {
@@ -182,7 +182,7 @@ static job *take_job(sim *s)
     return j;
 }
 
-static void give_job(sim *s, job *j)
+static void release_job(sim *s, job *j)
 {
     j->next = s->free_jobs;
     s->free_jobs = j;
@@ -204,7 +204,7 @@ static sim_request request_of(const job *j)
 static void penstock_arrive(sim *s, const sim_request *r)
 {
     const sim_stream *stream = &s->config->streams[r->stream];
-    job *j = take_job(s);
+    job *j = acquire_job(s);
     j->model = &s->models[stream->model];
     j->rows = 1;
     j->length = r->length;
@@ -232,7 +232,7 @@ static void penstock_arrive(sim *s, const sim_request *r)
     if (!is_probe)
         j->owner = NULL;
     if (is_refused && !is_probe) {
-        give_job(s, j);
+        release_job(s, j);
     } else {
         s->result->admitted += !is_probe;
         j->backlog_ns = e.backlog_ns;
@@ -253,16 +253,16 @@ static void penstock_arrive(sim *s, const sim_request *r)
 static double batch_time_ns(const sim_model *m, sim_device *v, int64_t rows, int64_t longest)
 {
     if (!m->is_ragged) {
-        double ns = sim_time_ns(m, rows, longest, &v->positions);
-        v->squares = v->positions * up(sim_sequences, SIM_SEQUENCES, longest);
+        double ns = sim_time_ns(m, rows, longest, &v->tokens);
+        v->squares = v->tokens * up(sim_sequences, SIM_SEQUENCES, longest);
         return ns;
     }
-    v->positions = v->squares = 0;
+    v->tokens = v->squares = 0;
     for (int i = 0; i < v->count; i++) {
-        v->positions += v->members[i].length;
+        v->tokens += v->members[i].length;
         v->squares += (int64_t)v->members[i].length * v->members[i].length;
     }
-    return m->fixed_ns + m->token_ns * (double)v->positions + m->square_ns * (double)v->squares;
+    return m->fixed_ns + m->token_ns * (double)v->tokens + m->square_ns * (double)v->squares;
 }
 
 static void start(sim *s, int d, int model_index, int64_t rows, int64_t longest, double real)
@@ -275,7 +275,7 @@ static void start(sim *s, int d, int model_index, int64_t rows, int64_t longest,
     v->free_ns = s->now_ns + (uint64_t)(ns > 1000 ? ns : 1000);
     v->is_busy = true;
     v->model = model_index;
-    s->computed += (double)v->positions;
+    s->computed += (double)v->tokens;
     s->real += real;
     s->result->batches++;
     s->result->rows += v->count;
@@ -298,7 +298,7 @@ static void drop_chain(sim *s, job *chain)
         if (!r.is_probe) /* it was not let in by the limit that would be cut */
             admission_learn_end(&s->admission, j, false, s->now_ns);
         hold_release(&s->admission.backlog, &j->hold, 1);
-        give_job(s, j);
+        release_job(s, j);
     }
 }
 
@@ -306,7 +306,8 @@ static void penstock_next(sim *s, int d)
 {
     sim_device *v = &s->devices[d];
     batch_member members[MEMBERS_MAX];
-    dispatch_batch b = {.members = members, .capacity = MEMBERS_MAX, .bill = &v->bill};
+    dispatch_batch b = {
+        .members = members, .capacity = MEMBERS_MAX, .attribution = &v->attribution};
     bool is_healthy[SIM_DEVICES_MAX];
     for (int i = 0; i < s->config->device_count; i++)
         is_healthy[i] = !s->devices[i].is_lost;
@@ -346,16 +347,16 @@ static void penstock_done(sim *s, int d)
     sim_device *v = &s->devices[d];
     uint64_t took_ns = v->free_ns - v->begun_ns;
     const model *m = &s->models[v->model];
-    dispatch_settle(&s->dispatch, &v->bill, took_ns);
+    dispatch_settle(&s->dispatch, &v->attribution, took_ns);
     latency_observe(m->latency, d, v->bucket,
-                    (latency_work){m->buckets[v->bucket].shape.batch, v->positions, v->squares},
+                    (latency_work){m->buckets[v->bucket].shape.batch, v->tokens, v->squares},
                     took_ns, s->now_ns);
     admission_learn(&s->admission, v->costs_ns, took_ns);
     for (int i = 0; i < v->count; i++) {
         job *j = v->jobs[i];
         if (!v->members[i].is_probe)
             admission_learn_end(&s->admission, j, v->free_ns <= j->deadline_ns, v->free_ns);
-        give_job(s, j);
+        release_job(s, j);
     }
 }
 

@@ -75,7 +75,7 @@ typedef struct sim_stream_result {
     int64_t probes, probes_met;                   /* of the refused: let in; and in time */
     double told_ns, took_ns;       /* sums of the probes that were answered: expected, and true */
     int64_t sure_probes, sure_met; /* of these: told that they would be late; and in time */
-    double device_ns;              /* time received, by positions */
+    double device_ns;              /* time received, by tokens */
     uint64_t wait_max_ns;          /* until its batch began */
     histogram latency;             /* of the answered */
 } sim_stream_result;
@@ -130,7 +130,7 @@ extern const int64_t sim_batches[], sim_sequences[];
 #define SIM_BATCH_MAX 32
 
 /* Time of the smallest bucket that holds rows x length. */
-double sim_time_ns(const sim_model *m, int64_t rows, int64_t length, int64_t *positions);
+double sim_time_ns(const sim_model *m, int64_t rows, int64_t length, int64_t *tokens);
 
 /* What a baseline gives a free device. `pending` is sorted by arrival; it writes the indexes it
  * takes, in any order, or 0 and when to ask again. */

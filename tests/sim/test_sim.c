@@ -187,7 +187,7 @@ Test(sim, high_priority_keeps_its_promise_at_twice_the_load)
     cr_expect_gt(low, 0.1);
 }
 
-/* Encoders on the CPU: one whose fixed cost is that of four positions, and MiniLM INT8 as measured
+/* Encoders on the CPU: one whose fixed cost is that of four tokens, and MiniLM INT8 as measured
  * (docs/scheduling.md), with that of twenty. */
 static double make_ragged(sim_config *c, int which)
 {

@@ -123,7 +123,7 @@ Test(fair, weights_and_little_credit_for_idleness)
     fair_add_rows(&f, a, 10000);
     for (int i = 0; i < 4000; i++) {
         fair_lead(&f, fair_next(&f, NULL));
-        fair_charge(&f, fair_next(&f, NULL), ms);
+        fair_add_service(&f, fair_next(&f, NULL), ms);
     }
     fair_add_rows(&f, b, 10000); /* comes late: starts a little before where the other one is */
     for (int i = 0; i < 4000; i++) {
@@ -132,7 +132,7 @@ Test(fair, weights_and_little_credit_for_idleness)
             cr_expect_eq(next.tenant, 1, "credit first");
         served[next.tenant]++;
         fair_lead(&f, next);
-        fair_charge(&f, next, ms);
+        fair_add_service(&f, next, ms);
     }
     int credit = (int)FAIR_CREDIT_NS / (int)ms;
     cr_expect_leq(abs(served[0] - (4000 - credit) / 4), 1, "%d", served[0]);
@@ -151,10 +151,10 @@ Test(fair, classes_have_no_credit)
     fair_add_rows(&f, high, 1000);
     for (int i = 0; i < 100; i++) {
         fair_lead(&f, high);
-        fair_charge(&f, high, 1000000);
+        fair_add_service(&f, high, 1000000);
     }
     fair_add_rows(&f, low, 1000);
-    fair_charge(&f, fair_next(&f, NULL), 1000000);
+    fair_add_service(&f, fair_next(&f, NULL), 1000000);
     cr_expect_eq(fair_next(&f, NULL).class, 0);
 }
 
@@ -168,12 +168,12 @@ Test(fair, an_empty_moment_costs_nothing)
     fair_add_rows(&f, lead, 1);
     fair_add_rows(&f, rider, 10);
     fair_lead(&f, lead);
-    fair_charge(&f, rider, 5000);
-    fair_charge(&f, lead, 100);
+    fair_add_service(&f, rider, 5000);
+    fair_add_service(&f, lead, 100);
     fair_add_rows(&f, lead, -1);
     fair_add_rows(&f, lead, 1); /* back at once */
     cr_expect_eq(f.tenants[0].virtual_ns * 50, f.tenants[1].virtual_ns);
-    fair_charge(&f, lead, 200);
-    fair_charge(&f, lead, -200); /* it took less than it was charged */
+    fair_add_service(&f, lead, 200);
+    fair_add_service(&f, lead, -200); /* it took less than it was charged */
     cr_expect_eq(f.tenants[0].virtual_ns * 50, f.tenants[1].virtual_ns);
 }

@@ -53,7 +53,8 @@ Test(policy, ragged_batches_are_economic_lots)
                         (uint64_t)(160000 + 1000000 * rows), 1);
     }
     policy_model m = {.table = &t, .latency = l, .is_eligible = true, .rows_max = 64};
-    policy_queue q = {.rows = 100, .jobs = 100, .deadline_ns = UINT64_MAX, .due_ns = 1000000000};
+    policy_queue q = {
+        .rows = 100, .jobs = 100, .deadline_ns = UINT64_MAX, .implied_deadline_ns = 1000000000};
     m.rows_queued = 100;
     policy_decision one = decide(&q, 1, &m, 1, 100);
     cr_expect_float_eq(one.budget_ns, 4e6, 2e5);
@@ -99,18 +100,18 @@ Test(policy, shorter_rows_fill_up_but_never_enlarge)
     policy_decision d = decide(q, 2, &m, 1, 10);
     cr_assert_eq(d.bucket, 5);
     cr_assert_eq(d.rows, 3);
-    cr_assert_eq(d.fill_rows, 1);
+    cr_assert_eq(d.backfill_rows, 1);
     q[0].rows = 2;
     d = decide(q, 2, &m, 1, 10);
     cr_assert_eq(d.bucket, 4, "two rows fill their bucket");
-    cr_assert_eq(d.fill_rows, 0);
+    cr_assert_eq(d.backfill_rows, 0);
     /* Longer rows never ride in a shorter bucket. */
     q[0].rows = 3;
     q[0].oldest_ns = 3;
     q[1].rows = 3;
     d = decide(q, 2, &m, 1, 10);
     cr_assert_eq(d.queue, 1);
-    cr_assert_eq(d.fill_rows, 0);
+    cr_assert_eq(d.backfill_rows, 0);
 }
 
 Test(policy, waits_for_company_only_while_not_full_and_not_too_long)

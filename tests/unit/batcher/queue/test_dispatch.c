@@ -16,7 +16,7 @@ static model m;
 static dispatch d;
 static model_queue *queue;
 static batch_member members[BATCH];
-static bill due;
+static cost_attribution due;
 static dispatch_batch taken;
 static uint64_t now_ns;
 
@@ -79,7 +79,7 @@ static const placement_devices alone = {.count = 1, .cpu = -1, .is_healthy = is_
 static void next(int64_t rows[TENANTS])
 {
     dispatch_request r = {.now_ns = now_ns, .workers = 1, .devices = &alone};
-    taken = (dispatch_batch){.members = members, .capacity = BATCH, .bill = &due};
+    taken = (dispatch_batch){.members = members, .capacity = BATCH, .attribution = &due};
     dispatch_next(&d, &r, &taken);
     cr_assert_eq(taken.action, POLICY_RUN);
     rows[0] = rows[1] = 0;
@@ -187,7 +187,7 @@ Test(dispatch, a_quiet_tenants_batch_is_not_filled_up_by_a_crowd)
     next(rows);
     cr_expect_eq(rows[0], 1);
     cr_expect_gt(rows[1], 0, "some company costs little");
-    double most = cost.fixed_ns * (1 + DISPATCH_SHARED_COMPANY);
+    double most = cost.fixed_ns * (1 + DISPATCH_SHARED_BACKFILL);
     cr_expect_leq((double)taken.expected_ns, 1.01 * most);
     stop();
 }
@@ -201,6 +201,6 @@ Test(dispatch, a_quiet_tenants_batch_takes_others_who_are_quiet)
     push(1, 10, DISPATCH_QUIET_ROWS);
     next(rows);
     cr_expect_eq(rows[0] + rows[1], 1 + DISPATCH_QUIET_ROWS);
-    cr_expect_gt((double)taken.expected_ns, cost.fixed_ns * (1 + DISPATCH_SHARED_COMPANY));
+    cr_expect_gt((double)taken.expected_ns, cost.fixed_ns * (1 + DISPATCH_SHARED_BACKFILL));
     stop();
 }

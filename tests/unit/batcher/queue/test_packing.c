@@ -26,7 +26,7 @@ typedef struct bench {
     model_queue *queue;
     batch_member members[1024];
     pack_place places[PACK_SEQUENCES_MAX];
-    bill bill;
+    cost_attribution attribution;
     dispatch_batch taken;
     uint64_t now_ns, order;
     double square_ns; /* of a position's attention to another */
@@ -120,8 +120,10 @@ static const placement_devices both = {
 static double next(bench *b)
 {
     dispatch_request r = {.now_ns = b->now_ns, .workers = 1, .devices = &both};
-    b->taken = (dispatch_batch){
-        .members = b->members, .capacity = 1024, .places = b->places, .bill = &b->bill};
+    b->taken = (dispatch_batch){.members = b->members,
+                                .capacity = 1024,
+                                .places = b->places,
+                                .attribution = &b->attribution};
     dispatch_next(&b->d, &r, &b->taken);
     cr_assert_eq(b->taken.action, POLICY_RUN);
     const device_bucket *shape = &b->m.buckets[b->taken.bucket].shape;
@@ -286,7 +288,7 @@ Test(packing, everybody_is_taken_once)
     }
     cr_assert_eq(taken, pushed);
     for (int i = 0; i < SEQUENCES; i++)
-        cr_assert_eq(b->queue->list_tokens[i], 0);
+        cr_assert_eq(b->queue->bucket_queue_tokens[i], 0);
     destroy(b);
 }
 
