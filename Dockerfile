@@ -1,7 +1,7 @@
-# Penstock in a container: built in one stage, run in another that holds only the program and its libraries.
+# Builds Penstock in one stage; the final image has only the programs and their libraries.
 #
-#   docker build -t penstock .            (buildah build --format docker: its own format drops the HEALTHCHECK)
-#   docker run -p 8080:8080 penstock                                     the bundled model, digits
+#   docker build -t penstock .            (with buildah: --format docker, or the HEALTHCHECK is lost)
+#   docker run -p 8080:8080 penstock                                     serves the bundled model, digits
 #   docker run -p 8080:8080 -v /my/models:/models:ro penstock --repository /models
 FROM debian:bookworm-slim AS build
 WORKDIR /source
@@ -23,7 +23,7 @@ COPY --from=build /source/build/release/bin/penstock /source/build/release/bin/p
 COPY examples/models /usr/share/penstock/models
 USER 65532:65532
 EXPOSE 8080
-# The image has no curl: bash opens the connection itself.
+# The image has no curl; bash opens the connection.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["/bin/bash", "-c", \
   "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /v2/health/live HTTP/1.0\\r\\nHost: a\\r\\n\\r\\n' >&3 && IFS= read -r line <&3 && [[ $line == *' 200 '* ]]"]
 STOPSIGNAL SIGTERM

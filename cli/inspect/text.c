@@ -25,32 +25,51 @@ static void print_tensors(const char *title, const model_tensor *tensors, int co
     }
 }
 
-/* One line for each batch size that several sequence lengths share, instead of every pair. */
+/* Adds the distinct sizes of buckets [from, to) along one axis, as "1, 2, 4"; returns how many. */
+static int put_sizes(text_buffer *line, const model *m, int from, int to, bool is_sequence)
+{
+    int count = 0;
+    for (int i = from; i < to; i++) {
+        device_bucket at = m->buckets[i].shape;
+        bool is_first = true;
+        for (int k = from; k < i && is_first; k++)
+            is_first = is_sequence ? m->buckets[k].shape.sequence != at.sequence
+                                   : m->buckets[k].shape.batch != at.batch;
+        if (is_first)
+            text_buffer_format(line, "%s%lld", count++ > 0 ? ", " : "",
+                               (long long)(is_sequence ? at.sequence : at.batch));
+    }
+    return count;
+}
+
+/* Adds buckets [from, to): the sizes of each axis, or all pairs if some combinations are missing.
+ */
+static void put_buckets(text_buffer *line, const model *m, int from, int to)
+{
+    size_t begin = line->bytes;
+    text_buffer_put(line, "rows: ");
+    int batches = put_sizes(line, m, from, to, false);
+    if (m->buckets[from].shape.sequence == 0)
+        return;
+    text_buffer_put(line, "; tokens in a row: ");
+    if (batches * put_sizes(line, m, from, to, true) == to - from)
+        return;
+    line->bytes = begin;
+    text_buffer_put(line, "rows x tokens:");
+    for (int i = from; i < to; i++)
+        text_buffer_format(line, "%s %lldx%lld", i > from ? "," : "",
+                           (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence);
+}
+
 static void print_buckets(const model *m)
 {
     text_buffer line = {0};
-    int count = inspect_padded_buckets(m);
-    for (int i = 0; i < count; i++) {
-        int64_t batch = m->buckets[i].shape.batch;
-        bool is_first = true;
-        for (int j = 0; j < i; j++)
-            is_first = is_first && m->buckets[j].shape.batch != batch;
-        if (!is_first)
-            continue;
-        if (m->buckets[i].shape.sequence == 0) {
-            text_buffer_format(&line, "%s%lld", line.bytes ? ", " : "rows: ", (long long)batch);
-            continue;
-        }
-        text_buffer_format(&line, "%s%lld x",
-                           line.bytes ? "; " : "rows x tokens: ", (long long)batch);
-        const char *comma = " ";
-        for (int j = i; j < count; j++) {
-            if (m->buckets[j].shape.batch == batch) {
-                text_buffer_format(&line, "%s%lld", comma, (long long)m->buckets[j].shape.sequence);
-                comma = ", ";
-            }
-        }
-    }
+    int padded = inspect_padded_buckets(m);
+    if (padded > 0)
+        put_buckets(&line, m, 0, padded);
+    else
+        text_buffer_put(&line, "none: batches run at the exact lengths of their rows");
     print_titled("buckets   ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -58,14 +77,13 @@ static void print_buckets(const model *m)
 static void print_packing(const model *m)
 {
     text_buffer line = {0};
+    int padded = inspect_padded_buckets(m);
     if (m->packed_encoder == NULL)
         text_buffer_format(&line, "a row holds one sequence: %s", m->packing_note);
     else
-        text_buffer_put(&line, "on PJRT devices a row may hold several sequences; rows x tokens:");
-    for (int i = inspect_padded_buckets(m); i < m->bucket_count; i++)
-        text_buffer_format(&line, "%s %lld x %lld", i > inspect_padded_buckets(m) ? "," : "",
-                           (long long)m->buckets[i].shape.batch,
-                           (long long)m->buckets[i].shape.sequence);
+        text_buffer_put(&line, "on PJRT devices a row may hold several sequences; ");
+    if (m->packed_encoder != NULL && m->bucket_count > padded)
+        put_buckets(&line, m, padded, m->bucket_count);
     print_titled("packing   ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -75,8 +93,8 @@ static void print_fusion(const model *m)
     inspect_fusion fusion = inspect_count_fused(m);
     text_buffer line = {0};
     text_buffer_format(&line,
-                       "%d matmuls and convolutions run fused with the operators after them, %d "
-                       "of these in int8; %d run unfused",
+                       "in buckets, %d matmuls and convolutions run fused with the operators after "
+                       "them, %d of these in int8; %d run unfused",
                        fusion.fused, fusion.fused_int8, fusion.unfused);
     print_titled("fusion    ", text_buffer_string(&line));
     text_buffer_dispose(&line);
