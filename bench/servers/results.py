@@ -102,11 +102,11 @@ def breakdown(row):
     for stage in ("server", *(s for s in stages if s not in ("server", "total"))):
         shown = "of it in the server" if stage == "server" else stage
         text += f"| {shown} | " + " | ".join(f"{run['stages'][stage]['p50']:.2f}/{run['stages'][stage]['p99']:.1f}" for _, run in runs) + " |\n"
-    return text + "\nThe rest is HTTP, the loopback, and both processes waiting for a core.\n\n"
+    return text + "\nThe rest is HTTP, the loopback, and the time in which both processes wait for a core.\n\n"
 
 
 def write():
-    text = "# Other servers, side by side\n\nWritten by `bench/servers/run.py` (what is measured and how: `bench/servers/README.md`); each table names its machine.\n"
+    text = "# Other servers, side by side\n\nWritten by `bench/servers/run.py`; [its page](servers/README.md) says what is measured and how.\nEach table names its machine.\n"
     for name, rows in read().items():
         order = sorted(rows, key=lambda n: (n.startswith("penstock"), -rows[n]["closed"]["64"]["rate"]))
         listed = [rows[n] for n in order]
@@ -116,7 +116,7 @@ def write():
             path = RESULTS.parent / f"servers-{slug(name)}-{kind}.svg"
             path.write_text(draw(listed, name))
             text += f"![{kind} of the servers]({path.name})\n"
-        text += "\nVersions: " + "; ".join(dict.fromkeys(r["versions"] for r in listed)) + ".\n"
+        text += "\nVersions:\n\n" + "".join(f"- {v}\n" for v in dict.fromkeys(r["versions"] for r in listed))
         warned = [f"{r['label']} (p99 {r['client']['lag_p99']:.1f} ms)" for r in listed if r["client"]["warning"]]
         if warned:
             text += "\nThe load generator shares the cores and was late itself, which counts as latency: " + ", ".join(warned) + ".\n"
