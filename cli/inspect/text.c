@@ -25,41 +25,55 @@ static void print_tensors(const char *title, const model_tensor *tensors, int co
     }
 }
 
-/* Adds the distinct sizes of buckets [from, to) along one axis, as "1, 2, 4"; returns how many. */
-static int put_sizes(text_buffer *line, const model *m, int from, int to, bool is_sequence)
+typedef struct bucket_range {
+    const model *m;
+    int from, to;
+} bucket_range;
+
+/* Whether bucket `i` is the first one of its sequence length. */
+static bool is_first_of_length(const bucket_range *r, int i)
 {
-    int count = 0;
-    for (int i = from; i < to; i++) {
-        device_bucket at = m->buckets[i].shape;
-        bool is_first = true;
-        for (int k = from; k < i && is_first; k++)
-            is_first = is_sequence ? m->buckets[k].shape.sequence != at.sequence
-                                   : m->buckets[k].shape.batch != at.batch;
-        if (is_first)
-            text_buffer_format(line, "%s%lld", count++ > 0 ? ", " : "",
-                               (long long)(is_sequence ? at.sequence : at.batch));
-    }
-    return count;
+    for (int k = r->from; k < i; k++)
+        if (r->m->buckets[k].shape.sequence == r->m->buckets[i].shape.sequence)
+            return false;
+    return true;
 }
 
-/* Adds buckets [from, to): the sizes of each axis, or all pairs if some combinations are missing.
- */
-static void put_buckets(text_buffer *line, const model *m, int from, int to)
+/* The batch sizes of one sequence length, as "1, 2, 4 rows". */
+static const char *rows_of_length(const bucket_range *r, int64_t sequence, text_buffer *out)
 {
-    size_t begin = line->bytes;
-    text_buffer_put(line, "rows: ");
-    int batches = put_sizes(line, m, from, to, false);
-    if (m->buckets[from].shape.sequence == 0)
-        return;
-    text_buffer_put(line, "; tokens in a row: ");
-    if (batches * put_sizes(line, m, from, to, true) == to - from)
-        return;
-    line->bytes = begin;
-    text_buffer_put(line, "rows x tokens:");
-    for (int i = from; i < to; i++)
-        text_buffer_format(line, "%s %lldx%lld", i > from ? "," : "",
-                           (long long)m->buckets[i].shape.batch,
-                           (long long)m->buckets[i].shape.sequence);
+    text_buffer_clear(out);
+    for (int i = r->from; i < r->to; i++)
+        if (r->m->buckets[i].shape.sequence == sequence)
+            text_buffer_format(out, "%s%lld", out->bytes > 0 ? ", " : "",
+                               (long long)r->m->buckets[i].shape.batch);
+    text_buffer_put(out, " rows");
+    return text_buffer_string(out);
+}
+
+/* Adds "1, 2 rows of 16, 32 tokens; 1 rows of 64 tokens": lengths with the same rows together. */
+static void put_buckets(text_buffer *line, const bucket_range *r)
+{
+    text_buffer rows = {0}, previous = {0};
+    for (int i = r->from; i < r->to; i++) {
+        int64_t sequence = r->m->buckets[i].shape.sequence;
+        if (!is_first_of_length(r, i))
+            continue;
+        const char *text = rows_of_length(r, sequence, &rows);
+        bool is_same = strcmp(text, text_buffer_string(&previous)) == 0;
+        if (!is_same && previous.bytes > 0)
+            text_buffer_put(line, " tokens; ");
+        if (!is_same)
+            text_buffer_put(line, text);
+        if (sequence > 0)
+            text_buffer_format(line, "%s%lld", is_same ? ", " : " of ", (long long)sequence);
+        text_buffer_clear(&previous);
+        text_buffer_put(&previous, text);
+    }
+    if (r->m->buckets[r->from].shape.sequence > 0)
+        text_buffer_put(line, " tokens");
+    text_buffer_dispose(&rows);
+    text_buffer_dispose(&previous);
 }
 
 static void print_buckets(const model *m)
@@ -67,7 +81,7 @@ static void print_buckets(const model *m)
     text_buffer line = {0};
     int padded = inspect_padded_buckets(m);
     if (padded > 0)
-        put_buckets(&line, m, 0, padded);
+        put_buckets(&line, &(bucket_range){m, 0, padded});
     else
         text_buffer_put(&line, "none: batches run at the exact lengths of their rows");
     print_titled("buckets   ", text_buffer_string(&line));
@@ -81,9 +95,9 @@ static void print_packing(const model *m)
     if (m->packed_encoder == NULL)
         text_buffer_format(&line, "a row holds one sequence: %s", m->packing_note);
     else
-        text_buffer_put(&line, "on PJRT devices a row may hold several sequences; ");
+        text_buffer_put(&line, "on PJRT devices a row may hold several sequences: ");
     if (m->packed_encoder != NULL && m->bucket_count > padded)
-        put_buckets(&line, m, padded, m->bucket_count);
+        put_buckets(&line, &(bucket_range){m, padded, m->bucket_count});
     print_titled("packing   ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
