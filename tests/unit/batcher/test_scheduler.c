@@ -1,8 +1,6 @@
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
-#include "batcher/execute/pad.h"
-#include "batcher/execute/slice.h"
 #include "devices/exported.h"
 #include "tests/unit/batcher/fake_device.h"
 
@@ -147,7 +145,7 @@ Test(scheduler, a_row_that_is_too_long_is_refused)
     stop();
 }
 
-Test(scheduler, only_the_guilty_member_fails)
+Test(scheduler, only_the_member_at_fault_fails)
 {
     start(false, FALLBACK_NEVER, true, true);
     occupy(&r.cpu);
@@ -335,55 +333,4 @@ Test(scheduler, ragged_programs_use_the_jobs_own_tensors)
     cr_assert_eq(atomic_load(&r.model->counters->computed_tokens),
                  atomic_load(&r.model->counters->real_tokens));
     stop();
-}
-
-Test(pad, mask_pad_value_and_repeated_row)
-{
-    start(false, FALLBACK_NEVER, true, true);
-    job *j = fake_job(&r.pool, r.model, 2, 3, 10, on_done, NULL);
-    int64_t ids[4 * 5], mask[4 * 5];
-    tensor to[2] = {{.dtype = DTYPE_I64, .rank = 2, .dims = {4, 5}, .data = ids},
-                    {.dtype = DTYPE_I64, .rank = 2, .dims = {4, 5}, .data = mask}};
-    batch_member member = {.job = j, .row = 0, .rows = 2};
-    pad_rows(r.model, &member, 1, to);
-    int64_t want[20] = {10, 11, 12, 7, 7, 13, 14, 15, 7, 7, 10, 11, 12, 7, 7, 10, 11, 12, 7, 7};
-    for (int i = 0; i < 20; i++) {
-        cr_assert_eq(ids[i], want[i]);
-        cr_assert_eq(mask[i], i % 5 < 3);
-    }
-    job_pool_release(&r.pool, j);
-    stop();
-}
-
-Test(slice, inner_sequence_axis_is_cut)
-{
-    /* [2, 3, 4 (sequence), 2] to a job of length 3. */
-    static float from[2 * 3 * 4 * 2], to[1 * 3 * 3 * 2];
-    for (int i = 0; i < 48; i++)
-        from[i] = (float)i;
-    static model m;
-    m.output_count = 1;
-    m.outputs[0] = (model_tensor){
-        .dtype = DTYPE_F32, .rank = 4, .dims = {-1, 3, -1, 2}, .batch_axis = 0, .sequence_axis = 2};
-    static job j;
-    j.rows = 1;
-    j.length = 3;
-    j.outputs[0] = (tensor){.dtype = DTYPE_F32, .rank = 4, .dims = {1, 3, 3, 2}, .data = to};
-    tensor whole = {.dtype = DTYPE_F32, .rank = 4, .dims = {2, 3, 4, 2}, .data = from};
-    static job other;
-    other = j;
-    float unused[18];
-    other.outputs[0].data = unused;
-    batch_member members[2] = {{.job = &other, .rows = 1}, {.job = &j, .rows = 1}};
-    slice_rows(&m, members, 2, &whole);
-    for (int h = 0; h < 3; h++)
-        for (int s = 0; s < 3; s++)
-            for (int k = 0; k < 2; k++)
-                cr_assert_eq(to[(h * 3 + s) * 2 + k], from[24 + (h * 4 + s) * 2 + k]);
-}
-
-Test(stage, names)
-{
-    cr_assert_str_eq(stage_name(STAGE_ACCEPT), "accept");
-    cr_assert_str_eq(stage_name(STAGE_RECORD), "record");
 }

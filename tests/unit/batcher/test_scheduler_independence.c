@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include "batcher/job/pool.h"
+#include "devices/slot.h"
 #include "models/batching/probe.h"
 #include "models/repository/repository.h"
 #include "tests/unit/batcher/submit.h"
 
-/* Batch-mates and padding do not change an answer: a real model, alone and among strangers. */
+/* Other requests in the batch and padding do not change a result: real models, alone and in
+ * batches. */
 
 static _Atomic int back;
 
@@ -38,26 +40,27 @@ static void await(int count)
         usleep(500);
 }
 
-enum { JOBS = 24, ROUNDS_MAX = 100 };
+enum { JOBS = 24 };
 
-/* True: a batch was formed. Whether one forms while the jobs arrive is a matter of time. */
-static bool submit_together(scheduler *s, const model *m, job_pool *pool, job **jobs,
+/* The device's only slot is taken until all jobs are there, so that batches form. */
+static void submit_together(scheduler *s, device *cpu, const model *m, job_pool *pool, job **jobs,
                             const int64_t *lengths)
 {
-    bool has_company = false;
+    bool is_batched = false;
     atomic_store(&back, 0);
-    for (int i = 0; i < JOBS; i++) {
+    for (int i = 0; i < JOBS; i++)
         jobs[i] = make(m, pool, 1 + i % 3, lengths[i], (uint64_t)i + 1);
-    }
+    int slot = device_slot_acquire(cpu, 0);
     for (int i = 0; i < JOBS; i++)
         submit_admitted(s, jobs[i]);
+    device_slot_release(cpu, slot);
     await(JOBS);
     for (int i = 0; i < JOBS; i++)
-        has_company |= jobs[i]->batch_rows > jobs[i]->rows;
-    return has_company;
+        is_batched |= jobs[i]->batch_rows > jobs[i]->rows;
+    cr_assert(is_batched, "%s: no batch was formed", m->name);
 }
 
-static void compare_answers(const char *name, const model *m, const job *alone, const job *among)
+static void compare_results(const char *name, const model *m, const job *alone, const job *among)
 {
     cr_assert_eq(alone->result, 0, "%s: %s", name, alone->error);
     cr_assert_eq(among->result, 0, "%s: %s", name, among->error);
@@ -108,17 +111,13 @@ static void compare(const char *name)
         submit_admitted(s, alone[i]);
         await(i + 1);
     }
-    bool has_company = false;
-    for (int round = 0; round < ROUNDS_MAX && !has_company; round++) {
-        has_company = submit_together(s, m, &pool, among, lengths);
-        for (int i = 0; i < JOBS; i++) {
-            compare_answers(name, m, alone[i], among[i]);
-            job_pool_release(&pool, among[i]);
-        }
+    submit_together(s, cpu, m, &pool, among, lengths);
+    for (int i = 0; i < JOBS; i++) {
+        compare_results(name, m, alone[i], among[i]);
+        job_pool_release(&pool, among[i]);
     }
     for (int i = 0; i < JOBS; i++)
         job_pool_release(&pool, alone[i]);
-    cr_assert(has_company, "%s: no batch was formed in %d rounds", name, ROUNDS_MAX);
     cr_assert_eq(scheduler_queued_rows(s, m), 0);
     scheduler_destroy(s);
     model_release(m);
