@@ -9,7 +9,7 @@ typedef enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_JSON } lo
 /* Called once before other threads start. */
 void log_configure(log_level least, log_format format);
 
-/* `room` is the name of the folder that speaks, such as "models". Lines over 2,000 bytes are cut.
+/* `room` is the name of the folder that logs, such as "models". Lines over 2,000 bytes are cut.
  */
 void log_write(log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -70,7 +70,7 @@ static status check_matrix_parameter(const tensor *x, bool is_left, const tensor
 status infer_matmul_integer(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;
-    status s = infer_expect_type(in[1], 1, INFER_BYTE_INTEGERS);
+    status s = infer_expect_type(in[1], 1, INFER_8BIT_INTEGERS);
     if (s)
         return s;
     for (int i = 0; i < 2; i++) {
@@ -89,7 +89,7 @@ status infer_qlinear_matmul(const graph_node *node, const tensor *const *in, ten
 {
     (void)node;
     const tensor *a = in[0], *b = in[3];
-    status s = infer_expect_type(b, 3, INFER_BYTE_INTEGERS);
+    status s = infer_expect_type(b, 3, INFER_8BIT_INTEGERS);
     if (s)
         return s;
     static const int scales[] = {1, 4, 6};
@@ -100,7 +100,7 @@ status infer_qlinear_matmul(const graph_node *node, const tensor *const *in, ten
         return s;
     if ((s = infer_expect_same_type(b, in[5])))
         return s;
-    if ((s = infer_expect_type(in[7], 7, INFER_BYTE_INTEGERS)))
+    if ((s = infer_expect_type(in[7], 7, INFER_8BIT_INTEGERS)))
         return s;
     for (int i = 1; i <= 2; i++) {
         if ((s = check_matrix_parameter(a, true, in[i], i)))

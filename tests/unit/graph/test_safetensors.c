@@ -52,7 +52,7 @@ Test(import_safetensors, reads_names_types_and_shapes)
     free(data);
 }
 
-Test(import_safetensors, refuses_headers_that_lie)
+Test(import_safetensors, rejects_headers_that_lie)
 {
     static const struct {
         const char *header, *word;
