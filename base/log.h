@@ -1,8 +1,8 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-/* Lines for the operator on standard error: text on a terminal, one JSON object a line otherwise or
- * when asked for. Any thread; each line is one write. */
+/* Log lines on standard error: text on a terminal, otherwise or when configured one JSON object per
+ * line. Any thread may log; each line is one write. */
 typedef enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR } log_level;
 typedef enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_JSON } log_format;
 

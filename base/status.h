@@ -11,7 +11,7 @@ typedef enum status {
     STATUS_UNSUPPORTED_CODING, /* the same of a body's content coding (HTTP) */
     STATUS_TOO_LARGE,          /* over a configured limit */
     STATUS_RESOURCE_EXHAUSTED, /* a queue or quota is full: retry later */
-    STATUS_UNAVAILABLE,        /* not ready, draining, or a device that is gone */
+    STATUS_UNAVAILABLE,        /* not ready, draining, or a lost device */
     STATUS_DEADLINE_EXCEEDED,
     STATUS_CANCELLED,
     STATUS_CORRUPT, /* a file or a peer violates its format */

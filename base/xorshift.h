@@ -3,7 +3,8 @@
 
 #include <stdint.h>
 
-/* Pseudo-random numbers that are the same at each start: for experiments and tests, not for secrets.
+/* Pseudo-random numbers that are the same at each start: for experiments and tests, not for
+ * secrets.
  * `*state` must not be 0 and belongs to one thread. */
 
 /* The next number of xorshift64* (Vigna, arXiv 1402.6246). */

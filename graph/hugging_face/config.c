@@ -182,7 +182,8 @@ static status read_head(const json_t *json, hf_config *c)
         if (ends_with(name, heads[i].ending))
             c->head = heads[i].head;
     if (name != NULL && c->head == HF_NO_HEAD && !ends_with(name, "Model"))
-        log_warning("graph", "config.json: the head of %s is not read: answers are hidden states",
+        log_warning("graph",
+                    "config.json: the head of %s is not supported: the outputs are hidden states",
                     name);
     return STATUS_OK;
 }
