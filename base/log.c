@@ -77,5 +77,5 @@ void log_write(log_level level, const char *room, const char *format, ...)
     }
     assert(used <= sizeof line);
     ssize_t written = write(STDERR_FILENO, line, used);
-    (void)written; /* a failure cannot be logged */
+    (void)written; /* nobody is left to tell */
 }

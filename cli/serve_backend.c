@@ -64,7 +64,7 @@ static status start_plugin(serve_backend *b, const device_pjrt_options *options,
                  "%.800s; try %d failed after %.1f s of %.0f s, next try in %.2f s", why, tries,
                  (double)waited_ns * 1e-9, (double)limit_ns * 1e-9, (double)pause_ns * 1e-9);
         log_warning("server", "%s", text);
-        server_say(b->edge, text);
+        server_set_progress(b->edge, text);
         sleep_ns(pause_ns);
         pause_ns = 2 * pause_ns < RETRY_MAX_NS ? 2 * pause_ns : RETRY_MAX_NS;
     }
@@ -105,7 +105,7 @@ static status start_devices(serve_backend *b)
             continue; /* the scheduler wants the CPU last */
         char text[256];
         snprintf(text, sizeof text, "starting %.240s", c->devices[i]);
-        server_say(b->edge, text);
+        server_set_progress(b->edge, text);
         status failure = start_device(b, c->devices[i]);
         if (failure && c->require_device)
             return failure;
@@ -114,7 +114,7 @@ static status start_devices(serve_backend *b)
             log_warning("server", "serving without a device: %s", b->no_device_reason);
         }
     }
-    server_say(b->edge, "starting cpu");
+    server_set_progress(b->edge, "starting cpu");
     return start_device(b, "cpu");
 }
 

@@ -5,14 +5,14 @@
 #include "models/repository/repository.h"
 #include "server/options/options.h"
 
-/* The HTTP edge: loops that listen, parse, admit, and answer. */
+/* The HTTP edge: event loops that listen, and answer requests. */
 typedef struct server server;
 
 /* Listens and starts the loops. Until server_open() only health, metrics and the status page
- * answer; the rest is 503. `options` are borrowed until server_run() has returned. STATUS_IO: an
- * address
- * cannot be listened on; STATUS_INVALID_ARGUMENT: a TLS file; messages name it. Signals must be
- * blocked in the calling thread (server_block_signals) so that loops inherit that. */
+ * answer; other routes get 503. `options` are borrowed until server_run() has returned. STATUS_IO:
+ * an address cannot be listened on, or the access log not opened; STATUS_INVALID_ARGUMENT: a TLS
+ * file; messages name it. Nothing is left behind then. Signals must be blocked in the calling
+ * thread (server_block_signals), so that loops inherit that. */
 status server_start(const server_options *options, server **out) MUST_CHECK;
 
 /* What requests are served with; all of it borrowed until server_run() has returned. */
@@ -30,15 +30,15 @@ bool server_is_open(const server *s);
 
 /* Before server_open(): what the start is doing, for the bodies of /v2/health/ready and of 503s.
  * Copied, cut at 511 bytes. Any thread. */
-void server_say(server *s, const char *progress);
+void server_set_progress(server *s, const char *progress);
 /* A try to start a device has failed: for /metrics. Any thread. */
 void server_count_start_failure(server *s);
 
 /* Blocks SIGTERM, SIGINT, SIGHUP and SIGPIPE; before any thread starts. */
 void server_block_signals(void);
 
-/* Waits for signals: SIGHUP reads the TLS files again; SIGTERM or SIGINT drains (PROTOCOL.md, "For
- * load balancers") and returns; a second one ends the process at once. */
+/* Waits for signals: SIGHUP reads the TLS files again; SIGTERM or SIGINT drains (server/README.md)
+ * and returns; a second one ends the process at once. */
 void server_run(server *s);
 
 /* The port that listener `index` got. */

@@ -8,11 +8,13 @@
  * metric label. stage_ns[X] is when stage X ended, so X took stage_ns[X] - stage_ns[X - 1]. Times
  * are clock_now_ns(); 0: the stage was not reached. */
 typedef enum stage {
-    /* The first byte of the request arrived (HTTP/2: its HEADERS). server/ */
+    /* The request arrived, from its first byte (HTTP/2: its HEADERS) to its last: begin_ns is when
+     * that was. server/http/accept.c */
     STAGE_ACCEPT,
-    /* The body became tensors. server/ */
+    /* The body became tensors, in jobs. server/infer/parse.c */
     STAGE_PARSE,
-    /* Quotas and ceilings were checked, the deadline can be met, the jobs are submitted. server/ */
+    /* Ceilings and quotas were checked, and whether the deadline can be met; the jobs hold their
+     * places in the queue. server/infer/admit.c */
     STAGE_ADMIT,
     /* The rows waited until a free worker took them into a batch. batcher/queue/queue.c */
     STAGE_QUEUE,
@@ -28,9 +30,9 @@ typedef enum stage {
     STAGE_EXECUTE,
     /* The outputs were copied back into the jobs. batcher/execute/slice.c */
     STAGE_SLICE,
-    /* The response was written and handed to the connection. server/ */
+    /* The response was written and handed to the connection. server/request/respond.c */
     STAGE_RESPOND,
-    /* The request was counted. server/ */
+    /* The request was counted in the histograms, this stage last. server/telemetry/record.c */
     STAGE_RECORD,
     STAGE_COUNT
 } stage;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/text_buffer.h"
-#include "loadtest/wire/memory.h"
+#include "loadtest/memory.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 

@@ -1,127 +1,125 @@
-/* Connections: taken, counted, watched, and ended when they go over a ceiling. */
+#include "server/http/accept.h"
+
 #include <assert.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
+#include <string.h>
 
-#include "base/log.h"
-#include "server/http/edge.h"
+#include "base/clock.h"
+#include "server/http/connection.h"
+#include "server/http/stream.h"
+#include "server/request/respond.h"
 
-/* Taken per wake-up of a listener: more would starve the connections there are. */
-#define ACCEPTS_PER_WAKE 16
-#define ACCEPTS_AT_CLOSE 8192 /* more than a backlog holds */
+#define ARRIVAL_US_MAX 3600000000ll
 
-void connection_release(connection *c)
+typedef struct handler {
+    h2o_handler_t super;
+    const request_routes *routes;
+} handler;
+
+/* How long the request took to arrive, by the library's clock of its loop, good to a millisecond.
+ */
+static uint64_t arrival_ns(const h2o_req_t *stream)
 {
-    assert(c->references > 0);
-    if (--c->references == 0)
-        free(c);
+    const struct timeval *begin = &stream->timestamps.request_begin_at;
+    const struct timeval *now = h2o_get_timestamp(stream->conn->ctx, NULL, NULL);
+    int64_t us = (now->tv_sec - begin->tv_sec) * 1000000ll + (now->tv_usec - begin->tv_usec);
+    return begin->tv_sec == 0 || us <= 0 || us > ARRIVAL_US_MAX ? 0 : (uint64_t)us * 1000;
 }
 
-static void on_close(void *context)
+/* Without a request of ours: `body` is a literal, or empty. */
+static void refuse(h2o_req_t *stream, const char *body)
 {
-    connection *c = context;
-    loop *l = c->loop;
-    c->socket = NULL;
-    h2o_linklist_unlink(&c->link);
-    atomic_fetch_sub_explicit(&l->server->connection_count, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&l->connection_count, 1, memory_order_relaxed);
-    connection_release(c);
+    stream->http1_is_persistent = 0;
+    stream->res.status = 503;
+    stream->res.reason = "Service Unavailable";
+    h2o_send_inline(stream, body, strlen(body));
 }
 
-connection *connection_of(const h2o_socket_t *socket)
+static request *begin(connection *c, h2o_req_t *stream)
 {
-    return socket->on_close.cb == on_close ? socket->on_close.data : NULL;
-}
-
-static connection *connection_create(loop *l, h2o_socket_t *socket)
-{
-    connection *c = calloc(1, sizeof(*c));
-    if (c == NULL)
+    uint64_t now_ns = clock_now_ns();
+    request *r = request_begin(c->base.loop, &c->base, stream, now_ns);
+    if (r == NULL)
         return NULL;
-    c->loop = l;
-    c->socket = socket;
-    c->fd = h2o_socket_get_fd(socket);
-    c->references = 1;
-    h2o_linklist_insert(&l->connections, &c->link);
-    socket->on_close.cb = on_close;
-    socket->on_close.data = c;
-    atomic_fetch_add_explicit(&l->server->connection_count, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&l->connection_count, 1, memory_order_relaxed);
-    return c;
+    stream_bind(stream, r);
+    r->sample.begin_ns = now_ns - arrival_ns(stream);
+    stage_stamp(r->sample.stage_ns, STAGE_ACCEPT, now_ns);
+    size_t path_bytes = stream->query_at == SIZE_MAX ? stream->path.len : stream->query_at;
+    route_parse(stream->path.base, path_bytes, &r->route);
+    if (stream->entity.base != NULL)
+        r->body = (request_text){stream->entity.base, stream->entity.len};
+    r->can_borrow_body = stream->version < 0x200;
+    r->is_head = h2o_memis(stream->method.base, stream->method.len, H2O_STRLIT("HEAD"));
+    return r;
 }
 
-/* Some of those that wait; false when none is left. */
-static bool accept_some(h2o_socket_t *listener)
+static bool has_verb(const request *r, const h2o_req_t *stream)
 {
-    h2o_accept_ctx_t *accept = listener->data;
-    loop *l = H2O_STRUCT_FROM_MEMBER(loop, context, accept->ctx);
-    for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
-        h2o_socket_t *socket = h2o_evloop_socket_accept(listener);
-        if (socket == NULL)
-            return false;
-        if (atomic_load_explicit(&l->server->connection_count, memory_order_relaxed) >=
-                l->server->options->limits.connections_max ||
-            connection_create(l, socket) == NULL) {
-            h2o_socket_close(socket);
-            continue;
-        }
-        h2o_accept(accept, socket);
+    h2o_iovec_t method = stream->method;
+    if (r->route.kind == ROUTE_UNKNOWN)
+        return true;
+    return r->route.verb == ROUTE_GET
+               ? r->is_head || h2o_memis(method.base, method.len, H2O_STRLIT("GET"))
+               : h2o_memis(method.base, method.len, H2O_STRLIT("POST"));
+}
+
+static void respond_wrong_verb(request *r)
+{
+    bool is_get = r->route.verb == ROUTE_GET;
+    const char *allow = is_get ? "GET, HEAD" : "POST";
+    respond_header(r, "allow", allow, strlen(allow));
+    respond_error(r, r->route.is_tensorflow ? 400 : 405,
+                  is_get ? "this route takes GET" : "this route takes POST");
+}
+
+static void respond_empty_path(request *r)
+{
+    respond_error(r, 400, "the path is empty");
+}
+
+/* The head was refused while it was read (overrides/parse_request.h). */
+static void respond_refused_head(request *r)
+{
+    connection *c = (connection *)r->connection;
+    int code = c->refusal_code;
+    c->refusal_code = 0;
+    respond_error(r, code, c->refusal);
+}
+
+static int on_request(h2o_handler_t *self, h2o_req_t *stream)
+{
+    const request_routes *routes = ((handler *)self)->routes;
+    connection *c = connection_of(stream->conn->callbacks->get_socket(stream->conn));
+    assert(c != NULL);
+    request_loop *l = c->base.loop;
+    if (!atomic_load_explicit(&l->is_awake, memory_order_relaxed))
+        atomic_store_explicit(&l->is_awake, true, memory_order_relaxed);
+    if (c->base.is_closed_for_abuse) {
+        refuse(stream, "");
+        return 0;
     }
-    return true;
-}
-
-void accept_on(h2o_socket_t *listener, const char *error)
-{
-    if (error == NULL)
-        accept_some(listener);
-}
-
-void accept_rest(h2o_socket_t *listener)
-{
-    for (int i = 0; i < ACCEPTS_AT_CLOSE / ACCEPTS_PER_WAKE && accept_some(listener); i++)
-        ;
-}
-
-/* The socket may be in use by the library further up the stack, so it is only shut: the library
- * sees the end of input at its next read and closes in its own time. */
-void connection_condemn(connection *c)
-{
-    if (c->is_condemned)
-        return;
-    c->is_condemned = true;
-    log_debug("server", "connection closed: %d jobs, %d resets", c->jobs, c->resets);
-    if (c->socket != NULL)
-        shutdown(c->fd, SHUT_RDWR);
-}
-
-/* libh2o does not read an HTTP/1 socket while a handler is pending. One registration for the life
- * of the connection, edge-triggered and for hang-ups alone, costs nothing per request. */
-void connection_watch(connection *c, exchange *e)
-{
-    c->pending = e;
-    if (c->is_watched)
-        return;
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = c};
-    c->is_watched = epoll_ctl(c->loop->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) == 0;
-}
-
-void connection_on_hangup(h2o_socket_t *socket, const char *error)
-{
-    loop *l = socket->data;
-    struct epoll_event events[64];
-    if (error != NULL)
-        return;
-    int count = epoll_wait(l->hangup_fd, events, 64, 0);
-    for (int i = 0; i < count; i++) {
-        connection *c = events[i].data.ptr;
-        exchange *e = c->pending;
-        if (e == NULL || e->ticket == NULL)
-            continue;
-        ticket *t = e->ticket;
-        t->is_cancelled = true;
-        for (int j = 0; j < t->request.job_count; j++)
-            atomic_store_explicit(&t->request.jobs[j]->is_cancelled, true, memory_order_relaxed);
-        scheduler_nudge(l->server->work);
+    request *r = begin(c, stream);
+    if (r == NULL) {
+        refuse(stream, "{\"error\":\"too many requests are open\"}");
+        return 0;
     }
+    const request_route *at = &routes->of[r->route.kind];
+    if (c->refusal_code != 0) {
+        stream->http1_is_persistent = 0;
+        request_run(r, respond_refused_head);
+    } else if (stream->input.path.len == 0) {
+        request_run(r, respond_empty_path);
+    } else if (!has_verb(r, stream)) {
+        request_run(r, respond_wrong_verb);
+    } else {
+        bool can_answer = at->is_early || service_is_open(l->service);
+        request_run(r, can_answer ? at->handle : routes->starting);
+    }
+    return 0;
+}
+
+void accept_configure(h2o_pathconf_t *path, const request_routes *routes)
+{
+    handler *h = (handler *)h2o_create_handler(path, sizeof(handler));
+    h->super.on_req = on_request;
+    h->routes = routes;
 }

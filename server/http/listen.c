@@ -1,13 +1,11 @@
-/* Opens every address once per loop: SO_REUSEPORT lets the kernel spread connections. */
+#include "server/http/listen.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/log.h"
-#include "server/http/edge.h"
 
 #define BACKLOG 4096
 
@@ -77,24 +75,24 @@ static status check_free(const server_listener *at)
     freeaddrinfo(list);
     if (code == EADDRINUSE)
         return status_fail(STATUS_IO,
-                           "listen %s:%u: %s: by another server, or one that still drains; "
-                           "--listen HOST:PORT chooses another",
+                           "listen %s:%u: %s: by another server, or by one that is still "
+                           "draining; --listen HOST:PORT chooses another address",
                            host ? host : "*", at->port, strerror(code));
     return STATUS_OK;
 }
 
-status server_listen(server *s)
+status listen_open(const server_listener *at, int loops, int *fds, uint16_t *port)
 {
-    const server_options *o = s->options;
-    for (int i = 0; i < o->listener_count; i++) {
-        status failure = check_free(&o->listeners[i]);
-        uint16_t port = o->listeners[i].port;
-        for (int l = 0; !failure && l < s->loop_count; l++) {
-            failure = open_one(&o->listeners[i], port, &s->listen_fds[l][i], &s->ports[i]);
-            port = s->ports[i];
-        }
+    status failure = check_free(at);
+    uint16_t wanted = at->port;
+    int opened = 0;
+    for (; !failure && opened < loops; opened++) {
+        failure = open_one(at, wanted, &fds[opened], port);
         if (failure)
-            return failure; /* start-up ends; the process closes what is open */
+            break;
+        wanted = *port;
     }
-    return STATUS_OK;
+    while (failure && opened > 0)
+        close(fds[--opened]);
+    return failure;
 }

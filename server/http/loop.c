@@ -1,92 +1,57 @@
-/* One loop: a thread, its sockets, and the mailbox through which jobs come home. */
+#include "server/http/loop.h"
+
 #include <assert.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "server/http/edge.h"
+#include "base/clock.h"
+#include "server/http/stream.h"
+#include "server/request/expire.h"
+#include "server/request/request.h"
 
 #define TICK_MS 2
 #define LOG_FLUSH_MS 500
-#define JOBS_MAX 16384
-#define IDLE_BYTES_MAX ((size_t)128 << 20)
 #define ITERATION_MS 1000
-
-/* Jobs go home by mailbox. The write to the event descriptor is only for a loop that sleeps: one
- * that is awake looks into the box before it sleeps again. */
-void loop_on_job_done(job *j)
-{
-    loop *l = j->home;
-    if (!mailbox_post(&l->returned, &j->node))
-        return; /* whoever found the box empty has seen to the wake-up */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&l->is_awake, memory_order_relaxed))
-        return;
-    uint64_t one = 1;
-    ssize_t n = write(l->wake_fd, &one, sizeof(one));
-    (void)n; /* full means it is awake already */
-}
-
-static void take_returned(loop *l)
-{
-    mailbox_node *node = mailbox_take_all(&l->returned);
-    while (node != NULL) {
-        mailbox_node *next = node->next;
-        ticket_on_job((job *)node);
-        node = next;
-    }
-}
 
 void loop_command(loop *l, unsigned command)
 {
-    uint64_t one = 1;
     atomic_fetch_or(&l->commands, command);
-    ssize_t n = write(l->wake_fd, &one, sizeof(one));
-    (void)n;
+    request_loop_wake(&l->requests);
 }
 
 static void close_listeners(loop *l)
 {
-    for (int i = 0; i < l->server->options->listener_count; i++) {
+    for (int i = 0; i < l->shared->service->options->listener_count; i++) {
         if (l->listeners[i] == NULL)
             continue;
-        accept_rest(l->listeners[i]);
+        connection_accept_rest(l->listeners[i]);
         h2o_socket_close(l->listeners[i]);
         l->listeners[i] = NULL;
     }
 }
 
-static void swap_tls(loop *l)
+/* Open connections hold the old context as long as they need it. */
+static void replace_tls(loop *l)
 {
-    server *s = l->server;
-    pthread_mutex_lock(&s->tls_lock);
-    SSL_CTX *fresh = s->tls;
-    SSL_CTX_up_ref(fresh);
-    pthread_mutex_unlock(&s->tls_lock);
-    for (int i = 0; i < s->options->listener_count; i++) {
-        if (s->options->listeners[i].is_tls)
-            l->accept[i].ssl_ctx = fresh;
+    const server_options *o = l->shared->service->options;
+    SSL_CTX_free(l->tls);
+    l->tls = tls_acquire(&l->shared->tls);
+    for (int i = 0; i < o->listener_count; i++) {
+        if (o->listeners[i].is_tls)
+            l->accept[i].ssl_ctx = l->tls;
     }
-    SSL_CTX_free(l->tls); /* open connections hold it as long as they need */
-    l->tls = fresh;
 }
 
 static void run_commands(loop *l)
 {
     unsigned commands = atomic_exchange(&l->commands, 0);
-    if (commands & COMMAND_TLS)
-        swap_tls(l);
-    if (commands & COMMAND_CLOSE_LISTENERS)
+    if (commands & LOOP_COMMAND_TLS)
+        replace_tls(l);
+    if (commands & LOOP_COMMAND_CLOSE_LISTENERS)
         close_listeners(l);
-    if (commands & COMMAND_SHUTDOWN)
+    if (commands & LOOP_COMMAND_SHUTDOWN)
         h2o_context_request_shutdown(&l->context);
-    if (commands & COMMAND_CONTROL)
-        repository_routes_finish(l);
-    if (commands & COMMAND_END)
+    if (commands & LOOP_COMMAND_END)
         l->is_ending = true;
 }
 
@@ -96,100 +61,127 @@ static void on_wake(h2o_socket_t *socket, const char *error)
     uint64_t count;
     if (error != NULL)
         return;
-    ssize_t n = read(l->wake_fd, &count, sizeof(count));
+    ssize_t n = read(l->requests.wake_fd, &count, sizeof(count));
     (void)n;
-    atomic_store_explicit(&l->is_awake, true, memory_order_relaxed);
+    atomic_store_explicit(&l->requests.is_awake, true, memory_order_relaxed);
     run_commands(l);
-    take_returned(l);
+    request_take_returned(&l->requests);
 }
 
-/* Runs inside the event loop, so that answers it writes are followed up before the loop sleeps. */
+/* Runs inside the event loop, so that what it writes is sent before the loop sleeps. */
 static void on_drain(h2o_timeout_entry_t *entry)
 {
     loop *l = H2O_STRUCT_FROM_MEMBER(loop, drain_entry, entry);
-    take_returned(l);
+    run_commands(l);
+    request_take_returned(&l->requests);
+}
+
+static void on_tick(h2o_timeout_entry_t *entry)
+{
+    loop *l = H2O_STRUCT_FROM_MEMBER(loop, tick_entry, entry);
+    request_expire(&l->requests, clock_now_ns());
 }
 
 static void on_log_tick(h2o_timeout_entry_t *entry)
 {
     loop *l = H2O_STRUCT_FROM_MEMBER(loop, log_tick_entry, entry);
-    access_log_flush(l);
+    access_log_flush(&l->requests.log);
     h2o_timeout_link(l->context.loop, &l->log_tick, entry);
 }
 
 static void add_listener(loop *l, int i)
 {
-    server *s = l->server;
     h2o_accept_ctx_t *accept = &l->accept[i];
     accept->ctx = &l->context;
-    accept->hosts = s->config.hosts;
-    if (s->options->listeners[i].is_tls)
-        accept->ssl_ctx = l->tls;
-    h2o_socket_t *socket = h2o_evloop_socket_create(l->context.loop, s->listen_fds[l->index][i],
-                                                    H2O_SOCKET_FLAG_DONT_READ);
+    accept->hosts = l->shared->config.hosts;
+    h2o_socket_t *socket =
+        h2o_evloop_socket_create(l->context.loop, l->listen_fds[i], H2O_SOCKET_FLAG_DONT_READ);
     socket->data = accept;
     l->listeners[i] = socket;
-    h2o_socket_read_start(socket, accept_on);
+    h2o_socket_read_start(socket, connection_on_accept);
 }
 
-static h2o_socket_t *watch_descriptor(loop *l, int fd, h2o_socket_cb on_ready)
+status loop_init(loop *l, loop_shared *shared, int index)
 {
-    h2o_socket_t *socket = h2o_evloop_socket_create(l->context.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
-    socket->data = l;
-    h2o_socket_read_start(socket, on_ready);
-    return socket;
+    *l = (loop){.shared = shared};
+    memset(l->listen_fds, -1, sizeof(l->listen_fds));
+    status failure = request_loop_init(&l->requests, shared->service, index);
+    if (failure)
+        return failure;
+    failure = connections_init(&l->connections, &l->requests, stream_transport());
+    if (failure)
+        request_loop_dispose(&l->requests);
+    return failure;
 }
 
-status loop_init(loop *l, server *s, int index)
+void loop_dispose(loop *l)
 {
-    l->server = s;
-    l->index = index;
-    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    l->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (l->wake_fd < 0 || l->hangup_fd < 0)
-        return status_fail(STATUS_IO, "no descriptors left for loop %d", index);
-    mailbox_init(&l->returned);
-    mailbox_init(&l->controls);
-    job_pool_init(&l->jobs, JOBS_MAX, IDLE_BYTES_MAX);
-    h2o_linklist_init_anchor(&l->connections);
-    if (s->tls != NULL) {
-        SSL_CTX_up_ref(s->tls);
-        l->tls = s->tls;
+    for (int i = 0; i < SERVER_LISTENERS_MAX; i++) {
+        if (l->listen_fds[i] >= 0)
+            close(l->listen_fds[i]);
     }
-    return STATUS_OK;
+    connections_dispose(&l->connections);
+    request_loop_dispose(&l->requests);
 }
 
-/* The library keeps thread-local state, so what belongs to the loop is made on its own thread. */
+/* The library keeps state per thread, so what belongs to the loop is made on its own thread. */
 static void set_up(loop *l)
 {
-    h2o_context_init(&l->context, h2o_evloop_create(), &l->server->config);
-    l->wake_socket = watch_descriptor(l, l->wake_fd, on_wake);
-    l->hangup_socket = watch_descriptor(l, l->hangup_fd, connection_on_hangup);
-    h2o_timeout_init(l->context.loop, &l->tick, TICK_MS);
-    l->tick_entry.cb = ticket_on_tick;
-    h2o_timeout_init(l->context.loop, &l->log_tick, LOG_FLUSH_MS);
+    h2o_context_init(&l->context, h2o_evloop_create(), &l->shared->config);
+    h2o_loop_t *events = l->context.loop;
+    l->wake_socket =
+        h2o_evloop_socket_create(events, l->requests.wake_fd, H2O_SOCKET_FLAG_DONT_READ);
+    l->wake_socket->data = l;
+    h2o_socket_read_start(l->wake_socket, on_wake);
+    connections_start(&l->connections, events);
+    h2o_timeout_init(events, &l->tick, TICK_MS);
+    l->tick_entry.cb = on_tick;
+    h2o_timeout_init(events, &l->log_tick, LOG_FLUSH_MS);
     l->log_tick_entry.cb = on_log_tick;
     l->drain_entry.cb = on_drain;
-    if (l->server->log_fd >= 0)
-        h2o_timeout_link(l->context.loop, &l->log_tick, &l->log_tick_entry);
-    for (int i = 0; i < l->server->options->listener_count; i++)
+    if (l->requests.log.fd >= 0)
+        h2o_timeout_link(events, &l->log_tick, &l->log_tick_entry);
+    for (int i = 0; i < l->shared->service->options->listener_count; i++)
         add_listener(l, i);
+    replace_tls(l);
+}
+
+/* Before the loop sleeps: what came in while it was awake, and did not wake it. */
+static void look_before_sleep(loop *l)
+{
+    atomic_store_explicit(&l->requests.is_awake, false, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    bool has_work = request_has_returned(&l->requests) || atomic_load(&l->commands) != 0;
+    if (has_work && !h2o_timeout_is_linked(&l->drain_entry))
+        h2o_timeout_link(l->context.loop, &l->context.zero_timeout, &l->drain_entry);
+    if (l->requests.deadlines.count > 0 && !h2o_timeout_is_linked(&l->tick_entry))
+        h2o_timeout_link(l->context.loop, &l->tick, &l->tick_entry);
+}
+
+static bool wait_at_gate(loop_shared *shared)
+{
+    pthread_mutex_lock(&shared->gate_lock);
+    while (shared->gate == LOOP_GATE_SHUT)
+        pthread_cond_wait(&shared->gate_changed, &shared->gate_lock);
+    bool is_open = shared->gate == LOOP_GATE_OPEN;
+    pthread_mutex_unlock(&shared->gate_lock);
+    return is_open;
 }
 
 void *loop_run(void *context)
 {
     loop *l = context;
+    if (!wait_at_gate(l->shared))
+        return NULL;
     set_up(l);
-    h2o_barrier_wait(&l->server->started);
+    h2o_barrier_wait(&l->shared->started);
     while (!l->is_ending) {
-        atomic_store_explicit(&l->is_awake, false, memory_order_relaxed);
-        atomic_thread_fence(memory_order_seq_cst);
-        if (!mailbox_is_empty(&l->returned) && !h2o_timeout_is_linked(&l->drain_entry))
-            h2o_timeout_link(l->context.loop, &l->context.zero_timeout, &l->drain_entry);
+        look_before_sleep(l);
         h2o_evloop_run(l->context.loop, ITERATION_MS);
     }
-    access_log_flush(l);
-    h2o_barrier_wait(&l->server->ended);
+    request_end_all(&l->requests);
+    access_log_flush(&l->requests.log);
+    h2o_barrier_wait(&l->shared->ended);
     /* The library keeps free lists per thread and has no way to free them: the thread stays until
      * the process ends, so that they are not lost. */
     for (;;)

@@ -1,9 +1,8 @@
-/* TLS 1.2 and 1.3, with ALPN for HTTP/2 and HTTP/1.1. */
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <string.h>
+#include "server/http/tls.h"
 
-#include "server/http/edge.h"
+#include <h2o.h>
+#include <openssl/err.h>
+#include <string.h>
 
 static status fail_file(const char *key, const char *file)
 {
@@ -14,12 +13,13 @@ static status fail_file(const char *key, const char *file)
     ERR_clear_error();
     bool is_not_pem = reason != NULL && strcmp(reason, "no start line") == 0;
     return status_fail(STATUS_INVALID_ARGUMENT, "%s %s: %s", key, file,
-                       is_not_pem       ? "holds nothing of this kind in PEM"
+                       is_not_pem       ? "has no such item in PEM format"
                        : reason == NULL ? "cannot be used"
                                         : reason);
 }
 
-status tls_load(const server_tls *files, SSL_CTX **out)
+/* TLS 1.2 and 1.3, with ALPN for HTTP/2 and HTTP/1.1. */
+static status make_context(const server_tls *files, SSL_CTX **out)
 {
     static const h2o_iovec_t protocols[] = {
         {H2O_STRLIT("h2")}, {H2O_STRLIT("http/1.1")}, {NULL, 0}};
@@ -48,4 +48,45 @@ status tls_load(const server_tls *files, SSL_CTX **out)
     h2o_ssl_register_alpn_protocols(context, protocols);
     *out = context;
     return STATUS_OK;
+}
+
+void tls_init(tls_context *t)
+{
+    *t = (tls_context){.current = NULL};
+    pthread_mutex_init(&t->lock, NULL);
+}
+
+void tls_dispose(tls_context *t)
+{
+    for (int i = 0; i < TLS_RETIRED_MAX; i++)
+        SSL_CTX_free(t->retired[i]);
+    SSL_CTX_free(t->current);
+    pthread_mutex_destroy(&t->lock);
+}
+
+status tls_load(tls_context *t, const server_tls *files)
+{
+    SSL_CTX *fresh = NULL;
+    status failure = make_context(files, &fresh);
+    if (failure)
+        return failure;
+    pthread_mutex_lock(&t->lock);
+    if (t->current != NULL) {
+        unsigned slot = t->reloads++ % TLS_RETIRED_MAX;
+        SSL_CTX_free(t->retired[slot]);
+        t->retired[slot] = t->current;
+    }
+    t->current = fresh;
+    pthread_mutex_unlock(&t->lock);
+    return STATUS_OK;
+}
+
+SSL_CTX *tls_acquire(tls_context *t)
+{
+    pthread_mutex_lock(&t->lock);
+    SSL_CTX *current = t->current;
+    if (current != NULL)
+        SSL_CTX_up_ref(current);
+    pthread_mutex_unlock(&t->lock);
+    return current;
 }

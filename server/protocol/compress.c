@@ -67,56 +67,49 @@ content_coding content_coding_choose(const char *value, size_t bytes)
 }
 
 status decompress(content_coding coding, const char *data, size_t bytes, size_t bytes_max,
-                  char **out, size_t *out_bytes)
+                  char **room, size_t *room_bytes, size_t *out_bytes)
 {
     status failure = STATUS_OK;
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes};
-    char *buffer = NULL;
-    size_t capacity = bytes * 4 < 4096 ? 4096 : bytes * 4, used = 0;
+    size_t wanted = bytes * 4 < 4096 ? 4096 : bytes * 4, used = 0;
     if (bytes > UINT32_MAX)
         return status_fail(STATUS_TOO_LARGE, "a compressed body of %zu bytes", bytes);
     if (inflateInit2(&z, coding == CODING_GZIP ? GZIP_WINDOW : 15) != Z_OK)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
     for (int code = Z_OK; code != Z_STREAM_END;) {
-        if (capacity > bytes_max + 1)
-            capacity = bytes_max + 1;
-        char *moved = realloc(buffer, capacity);
-        if (moved == NULL) {
-            failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
-            goto fail;
+        if (wanted > bytes_max + 1)
+            wanted = bytes_max + 1;
+        if (wanted > *room_bytes) {
+            char *moved = realloc(*room, wanted);
+            if (moved == NULL) {
+                failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
+                break;
+            }
+            *room = moved;
+            *room_bytes = wanted;
         }
-        buffer = moved;
-        z.next_out = (Bytef *)buffer + used;
-        z.avail_out = (uInt)(capacity - used > UINT32_MAX ? UINT32_MAX : capacity - used);
+        z.next_out = (Bytef *)*room + used;
+        z.avail_out = (uInt)(*room_bytes - used > UINT32_MAX ? UINT32_MAX : *room_bytes - used);
         uInt offered = z.avail_out;
         code = inflate(&z, Z_NO_FLUSH);
         used += offered - z.avail_out;
-        if (used > bytes_max) {
+        if (used > bytes_max)
             failure = status_fail(STATUS_TOO_LARGE,
                                   "the body is larger than %zu bytes when decompressed", bytes_max);
-            goto fail;
-        }
-        if (code == Z_STREAM_END)
-            break;
-        if ((code != Z_OK && code != Z_BUF_ERROR) || (z.avail_out > 0 && z.avail_in == 0)) {
+        else if (code != Z_STREAM_END &&
+                 ((code != Z_OK && code != Z_BUF_ERROR) || (z.avail_out > 0 && z.avail_in == 0)))
             failure = status_fail(STATUS_INVALID_ARGUMENT, "the compressed body is broken: %s",
                                   z.msg ? z.msg : "it ends too early");
-            goto fail;
-        }
-        capacity *= 2;
+        if (failure)
+            break;
+        wanted = *room_bytes * 2;
     }
-    if (z.avail_in > 0) {
+    if (!failure && z.avail_in > 0)
         failure =
             status_fail(STATUS_INVALID_ARGUMENT, "%u bytes follow the compressed body", z.avail_in);
-        goto fail;
-    }
     inflateEnd(&z);
-    *out = buffer;
-    *out_bytes = used;
-    return STATUS_OK;
-fail:
-    inflateEnd(&z);
-    free(buffer);
+    if (!failure)
+        *out_bytes = used;
     return failure;
 }
 

@@ -18,10 +18,11 @@ content_coding content_coding_parse(const char *value, size_t bytes);
 /* What to answer in, from an Accept-Encoding value: gzip, deflate or identity. */
 content_coding content_coding_choose(const char *value, size_t bytes);
 
-/* Unpacks a whole body. *out is malloc'd, the caller frees it. STATUS_TOO_LARGE: over `bytes_max`;
- * STATUS_INVALID_ARGUMENT: broken, cut short, or followed by something else. */
+/* Unpacks a whole body to the start of `*room`, a malloc'd buffer of `*room_bytes` (or NULL and 0)
+ * that grows as needed and stays the caller's, after a failure too. STATUS_TOO_LARGE: over
+ * `bytes_max`; STATUS_INVALID_ARGUMENT: broken, cut short, or followed by something else. */
 status decompress(content_coding coding, const char *data, size_t bytes, size_t bytes_max,
-                  char **out, size_t *out_bytes) MUST_CHECK;
+                  char **room, size_t *room_bytes, size_t *out_bytes) MUST_CHECK;
 
 /* Packs `count` pieces into one malloc'd block. */
 typedef struct compress_piece {

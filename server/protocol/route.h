@@ -24,7 +24,8 @@ typedef enum route_kind {
     ROUTE_UNLOAD,          /* .../unload */
     ROUTE_TF_STATUS,       /* GET /v1/models/M[/versions/V|/labels/L] */
     ROUTE_TF_METADATA,     /* .../metadata */
-    ROUTE_TF_PREDICT       /* POST ...:predict */
+    ROUTE_TF_PREDICT,      /* POST ...:predict */
+    ROUTE_KIND_COUNT
 } route_kind;
 
 typedef enum route_verb { ROUTE_GET, ROUTE_POST } route_verb;

@@ -150,6 +150,11 @@ static status store_element(json_scan *s, tensor_scan *t)
                                                    : json_read_string(s, &text);
         if (failure)
             return failure;
+        /* The JSON text may go before the job that reads the tensor is done. */
+        if (text.text >= s->start && text.text < s->end)
+            text.text = arena_copy_string(s->memory, text.text, text.bytes);
+        if (text.text == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a string");
         ((tensor_string *)t->data)[t->count] =
             (tensor_string){(const uint8_t *)text.text, text.bytes};
     } else if (t->dtype == DTYPE_BOOL) {

@@ -19,7 +19,7 @@ typedef struct tensor_scan {
 
 /* Reads one value, a scalar or nested arrays of equal lengths, and appends its elements at
  * data[count]. Numbers are rounded to the type, integers range-checked, BOOL is true or false,
- * BYTES are strings whose text lies in the JSON text or in s->memory. rank and dims are set.
+ * BYTES are strings whose text lies in s->memory. rank and dims are set.
  * STATUS_INVALID_ARGUMENT: anything else, or arrays of unequal length. */
 status tensor_scan_value(json_scan *s, tensor_scan *t) MUST_CHECK;
 

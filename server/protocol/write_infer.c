@@ -1,8 +1,8 @@
-/* The answers' JSON. Numbers go through number_write.h: shortest text that reads back the same. */
+#include "server/protocol/write_infer.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "server/http/edge.h"
 #include "server/protocol/text/base64.h"
 #include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/number_write.h"
@@ -103,12 +103,7 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
         text_write_i64(out, t->dims[i]);
     }
     if (o->is_binary) {
-        size_t bytes = tensor_bytes(t);
-        if (t->dtype == DTYPE_BYTES) {
-            bytes = 0;
-            for (int64_t i = 0; i < tensor_count(t); i++)
-                bytes += 4 + ((const tensor_string *)t->data)[i].bytes;
-        }
+        size_t bytes = t->dtype == DTYPE_BYTES ? write_strings_bytes(t) : tensor_bytes(t);
         text_buffer_put(out, "],\"parameters\":{\"binary_data_size\":");
         text_write_u64(out, bytes);
         text_buffer_put(out, "}}");
@@ -225,4 +220,24 @@ void write_tensorflow(text_buffer *out, const infer_request *r)
         write_column(out, r, i);
     }
     text_buffer_put(out, is_named ? "}}" : "}");
+}
+
+size_t write_strings_bytes(const tensor *t)
+{
+    const tensor_string *strings = t->data;
+    size_t bytes = 0;
+    for (int64_t i = 0, count = tensor_count(t); i < count; i++)
+        bytes += sizeof(uint32_t) + strings[i].bytes;
+    return bytes;
+}
+
+void write_strings(char *out, const tensor *t)
+{
+    const tensor_string *strings = t->data;
+    for (int64_t i = 0, count = tensor_count(t); i < count; i++) {
+        uint32_t length = (uint32_t)strings[i].bytes;
+        memcpy(out, &length, sizeof(length)); /* little-endian hosts only, as all of ours */
+        memcpy(out + sizeof(length), strings[i].data, length);
+        out += sizeof(length) + length;
+    }
 }

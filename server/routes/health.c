@@ -2,10 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/http/edge.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/respond.h"
+#include "server/routes/routes.h"
 
-static void respond_ready(exchange *e, bool is_ready, const char *state, const char *progress,
+static void respond_ready(request *r, bool is_ready, const char *state, const char *progress,
                           const char *warning)
 {
     text_buffer body = {0};
@@ -26,52 +27,48 @@ static void respond_ready(exchange *e, bool is_ready, const char *state, const c
         text_buffer_put(&body, ",\"error\":");
         const char *why = progress[0] ? progress : state;
         text_write_json_string(&body, why, strlen(why));
-        respond_header(e, "retry-after", "1", 1);
+        respond_header(r, "retry-after", "1", 1);
     }
     text_buffer_put(&body, "}");
-    respond_text(e, is_ready ? 200 : 503, "application/json", body.data, body.bytes);
+    respond_text(r, is_ready ? 200 : 503, "application/json", body.data, body.bytes);
     text_buffer_dispose(&body);
 }
 
-void serve_starting(exchange *e)
+void serve_starting(request *r)
 {
-    server *s = e->connection->loop->server;
-    char progress[sizeof(s->progress)];
-    pthread_mutex_lock(&s->progress_lock);
-    memcpy(progress, s->progress, sizeof(progress));
-    pthread_mutex_unlock(&s->progress_lock);
-    respond_ready(e, false, "starting", progress, "");
+    char progress[SERVICE_PROGRESS_BYTES];
+    service_get_progress(request_service(r), progress);
+    respond_ready(r, false, "starting", progress, "");
 }
 
-static void serve_model_ready(exchange *e, server *s)
+static void serve_model_ready(request *r)
 {
     const model *m;
-    status failure =
-        repository_find(s->models, e->route.name, e->route.name_bytes, e->route.version, &m);
+    status failure = request_find_model(r, &m);
     if (failure) {
-        respond_status(e, failure, status_message());
+        respond_status(r, failure, status_message());
         return;
     }
     model_release(m);
-    respond_ready(e, true, "ready", "", "");
+    respond_ready(r, true, "ready", "", "");
 }
 
-void serve_health(exchange *e)
+void serve_health(request *r)
 {
-    server *s = e->connection->loop->server;
+    service *s = request_service(r);
     char progress[256] = "";
-    if (e->route.kind == ROUTE_LIVE) {
+    if (r->route.kind == ROUTE_LIVE) {
         static const char live[] = "{\"live\":true}";
-        respond_text(e, 200, "application/json", live, sizeof(live) - 1);
+        respond_text(r, 200, "application/json", live, sizeof(live) - 1);
     } else if (atomic_load(&s->is_draining)) {
-        respond_ready(e, false, "draining", "the server is shutting down", "");
-    } else if (!server_is_open(s)) {
-        serve_starting(e);
-    } else if (e->route.kind == ROUTE_MODEL_READY) {
-        serve_model_ready(e, s);
+        respond_ready(r, false, "draining", "the server is shutting down", "");
+    } else if (!service_is_open(s)) {
+        serve_starting(r);
+    } else if (r->route.kind == ROUTE_MODEL_READY) {
+        serve_model_ready(r);
     } else if (repository_is_ready(s->models, progress, sizeof(progress))) {
-        respond_ready(e, true, "ready", "", s->missing_device);
+        respond_ready(r, true, "ready", "", s->missing_device);
     } else {
-        respond_ready(e, false, "loading", progress, s->missing_device);
+        respond_ready(r, false, "loading", progress, s->missing_device);
     }
 }

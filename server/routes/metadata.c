@@ -1,16 +1,17 @@
-/* What a server and a model are, in the words of KServe, Triton and TensorFlow Serving. */
+/* What the server and its models are: metadata as KServe has it, configuration as Triton has it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http/edge.h"
 #include "server/options/version.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/respond.h"
+#include "server/routes/routes.h"
 
 #define ENTRIES_MAX 1024
 
-static void respond_json(exchange *e, text_buffer *body)
+static void respond_json(request *r, text_buffer *body)
 {
-    respond_text(e, 200, "application/json", body->data, body->bytes);
+    respond_text(r, 200, "application/json", body->data, body->bytes);
     text_buffer_dispose(body);
 }
 
@@ -30,46 +31,12 @@ static void write_dims(text_buffer *out, const model_tensor *t, int from)
     text_buffer_put(out, "]");
 }
 
-static void write_server(text_buffer *out, const server *s)
+static void write_server(text_buffer *out, const service *s)
 {
     text_buffer_put(out,
                     "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
                     "\"binary_tensor_data\",\"model_configuration\",\"parameters\",\"statistics\"");
     text_buffer_put(out, s->options->repository_control ? ",\"model_repository\"]}" : "]}");
-}
-
-static void write_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count)
-{
-    text_buffer_format(out, ",\"%s\":[", key);
-    for (int i = 0; i < count; i++) {
-        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
-        put_string(out, tensors[i].name);
-        text_buffer_format(out,
-                           ",\"datatype\":\"%s\",\"shape\":", dtype_kserve_name(tensors[i].dtype));
-        write_dims(out, &tensors[i], 0);
-        text_buffer_put(out, "}");
-    }
-    text_buffer_put(out, "]");
-}
-
-static void write_model(text_buffer *out, const model *m, const server *s)
-{
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
-    int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
-    text_buffer_put(out, "{\"name\":");
-    put_string(out, m->name);
-    text_buffer_put(out, ",\"versions\":[");
-    int written = 0;
-    for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
-        if (strcmp(entries[i].name, m->name) == 0 && entries[i].state == MODEL_READY)
-            text_buffer_format(out, "%s\"%lld\"", written++ ? "," : "",
-                               (long long)entries[i].version);
-    }
-    free(entries);
-    text_buffer_format(out, "],\"platform\":\"%s\"", m->platform);
-    write_tensors(out, "inputs", m->inputs, m->input_count);
-    write_tensors(out, "outputs", m->outputs, m->output_count);
-    text_buffer_put(out, "}");
 }
 
 /* Names of Triton's model_config.proto. */
@@ -84,6 +51,46 @@ static const char *triton_type(dtype type)
     return names[type];
 }
 
+/* A list of tensors. Metadata has `datatype` and `shape`, with every dimension; a configuration has
+ * `data_type` and `dims`, without the batch dimension if `is_batched`. */
+static void write_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count,
+                          bool is_config, bool is_batched)
+{
+    text_buffer_format(out, ",\"%s\":[", key);
+    for (int i = 0; i < count; i++) {
+        const model_tensor *t = &tensors[i];
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        put_string(out, t->name);
+        if (is_config)
+            text_buffer_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(t->dtype));
+        else
+            text_buffer_format(out, ",\"datatype\":\"%s\",\"shape\":", dtype_kserve_name(t->dtype));
+        write_dims(out, t, is_batched && t->batch_axis == 0 ? 1 : 0);
+        text_buffer_put(out, is_config && t->is_optional ? ",\"optional\":true}" : "}");
+    }
+    text_buffer_put(out, "]");
+}
+
+static void write_model(text_buffer *out, const model *m, const service *s)
+{
+    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
+    int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
+    text_buffer_put(out, "{\"name\":");
+    put_string(out, m->name);
+    text_buffer_put(out, ",\"versions\":[");
+    int written = 0;
+    for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
+        if (strcmp(entries[i].name, m->name) == 0 && entries[i].state == MODEL_READY)
+            text_buffer_format(out, "%s\"%lld\"", written++ ? "," : "",
+                               (long long)entries[i].version);
+    }
+    free(entries);
+    text_buffer_format(out, "],\"platform\":\"%s\"", m->platform);
+    write_tensors(out, "inputs", m->inputs, m->input_count, false, false);
+    write_tensors(out, "outputs", m->outputs, m->output_count, false, false);
+    text_buffer_put(out, "}");
+}
+
 /* Can clients add rows of their own? Then dims are given without the batch axis. */
 static bool is_batched(const model *m)
 {
@@ -92,22 +99,6 @@ static bool is_batched(const model *m)
             return false;
     }
     return m->input_count > 0;
-}
-
-static void write_config_tensors(text_buffer *out, const char *key, const model_tensor *tensors,
-                                 int count, bool batched)
-{
-    text_buffer_format(out, ",\"%s\":[", key);
-    for (int i = 0; i < count; i++) {
-        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
-        put_string(out, tensors[i].name);
-        text_buffer_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(tensors[i].dtype));
-        write_dims(out, &tensors[i], batched && tensors[i].batch_axis == 0 ? 1 : 0);
-        if (tensors[i].is_optional)
-            text_buffer_put(out, ",\"optional\":true");
-        text_buffer_put(out, "}");
-    }
-    text_buffer_put(out, "]");
 }
 
 static void write_config(text_buffer *out, const model *m)
@@ -119,8 +110,8 @@ static void write_config(text_buffer *out, const model *m)
     text_buffer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
     text_buffer_format(out, ",\"max_batch_size\":%lld",
                        batched ? (long long)m->batching.batch_max : 0ll);
-    write_config_tensors(out, "input", m->inputs, m->input_count, batched);
-    write_config_tensors(out, "output", m->outputs, m->output_count, batched);
+    write_tensors(out, "input", m->inputs, m->input_count, true, batched);
+    write_tensors(out, "output", m->outputs, m->output_count, true, batched);
     if (batched && m->batching.can_batch) {
         text_buffer_put(out, ",\"dynamic_batching\":{\"preferred_batch_size\":[");
         for (int i = 0; i < m->batch_bucket_count; i++)
@@ -131,136 +122,25 @@ static void write_config(text_buffer *out, const model *m)
     text_buffer_put(out, "}");
 }
 
-static status find(const exchange *e, const model **out)
+void serve_metadata(request *r)
 {
-    const route *r = &e->route;
-    repository *models = e->connection->loop->server->models;
-    return r->label_bytes > 0 ? repository_find_label(models, r->name, r->name_bytes, r->label,
-                                                      r->label_bytes, out)
-                              : repository_find(models, r->name, r->name_bytes, r->version, out);
-}
-
-void serve_metadata(exchange *e)
-{
-    server *s = e->connection->loop->server;
+    service *s = request_service(r);
     text_buffer body = {0};
-    if (e->route.kind == ROUTE_SERVER_METADATA) {
+    if (r->route.kind == ROUTE_SERVER_METADATA) {
         write_server(&body, s);
-        respond_json(e, &body);
+        respond_json(r, &body);
         return;
     }
     const model *m;
-    status failure = find(e, &m);
+    status failure = request_find_model(r, &m);
     if (failure) {
-        respond_status(e, failure, status_message());
+        respond_status(r, failure, status_message());
         return;
     }
-    if (e->route.kind == ROUTE_MODEL_CONFIG)
+    if (r->route.kind == ROUTE_MODEL_CONFIG)
         write_config(&body, m);
     else
         write_model(&body, m, s);
     model_release(m);
-    respond_json(e, &body);
-}
-
-static const char *tensorflow_state(model_state state)
-{
-    switch (state) {
-    case MODEL_LOADING:
-        return "LOADING";
-    case MODEL_READY:
-        return "AVAILABLE";
-    default:
-        return "END";
-    }
-}
-
-static void serve_tensorflow_status(exchange *e, server *s)
-{
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
-    int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0, written = 0;
-    int64_t version = e->route.version;
-    const model *m = NULL;
-    if (e->route.label_bytes > 0 && !find(e, &m)) {
-        version = m->version;
-        model_release(m);
-    } else if (e->route.label_bytes > 0) {
-        free(entries);
-        respond_error(e, 404, status_message());
-        return;
-    }
-    text_buffer body = {0};
-    text_buffer_put(&body, "{\"model_version_status\":[");
-    for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
-        const repository_entry *entry = &entries[i];
-        if (strcmp(entry->name, e->route.name) != 0 || (version && version != entry->version))
-            continue;
-        bool is_failed = entry->state == MODEL_FAILED;
-        text_buffer_format(
-            &body,
-            "%s{\"version\":\"%lld\",\"state\":\"%s\",\"status\":{\"error_code\":\"%s\","
-            "\"error_message\":",
-            written++ ? "," : "", (long long)entry->version, tensorflow_state(entry->state),
-            is_failed ? "UNKNOWN" : "OK");
-        put_string(&body, is_failed ? entry->reason : "");
-        text_buffer_put(&body, "}}");
-    }
-    text_buffer_put(&body, "]}");
-    free(entries);
-    if (written > 0) {
-        respond_json(e, &body);
-        return;
-    }
-    text_buffer_dispose(&body);
-    respond_error(e, 404, "no such model or version");
-}
-
-/* A signature's tensor, as SignatureDef is written in JSON. */
-static void write_signature(text_buffer *out, const char *key, const model_tensor *tensors,
-                            int count)
-{
-    text_buffer_format(out, "\"%s\":{", key);
-    for (int i = 0; i < count; i++) {
-        const model_tensor *t = &tensors[i];
-        text_buffer_put(out, i ? "," : "");
-        put_string(out, t->name);
-        text_buffer_format(out, ":{\"dtype\":\"%s\",\"name\":", dtype_tensorflow_name(t->dtype));
-        put_string(out, t->name);
-        text_buffer_put(out, ",\"tensor_shape\":{\"unknown_rank\":false,\"dim\":[");
-        for (int d = 0; d < t->rank; d++) {
-            bool varies = d == t->batch_axis || d == t->sequence_axis;
-            text_buffer_format(out, "%s{\"size\":\"%lld\",\"name\":\"\"}", d ? "," : "",
-                               varies ? -1ll : (long long)t->dims[d]);
-        }
-        text_buffer_put(out, "]}}");
-    }
-    text_buffer_put(out, "}");
-}
-
-void serve_tensorflow_metadata(exchange *e)
-{
-    server *s = e->connection->loop->server;
-    if (e->route.kind == ROUTE_TF_STATUS) {
-        serve_tensorflow_status(e, s);
-        return;
-    }
-    const model *m;
-    status failure = find(e, &m);
-    if (failure) {
-        respond_status(e, failure, status_message());
-        return;
-    }
-    text_buffer body = {0};
-    text_buffer_put(&body, "{\"model_spec\":{\"name\":");
-    put_string(&body, m->name);
-    text_buffer_format(&body, ",\"signature_name\":\"\",\"version\":\"%lld\"},",
-                       (long long)m->version);
-    text_buffer_put(&body,
-                    "\"metadata\":{\"signature_def\":{\"signature_def\":{\"serving_default\":{");
-    write_signature(&body, "inputs", m->inputs, m->input_count);
-    text_buffer_put(&body, ",");
-    write_signature(&body, "outputs", m->outputs, m->output_count);
-    text_buffer_put(&body, ",\"method_name\":\"tensorflow/serving/predict\"}}}}}");
-    model_release(m);
-    respond_json(e, &body);
+    respond_json(r, &body);
 }

@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/http/edge.h"
 #include "server/options/version.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/respond.h"
+#include "server/routes/routes.h"
 
 #define MODELS_MAX 1024
 #define SLOTS_MAX 256
@@ -150,7 +151,7 @@ static void model_line(text_buffer *out, const char *name, const model *m, const
     text_buffer_put(out, "\n");
 }
 
-static void write_models(text_buffer *out, server *s, const model **models, int count)
+static void write_models(text_buffer *out, service *s, const model **models, int count)
 {
     static const struct {
         const char *name, *type, *help;
@@ -238,7 +239,7 @@ static void write_batch_sizes(text_buffer *out, const recorder *r)
     }
 }
 
-static void write_devices(text_buffer *out, server *s, uint64_t now_ns)
+static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
 {
     static const struct {
         const char *name, *type, *help;
@@ -286,7 +287,7 @@ static void write_devices(text_buffer *out, server *s, uint64_t now_ns)
     }
 }
 
-static void write_tenants(text_buffer *out, const server *s)
+static void write_tenants(text_buffer *out, const service *s)
 {
     const server_options *o = s->options;
     family(out, "tenant_device_seconds_total", "counter",
@@ -301,7 +302,7 @@ static void write_tenants(text_buffer *out, const server *s)
 }
 
 /* What a plugin is, as text; the value says nothing. */
-static void write_device_info(text_buffer *out, server *s)
+static void write_device_info(text_buffer *out, service *s)
 {
     family(out, "device_info", "gauge", "1; labels say what the device is, and how it is.");
     for (int i = 0; i < s->device_count; i++) {
@@ -342,13 +343,10 @@ static void gauge(text_buffer *out, const char *name, const char *help, double v
     text_buffer_put(out, "\n");
 }
 
-static void write_server_gauges(text_buffer *out, server *s, uint64_t now_ns)
+static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
-    int open = 0;
     char progress[8];
-    for (int i = 0; i < s->loop_count; i++)
-        open += atomic_load(&s->loops[i].exchange_count);
-    bool is_open = server_is_open(s);
+    bool is_open = service_is_open(s);
     bool is_ready = is_open && !atomic_load(&s->is_draining) &&
                     repository_is_ready(s->models, progress, sizeof(progress));
     family(out, "build_info", "gauge", "Version.");
@@ -360,18 +358,18 @@ static void write_server_gauges(text_buffer *out, server *s, uint64_t now_ns)
     family(out, "device_start_failures_total", "counter", "Tries to start a device that failed.");
     text_buffer_format(out, "penstock_device_start_failures_total %llu\n",
                        (unsigned long long)atomic_load(&s->start_failures));
-    gauge(out, "connections", "Open connections.", atomic_load(&s->connection_count));
-    gauge(out, "requests_open", "Requests being handled.", open);
+    gauge(out, "connections", "Open connections.", atomic_load(&s->connections));
+    gauge(out, "requests_open", "Requests being handled.", service_open_requests(s));
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
     gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
 }
 
-void serve_metrics(exchange *e)
+void serve_metrics(request *r)
 {
-    server *s = e->connection->loop->server;
+    service *s = request_service(r);
     uint64_t now_ns = clock_now_ns();
     text_buffer out = {0};
-    bool is_open = server_is_open(s);
+    bool is_open = service_is_open(s);
     const model **models = malloc(MODELS_MAX * sizeof(*models));
     int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
@@ -389,44 +387,6 @@ void serve_metrics(exchange *e)
     for (int i = 0; i < count; i++)
         model_release(models[i]);
     free(models);
-    respond_text(e, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
+    respond_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
     text_buffer_dispose(&out);
-}
-
-/* Share of slot time in execution since this loop's last sample, at most five times a second. */
-static double utilisation(loop *l, uint64_t now_ns)
-{
-    server *s = l->server;
-    if (now_ns - l->load_ns < 200000000)
-        return l->load;
-    uint64_t busy_ns = 0;
-    int slots = 0;
-    for (int i = 0; i < s->device_count; i++) {
-        device_status at = {0};
-        s->devices[i]->interface->describe(s->devices[i], &at);
-        busy_ns += at.busy_ns;
-        slots += s->devices[i]->slots;
-    }
-    double span = (double)(now_ns - l->load_ns) * (slots ? slots : 1);
-    double load = l->load_ns ? (double)(busy_ns - l->load_busy_ns) / span : 0;
-    l->load = load < 0 ? 0 : load > 1 ? 1 : load;
-    l->load_ns = now_ns;
-    l->load_busy_ns = busy_ns;
-    return l->load;
-}
-
-/* ORCA load report in its text form (PROTOCOL.md, "For load balancers"). */
-void write_endpoint_load(text_buffer *out, loop *l)
-{
-    const model *models[64];
-    int64_t depth = 0;
-    int count = repository_ready_models(l->server->models, models, 64);
-    for (int i = 0; i < count && i < 64; i++) {
-        int64_t rows = scheduler_queued_rows(l->server->work, models[i]);
-        depth += rows > 0 ? rows : 0;
-        model_release(models[i]);
-    }
-    double load = utilisation(l, clock_now_ns());
-    text_buffer_format(out, "TEXT application_utilization:%.4f,cpu_utilization:%.4f,", load, load);
-    text_buffer_format(out, "named_metrics.queue_depth:%lld", (long long)depth);
 }

@@ -5,8 +5,9 @@
 
 #include "base/clock.h"
 #include "models/planner.h"
-#include "server/http/edge.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/respond.h"
+#include "server/routes/routes.h"
 
 #define MODELS_MAX 1024
 #define ADVISE_LENGTH_MAX 1024 /* planning takes the square of it in steps, on a loop */
@@ -141,7 +142,7 @@ static void write_lengths(text_buffer *out, const model *m)
     text_buffer_put(out, "}");
 }
 
-static void write_one(text_buffer *out, server *s, const model *m, uint64_t now_ns)
+static void write_one(text_buffer *out, service *s, const model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
     record_totals t;
@@ -177,19 +178,18 @@ static void write_one(text_buffer *out, server *s, const model *m, uint64_t now_
     text_buffer_put(out, "}");
 }
 
-void serve_stats(exchange *e)
+void serve_stats(request *r)
 {
-    server *s = e->connection->loop->server;
+    service *s = request_service(r);
     uint64_t now_ns = clock_now_ns();
     text_buffer out = {0};
     text_buffer_put(&out, "{\"model_stats\":[");
-    if (e->route.kind == ROUTE_MODEL_STATS) {
+    if (r->route.kind == ROUTE_MODEL_STATS) {
         const model *m;
-        status failure =
-            repository_find(s->models, e->route.name, e->route.name_bytes, e->route.version, &m);
+        status failure = request_find_model(r, &m);
         if (failure) {
             text_buffer_dispose(&out);
-            respond_status(e, failure, status_message());
+            respond_status(r, failure, status_message());
             return;
         }
         write_one(&out, s, m, now_ns);
@@ -206,6 +206,6 @@ void serve_stats(exchange *e)
         free(models);
     }
     text_buffer_put(&out, "]}");
-    respond_text(e, 200, "application/json", out.data, out.bytes);
+    respond_text(r, 200, "application/json", out.data, out.bytes);
     text_buffer_dispose(&out);
 }

@@ -1,5 +1,6 @@
 /* GET /: one self-contained page that reads readiness and statistics over the public routes. */
-#include "server/http/edge.h"
+#include "server/request/respond.h"
+#include "server/routes/routes.h"
 
 /* The page is a file of its own, put into the binary by the assembler. */
 __asm__(".section .rodata\n"
@@ -8,12 +9,12 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char status_page_begin[], status_page_end[];
 
-void serve_status_page(exchange *e)
+void serve_status_page(request *r)
 {
-    if (!e->connection->loop->server->options->status_page) {
-        respond_error(e, 404, "the status page is turned off");
+    if (!request_service(r)->options->status_page) {
+        respond_error(r, 404, "the status page is turned off");
         return;
     }
-    respond_text(e, 200, "text/html; charset=utf-8", status_page_begin,
+    respond_text(r, 200, "text/html; charset=utf-8", status_page_begin,
                  (size_t)(status_page_end - status_page_begin));
 }

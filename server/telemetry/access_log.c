@@ -1,18 +1,34 @@
-/* One JSON object a line, gathered per loop and written in one go: at most half a second late. */
+#include "server/telemetry/access_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/http/edge.h"
 #include "server/protocol/text/text_write.h"
 
 #define FLUSH_BYTES 65536
+#define PATH_BYTES_MAX 1024
+#define TRACE_BYTES_MAX 128
 
-void access_log_flush(loop *l)
+status access_log_open(const char *file, int *fd)
 {
-    text_buffer *t = &l->log;
+    *fd = -1;
+    if (file == NULL)
+        return STATUS_OK;
+    *fd = strcmp(file, "-") == 0 ? dup(STDOUT_FILENO)
+                                 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (*fd < 0)
+        return status_fail(STATUS_IO, "access_log %s: %s", file, strerror(errno));
+    return STATUS_OK;
+}
+
+void access_log_flush(access_log *log)
+{
+    text_buffer *t = &log->lines;
     for (size_t done = 0; done < t->bytes;) {
-        ssize_t n = write(l->server->log_fd, t->data + done, t->bytes - done);
+        ssize_t n = write(log->fd, t->data + done, t->bytes - done);
         if (n <= 0)
             break; /* a full disk must not stop the server */
         done += (size_t)n;
@@ -20,13 +36,15 @@ void access_log_flush(loop *l)
     text_buffer_reset(t, 4 * FLUSH_BYTES);
 }
 
-static void put_peer(text_buffer *out, h2o_req_t *request)
+void access_log_dispose(access_log *log)
 {
-    struct sockaddr_storage name;
-    char host[NI_MAXHOST];
-    socklen_t bytes = request->conn->callbacks->get_peername(request->conn, (void *)&name);
-    size_t n = bytes ? h2o_socket_getnumerichost((void *)&name, bytes, host) : 0;
-    text_write_json_string(out, host, n == SIZE_MAX ? 0 : n);
+    text_buffer_dispose(&log->lines);
+}
+
+static void put_text(text_buffer *out, const char *key, access_text text, size_t bytes_max)
+{
+    text_buffer_put(out, key);
+    text_write_json_string(out, text.data, text.bytes < bytes_max ? text.bytes : bytes_max);
 }
 
 static void put_span(text_buffer *out, const char *key, uint64_t from_ns, uint64_t to_ns)
@@ -36,48 +54,37 @@ static void put_span(text_buffer *out, const char *key, uint64_t from_ns, uint64
                            (unsigned long long)((to_ns - from_ns) / 1000));
 }
 
-void access_log(exchange *e)
+static void put_stages(text_buffer *out, const record_sample *s)
 {
-    loop *l = e->connection->loop;
-    if (l->server->log_fd < 0)
-        return;
-    text_buffer *out = &l->log;
-    h2o_req_t *request = e->request;
-    uint64_t now_ns = clock_now_ns(), end_ns = e->stage_ns[STAGE_RECORD];
-    if (end_ns == 0)
-        end_ns = now_ns;
-    text_buffer_format(out, "{\"time_ms\":%llu,\"peer\":",
-                       (unsigned long long)((clock_wall_ns() - (now_ns - e->begin_ns)) / 1000000));
-    put_peer(out, request);
-    text_buffer_put(out, ",\"method\":");
-    text_write_json_string(out, request->method.base, request->method.len);
-    text_buffer_put(out, ",\"path\":");
-    text_write_json_string(out, request->path.base,
-                           request->path.len < 1024 ? request->path.len : 1024);
+    const uint64_t *at = s->stage_ns;
+    put_span(out, "parse", at[STAGE_ACCEPT], at[STAGE_PARSE]);
+    put_span(out, "queue", at[STAGE_ADMIT], at[STAGE_QUEUE]);
+    put_span(out, "batch", at[STAGE_QUEUE], at[STAGE_PLACE]);
+    put_span(out, "execute", at[STAGE_PLACE], at[STAGE_EXECUTE]);
+    text_buffer_format(out, ",\"rows\":%lld,\"batch_rows\":%lld", (long long)s->rows,
+                       (long long)s->batch_rows);
+}
+
+void access_log_add(access_log *log, const access_entry *e, uint64_t now_ns)
+{
+    text_buffer *out = &log->lines;
+    const record_sample *s = e->sample;
+    uint64_t end_ns = s->stage_ns[STAGE_RESPOND] ? s->stage_ns[STAGE_RESPOND] : now_ns;
+    uint64_t began_ms = (clock_wall_ns() - (now_ns - s->begin_ns)) / 1000000;
+    text_buffer_format(out, "{\"time_ms\":%llu", (unsigned long long)began_ms);
+    put_text(out, ",\"peer\":", e->peer, e->peer.bytes);
+    put_text(out, ",\"method\":", e->method, e->method.bytes);
+    put_text(out, ",\"path\":", e->path, PATH_BYTES_MAX);
     text_buffer_format(
         out, ",\"protocol\":\"%s\",\"code\":%d,\"request_bytes\":%zu,\"answer_bytes\":%zu",
-        request->version >= 0x200   ? "h2"
-        : request->version == 0x101 ? "http/1.1"
-                                    : "http/1.0",
-        e->code, request->entity.base ? request->entity.len : 0, e->body_bytes);
+        e->protocol, e->code, e->request_bytes, e->response_bytes);
     text_buffer_format(out, ",\"total_us\":%llu",
-                       (unsigned long long)((end_ns - e->begin_ns) / 1000));
-    if (e->is_infer) {
-        const uint64_t *at = e->stage_ns;
-        put_span(out, "parse", at[STAGE_ACCEPT], at[STAGE_PARSE]);
-        put_span(out, "queue", at[STAGE_ADMIT], at[STAGE_QUEUE]);
-        put_span(out, "batch", at[STAGE_QUEUE], at[STAGE_PLACE]);
-        put_span(out, "execute", at[STAGE_PLACE], at[STAGE_EXECUTE]);
-        text_buffer_format(out, ",\"rows\":%lld,\"batch_rows\":%lld", (long long)e->rows,
-                           (long long)e->batch_rows);
-    }
-    ssize_t trace = h2o_find_header_by_str(&request->headers, H2O_STRLIT("traceparent"), SIZE_MAX);
-    if (trace >= 0) {
-        text_buffer_put(out, ",\"traceparent\":");
-        h2o_iovec_t value = request->headers.entries[trace].value;
-        text_write_json_string(out, value.base, value.len < 128 ? value.len : 128);
-    }
+                       (unsigned long long)((end_ns - s->begin_ns) / 1000));
+    if (e->is_inference)
+        put_stages(out, s);
+    if (e->trace.data != NULL)
+        put_text(out, ",\"traceparent\":", e->trace, TRACE_BYTES_MAX);
     text_buffer_put(out, "}\n");
     if (out->bytes >= FLUSH_BYTES)
-        access_log_flush(l);
+        access_log_flush(log);
 }

@@ -86,6 +86,30 @@ recorder *recorder_create(int loops)
     return r;
 }
 
+static void dispose(model_record *m, int loops)
+{
+    for (int i = 0; i < loops; i++) {
+        part *p = m->parts[i];
+        for (int b = 0; p != NULL && b < MODEL_BUCKETS_MAX; b++)
+            free(p->buckets[b]);
+        free(p);
+    }
+}
+
+void recorder_destroy(recorder *r)
+{
+    if (r == NULL)
+        return;
+    for (model_record *m = r->none.next, *next; m != NULL; m = next) {
+        next = m->next;
+        dispose(m, r->loops);
+        free(m);
+    }
+    dispose(&r->none, r->loops);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
 static model_record *find_or_add(recorder *r, const char *name, int64_t version)
 {
     model_record *m = &r->none;
@@ -196,44 +220,59 @@ static int batch_cell(int64_t rows)
     return cell;
 }
 
-void record_request(recorder *r, model_record *m, int loop, const record_sample *s, uint64_t now_ns)
+/* Counts the stages that were reached before stage record; took_ns[i] is how long stage i took. */
+static void record_stages(part *p, window *w, const record_sample *s, uint64_t took_ns[STAGE_COUNT])
 {
-    part *p = part_of(m ? m : &r->none, loop);
-    if (p == NULL)
-        return;
-    uint64_t total_ns = now_ns - s->begin_ns;
-    add(&p->codes[code_cell(s->code)], 1);
-    atomic_store_explicit(&p->last_ns, now_ns, memory_order_relaxed);
-    if (s->code != 200) {
-        add(&p->failure_count, 1);
-        add(&p->failure_ns, total_ns);
-        return; /* latencies are of answers: refusals would flatter them */
+    uint64_t before_ns = s->begin_ns;
+    for (int i = 0; i < STAGE_RECORD; i++) {
+        took_ns[i] = 0;
+        if (s->stage_ns[i] == 0)
+            continue;
+        if (s->stage_ns[i] > before_ns)
+            took_ns[i] = s->stage_ns[i] - before_ns;
+        before_ns = s->stage_ns[i];
+        histogram_record(&p->since_start[i], took_ns[i]);
+        histogram_record(&w->series[i], took_ns[i]);
     }
-    add(&p->success_count, 1);
-    add(&p->success_ns, total_ns);
-    if (m == NULL)
-        return;
+}
+
+static void record_success(part *p, record_sample *s, uint64_t now_ns)
+{
+    uint64_t epoch = now_ns / RECORD_SLOT_NS + 1, total_ns = now_ns - s->begin_ns;
+    uint64_t took_ns[STAGE_COUNT];
+    window *w = &p->window[epoch % RECORD_WINDOW_SLOTS];
     add(&p->rows, (uint64_t)s->rows);
     add(&p->fallbacks, s->fell_back);
     add(&p->batch_cells[batch_cell(s->batch_rows)], 1);
     add(&p->batch_rows, (uint64_t)s->batch_rows);
-    uint64_t epoch = now_ns / RECORD_SLOT_NS + 1, before = s->begin_ns, took_ns[STAGE_COUNT] = {0};
-    window *w = &p->window[epoch % RECORD_WINDOW_SLOTS];
     wipe_if_old(&w->epoch, epoch, w->series, RECORD_SERIES);
-    for (int i = 0; i < STAGE_COUNT; i++) {
-        if (s->stage_ns[i] == 0)
-            continue;
-        uint64_t took = s->stage_ns[i] > before ? s->stage_ns[i] - before : 0;
-        before = s->stage_ns[i];
-        took_ns[i] = took;
-        histogram_record(&p->since_start[i], took);
-        histogram_record(&w->series[i], took);
-    }
+    record_stages(p, w, s, took_ns);
     histogram_record(&p->since_start[RECORD_STAGE_TOTAL], total_ns);
     histogram_record(&w->series[RECORD_STAGE_TOTAL], total_ns);
     record_bucket(p, s, epoch,
                   (uint64_t[]){took_ns[STAGE_QUEUE], took_ns[STAGE_EXECUTE], total_ns});
     record_size(p, s, took_ns);
+    /* Recording itself is a stage: what it took is known only now. */
+    stage_stamp(s->stage_ns, STAGE_RECORD, clock_now_ns());
+    uint64_t record_ns =
+        s->stage_ns[STAGE_RECORD] > now_ns ? s->stage_ns[STAGE_RECORD] - now_ns : 0;
+    histogram_record(&p->since_start[STAGE_RECORD], record_ns);
+    histogram_record(&w->series[STAGE_RECORD], record_ns);
+}
+
+void record_request(recorder *r, model_record *m, int loop, record_sample *s, uint64_t now_ns)
+{
+    part *p = part_of(m ? m : &r->none, loop);
+    if (p == NULL)
+        return;
+    bool is_success = s->code == 200;
+    add(&p->codes[code_cell(s->code)], 1);
+    atomic_store_explicit(&p->last_ns, now_ns, memory_order_relaxed);
+    add(is_success ? &p->success_count : &p->failure_count, 1);
+    add(is_success ? &p->success_ns : &p->failure_ns, now_ns - s->begin_ns);
+    /* Latencies are of successes: refusals would make them look better. */
+    if (is_success && m != NULL)
+        record_success(p, s, now_ns);
 }
 
 static uint64_t get(const _Atomic uint64_t *counter)

@@ -9,7 +9,7 @@
  * Readers merge. A model's record is found by name and version and never freed, so counters go on
  * over reloads. */
 
-#define RECORD_STAGE_TOTAL STAGE_COUNT /* from first byte to answer handed over */
+#define RECORD_STAGE_TOTAL STAGE_COUNT /* from the first byte to the end of stage respond */
 #define RECORD_SERIES (STAGE_COUNT + 1)
 #define RECORD_WINDOW_SLOTS 7 /* six whole ones make the minute, one is being filled */
 #define RECORD_SLOT_NS 10000000000ull
@@ -30,7 +30,7 @@ typedef struct record_shape {
 
 typedef struct record_sample {
     uint64_t begin_ns;
-    const uint64_t *stage_ns; /* STAGE_COUNT; 0 where a stage was not reached */
+    uint64_t stage_ns[STAGE_COUNT]; /* 0 where a stage was not reached */
     int code;
     int64_t rows, batch_rows;
     record_shape bucket;
@@ -38,15 +38,18 @@ typedef struct record_sample {
     bool fell_back;
 } record_sample;
 
+/* NULL: memory is out. */
 recorder *recorder_create(int loops);
+/* NULL is nothing. */
+void recorder_destroy(recorder *r);
 
 /* The record of a model that the caller holds a reference to; made at its first use. Any thread;
  * takes a lock at the first use of a loaded version only. */
 model_record *record_of_model(recorder *r, const model *m);
 
-/* By loop `loop`'s thread only. `m` may be NULL: a request that reached no model. */
-void record_request(recorder *r, model_record *m, int loop, const record_sample *sample,
-                    uint64_t now_ns);
+/* Counts a request that ended at `now_ns`, and stamps stage record of the sample when that is done.
+ * By loop `loop`'s thread only. `m` may be NULL: a request that reached no model. */
+void record_request(recorder *r, model_record *m, int loop, record_sample *sample, uint64_t now_ns);
 
 /* Reading, any thread. */
 typedef struct record_totals {

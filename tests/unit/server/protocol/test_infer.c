@@ -277,3 +277,16 @@ Test(infer, tensorflow_refusals)
         forget();
     }
 }
+
+Test(infer, strings_do_not_lie_in_the_body)
+{
+    char body[] = "{\"inputs\":[{\"name\":\"x\",\"shape\":[1,2],\"datatype\":\"BYTES\",\"data\":"
+                  "[\"ab\",\"c\\nd\"]}]}";
+    make_model(false);
+    the_model.inputs[0].dtype = DTYPE_BYTES;
+    cr_assert_eq(kserve(body, strlen(body), strlen(body)), STATUS_OK, "%s", status_message());
+    memset(body, '#', sizeof(body)); /* the client has gone, the job has not run */
+    const tensor_string *strings = jobs[0]->inputs[0].data;
+    cr_assert(strings[0].bytes == 2 && memcmp(strings[0].data, "ab", 2) == 0);
+    cr_assert(strings[1].bytes == 3 && memcmp(strings[1].data, "c\nd", 3) == 0);
+}

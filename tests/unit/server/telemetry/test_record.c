@@ -10,16 +10,14 @@ static model_record *record;
 
 static void give(int code, uint64_t begin_ns, uint64_t took_ns)
 {
-    uint64_t stages[STAGE_COUNT];
-    for (int i = 0; i < STAGE_COUNT; i++)
-        stages[i] = begin_ns + took_ns * (uint64_t)(i + 1) / STAGE_COUNT;
     record_sample sample = {.begin_ns = begin_ns,
-                            .stage_ns = stages,
                             .code = code,
                             .rows = 2,
                             .batch_rows = 8,
                             .bucket = {{8, 16}, .is_packed = true},
                             .bucket_index = 3};
+    for (int i = 0; i < STAGE_RECORD; i++)
+        sample.stage_ns[i] = begin_ns + took_ns * (uint64_t)(i + 1) / STAGE_COUNT;
     record_request(r, record, 0, &sample, begin_ns + took_ns);
 }
 
@@ -134,4 +132,25 @@ Test(record, an_index_used_again_leads_to_the_record_of_the_new_model)
     cr_assert_str_eq(record_name(of_next), "n");
     cr_assert_eq(record_of_model(r, &next), of_next);
     cr_assert_eq(record_of_model(r, &third), record, "loaded again as the same index");
+}
+
+Test(record, recording_is_the_last_stage)
+{
+    histogram h;
+    record_sample sample = {.begin_ns = 1, .code = 200, .rows = 1, .bucket_index = -1};
+    for (int i = 0; i < STAGE_RECORD; i++)
+        sample.stage_ns[i] = 2;
+    record_request(r, record, 0, &sample, 2);
+    cr_assert_gt(sample.stage_ns[STAGE_RECORD], 2, "stamped when everything else was counted");
+    record_read(r, record, STAGE_RECORD, false, 2, &h);
+    cr_assert_eq(h.count, 1);
+    record_read(r, record, RECORD_STAGE_TOTAL, false, 2, &h);
+    cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1, 0.1, "the total ends before it");
+}
+
+Test(record, a_recorder_frees_what_it_made)
+{
+    give(200, 10 * S, 11000000);
+    recorder_destroy(r);
+    recorder_destroy(NULL);
 }

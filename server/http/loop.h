@@ -1,0 +1,62 @@
+#ifndef SERVER_HTTP_LOOP_H
+#define SERVER_HTTP_LOOP_H
+
+#include <h2o.h>
+#include <pthread.h>
+
+#include "server/http/connection.h"
+#include "server/http/tls.h"
+#include "server/request/loop.h"
+
+/* What all loops share; constant while they run, but for the mutex, the gate and the TLS context.
+ */
+typedef enum loop_gate { LOOP_GATE_SHUT, LOOP_GATE_OPEN, LOOP_GATE_CANCELLED } loop_gate;
+
+typedef struct loop_shared {
+    service *service;
+    h2o_globalconf_t config;
+    tls_context tls;
+    pthread_mutex_t gate_lock;
+    pthread_cond_t gate_changed;
+    loop_gate gate;        /* threads wait here until all are there */
+    h2o_barrier_t started; /* every loop listens */
+    h2o_barrier_t ended;   /* no loop runs */
+} loop_shared;
+
+enum {
+    LOOP_COMMAND_TLS = 1,             /* take the new TLS context */
+    LOOP_COMMAND_CLOSE_LISTENERS = 2, /* after accepting what waits */
+    LOOP_COMMAND_SHUTDOWN = 4,        /* GOAWAY, and Connection: close */
+    LOOP_COMMAND_END = 8
+};
+
+/* An event loop: a thread, its sockets, and what its requests share. */
+typedef struct loop {
+    request_loop requests;
+    loop_shared *shared;
+    pthread_t thread;
+    h2o_context_t context;
+    connections connections;
+    int listen_fds[SERVER_LISTENERS_MAX];
+    h2o_socket_t *listeners[SERVER_LISTENERS_MAX];
+    h2o_accept_ctx_t accept[SERVER_LISTENERS_MAX];
+    SSL_CTX *tls;
+    _Atomic unsigned commands;
+    bool is_ending;
+    h2o_socket_t *wake_socket;
+    h2o_timeout_t tick, log_tick;
+    h2o_timeout_entry_t tick_entry, log_tick_entry, drain_entry;
+} loop;
+
+/* On failure nothing is left to dispose of. */
+status loop_init(loop *l, loop_shared *shared, int index) MUST_CHECK;
+/* Of a loop whose thread does not run. */
+void loop_dispose(loop *l);
+
+/* The body of a loop's thread; `context` is the loop. Returns only if the gate is cancelled. */
+void *loop_run(void *context);
+
+/* Any thread; the loop does it soon. */
+void loop_command(loop *l, unsigned command);
+
+#endif

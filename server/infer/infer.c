@@ -1,0 +1,39 @@
+#include "server/infer/infer.h"
+
+#include <string.h>
+
+#include "server/infer/admit.h"
+#include "server/infer/parse.h"
+#include "server/infer/results.h"
+#include "server/request/respond.h"
+
+static void choose_outputs(const infer_request *q)
+{
+    for (int i = 0; i < q->job_count; i++) {
+        job *j = q->jobs[i];
+        memset(j->output_wanted, 0, (size_t)q->model->output_count * sizeof(j->output_wanted[0]));
+        for (int o = 0; o < q->output_count; o++)
+            j->output_wanted[q->outputs[o].index] = true;
+    }
+}
+
+void infer_handle(request *r)
+{
+    const model *m;
+    status failure = request_find_model(r, &m);
+    if (failure) {
+        respond_status(r, failure, status_message());
+        return;
+    }
+    r->record = record_of_model(request_service(r)->recorder, m);
+    uint64_t retry_after_ns = 0;
+    failure = parse_request(r, m);
+    if (!failure)
+        failure = admit_request(r, &retry_after_ns);
+    if (failure) {
+        respond_refusal(r, failure, status_message(), retry_after_ns);
+        return;
+    }
+    choose_outputs(&r->infer);
+    request_submit(r, respond_with_results);
+}

@@ -1,0 +1,16 @@
+#include "server/request/expire.h"
+
+#include "server/request/request.h"
+#include "server/request/respond.h"
+
+#define REQUEST_OF(entry) ((request *)((char *)(entry)-offsetof(request, deadline)))
+
+void request_expire(request_loop *l, uint64_t now_ns)
+{
+    for (deadline *d; (d = deadlines_pop_due(&l->deadlines, now_ns)) != NULL;) {
+        request *r = REQUEST_OF(d);
+        if (r->infer.borrows_body)
+            r->connection->transport->keep_body(r);
+        respond_status(r, STATUS_DEADLINE_EXCEEDED, "the deadline has passed");
+    }
+}

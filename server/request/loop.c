@@ -1,0 +1,54 @@
+#include "server/request/loop.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+status request_loop_init(request_loop *l, service *s, int index)
+{
+    *l = (request_loop){.service = s,
+                        .index = index,
+                        .capacity = server_capacity_of(s->options),
+                        .log = {.fd = s->log_fd},
+                        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    mailbox_init(&l->returned);
+    mailbox_init(&l->messages);
+    job_pool_init(&l->jobs, l->capacity.jobs_max, l->capacity.idle_bytes_max);
+    l->requests = malloc((size_t)l->capacity.requests_max * sizeof(request *));
+    l->parsed_jobs = malloc((size_t)s->options->limits.request_jobs_max * sizeof(job *));
+    status failure = deadlines_init(&l->deadlines, (size_t)l->capacity.requests_max);
+    if (!failure && (l->requests == NULL || l->parsed_jobs == NULL))
+        failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for loop %d", index);
+    if (!failure && l->wake_fd < 0)
+        failure = status_fail(STATUS_IO, "no descriptors left for loop %d", index);
+    if (failure)
+        request_loop_dispose(l);
+    return failure;
+}
+
+void request_loop_dispose(request_loop *l)
+{
+    for (int i = 0; i < l->request_count; i++)
+        free(l->requests[i]);
+    job_pool_dispose(&l->jobs);
+    deadlines_dispose(&l->deadlines);
+    infer_scratch_dispose(&l->scratch);
+    text_buffer_dispose(&l->text);
+    access_log_dispose(&l->log);
+    free(l->requests);
+    free(l->parsed_jobs);
+    free(l->unpacked);
+    if (l->wake_fd >= 0)
+        close(l->wake_fd);
+    *l = (request_loop){.wake_fd = -1};
+}
+
+void request_loop_wake(request_loop *l)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&l->is_awake, memory_order_relaxed))
+        return; /* it looks into the mailboxes before it sleeps */
+    uint64_t one = 1;
+    ssize_t n = write(l->wake_fd, &one, sizeof(one));
+    (void)n; /* full: the loop has been woken already */
+}

@@ -1,0 +1,117 @@
+#ifndef SERVER_REQUEST_REQUEST_H
+#define SERVER_REQUEST_REQUEST_H
+
+#include "server/protocol/infer.h"
+#include "server/protocol/route.h"
+#include "server/request/deadlines.h"
+#include "server/request/life.h"
+#include "server/request/loop.h"
+#include "server/request/transport.h"
+
+/* One request, from its arrival until nobody uses it any more. It belongs to the thread of its
+ * loop and comes from the loop's pool, so that it outlives the HTTP library's request while jobs
+ * are with the batcher. life.h says what may happen to it and when; request_advance() makes it
+ * happen, and request_end() ends it. */
+
+typedef void (*request_handler)(request *r);
+
+/* What a request waits for is done elsewhere, on any thread: the first member of a message. */
+typedef struct request_message {
+    mailbox_node node;
+    request *request;
+} request_message;
+
+struct request {
+    request *next; /* idle in the pool */
+    life life;
+    uint64_t serial; /* never used again: says which request a job belongs to */
+    request_loop *loop;
+    request_connection *connection;
+
+    /* The transport's: its own request (NULL once the stream is closed) and a body it keeps. */
+    void *stream, *kept_body;
+    bool can_borrow_body; /* the body stays where it is until the stream is closed */
+
+    /* What was asked. */
+    route route;
+    request_text body; /* valid while the stream is open */
+    bool is_head;      /* the response has no body */
+
+    /* What it waits for. Once that is done, `resume` is called, even if the request has ended in
+     * the meantime; if not, it must end it. NULL: it does not wait. */
+    request_handler resume;
+    void *waits_for; /* the handler's own */
+
+    /* Inference. */
+    infer_request infer;
+    job *one_job;         /* where infer.jobs points in the usual case */
+    bool holds_model;     /* a reference to infer.model, else its jobs have them */
+    int jobs_out;         /* submitted and not back */
+    uint64_t deadline_ns; /* UINT64_MAX: none */
+    deadline deadline;
+
+    /* How it was answered. */
+    int code;
+    size_t response_bytes;
+    char *compressed;            /* malloc'd body, or NULL */
+    struct model_record *record; /* NULL: it reached no model */
+    record_sample sample;        /* with the stages' times */
+};
+
+static inline service *request_service(const request *r)
+{
+    return r->loop->service;
+}
+static inline request_text request_header(const request *r, const char *name)
+{
+    return r->connection->transport->header(r, name);
+}
+static inline bool request_has_ended(const request *r)
+{
+    return r->life.state >= LIFE_ANSWERED;
+}
+static inline bool request_is_inference(const request *r)
+{
+    return r->route.kind == ROUTE_INFER || r->route.kind == ROUTE_TF_PREDICT;
+}
+
+/* A request has arrived on `c` as the transport's `stream`. Its fields under "what was asked" are
+ * the caller's to fill. NULL: the loop's ceiling of open requests is reached, or memory is out. */
+request *request_begin(request_loop *l, request_connection *c, void *stream, uint64_t now_ns);
+
+/* The model that the route names, by version or label; the caller releases it. STATUS_NOT_FOUND,
+ * STATUS_UNAVAILABLE. The server is open. */
+status request_find_model(const request *r, const model **out) MUST_CHECK;
+
+/* Lets `handle` answer the request, or set `resume`. The request may be released afterwards. */
+void request_run(request *r, request_handler handle);
+
+/* The event happens; it must be allowed now. May release the request. */
+void request_advance(request *r, life_event event, uint64_t now_ns);
+
+/* Ends the request for that reason, one of the first five events; what is still under way for it is
+ * cancelled. The response is the caller's business (respond.h). */
+void request_end(request *r, life_event reason);
+
+/* Tells the batcher that nobody waits for the jobs any more. Those that have begun run on; all come
+ * back. */
+void request_cancel(request *r);
+
+/* Hands the admitted jobs to the batcher; `resume` is called when the last one is back. */
+void request_submit(request *r, request_handler resume);
+
+/* The transport has closed the stream and frees what belongs to it. A request that has not ended
+ * yet ends: its client is gone. May release the request. */
+void request_stream_closed(request *r);
+
+/* Takes home the jobs and messages that have come back to the loop, and resumes their requests. */
+void request_take_returned(request_loop *l);
+bool request_has_returned(const request_loop *l);
+
+/* `m->request` may be resumed. Any thread; the message is the loop's until then. */
+void request_post(request_message *m);
+
+/* The loop ends: so does every request on it that has not ended. */
+void request_end_all(request_loop *l);
+
+#endif

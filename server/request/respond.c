@@ -1,0 +1,208 @@
+#include "server/request/respond.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "server/protocol/compress.h"
+#include "server/protocol/text/text_write.h"
+
+#define COMPRESS_BYTES_MIN 1024
+#define TRACE_BYTES_MAX 128
+#define TEXT(literal) ((request_text){literal, sizeof(literal) - 1})
+
+static const char *reason_of(int code)
+{
+    switch (code) {
+    case 200:
+        return "OK";
+    case 400:
+        return "Bad Request";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 408:
+        return "Request Timeout";
+    case 413:
+        return "Content Too Large";
+    case 415:
+        return "Unsupported Media Type";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 429:
+        return "Too Many Requests";
+    case 499:
+        return "Client Closed Request";
+    case 501:
+        return "Not Implemented";
+    case 503:
+        return "Service Unavailable";
+    case 504:
+        return "Gateway Timeout";
+    default:
+        return "Internal Server Error";
+    }
+}
+
+int respond_code(status s, bool is_tensorflow)
+{
+    switch (s) {
+    case STATUS_OK:
+        return 200;
+    case STATUS_INVALID_ARGUMENT:
+    case STATUS_UNSUPPORTED:
+        return 400;
+    case STATUS_NOT_FOUND:
+        return 404;
+    case STATUS_TOO_LARGE:
+        return 413;
+    case STATUS_UNSUPPORTED_CODING:
+        return 415;
+    case STATUS_RESOURCE_EXHAUSTED:
+        return is_tensorflow ? 503 : 429;
+    case STATUS_UNAVAILABLE:
+        return 503;
+    case STATUS_DEADLINE_EXCEEDED:
+        return 504;
+    case STATUS_CANCELLED:
+        return 499;
+    default:
+        return 500;
+    }
+}
+
+/* Why the request ends, by the code it is answered with. */
+static life_event reason_of_end(int code)
+{
+    return code < 400    ? LIFE_ANSWER
+           : code == 504 ? LIFE_DEADLINE
+           : code == 499 ? LIFE_CLIENT_GONE
+                         : LIFE_REFUSE;
+}
+
+static void add_header(request *r, const char *name, request_text value)
+{
+    r->connection->transport->add_header(r, name, value);
+}
+
+static request_text copy(request *r, const char *data, size_t bytes)
+{
+    char *memory = r->connection->transport->allocate(r, bytes + 1);
+    memcpy(memory, data, bytes);
+    return (request_text){memory, bytes};
+}
+
+void respond_header(request *r, const char *name, const char *value, size_t bytes)
+{
+    add_header(r, name, copy(r, value, bytes));
+}
+
+static void add_common_headers(request *r, const char *type)
+{
+    service *s = request_service(r);
+    request_text trace = request_header(r, "traceparent");
+    if (trace.data != NULL && trace.bytes <= TRACE_BYTES_MAX)
+        add_header(r, "traceparent", trace);
+    bool wants_load =
+        s->options->endpoint_load || request_header(r, "endpoint-load-metrics-format").data != NULL;
+    if (wants_load && service_is_open(s)) {
+        text_buffer *line = &r->loop->text;
+        text_buffer_clear(line);
+        endpoint_load_write(&r->loop->load, s, clock_now_ns(), line);
+        respond_header(r, "endpoint-load-metrics", line->data, line->bytes);
+    }
+    add_header(r, "content-type", (request_text){type, strlen(type)});
+}
+
+static size_t sum_bytes(const request_text *pieces, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += pieces[i].bytes;
+    return bytes;
+}
+
+/* Replaces the pieces by one compressed piece if the client takes that. Returns their number. */
+static int compress(request *r, request_text *pieces, int count)
+{
+    request_text accepted = request_header(r, "accept-encoding");
+    if (accepted.data == NULL || sum_bytes(pieces, count) < COMPRESS_BYTES_MIN)
+        return count;
+    content_coding coding = content_coding_choose(accepted.data, accepted.bytes);
+    if (coding == CODING_IDENTITY)
+        return count;
+    compress_piece in[MODEL_TENSORS_MAX + 1];
+    assert(count <= MODEL_TENSORS_MAX + 1);
+    for (int i = 0; i < count; i++)
+        in[i] = (compress_piece){pieces[i].data, pieces[i].bytes};
+    size_t bytes;
+    if (compress_pieces(coding, in, count, &r->compressed, &bytes))
+        return count; /* it goes uncompressed */
+    pieces[0] = (request_text){r->compressed, bytes};
+    add_header(r, "content-encoding", coding == CODING_GZIP ? TEXT("gzip") : TEXT("deflate"));
+    add_header(r, "vary", TEXT("accept-encoding"));
+    return 1;
+}
+
+/* The one way out. The stream may be closed inside, but the request stays: the caller works on it.
+ */
+static void finish(request *r, int code, const char *type, request_text *pieces, int count)
+{
+    assert(!request_has_ended(r));
+    add_common_headers(r, type);
+    count = compress(r, pieces, count);
+    r->code = r->sample.code = code;
+    r->response_bytes = sum_bytes(pieces, count);
+    request_end(r, reason_of_end(code));
+    r->connection->transport->send(r, code, reason_of(code), pieces, count);
+    uint64_t now_ns = clock_now_ns();
+    stage_stamp(r->sample.stage_ns, STAGE_RESPOND, now_ns);
+    if (request_is_inference(r))
+        record_request(request_service(r)->recorder, r->record, r->loop->index, &r->sample, now_ns);
+}
+
+void respond_pieces(request *r, const char *type, request_text *pieces, int count)
+{
+    finish(r, 200, type, pieces, count);
+}
+
+void respond_text(request *r, int code, const char *type, const char *text, size_t bytes)
+{
+    request_text body = copy(r, text, bytes);
+    finish(r, code, type, &body, bytes > 0);
+}
+
+static void respond_message(request *r, int code, const char *message, uint64_t retry_after_ns)
+{
+    text_buffer *body = &r->loop->text;
+    const char *text = message[0] ? message : reason_of(code);
+    text_buffer_clear(body);
+    text_buffer_put(body, "{\"error\":");
+    text_write_json_string(body, text, strlen(text));
+    text_buffer_put(body, "}");
+    if (code == 429 || code == 503) {
+        /* Whole seconds, rounded up: who comes back then is not told to wait again. */
+        char seconds[24];
+        uint64_t s = (retry_after_ns + 999999999) / 1000000000;
+        int n = snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(s ? s : 1));
+        respond_header(r, "retry-after", seconds, (size_t)n);
+    }
+    respond_text(r, code, "application/json", body->data, body->bytes);
+}
+
+void respond_error(request *r, int code, const char *message)
+{
+    respond_message(r, code, message, 0);
+}
+
+void respond_refusal(request *r, status s, const char *message, uint64_t retry_after_ns)
+{
+    respond_message(r, respond_code(s, r->route.is_tensorflow), message, retry_after_ns);
+}
+
+void respond_status(request *r, status s, const char *message)
+{
+    respond_refusal(r, s, message, 0);
+}

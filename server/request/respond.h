@@ -1,0 +1,29 @@
+#ifndef SERVER_REQUEST_RESPOND_H
+#define SERVER_REQUEST_RESPOND_H
+
+#include "server/request/request.h"
+
+/* Responses. Each of these ends the request and sends its response; it is called once, on the
+ * loop's thread, for a request that has not ended. This is the only place that turns a status into
+ * an HTTP code. */
+
+/* The HTTP code of a status. TensorFlow Serving's routes differ: a full queue is 503, not 429. */
+int respond_code(status s, bool is_tensorflow);
+
+/* A success, or what is said of readiness: `text` is copied. */
+void respond_text(request *r, int code, const char *type, const char *text, size_t bytes);
+
+/* A success in pieces, at most MODEL_TENSORS_MAX + 1. They must live until the stream is closed;
+ * what lies in the request's jobs does. The array may be changed. */
+void respond_pieces(request *r, const char *type, request_text *pieces, int count);
+
+/* {"error": message}. `retry_after_ns`, of a status that says "try later": 0: a second. */
+void respond_refusal(request *r, status s, const char *message, uint64_t retry_after_ns);
+void respond_status(request *r, status s, const char *message);
+/* The same with the HTTP code itself. */
+void respond_error(request *r, int code, const char *message);
+
+/* Adds a header to the response that is sent later; the value is copied. */
+void respond_header(request *r, const char *name, const char *value, size_t bytes);
+
+#endif

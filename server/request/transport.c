@@ -1,0 +1,11 @@
+#include "server/request/transport.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void request_connection_release(request_connection *c)
+{
+    assert(c->references > 0);
+    if (--c->references == 0)
+        free(c);
+}

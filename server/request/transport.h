@@ -1,0 +1,56 @@
+#ifndef SERVER_REQUEST_TRANSPORT_H
+#define SERVER_REQUEST_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How requests arrive and responses leave: what the HTTP library of a connection does for the
+ * requests on it. Nothing above this interface knows the library. */
+
+typedef struct request request;
+typedef struct request_connection request_connection;
+
+/* Text with a length, borrowed. */
+typedef struct request_text {
+    const char *data; /* NULL: absent */
+    size_t bytes;
+} request_text;
+
+typedef struct request_transport {
+    /* The value of the first header of that name (lower case), or absent. Valid while the stream
+     * is open. */
+    request_text (*header)(const request *r, const char *name);
+    /* Memory that lives until the stream is closed. Never NULL. */
+    void *(*allocate)(request *r, size_t bytes);
+    /* Adds a header to the response. Name and value must live until the stream is closed. */
+    void (*add_header)(request *r, const char *name, request_text value);
+    /* Sends status line, headers and body, once. The pieces must live until the stream is closed,
+     * which may happen inside this call. */
+    void (*send)(request *r, int code, const char *reason, const request_text *pieces, int count);
+    /* From now on calls request_cancel() when the client closes its side: the request waits for
+     * jobs, and this connection would not notice otherwise. */
+    void (*watch)(request *r);
+    /* Jobs read the body in place and outlive the response: keeps it until drop_body(). */
+    void (*keep_body)(request *r);
+    void (*drop_body)(request *r);
+    /* The peer went over a ceiling: nothing more is served on this connection, and it is closed as
+     * soon as the library can. */
+    void (*close)(request_connection *c);
+} request_transport;
+
+/* What a connection's requests share; the transport's own connection begins with it. One thread. */
+struct request_connection {
+    const request_transport *transport;
+    struct request_loop *loop;
+    int references; /* of the socket, and one of each request that is not released */
+    int requests;   /* whose stream is open */
+    int jobs;       /* with the batcher */
+    int resets;     /* streams closed before their response, less half of those answered */
+    bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
+    request *waiting;         /* HTTP/1: the request that waits for its jobs */
+};
+
+/* Frees it at the last release: it was malloc'd. */
+void request_connection_release(request_connection *c);
+
+#endif

@@ -1,0 +1,38 @@
+#include "server/routes/routes.h"
+
+#include "server/infer/infer.h"
+#include "server/request/respond.h"
+
+void serve_unknown(request *r)
+{
+    respond_error(r, r->route.is_tensorflow ? 400 : 404, "no such route");
+}
+
+const request_routes *routes_table(void)
+{
+    static const request_routes table = {
+        .of =
+            {
+                [ROUTE_UNKNOWN] = {serve_unknown, .is_early = true},
+                [ROUTE_STATUS_PAGE] = {serve_status_page, .is_early = true},
+                [ROUTE_METRICS] = {serve_metrics, .is_early = true},
+                [ROUTE_SERVER_METADATA] = {serve_metadata},
+                [ROUTE_LIVE] = {serve_health, .is_early = true},
+                [ROUTE_READY] = {serve_health, .is_early = true},
+                [ROUTE_MODEL_METADATA] = {serve_metadata},
+                [ROUTE_MODEL_READY] = {serve_health},
+                [ROUTE_MODEL_CONFIG] = {serve_metadata},
+                [ROUTE_MODEL_STATS] = {serve_stats},
+                [ROUTE_ALL_STATS] = {serve_stats},
+                [ROUTE_INFER] = {infer_handle},
+                [ROUTE_INDEX] = {serve_repository},
+                [ROUTE_LOAD] = {serve_repository},
+                [ROUTE_UNLOAD] = {serve_repository},
+                [ROUTE_TF_STATUS] = {serve_tensorflow_metadata},
+                [ROUTE_TF_METADATA] = {serve_tensorflow_metadata},
+                [ROUTE_TF_PREDICT] = {infer_handle},
+            },
+        .starting = serve_starting,
+    };
+    return &table;
+}

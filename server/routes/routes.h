@@ -1,0 +1,25 @@
+#ifndef SERVER_ROUTES_ROUTES_H
+#define SERVER_ROUTES_ROUTES_H
+
+#include "server/request/routes.h"
+
+/* The handlers. Each answers the request, at once or later. */
+void serve_unknown(request *r);
+void serve_status_page(request *r);
+void serve_metrics(request *r);
+/* Liveness, readiness of the server and of a model. */
+void serve_health(request *r);
+/* 503 with what the start is doing. */
+void serve_starting(request *r);
+/* KServe: the server's, a model's metadata and configuration. */
+void serve_metadata(request *r);
+void serve_stats(request *r);
+/* TensorFlow Serving: a model's state and signature. */
+void serve_tensorflow_metadata(request *r);
+/* The repository's index, load and unload. */
+void serve_repository(request *r);
+
+/* Which handler answers which route. Static. */
+const request_routes *routes_table(void);
+
+#endif

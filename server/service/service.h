@@ -1,0 +1,64 @@
+#ifndef SERVER_SERVICE_SERVICE_H
+#define SERVER_SERVICE_SERVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "batcher/scheduler.h"
+#include "models/repository/repository.h"
+#include "server/options/options.h"
+#include "server/service/tenant.h"
+#include "server/telemetry/record.h"
+
+/* What requests are served with, apart from how they arrive: models, scheduler, devices, tenants'
+ * quotas, counters, and whether the server is starting, open or draining. One for the process.
+ * Fields without _Atomic are constant once `is_open` is set, those of the options always. */
+
+#define SERVICE_PROGRESS_BYTES 512
+
+/* Counters of one event loop; its thread writes them, anybody reads. */
+typedef struct service_loop {
+    _Atomic int requests; /* open */
+    _Atomic int connections;
+    _Atomic uint64_t last_request_ns;
+} __attribute__((aligned(64))) service_loop;
+
+typedef struct service {
+    const server_options *options; /* borrowed */
+    _Atomic bool is_open;          /* what requests are served with is there */
+    repository *models;
+    scheduler *work;
+    device *const *devices;
+    int device_count;
+    const char *missing_device; /* why a device that was wanted is not there; "": none is missing */
+
+    _Atomic bool is_draining; /* not ready any more, and still serving */
+    _Atomic bool is_stopping; /* connections end with their next response */
+    uint64_t start_ns;
+    _Atomic uint64_t start_failures;
+    pthread_mutex_t progress_lock;
+    char progress[SERVICE_PROGRESS_BYTES]; /* what the start is doing, before it is open */
+
+    recorder *recorder;
+    int log_fd; /* of the access log; -1: there is none */
+    tenant_quota quotas[SERVER_TENANTS_MAX + 1];
+    _Atomic int connections; /* of all loops */
+    int loop_count;
+    service_loop loops[SERVER_LOOPS_MAX];
+} service;
+
+/* `options` are borrowed until service_destroy(). NULL: memory is out. */
+service *service_create(const server_options *options, int loop_count);
+void service_destroy(service *s);
+
+bool service_is_open(const service *s);
+
+/* Copies what the start is doing, cut to fit. Any thread; takes a lock, so for routes that answer
+ * before the server is open, and for nobody else. */
+void service_set_progress(service *s, const char *progress);
+void service_get_progress(service *s, char progress[SERVICE_PROGRESS_BYTES]);
+
+/* Requests that are open in all loops. Any thread. */
+int service_open_requests(const service *s);
+
+#endif

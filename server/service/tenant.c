@@ -1,0 +1,63 @@
+#include "server/service/tenant.h"
+
+#include <string.h>
+
+#define SECOND_NS 1e9
+
+/* In time that depends on the lengths alone: keys are secrets. */
+static bool is_same(const char *a, const char *b, size_t b_bytes)
+{
+    size_t a_bytes = strlen(a);
+    unsigned char difference = a_bytes != b_bytes;
+    for (size_t i = 0; i < b_bytes; i++)
+        difference |= (unsigned char)(a[i % (a_bytes + 1)] ^ b[i]);
+    return difference == 0;
+}
+
+int tenant_find(const server_options *o, const char *key, size_t key_bytes, const char *name,
+                size_t name_bytes)
+{
+    int found = 0;
+    for (int i = 0; i < o->tenant_count; i++) {
+        const server_tenant *t = &o->tenants[i];
+        bool is_it = t->key != NULL ? key != NULL && is_same(t->key, key, key_bytes)
+                                    : name != NULL && is_same(t->name, name, name_bytes);
+        /* A key is proof, a name only a claim: it counts when no key does. */
+        if (is_it && (found == 0 || t->key != NULL))
+            found = i + 1;
+    }
+    return found;
+}
+
+/* The bucket is full at `*full_ns`; taking `cost_ns` moves that. Room: it is full again within a
+ * second even so, or is full now. */
+static uint64_t acquire(_Atomic uint64_t *full_ns, double cost_ns, uint64_t now_ns)
+{
+    uint64_t old = atomic_load_explicit(full_ns, memory_order_relaxed);
+    for (;;) {
+        uint64_t base = old > now_ns ? old : now_ns;
+        double then = (double)(base - now_ns) + cost_ns;
+        if (then > SECOND_NS && base > now_ns) {
+            double wait = then - SECOND_NS, until_full = (double)(base - now_ns);
+            return 1 + (uint64_t)(wait < until_full ? wait : until_full);
+        }
+        if (atomic_compare_exchange_weak_explicit(full_ns, &old, base + (uint64_t)cost_ns,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return 0;
+    }
+}
+
+uint64_t tenant_acquire(const server_tenant *t, tenant_quota *q, double tokens, uint64_t now_ns)
+{
+    uint64_t wait_ns = 0;
+    if (t->requests_per_s > 0)
+        wait_ns = acquire(&q->requests_ns, SECOND_NS / (double)t->requests_per_s, now_ns);
+    if (wait_ns > 0 || t->tokens_per_s == 0)
+        return wait_ns;
+    wait_ns = acquire(&q->tokens_ns, SECOND_NS * tokens / (double)t->tokens_per_s, now_ns);
+    if (wait_ns > 0 && t->requests_per_s > 0)
+        atomic_fetch_sub_explicit(&q->requests_ns,
+                                  (uint64_t)(SECOND_NS / (double)t->requests_per_s),
+                                  memory_order_relaxed);
+    return wait_ns;
+}

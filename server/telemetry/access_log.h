@@ -1,0 +1,41 @@
+#ifndef SERVER_TELEMETRY_ACCESS_LOG_H
+#define SERVER_TELEMETRY_ACCESS_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text_buffer.h"
+#include "server/telemetry/record.h"
+
+/* One JSON object a line for each request. Each loop gathers its lines and writes them in one go,
+ * at the latest when access_log_flush() is called. */
+typedef struct access_log {
+    int fd; /* -1: there is no log */
+    text_buffer lines;
+} access_log;
+
+typedef struct access_text {
+    const char *data;
+    size_t bytes;
+} access_text;
+
+typedef struct access_entry {
+    access_text peer, method, path;
+    access_text trace;    /* traceparent; NULL: none */
+    const char *protocol; /* "h2", "http/1.1", "http/1.0" */
+    int code;
+    size_t request_bytes, response_bytes;
+    bool is_inference; /* of a known model: the sample's stages and rows are written */
+    const record_sample *sample;
+} access_entry;
+
+/* Opens the file for appending; "-" is standard output, NULL gives -1. STATUS_IO names the file. */
+status access_log_open(const char *file, int *fd) MUST_CHECK;
+
+/* Appends a line, and writes what has gathered if that is much. */
+void access_log_add(access_log *log, const access_entry *e, uint64_t now_ns);
+void access_log_flush(access_log *log);
+void access_log_dispose(access_log *log);
+
+#endif

@@ -1,0 +1,47 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "server/protocol/route.h"
+
+Test(route, paths_find_their_kind)
+{
+    static const struct {
+        const char *path;
+        route_kind kind;
+        const char *name;
+        int64_t version;
+    } cases[] = {{"/", ROUTE_STATUS_PAGE, "", 0},
+                 {"/v2", ROUTE_SERVER_METADATA, "", 0},
+                 {"/v2/", ROUTE_SERVER_METADATA, "", 0},
+                 {"/v2/health/ready", ROUTE_READY, "", 0},
+                 {"/v2/models/a", ROUTE_MODEL_METADATA, "a", 0},
+                 {"/v2/models/a/versions/3/infer", ROUTE_INFER, "a", 3},
+                 {"/v2/models/a%2Fb/infer", ROUTE_INFER, "a/b", 0},
+                 {"/v2/models/stats", ROUTE_ALL_STATS, "", 0},
+                 {"/v2/models/a/versions/0/infer", ROUTE_UNKNOWN, "a", 0},
+                 {"/v2/models/a/versions/x", ROUTE_UNKNOWN, "a", 0},
+                 {"/v2/models//infer", ROUTE_UNKNOWN, "", 0},
+                 {"/v2/models/a%zz/infer", ROUTE_UNKNOWN, "", 0},
+                 {"/v2/models/a%00/infer", ROUTE_UNKNOWN, "", 0},
+                 {"/v2/repository/index", ROUTE_INDEX, "", 0},
+                 {"/v2/repository/models/a/unload", ROUTE_UNLOAD, "a", 0},
+                 {"/v1/models/a:predict", ROUTE_TF_PREDICT, "a", 0},
+                 {"/v1/models/a%3Apredict", ROUTE_TF_PREDICT, "a", 0},
+                 {"/v1/models/a/versions/2:predict", ROUTE_TF_PREDICT, "a", 2},
+                 {"/v1/models/a/labels/stable:predict", ROUTE_TF_PREDICT, "a", 0},
+                 {"/v1/models/a/metadata", ROUTE_TF_METADATA, "a", 0},
+                 {"/v1/models/a:classify", ROUTE_TF_STATUS, "a:classify", 0},
+                 {"/metrics", ROUTE_METRICS, "", 0},
+                 {"/metrics/x", ROUTE_UNKNOWN, "", 0},
+                 {"*", ROUTE_UNKNOWN, "", 0},
+                 {"/a/b/c/d/e/f/g/h/i/j", ROUTE_UNKNOWN, "", 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        route r;
+        route_parse(cases[i].path, strlen(cases[i].path), &r);
+        cr_assert_eq(r.kind, cases[i].kind, "%s", cases[i].path);
+        if (r.kind != ROUTE_UNKNOWN) {
+            cr_assert_str_eq(r.name, cases[i].name);
+            cr_assert_eq(r.version, cases[i].version);
+        }
+    }
+}
