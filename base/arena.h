@@ -3,9 +3,8 @@
 
 #include <stddef.h>
 
-/* Memory that is taken piece by piece and given back all at once. One per job, per batch, per
- * loaded model. Owned by one thread at a time; no locks. A zeroed arena is a valid empty one of
- * default block size. */
+/* An allocator whose memory is freed all at once: one per job, per batch, per loaded model. One
+ * thread uses it at a time; no locks. A zeroed arena is empty, with the default block size. */
 typedef struct arena_block arena_block;
 typedef struct arena {
     arena_block *first, *current;
@@ -17,12 +16,11 @@ typedef struct arena {
 void arena_init(arena *a, size_t block_bytes);
 void arena_dispose(arena *a);
 
-/* Empties the arena but keeps its blocks for reuse, up to `keep_bytes` of them: in steady state
- * nothing is allocated. */
+/* Empties the arena and keeps up to `keep_bytes` of its blocks for reuse, so that nothing is
+ * allocated in steady state. */
 void arena_reset(arena *a, size_t keep_bytes);
 
-/* Uninitialised memory, aligned for any type, or NULL when there is none. Lives until reset or
- * dispose. */
+/* Uninitialised memory, aligned for any type, valid until reset or dispose. NULL: out of memory. */
 void *arena_allocate(arena *a, size_t bytes);
 /* `alignment` is a power of two, at most 4096. */
 void *arena_allocate_aligned(arena *a, size_t bytes, size_t alignment);
@@ -32,7 +30,7 @@ void *arena_allocate_zeroed(arena *a, size_t count, size_t item_bytes);
 char *arena_copy_string(arena *a, const char *text, size_t bytes);
 char *arena_format(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Bytes of all blocks held, used or not. */
+/* Bytes of all blocks, used or not. */
 size_t arena_held_bytes(const arena *a);
 
 #endif

@@ -5,7 +5,7 @@
 
 /* The only place that reads the time. Whatever decides takes `now_ns` as a parameter. */
 
-/* Nanoseconds on a clock that never goes back; its zero means nothing. */
+/* Nanoseconds on a monotonic clock with an arbitrary start. */
 uint64_t clock_now_ns(void);
 
 /* Nanoseconds since 1970, for log lines and HTTP dates. */

@@ -35,13 +35,13 @@ bool dtype_is_signed(dtype type);  /* I8 .. I64 and the floats */
 int64_t dtype_integer_min(dtype type);
 uint64_t dtype_integer_max(dtype type);
 
-/* Names: KServe v2 ("FP32", "BYTES"), TensorFlow ("DT_FLOAT", "DT_STRING"), ours ("f32"). Static.
- */
+/* Names in KServe v2 ("FP32", "BYTES"), in TensorFlow ("DT_FLOAT", "DT_STRING"), and short ("f32").
+ * Static. */
 const char *dtype_kserve_name(dtype type);
 const char *dtype_tensorflow_name(dtype type);
 const char *dtype_name(dtype type);
 
-/* The type of that KServe name; false, and `*out` untouched, when there is none. */
+/* The type of that KServe name; false: there is none. */
 bool dtype_from_kserve_name(const char *name, size_t name_bytes, dtype *out);
 
 /* ONNX TensorProto.DataType numbers (onnx.proto). */

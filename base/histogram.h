@@ -7,8 +7,8 @@
 /* Log-linear histogram of non-negative values, in practice nanoseconds. Each octave is cut into 64
  * equal cells, so a reported quantile is within 0.8% of a recorded value. Values from
  * 2^HISTOGRAM_OCTAVE_MAX (137 s in ns) count in the last cell. One writing thread; any thread may
- * read meanwhile (cells are relaxed atomics): a reader sees each count late, never torn. Source of
- * the layout: HdrHistogram, with a power of two of cells per octave. */
+ * read meanwhile (cells are relaxed atomics): a reader may miss the newest counts, but never sees a
+ * torn one. Layout: HdrHistogram, with a power of two of cells per octave. */
 #define HISTOGRAM_CELL_BITS 6
 #define HISTOGRAM_OCTAVE_MAX 37
 #define HISTOGRAM_CELLS ((HISTOGRAM_OCTAVE_MAX - HISTOGRAM_CELL_BITS + 1) << HISTOGRAM_CELL_BITS)

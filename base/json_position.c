@@ -49,7 +49,7 @@ static void skip_string(cursor *c)
     c->at++;
 }
 
-/* Past one value, however deep: brackets are counted, strings are jumped over. */
+/* Skips one value of any depth: counts brackets, skips strings. */
 static void skip_value(cursor *c)
 {
     int depth = 0;
@@ -77,8 +77,8 @@ static void skip_value(cursor *c)
     }
 }
 
-/* Enters the object at the cursor and stops at the key; true when it is there. Keys written with
- * escapes are compared as written: such a key only costs its line. */
+/* Enters the object at the cursor and stops at the key; false: no such key. Keys are compared as
+ * written: one with escapes is not found, and the message has the line of its parent. */
 static bool find_member(cursor *c, const char *key)
 {
     size_t key_bytes = strlen(key);

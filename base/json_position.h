@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Where in a JSON text something stands: the parser keeps no positions, an operator wants a line.
+/* The line of a member or element of a JSON text, for error messages: jansson keeps no positions.
  */
 
 #define JSON_PATH_TEXT_BYTES 256
@@ -11,7 +11,7 @@
 /* A step from a value to one inside it; the root has no parent and no key. Kept on the stack. */
 typedef struct json_path {
     const struct json_path *parent;
-    const char *key; /* member of an object, or NULL: */
+    const char *key; /* member of an object; NULL: */
     size_t index;    /* element of an array */
 } json_path;
 

@@ -77,5 +77,5 @@ void log_write(log_level level, const char *room, const char *format, ...)
     }
     assert(used <= sizeof line);
     ssize_t written = write(STDERR_FILENO, line, used);
-    (void)written; /* nobody is left to tell */
+    (void)written; /* a failure cannot be logged */
 }

@@ -1,15 +1,15 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-/* Lines for the operator on standard error: text on a terminal, one JSON object a line otherwise or
- * when asked for. Any thread; each line is one write. */
+/* Log lines on standard error: text on a terminal, otherwise or when configured one JSON object per
+ * line. Any thread may log; each line is one write. */
 typedef enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR } log_level;
 typedef enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_JSON } log_format;
 
 /* Called once before other threads start. */
 void log_configure(log_level least, log_format format);
 
-/* `room` is the name of the folder that speaks, such as "models". Lines over 2,000 bytes are cut.
+/* `room` is the name of the folder that logs, such as "models". Lines over 2,000 bytes are cut.
  */
 void log_write(log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* A lock-free box of messages: any thread posts, one thread at a time takes everything.
- * Nodes are embedded in the messages, so posting allocates nothing and cannot fail. */
+/* A lock-free queue of messages (MPSC): any thread posts, one thread at a time takes all. Nodes are
+ * embedded in the messages, so posting allocates nothing and cannot fail. */
 typedef struct mailbox_node {
     struct mailbox_node *next;
 } mailbox_node;
@@ -16,11 +16,11 @@ typedef struct mailbox {
 
 void mailbox_init(mailbox *box);
 
-/* Hands `node` over to the box until it is taken. True when the box was empty: the caller then
- * wakes the taker. */
+/* Passes `node` to the mailbox until it is taken. True: the mailbox was empty, and the caller wakes
+ * the taking thread. */
 bool mailbox_post(mailbox *box, mailbox_node *node);
 
-/* Empties the box; returns the oldest message, linked by `next` to younger ones, or NULL. */
+/* Empties the mailbox; returns the oldest message, linked by `next` to newer ones, or NULL. */
 mailbox_node *mailbox_take_all(mailbox *box);
 
 bool mailbox_is_empty(const mailbox *box);

@@ -7,7 +7,7 @@
 
 static _Thread_local char message[STATUS_MESSAGE_BYTES_MAX];
 
-/* What messages quote comes from files and peers, and goes to terminals and logs. */
+/* Messages quote files and peers, and go to terminals and logs. */
 static void tame(char *text)
 {
     for (; *text != 0; text++)
@@ -18,7 +18,7 @@ static void tame(char *text)
 status status_fail(status code, const char *format, ...)
 {
     assert(code != STATUS_OK);
-    /* The arguments may quote the current message, so the new one is built beside it. */
+    /* The arguments may include the current message, so the new one is built in another buffer. */
     char next[STATUS_MESSAGE_BYTES_MAX];
     va_list args;
     va_start(args, format);

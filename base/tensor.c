@@ -30,7 +30,7 @@ status tensor_set_shape(tensor *t, dtype type, int rank, const int64_t *dims)
             return status_fail(STATUS_INVALID_ARGUMENT, "shape %s has a negative dimension",
                                tensor_shape_text(text, rank, dims));
         if (__builtin_mul_overflow(bytes, dims[i] ? dims[i] : 1, &bytes))
-            return status_fail(STATUS_INVALID_ARGUMENT, "shape %s is larger than memory",
+            return status_fail(STATUS_INVALID_ARGUMENT, "shape %s is too large",
                                tensor_shape_text(text, rank, dims));
     }
     t->dtype = type;

@@ -8,14 +8,14 @@
 #define TENSOR_RANK_MAX 8
 #define TENSOR_SHAPE_TEXT_BYTES 200
 
-/* One element of a DTYPE_BYTES tensor. `data` is borrowed from whatever holds the tensor. */
+/* One element of a DTYPE_BYTES tensor. `data` is borrowed from the owner of the tensor. */
 typedef struct tensor_string {
     const uint8_t *data;
     size_t bytes;
 } tensor_string;
 
-/* A dense, row-major array. A plain value: copying it shares `data`, which it never owns;
- * whoever made it says how long `data` lives (usually: as long as an arena). Rank 0 is a scalar. */
+/* A dense, row-major array. A plain value that never owns `data`: copies share it, and the maker of
+ * the tensor says how long it is valid (usually as long as an arena). Rank 0 is a scalar. */
 typedef struct tensor {
     dtype dtype;
     int rank;
@@ -32,7 +32,7 @@ size_t tensor_bytes(const tensor *t);
  * the size overflows. */
 status tensor_set_shape(tensor *t, dtype type, int rank, const int64_t *dims) MUST_CHECK;
 
-/* The same, then takes zeroed, 64-byte aligned data from `a`. Also STATUS_OUT_OF_MEMORY. */
+/* The same, then allocates zeroed, 64-byte aligned data in `a`. Also STATUS_OUT_OF_MEMORY. */
 status tensor_allocate(tensor *t, arena *a, dtype type, int rank, const int64_t *dims) MUST_CHECK;
 
 bool tensor_same_shape(const tensor *a, const tensor *b);

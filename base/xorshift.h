@@ -4,10 +4,9 @@
 #include <stdint.h>
 
 /* Pseudo-random numbers that are the same at each start, for experiments and tests; not for
- * secrets.
- * `*state` must not be 0 and belongs to one thread. */
+ * secrets. One thread uses a state at a time; it is never 0. */
 
-/* The next number of xorshift64* (Vigna 2016, arXiv 1402.6246). */
+/* The next number of xorshift64* (Vigna, arXiv 1402.6246). */
 static inline uint64_t xorshift_next(uint64_t *state)
 {
     uint64_t x = *state;

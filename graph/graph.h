@@ -72,8 +72,7 @@ typedef struct graph_node {
 } graph_node;
 
 typedef struct graph {
-    arena
-        memory; /* owns everything below except data of constants, which may lie in mapped files */
+    arena memory; /* owns all below, except constants' data in mapped files */
     const char *name;
     const char *source; /* "onnx opset 17 by pytorch 2.1", "hugging face bert": for inspect */
     graph_value *values;
@@ -82,11 +81,8 @@ typedef struct graph {
     int32_t node_count, node_capacity;
     graph_value_index *inputs, *outputs;
     int input_count, output_count;
-    int64_t
-        sequence_max; /* longest sequence that the position table has rows for; 0: no limit known
-                       */
-    /* Files mapped or memory held for the constants: released by graph_destroy through this hook.
-     */
+    int64_t sequence_max; /* longest sequence that the position table allows; 0: unknown */
+    /* Called by graph_destroy(): releases the files and memory of the constants. */
     void (*release)(void *context);
     void *release_context;
     struct name_map *names; /* value index by name, kept by the building functions */

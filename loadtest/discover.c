@@ -1,7 +1,7 @@
 #include "loadtest/discover.h"
 
 #include "loadtest/fetch.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 #include <ctype.h>
 #include <jansson.h>

@@ -8,8 +8,8 @@
 
 #include "loadtest/combine.h"
 #include "loadtest/measure.h"
-#include "loadtest/memory.h"
 #include "loadtest/session.h"
+#include "loadtest/wire/memory.h"
 
 /* The exit codes of --help. */
 enum {

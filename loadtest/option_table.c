@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "loadtest/workload/quantity.h"
 
 typedef enum option_kind {

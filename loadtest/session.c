@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 static void describe_machine(char *text, size_t bytes)
 {

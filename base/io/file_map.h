@@ -5,9 +5,9 @@
 
 #include "base/status.h"
 
-/* A file mapped read-only: for weights too large to copy, whose pages replicas then share. The file
- * must not be cut short while mapped (a read beyond its new end raises SIGBUS): model folders are
- * replaced by rename, not rewritten in place. */
+/* A file mapped read-only, for weights too large to copy; processes share its pages. The file must
+ * not be truncated while it is mapped (a read beyond its new end raises SIGBUS): replace model
+ * folders by rename. */
 typedef struct file_map {
     const void *data; /* page-aligned; NULL for an empty file */
     size_t bytes;

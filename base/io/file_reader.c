@@ -19,7 +19,8 @@
 static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
 static file_reader_way chosen_way;
 
-/* A ring that can be made and that can do IORING_OP_READ (kernel 5.6), or a negative errno. */
+/* Creates a ring and checks that it supports IORING_OP_READ (kernel 5.6). Returns 0 or a negative
+ * errno. */
 static int open_ring(struct io_uring *ring)
 {
     int error = io_uring_queue_init(PIECES_IN_FLIGHT, ring, 0);
@@ -85,7 +86,7 @@ static status read_range_by_pread(const file_range *range)
     return STATUS_OK;
 }
 
-/* A part of a range that is being read. A short read sends the rest of the piece again. */
+/* A part of a range that is being read. After a short read the rest is submitted again. */
 typedef struct piece {
     const file_range *range;
     size_t start, bytes; /* within the range; `start` advances */
@@ -154,13 +155,12 @@ static status read_by_ring(ring_reader *r)
     for (size_t i = 0; i < PIECES_IN_FLIGHT; i++)
         r->idle[r->idle_count++] = &r->pieces[i];
     send_more(r);
-    /* After a failure the pieces in flight are still waited for: the kernel writes to their memory.
-     */
+    /* After a failure, too, wait for the pieces in flight: the kernel writes to their memory. */
     while (r->idle_count < PIECES_IN_FLIGHT) {
         int error = io_uring_submit_and_wait(&r->ring, 1);
         if (error < 0 && error != -EINTR && error != -EAGAIN && error != -EBUSY) {
             log_error("base", "io_uring_submit_and_wait: %s", strerror(-error));
-            abort(); /* memory would be written to later: no way back */
+            abort(); /* the kernel may still write to the memory */
         }
         struct io_uring_cqe *cqe;
         while (io_uring_peek_cqe(&r->ring, &cqe) == 0) {
@@ -181,7 +181,7 @@ status file_reader_read_by(file_reader_way way, const file_range *ranges, size_t
 {
     if (way == FILE_READER_IO_URING) {
         ring_reader r = {.ranges = ranges, .range_count = range_count};
-        /* Locked-memory limits can stop a further ring where the first one was fine. */
+        /* The limit of locked memory may allow the first ring and no other. */
         if (open_ring(&r.ring) == 0) {
             status s = read_by_ring(&r);
             io_uring_queue_exit(&r.ring);
@@ -203,7 +203,7 @@ status file_reader_read(const file_range *ranges, size_t range_count)
 
 status file_reader_open(const char *path, int *descriptor, uint64_t *bytes)
 {
-    /* O_NONBLOCK: opening a FIFO by mistake must not hang; it means nothing for regular files. */
+    /* O_NONBLOCK: opening a FIFO by mistake must not block; regular files ignore it. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return status_fail(errno == ENOENT || errno == ENOTDIR ? STATUS_NOT_FOUND : STATUS_IO,

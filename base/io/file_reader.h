@@ -6,10 +6,10 @@
 
 #include "base/status.h"
 
-/* Reads files: through io_uring, many pieces in flight, or through pread where the kernel or a
- * container's seccomp profile forbids it. Which one is found out at the first call and said once in
- * the log; PENSTOCK_IO=pread in the environment forces the latter. Any thread may call; each call
- * blocks its caller until all is read. */
+/* Reads files through io_uring with many reads in flight, or through pread where the kernel or the
+ * seccomp profile of a container forbids io_uring. The first call decides and logs the decision;
+ * PENSTOCK_IO=pread in the environment forces pread. Any thread may call; each call blocks until
+ * all is read. */
 
 typedef enum file_reader_way { FILE_READER_IO_URING, FILE_READER_PREAD } file_reader_way;
 
@@ -24,10 +24,10 @@ typedef struct file_range {
     void *data; /* room for `bytes` */
 } file_range;
 
-/* Reads all the ranges, in no order. Errors: STATUS_CORRUPT when a file ends inside a range,
+/* Reads all ranges, in any order. Errors: STATUS_CORRUPT when a file ends inside a range,
  * STATUS_IO otherwise; the contents of `data` are then undefined. */
 status file_reader_read(const file_range *ranges, size_t range_count) MUST_CHECK;
-/* The same, by the way given: for tests. */
+/* The same through that mode: for tests. */
 status file_reader_read_by(file_reader_way way, const file_range *ranges,
                            size_t range_count) MUST_CHECK;
 
@@ -35,7 +35,7 @@ status file_reader_read_by(file_reader_way way, const file_range *ranges,
  * caller closes `*descriptor`. */
 status file_reader_open(const char *path, int *descriptor, uint64_t *bytes) MUST_CHECK;
 
-/* Reads a whole file into 64-byte aligned memory that the caller gives to free(); a zero byte
+/* Reads a whole file into 64-byte aligned memory, which the caller frees with free(); a zero byte
  * follows the contents. STATUS_TOO_LARGE over `bytes_max`, and the errors above. */
 status file_reader_read_whole(const char *path, size_t bytes_max, void **data,
                               size_t *bytes) MUST_CHECK;

@@ -12,8 +12,8 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-/* One write at a time through the ring: files written at run time are small and rare, and order
- * makes a short write simple. */
+/* One write at a time through the ring: files written at run time are small and rare, and a short
+ * write is simple to continue. */
 static ssize_t write_by_ring(struct io_uring *ring, int fd, const void *data, size_t bytes,
                              size_t offset)
 {

@@ -5,15 +5,16 @@
 
 #include "base/status.h"
 
-/* A new file from pieces in memory, by the way base/io/file_reader.h chose (io_uring or pwrite). */
+/* Writes a new file from pieces in memory, through io_uring or pwrite, as base/io/file_reader.h
+ * decided. */
 typedef struct file_part {
     const void *data;
     size_t bytes;
 } file_part;
 
 /* Creates or truncates `path`, writes the parts one after another and syncs them to the disk. Not
- * atomic: write under another name and rename. STATUS_IO (disk full, read-only folder, ...); what
- * was written until then stays there. Any thread; blocks. */
+ * atomic: write under another name and rename. STATUS_IO (disk full, read-only folder, ...): what
+ * was written by then stays. Any thread; blocks. */
 status file_writer_write(const char *path, const file_part *parts, int part_count) MUST_CHECK;
 
 #endif

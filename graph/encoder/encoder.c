@@ -80,32 +80,32 @@ status recogniser_reject(const encoder_recogniser *r, graph_value_index v, const
                        graph_op_name(n->op), why);
 }
 
-status recogniser_set_mask(encoder_recogniser *r, uint32_t inputs, graph_value_index asker)
+status recogniser_set_mask(encoder_recogniser *r, uint32_t inputs, graph_value_index reader)
 {
     const graph *g = r->m.g;
     bool is_first = !r->is_mask_known;
     r->is_mask_known = true;
     if (inputs == 0)
         return r->e->mask_input < 0 ? STATUS_OK
-                                    : recogniser_reject(r, asker,
+                                    : recogniser_reject(r, reader,
                                                         "it does not use the mask that "
                                                         "another part uses");
     if (!is_first && r->e->mask_input < 0)
-        return recogniser_reject(r, asker, "it uses a mask, and another part does not");
+        return recogniser_reject(r, reader, "it uses a mask, and another part does not");
     int input = 0;
     while (!(inputs >> input & 1))
         input++;
     if (inputs >> input != 1 || input >= 31)
-        return recogniser_reject(r, asker, "the mask depends on more than one input");
+        return recogniser_reject(r, reader, "the mask depends on more than one input");
     graph_value_index v = g->inputs[input];
     if (r->e->mask_input >= 0 && r->e->mask_input != input)
-        return recogniser_reject(r, asker, "another mask, input \"%s\", is used elsewhere",
+        return recogniser_reject(r, reader, "another mask, input \"%s\", is used elsewhere",
                                  g->values[g->inputs[r->e->mask_input]].name);
     if (input == r->e->ids_input || input == r->e->token_type_input)
-        return recogniser_reject(r, asker, "the mask is computed from input \"%s\"",
+        return recogniser_reject(r, reader, "the mask is computed from input \"%s\"",
                                  g->values[v].name);
     if (match_count(&r->m, v) != r->batch * r->length || match_dim(&r->m, v, -1) != r->length)
-        return recogniser_reject(r, asker, "the mask \"%s\" is not one number per token",
+        return recogniser_reject(r, reader, "the mask \"%s\" is not one number per token",
                                  g->values[v].name);
     r->e->mask_input = input;
     return STATUS_OK;

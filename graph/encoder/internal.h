@@ -37,10 +37,10 @@ double recogniser_tolerance(const encoder_recogniser *r, graph_value_index v);
  */
 status recogniser_reject(const encoder_recogniser *r, graph_value_index v, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Records that `asker` reads graph inputs `inputs` (bits) as its mask. Rejects the graph when they
+/* Records that `reader` reads graph inputs `inputs` (bits) as its mask. Rejects the graph when they
  * are not one input, or not the one that other parts use. */
 status recogniser_set_mask(encoder_recogniser *r, uint32_t inputs,
-                           graph_value_index asker) MUST_CHECK;
+                           graph_value_index reader) MUST_CHECK;
 
 /* linear.c: x @ weight + bias, as found. */
 typedef struct found_linear {

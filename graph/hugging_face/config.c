@@ -57,7 +57,7 @@ static status read_text(const json_t *json, const char *key, const char *otherwi
     return STATUS_OK;
 }
 
-static status refuse_flag(const json_t *json, const char *key, const char *why)
+static status reject_flag(const json_t *json, const char *key, const char *why)
 {
     const json_t *value = json_object_get(json, key);
     if (is_there(json, key) && !json_is_boolean(value))
@@ -96,9 +96,9 @@ static status check_settings(const json_t *json)
         s = status_fail(STATUS_UNSUPPORTED,
                         "config.json: position_embedding_type '%s'; supported: absolute", position);
     if (s == STATUS_OK)
-        s = refuse_flag(json, "is_decoder", "a decoder; supported: encoders");
+        s = reject_flag(json, "is_decoder", "a decoder; supported: encoders");
     if (s == STATUS_OK)
-        s = refuse_flag(json, "add_cross_attention", "a decoder; supported: encoders");
+        s = reject_flag(json, "add_cross_attention", "a decoder; supported: encoders");
     if (s == STATUS_OK && is_there(json, "quantization_config"))
         s = status_fail(STATUS_UNSUPPORTED,
                         "config.json: quantization_config: weights quantised by transformers are "
@@ -182,7 +182,8 @@ static status read_head(const json_t *json, hf_config *c)
         if (ends_with(name, heads[i].ending))
             c->head = heads[i].head;
     if (name != NULL && c->head == HF_NO_HEAD && !ends_with(name, "Model"))
-        log_warning("graph", "config.json: the head of %s is not read: answers are hidden states",
+        log_warning("graph",
+                    "config.json: the head of %s is not supported: the outputs are hidden states",
                     name);
     return STATUS_OK;
 }

@@ -29,15 +29,16 @@ static const layer_names mpnet_names = {
 
 /* Checks axis 0 or 1 of a matrix against the size in config.json (0: absent there). A tensor that
  * is missing or no matrix is reported where it is used. */
-static void check_axis(hf_builder *b, const char *name, int axis, const char *key, int64_t said)
+static void check_axis(hf_builder *b, const char *name, int axis, const char *key, int64_t expected)
 {
     const safetensors_entry *e = hf_weights_find(b->weights, name);
-    if (b->failed || said == 0 || e == NULL || e->value.rank != 2 || e->value.dims[axis] == said)
+    if (b->failed || expected == 0 || e == NULL || e->value.rank != 2 ||
+        e->value.dims[axis] == expected)
         return;
     char text[TENSOR_SHAPE_TEXT_BYTES];
-    b->failed =
-        status_fail(STATUS_CORRUPT, "config.json: %s is %lld, but tensor '%s' is %s", key,
-                    (long long)said, name, tensor_shape_text(text, e->value.rank, e->value.dims));
+    b->failed = status_fail(STATUS_CORRUPT, "config.json: %s is %lld, but tensor '%s' is %s", key,
+                            (long long)expected, name,
+                            tensor_shape_text(text, e->value.rank, e->value.dims));
 }
 
 static const char *query_of_layer(hf_builder *b, const layer_names *names, int64_t layer)

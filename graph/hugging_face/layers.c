@@ -108,12 +108,12 @@ graph_value_index hf_linear(hf_builder *b, graph_value_index x, const char *name
         return x;
     graph_value_index inputs[] = {x, hf_unary(b, GRAPH_OP_TRANSPOSE, weight)};
     int32_t node = graph_add_node(b->g, GRAPH_OP_MATMUL, name, 2, inputs, 1, 0, NULL);
-    graph_value_index product = b->g->nodes[node].outputs[0];
+    graph_value_index matmul = b->g->nodes[node].outputs[0];
     const char *bias = below(b, name, "bias");
     if (hf_weights_find(b->weights, bias) == NULL)
-        return product;
+        return matmul;
     int64_t columns = b->g->values[weight].constant->dims[0];
-    return hf_binary(b, GRAPH_OP_ADD, product, hf_weight(b, bias, columns, 0));
+    return hf_binary(b, GRAPH_OP_ADD, matmul, hf_weight(b, bias, columns, 0));
 }
 
 graph_value_index hf_layer_normalization(hf_builder *b, graph_value_index x, const char *name)

@@ -153,7 +153,7 @@ static status expect_scalar(const tensor *t, int position)
 
 status infer_conv_integer(const graph_node *node, const tensor *const *in, tensor *out)
 {
-    status s = infer_expect_type(in[1], 1, INFER_BYTE_INTEGERS);
+    status s = infer_expect_type(in[1], 1, INFER_8BIT_INTEGERS);
     if (s)
         return s;
     if ((s = convolve(node, in[0], in[1], DTYPE_I32, out)))
@@ -173,10 +173,10 @@ status infer_conv_integer(const graph_node *node, const tensor *const *in, tenso
 
 status infer_qlinear_conv(const graph_node *node, const tensor *const *in, tensor *out)
 {
-    status s = infer_expect_type(in[3], 3, INFER_BYTE_INTEGERS);
+    status s = infer_expect_type(in[3], 3, INFER_8BIT_INTEGERS);
     if (s)
         return s;
-    if ((s = infer_expect_type(in[7], 7, INFER_BYTE_INTEGERS)))
+    if ((s = infer_expect_type(in[7], 7, INFER_8BIT_INTEGERS)))
         return s;
     static const int scales[] = {1, 4, 6}, scalars[] = {1, 2, 6, 7};
     for (int i = 0; i < 3; i++)

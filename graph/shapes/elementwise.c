@@ -82,7 +82,7 @@ status infer_prelu(const graph_node *node, const tensor *const *in, tensor *out)
 status infer_where(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;
-    status s = infer_expect_type(in[1], 1, INFER_NO_BYTES);
+    status s = infer_expect_type(in[1], 1, INFER_NO_STRINGS);
     if (s)
         return s;
     if ((s = infer_expect_same_type(in[1], in[2])))
@@ -124,7 +124,7 @@ status infer_cast(const graph_node *node, const tensor *const *in, tensor *out)
 status infer_cast_like(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;
-    status s = infer_expect_type(in[1], 1, INFER_NO_BYTES);
+    status s = infer_expect_type(in[1], 1, INFER_NO_STRINGS);
     return s ? s : infer_set_like(out, in[1]->dtype, in[0]);
 }
 

@@ -76,7 +76,7 @@ status infer_one_hot(const graph_node *node, const tensor *const *in, tensor *ou
     status s = infer_expect_type(depth, 1, INFER_NUMBERS);
     if (s)
         return s;
-    if ((s = infer_expect_type(values, 2, INFER_NO_BYTES)))
+    if ((s = infer_expect_type(values, 2, INFER_NO_STRINGS)))
         return s;
     if ((s = infer_expect_vector(values, 2, 2)))
         return s;

@@ -7,7 +7,7 @@
      INFER_TYPE(DTYPE_U64))
 
 /* numpy.matmul: vectors gain a dim that the result loses again. */
-static status set_product(const tensor *a, const tensor *b, dtype type, tensor *out)
+static status set_matmul_shape(const tensor *a, const tensor *b, dtype type, tensor *out)
 {
     if (a->rank < 1 || b->rank < 1)
         goto misfit;
@@ -41,7 +41,7 @@ status infer_matmul(const graph_node *node, const tensor *const *in, tensor *out
         return s;
     if ((s = infer_expect_same_type(in[0], in[1])))
         return s;
-    return set_product(in[0], in[1], in[0]->dtype, out);
+    return set_matmul_shape(in[0], in[1], in[0]->dtype, out);
 }
 
 /* A scale or zero point of a matrix operand: one for all, one for each row of `a` (column of `b`),
@@ -70,7 +70,7 @@ static status check_matrix_parameter(const tensor *x, bool is_left, const tensor
 status infer_matmul_integer(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;
-    status s = infer_expect_type(in[1], 1, INFER_BYTE_INTEGERS);
+    status s = infer_expect_type(in[1], 1, INFER_8BIT_INTEGERS);
     if (s)
         return s;
     for (int i = 0; i < 2; i++) {
@@ -82,14 +82,14 @@ status infer_matmul_integer(const graph_node *node, const tensor *const *in, ten
         if ((s = check_matrix_parameter(in[i], i == 0, zero, 2 + i)))
             return s;
     }
-    return set_product(in[0], in[1], DTYPE_I32, out);
+    return set_matmul_shape(in[0], in[1], DTYPE_I32, out);
 }
 
 status infer_qlinear_matmul(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;
     const tensor *a = in[0], *b = in[3];
-    status s = infer_expect_type(b, 3, INFER_BYTE_INTEGERS);
+    status s = infer_expect_type(b, 3, INFER_8BIT_INTEGERS);
     if (s)
         return s;
     static const int scales[] = {1, 4, 6};
@@ -100,7 +100,7 @@ status infer_qlinear_matmul(const graph_node *node, const tensor *const *in, ten
         return s;
     if ((s = infer_expect_same_type(b, in[5])))
         return s;
-    if ((s = infer_expect_type(in[7], 7, INFER_BYTE_INTEGERS)))
+    if ((s = infer_expect_type(in[7], 7, INFER_8BIT_INTEGERS)))
         return s;
     for (int i = 1; i <= 2; i++) {
         if ((s = check_matrix_parameter(a, true, in[i], i)))
@@ -108,7 +108,7 @@ status infer_qlinear_matmul(const graph_node *node, const tensor *const *in, ten
         if ((s = check_matrix_parameter(b, false, in[3 + i], 3 + i)))
             return s;
     }
-    if ((s = set_product(a, b, in[7]->dtype, out)))
+    if ((s = set_matmul_shape(a, b, in[7]->dtype, out)))
         return s;
     for (int i = 6; i <= 7; i++)
         if ((s = check_matrix_parameter(out, true, in[i], i)))

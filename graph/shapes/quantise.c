@@ -1,6 +1,6 @@
 #include "graph/shapes/rules.h"
 
-#define QUANTISED_TYPES (INFER_BYTE_INTEGERS | INFER_TYPE(DTYPE_U16) | INFER_TYPE(DTYPE_I16))
+#define QUANTISED_TYPES (INFER_8BIT_INTEGERS | INFER_TYPE(DTYPE_U16) | INFER_TYPE(DTYPE_I16))
 
 /* A scale is one number, one for each index of the axis, or (block_size > 0) one for each block
  * along the axis (QuantizeLinear-21). The zero point has the scale's shape. */

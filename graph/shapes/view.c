@@ -104,20 +104,20 @@ status infer_squeeze(const graph_node *node, const tensor *const *in, tensor *ou
 {
     (void)node;
     const tensor *x = in[0];
-    bool gone[TENSOR_RANK_MAX] = {false};
+    bool is_removed[TENSOR_RANK_MAX] = {false};
     int count = 0;
     if (in[1] != NULL) {
-        status s = mark_axes(in, x->rank, gone, &count);
+        status s = mark_axes(in, x->rank, is_removed, &count);
         if (s)
             return s;
     } else {
         for (int i = 0; i < x->rank; i++)
-            gone[i] = x->dims[i] == 1;
+            is_removed[i] = x->dims[i] == 1;
     }
     int64_t dims[TENSOR_RANK_MAX];
     int rank = 0;
     for (int i = 0; i < x->rank; i++) {
-        if (!gone[i])
+        if (!is_removed[i])
             dims[rank++] = x->dims[i];
         else if (x->dims[i] != 1)
             return status_fail(STATUS_INVALID_ARGUMENT, "axis %d of %s is not 1", i, infer_text(x));

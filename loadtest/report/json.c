@@ -1,6 +1,6 @@
 #include "base/text_buffer.h"
-#include "loadtest/memory.h"
 #include "loadtest/report/report.h"
+#include "loadtest/wire/memory.h"
 
 #include "loadtest/workload/quantity.h"
 

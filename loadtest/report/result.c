@@ -1,6 +1,6 @@
 #include "loadtest/report/result.h"
 
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "loadtest/workload/quantity.h"
 
 #include <assert.h>

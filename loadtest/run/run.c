@@ -1,8 +1,8 @@
 #include "loadtest/run/run.h"
 
 #include "base/clock.h"
-#include "loadtest/memory.h"
 #include "loadtest/run/live.h"
+#include "loadtest/wire/memory.h"
 
 #include <assert.h>
 #include <pthread.h>

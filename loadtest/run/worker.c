@@ -1,9 +1,9 @@
 #include "loadtest/run/worker.h"
 
 #include "base/clock.h"
-#include "loadtest/memory.h"
 #include "loadtest/run/recording.h"
 #include "loadtest/wire/connection.h"
+#include "loadtest/wire/memory.h"
 
 #include <assert.h>
 #include <stdio.h>

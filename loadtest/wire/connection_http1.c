@@ -1,6 +1,6 @@
-#include "loadtest/memory.h"
 #include "loadtest/wire/connection.h"
 #include "loadtest/wire/http1_parse.h"
+#include "loadtest/wire/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>

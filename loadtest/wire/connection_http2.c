@@ -1,5 +1,5 @@
-#include "loadtest/memory.h"
 #include "loadtest/wire/connection.h"
+#include "loadtest/wire/memory.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>

@@ -1,7 +1,7 @@
 #include "loadtest/wire/network.h"
 
 #include "base/clock.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "loadtest/wire/network_backend.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "loadtest/wire/network_backend.h"
 
 #include "base/clock.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/text_buffer.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 

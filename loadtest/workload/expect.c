@@ -1,7 +1,7 @@
 #include "loadtest/workload/expect.h"
 
 #include "base/dtype.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "loadtest/workload/quantity.h"
 
 #include <jansson.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 static status malformed(const char *what)
 {

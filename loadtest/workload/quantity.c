@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text_buffer.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 status quantity_duration(const char *text, uint64_t *ns)
 {

@@ -1,6 +1,6 @@
 #include "loadtest/workload/request_source.h"
 
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "loadtest/workload/random.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 
 Needs the pip packages onnx and numpy. Prints 'N passed, N failed, N skipped'. Exit status 1 when a
 test fails or crashes, or when fewer than --at-least pass. Skipped are the tests that Penstock
-refuses to load with a reason, and those outside its scope (sequences, strings, other domains).
+rejects to load with a reason, and those outside its scope (sequences, strings, other domains).
 """
 
 import argparse

@@ -146,7 +146,7 @@ void damage_onnx(Onnx__Model *model, chance *c)
     case 0:
         change_input(g, c);
         break;
-    case 8: /* another output of the graph: what nobody wants goes */
+    case 8: /* another output of the graph: unused nodes are removed */
         if (n->n_output > 0)
             set_text(&g->output[0]->name, n->output[n->n_output - 1]);
         break;

@@ -12,7 +12,7 @@
 #include "graph/specialise/specialise.h"
 #include "tests/support/temporary.h"
 
-/* Hugging Face folders whose config.json or model.safetensors says something odd. */
+/* Hugging Face folders with invalid values in config.json or model.safetensors. */
 
 #define SOURCE PENSTOCK_SOURCE_DIR "/tests/data/hugging_face/"
 
@@ -83,19 +83,19 @@ static status import_with(const char *name, const char *key, const char *value)
     return import();
 }
 
-/* Whatever a key holds: it is taken, or named. */
+/* Any value of a key is accepted, or rejected with the name of the key. */
 static void check_keys(const char *name, const char *const *keys)
 {
     begin(name);
     for (; *keys != NULL; keys++) {
-        int refused = 0;
+        int rejected = 0;
         for (size_t i = 0; i < sizeof odd_values / sizeof odd_values[0]; i++) {
             status s = import_with(name, *keys, odd_values[i]);
-            refused += s != STATUS_OK;
+            rejected += s != STATUS_OK;
             cr_expect(s == STATUS_OK || strstr(status_message(), *keys) != NULL, "%s %s: %s: %s",
                       name, *keys, odd_values[i], status_message());
         }
-        cr_expect_geq(refused, 11, "%s %s: refused %d times only", name, *keys, refused);
+        cr_expect_geq(rejected, 11, "%s %s: rejected %d times only", name, *keys, rejected);
     }
     temporary_remove(folder);
 }
@@ -148,7 +148,7 @@ static void change_header(uint8_t *data, size_t bytes, chance *c)
     }
 }
 
-Test(hostile_hugging_face, weights_that_lie_are_refused_or_harmless)
+Test(hostile_hugging_face, weights_that_lie_are_rejected_or_harmless)
 {
     void *data;
     size_t bytes;

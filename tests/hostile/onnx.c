@@ -12,10 +12,9 @@
 #include "graph/import.h"
 #include "graph/specialise/specialise.h"
 
-/* Models of the shared set and of tests/data with a thing or three changed in them are refused with
- * a message, or run to the end: from the file over shapes and folding to a plan and its answers.
- * Whoever looks for more raises HOSTILE_ROUNDS; under ASan this is as good as a fuzzer without
- * coverage. */
+/* Models of ../shared and of tests/data with one to three changes: each is rejected with a message,
+ * or runs to the end, from the file through shapes and folding to a plan and its results.
+ * HOSTILE_ROUNDS sets the number of rounds; with ASan this is a fuzzer without coverage. */
 
 #define ROUNDS 60                   /* for each model */
 #define VALUES_BYTES_MAX (8L << 20) /* a model that grew beyond this is not run */
@@ -104,7 +103,7 @@ static status run(const graph *g)
     return s;
 }
 
-/* As far as the model goes. */
+/* Runs the model as far as it can. */
 static status go(const uint8_t *data, size_t bytes)
 {
     graph *g = NULL, *special = NULL;
@@ -139,7 +138,7 @@ static void hurt(const uint8_t *data, size_t bytes, uint64_t seed)
     uint8_t *packed = malloc(packed_bytes + 1);
     onnx__model__pack(model, packed);
     onnx__model__free_unpacked(model, NULL);
-    if (getenv("HOSTILE_SAVE") != NULL) { /* the last one written is the one that did it */
+    if (getenv("HOSTILE_SAVE") != NULL) { /* the last file written caused the crash */
         FILE *f = fopen(getenv("HOSTILE_SAVE"), "wb");
         fwrite(packed, 1, packed_bytes, f);
         fclose(f);

@@ -6,7 +6,7 @@
  * should have measured, less the way between them. D: constant:5ms | uniform:2ms:20ms |
  * exponential:5ms | bimodal:2ms:20ms:0.05 | none */
 #include "test_server.h"
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 #include "base/clock.h"
 #include "base/histogram.h"

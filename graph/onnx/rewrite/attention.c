@@ -148,7 +148,7 @@ static void finish_attention(onnx_node *n, attention *a)
     onnx_finish(n, GRAPH_OP_RESHAPE, 2, inputs, 0, NULL);
 }
 
-static status refuse_inputs(const onnx_node *n, int first, int end, const char *what)
+static status reject_inputs(const onnx_node *n, int first, int end, const char *what)
 {
     for (int i = first; i < end; i++)
         if (onnx_input(n, i) != GRAPH_NO_VALUE)
@@ -244,9 +244,9 @@ status onnx_rewrite_attention(onnx_node *n)
     if (s == STATUS_OK)
         s = read_attributes(n, &a, &fill);
     if (s == STATUS_OK)
-        s = refuse_inputs(n, 4, 5, "past keys and values");
+        s = reject_inputs(n, 4, 5, "past keys and values");
     if (s == STATUS_OK)
-        s = refuse_inputs(n, 6, 7, "their length");
+        s = reject_inputs(n, 6, 7, "their length");
     if (s)
         return s;
     a.added = onnx_input(n, 5);
@@ -266,7 +266,7 @@ status onnx_rewrite_multi_head_attention(onnx_node *n)
                          "query, key and value packed into one input; supported: three inputs");
     status s = read_attributes(n, &a, &fill);
     if (s == STATUS_OK)
-        s = refuse_inputs(n, 6, n->input_count, "past keys and values");
+        s = reject_inputs(n, 6, n->input_count, "past keys and values");
     for (int i = 0; i < 3 && s == STATUS_OK; i++) {
         int rank = find_rank(n, n->inputs[i]);
         if (rank >= 0 && rank != 3)

@@ -7,7 +7,7 @@
 /* Operators of ONNX Runtime's domain com.microsoft (its ContribOperators.md), which its optimiser
  * and quantiser write, rewritten to standard ones. */
 
-static status refuse_extra_outputs(const onnx_node *n, int first)
+static status reject_extra_outputs(const onnx_node *n, int first)
 {
     for (int i = first; i < n->output_count; i++)
         if (onnx_has_output(n, i))
@@ -84,7 +84,7 @@ static status rewrite_simplified_layer_normalization(onnx_node *n)
     if (onnx_pop_int(n, "axis", -1) != -1)
         return onnx_fail(n, STATUS_UNSUPPORTED, "axis other than -1");
     if (s == STATUS_OK)
-        s = refuse_extra_outputs(n, 1);
+        s = reject_extra_outputs(n, 1);
     if (s == STATUS_OK)
         finish_rms(n, n->inputs[0], n->inputs[1], epsilon);
     return s;

@@ -152,9 +152,9 @@ static void finish_integer_matmul(onnx_node *n, const graph_value_index operands
                                   graph_value_index scale, graph_value_index bias)
 {
     int count = operands[3] != GRAPH_NO_VALUE ? 4 : operands[2] != GRAPH_NO_VALUE ? 3 : 2;
-    graph_value_index product =
+    graph_value_index matmul =
         graph_add(n->graph, GRAPH_OP_MATMUL_INTEGER, count, operands, 0, NULL);
-    graph_value_index y = onnx_cast(n, product, dtype_to_onnx(DTYPE_F32));
+    graph_value_index y = onnx_cast(n, matmul, dtype_to_onnx(DTYPE_F32));
     if (bias != GRAPH_NO_VALUE) {
         graph_value_index sum[] = {onnx_binary(n, GRAPH_OP_MUL, y, scale), bias};
         onnx_finish(n, GRAPH_OP_ADD, 2, sum, 0, NULL);

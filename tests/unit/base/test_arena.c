@@ -52,7 +52,7 @@ Test(arena, reset_keeps_blocks_up_to_the_limit_and_reuses_them)
     arena_dispose(&a);
 }
 
-Test(arena, refuses_sizes_that_overflow)
+Test(arena, rejects_sizes_that_overflow)
 {
     arena a = {0};
     cr_assert_null(arena_allocate(&a, SIZE_MAX));

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-Test(tensor, refuses_shapes_that_are_no_memory)
+Test(tensor, rejects_shapes_that_are_no_memory)
 {
     tensor t = {.rank = -7};
     int64_t negative[] = {2, -1}, huge[] = {INT64_MAX, 2}, empty_and_huge[] = {0, INT64_MAX, 4};

@@ -147,7 +147,7 @@ Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
     expect_failure(STATUS_UNSUPPORTED, "quantization_config");
 }
 
-Test(import_hugging_face_folder, refuses_poolings_it_does_not_know)
+Test(import_hugging_face_folder, rejects_poolings_it_does_not_know)
 {
     copy_model("sentence");
     run("echo '{\"pooling_mode_lasttoken\": true}' > '%s/1_Pooling/config.json'%s", folder, "");

@@ -99,7 +99,7 @@ Test(import_onnx, sorts_nodes_and_keeps_a_sorted_order)
     graph_destroy(g);
 }
 
-Test(import_onnx, refuses_cycles_duplicates_and_dangling_names)
+Test(import_onnx, rejects_cycles_duplicates_and_dangling_names)
 {
     onnx_builder *b = begin_relu();
     onnx_add(b, "Add", NAMES("x", "q"), NAMES("p"));
@@ -157,7 +157,7 @@ Test(import_onnx, outputs_may_be_inputs_and_constants)
     graph_destroy(g);
 }
 
-Test(import_onnx, refuses_an_unknown_operator_by_name)
+Test(import_onnx, rejects_an_unknown_operator_by_name)
 {
     onnx_builder *b = begin_relu();
     onnx_add(b, "Reluu", NAMES("y"), NAMES("z"))->name = "encoder/odd";
@@ -173,7 +173,7 @@ Test(import_onnx, refuses_an_unknown_operator_by_name)
     onnx_expect_failure(b, STATUS_CORRUPT, NAMES("Mystery", "my.own"));
 }
 
-Test(import_onnx, refuses_unknown_attributes_and_wrong_ones)
+Test(import_onnx, rejects_unknown_attributes_and_wrong_ones)
 {
     onnx_builder *b = begin_relu();
     Onnx__Node *n = onnx_add(b, "Concat", NAMES("y", "y"), NAMES("z"));
@@ -214,7 +214,7 @@ Test(import_onnx, accepts_absent_optional_inputs)
     graph_destroy(g);
 }
 
-Test(import_onnx, refuses_versions_it_does_not_know)
+Test(import_onnx, rejects_versions_it_does_not_know)
 {
     onnx_builder *b = begin_relu();
     b->opset.version = 6;
@@ -232,7 +232,7 @@ Test(import_onnx, refuses_versions_it_does_not_know)
     onnx_expect_failure(b, STATUS_CORRUPT, NAMES("without a graph"));
 }
 
-Test(import_onnx, refuses_inputs_that_are_no_tensors)
+Test(import_onnx, rejects_inputs_that_are_no_tensors)
 {
     onnx_builder *b = begin_relu();
     b->graph.input[0]->type->tensor_type->elem_type = 22;
@@ -258,7 +258,7 @@ Test(import_onnx, keeps_to_its_ceilings)
     graph_destroy(g);
 }
 
-Test(import_onnx, refuses_deep_nesting_before_parsing)
+Test(import_onnx, rejects_deep_nesting_before_parsing)
 {
     /* graph { node { attribute { g { node { ... : a recursive parser would run out of stack. */
     enum { DEPTH = 200000, BYTES_PER_LEVEL = 5 };

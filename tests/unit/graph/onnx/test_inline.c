@@ -88,7 +88,7 @@ Test(import_onnx_inline, a_function_may_return_its_input)
     graph_destroy(g);
 }
 
-Test(import_onnx_inline, refuses_functions_that_call_themselves)
+Test(import_onnx_inline, rejects_functions_that_call_themselves)
 {
     onnx_builder *b = begin();
     Onnx__Node *body[] = {onnx_make_node("Odd", NAMES("a"), NAMES("c"))};
@@ -163,7 +163,7 @@ Test(import_onnx_inline, keeps_both_branches_of_another_condition)
     graph_destroy(g);
 }
 
-Test(import_onnx_inline, refuses_loops_and_our_own_operators)
+Test(import_onnx_inline, rejects_loops_and_our_own_operators)
 {
     onnx_builder *own = begin();
     onnx_add(own, "penstock.If", NAMES("x", "x", "x"), NAMES("y"));

@@ -104,7 +104,7 @@ Test(import_onnx_tensors, reads_strings_scalars_and_empty_ones)
     check_tensor(p, DTYPE_F32, "4");
 }
 
-static void refuse(Onnx__Tensor *t, status code, const char *word)
+static void expect_rejected(Onnx__Tensor *t, status code, const char *word)
 {
     onnx_builder *b = onnx_begin(17);
     onnx_add_tensor(b, t);
@@ -112,27 +112,27 @@ static void refuse(Onnx__Tensor *t, status code, const char *word)
     onnx_expect_failure(b, code, NAMES("'w'", word));
 }
 
-Test(import_onnx_tensors, refuses_what_does_not_add_up)
+Test(import_onnx_tensors, rejects_what_does_not_add_up)
 {
     int64_t three = 3, negative = -3, huge[] = {1ll << 40, 1ll << 40},
             many[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
-    refuse(onnx_make_tensor("w", 1, 1, &three), STATUS_CORRUPT, "0 elements");
-    refuse(onnx_make_tensor("w", 1, 1, &negative), STATUS_CORRUPT, "negative");
-    refuse(onnx_make_tensor("w", 1, 2, huge), STATUS_CORRUPT, "larger than memory");
-    refuse(onnx_make_tensor("w", 1, 9, many), STATUS_UNSUPPORTED, "rank 9");
-    refuse(onnx_make_tensor("w", 22, 1, &three), STATUS_UNSUPPORTED, "INT4");
-    refuse(onnx_make_tensor("w", 17, 1, &three), STATUS_UNSUPPORTED, "FLOAT8E4M3FN");
-    refuse(onnx_make_tensor("w", 0, 1, &three), STATUS_UNSUPPORTED, "supported");
+    expect_rejected(onnx_make_tensor("w", 1, 1, &three), STATUS_CORRUPT, "0 elements");
+    expect_rejected(onnx_make_tensor("w", 1, 1, &negative), STATUS_CORRUPT, "negative");
+    expect_rejected(onnx_make_tensor("w", 1, 2, huge), STATUS_CORRUPT, "is too large");
+    expect_rejected(onnx_make_tensor("w", 1, 9, many), STATUS_UNSUPPORTED, "rank 9");
+    expect_rejected(onnx_make_tensor("w", 22, 1, &three), STATUS_UNSUPPORTED, "INT4");
+    expect_rejected(onnx_make_tensor("w", 17, 1, &three), STATUS_UNSUPPORTED, "FLOAT8E4M3FN");
+    expect_rejected(onnx_make_tensor("w", 0, 1, &three), STATUS_UNSUPPORTED, "supported");
     Onnx__Tensor *p = onnx_make_tensor("w", 1, 1, &three);
     p->has_raw_data = 1;
     p->raw_data.data = (uint8_t *)"elevenbytes";
     p->raw_data.len = 11;
-    refuse(p, STATUS_CORRUPT, "11 bytes");
+    expect_rejected(p, STATUS_CORRUPT, "11 bytes");
     p = onnx_make_tensor("w", 9, 1, &three);
     p->has_raw_data = 1;
     p->raw_data.data = (uint8_t *)"\0\1\2";
     p->raw_data.len = 3;
-    refuse(p, STATUS_CORRUPT, "neither 0 nor 1");
+    expect_rejected(p, STATUS_CORRUPT, "neither 0 nor 1");
 }
 
 static Onnx__Node *begin_constant(onnx_builder **b)

@@ -278,7 +278,7 @@ Test(specialise, symbolic_shapes_are_unknown_where_no_polynomial_fits)
     graph_destroy(g);
 }
 
-Test(specialise, binding_refuses_what_it_cannot_fill)
+Test(specialise, binding_rejects_what_it_cannot_fill)
 {
     graph *g = graph_create("bind");
     graph_add_input(g, "x", DTYPE_F32, 2, (graph_dim[]){batch, {.is_unknown = true}});
@@ -346,7 +346,7 @@ Test(specialise, an_if_takes_the_branch_that_the_shapes_tell)
     graph_destroy(g);
 }
 
-static void expect_refusal(graph *g, status code, const char *word)
+static void expect_rejection(graph *g, status code, const char *word)
 {
     tensor inputs[8] = {0};
     graph *made = NULL;
@@ -357,12 +357,12 @@ static void expect_refusal(graph *g, status code, const char *word)
     graph_destroy(g);
 }
 
-Test(specialise, an_if_that_depends_on_values_is_refused)
+Test(specialise, an_if_that_depends_on_values_is_rejected)
 {
-    expect_refusal(make_squeeze_if(of_the_request), STATUS_UNSUPPORTED, "condition");
+    expect_rejection(make_squeeze_if(of_the_request), STATUS_UNSUPPORTED, "condition");
 }
 
 Test(specialise, the_branch_taken_must_fit)
 {
-    expect_refusal(make_squeeze_if(never), STATUS_INVALID_ARGUMENT, "Squeeze");
+    expect_rejection(make_squeeze_if(never), STATUS_INVALID_ARGUMENT, "Squeeze");
 }

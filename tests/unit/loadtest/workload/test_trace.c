@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 #include "tests/unit/loadtest/case.h"
 
 static trace right_trace(const char *text, double speed)

@@ -80,7 +80,7 @@ Test(samples, what_is_wrong_is_named_by_line)
     end();
 }
 
-/* The model's findings, or the message of its failure. */
+/* The model's batching note, or the message of its failure. */
 static status judge(device *cpu, const char *lines, char text[4096])
 {
     char path[200];

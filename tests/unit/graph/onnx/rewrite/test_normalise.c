@@ -354,7 +354,7 @@ Test(import_onnx_normalise, a_softmax_of_an_infinite_scale_is_one)
     graph_destroy(g);
 }
 
-Test(import_onnx_normalise, refuses_rewritten_operators_without_inputs)
+Test(import_onnx_normalise, rejects_rewritten_operators_without_inputs)
 {
     static const char *const operators[] = {"Dropout",  "Clip",  "Softmax",
                                             "Upsample", "Swish", "RMSNormalization",
@@ -410,7 +410,7 @@ Test(import_onnx_normalise, attention_is_products_and_a_softmax)
     graph_destroy(g);
 }
 
-Test(import_onnx_normalise, refuses_attention_it_does_not_know)
+Test(import_onnx_normalise, rejects_attention_it_does_not_know)
 {
     onnx_expect_failure(begin_attention(NAMES("x", "x", "bias")), STATUS_UNSUPPORTED,
                         NAMES("'y'", "Attention", "weights"));
@@ -458,7 +458,7 @@ Test(import_onnx_normalise, linear_models_are_products)
     graph_destroy(g);
 }
 
-Test(import_onnx_normalise, refuses_linear_models_it_does_not_know)
+Test(import_onnx_normalise, rejects_linear_models_it_does_not_know)
 {
     Onnx__Node *n;
     onnx_builder *b = begin_ml("LinearRegressor", &n);

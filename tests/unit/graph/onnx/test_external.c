@@ -84,7 +84,7 @@ Test(import_onnx_external, reads_a_range_of_a_file)
     graph_destroy(g);
 }
 
-Test(import_onnx_external, refuses_paths_that_leave_the_folder)
+Test(import_onnx_external, rejects_paths_that_leave_the_folder)
 {
     static const char *const paths[] = {"/etc/passwd", "../w.bin", "a/../../w.bin",
                                         "..",          "",         "a/.."};
@@ -98,7 +98,7 @@ Test(import_onnx_external, refuses_paths_that_leave_the_folder)
                         NAMES("'w'", "leaves the model's folder"));
 }
 
-Test(import_onnx_external, refuses_ranges_that_the_file_lacks)
+Test(import_onnx_external, rejects_ranges_that_the_file_lacks)
 {
     float data[] = {1, 2, 3, 4};
     temporary_write(folder, "weights.bin", data, sizeof data);

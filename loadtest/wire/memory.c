@@ -1,4 +1,4 @@
-#include "loadtest/memory.h"
+#include "loadtest/wire/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-#ifndef LOADTEST_MEMORY_H
-#define LOADTEST_MEMORY_H
+#ifndef LOADTEST_WIRE_MEMORY_H
+#define LOADTEST_WIRE_MEMORY_H
 
 #include <stddef.h>
 
