@@ -4,14 +4,14 @@
     tools/export_jax.py model.py:encode FOLDER --input 'input_ids:INT32[batch,sequence]' --input 'attention_mask:INT32[batch,sequence]' \\
         --mask attention_mask --output embedding --bucket 1x32 --bucket 8x32 --bucket 8x128 --platform tpu
 
-FILE.py:FUNCTION takes one array for each --input, in order, and gives one array or a tuple of them; the first dim of all is "batch", and
-"sequence" may be another one. With --params NAME it takes the pytree NAME of the same file before them. Penstock's docs/models.md says what
-model.json holds. From Python: export(function, folder, inputs, buckets, ...).
+FILE.py:FUNCTION takes one array for each --input, in order, and returns one array or a tuple of them. Their first dim is "batch"; another one
+may be "sequence". With --params NAME the function takes the pytree NAME of the same file before them. docs/models.md describes model.json.
+From Python: export(function, folder, inputs, buckets, ...).
 
-Weights: what the function closes over is a constant of every program, so each bucket holds its own copy: right for small models. The leaves of
---params are arguments of the programs, kept once in weights.safetensors and once on each device.
+Weights: values that the function closes over become constants of every program, so each bucket has a copy; use this for small models. The
+leaves of --params become arguments of the programs, stored once in weights.safetensors and once on each device.
 
-Before writing, a row is run alone, and padded among others (unless --trust-padding): where that changes its answer, nothing is written.
+Before it writes, the tool runs a row alone, and padded in a batch with other rows (unless --trust-padding). If the results differ, it writes nothing.
 """
 import argparse
 import importlib.util
@@ -119,7 +119,7 @@ def check_rows(call, inputs, params, outputs, masks, pads, bucket):
             y = numpy.take(y, range(length), axis=dims.index("sequence") - 1)
         apart = numpy.max(numpy.abs(x - y), initial=0) / max(numpy.max(numpy.abs(x), initial=0), 1e-30)
         if not apart <= TOLERANCE_OF_RANGE:
-            raise ExportError(f"output {i}: a row padded among others differs by {apart:.1e} of its range from the row alone; masks are named with "
+            raise ExportError(f"output {i}: a row padded in a batch differs by {apart:.1e} of its range from the row alone; masks are named with "
                               "--mask, padding values with --pad, and --trust-padding skips this check")
 
 
@@ -150,7 +150,7 @@ def export(function, folder, inputs, buckets, params=None, outputs=(), masks=(),
             raise ExportError(f"bucket {bucket[0]}x{bucket[1]}: the inputs have {'a' if has_sequence else 'no'} sequence axis")
     for name in [*masks, *pads]:
         if name not in [i[0] for i in inputs]:
-            raise ExportError(f"{name!r} is no input")
+            raise ExportError(f"{name!r} is not an input")
     # Every argument stays one, used or not: model.json lists them all.
     if params is None:
         call = jax.jit(lambda params, *arguments: function(*arguments), keep_unused=True)
@@ -209,16 +209,16 @@ def read_pad(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("function", help="FILE.py:FUNCTION")
-    parser.add_argument("folder", help="a version folder, such as models/encoder/1; made when missing")
+    parser.add_argument("folder", help="a version folder, such as models/encoder/1; created if missing")
     parser.add_argument("--input", action="append", required=True, help="NAME:DATATYPE[batch,...], optionally <LIMIT of ids")
     parser.add_argument("--output", action="append", default=[], help="name of an output, in order")
-    parser.add_argument("--bucket", action="append", required=True, help="BATCH or BATCHxLENGTH; as often as there are buckets")
+    parser.add_argument("--bucket", action="append", required=True, help="BATCH or BATCHxLENGTH; once for each bucket")
     parser.add_argument("--params", help="a pytree of FILE.py that is the function's first argument")
-    parser.add_argument("--mask", action="append", default=[], help="an input that is 1 at real positions")
-    parser.add_argument("--pad", action="append", default=[], help="NAME=VALUE at positions beyond a row's length, instead of 0")
-    parser.add_argument("--platform", default="tpu", help="tpu, cuda, rocm or cpu: what it is lowered for")
+    parser.add_argument("--mask", action="append", default=[], help="an input that is 1 for real tokens")
+    parser.add_argument("--pad", action="append", default=[], help="NAME=VALUE for padded tokens, instead of 0")
+    parser.add_argument("--platform", default="tpu", help="platform to lower for: tpu, cuda, rocm or cpu")
     parser.add_argument("--text", action="store_true", help="StableHLO text instead of portable artifacts")
-    parser.add_argument("--trust-padding", action="store_true", help="do not run the function")
+    parser.add_argument("--trust-padding", action="store_true", help="do not run the function to check padding")
     options = parser.parse_args()
     try:
         path, _, name = options.function.rpartition(":")

@@ -25,7 +25,8 @@ static status split(target *t, const char *url)
         at += 8;
         t->tls = true;
     } else if (strstr(at, "://") != NULL) {
-        return status_fail(STATUS_INVALID_ARGUMENT, "\"%s\": only http:// and https://", url);
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "\"%s\": the URL must begin with http:// or https://", url);
     }
     size_t authority_bytes = strcspn(at, "/?#");
     const char *path = at + authority_bytes, *host = at, *colon;
@@ -47,7 +48,7 @@ static status split(target *t, const char *url)
     }
     if (host_bytes == 0 || (colon != NULL && (*colon != ':' || colon + 1 == path)))
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "\"%s\" is no URL such as "
+                           "\"%s\" is not a URL such as "
                            "http://127.0.0.1:8080",
                            url);
     t->host = memory_copy_string(host, host_bytes);

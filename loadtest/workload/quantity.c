@@ -28,7 +28,8 @@ status quantity_duration(const char *text, uint64_t *ns)
                 return STATUS_OK;
             }
     return status_fail(STATUS_INVALID_ARGUMENT,
-                       "\"%s\" is no duration: a number and us, ms, s, m or h, such as 50ms", text);
+                       "\"%s\" is not a duration: use a number and us, ms, s, m or h, such as 50ms",
+                       text);
 }
 
 status quantity_read_file(const char *path, char **text, size_t *bytes)
@@ -84,7 +85,7 @@ static status read_list(length_spec *spec, const char *path)
         at = next;
     }
     if (count == 0) {
-        s = status_fail(STATUS_INVALID_ARGUMENT, "%s holds no lengths", path);
+        s = status_fail(STATUS_INVALID_ARGUMENT, "%s contains no lengths", path);
         goto fail;
     }
     free(text);
@@ -147,7 +148,7 @@ too_long:
                        LENGTH_MAX);
 malformed:
     return status_fail(STATUS_INVALID_ARGUMENT,
-                       "\"%s\" is no length distribution: N, uniform:MIN:MAX, "
+                       "\"%s\" is not a length distribution: use N, uniform:MIN:MAX, "
                        "lognormal:MEDIAN:SIGMA[:max=N] or file:PATH",
                        text);
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Quantities as people write them on a command line. */
+/* Durations and length distributions of the command line. */
 
 #define DURATION_S_MAX (366 * 86400.0)
 
@@ -15,7 +15,7 @@
  * STATUS_INVALID_ARGUMENT leaves `ns` untouched. */
 status quantity_duration(const char *text, uint64_t *ns) MUST_CHECK;
 
-/* A distribution of lengths (tokens, say). */
+/* A distribution of request lengths, in tokens. */
 typedef struct length_spec {
     enum { LENGTH_FIXED, LENGTH_UNIFORM, LENGTH_LOGNORMAL, LENGTH_LIST } kind;
     double a, b;

@@ -14,7 +14,7 @@
 #define ELEMENTS_MAX (64u << 20)
 #define POOL_DEFAULT 512
 #define BYTES_MAX_DEFAULT ((size_t)1 << 30)
-#define UNASKED_SHARE 8 /* an eighth of the most is made where --pool does not ask for more */
+#define UNASKED_SHARE 8 /* without --pool, an eighth of the limit */
 
 /* How an input is filled. */
 typedef enum filling { FILL_IDS, FILL_ONES, FILL_ZEROS, FILL_POSITIONS, FILL_RANDOM } filling;
@@ -58,7 +58,7 @@ typedef struct filled {
     filling how;
     int64_t dimensions[METADATA_DIMENSIONS_MAX];
     uint64_t count;
-    uint32_t length; /* of the last dimension, for positions */
+    uint32_t length; /* of the last dimension, for position ids */
     const int64_t *ids;
     uint64_t ids_count;
     uint32_t vocabulary;
@@ -77,7 +77,7 @@ static status plan(filled *f, const source_options *o, const metadata_input *inp
         f->dimensions[d] = size;
         f->count *= (uint64_t)size;
         if (f->count > ELEMENTS_MAX)
-            return status_fail(STATUS_UNSUPPORTED, "input %s would hold over %u values",
+            return status_fail(STATUS_UNSUPPORTED, "input %s would have over %u values",
                                input->name, ELEMENTS_MAX);
     }
     f->length = input->dimension_count ? (uint32_t)f->dimensions[input->dimension_count - 1] : 1;
@@ -108,7 +108,7 @@ static double float_at(const filled *f, random_state *r)
     return f->how == FILL_ONES ? 1 : f->how == FILL_ZEROS ? 0 : random_unit(r);
 }
 
-/* A word of five letters: what a BYTES input gets. */
+/* The value of a BYTES input: five letters. */
 static void word(char out[6], random_state *r)
 {
     for (int i = 0; i < 5; i++)
@@ -308,8 +308,8 @@ static status add_payload(collection *to, const text_buffer *body, uint64_t json
     to->bytes += body->bytes;
     if (to->bytes > to->bytes_max)
         return status_fail(STATUS_TOO_LARGE,
-                           "the bodies of the first %zu requests hold over %zu MiB, the most that "
-                           "is kept: a smaller --pool, shorter --lengths, fewer --rows or lines",
+                           "the bodies of the first %zu requests exceed the limit of %zu MiB: use "
+                           "a smaller --pool, shorter --lengths, fewer --rows or fewer lines",
                            s->count + 1, to->bytes_max >> 20);
     if (s->count == to->capacity) {
         to->capacity = to->capacity ? to->capacity * 2 : 64;
@@ -418,8 +418,9 @@ static status add_lines(collection *to, const source_options *o, const metadata 
     free(text);
     if (failed)
         return status_prefix(failed, "%s:%zu", path, number - 1);
-    return to->source->count ? STATUS_OK
-                             : status_fail(STATUS_INVALID_ARGUMENT, "%s holds no requests", path);
+    return to->source->count
+               ? STATUS_OK
+               : status_fail(STATUS_INVALID_ARGUMENT, "%s contains no requests", path);
 }
 
 /* Whether requests can have lengths at all: a dimension beside the batch that is free. */

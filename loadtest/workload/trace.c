@@ -215,7 +215,7 @@ status trace_parse(trace *t, char *text, const char *path, double speed)
         at = next;
     }
     if (count == 0) {
-        s = status_fail(STATUS_INVALID_ARGUMENT, "%s holds no requests", path);
+        s = status_fail(STATUS_INVALID_ARGUMENT, "%s contains no requests", path);
         goto fail;
     }
     qsort(lines, count, sizeof *lines, by_time);

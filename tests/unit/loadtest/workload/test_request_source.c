@@ -121,7 +121,7 @@ Test(request_source, lines_of_token_ids)
         {"1\n-9223372036854775809\n", "INT64", "file:2: -9223372036854775809 does not fit"},
         {"3000000000\n", "INT32", "3000000000 does not fit in INT32"},
         {"-1\n", "UINT8", "-1 does not fit in UINT8"},
-        {"\n\n", "INT64", "holds no requests"},
+        {"\n\n", "INT64", "contains no requests"},
     };
     request_source s;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
