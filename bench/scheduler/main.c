@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/scheduler/deciding.h"
 #include "tests/sim/sim.h"
 
 #define TRACES 7
@@ -125,96 +126,6 @@ static void run_trace(int trace, const char *folder)
         draw(folder, trace, 2 * ours, attainment);
 }
 
-/* 10,000 jobs wait; batches are taken and as many jobs come. */
-static void measure_deciding(void)
-{
-    enum { WAITING = 10000, ROUNDS = 20000 };
-    static device d = {.name = "simulated", .kind = "simulated", .slots = 1};
-    device *devices[] = {&d};
-    static model m;
-    static device_program p;
-    static device_program *programs[] = {&p};
-    static dispatch queues;
-    sim_model kind = {.fixed_ns = 300000, .token_ns = 5000, .square_ns = 4};
-    m = (model){.name = "m", .devices = devices, .device_count = 1};
-    m.batching = (model_batching){.can_batch = true, .can_pad = true, .sequence_max = 256};
-    m.latency = latency_create(devices, 1);
-    memcpy(m.batch_buckets, sim_batches, SIM_BATCHES * sizeof *sim_batches);
-    memcpy(m.sequence_buckets, sim_sequences, SIM_SEQUENCES * sizeof *sim_sequences);
-    m.batch_bucket_count = SIM_BATCHES;
-    m.sequence_bucket_count = SIM_SEQUENCES;
-    for (int s = 0; s < SIM_SEQUENCES; s++)
-        for (int b = 0; b < SIM_BATCHES; b++) {
-            model_bucket *to = &m.buckets[m.bucket_count++];
-            to->shape = (device_bucket){sim_batches[b], sim_sequences[s]};
-            to->programs = programs;
-            latency_observe(m.latency, 0, m.bucket_count - 1, (latency_work){1, 1, 1},
-                            (uint64_t)sim_time_ns(&kind, sim_batches[b], sim_sequences[s], NULL),
-                            1);
-        }
-    dispatch_init(&queues, 1, 1, NULL);
-    model_queue *q = dispatch_queue(&queues, &m);
-    sim_config c;
-    sim_default(&c);
-    c.requests = WAITING + ROUNDS * 40;
-    sim_trace t;
-    sim_request r;
-    sim_trace_init(&t, &c);
-    job *free_jobs = NULL;
-    /* Reading the processor's time is a system call: what it costs is not ours. */
-    uint64_t clock_begun_ns = clock_thread_cpu_ns();
-    for (int i = 0; i < 9999; i++)
-        clock_thread_cpu_ns();
-    uint64_t clock_cost_ns = (clock_thread_cpu_ns() - clock_begun_ns) / 10000;
-    uint64_t now_ns = 1, requests = 0, spent_ns = 0;
-    for (int i = 0; i < WAITING + 64; i++) {
-        job *j = calloc(1, sizeof *j);
-        j->next = free_jobs;
-        free_jobs = j;
-    }
-    for (int64_t waiting = 0, i = 0; i < ROUNDS; i++) {
-        batch_member members[MODEL_AXIS_MAX];
-        static cost_attribution due;
-        dispatch_batch b = {.members = members, .capacity = MODEL_AXIS_MAX, .attribution = &due};
-        static const bool is_healthy[] = {true};
-        placement_devices one = {.count = 1, .cpu = -1, .is_healthy = is_healthy};
-        dispatch_request ask = {.now_ns = now_ns, .workers = 1, .devices = &one};
-        while (waiting < WAITING && free_jobs != NULL && sim_trace_next(&t, &r)) {
-            job *j = free_jobs;
-            free_jobs = j->next;
-            j->model = &m;
-            j->rows = 1;
-            j->length = r.length;
-            j->deadline_ns = now_ns + 3000000000 + (uint64_t)r.length * 1000000;
-            j->stage_ns[STAGE_ADMIT] = now_ns;
-            uint64_t pushed_ns = clock_thread_cpu_ns();
-            if (!dispatch_push(&queues, q, j))
-                abort();
-            spent_ns += i > 0 ? clock_thread_cpu_ns() - pushed_ns - clock_cost_ns : 0;
-            waiting++;
-        }
-        uint64_t begun_ns = clock_thread_cpu_ns();
-        dispatch_settle(&queues, &due, 1000000);
-        dispatch_next(&queues, &ask, &b);
-        spent_ns += clock_thread_cpu_ns() - begun_ns;
-        for (int k = 0; k < b.count; k++) {
-            members[k].job->next = free_jobs;
-            free_jobs = members[k].job;
-        }
-        for (job *j = b.overdue, *next; j != NULL; j = next, waiting--) {
-            next = j->next;
-            j->next = free_jobs;
-            free_jobs = j;
-        }
-        waiting -= b.count;
-        requests += (uint64_t)b.count;
-        now_ns += b.expected_ns / 8;
-    }
-    printf("deciding: %.2f us per request with %d waiting (%.1f per batch; "
-           "queueing included)\n",
-           (double)spent_ns / 1e3 / (double)requests, WAITING, (double)requests / ROUNDS);
-}
-
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 && strcmp(argv[1], "-") != 0 ? argv[1] : NULL;
@@ -227,7 +138,7 @@ int main(int argc, char **argv)
     c.rate = 7000;
     uint64_t begun_ns = clock_thread_cpu_ns();
     sim_run(&c, &result);
-    printf("a million simulated requests: %.2f s; %.2f us of each in door, queue and policy\n",
+    printf("a million simulated requests: %.2f s; %.2f us of each in admission, queue and policy\n",
            (double)(clock_thread_cpu_ns() - begun_ns) / 1e9, result.decide_ns / 1e3);
     for (int trace = 0; trace < TRACES; trace++)
         run_trace(trace, folder);

@@ -115,7 +115,7 @@ Test(sim, at_nine_tenths_the_admitted_are_in_time)
     cr_expect_geq((double)r.met, 0.999 * (double)r.admitted);
 }
 
-Test(sim, overload_is_no_collapse_and_refusals_come_at_the_door)
+Test(sim, overload_is_no_collapse_and_rejections_come_on_admission)
 {
     static const sim_lengths kinds[] = {SIM_HEAVY_TAIL, SIM_UNIFORM, SIM_FIXED};
     for (int i = 0; i < 3; i++) {

@@ -10,7 +10,7 @@ OLD_NAMES = {
     r"crew|crew_.*|.*_crew|.*_crew_.*": "thread pool",
     r".*saver.*": "deadline-feasible batch",
     r".*stranger.*": "other requests in the batch",
-    r"look|look_.*|.*_look": "recognise, recogniser",
+    r"look|look_(?!at_).*|.*_look": "recognise, recogniser",
     r".*poisoned.*": "invalid",
     r"fate|.*_fate|fate_.*": "outcome",
     r".*findings.*": "batching probe result",

@@ -127,15 +127,15 @@ Test(repository, versions_labels_failures_reload_and_unload)
     end();
 }
 
-typedef struct looker {
+typedef struct finder {
     repository *repository;
     _Atomic bool stop;
     int64_t found, missed;
-} looker;
+} finder;
 
-static void *look(void *pointer)
+static void *find_model_often(void *pointer)
 {
-    looker *l = pointer;
+    finder *l = pointer;
     while (!atomic_load(&l->stop)) {
         const model *m;
         if (repository_find(l->repository, "digits", 6, 0, &m) == STATUS_OK) {
@@ -191,9 +191,9 @@ Test(repository, lookups_never_miss_while_it_reloads)
     cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
     cr_assert_eq(repository_wait(r), STATUS_OK, "%s", status_message());
     cr_assert(repository_is_ready(r, NULL, 0));
-    looker l = {.repository = r};
+    finder l = {.repository = r};
     pthread_t thread;
-    pthread_create(&thread, NULL, look, &l);
+    pthread_create(&thread, NULL, find_model_often, &l);
     answer a = {0};
     for (int i = 0; i < 20; i++) {
         repository_load(r, "digits", on_done, &a);

@@ -218,7 +218,7 @@ Test(infer, optional_masks_are_filled_and_long_rows_refused)
     cr_assert(strstr(status_message(), "limit is 4"), "%s", status_message());
 }
 
-Test(infer, ids_beyond_the_table_are_refused_at_the_door)
+Test(infer, ids_beyond_the_table_are_rejected_on_admission)
 {
     make_model(true);
     the_model.inputs[0].id_limit = 8;
