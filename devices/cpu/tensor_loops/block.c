@@ -38,8 +38,12 @@ uint64_t cpu_double_to_u64(double x)
     return x < 0 ? (uint64_t)(int64_t)x : (uint64_t)x;
 }
 
-/* `low` and `high` are exact as doubles. */
-static inline double clamp(double x, double low, double high)
+static inline float clamp_f32(float x, float low, float high)
+{
+    return x != x ? 0 : x <= low ? low : x >= high ? high : x;
+}
+
+static inline double clamp_f64(double x, double low, double high)
 {
     return x != x ? 0 : x <= low ? low : x >= high ? high : x;
 }
@@ -63,9 +67,11 @@ static inline double clamp(double x, double low, double high)
 
 #define ELEMENT float
 #define STORE store_f32
+#define CLAMP clamp_f32
 #include "devices/cpu/tensor_loops/block_store_float.inc"
 #define ELEMENT double
 #define STORE store_f64
+#define CLAMP clamp_f64
 #include "devices/cpu/tensor_loops/block_store_float.inc"
 #define ELEMENT int64_t
 #define STORE store_i64
