@@ -1,30 +1,30 @@
-/* A PJRT plugin with faults to order, for tests and game days: it passes every call on to another
- * plugin, and fails where the environment says so. docs/game-day.md has recipes.
+/* A PJRT plugin that injects faults, for tests and game days: it passes every call on to another
+ * plugin and fails as the environment says. docs/game-day.md has recipes.
  *
  *   PENSTOCK_FAULT_PLUGIN          path of the plugin that does the work
  *   PENSTOCK_FAULT_EXECUTE_RATE    share of executions that fail, 0 to 1
  *   PENSTOCK_FAULT_EXECUTE_CODE    with this PJRT code (default 13, INTERNAL)
- *   PENSTOCK_FAULT_LOST_AFTER      executions after which the device is lost: each fails,
- * UNAVAILABLE PENSTOCK_FAULT_HANG_AFTER      ... after which an execution never returns
+ *   PENSTOCK_FAULT_LOST_AFTER      executions after which all fail with UNAVAILABLE
+ *   PENSTOCK_FAULT_HANG_AFTER      ... after which an execution never returns
  *   PENSTOCK_FAULT_CRASH_AFTER     ... after which the process aborts
- *   PENSTOCK_FAULT_EXECUTE_MS      every execution takes so much longer
- *   PENSTOCK_FAULT_DEVICES         no more than so many devices are shown
- *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so much longer
+ *   PENSTOCK_FAULT_EXECUTE_MS      every execution takes so many ms longer
+ *   PENSTOCK_FAULT_DEVICES         shows at most so many devices
+ *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so many ms longer
  *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT
  *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded
- *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: no buffer can be made, RESOURCE_EXHAUSTED
+ *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: every buffer fails, RESOURCE_EXHAUSTED
  *   PENSTOCK_FAULT_INITIALIZE      "exit": the process ends; "hang"; "fail"
- *   PENSTOCK_FAULT_CREATE_FAILS    the first so many openings of the devices fail
+ *   PENSTOCK_FAULT_CREATE_FAILS    so many openings of the devices fail first
  *   PENSTOCK_FAULT_CREATE_CODE     with this PJRT code (default 14, UNAVAILABLE)
  *   PENSTOCK_FAULT_CREATE_COUNT    a file that counts openings, a byte each, over processes;
  *                                  without it every opening is the first one
  *   PENSTOCK_FAULT_ONCE            a file: the faults of execution happen in the process that
  *                                  creates it, and in no later one
- *   PENSTOCK_FAULT_MAJOR           the major version that is shown
- *   PENSTOCK_FAULT_WITHOUT         a slot that is shown as missing: "execute", "compile", "upload"
- *   PENSTOCK_FAULT_CHATTER         1: prints lines of every importance
- *   PENSTOCK_FAULT_TOPOLOGY        compiles for any target without a device, whose chips are called
- *                                  this; what comes out is for the inner plugin's device
+ *   PENSTOCK_FAULT_MAJOR           the major version that it shows
+ *   PENSTOCK_FAULT_WITHOUT         a missing function: "execute", "compile", "upload"
+ *   PENSTOCK_FAULT_CHATTER         1: prints lines of every log level
+ *   PENSTOCK_FAULT_TOPOLOGY        compiles for any target without a device; its chips have this
+ *                                  name; the programs are for the inner plugin's device
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -38,13 +38,13 @@
 #include "devices/pjrt/plugin/abi.h"
 
 static const pjrt_api *inner;
-static pjrt_api outer; /* as much of the inner table as we know of */
+static pjrt_api outer; /* the part of the inner table that we know */
 static atomic_ullong executions;
 static bool has_execution_faults;
 
-/* --- errors of our own --- */
+/* --- our own errors --- */
 
-/* Told from the inner plugin's by its first word. */
+/* Distinguishes them from errors of the inner plugin: their first 8 bytes. */
 #define OUR_ERROR UINT64_C(0x70656e73746f636b)
 
 typedef struct fault_error {

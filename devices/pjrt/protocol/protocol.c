@@ -1,5 +1,6 @@
 #include "devices/pjrt/protocol/protocol.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -89,6 +90,14 @@ pjrt_tensor_shape pjrt_tensor_shape_of(const tensor *t)
     pjrt_tensor_shape shape = {.dtype = (int32_t)t->dtype, .rank = t->rank};
     memcpy(shape.dims, t->dims, sizeof shape.dims);
     return shape;
+}
+
+void pjrt_tensor_from_shape(const pjrt_tensor_shape *shape, void *data, tensor *out)
+{
+    assert(shape->rank >= 0 && shape->rank <= TENSOR_RANK_MAX &&
+           (unsigned)shape->dtype < DTYPE_COUNT);
+    *out = (tensor){.dtype = (dtype)shape->dtype, .rank = shape->rank, .data = data};
+    memcpy(out->dims, shape->dims, sizeof out->dims);
 }
 
 status pjrt_memory_create(const char *name, size_t bytes, int *fd)

@@ -99,6 +99,8 @@ status pjrt_send(int socket, const pjrt_message *m, const int *fds, int fd_count
 status pjrt_receive(int socket, pjrt_message *m, int fds[3]) MUST_CHECK;
 
 pjrt_tensor_shape pjrt_tensor_shape_of(const tensor *t);
+/* A tensor of that shape with its elements at `data`. */
+void pjrt_tensor_from_shape(const pjrt_tensor_shape *shape, void *data, tensor *out);
 
 /* An unnamed file in memory of `bytes` bytes, zeroed. */
 status pjrt_memory_create(const char *name, size_t bytes, int *fd) MUST_CHECK;
