@@ -101,7 +101,7 @@ void scheduler_submit(scheduler *s, job *j)
 {
     assert(j->model != NULL && j->on_done != NULL);
     assert(j->hold.rows == j->rows && j->stage_ns[STAGE_ADMIT] > 0);
-    /* A box that held something has woken somebody who has not emptied it yet. */
+    /* If the mailbox was not empty, a worker was woken for it and will take this job too. */
     if (mailbox_post(&s->inbox, &j->node))
         sleepers_wake_one(&s->sleepers, 0, -1);
 }

@@ -35,7 +35,7 @@ static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t
         snprintf(reason, sizeof reason, ", and under this load up to %.3f ms",
                  (double)(e->wait_ns + e->run_ns) / 1e6);
     return status_fail(STATUS_DEADLINE_EXCEEDED,
-                       "the deadline cannot be %s: %.3f ms are left, and an answer is expected "
+                       "the deadline cannot be %s: %.3f ms are left, and a response is expected "
                        "in %.3f ms (%.3f ms in the queue, %.3f ms on the device)%s; alone it would "
                        "be %s",
                        is_sure ? "met" : "promised", left, (double)(wait_ns + e->run_ns) / 1e6,

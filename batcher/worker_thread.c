@@ -7,7 +7,7 @@
 #include "batcher/execute/run.h"
 #include "batcher/scheduler_state.h"
 
-/* While work waits that this worker cannot run: a failed device may be back, or a busy one late. */
+/* So often a sleeping worker looks at work that it may not run: a busy device may be late. */
 #define LOOK_AGAIN_NS UINT64_C(50000000)
 
 /* What a worker does after deciding. */
@@ -52,7 +52,7 @@ static void drain(scheduler *s, pulled *p)
 }
 
 /* What is known of the devices before the mutex is taken: asking one may take time. */
-static void look_at_devices(worker_thread *t, placement_devices *out)
+static void describe_devices(worker_thread *t, placement_devices *out)
 {
     scheduler *s = t->scheduler;
     executor *e = &s->executor;
@@ -102,7 +102,7 @@ static void pull(worker_thread *t, pulled *p)
     batch *b = &t->worker.batch;
     placement_devices devices;
     *p = (pulled){.until_ns = UINT64_MAX};
-    look_at_devices(t, &devices);
+    describe_devices(t, &devices);
     pthread_mutex_lock(&s->mutex);
     uint64_t now_ns = clock_now_ns();
     drain(s, p);

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "models/repository/repository.h"
-
 void job_init(job *j)
 {
     memset(j, 0, sizeof *j);

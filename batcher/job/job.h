@@ -17,7 +17,7 @@
  * server loop again. */
 typedef struct job job;
 struct job {
-    mailbox_node node; /* first: in the scheduler's box going in, in the loop's box coming back */
+    mailbox_node node; /* first: in the scheduler's mailbox going in, in the loop's coming back */
     job *next;         /* in the batcher's queue */
     /* Called on a worker's thread, once; must only post the job to its home (non-blocking). */
     void (*on_done)(job *j);
@@ -35,12 +35,13 @@ struct job {
     hold hold;            /* acquired by scheduler_admit(), empty before on_done() */
     uint64_t backlog_ns;  /* of device time that scheduler_admit() found ahead of it */
 
-    _Atomic bool
-        is_cancelled; /* set by the server loop; the batcher then drops what has not started */
+    /* Set by the server loop; the batcher then drops what has not started. */
+    _Atomic bool is_cancelled;
 
     /* Results; written by the batcher. */
     status result;
     char error[STATUS_MESSAGE_BYTES_MAX];
+    /* The submitter sets the stages up to STAGE_ADMIT, the batcher the others. */
     uint64_t stage_ns[STAGE_COUNT];
     /* For statistics: the batch that held its last rows. */
     device_bucket bucket;
@@ -49,8 +50,7 @@ struct job {
     int64_t batch_rows; /* real rows in that batch */
     bool fell_back;     /* ran on the CPU after or instead of its device */
 
-    /* The batcher's own while queued: the next row not yet given to a batch, rows still computing.
-     */
+    /* The batcher's own: the first row that is in no batch yet; rows that are not done. */
     int64_t row_next;
     _Atomic int64_t rows_left;
     _Atomic bool has_failed;

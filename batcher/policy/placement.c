@@ -63,8 +63,7 @@ bool placement_is_eligible(const placement_devices *d, const placement_model *m,
     assert(device_index >= 0 && device_index < d->count);
     bool has_program = m->tables[device_index].has_any;
     bool is_cpu = device_index == d->cpu, has_other = has_other_device(d, m);
-    /* When none of its devices is healthy their workers keep the work: nobody stands in for them.
-     */
+    /* No CPU can run it: while none of its devices is healthy, their workers keep the work. */
     if (m->is_device_only && (is_cpu || !has_other))
         return has_program;
     if (!is_cpu)

@@ -12,8 +12,8 @@
  * bucket. Within a bucket queue the job with the earliest deadline is first. Belongs to the worker
  * that holds the scheduler's mutex. `sequence` is a position on the model's sequence axis. */
 
-/* Jobs without a deadline are ordered as if they had one so long after admission. It is no promise:
- * nobody drops them. */
+/* Jobs without a deadline are ordered as if they had one so long after admission. They are not
+ * dropped when it passes. */
 #define QUEUE_PATIENCE_NS UINT64_C(1000000000)
 
 /* A binary heap with its keys in place, so that ordering touches no job. */

@@ -128,14 +128,14 @@ def summary(report):
 
 
 def admitted(lines, deadline_ms):
-    """By the server's own clock. A refusal at the door has no time in the queue; a request that was let in and then given up has."""
+    """By the server's own clock. A refusal on admission has no time in the queue; a request that was let in and then given up has."""
     at_door = [l for l in lines if l["code"] == 504 and l["total_us"] < 10000]
     given_up = [l for l in lines if l["code"] == 504 and l["total_us"] >= 10000]
     answered = [l for l in lines if l["code"] == 200]
     late = [l for l in answered if l["total_us"] > deadline_ms * 1000]
     let_in = len(answered) + len(given_up)
     return {
-        "refused_at_the_door": len(at_door),
+        "rejected_on_admission": len(at_door),
         "given_up_later": len(given_up),
         "answered": len(answered),
         "answered_late": len(late),
@@ -198,7 +198,7 @@ def run_one(name, factor):
             f"{name}: {of['rate']:.0f}/s offered, goodput {of['goodput']:.0f}/s ({of['goodput'] / known['find']['goodput99']:.3f} of the one found), "
             f"{of['codes']}, admitted in time {of['server']['admitted_in_time']:.5f}, late at the client {of['answered_late_at_the_client']}, "
             f"answers p50/p99/p99.9 {of['latency_ok_ms']['p50']:.1f}/{of['latency_ok_ms']['p99']:.1f}/{of['latency_ok_ms']['p99.9']:.1f} ms\n"
-            f"    refusals: {of['server']['refused_at_the_door']} at the door, {of['server']['given_up_later']} later, client p50/p99 "
+            f"    rejections: {of['server']['rejected_on_admission']} on admission, {of['server']['given_up_later']} later, client p50/p99 "
             f"{of['refused_ms'] and (of['refused_ms']['p50'], of['refused_ms']['p99'])} ms, server us {of['server']['refusal_us_p50_p99']}, "
             f"truth {of['truth']}, rows in a batch {of['server']['batch_rows_mean']}"
         )

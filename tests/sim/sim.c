@@ -295,7 +295,7 @@ static void drop_chain(sim *s, job *chain)
         next = j->next;
         sim_request r = request_of(j);
         give_up(s, &r);
-        if (!r.is_probe) /* it was not let in by the limit that would be cut */
+        if (!r.is_probe) /* it was not admitted by the limit that would be cut */
             admission_learn_end(&s->admission, j, false, s->now_ns);
         hold_release(&s->admission.backlog, &j->hold, 1);
         release_job(s, j);
@@ -492,7 +492,7 @@ static void run(sim *s)
         if (!has_arrival && event_ns == UINT64_MAX) {
             if (!has_waiting(s))
                 break;
-            event_ns = s->now_ns + 1000000; /* late ones are found when somebody looks */
+            event_ns = s->now_ns + 1000000; /* late jobs are dropped at a decision */
         }
         if (has_arrival && r.arrival_ns <= event_ns) {
             s->now_ns = r.arrival_ns;

@@ -5,10 +5,10 @@
 #include "batcher/admission/admission.h"
 #include "batcher/queue/dispatch.h"
 
-/* Discrete-event simulation of the scheduler: the real queues, shares, policy and door
- * (batcher/queue/dispatch.h, batcher/admission/admission.h) under a clock of our own, with devices
- * whose times are known. The same configuration and seed give the same run. For comparison, what
- * others do. */
+/* Discrete-event simulation of the scheduler: the real admission, queues and policy
+ * (batcher/admission, batcher/queue, batcher/policy) under a simulated clock, with devices whose
+ * times are known. The same configuration and seed give the same run. Simple schedulers run the
+ * same requests for comparison. */
 
 #define SIM_STREAMS_MAX 16
 #define SIM_MODELS_MAX 4
@@ -66,13 +66,13 @@ typedef struct sim_config {
     /* Of the baselines. */
     uint64_t delay_ns;
     int64_t batch_max;
-    double
-        probe_share; /* so many of those refused at the door are let in: would they be in time? */
+    double probe_share; /* so many of the rejected are admitted anyway: would they be in time? */
 } sim_config;
 
 typedef struct sim_stream_result {
-    int64_t offered, met, late, refused, dropped; /* refused at the door; dropped from the queue */
-    int64_t probes, probes_met;                   /* of the refused: let in; and in time */
+    int64_t offered, met, late, refused,
+        dropped;                   /* rejected on admission; dropped from the queue */
+    int64_t probes, probes_met;    /* of the rejected: admitted; and in time */
     double told_ns, took_ns;       /* sums of the probes that were answered: expected, and true */
     int64_t sure_probes, sure_met; /* of these: told that they would be late; and in time */
     double device_ns;              /* time received, by tokens */
@@ -99,7 +99,7 @@ void sim_run(const sim_config *c, sim_result *out);
 double sim_goodput_at(sim_config *c, double attainment, double low, double high, sim_result *at);
 
 /* Requests per second that the devices could at best do if the whole trace were known beforehand
- * and run in the order of length in batches of 32, without deadlines: nobody's goodput is above it.
+ * and run in the order of length in batches of 32, without deadlines: no goodput is above it.
  */
 double sim_sorted_bound(const sim_config *c);
 

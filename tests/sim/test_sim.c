@@ -128,7 +128,7 @@ Test(sim, overload_is_no_collapse_and_rejections_come_on_admission)
         c.requests = 60000;
         sim_run(&c, &r);
         int64_t later = r.streams[0].dropped + r.streams[0].late;
-        printf("2x: goodput %.0f/s of %.0f/s, %lld refused at the door, %lld later\n", r.goodput,
+        printf("2x: goodput %.0f/s of %.0f/s, %lld rejected on admission, %lld later\n", r.goodput,
                most, (long long)r.streams[0].refused, (long long)later);
         cr_expect_geq(r.goodput, 0.95 * most);
         /* Who is refused knows at once: hardly anybody waits for a refusal in the queue. */
@@ -136,7 +136,7 @@ Test(sim, overload_is_no_collapse_and_rejections_come_on_admission)
     }
 }
 
-/* Some of the refused are let in all the same: who was told that the deadline cannot be met must be
+/* Some of the rejected are admitted anyway: those that were told the deadline cannot be met must be
  * late, who was told that it cannot be promised was refused so that the others are in time, and
  * alone would have been, too. What each was told to expect must be about what it took. */
 Test(sim, refusals_are_true)
@@ -153,7 +153,7 @@ Test(sim, refusals_are_true)
         sim_run(&c, &r);
         const sim_stream_result *s = &r.streams[0];
         int64_t others = s->probes - s->sure_probes;
-        printf("2x, refused and let in all the same: of %lld that would be late %.3f were in "
+        printf("2x, rejected and admitted anyway: of %lld that would be late %.3f were in "
                "time, of %lld others %.3f\n",
                (long long)s->sure_probes, (double)s->sure_met / (double)(s->sure_probes + 1),
                (long long)others, (double)(s->probes_met - s->sure_met) / (double)(others + 1));
@@ -246,7 +246,7 @@ static double quiet_p99_ms(int kind, uint64_t seed, double noise)
     return (double)histogram_quantile(&r.streams[0].latency, 0.99) / 1e6;
 }
 
-Test(sim, a_noisy_tenant_moves_nobodys_p99)
+Test(sim, a_noisy_tenant_moves_no_other_p99)
 {
     static const double noise[] = {9000, 15000, 40000};
     for (int kind = 0; kind < 3; kind++)
@@ -280,7 +280,7 @@ Test(sim, models_share_by_weight)
 }
 
 /* README.md, "No starvation". */
-Test(sim, nobody_starves)
+Test(sim, no_request_starves)
 {
     sim_config c;
     sim_default(&c);

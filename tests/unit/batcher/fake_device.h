@@ -2,7 +2,7 @@
 #define TESTS_UNIT_BATCHER_FAKE_DEVICE_H
 
 /* A device that doubles its input, and a model for it: what can go wrong is chosen by the test.
- * Output = 2 * ids at positions with mask 1; an id of FAKE_BAD_ID is refused as a device would. */
+ * Output = 2 * ids at tokens with mask 1; an id of FAKE_BAD_ID is refused as a device would. */
 
 #include <assert.h>
 #include <stdlib.h>

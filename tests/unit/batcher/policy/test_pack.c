@@ -4,7 +4,7 @@
 
 #include "batcher/policy/pack.h"
 
-Test(pack, nobody_shares_a_place)
+Test(pack, no_place_is_shared)
 {
     static bool used[9][100];
     static pack p;

@@ -37,9 +37,9 @@ Test(policy, nothing_waits)
     cr_assert_eq(decide(NULL, 0, NULL, 0, 5).action, POLICY_NOTHING);
 }
 
-/* A backlog of 100 ms in rows of 1 ms with a fixed cost of 0.16 ms: a lot of sqrt(0.16 * 100) = 4
+/* A backlog of 100 ms in rows of 1 ms with a fixed cost of 0.16 ms: batches of sqrt(0.16 * 100) = 4
  * ms. */
-Test(policy, ragged_batches_are_economic_lots)
+Test(policy, ragged_batches_are_sized_by_cost)
 {
     static bucket_table t;
     make_table(&t);
@@ -60,7 +60,7 @@ Test(policy, ragged_batches_are_economic_lots)
     cr_expect_float_eq(one.budget_ns, 4e6, 2e5);
     m.rows_queued = 400;
     cr_expect_float_eq(decide(&q, 1, &m, 1, 100).budget_ns, 8e6, 4e5);
-    m.rows_queued = 1; /* nobody waits behind: until the fixed cost is a sixteenth */
+    m.rows_queued = 1; /* none waits behind: until the fixed cost is a sixteenth */
     cr_expect_float_eq(decide(&q, 1, &m, 1, 100).budget_ns, 15 * 160000, 1e5);
     m.time_max_ns = 2000000; /* the objective's bound */
     m.rows_queued = 400;
@@ -105,7 +105,7 @@ Test(policy, shorter_rows_fill_up_but_never_enlarge)
     d = decide(q, 2, &m, 1, 10);
     cr_assert_eq(d.bucket, 4, "two rows fill their bucket");
     cr_assert_eq(d.backfill_rows, 0);
-    /* Longer rows never ride in a shorter bucket. */
+    /* Longer rows never backfill a shorter bucket. */
     q[0].rows = 3;
     q[0].oldest_ns = 3;
     q[1].rows = 3;
@@ -114,7 +114,7 @@ Test(policy, shorter_rows_fill_up_but_never_enlarge)
     cr_assert_eq(d.backfill_rows, 0);
 }
 
-Test(policy, waits_for_company_only_while_not_full_and_not_too_long)
+Test(policy, waits_for_more_requests_only_while_not_full_and_not_too_long)
 {
     static bucket_table t;
     make_table(&t);

@@ -16,7 +16,7 @@ static model m;
 static dispatch d;
 static model_queue *queue;
 static batch_member members[BATCH];
-static cost_attribution due;
+static cost_attribution attribution;
 static dispatch_batch taken;
 static uint64_t now_ns;
 
@@ -79,7 +79,7 @@ static const placement_devices alone = {.count = 1, .cpu = -1, .is_healthy = is_
 static void next(int64_t rows[TENANTS])
 {
     dispatch_request r = {.now_ns = now_ns, .workers = 1, .devices = &alone};
-    taken = (dispatch_batch){.members = members, .capacity = BATCH, .attribution = &due};
+    taken = (dispatch_batch){.members = members, .capacity = BATCH, .attribution = &attribution};
     dispatch_next(&d, &r, &taken);
     cr_assert_eq(taken.action, POLICY_RUN);
     rows[0] = rows[1] = 0;
@@ -121,15 +121,15 @@ Test(dispatch, charges_are_settled_by_what_was_measured)
     double before = charged(0) + charged(1), model_before = (double)queue->virtual_ns;
     cr_assert_gt(before, 0);
     uint64_t took_ns = taken.expected_ns * 3;
-    dispatch_settle(&d, &due, took_ns);
+    dispatch_settle(&d, &attribution, took_ns);
     cr_expect_float_eq((charged(0) + charged(1)) / before, 3, 0.01);
     cr_expect_float_eq((double)queue->virtual_ns / model_before, 3, 0.01);
-    dispatch_settle(&d, &due, 0); /* once only */
+    dispatch_settle(&d, &attribution, 0); /* once only */
     cr_expect_float_eq((charged(0) + charged(1)) / before, 3, 0.01);
     stop();
 }
 
-/* The model may be gone, and its index another one's, when a batch's bill is settled. */
+/* The model may be gone, and its index another one's, when a batch is settled. */
 Test(dispatch, a_bill_outlives_its_model)
 {
     int64_t rows[TENANTS];
@@ -139,7 +139,7 @@ Test(dispatch, a_bill_outlives_its_model)
     m.serial = 2;
     model_queue *other = dispatch_queue(&d, &m);
     cr_assert_eq(other->virtual_ns, 0);
-    dispatch_settle(&d, &due, 3 * taken.expected_ns);
+    dispatch_settle(&d, &attribution, 3 * taken.expected_ns);
     cr_expect_eq(other->virtual_ns, 0);
     cr_expect_gt(charged(0), 2.9 * (double)taken.expected_ns);
     stop();
@@ -155,7 +155,7 @@ static void share(void)
         next(rows);
 }
 
-Test(dispatch, batches_are_short_while_somebody_quiet_shares_the_devices)
+Test(dispatch, batches_are_short_while_a_quiet_tenant_shares_the_devices)
 {
     int64_t rows[TENANTS];
     start(NULL);
@@ -186,7 +186,7 @@ Test(dispatch, a_quiet_tenants_batch_is_not_filled_up_by_a_crowd)
     push(0, 4, 1);
     next(rows);
     cr_expect_eq(rows[0], 1);
-    cr_expect_gt(rows[1], 0, "some company costs little");
+    cr_expect_gt(rows[1], 0, "a little backfill costs little");
     double most = cost.fixed_ns * (1 + DISPATCH_SHARED_BACKFILL);
     cr_expect_leq((double)taken.expected_ns, 1.01 * most);
     stop();

@@ -6,10 +6,10 @@
 #include "tests/unit/batcher/fake_device.h"
 
 /* What a device that packs takes from the queues: the real decision code, measured times as of a
- * device on which every position costs the same. */
+ * device on which every token costs the same. */
 
 #define FIXED_NS 100e3
-#define POSITION_NS 20e3
+#define TOKEN_NS 20e3
 /* Attention so dear that long rows, packed or not, lose time. */
 #define DEAR_SQUARE_NS 2e3
 #define BATCHES 5
@@ -29,7 +29,7 @@ typedef struct bench {
     cost_attribution attribution;
     dispatch_batch taken;
     uint64_t now_ns, order;
-    double square_ns; /* of a position's attention to another */
+    double square_ns; /* of a token's attention to another */
 } bench;
 
 static void add_bucket(bench *b, int64_t rows, int64_t length, int64_t packed)
@@ -41,7 +41,7 @@ static void add_bucket(bench *b, int64_t rows, int64_t length, int64_t packed)
     cr_assert_eq(fake_compile(b->devices[0], NULL, to->shape, &to->programs[0]), STATUS_OK);
     latency_work work = {rows, rows * length, rows * length * length};
     double time_ns =
-        FIXED_NS + POSITION_NS * (double)work.tokens + b->square_ns * (double)work.squares;
+        FIXED_NS + TOKEN_NS * (double)work.tokens + b->square_ns * (double)work.squares;
     latency_observe(b->m.latency, 0, b->m.bucket_count++, work, (uint64_t)time_ns, 1);
 }
 
@@ -116,7 +116,7 @@ static const bool is_healthy[] = {true, true};
 static const placement_devices both = {
     .count = 2, .cpu = 1, .is_healthy = is_healthy, .fallback = FALLBACK_NEVER};
 
-/* Takes one batch; its jobs' rows are done. Returns the part of its positions that is padding. */
+/* Takes one batch; its jobs' rows are done. Returns the part of its tokens that is padding. */
 static double next(bench *b)
 {
     dispatch_request r = {.now_ns = b->now_ns, .workers = 1, .devices = &both};
@@ -147,7 +147,7 @@ static void finish(bench *b)
     b->now_ns += 1000000;
 }
 
-/* No two sequences share a position, and all lie within the rows. */
+/* No two sequences share a token, and all lie within the rows. */
 static void check_places(const bench *b)
 {
     static bool used[64][256];
@@ -215,14 +215,14 @@ Test(packing, little_waste_in_rows_of_256_at_64_queued)
 }
 
 /* Clients that send the next request when the last is answered, on a device with two batches in
- * flight: what part of all positions is padding. */
+ * flight: what part of all tokens is padding. */
 static double closed_loop_waste(bench *b, int clients)
 {
     static int64_t lengths[4096];
     int count = read_lengths(lengths, 256), at = 0;
     uint64_t end_ns[2] = {b->now_ns, b->now_ns};
     int64_t answered[2] = {clients - clients / 2, clients / 2};
-    double tokens = 0, positions = 0;
+    double tokens = 0, computed = 0;
     for (int batch = 0; batch < 400; batch++) {
         int worker = end_ns[1] < end_ns[0];
         uint64_t now_ns = b->now_ns = end_ns[worker];
@@ -231,13 +231,13 @@ static double closed_loop_waste(bench *b, int clients)
         double waste = next(b);
         const device_bucket *shape = &b->m.buckets[b->taken.bucket].shape;
         double size = (double)(shape->batch * shape->sequence);
-        positions += size;
+        computed += size;
         tokens += (1 - waste) * size;
         answered[worker] = b->taken.rows;
-        end_ns[worker] = now_ns + (uint64_t)(FIXED_NS + POSITION_NS * size);
+        end_ns[worker] = now_ns + (uint64_t)(FIXED_NS + TOKEN_NS * size);
         finish(b);
     }
-    return 1 - tokens / positions;
+    return 1 - tokens / computed;
 }
 
 static void check_closed_loop(int clients)
@@ -304,7 +304,7 @@ Test(packing, a_lone_request_goes_padded)
     destroy(b);
 }
 
-/* Three short ones: a row of 128 has fewer positions than a padded batch of 4. */
+/* Three short ones: a row of 128 has fewer tokens than a padded batch of 4. */
 Test(packing, a_few_share_one_row)
 {
     bench *b = create(128);
@@ -326,9 +326,9 @@ static void push_many(bench *b, int count, int64_t length)
         push(b, 1, length, UINT64_MAX);
 }
 
-/* Where long rows cost more time than padding does, times decide; unless positions are to be saved.
+/* Where long rows cost more time than padding does, times decide; unless tokens are to be saved.
  */
-Test(packing, positions_are_saved_where_that_is_wanted)
+Test(packing, tokens_are_saved_where_that_is_wanted)
 {
     bench *b = create_with(128, 128, DEAR_SQUARE_NS);
     push_many(b, 64, 9);
@@ -350,7 +350,7 @@ Test(packing, the_largest_of_those_that_are_filled)
 {
     bench *b = create_with(128, 128, DEAR_SQUARE_NS);
     b->m.packing = MODEL_PACKING_ALWAYS;
-    push_many(b, 50, 24); /* 1200 positions: 8 rows of 128 are filled, 16 are not */
+    push_many(b, 50, 24); /* 1200 tokens: 8 rows of 128 are filled, 16 are not */
     next(b);
     cr_assert_not_null(b->taken.packed);
     cr_assert_eq(b->taken.packed->rows, 8);
@@ -369,8 +369,8 @@ Test(packing, a_full_padded_batch_is_no_worse)
     destroy(b);
 }
 
-/* Packed rows would take 2048 positions' time; the urgent one has time for its own short batch. */
-Test(packing, nobody_is_late_for_it)
+/* Packed rows would take 2048 tokens' time; the urgent one has time for its own short batch. */
+Test(packing, no_request_is_late_for_it)
 {
     bench *b = create(128);
     for (int i = 0; i < 200; i++)
