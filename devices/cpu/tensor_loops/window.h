@@ -1,7 +1,7 @@
 #ifndef DEVICES_CPU_TENSOR_LOOPS_WINDOW_H
 #define DEVICES_CPU_TENSOR_LOOPS_WINDOW_H
 
-#include "devices/cpu/ops/op.h"
+#include "graph/graph.h"
 #include "kernels/convolution.h"
 
 /* Geometry of convolution and pooling: [batch, channels, spatial...] with one to three spatial

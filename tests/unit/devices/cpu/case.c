@@ -1,6 +1,7 @@
 #include "tests/unit/devices/cpu/case.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "devices/cpu/evaluate.h"
 #include "graph/shapes/infer.h"
@@ -55,4 +56,15 @@ status cpu_case_run(cpu_case *c, graph_op op, int output_count)
 void cpu_case_dispose(cpu_case *c)
 {
     arena_dispose(&c->memory);
+}
+
+double cpu_case_get(const tensor *t, int64_t i)
+{
+    return tensor_get_number(t, i);
+}
+
+void cpu_case_expect_near(double actual, double expected, double tolerance, int64_t at)
+{
+    cr_expect(fabs(actual - expected) <= tolerance, "[%lld] %g, expected %g", (long long)at, actual,
+              expected);
 }

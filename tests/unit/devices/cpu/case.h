@@ -27,4 +27,9 @@ tensor *cpu_case_random(cpu_case *c, dtype type, const int64_t *dims);
 status cpu_case_run(cpu_case *c, graph_op op, int output_count);
 void cpu_case_dispose(cpu_case *c);
 
+/* Element i of a tensor as a number. */
+double cpu_case_get(const tensor *t, int64_t i);
+/* Fails the test, naming index `at`, unless both are within `tolerance`. */
+void cpu_case_expect_near(double actual, double expected, double tolerance, int64_t at);
+
 #endif

@@ -1,4 +1,4 @@
-/* Every model of ../shared/models, imported, specialised, planned and run on each golden case. */
+/* Every test model, imported, specialised, planned and run on each golden case. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -145,12 +145,12 @@ static void run_models(const char *level)
     json_decref(manifest);
 }
 
-Test(cpu_models, golden_answers_with_the_best_kernels)
+Test(cpu_plan, golden_answers_with_the_best_kernels)
 {
     run_models(NULL);
 }
 
-Test(cpu_models, golden_answers_with_scalar_kernels)
+Test(cpu_plan, golden_answers_with_scalar_kernels)
 {
     run_models("scalar");
 }

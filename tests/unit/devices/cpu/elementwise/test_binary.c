@@ -1,0 +1,75 @@
+/* Operators on pairs, in each type that they compute in. */
+#include <criterion/criterion.h>
+
+#include "tests/unit/devices/cpu/case.h"
+
+Test(cpu_binary, add_broadcasts_both_ways_in_every_type)
+{
+    for (int type = DTYPE_U8; type < DTYPE_BYTES; type++) {
+        cpu_case c = {0};
+        cpu_case_input(&c, (dtype)type, DIMS(2, 1, 3), (double[]){1, 2, 3, 4, 5, 6});
+        cpu_case_input(&c, (dtype)type, DIMS(2, 1), (double[]){10, 20});
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_ADD, 1), STATUS_OK);
+        for (int i = 0; i < 12; i++)
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i),
+                                 1 + i / 6 * 3 + i % 3 + (i / 3 % 2 ? 20 : 10), 0, i);
+        cpu_case_dispose(&c);
+    }
+}
+
+Test(cpu_binary, integer_division_by_zero_is_no_trap)
+{
+    cpu_case c = {0};
+    cpu_case_input(&c, DTYPE_I32, DIMS(3), (double[]){7, -2147483648.0, -7});
+    cpu_case_input(&c, DTYPE_I32, DIMS(3), (double[]){0, -1, 2});
+    cr_assert_eq(cpu_case_run(&c, GRAPH_OP_DIV, 1), STATUS_OK);
+    cpu_case_expect_near(cpu_case_get(&c.outputs[0], 0), 0, 0, 0);
+    cpu_case_expect_near(cpu_case_get(&c.outputs[0], 1), -2147483648.0, 0, 1);
+    cpu_case_expect_near(cpu_case_get(&c.outputs[0], 2), -3, 0, 2);
+    cpu_case_dispose(&c);
+}
+
+static void expect_pairs(graph_op op, dtype type, const int64_t *dims, const double *a,
+                         const double *b, const double *expected, int count)
+{
+    cpu_case c = {0};
+    cpu_case_input(&c, type, dims, a);
+    cpu_case_input(&c, type, dims, b);
+    cr_assert_eq(cpu_case_run(&c, op, 1), STATUS_OK);
+    for (int i = 0; i < count; i++)
+        cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), expected[i], 1e-6, i);
+    cpu_case_dispose(&c);
+}
+
+Test(cpu_binary, mod_has_the_sign_of_the_divisor)
+{
+    static const double a[] = {7, -7, 7, -7, 6, 5}, b[] = {3, 3, -3, -3, -3, 0};
+    static const double expected[] = {1, 2, -2, -1, 0, 0};
+    expect_pairs(GRAPH_OP_MOD, DTYPE_I32, DIMS(6), a, b, expected, 6);
+    expect_pairs(GRAPH_OP_MOD, DTYPE_I64, DIMS(6), a, b, expected, 6);
+    static const double fractions[] = {5.5, -5.5, 5.5}, divisors[] = {2, 2, -2};
+    expect_pairs(GRAPH_OP_MOD, DTYPE_F64, DIMS(3), fractions, divisors, (double[]){1.5, 0.5, -0.5},
+                 3);
+}
+
+Test(cpu_binary, comparisons_of_signed_and_unsigned)
+{
+    static const double a[] = {1, 2, 3}, b[] = {2, 2, 2};
+    for (int type = DTYPE_U8; type < DTYPE_BYTES; type++) {
+        expect_pairs(GRAPH_OP_LESS, (dtype)type, DIMS(3), a, b, (double[]){1, 0, 0}, 3);
+        expect_pairs(GRAPH_OP_LESS_OR_EQUAL, (dtype)type, DIMS(3), a, b, (double[]){1, 1, 0}, 3);
+        expect_pairs(GRAPH_OP_GREATER, (dtype)type, DIMS(3), a, b, (double[]){0, 0, 1}, 3);
+        expect_pairs(GRAPH_OP_GREATER_OR_EQUAL, (dtype)type, DIMS(3), a, b, (double[]){0, 1, 1}, 3);
+        expect_pairs(GRAPH_OP_EQUAL, (dtype)type, DIMS(3), a, b, (double[]){0, 1, 0}, 3);
+    }
+    expect_pairs(GRAPH_OP_LESS, DTYPE_I64, DIMS(1), (double[]){-1}, (double[]){1}, (double[]){1},
+                 1);
+    expect_pairs(GRAPH_OP_LESS, DTYPE_U64, DIMS(1), (double[]){0x1p63}, (double[]){1},
+                 (double[]){0}, 1);
+}
+
+Test(cpu_binary, powers_of_integers)
+{
+    expect_pairs(GRAPH_OP_POW, DTYPE_I64, DIMS(5), (double[]){3, -2, 1, -1, 2},
+                 (double[]){4, 3, -5, -3, -1}, (double[]){81, -8, 1, -1, 0}, 5);
+}

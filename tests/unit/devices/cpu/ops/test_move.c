@@ -1,0 +1,33 @@
+/* Operators that only move elements. */
+#include <criterion/criterion.h>
+
+#include "tests/unit/devices/cpu/case.h"
+
+Test(cpu_move, transposes_of_every_order_of_four_dims)
+{
+    const int64_t dims[] = {3, 18, 5, 33};
+    for (int code = 0; code < 256; code++) {
+        const int64_t perm[] = {code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6};
+        if ((1 << perm[0] | 1 << perm[1] | 1 << perm[2] | 1 << perm[3]) != 15)
+            continue;
+        cpu_case c = {.attributes = {{.name = "perm",
+                                      .kind = GRAPH_ATTRIBUTE_INTS,
+                                      .count = 4,
+                                      .ints = perm}},
+                      .attribute_count = 1};
+        cpu_case_random(&c, DTYPE_F32, DIMS(3, 18, 5, 33));
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_TRANSPOSE, 1), STATUS_OK);
+        const int64_t *out = c.outputs[0].dims;
+        for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++) {
+            int64_t at[4], rest = i, from = 0;
+            for (int d = 3; d >= 0; d--) {
+                at[perm[d]] = rest % out[d];
+                rest /= out[d];
+            }
+            for (int d = 0; d < 4; d++)
+                from = from * dims[d] + at[d];
+            cr_assert(cpu_case_get(&c.outputs[0], i) == cpu_case_get(&c.inputs[0], from));
+        }
+        cpu_case_dispose(&c);
+    }
+}
