@@ -113,46 +113,51 @@ typedef struct model_label {
 struct model {
     const char *name;
     int64_t version;
+    int index;            /* dense number among loaded models; used again after an unload */
+    uint64_t serial;      /* never used again; 0: not served yet */
     const char *platform; /* "onnx", "hugging_face", "stablehlo": for KServe metadata */
     const char *folder;
+    uint64_t load_ns, warm_up_ns;
+
+    /* What it computes, and what devices compile. */
     graph *graph;
-    device_model on_device;
-    /* NULL: a row holds one sequence, packing_note says why; models/batching/packed_buckets.h. */
-    struct encoder *packed_encoder;
-    device_model on_packed; /* for packed buckets */
-    const char *packing_note;
-    model_packing packing;
     model_tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
     int input_count, output_count;
+    device *const *devices; /* the CPU is the last */
+    int device_count;
+    device_model on_device;
+    device_model on_packed;         /* for packed buckets */
+    device_program *weights_holder; /* keeps the CPU's packed weights alive; or NULL */
+
+    /* How requests share batches. */
     model_batching batching;
+    const char *batching_note; /* what the batching probe found, for people; "" when none ran */
+    model_packing packing;
+    /* NULL: a row holds one sequence, packing_note says why; models/batching/packed_buckets.h. */
+    struct encoder *packed_encoder;
+    const char *packing_note;
     model_bucket buckets[MODEL_BUCKETS_MAX]; /* ascending by sequence, then batch; the packed
                                                 ones last, in the same order */
     int bucket_count;
-    int64_t sequence_buckets[MODEL_AXIS_MAX],
-        batch_buckets[MODEL_AXIS_MAX]; /* the two axes, ascending */
+    int64_t sequence_buckets[MODEL_AXIS_MAX], batch_buckets[MODEL_AXIS_MAX]; /* ascending */
     int sequence_bucket_count, batch_bucket_count;
-    uint64_t load_ns, warm_up_ns;
 
-    int index;       /* dense number among loaded models, for tables; used again after unload */
-    uint64_t serial; /* never used again; 0: the model was not published */
+    /* How they are scheduled. */
     uint64_t slo_ns; /* latency objective, 0: none */
     int priority;    /* of requests that name none; 0 is the highest */
-    const char *batching_note; /* what the batching probe found, for people; "" when none ran */
-    device *const *devices;
-    int device_count;
-    device_program *weights_holder; /* keeps the CPU's packed weights alive; or NULL */
-    int weight;                     /* fair share of the devices; 0 counts as 1 */
-    arena memory;                   /* owns the strings and the buckets' program lists */
+    int weight;      /* fair share of the devices; 0 counts as 1 */
+
+    arena memory; /* owns the strings and the buckets' program lists */
 
     /* What changes while the model serves. */
     model_references *references;
     model_counters *counters;
-    struct exact_programs *exact_programs; /* models/batching/exact_programs.h: written by workers;
-                                              NULL: the model has buckets */
-    struct latency *latency;          /* models/latency.h: warm-up, then the workers; NULL: nothing
-                                         is known beforehand */
-    struct length_histogram *lengths; /* models/planner.h: of rows asked for, written on admission;
-                                         or NULL */
+    /* models/batching/exact_programs.h: written by workers; NULL: the model has buckets. */
+    struct exact_programs *exact_programs;
+    /* models/latency.h: written by warm-up, then by workers; NULL: nothing is known yet. */
+    struct latency *latency;
+    /* models/planner.h: lengths of requested rows, written on admission; or NULL. */
+    struct length_histogram *lengths;
 };
 
 /* Nothing may be padded: a batch is one request, with its own rows and length. */
@@ -163,8 +168,7 @@ static inline bool model_is_exact(const model *m)
 
 /* Zeroed, with counters of 0 and one reference. NULL when memory is out. */
 model *model_create(void);
-/* Frees what model_create() made, not what was added. No reference may be left but the creator's.
- */
+/* Frees what model_create() made, not what was added. Only the creator's reference may be left. */
 void model_destroy(model *m);
 
 /* Any thread. The last release calls `on_unused`. */
