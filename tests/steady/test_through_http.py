@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 
 import numpy
 import pytest
@@ -24,11 +25,12 @@ REQUESTS = int(os.environ.get("STEADY_REQUESTS", 20000))
 RELEASE = ROOT / "build/release"
 COUNTER, CLIENT = RELEASE / "lib/libcount_allocations.so", RELEASE / "bin/send_requests"
 ROUNDS = 10  # of the run after warm-up; the resident memory is read after each
-TRACED = 2000  # requests
 # On each of two connections. libh2o keeps 16 chunks of memory for a loop and takes more from malloc, so a loop has fewer requests than that.
 IN_FLIGHT = 4
-# Pages that the kernel counts late, stacks that grow by a page. In the long run this is a quarter of a byte for each request.
-RESIDENT_GROWTH_MAX_KIB = 256
+# Resident memory may grow by pages that the kernel counts late, and by those that a slot of the sliding window touches for the first time:
+# seven slots of 10 s (server/telemetry/record.h) in the first 70 s. The long run's warm-up lasts longer than that.
+LATE_KIB, SLOT_KIB, SLOT_S, SLOTS = 128, 256, 10, 7
+WARM_UP_S = 80 if REQUESTS > 100000 else 0
 MEMORY_FUNCTIONS = ("h2o_mem_", "h2o_buffer_", "h2o_vector__expand")
 
 
@@ -77,10 +79,19 @@ def is_the_librarys(frames):
     return False
 
 
+def is_allowed(protocol, count, frames):
+    """What libh2o allocates: the text of the time once a second, and memory for each stream of HTTP/2. And a worker's memory for padded
+    batches, which it takes once, with its first."""
+    names = " ".join(named(frame) for frame in frames)
+    if is_the_librarys(frames):
+        return protocol == "h2c" or "h2o_context_update_timestamp_cache" in names
+    return "staging_lay_out" in names and count == 1
+
+
 def told(stacks):
     lines = []
     for count, size, thread, frames in stacks[:20]:
-        lines.append(f"{count} allocations, {size} bytes in {TRACED} requests, thread {thread}:")
+        lines.append(f"{count} allocations, {size} bytes, thread {thread}:")
         lines += [f"    {named(frame)}" for frame in frames[:12]]
     return "\n".join(lines)
 
@@ -142,7 +153,12 @@ def test_requests_through_http_allocate_nothing(protocol, tmp_path):
     with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, environment=environment) as server:
         clients = clients_of(tmp_path, server, protocol)
         try:
-            send(clients, max(4000, REQUESTS // ROUNDS))
+            begun = time.monotonic()
+            send(clients, 4000)
+            while time.monotonic() < begun + WARM_UP_S:
+                send(clients, 4000)
+            warm = time.monotonic()
+            counter.ask("trace")
             before, resident = counter.bytes_of_threads(), [resident_kib(server.process.pid)]
             for round in range(1, ROUNDS + 1):
                 send(clients, REQUESTS // ROUNDS)
@@ -151,17 +167,15 @@ def test_requests_through_http_allocate_nothing(protocol, tmp_path):
                 print(f"{protocol}: {round * REQUESTS // ROUNDS} requests, {allocated} bytes allocated, {resident[-1]} KiB resident")
             grown = collections.Counter(counter.bytes_of_threads())
             grown.subtract(before)
-            counter.ask("trace")
-            send(clients, TRACED)
             stacks = counter.stacks()
         finally:
             for client in clients:
                 client.close()
-    ours = [s for s in stacks if not is_the_librarys(s[3])]
     grown = {f"{name} ({tid})": count for (tid, name), count in grown.items() if count}
-    assert not ours, f"bytes allocated in {REQUESTS} requests, by thread: {grown}\n{told(ours)}"
-    if protocol == "h2c":
-        # libh2o's HTTP/2 takes a stream and some headers from malloc for each request, in the thread of its connection.
-        grown = dict(sorted(grown.items(), key=lambda g: -g[1])[1:])
-    assert not grown, f"bytes allocated in {REQUESTS} requests, by thread: {grown}\n{told(stacks)}"
-    assert resident[-1] - resident[1] <= RESIDENT_GROWTH_MAX_KIB, f"resident memory in KiB: {resident}"
+    found = [s for s in stacks if not is_allowed(protocol, s[0], s[3])]
+    assert not found, f"bytes allocated in {REQUESTS} requests, by thread: {grown}\n{told(found)}"
+    # All that jemalloc has counted was seen: it rounds each allocation up, to at most 16 bytes or a quarter more.
+    seen = sum(16 * count + size * 1.25 for count, size, _, _ in stacks)
+    assert sum(grown.values()) <= seen, f"bytes allocated by thread: {grown}, of which were seen:\n{told(stacks)}"
+    new_slots = 0 if WARM_UP_S else min(SLOTS, 1 + (time.monotonic() - warm) // SLOT_S)
+    assert resident[-1] - resident[0] <= LATE_KIB + new_slots * SLOT_KIB, f"resident memory in KiB: {resident}"
