@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
-#include "base/wrap.h"
+#include "base/text/nearest.h"
+#include "base/text/wrap.h"
 
 #define NAMES_MAX 32
 #define EXIT_STATUS_USAGE 2

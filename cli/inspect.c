@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/inspect/device.h"

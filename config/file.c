@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "config/set.h"
 
 #define FILE_BYTES_MAX ((size_t)16 << 20)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "config/models.h"
 #include "config/set.h"
 

@@ -4,8 +4,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/json_position.h"
 #include "base/status.h"
+#include "base/text/json_position.h"
 
 /* Where a value of the configuration comes from, and the error messages that say so. */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/wrap.h"
+#include "base/text/wrap.h"
 #include "config/keys.h"
 
 /* From the struct and the table to text: --print-config, --help, docs/configuration.md. */

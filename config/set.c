@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "config/lists.h"
 #include "config/models.h"
 #include "config/tenants.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 status config_copy_string(config *c, const config_origin *o, const json_path *path,
                           const json_t *value, const char **out)

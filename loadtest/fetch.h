@@ -1,7 +1,7 @@
 #ifndef LOADTEST_FETCH_H
 #define LOADTEST_FETCH_H
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "loadtest/wire/request.h"
 #include "loadtest/wire/target.h"
 

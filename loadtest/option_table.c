@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "loadtest/wire/memory.h"
 #include "loadtest/workload/quantity.h"
 

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "cli/inspect/facts.h"
 #include "cli/inspect/mxu.h"
 #include "cli/inspect/print.h"

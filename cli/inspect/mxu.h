@@ -1,7 +1,7 @@
 #ifndef CLI_INSPECT_MXU_H
 #define CLI_INSPECT_MXU_H
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "models/model.h"
 
 /* For each bucket and dense layer, the share of a TPU's matrix unit (MXU) that idles because a dim

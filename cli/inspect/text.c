@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text_buffer.h"
-#include "base/wrap.h"
+#include "base/text/text_buffer.h"
+#include "base/text/wrap.h"
 #include "cli/inspect/facts.h"
 #include "cli/inspect/print.h"
 #include "server/protocol/infer.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "graph/onnx/importer.h"
 
 typedef struct schema {

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 
 /* Line charts and bars as SVG, for a page that brings its own style: classes s0..s5 colour the
  * series, the page defines them. Pure. */

@@ -1,4 +1,4 @@
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "loadtest/report/report.h"
 #include "loadtest/wire/memory.h"
 

@@ -2,7 +2,7 @@
 #define LOADTEST_WIRE_NETWORK_H
 
 #include "base/status.h"
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 
 /* One response, of HTTP/1.1 or HTTP/2. Owned by a connection (one per stream) and valid during the
  * callback that delivers it. */

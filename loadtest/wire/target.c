@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "loadtest/wire/memory.h"
 
 #define CONNECT_TIMEOUT_MS 5000

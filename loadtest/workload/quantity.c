@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "loadtest/wire/memory.h"
 
 status quantity_duration(const char *text, uint64_t *ns)

@@ -1,7 +1,7 @@
 #ifndef LOADTEST_WORKLOAD_REQUEST_SOURCE_H
 #define LOADTEST_WORKLOAD_REQUEST_SOURCE_H
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "loadtest/wire/request.h"
 #include "loadtest/workload/metadata.h"
 #include "loadtest/workload/quantity.h"

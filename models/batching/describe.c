@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 static bool is_batch(graph_dim d)
 {

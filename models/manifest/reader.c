@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 status manifest_fail(const manifest_reader *r, const char *what, const char *detail)
 {

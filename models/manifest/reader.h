@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "base/json_position.h"
+#include "base/text/json_position.h"
 #include "models/manifest/manifest.h"
 
 /* Reads JSON values into a manifest; each error names the file, the line and the path of the key.

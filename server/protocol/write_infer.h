@@ -1,7 +1,7 @@
 #ifndef SERVER_PROTOCOL_WRITE_INFER_H
 #define SERVER_PROTOCOL_WRITE_INFER_H
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "server/protocol/infer.h"
 
 /* The responses to inference requests whose jobs are done without failure. */

@@ -1,7 +1,7 @@
 #ifndef SERVER_SERVICE_ENDPOINT_LOAD_H
 #define SERVER_SERVICE_ENDPOINT_LOAD_H
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "server/service/service.h"
 
 /* The value of the endpoint-load-metrics header: an ORCA load report in its text form, which load

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "server/telemetry/record.h"
 
 /* One JSON object a line for each request. Each loop gathers its lines and writes them in one go,

@@ -2,7 +2,7 @@
 #define SERVER_TELEMETRY_RECORD_H
 
 #include "base/histogram.h"
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "batcher/job/job.h"
 
 /* Counts what happened: per model, and inside it per loop, so that each histogram has one writer.

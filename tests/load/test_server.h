@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 
 /* A server with known faults: every answer comes after a delay drawn from a known distribution, and
  * the whole process can stall. One thread. HTTP/1.1, or HTTP/2 by prior knowledge. */

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 
 /* Appends numbers and JSON strings to a text buffer. */
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 #include "server/protocol/tensor_scan.h"
 #include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/text_write.h"

@@ -1,5 +1,5 @@
-#ifndef BASE_TEXT_BUFFER_H
-#define BASE_TEXT_BUFFER_H
+#ifndef BASE_TEXT_TEXT_BUFFER_H
+#define BASE_TEXT_TEXT_BUFFER_H
 
 #include <stddef.h>
 

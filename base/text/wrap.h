@@ -1,5 +1,5 @@
-#ifndef BASE_WRAP_H
-#define BASE_WRAP_H
+#ifndef BASE_TEXT_WRAP_H
+#define BASE_TEXT_WRAP_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-#ifndef BASE_JSON_POSITION_H
-#define BASE_JSON_POSITION_H
+#ifndef BASE_TEXT_JSON_POSITION_H
+#define BASE_TEXT_JSON_POSITION_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "base/wrap.h"
+#include "base/text/wrap.h"
 
 #include <string.h>
 

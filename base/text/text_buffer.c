@@ -1,4 +1,4 @@
-#include "base/text_buffer.h"
+#include "base/text/text_buffer.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "base/json_position.h"
+#include "base/text/json_position.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
