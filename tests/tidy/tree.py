@@ -16,11 +16,7 @@ FOLDERS = """
     base base/io base/text
     kernels kernels/scalar kernels/x86/vector kernels/x86/gemm kernels/x86
     graph graph/shapes graph/specialise graph/quantise graph/encoder graph/hugging_face graph/onnx graph/onnx/rewrite graph/stablehlo
-<<<<<<< HEAD
     devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/ops devices/cpu/elementwise devices/cpu/fused devices/cpu/encoder devices/cpu
-=======
-    devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/elementwise devices/cpu/ops devices/cpu/fused devices/cpu/encoder devices/cpu
->>>>>>> 9e52bd4 (base/text: growing text, wrapping, suggestions and JSON positions; base/ itself has 17 source files)
     devices/pjrt/protocol devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
     models models/manifest models/batching models/loading models/repository
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher
