@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tree import C_FILES, FILES, FOLDERS, ROOM_FILES, ROOMS, ROOT, folder, name, pending, report, text
+from tree import C_FILES, FILES, FOLDERS, ROOM_FILES, ROOMS, ROOT, folder, name, report, text
 
 PAGE_LINES = 80
 
@@ -18,7 +18,6 @@ def test_every_room_has_a_page(room):
     assert len(text(page).splitlines()) <= PAGE_LINES
 
 
-@pending
 def test_every_sub_room_has_a_page():
     """Its own, or its place on the page of the room above it, as `sub/`."""
     wrong = []
@@ -29,7 +28,6 @@ def test_every_sub_room_has_a_page():
     report(wrong)
 
 
-@pending
 def test_pages_name_only_files_that_exist():
     """Tables that say which file does what: their first column."""
     wrong = []
@@ -42,7 +40,6 @@ def test_pages_name_only_files_that_exist():
     report(wrong)
 
 
-@pending
 def test_unit_tests_are_named_after_what_they_test():
     """tests/unit/<folder>/test_<file>.c, or test_<file>_<aspect>.c, tests <folder>/<file>."""
     wrong = []
