@@ -4,16 +4,16 @@
 #include "kernels/kernels.h"
 
 /* Convolution and pooling of images with the channels last ([height, width, channels], NHWC): a
- * pixel's channels are contiguous, which is what u8 x s8 GEMMs and vectors want. One image a
- * call; output pixels are numbered y * out_width + x, and a call does pixels `first` .. `first +
- * count - 1` so that the caller can cut an image into blocks that fit the cache, or over threads.
+ * pixel's channels are contiguous, as u8 x s8 GEMMs and vectors need them. One image per call.
+ * Output pixels are numbered y * out_width + x; a call computes pixels `first` .. `first + count -
+ * 1`, so that the caller can split an image into blocks that fit the cache, or among threads.
  */
 typedef struct image_window {
     size_t height, width, channels; /* of the input */
     size_t out_height, out_width;   /* of the output */
     size_t kernel_height, kernel_width;
     size_t stride_y, stride_x, dilation_y, dilation_x;
-    size_t pad_top, pad_left; /* below and to the right it follows from the output's size */
+    size_t pad_top, pad_left; /* below and to the right it follows from the size of the output */
 } image_window;
 
 /* The rows of an implicit GEMM (im2col): out row r is [kernel_height][kernel_width][channels] items
@@ -44,8 +44,8 @@ typedef struct depthwise_f32 {
 } depthwise_f32;
 
 typedef enum pool_kind {
-    POOL_MAX,     /* padding is not looked at; -inf where the window holds nothing else; NaN wins */
-    POOL_AVERAGE, /* over the pixels inside the image */
+    POOL_MAX,           /* padding is ignored; -inf where a window is all padding; NaN wins */
+    POOL_AVERAGE,       /* over the pixels inside the image */
     POOL_AVERAGE_PADDED /* over the whole window, padding counting as 0 */
 } pool_kind;
 

@@ -15,9 +15,8 @@ enum {
     CPU_AMX_BF16 = 1 << 6, /* the same with BF16 */
 };
 
-/* Asks the CPU, and Linux for the use of AMX tiles: a permission of the process, for threads that
- * run and threads to come; fork() passes it on, exec() does not. Whoever has a table of kernels has
- * asked. Any thread. */
+/* Asks the CPU, and Linux for permission to use AMX tiles. The permission is the process's, for all
+ * its threads; fork() keeps it, exec() does not. kernels_select() has asked. Any thread. */
 uint32_t cpu_features_detect(void);
 
 #endif

@@ -33,8 +33,8 @@ typedef struct gemm_f32 {
     gemm_f32_epilogue epilogue;
 } gemm_f32;
 
-/* The same with B as it lies: element (k, n) at b[k * b_row_stride + n * b_column_stride]; so a
- * transposed B is the other two strides. For the product of two activations. */
+/* The same with B unpacked: element (k, n) is b[k * b_row_stride + n * b_column_stride], so a
+ * transposed B has the strides exchanged. For the product of two activations. */
 typedef struct gemm_f32_unpacked {
     size_t m, n, k;
     const float *a;
@@ -53,7 +53,7 @@ static inline size_t gemm_f32_packed_count(size_t k, size_t n)
     return panels * GEMM_F32_PANEL_COLUMNS * k;
 }
 
-/* Where column `column` (a multiple of 32) begins in packed B: to give each thread some columns,
+/* Where column `column` (a multiple of 32) begins in packed B: to split columns among threads,
  * with `c`, `bias`, `residual` advanced likewise. */
 static inline size_t gemm_f32_packed_offset(size_t k, size_t column)
 {

@@ -13,7 +13,7 @@
  * |residual|). Results of a row depend on nothing but that row of A and the columns of B. */
 
 typedef enum gemm_output {
-    GEMM_S32, /* the sum itself: the epilogue is not looked at */
+    GEMM_S32, /* the sum itself, without the epilogue */
     GEMM_F32,
     GEMM_U8, /* min(255, max(0, round(activation(x)) + c_zero)), ties to even; NaN gives 0 */
 } gemm_output;
@@ -30,13 +30,13 @@ typedef struct gemm_scaled_epilogue {
     float *row_low, *row_high;
 } gemm_scaled_epilogue;
 
-/* u8 x s8. B is packed by the table's own gemm_pack_u8s8 into panels of 64 columns; a panel is
+/* u8 x s8. B is packed by gemm_pack_u8s8 of the same table into panels of 64 columns; a panel is
  * int32[64] of -(sum of the column), then k in groups of four as [group][64][4] bytes, filled up
- * with zeros. At level amx the groups of whole steps of 16 are sorted into tiles, [pair of
- * tiles][step][2 tiles][16 groups][16 columns][4 bytes]; what is left keeps the common form. So a
- * panel has the same size at all levels, and what is packed at one is for that one. GELU is made of
- * polynomials here, within 1e-4 + 3e-6 * |x|. */
-#define GEMM_U8S8_LAYOUT 2 /* for caches on disk: changes whenever the packed form does */
+ * with zeros. At level amx the groups of whole steps of 16 are packed as tiles, [pair of
+ * tiles][step][2 tiles][16 groups][16 columns][4 bytes]; what is left keeps the common layout. So a
+ * panel has one size at all levels, but only the level that packed it can use it. GELU is computed
+ * by polynomials here, within 1e-4 + 3e-6 * |x|. */
+#define GEMM_U8S8_LAYOUT 2 /* for caches on disk: changes whenever the packed layout does */
 #define GEMM_SCALED_PANEL_COLUMNS 64
 
 typedef struct gemm_u8s8 {
@@ -64,9 +64,9 @@ static inline size_t gemm_u8s8_packed_bytes(size_t k, size_t n)
     return panels * gemm_u8s8_panel_bytes(k);
 }
 
-/* s16 x s16 of integers within +-GEMM_S16_LIMIT (11 bits with sign): the "bf16" promise. 2,048
- * products fit an int32; longer sums are gathered as floats in blocks of 2,048. So there is no zero
- * point, no start and no GEMM_S32. B in panels [k / 2][64][2]. GELU within 1e-6 * max(1, |x|).
+/* s16 x s16 of integers within +-GEMM_S16_LIMIT (11 bits with sign), for bf16 precision. The sum of
+ * 2,048 products fits an int32; longer sums are added as floats in blocks of 2,048. There is no
+ * zero point, no start and no GEMM_S32. B in panels [k / 2][64][2]. GELU within 1e-6 * max(1, |x|).
  * Sums are exact for k <= 2048, else within 1e-7 * sum |A||B|. */
 #define GEMM_S16_LIMIT 1023
 #define GEMM_S16_BLOCK 2048
@@ -84,8 +84,8 @@ typedef struct gemm_s16 {
     gemm_scaled_epilogue epilogue;
 } gemm_s16;
 
-/* bf16 x bf16 accumulated in float. B is packed by gemm_pack_bf16, as s16's is, with whole steps of
- * k sorted into tiles at level amx as u8 x s8's are. GELU within 1e-5 + 1e-6 * |x|. Denormals count
+/* bf16 x bf16 accumulated in float. gemm_pack_bf16 packs B as gemm_pack_s16 does, but at level amx
+ * whole steps of k as tiles, as gemm_pack_u8s8 does. GELU within 1e-5 + 1e-6 * |x|. Denormals count
  * as zero, rounding is to nearest even, whatever MXCSR says. Error of the sum: k * 2^-23 * sum
  * |A||B|. The order of a sum is the level's own, the same for every row: pairs of products one
  * after another (avx512bf16), or blocks of 32, in each the even products, the odd ones, both, and

@@ -15,7 +15,7 @@
  *
  * Results of integer kernels are the same at every level, bit for bit. Float kernels stay within
  * the bound written beside them. At one level, a row's bits depend on that row's inputs only: not
- * on the number of rows, nor on its place among them, nor on how the caller cuts rows into calls.
+ * on the number of rows, nor on its place among them, nor on how the caller splits rows into calls.
  */
 
 typedef enum kernels_level {
@@ -146,16 +146,16 @@ typedef struct kernels {
 } kernels;
 
 /* The table of the best kernels that this CPU and operating system can run, up to `level_name`
- * ("scalar", "avx2", ...; NULL: no cap). The table lives for ever, is the same for the same level,
- * and may be used by any thread; so may this function. STATUS_INVALID_ARGUMENT: no such level.
- * A level that the CPU lacks is not an error: it caps nothing, see kernels->level. */
+ * ("scalar", "avx2", ...; NULL: no cap). The table is static, and the same for the same level. Any
+ * thread may call this function and use the table. STATUS_INVALID_ARGUMENT: no such level. A level
+ * above what the CPU has is no error; kernels->level says which level the table has. */
 status kernels_select(const char *level_name, const kernels **out) MUST_CHECK;
 
 /* "scalar" ... "amx". Static. */
 const char *kernels_level_name(kernels_level level);
 
-/* Makes denormals zero on the calling thread, in results and as inputs (x86: FTZ and DAZ): called
- * once by every thread that runs kernels, or they cost up to 20%. No effect elsewhere. */
+/* Makes denormals zero on the calling thread, in results and as inputs (x86: FTZ and DAZ): every
+ * thread that runs kernels calls it once, or denormals cost up to 20%. No effect elsewhere. */
 void kernels_prepare_thread(void);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* The best of a few short runs: an interruption spoils one of them at most. */
+/* The best of a few short runs: an interruption affects one of them at most. */
 static double measure(double (*body)(size_t rounds))
 {
     double best = 0;

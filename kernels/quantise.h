@@ -16,8 +16,8 @@ typedef struct quantise_u8 {
     size_t rows, width;
     const float *x; /* [rows, width] */
     size_t x_stride;
-    const float *low, *high; /* [rows], when known already (a row's extremes, low <= 0 <= high);
-                                NULL: looked for */
+    const float *low, *high; /* [rows], when known: the extremes of each row, low <= 0 <= high;
+                                NULL: found here */
     uint8_t *out;
     size_t out_stride;
     float *scale;  /* [rows] */

@@ -32,10 +32,9 @@ typedef struct layer_norm_f32 {
 } layer_norm_f32;
 
 /* out = softmax(x * scale + bias) along each row. A key whose mask byte is 0 gets weight 0 and its
- * value is not looked at; if every byte of a row is 0, all its keys get the same weight (which is
- * what adding the lowest finite float to each would give). Error: 1e-6 + 2^-23 * (largest |x *
- * scale| + |bias|) of the weight, for finite inputs. A row with NaN or +inf, or all -inf, is all
- * NaN. */
+ * value is ignored; if every byte of a row is 0, all its keys get the same weight (which is what
+ * adding the lowest finite float to each would give). Error: 1e-6 + 2^-23 * (largest |x * scale| +
+ * |bias|) of the weight, for finite inputs. A row with NaN or +inf, or all -inf, is all NaN. */
 typedef struct softmax_f32 {
     size_t rows, width;
     const float *x;

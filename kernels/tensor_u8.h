@@ -4,12 +4,12 @@
 #include "kernels/convolution.h"
 #include "kernels/kernels.h"
 
-/* Values kept as bytes with one scale and zero point for a whole tensor, as quantised models keep
- * them: x = (byte - zero) * scale. Rounding is to the nearest integer, ties to even, then
- * saturation; results are the same at every level, bit for bit. A byte is unsigned; where
- * `is_signed` is set it is an int8_t, and so is the zero point. */
+/* uint8 and int8 tensors with one scale and zero point, as quantised models have them:
+ * x = (q - zero) * scale. Rounding is to the nearest integer, ties to even, then
+ * saturation; results are the same at every level, bit for bit. Elements are uint8; where
+ * `is_signed` is set, elements and zero point are int8. */
 
-/* out[i] = saturate(round(x[i] / scale) + zero); NaN gives the lowest byte. */
+/* out[i] = saturate(round(x[i] / scale) + zero); NaN gives the lowest value. */
 typedef struct quantise_tensor_u8 {
     const float *x;
     size_t count;
@@ -30,8 +30,8 @@ typedef struct dequantise_u8 {
 } dequantise_u8;
 
 /* out[i] = max(low, saturate(round((a[i] - a_zero) * a_scale + (b[i] - b_zero) * b_scale) + zero)):
- * a sum of two tensors as a third one's bytes, when both scales are already divided by its scale.
- * `low` is its zero point for what ReLU makes of it, otherwise 0. `out` may be `a` or `b`. */
+ * a sum of two tensors, quantised; both scales are already divided by that of the result. `low` is
+ * its zero point where ReLU follows, otherwise 0. `out` may be `a` or `b`. */
 typedef struct add_u8 {
     const uint8_t *a, *b;
     size_t count;
@@ -40,16 +40,15 @@ typedef struct add_u8 {
     uint8_t *out;
 } add_u8;
 
-/* out[i * planes + p] = in[p * count + i]: planes of bytes as pixels with the channels last. Few
- * planes, such as an image's colours; fastest for three. */
+/* out[i * planes + p] = in[p * count + i]: planes to pixels with the channels last. For few planes,
+ * such as the colours of an image; fastest for three. */
 typedef struct interleave_u8 {
     const uint8_t *in; /* [planes, count] */
     size_t planes, count;
     uint8_t *out; /* [count, planes] */
 } interleave_u8;
 
-/* The largest byte of each window and channel; padding is not looked at, 0 where there is nothing
- * else. */
+/* The maximum of each window and channel; padding is ignored, 0 where a window is all padding. */
 typedef struct pool_u8 {
     image_window window;
     const uint8_t *in; /* [height, width, channels] */
@@ -58,7 +57,7 @@ typedef struct pool_u8 {
 } pool_u8;
 
 /* Depthwise convolution: x = scale[c] * sum over the window of (in - in_zero) * weights + bias[c],
- * the sum being exact; then activation(x), or that as a byte: saturate(round(.) + zero). */
+ * the sum being exact; then activation(x), as float or quantised: saturate(round(.) + zero). */
 typedef struct depthwise_u8s8 {
     image_window window;
     const uint8_t *in;

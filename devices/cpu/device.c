@@ -43,7 +43,7 @@ typedef struct cpu_device {
     pthread_mutex_t lock; /* of `models` */
     cpu_model *models;
     thread_pool *threads;
-    pthread_mutex_t grow_lock; /* held by whoever makes workspaces larger */
+    pthread_mutex_t grow_lock; /* held while workspaces grow */
     void **workspaces;         /* by worker; changed under the worker's lock */
     size_t *workspace_bytes;
     cpu_encoder_layout *layouts; /* by slot */

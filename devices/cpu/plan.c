@@ -66,9 +66,9 @@ static bool is_view(const cpu_plan *p, const graph_node *node)
            node->outputs[0] != GRAPH_NO_VALUE && p->graph->values[node->inputs[0]].has_dtype;
 }
 
-/* Where each value's memory is. A graph output is computed in place, straight into the caller's
- * tensor, unless its memory already is an input, a constant or another output: then it is copied
- * there at the end. */
+/* Where the memory of each value is. A graph output is computed directly in the caller's tensor,
+ * unless it shares memory with an input, a constant or another output: then it is copied at the
+ * end. */
 static void place_values(cpu_plan *p)
 {
     const graph *g = p->graph;
@@ -293,16 +293,16 @@ static void *data_of(const cpu_plan *p, const plan_value *value, const tensor *i
     return NULL;
 }
 
-static status check_tensor(const char *what, const char *name, const tensor *given,
+static status check_tensor(const char *what, const char *name, const tensor *actual,
                            const tensor *expected)
 {
     char a[TENSOR_SHAPE_TEXT_BYTES], b[TENSOR_SHAPE_TEXT_BYTES];
-    if (given->dtype != expected->dtype || !tensor_same_shape(given, expected))
+    if (actual->dtype != expected->dtype || !tensor_same_shape(actual, expected))
         return status_fail(
             STATUS_INVALID_ARGUMENT, "%s \"%s\" is %s %s, the program's is %s %s", what, name,
-            dtype_name(given->dtype), tensor_shape_text(a, given->rank, given->dims),
+            dtype_name(actual->dtype), tensor_shape_text(a, actual->rank, actual->dims),
             dtype_name(expected->dtype), tensor_shape_text(b, expected->rank, expected->dims));
-    if (!given->data && tensor_count(given) > 0)
+    if (!actual->data && tensor_count(actual) > 0)
         return status_fail(STATUS_INVALID_ARGUMENT, "%s \"%s\" has no data", what, name);
     return STATUS_OK;
 }

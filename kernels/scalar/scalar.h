@@ -3,7 +3,7 @@
 
 #include "kernels/kernels.h"
 
-/* What the scalar files share: the plain definitions that every level is measured against. */
+/* What the scalar files share: the definitions that tests compare every level with. */
 
 float scalar_exp(float x);
 float scalar_sigmoid(float x);

@@ -13,7 +13,7 @@
 /* To nearest, ties to even, for |x| < 2^22: the sum's last bit is worth one. */
 #define U8_ROUNDER 12582912.0f /* 1.5 * 2^23 */
 
-/* As an integer from low to high (which are whole); NaN gives low. */
+/* Rounded and limited to low .. high, which are whole numbers; NaN gives low. */
 static inline int32_t u8_round(float x, float low, float high)
 {
     x = x > low ? x : low;
@@ -28,7 +28,8 @@ static inline void u8_quantise(const quantise_tensor_u8 *q)
     uint8_t flip = q->is_signed ? 0x80 : 0;
     int32_t zero = q->zero + flip;
     float scale = q->scale, low = (float)-zero, high = (float)(255 - zero);
-    size_t count = q->count; /* a byte stored could change what q points to */
+    size_t count =
+        q->count; /* in a local: the compiler assumes that storing a byte may change *q */
     for (size_t i = 0; i < count; i++)
         out[i] = (uint8_t)(u8_round(x[i] / scale, low, high) + zero) ^ flip;
 }

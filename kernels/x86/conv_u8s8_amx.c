@@ -4,10 +4,10 @@
 #include "kernels/kernels_list.h"
 #include "kernels/x86/vector/amx.h"
 
-/* A block is two tiles of cells x two tiles of columns: four loads for four products, which is
- * the least that eight tiles allow, and loads are what bounds this. All tiles have the same number
- * of rows, and an image has an even number of them; one that would pass its end begins earlier
- * instead, and computes some cells again.
+/* A block is two tiles of cells x two tiles of columns: four loads for four multiplications, the
+ * fewest that eight tiles allow; loads are the bottleneck. All tiles have the same number of rows,
+ * and an image has an even number of them; one that would pass its end begins earlier instead, and
+ * computes some cells again.
  *
  * Blocks are pipelined by hand: the sums of a block leave the tiles in the first step of the next,
  * and the vector units finish them during the one after that, some rows in each step. (Finished
@@ -56,7 +56,8 @@ CONV_INLINE conv_factors conv_load_factors(const conv_u8s8 *c, size_t column)
 CONV_INLINE __m512i conv_round(const int32_t *sums, const conv_factors *f)
 {
     __m512 x = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_load_si512(sums), f->start));
-    /* Beyond the int32 range the result is INT_MIN, which is right for all but the large ones. */
+    /* Beyond the int32 range a conversion gives INT_MIN, which is right for all but large numbers.
+     */
     x = _mm512_min_ps(_mm512_set1_ps(1e6f), _mm512_fmadd_ps(x, f->scale, f->bias));
     return _mm512_cvtps_epi32(x);
 }
@@ -146,8 +147,9 @@ static void conv_flush(conv_run *r)
     conv_finish(r->job, &r->in_tiles, r->in_tiles.rows);
 }
 
-/* The windows of a block, and where its rows go. What is no pixel goes where the next pixel will:
- * it is overwritten, since rows are finished in order and the last one is a pixel. */
+/* The windows of a block, and where its rows go. A cell that is no pixel of the result is stored
+ * where the next pixel will be, which overwrites it: rows are finished in order, and the last one
+ * is a pixel. */
 static void conv_place(const conv_run *r, size_t image, size_t tile, const uint8_t **a,
                        uint8_t **to)
 {
@@ -188,10 +190,11 @@ CONV_INLINE void conv_block(conv_run *r, const uint8_t *const a[BLOCK_TILES], ui
         .sums = finished, .to = to, .rows = BLOCK_TILES * r->tile_rows, .column = column};
 }
 
-/* Places of rows are kept for the block at hand, the one in the tiles and the one stored. */
+/* Rows of three blocks are kept: the current one, the one in the tiles and the one stored. */
 #define PLACES 3
 
-/* Few weights stay in the L1 cache, and each block's results too, until all columns are there. */
+/* With few weights: they stay in the L1 cache, and the results of a block too, until all columns
+ * are computed. */
 static void conv_by_blocks(conv_run *r)
 {
     const conv_u8s8 *c = r->job;
@@ -208,7 +211,8 @@ static void conv_by_blocks(conv_run *r)
     conv_flush(r);
 }
 
-/* Many pass once for all blocks, and the next columns' are fetched meanwhile. */
+/* With many weights: they are read once for all blocks, and those of the next columns are
+ * prefetched. */
 static void conv_by_columns(conv_run *r)
 {
     const conv_u8s8 *c = r->job;

@@ -65,7 +65,7 @@ static inline void embed_tokens(const embedding_sum_f32 *e)
         const float *rows[EMBEDDING_TABLES_MAX];
         for (size_t i = 0; i < e->table_count; i++)
             rows[i] = e->tables[i] + (size_t)e->ids[i][t] * e->width;
-        /* A word's row is not in any cache as a rule: asked for some tokens ahead. */
+        /* The row of a word is rarely in a cache: it is prefetched some tokens ahead. */
         const float *next = t + EMBEDDING_AHEAD < e->tokens
                                 ? e->tables[0] + (size_t)e->ids[0][t + EMBEDDING_AHEAD] * e->width
                                 : NULL;

@@ -38,8 +38,8 @@ static inline float row_extreme(const float *in, size_t count, float sign)
     return sign * vec_top(best);
 }
 
-/* The steps of a row below take four vectors a turn, each with sums of its own, so that they need
- * not wait for one another; then single vectors, the last one in part. */
+/* The steps of a row below take four vectors a turn, each with its own sums, so that none waits for
+ * another; then single vectors, the last one in part. */
 #define ROW_TURN 4
 
 static inline vec vec_sum_of_4(const vec *v)

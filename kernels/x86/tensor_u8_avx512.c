@@ -3,8 +3,8 @@
 #include "kernels/kernels_list.h"
 #include "kernels/scalar/tensor_u8_loops.h"
 
-/* What four conversions leave to be done: 64 whole numbers, 16 each, as bytes shifted by `zero`,
- * not below `low`. Beyond the int32 range a conversion gives INT_MIN, so large ones were limited.
+/* The end of four conversions: 64 whole numbers, 16 each, become bytes, `zero` added, not below
+ * `low`. Beyond the int32 range a conversion gives INT_MIN, so large ones were limited.
  */
 static inline __m512i pack_numbers(const __m512i q[4], int32_t zero, int32_t low)
 {
@@ -25,8 +25,8 @@ static inline __m512 numbers_of(const uint8_t *x, __m512i zero, __m512 scale)
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(wide, zero)), scale);
 }
 
-/* A division takes as long as all the rest, so it is done only where the product with the
- * reciprocal, wrong by at most 512 * 2^-22, is too close to a tie to tell. */
+/* A division takes as long as all the rest, so it is done only where x * reciprocal, whose error is
+ * at most 512 * 2^-22, is too close to a tie. */
 #define QUANTISE_LIMIT 512.0f
 #define QUANTISE_SURE 0.4997f /* from the nearest integer */
 

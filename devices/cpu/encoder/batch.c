@@ -176,7 +176,7 @@ static bool plan_chunks(cpu_encoder_layout *l, kernels_level level, size_t count
     size_t target = (tokens + rounds * cores - 1) / (rounds * cores);
     if (cores > 1 && count >= cores && tokens >= cores * SHARE_TOKENS) {
         *chunk_count = cut(l, count, target, l->chunks, &largest);
-        /* Good enough unless one chunk is much of the whole work. */
+        /* Unless one chunk is a large part of the work. */
         if (*chunk_count >= cores && largest * cores <= tokens + tokens / 4)
             return false;
     }

@@ -103,7 +103,7 @@ static bool name_file(const cpu_encoder *e, char path[4096])
     return n > 0 && n < 4000;
 }
 
-/* The plan and report behind the header, and the image's place, when everything agrees. */
+/* Reads plan, report and the offset of the image; false when anything does not match. */
 static bool adopt(cpu_encoder *e, const char *data, size_t bytes)
 {
     header wanted = header_of(e), found;

@@ -92,7 +92,7 @@ void cpu_conv_layout_steps(const cpu_conv_layout *p, size_t *offsets, int32_t *i
     find_steps(p, offsets, items);
 }
 
-/* Pieces are often a few bytes: fixed sizes then, the last one overlapping the one before. */
+/* Pieces are often a few bytes: copied in fixed sizes, the last overlapping the one before. */
 static void copy_piece(uint8_t *restrict out, const uint8_t *restrict in, size_t bytes)
 {
     if (bytes >= 16) {

@@ -6,8 +6,9 @@
 #include "kernels/gemm_f32.h"
 
 /* Convolution in F32. The weights [channels out, channels in * taps] are the A of a GEMM whose B is
- * the input unfolded (im2col), some hundred outputs at a time and straight into the GEMM's
- * packed panels; so an output's bits depend on its own window only. Depthwise ones go directly. */
+ * the input unfolded (im2col), some hundred outputs at a time and directly into the GEMM's
+ * packed panels; so an output's bits depend on its own window only. Depthwise convolutions need no
+ * GEMM. */
 
 #define GEMM_COLUMNS 256 /* outputs per GEMM; a multiple of the panel width */
 

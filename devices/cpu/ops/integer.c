@@ -11,7 +11,7 @@
  * (wrapping, as ONNX Runtime's), plain or requantised. Zero points are subtracted while unpacking
  * to I32. */
 
-/* Where the operands stand in each operator's inputs; -1: none. */
+/* Which input each operand is; -1: none. */
 typedef struct roles {
     int a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias;
 } roles;

@@ -5,7 +5,7 @@
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/tensor_u8.h"
 
-/* Operators that move elements without looking at them. */
+/* Operators that only move elements. */
 
 static status run_view(const cpu_call *c)
 {
@@ -17,7 +17,7 @@ static status run_view(const cpu_call *c)
 
 #define INTERLEAVE_PLANES_MAX 4
 
-/* Images of bytes, [N, few channels, ...] to [N, ..., channels]: what a kernel is for. */
+/* 8-bit images of few channels, [N, channels, ...] to [N, ..., channels], have a kernel. */
 static bool is_interleaving(const tensor *in, const graph_attribute *perm)
 {
     if (!perm || in->rank < 3 || dtype_bytes(in->dtype) != 1 ||
@@ -120,7 +120,7 @@ static status run_slice(const cpu_call *c)
         int64_t step = steps ? tensor_get_integer(steps, i) : 1;
         int64_t start = slice_start(tensor_get_integer(starts, i), step, in->dims[axis]);
         int64_t last = start + (out->dims[axis] - 1) * step;
-        /* Shapes are inferred from constant starts; others can only be wrong. */
+        /* Shape inference has checked constant starts; others are checked here. */
         if (start >= in->dims[axis] || last < 0 || last >= in->dims[axis])
             return status_fail(STATUS_INVALID_ARGUMENT,
                                "a slice from %lld to %lld is outside axis %d of size %lld",

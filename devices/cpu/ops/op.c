@@ -59,7 +59,7 @@ static bool is_widened(unsigned widen, dtype type)
     }
 }
 
-/* Whether the node runs on copies. What decides is input 0, so that I64 side inputs never do. */
+/* Whether the node runs on copies. Input 0 decides, not I64 side inputs. */
 static bool runs_widened(const cpu_op *op, const graph_node *node, const tensor *const *inputs)
 {
     return op->widen && node->input_count > 0 && inputs[0] &&

@@ -4,7 +4,7 @@
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/tensor_loops/window.h"
 
-/* Pooling in F32; bytes and the other floats widen. */
+/* Pooling in F32; int8, uint8 and the other floats widen. */
 
 typedef struct pool_state {
     cpu_window window;

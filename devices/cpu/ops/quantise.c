@@ -112,7 +112,7 @@ static bool is_bytes(const tensor *t)
     return t->dtype == DTYPE_U8 || t->dtype == DTYPE_I8;
 }
 
-/* One scale for all of a tensor of floats, to or from bytes: what kernels are for. */
+/* Kernels quantise F32 to int8 or uint8, and back, with one scale for the whole tensor. */
 static bool has_kernel(const cpu_call *c, const tensor *floats, const tensor *bytes)
 {
     const tensor *scale = c->inputs[1];

@@ -7,7 +7,7 @@
 #include "devices/cpu/tensor_loops/walk.h"
 
 /* Reductions over any set of axes. The input is walked as kept dims x reduced dims; each output
- * element takes its inputs in row-major order of the reduced dims, whatever else is in the tensor,
+ * element takes its inputs in row-major order of the reduced dims, whatever else the tensor holds,
  * so its bits depend on them only. Floats accumulate in double. */
 
 typedef enum reduce_kind {
@@ -180,8 +180,8 @@ static void reduce_beside(const reduce_plan *p, const tensor *in, int64_t base, 
         }
 }
 
-/* One output whose inputs lie in long runs: blocks of them are folded into lanes of a fixed number,
- * then the lanes in order. */
+/* One output whose inputs lie in long runs: a fixed number of lanes accumulates them, then the
+ * lanes are combined in order. */
 #define LANES 8
 
 static void reduce_along(const reduce_plan *p, const tensor *in, int64_t base,

@@ -30,21 +30,21 @@ static resize_mode mode_of(const graph_node *node)
                                             : RESIZE_NEAREST;
 }
 
-static const tensor *given(const tensor *const *inputs, const graph_node *node, int i)
+static const tensor *optional_input(const tensor *const *inputs, const graph_node *node, int i)
 {
     const tensor *t = cpu_input(inputs, node, i);
     return t && tensor_count(t) > 0 ? t : NULL;
 }
 
-/* Scale of each axis: as given, or from the sizes. */
+/* Scale of each axis: from the input, or from the sizes. */
 static void find_axes(const graph_node *node, const tensor *const *inputs, const tensor *out,
                       resize_axis axes[TENSOR_RANK_MAX])
 {
     const tensor *in = inputs[0];
     bool is_upsample = node->op == GRAPH_OP_UPSAMPLE;
-    const tensor *roi = is_upsample ? NULL : given(inputs, node, 1);
-    const tensor *scales = given(inputs, node, is_upsample ? 1 : 2);
-    const tensor *sizes = is_upsample ? NULL : given(inputs, node, 3);
+    const tensor *roi = is_upsample ? NULL : optional_input(inputs, node, 1);
+    const tensor *scales = optional_input(inputs, node, is_upsample ? 1 : 2);
+    const tensor *sizes = is_upsample ? NULL : optional_input(inputs, node, 3);
     const graph_attribute *list = graph_find_attribute(node, "axes");
     const char *policy = graph_attribute_string(node, "keep_aspect_ratio_policy", "stretch");
     int listed = list ? (int)list->count : in->rank;

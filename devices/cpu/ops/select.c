@@ -6,7 +6,7 @@
 #include "devices/cpu/tensor_loops/block.h"
 
 /* Operators that sort or choose. Compress, NonZero and Unique have outputs whose size depends on
- * values: only constant folding meets them, with the size already counted by shape inference. */
+ * values: only constant folding runs them, and shape inference has counted the size. */
 
 static status run_compress(const cpu_call *c)
 {
@@ -247,7 +247,7 @@ static status prepare_unique(cpu_prepare *p)
     return STATUS_OK;
 }
 
-/* Finds the distinct items (first occurrences) in the asked order; returns how many. */
+/* Finds the distinct items (first occurrences) in the requested order; returns how many. */
 static int64_t find_distinct(const unique_items *u, bool is_sorted, int64_t *firsts)
 {
     int64_t found = 0;

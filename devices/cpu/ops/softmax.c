@@ -5,8 +5,8 @@
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/rows.h"
 
-/* Operators on the rows along one axis: a row is gathered as doubles, changed, and put back. The
- * usual case, F32 softmax along the last axis, is the kernel's. */
+/* Operators on the rows along one axis: a row is gathered as doubles, changed, and put back. F32
+ * softmax along the last axis, the usual case, has a kernel. */
 
 typedef struct axis_rows {
     int64_t outer, n, inner;

@@ -39,7 +39,7 @@ void cpu_weights_retain(cpu_weights *w);
 void cpu_weights_release(cpu_weights *w); /* accepts NULL */
 
 /* The transformed constant, 64-byte aligned; lives as long as `w`. Constants are F32, F16, BF16 or
- * F64, or I8 where the form says so. NULL when memory is out. */
+ * F64, or I8 where the format says so. NULL when memory is out. */
 const void *cpu_weights_find(cpu_weights *w, const kernels *k,
                              const cpu_weights_key *key) MUST_CHECK;
 

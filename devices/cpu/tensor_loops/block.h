@@ -3,8 +3,8 @@
 
 #include "base/tensor.h"
 
-/* Elements of any type as one of four that we compute in: an operator is written for those four,
- * and reads and writes short blocks of elements through these functions. */
+/* Elements of any type, converted to one of four types to compute in. An operator is written for
+ * those four, and loads and stores short blocks of elements through these functions. */
 
 typedef enum cpu_compute {
     CPU_COMPUTE_F32, /* of F16, BF16, F32 */

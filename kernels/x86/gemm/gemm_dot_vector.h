@@ -7,8 +7,12 @@
 
 /* The loops of every GEMM of gemm_scaled.h. The including file first defines
  *
- *   dot_step(sum, a, b)   one step: four bytes of a row, the same in each lane, against four bytes
- * of each of VEC_LANES columns dot_to_float(sum)     the sum's lanes as floats
+ *   dot_step(sum, a, b)
+ *     one step: four bytes of a row, the same in each lane, against four bytes of each of VEC_LANES
+ *     columns
+ *
+ *   dot_to_float(sum)
+ *     the lanes of the sum as floats
  *
  * Tile: 6 rows x 64 columns in AVX-512's 32 registers (24 sums, 4 of B, A); 6 x 16 in AVX2's 16. */
 #ifndef DOT_TILE_ROWS
@@ -16,12 +20,11 @@
 #endif
 #define DOT_TILE_VECTORS (VEC_LANES == 16 ? 4 : 2)
 #define DOT_TILE_COLUMNS (DOT_TILE_VECTORS * VEC_LANES)
-/* A tile asks for its share of the next panel while it computes, evenly: a burst would hold up its
- * own misses. */
+/* A tile prefetches its share of the next panel evenly while it computes: a burst would delay its
+ * own loads. */
 #define DOT_AHEAD_STEPS 4
-/* Steps written out: all of them, for what the loop itself does competes with a step for its units.
- * 1 where dot_step is not one instruction by hand, since gcc would mix the steps and run out of
- * registers. */
+/* Unrolled steps: the instructions of the loop compete with the steps for their units. 1 where
+ * dot_step is intrinsics, since gcc would mix unrolled steps and run out of registers. */
 #ifndef DOT_UNROLLED_STEPS
 #define DOT_UNROLLED_STEPS DOT_AHEAD_STEPS
 #endif
@@ -38,7 +41,7 @@ typedef struct dot_tiles {
     const float *scales, *biases; /* of the columns, for sums that need no more than those */
     float *sums;                  /* else: [rows][DOT_TILE_COLUMNS], int32 for GEMM_S32 */
     int is_finished;              /* sums go through the epilogue, tile by tile */
-    /* What to ask for meanwhile: every DOT_AHEAD_STEPS steps a line of 64 bytes and `ahead_more`
+    /* What to prefetch meanwhile: every DOT_AHEAD_STEPS steps a line of 64 bytes and `ahead_more`
      * others, until ahead_end. */
     const char *ahead, *ahead_end;
     size_t ahead_more;

@@ -1,7 +1,7 @@
 #include "kernels/kernels_list.h"
 #include "kernels/x86/vector/vector.h"
 
-/* By hand: gcc 12 moves the sums about around the intrinsic, at half the speed. */
+/* In assembly: gcc 12 copies the sums around the intrinsic, which halves the speed. */
 static inline vec_i dot_step(vec_i sum, vec_i a, vec_i b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));

@@ -7,9 +7,8 @@
 
 /* GELU as 32 polynomials of degree GELU_DEGREE (2 or 3; defined by the including file), whose
  * coefficients are looked up by permutations. For epilogues beside AMX tiles: while tiles multiply,
- * port 5 does permutations and integers but no float arithmetic (measured: kernels/README.md), so
- * that port 0 is what there is too little of. This takes 4 or 5 instructions of it, vec_gelu_fast
- * 11.
+ * port 5 does permutations and integers but no float arithmetic (kernels/x86/README.md), so port 0
+ * is the bottleneck. This takes 4 or 5 instructions of it, vec_gelu_fast 11.
  *
  * Piece i is for x * GELU_PIECES_PER_UNIT in [i, i + 1), i from -16 to 15; the outermost two are 0
  * and x, also beyond. Minimax fits of each piece (Lawson's iteration on Chebyshev nodes): within

@@ -27,7 +27,7 @@ static graph_value_index random_constant(graph *g, int rows, int columns)
     return graph_add_constant_f32(g, NULL, 2, dims, data);
 }
 
-/* Something like an attention block: embedding, products, softmax, normalisation, pooling. */
+/* Like an attention block: embedding, matrix multiplications, softmax, normalisation, pooling. */
 static graph *make_model(void)
 {
     graph *g = graph_create("block");

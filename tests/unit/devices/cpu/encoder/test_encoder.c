@@ -1,5 +1,5 @@
-/* Encoders on the ragged path: golden answers, the same bits however a batch is cut and shared, ids
- * out of range, padding that a client sends, packed weights on disk. */
+/* Encoders without padding: golden results, equal bits however a batch is split and shared, ids out
+ * of range, padding that a client sends, packed weights on disk. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -346,7 +346,7 @@ Test(cpu_encoder, rows_of_a_fixed_length_are_not_ragged)
     graph_destroy(g);
 }
 
-/* Pads every row to 16 with mask 0: pooled answers keep their bits. */
+/* Pads every row to 16 with mask 0: pooled results keep their bits. */
 Test(cpu_encoder, padding_by_the_client_changes_nothing)
 {
     graph *g = import("bert_tiny_cls_legacy");

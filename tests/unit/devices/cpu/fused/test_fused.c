@@ -418,7 +418,7 @@ Test(cpu_fused, weights_of_any_zero_point)
     }
 }
 
-/* The first output of a node of images may be one that nobody wants. */
+/* The first output of a node may be unused. */
 Test(cpu_fused, later_outputs_alone)
 {
     seed = 8;
