@@ -19,8 +19,9 @@
 
 typedef struct fake_device {
     device base;
-    _Atomic bool is_gone;       /* every execute: STATUS_UNAVAILABLE */
-    _Atomic int64_t gone_every; /* every n-th execute: STATUS_UNAVAILABLE; 0: none */
+    _Atomic bool is_gone;             /* every execute: STATUS_UNAVAILABLE */
+    _Atomic int64_t gone_every;       /* every n-th execute: STATUS_UNAVAILABLE; 0: none */
+    _Atomic int64_t asked_while_gone; /* describe() */
     _Atomic int64_t executions, compiles, programs, rows;
     _Atomic bool is_held; /* executions wait until false */
     _Atomic int64_t inside;
@@ -87,7 +88,9 @@ static status fake_execute(device *d, device_program *p, int number, const devic
 static void fake_describe(device *d, device_status *out)
 {
     fake_device *f = (fake_device *)d;
-    *out = (device_status){.state = atomic_load(&f->is_gone) ? DEVICE_FAILED : DEVICE_HEALTHY};
+    bool is_gone = atomic_load(&f->is_gone);
+    *out = (device_status){.state = is_gone ? DEVICE_FAILED : DEVICE_HEALTHY};
+    atomic_fetch_add(&f->asked_while_gone, is_gone);
 }
 
 static void fake_destroy(device *d)

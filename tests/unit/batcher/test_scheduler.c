@@ -97,22 +97,34 @@ Test(scheduler, jobs_that_wait_make_one_batch)
     stop();
 }
 
-Test(scheduler, what_no_cpu_can_run_waits_for_its_device)
+/* As a model of exported programs: no CPU can run it. */
+static void start_without_cpu(void)
 {
-    static const struct device_exported given;
+    static const struct device_exported exported;
     start(true, FALLBACK_WHEN_SOONER, true, true);
-    r.model->on_device.exported = &given;
+    r.model->on_device.exported = &exported;
     for (int i = 0; i < r.model->bucket_count; i++) {
         device_program **of_cpu = &r.model->buckets[i].programs[1];
         r.cpu.base.interface->release(&r.cpu.base, *of_cpu);
         *of_cpu = NULL;
     }
+}
+
+static void wait_executions(int64_t count)
+{
+    while (atomic_load(&r.accelerator.executions) < count)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+Test(scheduler, what_no_cpu_can_run_waits_for_its_device)
+{
+    start_without_cpu();
     job *first = send(1, 5, 10);
     wait_back(1);
     cr_assert_eq(first->result, STATUS_OK);
     fake_set_gone(&r.accelerator, true);
     job *jobs[2] = {send(1, 5, 20), send(2, 7, 30)};
-    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    wait_executions(2); /* the first of them failed and waits */
     cr_assert_eq(atomic_load(&r.back), 1);
     fake_set_gone(&r.accelerator, false);
     wait_back(3);
@@ -121,6 +133,38 @@ Test(scheduler, what_no_cpu_can_run_waits_for_its_device)
         cr_assert(fake_is_right(jobs[i]));
     }
     cr_assert_eq(atomic_load(&r.cpu.executions), 0);
+    stop();
+}
+
+Test(scheduler, a_deadline_ends_the_wait_for_a_device)
+{
+    start_without_cpu();
+    fake_set_gone(&r.accelerator, true);
+    job *j = fake_job(&r.pool, r.model, 2, 5, 10, on_done, NULL);
+    j->deadline_ns = clock_now_ns() + 200000000;
+    submit_admitted(r.scheduler, j);
+    wait_executions(1);
+    wait_back(1);
+    cr_assert_eq(j->result, STATUS_DEADLINE_EXCEEDED);
+    cr_expect(strstr(j->error, "no device could run"), "%s", j->error);
+    cr_assert_eq(atomic_load(&r.model->counters->isolations), 0);
+    stop();
+}
+
+/* A retry waits for up to 30 s, but not while the scheduler stops. */
+Test(scheduler, destroy_ends_the_wait_for_a_device, .timeout = 15)
+{
+    start_without_cpu();
+    send(1, 5, 10);
+    wait_back(1);
+    fake_set_gone(&r.accelerator, true);
+    job *j = send(2, 5, 10);
+    while (atomic_load(&r.accelerator.asked_while_gone) == 0) /* its rest is over */
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    scheduler_destroy(r.scheduler);
+    cr_assert_eq(atomic_load(&r.back), 2);
+    cr_assert_eq(j->result, STATUS_UNAVAILABLE);
+    cr_assert_eq(scheduler_create(&(scheduler_options){0}, r.devices, 1, &r.scheduler), 0);
     stop();
 }
 
