@@ -48,11 +48,6 @@ void text_buffer_append(text_buffer *t, const void *data, size_t bytes)
     t->bytes += bytes;
 }
 
-void text_buffer_put(text_buffer *t, const char *string)
-{
-    text_buffer_append(t, string, strlen(string));
-}
-
 void text_buffer_format(text_buffer *t, const char *format, ...)
 {
     for (size_t room = 256;;) {

@@ -1,7 +1,5 @@
 #include "server/http/stream.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "server/http/connection.h"
 #include "server/request/request.h"
@@ -32,10 +30,10 @@ static bool is_http1(const h2o_req_t *stream)
     return stream->version < 0x200;
 }
 
-static request_text header(const request *r, const char *name)
+static request_text header(const request *r, const char *name, size_t name_bytes)
 {
     const h2o_req_t *stream = r->stream;
-    ssize_t at = h2o_find_header_by_str(&stream->headers, name, strlen(name), SIZE_MAX);
+    ssize_t at = h2o_find_header_by_str(&stream->headers, name, name_bytes, SIZE_MAX);
     if (at < 0)
         return (request_text){NULL, 0};
     h2o_iovec_t value = stream->headers.entries[at].value;
@@ -48,10 +46,10 @@ static void *allocate(request *r, size_t bytes)
     return h2o_mem_alloc_pool(&stream->pool, bytes);
 }
 
-static void add_header(request *r, const char *name, request_text value)
+static void add_header(request *r, request_text name, request_text value)
 {
     h2o_req_t *stream = r->stream;
-    h2o_add_header_by_str(&stream->pool, &stream->res.headers, name, strlen(name), 1, NULL,
+    h2o_add_header_by_str(&stream->pool, &stream->res.headers, name.data, name.bytes, 1, NULL,
                           value.data, value.bytes);
 }
 
@@ -124,7 +122,7 @@ static void log_access(request *r, h2o_req_t *stream)
         return;
     socklen_t bytes = stream->conn->callbacks->get_peername(stream->conn, (void *)&peer);
     size_t host_bytes = bytes ? h2o_socket_getnumerichost((void *)&peer, bytes, host) : 0;
-    request_text trace = header(r, "traceparent");
+    request_text trace = header(r, H2O_STRLIT("traceparent"));
     access_entry entry = {
         .peer = {host, host_bytes == SIZE_MAX ? 0 : host_bytes},
         .method = {stream->method.base, stream->method.len},

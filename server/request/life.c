@@ -28,28 +28,21 @@ void life_begin(life *l, uint64_t now_ns)
     l->since_ns[LIFE_RECEIVED] = now_ns;
 }
 
-bool life_allows(const life *l, life_event event, life_state *next, unsigned *users)
+bool life_allows(const life *l, life_event event)
 {
     assert((unsigned)event < LIFE_EVENT_COUNT && (unsigned)l->state < LIFE_STATE_COUNT);
-    unsigned ends = table[event].ends_use;
-    if ((table[event].from & BIT(l->state)) == 0 || (ends & ~l->users) != 0)
-        return false;
-    *users = l->users & ~ends;
-    *next = *users == 0 ? LIFE_RELEASED : table[event].to;
-    return true;
+    return (table[event].from & BIT(l->state)) != 0 && (table[event].ends_use & ~l->users) == 0;
 }
 
 life_state life_advance(life *l, life_event event, uint64_t now_ns)
 {
-    life_state next;
-    unsigned users;
-    bool is_allowed = life_allows(l, event, &next, &users);
-    assert(is_allowed);
+    assert(life_allows(l, event));
     if (event < LIFE_REASON_COUNT)
         l->reason = event;
+    l->users &= ~table[event].ends_use;
+    life_state next = l->users == 0 ? LIFE_RELEASED : table[event].to;
     if (next != l->state)
         l->since_ns[next] = now_ns;
-    l->users = users;
     return l->state = next;
 }
 

@@ -47,9 +47,8 @@ typedef struct life {
 /* A request has arrived: state LIFE_RECEIVED, used by its stream and by the work on it. */
 void life_begin(life *l, uint64_t now_ns);
 
-/* Whether the event may happen now. If so, `*next` is the state after it and `*users` who then
- * uses the request. */
-bool life_allows(const life *l, life_event event, life_state *next, unsigned *users);
+/* Whether the event may happen now. */
+bool life_allows(const life *l, life_event event);
 
 /* The event happens; it must be allowed. Returns the state after it. */
 life_state life_advance(life *l, life_event event, uint64_t now_ns);

@@ -1,6 +1,8 @@
 #ifndef SERVER_REQUEST_REQUEST_H
 #define SERVER_REQUEST_REQUEST_H
 
+#include <string.h>
+
 #include "server/protocol/infer.h"
 #include "server/protocol/route.h"
 #include "server/request/deadlines.h"
@@ -64,7 +66,7 @@ static inline service *request_service(const request *r)
 }
 static inline request_text request_header(const request *r, const char *name)
 {
-    return r->connection->transport->header(r, name);
+    return r->connection->transport->header(r, name, strlen(name)); /* mostly of literals */
 }
 static inline bool request_has_ended(const request *r)
 {

@@ -82,9 +82,9 @@ static life_event reason_of_end(int code)
                          : LIFE_REFUSE;
 }
 
-static void add_header(request *r, const char *name, request_text value)
+static inline void add_header(request *r, const char *name, request_text value)
 {
-    r->connection->transport->add_header(r, name, value);
+    r->connection->transport->add_header(r, (request_text){name, strlen(name)}, value);
 }
 
 static request_text copy(request *r, const char *data, size_t bytes)

@@ -19,11 +19,11 @@ typedef struct request_text {
 typedef struct request_transport {
     /* The value of the first header of that name (lower case), or absent. Valid while the stream
      * is open. */
-    request_text (*header)(const request *r, const char *name);
+    request_text (*header)(const request *r, const char *name, size_t name_bytes);
     /* Memory that lives until the stream is closed. Never NULL. */
     void *(*allocate)(request *r, size_t bytes);
     /* Adds a header to the response. Name and value must live until the stream is closed. */
-    void (*add_header)(request *r, const char *name, request_text value);
+    void (*add_header)(request *r, request_text name, request_text value);
     /* Sends status line, headers and body, once. The pieces must live until the stream is closed,
      * which may happen inside this call. */
     void (*send)(request *r, int code, const char *reason, const request_text *pieces, int count);

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server/protocol/head_check.h"
@@ -42,4 +43,18 @@ Test(head, ambiguous_heads_are_refused)
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
         cr_assert_eq(head_check(heads[i], strlen(heads[i])), STATUS_INVALID_ARGUMENT, "%s",
                      heads[i]);
+}
+
+Test(head, names_are_tokens)
+{
+    for (int c = 1; c < 256; c++) {
+        char head[64];
+        bool is_token = strchr("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                               c) != NULL;
+        if (c == ':' || c == '\r' || c == '\n')
+            continue; /* these end it */
+        int bytes = snprintf(head, sizeof(head), "GET / HTTP/1.1\r\nHost: a\r\nX%cY: a\r\n\r\n", c);
+        cr_expect_eq(head_check(head, (size_t)bytes) == STATUS_OK, is_token, "byte %d", c);
+    }
 }

@@ -25,9 +25,9 @@ static struct {
     size_t last_bytes;
 } rig;
 
-static request_text no_header(const request *r, const char *name)
+static request_text no_header(const request *r, const char *name, size_t name_bytes)
 {
-    (void)r, (void)name;
+    (void)r, (void)name, (void)name_bytes;
     return (request_text){NULL, 0};
 }
 
@@ -37,7 +37,7 @@ static void *allocate(request *r, size_t bytes)
     return arena_allocate(&rig.memory, bytes);
 }
 
-static void add_header(request *r, const char *name, request_text value)
+static void add_header(request *r, request_text name, request_text value)
 {
     (void)r, (void)name, (void)value;
 }
