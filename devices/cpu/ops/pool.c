@@ -49,53 +49,72 @@ static taps taps_of(const cpu_window *w, const int64_t o[CPU_WINDOW_DIMS])
     return t;
 }
 
-#define EACH_TAP(w, t, at)                                                                         \
-    for (int64_t a = t.first[0]; a < t.end[0]; a++)                                                \
-        for (int64_t b = t.first[1]; b < t.end[1]; b++)                                            \
-            for (int64_t c = t.first[2], at = ((t.base[0] + a * w->dilation[0]) * w->in[1] +       \
-                                               t.base[1] + b * w->dilation[1]) *                   \
-                                                  w->in[2] +                                       \
-                                              t.base[2] + c * w->dilation[2];                      \
-                 c < t.end[2]; c++, at += w->dilation[2])
+typedef void (*tap_visit)(void *context, int64_t at);
 
-static float pool_max(const cpu_window *w, const taps t, const float *x, int64_t *place)
+/* Visits the input elements under the taps, in order. Inlined, so that `visit` is inlined too. */
+static inline __attribute__((always_inline)) void each_tap(const cpu_window *w, const taps *t,
+                                                           tap_visit visit, void *context)
 {
-    float best = -INFINITY;
-    *place = -1;
-    EACH_TAP(w, t, at)
-    {
-        if (*place < 0 || x[at] > best || (x[at] != x[at] && best == best)) {
-            best = x[at];
-            *place = at;
-        }
+    for (int64_t a = t->first[0]; a < t->end[0]; a++)
+        for (int64_t b = t->first[1]; b < t->end[1]; b++)
+            for (int64_t c = t->first[2]; c < t->end[2]; c++) {
+                int64_t d = t->base[0] + a * w->dilation[0], h = t->base[1] + b * w->dilation[1];
+                visit(context, (d * w->in[1] + h) * w->in[2] + t->base[2] + c * w->dilation[2]);
+            }
+}
+
+typedef struct pool_result {
+    const float *x;
+    int64_t p;     /* LpPool */
+    float best;    /* MaxPool */
+    int64_t place; /* MaxPool: where `best` is, or -1 */
+    double sum, count;
+} pool_result;
+
+static inline void visit_max(void *context, int64_t at)
+{
+    pool_result *r = context;
+    float x = r->x[at];
+    if (r->place < 0 || x > r->best || (x != x && r->best == r->best)) {
+        r->best = x;
+        r->place = at;
     }
-    return best;
+}
+
+static float pool_max(const cpu_window *w, const taps *t, const float *x, int64_t *place)
+{
+    pool_result r = {.x = x, .best = -INFINITY, .place = -1};
+    each_tap(w, t, visit_max, &r);
+    *place = r.place;
+    return r.best;
 }
 
 /* Taps that count in an average with padding: those up to the padded end. */
-static double padded_count(const cpu_window *w, const taps t)
+static double padded_count(const cpu_window *w, const taps *t)
 {
     double count = 1;
     for (int d = 0; d < CPU_WINDOW_DIMS; d++) {
-        int64_t room = w->in[d] + w->pad_end[d] - 1 - t.base[d];
+        int64_t room = w->in[d] + w->pad_end[d] - 1 - t->base[d];
         int64_t n = room < 0 ? 0 : room / w->dilation[d] + 1;
         count *= (double)(n < w->kernel[d] ? n : w->kernel[d]);
     }
     return count;
 }
 
-static float pool_average(const pool_state *s, const taps t, const float *x)
+static inline void visit_average(void *context, int64_t at)
 {
-    const cpu_window *w = &s->window;
-    double sum = 0, count = 0;
-    EACH_TAP(w, t, at)
-    {
-        sum += (double)x[at];
-        count++;
-    }
+    pool_result *r = context;
+    r->sum += (double)r->x[at];
+    r->count++;
+}
+
+static float pool_average(const pool_state *s, const taps *t, const float *x)
+{
+    pool_result r = {.x = x};
+    each_tap(&s->window, t, visit_average, &r);
     if (s->counts_padding)
-        count = padded_count(w, t);
-    return count > 0 ? (float)(sum / count) : 0;
+        r.count = padded_count(&s->window, t);
+    return r.count > 0 ? (float)(r.sum / r.count) : 0;
 }
 
 static float norm_of(double sum, int64_t p)
@@ -108,13 +127,17 @@ static double norm_term(double x, int64_t p)
     return p == 1 ? fabs(x) : p == 2 ? x * x : pow(fabs(x), (double)p);
 }
 
-static float pool_norm(const pool_state *s, const taps t, const float *x)
+static inline void visit_norm(void *context, int64_t at)
 {
-    const cpu_window *w = &s->window;
-    double sum = 0;
-    EACH_TAP(w, t, at)
-    sum += norm_term((double)x[at], s->p);
-    return norm_of(sum, s->p);
+    pool_result *r = context;
+    r->sum += norm_term((double)r->x[at], r->p);
+}
+
+static float pool_norm(const pool_state *s, const taps *t, const float *x)
+{
+    pool_result r = {.x = x, .p = s->p};
+    each_tap(&s->window, t, visit_norm, &r);
+    return norm_of(r.sum, s->p);
 }
 
 static status run_pool(const cpu_call *call)
@@ -132,7 +155,7 @@ static status run_pool(const cpu_call *call)
             taps t = taps_of(w, o);
             int64_t at = plane * w->out_plane + i, place;
             if (call->node->op == GRAPH_OP_MAX_POOL) {
-                float best = pool_max(w, t, x, &place);
+                float best = pool_max(w, &t, x, &place);
                 if (out)
                     out[at] = best;
                 if (places && is_column_major && place >= 0)
@@ -141,8 +164,8 @@ static status run_pool(const cpu_call *call)
                 if (places)
                     places[at] = place < 0 ? -1 : plane * w->in_plane + place;
             } else {
-                out[at] = call->node->op == GRAPH_OP_AVERAGE_POOL ? pool_average(s, t, x)
-                                                                  : pool_norm(s, t, x);
+                out[at] = call->node->op == GRAPH_OP_AVERAGE_POOL ? pool_average(s, &t, x)
+                                                                  : pool_norm(s, &t, x);
             }
             for (int d = CPU_WINDOW_DIMS - 1; d >= 0 && ++o[d] == w->out[d]; d--)
                 o[d] = 0;

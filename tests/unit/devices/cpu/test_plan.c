@@ -91,9 +91,9 @@ static double run_case(const char *name, const graph *g, const npz *golden, int 
     return worst;
 }
 
-/* Models whose answers ONNX's own reference does not reproduce (fp16 rounds per operator) get twice
+/* Models whose results ONNX's own reference does not reproduce (fp16 rounds per operator) get twice
  * its distance. Where the manifest says that its rule is too wide to detect anything, the nearer
- * of the optimised and the plain answer must be met as closely as any other. */
+ * of the optimised and the plain result must be met as closely as any other. */
 static double tolerance_of(const json_t *model)
 {
     double tolerance = json_number_value(json_object_get(model, "tolerance_abs"));
@@ -145,12 +145,12 @@ static void run_models(const char *level)
     json_decref(manifest);
 }
 
-Test(cpu_plan, golden_answers_with_the_best_kernels)
+Test(cpu_plan, golden_results_with_the_best_kernels)
 {
     run_models(NULL);
 }
 
-Test(cpu_plan, golden_answers_with_scalar_kernels)
+Test(cpu_plan, golden_results_with_scalar_kernels)
 {
     run_models("scalar");
 }

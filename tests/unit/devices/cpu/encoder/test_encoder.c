@@ -143,7 +143,7 @@ static tensor find_aligned(const safetensors *file, const char *kind, const char
     return copy;
 }
 
-/* PyTorch's answers, but where the mask is 0. */
+/* PyTorch's results, but where the mask is 0. */
 static void check_folder(const char *name)
 {
     char path[4096];
@@ -187,23 +187,23 @@ static void check_folder(const char *name)
     graph_destroy(g);
 }
 
-Test(cpu_encoder, hugging_face_folders_give_the_answers_of_pytorch)
+Test(cpu_encoder, hugging_face_folders_match_pytorch)
 {
     check_folder("hugging_face/bert_answers");    /* columns of a dense layer */
     check_folder("hugging_face/electra_classes"); /* projected embeddings */
 }
 
-Test(cpu_encoder, golden_answers_without_padding)
+Test(cpu_encoder, golden_results_without_padding)
 {
     run_golden(NULL);
 }
 
-Test(cpu_encoder, golden_answers_without_padding_avx2)
+Test(cpu_encoder, golden_results_without_padding_avx2)
 {
     run_golden("avx2");
 }
 
-Test(cpu_encoder, golden_answers_without_padding_scalar)
+Test(cpu_encoder, golden_results_without_padding_scalar)
 {
     run_golden("scalar");
 }
@@ -262,7 +262,7 @@ static void check_bits(const char *name, device_precision precision, int64_t voc
                      status_message());
         for (int i = 0; i < alone.count; i++) {
             device_batch one = {.segments = &alone.segments[i], .segment_count = 1};
-            if (threads == 1) /* the others are compared with this one's answers */
+            if (threads == 1) /* the others are compared with these results */
                 cr_assert_eq(d->interface->execute(d, p, 0, &one), STATUS_OK);
             for (int o = 0; o < g->output_count; o++)
                 cr_expect(memcmp(alone.outputs[i][o].data, together.outputs[i][o].data,

@@ -1,4 +1,4 @@
-/* What graph_fuse_layers makes of a graph gives the graph's own answers: small networks as
+/* What graph_fuse_layers makes of a graph gives the results of the graph: small networks as
  * quantisers and exporters write them, planned at several kernel levels, against the same nodes
  * computed one by one. */
 #include <criterion/criterion.h>
@@ -263,7 +263,7 @@ Test(cpu_fused, dynamically_quantised_convolutions)
     }
 }
 
-Test(cpu_fused, a_residual_network_on_bytes)
+Test(cpu_fused, a_residual_network_in_uint8)
 {
     seed = 2;
     for (int turn = 0; turn < 8; turn++) {
