@@ -43,7 +43,8 @@ static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t
                        admission_is_late_alone(e, now_ns, deadline_ns) ? "late, too" : "in time");
 }
 
-/* Acquires the job's hold. What refuses it is said here, but for the deadline: `*is_late`. */
+/* Acquires the job's hold, or says what rejects it. `*is_late`: its deadline can probably not be
+ * met, and the caller decides. */
 static status admit_one(scheduler *s, job *j, uint64_t now_ns, admission_estimate *e, bool *is_late,
                         uint64_t *retry_after_ns)
 {

@@ -14,7 +14,7 @@
 typedef struct pulled {
     policy_action action;
     uint64_t until_ns; /* wake up then, at the latest; UINT64_MAX: no need */
-    /* To return, without the mutex: too late or cancelled; wrong; nothing can run it. */
+    /* To give back without the mutex: too late; cancelled or failed; fit no bucket; no device. */
     job *overdue, *dead, *refused, *stranded;
     bool has_left;   /* rows still wait */
     bool is_leaving; /* the scheduler stops, and this worker is done */
@@ -36,6 +36,7 @@ static void chain(job **first, job *j)
     *first = j;
 }
 
+/* Moves arrivals into the queues. */
 static void drain(scheduler *s, pulled *p)
 {
     for (mailbox_node *node = mailbox_take_all(&s->inbox), *next; node != NULL; node = next) {
@@ -67,14 +68,14 @@ static void describe_devices(worker_thread *t, placement_devices *out)
                                .fallback = e->fallback,
                                .is_stopping =
                                    atomic_load_explicit(&s->is_stopping, memory_order_relaxed)};
-    if (t->worker.device_index == cpu && e->fallback == FALLBACK_WHEN_SOONER)
-        out->has_idle_worker = sleepers_has_other(&s->sleepers, cpu);
 }
 
-static void decide(worker_thread *t, const placement_devices *devices, pulled *p, uint64_t now_ns)
+static void decide(worker_thread *t, placement_devices *devices, pulled *p, uint64_t now_ns)
 {
     scheduler *s = t->scheduler;
     worker *w = &t->worker;
+    if (w->device_index == devices->cpu && devices->fallback == FALLBACK_WHEN_SOONER)
+        devices->has_idle_worker = sleepers_has_other(&s->sleepers, devices->cpu);
     dispatch_request request = {.now_ns = now_ns,
                                 .device_index = w->device_index,
                                 .workers = s->executor.devices[w->device_index]->slots,
@@ -90,7 +91,7 @@ static void decide(worker_thread *t, const placement_devices *devices, pulled *p
     p->dead = taken.dead;
     if (taken.action == POLICY_RUN)
         form_batch(w, &taken, now_ns);
-    /* A cancelled job deep in a long queue may wait a little: looking at all of them costs. */
+    /* A cancelled job deep in a long queue may wait a little: a sweep looks at every job. */
     if (atomic_load_explicit(&s->sweep_wanted, memory_order_relaxed) &&
         dispatch_sweep(&s->dispatch, now_ns, &p->dead))
         atomic_store_explicit(&s->sweep_wanted, false, memory_order_relaxed);

@@ -51,7 +51,7 @@ model_queue *dispatch_queue(dispatch *d, const model *m)
     return q;
 }
 
-/* A model that comes back from idleness starts where the others are: it has saved up nothing. */
+/* A model that was idle starts where the others are: it has saved up no device time. */
 static void level(dispatch *d, model_queue *q)
 {
     uint64_t floor_ns = UINT64_MAX;
@@ -229,7 +229,7 @@ static void take(dispatch *d, const dispatch_request *r, tenant_class lead,
     if (decision->budget_ns > 0 && is_quiet(d, lead.tenant))
         t.busy_budget_ns = t.fit.fixed_ns * DISPATCH_SHARED_BACKFILL;
     if (decision->bucket < 0) {
-        /* Of a dropped head the next one takes the place: decide by what is really first. */
+        /* The head may have been dropped since: its length is that of the job that is first now. */
         job *head = model_queue_head(q, lead, sequence, &t.dead);
         if (head != NULL && !q->model->batching.can_batch) {
             t.rows = INT64_MAX;
@@ -249,7 +249,7 @@ static void take(dispatch *d, const dispatch_request *r, tenant_class lead,
     }
     out->count = t.count;
     out->rows = t.rows;
-    /* Where no bucket fixes the time, it is that of those who were taken. */
+    /* Where no bucket fixes the time, the members that were taken do. */
     bool is_bucket = decision->bucket >= 0 && !q->tables[r->device_index].is_ragged;
     out->expected_ns = decision->expected_ns;
     if (!is_bucket && latency_is_known(t.fit))

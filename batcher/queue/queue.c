@@ -161,7 +161,7 @@ static void drop(job **dropped, job *j)
     *dropped = j;
 }
 
-/* A job that failed in part is not value more device time; it comes back as failed. */
+/* A job that failed in part is not worth more device time; it comes back as failed. */
 static bool is_dead(const job *j)
 {
     return atomic_load_explicit(&j->is_cancelled, memory_order_relaxed) ||
