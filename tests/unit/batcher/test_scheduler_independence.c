@@ -6,6 +6,7 @@
 #include "batcher/job/pool.h"
 #include "devices/slot.h"
 #include "models/batching/probe.h"
+#include "models/latency.h"
 #include "models/repository/repository.h"
 #include "tests/unit/batcher/submit.h"
 
@@ -42,7 +43,19 @@ static void await(int count)
 
 enum { JOBS = 24 };
 
-/* The device's only slot is taken until all jobs are there, so that batches form. */
+/* Makes every bucket take the same time by measurement, so that full batches are worth most. */
+static void measure_equal_times(const model *m)
+{
+    for (int i = 0; i < m->bucket_count; i++) {
+        int64_t rows = m->buckets[i].shape.batch, length = m->buckets[i].shape.sequence;
+        length = length > 0 ? length : 1;
+        latency_work work = {rows, rows * length, rows * length * length};
+        for (int k = 0; k < 100; k++)
+            latency_observe(m->latency, 0, i, work, 1000000, clock_now_ns());
+    }
+}
+
+/* The device's only slot is taken until all jobs are there. */
 static void submit_together(scheduler *s, device *cpu, const model *m, job_pool *pool, job **jobs,
                             const int64_t *lengths)
 {
@@ -51,6 +64,7 @@ static void submit_together(scheduler *s, device *cpu, const model *m, job_pool 
     for (int i = 0; i < JOBS; i++)
         jobs[i] = make(m, pool, 1 + i % 3, lengths[i], (uint64_t)i + 1);
     int slot = device_slot_acquire(cpu, 0);
+    measure_equal_times(m);
     for (int i = 0; i < JOBS; i++)
         submit_admitted(s, jobs[i]);
     device_slot_release(cpu, slot);
