@@ -24,7 +24,7 @@ typedef struct server_backend {
     const char *missing; /* why a device that was wanted is not there; "": none is missing */
 } server_backend;
 
-/* Requests are taken from here on; readiness follows the repository. Once, from any thread. */
+/* From now on every route answers; readiness follows the repository. Once, from any thread. */
 void server_open(server *s, const server_backend *backend);
 bool server_is_open(const server *s);
 

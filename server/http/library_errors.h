@@ -3,8 +3,8 @@
 
 #include <h2o.h>
 
-/* Gives the responses that libh2o makes by itself (400, 413, 417) a body in our form. Once, at
- * configuration. */
+/* Replaces the bodies of the responses that libh2o makes by itself (400, 413, 417) by ours. Once,
+ * at configuration. */
 void library_errors_configure(h2o_hostconf_t *host);
 
 #endif

@@ -58,8 +58,8 @@ static void forget_unpacked(request_loop *l)
     l->unpacked_bytes = 0;
 }
 
-/* infer_context.take_job: the first job takes over the request's reference to the model. */
-static job *take_job(void *context)
+/* infer_context.acquire_job: the first job takes over the request's reference to the model. */
+static job *acquire_job(void *context)
 {
     request *r = context;
     job *j = job_pool_acquire(&r->loop->jobs);
@@ -81,8 +81,8 @@ static status parse_body(request *r, request_text body, bool is_unpacked)
     infer_context context = {.limits = &o->limits,
                              .is_strict = o->strict_json,
                              .can_borrow = r->can_borrow_body && !is_unpacked,
-                             .take_job = take_job,
-                             .pool = r,
+                             .acquire_job = acquire_job,
+                             .context = r,
                              .scratch = &l->scratch};
     if (r->route.kind == ROUTE_TF_PREDICT)
         return parse_tensorflow(q, &context, body.data, body.bytes);

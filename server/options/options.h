@@ -13,7 +13,7 @@
 
 typedef struct server_listener {
     const char *host; /* numeric address or name; "" or "*": all addresses */
-    uint16_t port;    /* 0: any free one, which is said in the log */
+    uint16_t port;    /* 0: any free one; the log has it */
     bool is_tls;      /* needs `tls` below */
 } server_listener;
 
@@ -22,15 +22,16 @@ typedef struct server_tls {
     const char *key_file;         /* PEM */
 } server_tls;
 
-/* Ceilings. Past one of them a request is refused with a sentence; nothing is lost. */
+/* Ceilings. A request beyond one of them is rejected with a message; nothing else is affected. */
 typedef struct server_limits {
     size_t body_bytes_max;         /* request body as received */
     size_t decompressed_bytes_max; /* the same after gzip or deflate */
     int json_depth_max;            /* nesting of arrays and objects */
     int connections_max;           /* open at once, all loops together */
-    int connection_jobs_max;       /* per connection, running or abandoned; beyond: closed */
-    int connection_resets_max;     /* HTTP/2 streams reset before their answer; beyond: closed */
-    int request_jobs_max;          /* distinct lengths in one TensorFlow Serving request */
+    int connection_jobs_max; /* per connection, executing, also for clients that have gone; beyond:
+                                closed */
+    int connection_resets_max; /* HTTP/2 streams reset before their response; beyond: closed */
+    int request_jobs_max;      /* distinct lengths in one TensorFlow Serving request */
 } server_limits;
 
 typedef struct server_timeouts {
@@ -45,7 +46,8 @@ typedef struct server_drain {
     uint64_t limit_ms; /* after the delay: how long open requests may take; 0: no limit */
 } server_drain;
 
-/* A customer of its own: known by its key or, without one, by its name in the tenant header. */
+/* A client with a share and quotas: known by its key or, if it has none, by its name in the tenant
+ * header. */
 typedef struct server_tenant {
     const char *name, *key;               /* key NULL: none */
     uint32_t weight;                      /* share of device time against the others */
@@ -62,9 +64,9 @@ typedef struct server_options {
     server_timeouts timeouts;
     server_drain drain;
     const char *access_log;  /* file, "-" for standard output, or NULL */
-    bool strict_json;        /* NaN and Infinity are refused, and an error when computed */
-    bool endpoint_load;      /* ORCA header on every answer (else only when asked for) */
-    bool server_timing;      /* Server-Timing header on inference answers */
+    bool strict_json;        /* NaN and Infinity are rejected, and an error when computed */
+    bool endpoint_load;      /* ORCA header on every response (else only when asked for) */
+    bool server_timing;      /* Server-Timing header on inference responses */
     bool repository_control; /* load and unload over HTTP */
     bool status_page;        /* GET / */
     server_tenant tenants[SERVER_TENANTS_MAX];

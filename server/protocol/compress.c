@@ -120,7 +120,7 @@ status compress_pieces(content_coding coding, const compress_piece *pieces, int 
     size_t bytes = 0;
     for (int i = 0; i < count; i++)
         bytes += pieces[i].bytes;
-    /* Level 1: answers are mostly digits or floats, where higher levels gain little. */
+    /* Level 1: responses are mostly digits or floats, where higher levels gain little. */
     if (deflateInit2(&z, 1, Z_DEFLATED, coding == CODING_GZIP ? GZIP_WINDOW : 15, 8,
                      Z_DEFAULT_STRATEGY) != Z_OK)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to compress");

@@ -15,7 +15,7 @@ typedef enum content_coding {
 /* From a Content-Encoding value. "deflate" is the zlib format (RFC 9110, section 8.4.1.2). */
 content_coding content_coding_parse(const char *value, size_t bytes);
 
-/* What to answer in, from an Accept-Encoding value: gzip, deflate or identity. */
+/* The coding of the response, from an Accept-Encoding value: gzip, deflate or identity. */
 content_coding content_coding_choose(const char *value, size_t bytes);
 
 /* Unpacks a whole body to the start of `*room`, a malloc'd buffer of `*room_bytes` (or NULL and 0)

@@ -34,7 +34,7 @@ static status check_value(head_facts *facts, const char *name, size_t name_bytes
     for (size_t i = 0; i < value_bytes; i++) {
         unsigned char c = (unsigned char)value[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return refuse("a control byte in a header");
+            return refuse("a header has a control byte");
     }
     while (value_bytes > 0 && (*value == ' ' || *value == '\t'))
         value++, value_bytes--;
@@ -42,19 +42,19 @@ static status check_value(head_facts *facts, const char *name, size_t name_bytes
         value_bytes--;
     if (name_is(name, name_bytes, "host")) {
         if (facts->hosts++ > 0)
-            return refuse("Host twice");
+            return refuse("it has Host twice");
     } else if (name_is(name, name_bytes, "content-length")) {
         if (facts->lengths++ > 0)
-            return refuse("Content-Length twice");
+            return refuse("it has Content-Length twice");
         for (size_t i = 0; i < value_bytes; i++) {
             if (value[i] < '0' || value[i] > '9')
-                return refuse("Content-Length is no number");
+                return refuse("Content-Length is not a number");
         }
         if (value_bytes == 0 || value_bytes > 19)
-            return refuse("Content-Length is no number");
+            return refuse("Content-Length is not a number");
     } else if (name_is(name, name_bytes, "transfer-encoding")) {
         if (facts->encodings++ > 0)
-            return refuse("Transfer-Encoding twice");
+            return refuse("it has Transfer-Encoding twice");
         if (!name_is(value, value_bytes, "chunked"))
             return refuse("Transfer-Encoding is not chunked");
     }
@@ -67,14 +67,14 @@ static status check_request_line(head_facts *facts, const char *line, size_t byt
     for (size_t i = 0; i < bytes; i++) {
         unsigned char c = (unsigned char)line[i];
         if (c < 0x20 || c == 0x7f)
-            return refuse("a control byte in the request line");
+            return refuse("the request line has a control byte");
         spaces += c == ' ';
     }
     if (spaces != 2 || bytes < 8)
-        return refuse("the request line");
+        return refuse("its request line");
     const char *version = line + bytes - 8;
     if (memcmp(version, "HTTP/1.", 7) != 0 || (version[7] != '0' && version[7] != '1'))
-        return refuse("the version");
+        return refuse("its version");
     facts->is_old = version[7] == '0';
     return STATUS_OK;
 }
@@ -82,12 +82,12 @@ static status check_request_line(head_facts *facts, const char *line, size_t byt
 static status check_header(head_facts *facts, const char *line, size_t bytes)
 {
     if (line[0] == ' ' || line[0] == '\t')
-        return refuse("a folded header");
+        return refuse("a header is folded");
     size_t n = 0;
     while (n < bytes && is_token_byte((unsigned char)line[n]))
         n++;
     if (n == 0 || n == bytes || line[n] != ':')
-        return refuse("a header name");
+        return refuse("a header name is not a token");
     return check_value(facts, line, n, line + n + 1, bytes - n - 1);
 }
 
@@ -114,10 +114,10 @@ status head_check(const char *head, size_t bytes)
         at = newline + 1;
     }
     if (facts.encodings > 0 && facts.lengths > 0)
-        return refuse("Content-Length beside Transfer-Encoding");
+        return refuse("it has Content-Length and Transfer-Encoding");
     if (facts.encodings > 0 && facts.is_old)
-        return refuse("Transfer-Encoding in HTTP/1.0");
+        return refuse("HTTP/1.0 has no Transfer-Encoding");
     if (facts.hosts == 0 && !facts.is_old)
-        return refuse("no Host");
+        return refuse("it has no Host");
     return STATUS_OK;
 }

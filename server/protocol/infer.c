@@ -99,7 +99,7 @@ status infer_check_input(const model *m, int index, const tensor *t, job *j)
         if (i == declared->batch_axis)
             failure = agree(&j->rows, t->dims[i], declared->name, "rows");
         else if (i == declared->sequence_axis)
-            failure = agree(&j->length, t->dims[i], declared->name, "positions");
+            failure = agree(&j->length, t->dims[i], declared->name, "tokens");
         else if (declared->dims[i] >= 0 && declared->dims[i] != t->dims[i])
             failure = fail_shape(declared, t);
         if (failure)
@@ -134,7 +134,8 @@ static status fill_optional(const model *m, int index, job *j)
     return failure;
 }
 
-/* The same on every device: a CPU would read beyond a table, XLA clamp, ONNX count from the end. */
+/* Here, so that every device gives the same error: a CPU would read beyond a table, XLA clamp, ONNX
+ * count from the end. */
 static status check_ids(const model_tensor *declared, const tensor *t)
 {
     int64_t per_row = t->rank > 1 && t->dims[0] > 0 ? tensor_count(t) / t->dims[0] : 1;
@@ -161,10 +162,10 @@ status infer_finish_job(const model *m, job *j, const bool *is_given)
         return status_fail(STATUS_INVALID_ARGUMENT, "the batch has no rows");
     if (m->batching.sequence_max > 0 && j->length > m->batching.sequence_max)
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "a row of %lld positions: the model's limit is %lld",
-                           (long long)j->length, (long long)m->batching.sequence_max);
+                           "a row of %lld tokens: the model's limit is %lld", (long long)j->length,
+                           (long long)m->batching.sequence_max);
     if (m->batching.sequence_max > 0 && j->length == 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "rows of 0 positions");
+        return status_fail(STATUS_INVALID_ARGUMENT, "rows of 0 tokens");
     for (int i = 0; i < m->input_count; i++) {
         status failure = is_given[i] ? STATUS_OK : fill_optional(m, i, j);
         if (!failure && m->inputs[i].id_limit > 0)

@@ -5,7 +5,8 @@
 #include "server/options/options.h"
 #include "server/protocol/text/json_scan.h"
 
-/* An inference request as the parsers leave it and respond.c answers it, whatever its protocol. */
+/* A parsed inference request, whatever its protocol: data without a life of its own. The parsers
+ * fill it, write_infer.h writes its response. */
 
 typedef enum infer_protocol {
     INFER_KSERVE,
@@ -32,7 +33,7 @@ typedef struct infer_request {
     int output_count;
     uint64_t timeout_ns; /* 0: none named */
     int priority;
-    job **jobs; /* array of `job_capacity`, owned by the caller */
+    job **jobs; /* room for `job_capacity`, owned by the caller */
     int job_count, job_capacity;
     infer_row *rows; /* NULL when there is one job with the rows in order; held by jobs[0] */
     int64_t row_count;
@@ -43,11 +44,11 @@ typedef struct infer_request {
 typedef struct infer_context {
     const server_limits *limits;
     bool is_strict;  /* no NaN */
-    bool can_borrow; /* the body may be kept alive while a device reads it */
-    /* A job with empty memory and unset inputs, or NULL when memory is out. It comes back with the
-     * others in `jobs`, also after an error. */
-    job *(*take_job)(void *pool);
-    void *pool;
+    bool can_borrow; /* the body stays where it is until the jobs are back */
+    /* Returns a job with its model, rows and length -1 and empty memory; NULL: there is none. It is
+     * among request->jobs afterwards, after a failure too. */
+    job *(*acquire_job)(void *context);
+    void *context;
     struct infer_scratch *scratch; /* the thread's own */
 } infer_context;
 
@@ -74,8 +75,9 @@ status parse_kserve_raw(infer_request *r, const infer_context *c, const char *bo
 status parse_tensorflow(infer_request *r, const infer_context *c, const char *body,
                         size_t bytes) MUST_CHECK;
 
-/* Gives `t`, whose shape is set, the elements of the binary tensor extension at `from`; `bytes`
- * must be exactly theirs. Data is copied into `memory` unless it may be borrowed. */
+/* Sets the data of `t`, whose shape is set, from the elements of the binary tensor extension at
+ * `from`; `bytes` must be exactly theirs. Data is copied into `memory` unless it may be borrowed.
+ */
 status parse_binary_tensor(tensor *t, arena *memory, const char *from, size_t bytes,
                            bool can_borrow, bool *is_borrowed) MUST_CHECK;
 

@@ -98,9 +98,9 @@ status parse_kserve_raw(infer_request *r, const infer_context *c, const char *bo
             "input; this one has %d",
             m->input_count);
     const model_tensor *declared = &m->inputs[0];
-    job *j = c->take_job(c->pool);
+    job *j = c->acquire_job(c->context);
     if (j == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a job");
+        return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
     r->jobs[r->job_count++] = j;
     int64_t dims[TENSOR_RANK_MAX], known = 1;
     int open_axis = -1;

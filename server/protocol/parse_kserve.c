@@ -11,7 +11,7 @@ typedef struct parser {
     const infer_context *context;
     json_scan json;
     job *job;
-    const char *binary, *binary_end; /* the part of the body not yet given to a tensor */
+    const char *binary, *binary_end; /* the part of the body that no tensor has yet */
     bool is_given[MODEL_TENSORS_MAX];
     bool binary_by_default, has_outputs;
     /* Per output in the request: its own `binary_data`, or -1. */
@@ -83,7 +83,7 @@ static status read_input_parameters(json_scan *s, input_fields *f)
 static status read_data(parser *p, tensor *t, json_scan *s, const char *name)
 {
     int64_t count = tensor_count(t);
-    /* A value takes at least a digit and a comma: a shape cannot reserve more than was sent. */
+    /* A value is at least a digit and a comma: a shape cannot reserve more memory than was sent. */
     if (count > (s->end - s->at) / 2 + 1)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "input \"%s\": the shape has more elements than the data", name);
@@ -320,9 +320,9 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
 {
     assert(json_bytes <= bytes);
     const model *m = r->model;
-    job *j = c->take_job(c->pool);
+    job *j = c->acquire_job(c->context);
     if (j == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a job");
+        return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
     r->jobs[r->job_count++] = j;
     parser p;
     p.request = r;
@@ -349,7 +349,7 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
     for (int i = 0; i < r->output_count; i++)
         r->outputs[i].is_binary =
             p.output_binary[i] < 0 ? p.binary_by_default : p.output_binary[i] == 1;
-    /* The id may lie in the body, which can go before the answer: keep it with the job. */
+    /* The id may lie in the body, which may go before the response: keep it with the job. */
     if (r->id.text) {
         r->id.text = arena_copy_string(&j->memory, r->id.text, r->id.bytes);
         if (r->id.text == NULL)

@@ -91,7 +91,7 @@ static status read_row_value(parser *p, int input, int64_t row)
         if (i == declared->sequence_axis) {
             if (record[0] != ROW_LENGTH_NONE && record[0] != dim)
                 return status_fail(STATUS_INVALID_ARGUMENT,
-                                   "input \"%s\", row %lld: %lld positions, but another input has "
+                                   "input \"%s\", row %lld: %lld tokens, but another input has "
                                    "%lld",
                                    declared->name, (long long)row, (long long)dim,
                                    (long long)record[0]);
@@ -363,9 +363,9 @@ static status group_rows(parser *p, int64_t *lengths, int64_t *counts, int capac
             lengths[groups] = length;
             counts[groups++] = 0;
             if (g > 0) {
-                job *j = p->context->take_job(p->context->pool);
+                job *j = p->context->acquire_job(p->context->context);
                 if (j == NULL)
-                    return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a job");
+                    return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
                 r->jobs[r->job_count++] = j;
             }
         }
@@ -383,9 +383,9 @@ status parse_tensorflow(infer_request *r, const infer_context *c, const char *bo
                                "input \"%s\" has no batch dimension: use /v2/models/%s/infer",
                                m->inputs[i].name, m->name);
     }
-    job *first = c->take_job(c->pool);
+    job *first = c->acquire_job(c->context);
     if (first == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a job");
+        return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
     r->jobs[r->job_count++] = first;
     parser p = {.request = r, .context = c, .model = m, .first = first};
     for (int i = 0; i < m->input_count; i++) {

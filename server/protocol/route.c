@@ -63,7 +63,7 @@ static int split(const char *path, size_t bytes, segment out[SEGMENTS_MAX])
         if (i < bytes && path[i] != '/')
             continue;
         if (i == bytes && from == i)
-            break; /* a trailing slash says nothing */
+            break; /* a trailing slash changes nothing */
         if (count == SEGMENTS_MAX)
             return -1;
         out[count++] = (segment){path + from, i - from};
@@ -79,7 +79,7 @@ static void set(route *out, route_kind kind, route_verb verb)
 }
 
 /* "digits:predict", "digits%3Apredict", "2:predict": cuts the verb off. */
-static bool take_predict(segment *s)
+static bool cut_predict(segment *s)
 {
     static const char *const endings[] = {":predict", "%3Apredict", "%3apredict"};
     for (int i = 0; i < 3; i++) {
@@ -98,7 +98,7 @@ static void parse_v1(segment *s, int count, route *out)
     out->is_tensorflow = true;
     if (count < 3 || !is(s[1], "models"))
         return;
-    bool is_predict = take_predict(&s[count - 1]);
+    bool is_predict = cut_predict(&s[count - 1]);
     int at = 3;
     if (count >= at + 2 && is(s[at], "versions")) {
         if (!read_version(s[at + 1], &out->version))

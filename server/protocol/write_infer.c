@@ -8,7 +8,7 @@
 #include "server/protocol/text/number_write.h"
 #include "server/protocol/text/text_write.h"
 
-#define CHUNK 1024 /* elements between two looks at the room left */
+#define CHUNK 1024 /* elements between two checks of the room left */
 
 static char *write_element(char *out, const tensor *t, int64_t i)
 {
@@ -171,7 +171,7 @@ static void write_row(text_buffer *out, const infer_request *r, int output, int6
 
 static void write_column(text_buffer *out, const infer_request *r, int output)
 {
-    /* An output without the batch axis is given once. */
+    /* An output without the batch axis is written once. */
     if (r->model->outputs[output].batch_axis != 0) {
         write_nested(out, &r->jobs[0]->outputs[output], 0, 0);
         return;

@@ -45,7 +45,7 @@ struct request_connection {
     int references; /* of the socket, and one of each request that is not released */
     int requests;   /* whose stream is open */
     int jobs;       /* with the batcher */
-    int resets;     /* streams closed before their response, less half of those answered */
+    int resets;     /* streams closed before their response, less half of those that got theirs */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
     request *waiting;         /* HTTP/1: the request that waits for its jobs */
 };

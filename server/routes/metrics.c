@@ -1,5 +1,5 @@
 /* GET /metrics: Prometheus text exposition 0.0.4. Labels are models, stages, buckets and devices:
- * as many as the operator configured, never what a client sends. */
+ * as many as the operator configured, never what clients send. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static void write_histograms(text_buffer *out, const recorder *r, uint64_t now_n
 {
     histogram h;
     family(out, "stage_seconds", "histogram",
-           "Time of answered requests by stage; stage=total is from first byte to answer.");
+           "Time of successful requests by stage; stage=total is from first byte to response.");
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         for (int series = 0; series < RECORD_SERIES; series++) {
             record_read(r, m, series, false, now_ns, &h);
@@ -158,12 +158,15 @@ static void write_models(text_buffer *out, service *s, const model **models, int
     } families[] = {
         {"queue_rows", "gauge", "Rows admitted and not yet placed in a batch."},
         {"batches_total", "counter", "Batches executed."},
-        {"batch_rows_total", "counter", "Rows in them; divided by batches_total: the mean batch."},
+        {"batch_rows_total", "counter",
+         "Rows in these batches; divided by batches_total: the mean batch."},
         {"packed_batches_total", "counter", "Batches whose rows held several sequences each."},
-        {"real_tokens_total", "counter", "Positions that requests gave (rows without sequence)."},
-        {"computed_tokens_total", "counter", "Positions computed, padding included."},
-        {"padding_waste_ratio", "gauge", "Share of computed positions that was padding."},
-        {"isolations_total", "counter", "Batches repeated to find the member at fault."},
+        {"real_tokens_total", "counter",
+         "Tokens of requests (rows where a model has no sequence)."},
+        {"computed_tokens_total", "counter", "Tokens computed, padding included."},
+        {"padding_waste_ratio", "gauge", "Share of computed tokens that was padding."},
+        {"isolations_total", "counter",
+         "Batches repeated one request at a time, to find the one at fault."},
         {"load_seconds", "gauge", "Time to load the model."},
         {"warm_up_seconds", "gauge", "Time to compile and execute every bucket."},
     };
@@ -212,7 +215,7 @@ static void write_models(text_buffer *out, service *s, const model **models, int
 static void write_batch_sizes(text_buffer *out, const recorder *r)
 {
     family(out, "request_batch_rows", "histogram",
-           "Size of the batch an answered request was computed in.");
+           "Rows of the batch that a successful request was computed in.");
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         record_totals totals;
         record_read_totals(r, m, &totals);
@@ -230,7 +233,7 @@ static void write_batch_sizes(text_buffer *out, const recorder *r)
         open_labels(out, "request_batch_rows_count", record_name(m), record_version(m));
         text_buffer_format(out, "} %llu\n", (unsigned long long)so_far);
     }
-    family(out, "rows_total", "counter", "Rows of answered requests.");
+    family(out, "rows_total", "counter", "Rows of successful requests.");
     for (const model_record *m = record_next(record_first(r)); m != NULL; m = record_next(m)) {
         record_totals totals;
         record_read_totals(r, m, &totals);
@@ -252,8 +255,9 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
         {"device_compiles_total", "counter", "Programs compiled."},
         {"device_cache_hits_total", "counter", "Programs taken from the compile cache."},
         {"device_cache_misses_total", "counter", "Programs the compile cache did not have."},
-        {"device_cache_corrupt_total", "counter", "Cache entries that were not trusted."},
-        {"device_cache_store_failures_total", "counter", "Programs the cache could not keep."},
+        {"device_cache_corrupt_total", "counter", "Cache entries that were damaged."},
+        {"device_cache_store_failures_total", "counter",
+         "Programs that could not be stored in the cache."},
         {"device_restarts_total", "counter", "Restarts of the device's process."},
         {"device_peak_fraction", "gauge", "Achieved share of the peak measured at start."},
     };
@@ -291,7 +295,7 @@ static void write_tenants(text_buffer *out, const service *s)
 {
     const server_options *o = s->options;
     family(out, "tenant_device_seconds_total", "counter",
-           "Device time received, by tenant; everybody without a name is one.");
+           "Device time received, by tenant; requests without a tenant share one.");
     for (int i = 0; i <= o->tenant_count; i++) {
         text_buffer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
         put_label(out, i > 0 ? o->tenants[i - 1].name : "");
@@ -301,10 +305,10 @@ static void write_tenants(text_buffer *out, const service *s)
     }
 }
 
-/* What a plugin is, as text; the value says nothing. */
+/* What a plugin is, as labels; the value is always 1. */
 static void write_device_info(text_buffer *out, service *s)
 {
-    family(out, "device_info", "gauge", "1; labels say what the device is, and how it is.");
+    family(out, "device_info", "gauge", "1; labels describe the device and its state.");
     for (int i = 0; i < s->device_count; i++) {
         device *d = s->devices[i];
         device_status at = {0};

@@ -53,8 +53,8 @@ void service_destroy(service *s);
 
 bool service_is_open(const service *s);
 
-/* Copies what the start is doing, cut to fit. Any thread; takes a lock, so for routes that answer
- * before the server is open, and for nobody else. */
+/* Copies what the start is doing, cut to fit. Any thread; takes a lock, so only for routes
+ * that answer before the server is open. */
 void service_set_progress(service *s, const char *progress);
 void service_get_progress(service *s, char progress[SERVICE_PROGRESS_BYTES]);
 

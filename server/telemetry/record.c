@@ -158,7 +158,7 @@ static part *part_of(model_record *m, int loop)
     return p;
 }
 
-/* Ten seconds' slots are used in turn: what is older than the window is wiped at its next use. */
+/* Slots of ten seconds are used in turn; an old one is wiped when it is used again. */
 static void wipe_if_old(_Atomic uint64_t *held, uint64_t epoch, histogram *series, int count)
 {
     if (atomic_load_explicit(held, memory_order_relaxed) == epoch)

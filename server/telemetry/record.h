@@ -54,7 +54,7 @@ void record_request(recorder *r, model_record *m, int loop, record_sample *sampl
 /* Reading, any thread. */
 typedef struct record_totals {
     uint64_t codes[RECORD_CODES];
-    uint64_t batch_rows; /* over answered requests: rows of the batch each was in */
+    uint64_t batch_rows; /* over successful requests: rows of the batch each was in */
     uint64_t rows, fallbacks, success_count, success_ns, failure_count, failure_ns;
     uint64_t stage_count[RECORD_SERIES], stage_sum_ns[RECORD_SERIES];
     uint64_t batch_cells[RECORD_BATCH_CELLS];
@@ -68,8 +68,8 @@ void record_read(const recorder *r, const model_record *m, int series, bool is_w
 bool record_read_bucket(const recorder *r, const model_record *m, int bucket_index, int series,
                         bool is_window, uint64_t now_ns, histogram *out, record_shape *bucket);
 
-/* What batches of `rows` rows (1 to RECORD_BATCH_SIZES) took: each answered request tells its
- * share of its batch. False when there were none. */
+/* What batches of `rows` rows (1 to RECORD_BATCH_SIZES) took: each successful request adds
+ * its share of its batch. False: there were none. */
 typedef struct record_batches {
     uint64_t count, input_ns, infer_ns, output_ns;
 } record_batches;

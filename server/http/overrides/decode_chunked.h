@@ -4,10 +4,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The chunked transfer coding, read strictly (RFC 9112, section 7.1). libh2o's own reader takes
- * bare LF, "0x10" as a last chunk, and anything at all as an extension: two parsers on one
- * connection would disagree where the body ends. Its reader is an exported function of the shared
- * library, so ours, of the same name and contract, takes its place in the whole program. */
+/* The chunked transfer coding, read strictly (RFC 9112, section 7.1). libh2o's own
+ * function accepts bare LF, "0x10" as a last chunk, and anything as an extension: two parsers on
+ * one connection would disagree where the body ends. Ours replaces it, with the same contract. */
 
 /* The library's decoder state, zeroed by it before use; our meaning of the fields. */
 struct phr_chunked_decoder {

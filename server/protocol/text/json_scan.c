@@ -277,7 +277,7 @@ status json_read_string(json_scan *s, json_string *out)
     return STATUS_OK;
 }
 
-static bool take_word(json_scan *s, const char *word)
+static bool skip_word(json_scan *s, const char *word)
 {
     size_t bytes = strlen(word);
     if ((size_t)(s->end - s->at) < bytes || memcmp(s->at, word, bytes) != 0)
@@ -289,9 +289,9 @@ static bool take_word(json_scan *s, const char *word)
 status json_read_bool(json_scan *s, bool *out)
 {
     json_peek(s);
-    if (take_word(s, "true"))
+    if (skip_word(s, "true"))
         *out = true;
-    else if (take_word(s, "false"))
+    else if (skip_word(s, "false"))
         *out = false;
     else
         return json_fail(s, "true or false");
@@ -315,7 +315,7 @@ static status skip_scalar(json_scan *s, char c)
         json_string unused;
         return json_read_string(s, &unused);
     }
-    if (take_word(s, "true") || take_word(s, "false") || take_word(s, "null"))
+    if (skip_word(s, "true") || skip_word(s, "false") || skip_word(s, "null"))
         return STATUS_OK;
     number n;
     const char *after = number_scan(s->at, s->end, &n);

@@ -10,7 +10,7 @@ static model the_model;
 static job *taken[8];
 static int taken_count;
 
-static job *take_job(void *pool)
+static job *acquire_job(void *pool)
 {
     (void)pool;
     job *j = calloc(1, sizeof(*j));
@@ -71,7 +71,7 @@ static void forget(void)
 
 static infer_context context(void)
 {
-    return (infer_context){.limits = &limits, .take_job = take_job, .scratch = &scratch};
+    return (infer_context){.limits = &limits, .acquire_job = acquire_job, .scratch = &scratch};
 }
 
 static status kserve(const void *body, size_t bytes, size_t json_bytes)
@@ -289,4 +289,23 @@ Test(infer, strings_do_not_lie_in_the_body)
     const tensor_string *strings = jobs[0]->inputs[0].data;
     cr_assert(strings[0].bytes == 2 && memcmp(strings[0].data, "ab", 2) == 0);
     cr_assert(strings[1].bytes == 3 && memcmp(strings[1].data, "c\nd", 3) == 0);
+}
+
+static job *no_job(void *context)
+{
+    (void)context;
+    return NULL;
+}
+
+Test(infer, without_a_free_job_it_is_worth_trying_again)
+{
+    static const char json[] = X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2]");
+    make_model(false);
+    infer_context c = context();
+    c.acquire_job = no_job;
+    infer_request_init(&request, &the_model, INFER_KSERVE, jobs, 8);
+    cr_assert_eq(parse_kserve(&request, &c, json, strlen(json), strlen(json)), STATUS_UNAVAILABLE);
+    cr_assert_eq(request.job_count, 0);
+    infer_request_init(&request, &the_model, INFER_TENSORFLOW_ROWS, jobs, 8);
+    cr_assert_eq(parse_tensorflow(&request, &c, "{}", 2), STATUS_UNAVAILABLE);
 }
