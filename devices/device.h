@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/tensor.h"
+#include "graph/cost/cost.h"
 #include "graph/graph.h"
 
 /* Where batches run. A device compiles a model at one bucket into a program and executes it,
@@ -53,6 +54,7 @@ typedef struct device_batch {
     tensor *outputs;
     const device_segment *segments; /* always; the only data when DEVICE_RAGGED */
     int segment_count;
+    const cancel_token *cancel; /* of the load that runs it; NULL: it is never cancelled */
 } device_batch;
 
 /* Token ids that the model gets in practice, for the accuracy check. */
@@ -87,6 +89,9 @@ typedef struct device_model {
     /* Where to count a compilation that happens after the model was declared ready, which is an
      * error for a device with static shapes; NULL until ready. */
     _Atomic uint64_t *serving_compiles;
+    /* What a program of it may cost, and while it is loaded, the load's `cancel`; NULL:
+     * graph_budget_default. Lives as long as the model. */
+    const graph_budget *budget;
 } device_model;
 
 typedef enum device_state { DEVICE_STARTING, DEVICE_HEALTHY, DEVICE_FAILED } device_state;
@@ -107,7 +112,7 @@ typedef struct device_status {
 
 typedef struct device_interface {
     /* Makes the program of `model` at `bucket` ready to execute; may take seconds, any thread. The
-     * caller releases it. */
+     * caller releases it. STATUS_TOO_LARGE: it costs more than the budget. */
     status (*compile)(device *d, const device_model *model, device_bucket bucket,
                       device_program **out);
     void (*release)(device *d, device_program *program);

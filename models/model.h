@@ -125,6 +125,7 @@ struct model {
     int input_count, output_count;
     device *const *devices; /* the CPU is the last */
     int device_count;
+    graph_budget budget; /* what its programs may cost; `cancel` only while it is loaded */
     device_model on_device;
     device_model on_packed;         /* for packed buckets */
     device_program *weights_holder; /* keeps the CPU's packed weights alive; or NULL */

@@ -61,7 +61,7 @@ static void *work(void *context)
     kernels_prepare_thread();
     uint64_t start = clock_now_ns();
     do {
-        if (cpu_plan_run(w->plan, w->inputs, w->outputs, w->workspace))
+        if (cpu_plan_run(w->plan, w->inputs, w->outputs, w->workspace, NULL))
             stop("run");
         w->runs++;
     } while (clock_now_ns() < w->end_ns);
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         return 2;
     if (kernels_select(argc > 5 && argv[5][0] ? argv[5] : NULL, &table) ||
         graph_import_onnx(argv[1], NULL, &g) || graph_bind(g, batch, 1, shapes) ||
-        graph_specialise(g, &(graph_binding){shapes}, cpu_evaluate_node, &specialised) ||
+        graph_specialise(g, &(graph_binding){.inputs = shapes}, cpu_evaluate_node, &specialised) ||
         cpu_plan_create(specialised, table, NULL, &plan))
         stop(argv[1]);
     worker workers[THREADS_MAX] = {0};

@@ -27,8 +27,8 @@ inspect_fusion inspect_count_fused(const model *m)
                                                        : m->batching.sequence_max;
     if (inputs && m->on_device.exported == NULL &&
         graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
-        graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, &specialised) ==
-            STATUS_OK &&
+        graph_specialise(m->graph, &(graph_binding){.inputs = inputs}, cpu_evaluate_node,
+                         &specialised) == STATUS_OK &&
         graph_fuse_layers(specialised, &fused, &facts) == STATUS_OK) {
         int counts[GRAPH_OP_COUNT];
         out.fused = facts.fused_layer_count;

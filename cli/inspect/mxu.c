@@ -21,7 +21,8 @@ static int find_layers(const model *m, device_bucket bucket, graph **specialised
     *specialised = NULL;
     if (m->on_device.exported != NULL ||
         graph_bind(m->graph, bucket.batch, bucket.sequence, inputs) ||
-        graph_specialise(m->graph, &(graph_binding){inputs}, cpu_evaluate_node, specialised))
+        graph_specialise(m->graph, &(graph_binding){.inputs = inputs}, cpu_evaluate_node,
+                         specialised))
         return 0;
     int count = graph_find_dense_layers(*specialised, out, LAYERS_MAX);
     return count < LAYERS_MAX ? count : LAYERS_MAX;

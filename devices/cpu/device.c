@@ -125,7 +125,7 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
     encoder found;
     if (m->is_examined)
         goto done;
-    s = encoder_recognise(m->graph, cpu_evaluate_node, &found);
+    s = encoder_recognise(m->graph, model->budget, cpu_evaluate_node, &found);
     if (!s) {
         cpu_encoder_options options = {.kernels = d->kernels,
                                        .peaks = &d->peaks,
@@ -136,7 +136,8 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
                                        .graph = m->graph};
         s = cpu_encoder_create(&found, &options, &m->encoder);
     }
-    if (s == STATUS_UNSUPPORTED) {
+    /* The plan of a model that costs too much names the node and the bucket. */
+    if (s == STATUS_UNSUPPORTED || s == STATUS_TOO_LARGE) {
         snprintf(m->reason, sizeof m->reason, "%s", status_message());
         s = STATUS_OK;
     }
@@ -215,7 +216,18 @@ static status compile_encoder(cpu_device *d, cpu_program *p)
                            cpu_encoder_workspace_bytes(e, (size_t)length));
 }
 
-static status compile_plan(cpu_device *d, cpu_program *p)
+/* Prepares no program that would cost more than the model may. */
+static status check_cost(const graph *specialised, const device_model *model, device_bucket bucket)
+{
+    status s = graph_cost_check(specialised, model->budget);
+    if (s != STATUS_TOO_LARGE)
+        return s;
+    return bucket.sequence > 0 ? status_prefix(s, "batches of %lld rows of %lld tokens",
+                                               (long long)bucket.batch, (long long)bucket.sequence)
+                               : status_prefix(s, "batches of %lld rows", (long long)bucket.batch);
+}
+
+static status compile_plan(cpu_device *d, cpu_program *p, const device_model *model)
 {
     const graph *g = p->model->graph;
     device_bucket bucket = p->base.bucket;
@@ -224,9 +236,11 @@ static status compile_plan(cpu_device *d, cpu_program *p)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
     if (!s)
-        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, cpu_evaluate_node,
+        s = graph_specialise(g, &(graph_binding){inputs, model->budget}, cpu_evaluate_node,
                              &p->specialised);
     free(inputs);
+    if (!s)
+        s = check_cost(p->specialised, model, bucket);
     if (!s)
         s = cpu_plan_create(p->specialised, d->kernels, p->model->weights, &p->plan);
     if (!s)
@@ -249,7 +263,7 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
     p->base = (device_program){.layout = DEVICE_PADDED, .bucket = bucket};
     s = examine_model(d, p->model, model);
     if (!s)
-        s = p->model->encoder ? compile_encoder(d, p) : compile_plan(d, p);
+        s = p->model->encoder ? compile_encoder(d, p) : compile_plan(d, p, model);
     if (s)
         goto fail;
     atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
@@ -289,7 +303,8 @@ static status cpu_execute(device *base, device_program *program, int slot,
     uint64_t start_ns = clock_now_ns();
     kernels_prepare_thread();
     int idle_cores = thread_pool_begin(d->threads, slot);
-    status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot])
+    status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot],
+                                      batch->cancel)
                        : run_encoder(d, p, slot, idle_cores, batch);
     thread_pool_end(d->threads, slot);
     atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);

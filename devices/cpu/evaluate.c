@@ -5,7 +5,8 @@
 
 #include "devices/cpu/ops/op.h"
 
-status cpu_evaluate_node(const graph_node *node, const tensor *const *inputs, tensor *outputs)
+status cpu_evaluate_node(const graph_node *node, const tensor *const *inputs, tensor *outputs,
+                         const cancel_token *cancel)
 {
     const kernels *table;
     status s = kernels_select("scalar", &table);
@@ -30,7 +31,8 @@ status cpu_evaluate_node(const graph_node *node, const tensor *const *inputs, te
                      .outputs = outputs,
                      .kernels = table,
                      .state = prepare.state,
-                     .scratch = scratch};
+                     .scratch = scratch,
+                     .cancel = cancel};
     s = cpu_op_run(&call);
 fail:
     free(scratch);

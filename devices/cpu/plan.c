@@ -328,9 +328,12 @@ static status check_tensors(const cpu_plan *p, const tensor *inputs, const tenso
 }
 
 static status run_step(const cpu_plan *p, const plan_step *step, const tensor *inputs,
-                       tensor *outputs, char *workspace)
+                       tensor *outputs, char *workspace, const cancel_token *cancel)
 {
     const graph_node *node = step->node;
+    status s = cancel_check(cancel);
+    if (s)
+        return s;
     tensor *operands = (tensor *)workspace;
     const tensor **in = (const tensor **)(operands + p->operands_max);
     for (int i = 0; i < node->input_count + node->output_count; i++) {
@@ -350,15 +353,17 @@ static status run_step(const cpu_plan *p, const plan_step *step, const tensor *i
                                   .outputs = operands + node->input_count,
                                   .kernels = p->kernels,
                                   .state = step->state,
-                                  .scratch = workspace + p->scratch_offset});
+                                  .scratch = workspace + p->scratch_offset,
+                                  .cancel = cancel});
 }
 
-status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace)
+status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
+                    const cancel_token *cancel)
 {
     assert(((uintptr_t)workspace & (CPU_PLAN_WORKSPACE_ALIGNMENT - 1)) == 0);
     status s = check_tensors(p, inputs, outputs);
     for (int i = 0; !s && i < p->step_count; i++)
-        s = run_step(p, &p->steps[i], inputs, outputs, workspace);
+        s = run_step(p, &p->steps[i], inputs, outputs, workspace, cancel);
     for (int i = 0; !s && i < p->copy_count; i++) {
         const plan_value *value = &p->values[p->copies[i].value];
         size_t bytes = tensor_bytes(&value->shape);

@@ -1,6 +1,7 @@
 #ifndef DEVICES_CPU_PLAN_H
 #define DEVICES_CPU_PLAN_H
 
+#include "base/cancel.h"
 #include "devices/cpu/ops/weights.h"
 
 /* A specialised graph as steps over one workspace: which operator, on which memory, in what order.
@@ -23,10 +24,10 @@ size_t cpu_plan_workspace_bytes(const cpu_plan *p);
 /* Runs all steps on the calling thread, allocating nothing. `inputs` and `outputs`: one per graph
  * input and output, of exactly the plan's dtypes and shapes, with data of natural alignment.
  * Errors: STATUS_INVALID_ARGUMENT: a tensor does not fit the plan, or a value is out of range (an
- * index, mostly; the message names node, index and limit). Outputs are undefined after a failure.
- */
-status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs,
-                    void *workspace) MUST_CHECK;
+ * index, mostly; the message names node, index and limit). The errors of cancel_check(), which is
+ * asked between steps (`cancel` NULL: never). Outputs are undefined after a failure. */
+status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
+                    const cancel_token *cancel) MUST_CHECK;
 
 /* For `penstock inspect` and tests. */
 typedef struct cpu_plan_facts {

@@ -69,7 +69,8 @@ static status emit_packed(const device_model *model, device_bucket bucket, graph
 {
     graph *made = NULL;
     encoder_packing packing = encoder_packing_of(bucket.batch, bucket.sequence);
-    status s = encoder_pack(model->packed_encoder, model->graph, cpu_evaluate_node, packing, &made);
+    status s = encoder_pack(model->packed_encoder, model->graph, model->budget, cpu_evaluate_node,
+                            packing, &made);
     if (s == STATUS_OK)
         s = graph_emit_stablehlo(made, emit_precision(model->precision), out);
     if (s)
@@ -98,7 +99,7 @@ status pjrt_program_emit(const device_model *model, device_bucket bucket, graph 
         return copy_exported(model, bucket, inputs, out);
     }
     if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){inputs}, cpu_evaluate_node, &made);
+        s = graph_specialise(g, &(graph_binding){inputs, model->budget}, cpu_evaluate_node, &made);
     if (s == STATUS_OK)
         s = graph_emit_stablehlo(made, emit_precision(model->precision), out);
     if (s) {

@@ -202,22 +202,22 @@ static status recognise_parts(encoder_recogniser *r)
     return read_outputs(r, hidden);
 }
 
-static status specialise_at(const graph *g, graph_evaluate_fn evaluate, int64_t batch,
-                            int64_t sequence, graph **out)
+static status specialise_at(const encoder_recogniser *r, int64_t batch, int64_t sequence,
+                            graph **out)
 {
+    const graph *g = r->source;
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof inputs[0]);
     status s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory")
                               : graph_bind(g, batch, sequence, inputs);
     if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, evaluate, out);
+        s = graph_specialise(g, &(graph_binding){inputs, r->budget}, r->evaluate, out);
     free(inputs);
     return s;
 }
 
-/* Recognises the graph at one size. r->source and r->is_for_bias are set; fills *e, also when it
- * fails, so the caller disposes of it in any case. */
-static status recognise_at(encoder_recogniser *r, graph_evaluate_fn evaluate, int64_t batch,
-                           int64_t sequence, encoder *e)
+/* Recognises the graph at one size. What encoder_recognise() sets in `r` is set; fills *e, also
+ * when it fails, so the caller disposes of it in any case. */
+static status recognise_at(encoder_recogniser *r, int64_t batch, int64_t sequence, encoder *e)
 {
     graph *made = NULL;
     *e = (encoder){.ids_input = -1, .mask_input = -1, .token_type_input = -1};
@@ -226,10 +226,12 @@ static status recognise_at(encoder_recogniser *r, graph_evaluate_fn evaluate, in
     r->is_mask_known = false;
     r->counted_term = GRAPH_NO_VALUE;
     r->counted_table = NULL;
-    status s = specialise_at(r->source, evaluate, batch, sequence, &made);
+    status s = specialise_at(r, batch, sequence, &made);
+    if (s == STATUS_OK)
+        s = graph_cost_check(made, r->budget); /* before experiments compute parts of it */
     if (s == STATUS_OK)
         s = reject_quantised(made);
-    if (s == STATUS_OK && (s = match_open(&r->m, made, evaluate)) == STATUS_OK)
+    if (s == STATUS_OK && (s = match_open(&r->m, made, r->budget, r->evaluate)) == STATUS_OK)
         s = recognise_parts(r);
     match_close(&r->m);
     graph_destroy(made);
@@ -381,7 +383,7 @@ static status check_pairs(encoder_recogniser *r, const encoder *e)
 }
 
 /* Checks what short sequences cannot show: clipped positions, attention windows. */
-static status check_longest(encoder_recogniser *r, graph_evaluate_fn evaluate, encoder *e)
+static status check_longest(encoder_recogniser *r, encoder *e)
 {
     graph *made = NULL;
     int64_t length = least(longest_of(r->source, e), LENGTH_CHECKED_MAX);
@@ -390,11 +392,14 @@ static status check_longest(encoder_recogniser *r, graph_evaluate_fn evaluate, e
            (length == e->hidden || length == e->intermediate || length == e->head_dim))
         length--;
     /* A graph that does not exist at this length need not be right there. */
-    if (specialise_at(r->source, evaluate, 1, length, &made))
-        return STATUS_OK;
-    status s = check_positions(r, made, e);
+    status s = specialise_at(r, 1, length, &made);
+    if (s)
+        return cancel_is_end(s) ? s : STATUS_OK;
+    s = graph_cost_check(made, r->budget);
+    if (s == STATUS_OK)
+        s = check_positions(r, made, e);
     if (s == STATUS_OK && e->relative_table == NULL &&
-        (s = match_open(&r->m, made, evaluate)) == STATUS_OK) {
+        (s = match_open(&r->m, made, r->budget, r->evaluate)) == STATUS_OK) {
         s = find_sizes(r);
         if (s == STATUS_OK && r->length == length)
             s = check_pairs(r, e);
@@ -406,14 +411,13 @@ static status check_longest(encoder_recogniser *r, graph_evaluate_fn evaluate, e
 
 /* Finds the relative bias again in a longer sequence: at the first lengths each distance has a
  * bucket of its own. */
-static status check_bias(encoder_recogniser *r, graph_evaluate_fn evaluate, encoder *e)
+static status check_bias(encoder_recogniser *r, encoder *e)
 {
     encoder longer = {.hidden = 0};
     if (e->relative_table == NULL)
         return STATUS_OK;
     r->is_for_bias = true;
-    status s =
-        recognise_at(r, evaluate, 1, least(longest_of(r->source, e), BIAS_CHECKED_MAX), &longer);
+    status s = recognise_at(r, 1, least(longest_of(r->source, e), BIAS_CHECKED_MAX), &longer);
     if (s == STATUS_OK && !same_tensor(e->relative_table, longer.relative_table))
         s = status_fail(STATUS_UNSUPPORTED, "the relative bias of longer sequences differs");
     e->relative_distance_max = longer.relative_distance_max;
@@ -421,21 +425,22 @@ static status check_bias(encoder_recogniser *r, graph_evaluate_fn evaluate, enco
     return s;
 }
 
-status encoder_recognise(const graph *g, graph_evaluate_fn evaluate, encoder *out)
+status encoder_recognise(const graph *g, const graph_budget *budget, graph_evaluate_fn evaluate,
+                         encoder *out)
 {
     assert(g != NULL && evaluate != NULL && out != NULL);
-    encoder_recogniser r = {.source = g};
+    encoder_recogniser r = {.source = g, .budget = budget, .evaluate = evaluate};
     encoder first = {.hidden = 0}, second = {.hidden = 0};
     int64_t longest = longest_of(g, &first);
-    status s = recognise_at(&r, evaluate, 2, least(longest, 5), &first);
+    status s = recognise_at(&r, 2, least(longest, 5), &first);
     if (s == STATUS_OK)
-        s = recognise_at(&r, evaluate, 3, least(longest, 4), &second);
+        s = recognise_at(&r, 3, least(longest, 4), &second);
     if (s == STATUS_OK && !same_encoder(&first, &second))
         s = status_fail(STATUS_UNSUPPORTED, "the graph is a different encoder at another length");
     if (s == STATUS_OK)
-        s = check_longest(&r, evaluate, &first);
+        s = check_longest(&r, &first);
     if (s == STATUS_OK)
-        s = check_bias(&r, evaluate, &first);
+        s = check_bias(&r, &first);
     encoder_dispose(&second);
     if (s)
         encoder_dispose(&first);

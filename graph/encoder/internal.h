@@ -12,6 +12,8 @@
 typedef struct encoder_recogniser {
     match m;             /* the graph, specialised for one (batch, length) */
     const graph *source; /* symbolic; its constants are borrowed by the encoder */
+    const graph_budget *budget;
+    graph_evaluate_fn evaluate;
     int64_t batch, length;
     encoder *e;         /* being filled */
     bool is_mask_known; /* e->mask_input is final; -1: attention uses no mask */

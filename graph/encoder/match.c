@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define TRACE_STEPS_MAX 48
+#define TRACE_BYTES_MAX ((size_t)1 << 30) /* of the traced value; its indices take more */
 
 static bool is_float_cast(const match *m, const graph_node *n)
 {
@@ -28,9 +29,9 @@ static bool reads_table(const graph *g, const graph_node *n)
            g->values[n->inputs[1]].constant == NULL;
 }
 
-status match_open(match *m, const graph *g, graph_evaluate_fn evaluate)
+status match_open(match *m, const graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
-    *m = (match){.g = g, .evaluate = evaluate};
+    *m = (match){.g = g, .budget = budget, .evaluate = evaluate};
     m->is_hidden = calloc((size_t)g->value_count + 1, sizeof m->is_hidden[0]);
     if (m->is_hidden == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to match patterns in \"%s\"", g->name);
@@ -171,8 +172,22 @@ static void shape_of(const match *m, graph_value_index v, tensor *t)
         t->dims[i] = value->shape.dims[i].constant;
 }
 
+/* Allocates the outputs, if the budget allows it, and evaluates the node. */
+static status evaluate(const match *m, arena *memory, const graph_node *n, const tensor *const *in,
+                       tensor *out, graph_spent *spent)
+{
+    status s = graph_cost_charge(m->budget, n, in, out, spent);
+    for (int k = 0; s == STATUS_OK && k < n->output_count; k++)
+        if (n->outputs[k] != GRAPH_NO_VALUE) {
+            tensor shape = out[k];
+            s = tensor_allocate(&out[k], memory, shape.dtype, shape.rank, shape.dims);
+        }
+    return s ? s : m->evaluate(n, in, out, m->budget != NULL ? m->budget->cancel : NULL);
+}
+
 /* Evaluates one node on known tensors; its outputs are allocated in `memory`. */
-static status run_node(const match *m, arena *memory, const graph_node *n, tensor *values)
+static status run_node(const match *m, arena *memory, const graph_node *n, tensor *values,
+                       graph_spent *spent)
 {
     const tensor **in = arena_allocate_zeroed(memory, (size_t)n->input_count + 1, sizeof in[0]);
     tensor *out = arena_allocate_zeroed(memory, (size_t)n->output_count + 1, sizeof out[0]);
@@ -180,16 +195,10 @@ static status run_node(const match *m, arena *memory, const graph_node *n, tenso
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for an experiment");
     for (int k = 0; k < n->input_count; k++)
         in[k] = n->inputs[k] == GRAPH_NO_VALUE ? NULL : &values[n->inputs[k]];
-    for (int k = 0; k < n->output_count; k++) {
-        if (n->outputs[k] == GRAPH_NO_VALUE)
-            continue;
-        tensor shape;
-        shape_of(m, n->outputs[k], &shape);
-        status s = tensor_allocate(&out[k], memory, shape.dtype, shape.rank, shape.dims);
-        if (s)
-            return s;
-    }
-    status s = m->evaluate(n, in, out);
+    for (int k = 0; k < n->output_count; k++)
+        if (n->outputs[k] != GRAPH_NO_VALUE)
+            shape_of(m, n->outputs[k], &out[k]);
+    status s = evaluate(m, memory, n, in, out, spent);
     if (s)
         return status_prefix(s, "node \"%s\" (%s)", n->name, graph_op_name(n->op));
     for (int k = 0; k < n->output_count; k++)
@@ -204,6 +213,7 @@ status match_experiment(const match *m, arena *memory, int bound_count,
 {
     const graph *g = m->g;
     size_t count = (size_t)g->value_count + 1;
+    graph_spent spent = {0};
     bool *needed = arena_allocate_zeroed(memory, count, sizeof needed[0]);
     tensor *values = arena_allocate_zeroed(memory, count, sizeof values[0]);
     if (needed == NULL || values == NULL)
@@ -226,7 +236,7 @@ status match_experiment(const match *m, arena *memory, int bound_count,
                          !is_among(n->outputs[k], bound_count, bound);
         for (int k = 0; is_needed && k < n->input_count; k++)
             is_needed = n->inputs[k] == GRAPH_NO_VALUE || needed[n->inputs[k]];
-        status s = is_needed ? run_node(m, memory, n, values) : STATUS_OK;
+        status s = is_needed ? run_node(m, memory, n, values, &spent) : STATUS_OK;
         if (s)
             return s;
     }
@@ -273,7 +283,7 @@ static graph_value_index scaled_value(const match *m, const graph_node *n, doubl
 
 /* Applies one move to element indices instead of elements. */
 static status move_indices(const match *m, arena *memory, const graph_node *n, graph_value_index to,
-                           tensor *indices)
+                           tensor *indices, graph_spent *spent)
 {
     tensor seen;
     const tensor **in = arena_allocate_zeroed(memory, (size_t)n->input_count + 1, sizeof in[0]);
@@ -287,16 +297,14 @@ static status move_indices(const match *m, arena *memory, const graph_node *n, g
     in[0] = &seen;
     for (int k = 1; k < n->input_count; k++)
         in[k] = n->inputs[k] == GRAPH_NO_VALUE ? NULL : m->g->values[n->inputs[k]].constant;
-    status s = STATUS_OK;
     for (int k = 0; k < n->output_count; k++) {
         if (n->outputs[k] == GRAPH_NO_VALUE)
             continue;
-        tensor shape;
-        shape_of(m, n->outputs[k], &shape);
-        if ((s = tensor_allocate(&out[k], memory, DTYPE_I64, shape.rank, shape.dims)))
-            return s;
+        shape_of(m, n->outputs[k], &out[k]);
+        out[k].dtype = DTYPE_I64;
     }
-    if ((s = m->evaluate(n, in, out)))
+    status s = evaluate(m, memory, n, in, out, spent);
+    if (s)
         return s;
     for (int k = 0; k < n->output_count; k++)
         if (n->outputs[k] == to)
@@ -327,16 +335,20 @@ status match_trace_back(const match *m, arena *memory, graph_value_index v, matc
         }
     }
     tensor indices, shape;
+    graph_spent spent = {0};
     shape_of(m, v, &shape);
     if (m->g->values[v].constant != NULL)
         shape = *m->g->values[v].constant;
+    if (tensor_bytes(&shape) > TRACE_BYTES_MAX)
+        return status_fail(STATUS_UNSUPPORTED, "\"%s\" is too large to trace its elements",
+                           m->g->values[v].name);
     status s = tensor_allocate(&indices, memory, DTYPE_I64, shape.rank, shape.dims);
     if (s)
         return s;
     for (int64_t i = 0; i < tensor_count(&indices); i++)
         ((int64_t *)indices.data)[i] = i;
     while (count-- > 0)
-        if ((s = move_indices(m, memory, moves[count], made[count], &indices)))
+        if ((s = move_indices(m, memory, moves[count], made[count], &indices, &spent)))
             return s;
     out->base = v;
     out->map = indices.data;

@@ -8,14 +8,16 @@
  * shows what a subgraph computes, whatever operators it is written with. */
 
 typedef struct match {
-    const graph *g; /* specialised: every dim is a constant */
+    const graph *g;             /* specialised: every dim is a constant */
+    const graph_budget *budget; /* of one experiment */
     graph_evaluate_fn evaluate;
     bool *is_hidden; /* by value: computed from an embedding (rows of a float table), hence
                         neither a mask nor a position nor a scale */
 } match;
 
-/* Borrows `g` until match_close. */
-status match_open(match *m, const graph *g, graph_evaluate_fn evaluate) MUST_CHECK;
+/* Borrows `g` and `budget` until match_close. */
+status match_open(match *m, const graph *g, const graph_budget *budget,
+                  graph_evaluate_fn evaluate) MUST_CHECK;
 void match_close(match *m);
 
 /* The value behind `v`: skips Identity and casts between float types. */
@@ -41,7 +43,7 @@ uint32_t match_cone(const match *m, graph_value_index target, int cut_count,
 
 /* Evaluates `target` with given[i] in place of value bound[i]. `out` lives in `memory`.
  * STATUS_UNSUPPORTED: it depends on an input that is not bound, or on an operator that cannot be
- * evaluated. */
+ * evaluated. Also the errors of graph_cost_charge(). */
 status match_experiment(const match *m, arena *memory, int bound_count,
                         const graph_value_index *bound, const tensor *given,
                         graph_value_index target, tensor *out) MUST_CHECK;

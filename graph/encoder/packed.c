@@ -376,8 +376,8 @@ static void destroy_built(void *built)
     graph_destroy(built);
 }
 
-status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate,
-                    encoder_packing packing, graph **out)
+status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget,
+                    graph_evaluate_fn evaluate, encoder_packing packing, graph **out)
 {
     assert(packing.rows > 0 && packing.length > 0 && packing.sequences > 0);
     status s = encoder_can_pack(e, g);
@@ -395,7 +395,7 @@ status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate
     s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph")
                        : graph_bind(p.g, 1, 1, inputs);
     if (s == STATUS_OK)
-        s = graph_specialise(p.g, &(graph_binding){inputs}, evaluate, out);
+        s = graph_specialise(p.g, &(graph_binding){inputs, budget}, evaluate, out);
     free(inputs);
     if (s) {
         graph_destroy(p.g);

@@ -35,8 +35,8 @@ encoder_packing encoder_packing_of(int64_t rows, int64_t length);
 status encoder_can_pack(const encoder *e, const graph *g) MUST_CHECK;
 
 /* The specialised graph of that packing; encoder_can_pack() must hold. It borrows constants of `g`
- * and `e`, which must outlive it. */
-status encoder_pack(const encoder *e, const graph *g, graph_evaluate_fn evaluate,
-                    encoder_packing packing, graph **out) MUST_CHECK;
+ * and `e`, which must outlive it. `budget` is that of graph_binding. */
+status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget,
+                    graph_evaluate_fn evaluate, encoder_packing packing, graph **out) MUST_CHECK;
 
 #endif

@@ -87,32 +87,60 @@ static int implicit_output(const einsum_labels *labels, char letters[64])
     return count;
 }
 
-status infer_einsum(const graph_node *node, const tensor *const *in, tensor *out)
+/* Reads the terms of the inputs; `at` is left behind them. */
+static status read_inputs(const graph_node *node, const tensor *const *in, const char *equation,
+                          const char **at, einsum_labels *labels)
 {
-    const char *equation = graph_attribute_string(node, "equation", ""), *at = equation;
-    einsum_labels labels = {.ellipsis = {.dtype = in[0]->dtype}};
-    memset(labels.sizes, 0xff, sizeof labels.sizes);
     char letters[64];
     int count;
+    *labels = (einsum_labels){.ellipsis = {.dtype = in[0]->dtype}};
+    memset(labels->sizes, 0xff, sizeof labels->sizes);
     for (int k = 0; k < node->input_count; k++) {
         status s = infer_expect_same_type(in[0], in[k]);
         if (s)
             return s;
-        if ((s = read_term(equation, &at, letters, &count)))
+        if ((s = read_term(equation, at, letters, &count)))
             return s;
-        if ((s = bind_term(&labels, letters, count, in[k])))
+        if ((s = bind_term(labels, letters, count, in[k])))
             return s;
         bool is_last = k == node->input_count - 1;
-        if (is_last ? *at == ',' : *at != ',')
+        if (is_last ? **at == ',' : **at != ',')
             return misspelt(equation);
-        at += !is_last;
+        *at += !is_last;
     }
+    return STATUS_OK;
+}
+
+int64_t graph_einsum_volume(const graph_node *node, const tensor *const *in)
+{
+    const char *equation = graph_attribute_string(node, "equation", ""), *at = equation;
+    einsum_labels labels;
+    int64_t volume = 1;
+    if (read_inputs(node, in, equation, &at, &labels))
+        return 0;
+    for (int i = 0; i < labels.ellipsis.rank; i++)
+        if (__builtin_mul_overflow(volume, labels.ellipsis.dims[i], &volume))
+            return INT64_MAX;
+    for (int c = 0; c < 128; c++)
+        if (labels.sizes[c] >= 0 && __builtin_mul_overflow(volume, labels.sizes[c], &volume))
+            return INT64_MAX;
+    return volume;
+}
+
+status infer_einsum(const graph_node *node, const tensor *const *in, tensor *out)
+{
+    const char *equation = graph_attribute_string(node, "equation", ""), *at = equation;
+    einsum_labels labels;
+    char letters[64];
+    int count;
+    status s = read_inputs(node, in, equation, &at, &labels);
+    if (s)
+        return s;
     if (*at == '-') {
         if (at[1] != '>')
             return misspelt(equation);
         at += 2;
-        status s = read_term(equation, &at, letters, &count);
-        if (s)
+        if ((s = read_term(equation, &at, letters, &count)))
             return s;
         if (*at != 0)
             return misspelt(equation);

@@ -15,4 +15,8 @@ status graph_infer_node(const graph_node *node, const tensor *const *inputs,
 status graph_broadcast(const tensor *a, const tensor *b, int *rank,
                        int64_t dims[TENSOR_RANK_MAX]) MUST_CHECK;
 
+/* Products that an Einsum adds up: one for each combination of its labels' values; INT64_MAX where
+ * they are more. 0 when the equation does not fit the inputs. */
+int64_t graph_einsum_volume(const graph_node *node, const tensor *const *inputs);
+
 #endif

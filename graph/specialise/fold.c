@@ -42,24 +42,38 @@ static bool evaluate_shape(const graph_node *node, const tensor *x, tensor *out)
     return true;
 }
 
-status specialise_evaluate(const graph_node *node, const tensor *const *in, tensor *outputs,
-                           graph_evaluate_fn evaluate, arena *memory)
+void specialise_open_folder(specialise_folder *f, const graph *source, const graph_budget *budget,
+                            graph_evaluate_fn evaluate, arena *memory)
+{
+    *f = (specialise_folder){.evaluate = evaluate,
+                             .memory = memory,
+                             .budget = budget != NULL ? *budget : graph_budget_default};
+    int64_t *limit = &f->budget.activation_bytes_max;
+    for (int32_t v = 0; v < source->value_count; v++)
+        for (int i = 0; source->values[v].constant != NULL && i < FOLD_GROWTH_MAX; i++)
+            *limit = graph_cost_add(*limit, (int64_t)tensor_bytes(source->values[v].constant));
+}
+
+status specialise_evaluate(specialise_folder *f, const graph_node *node, const tensor *const *in,
+                           tensor *outputs)
 {
     status s;
     if (node->output_count == 1 && specialise_is_view(node, in, outputs)) {
         outputs[0].data = in[0]->data;
         return STATUS_OK;
     }
+    if ((s = graph_cost_charge(&f->budget, node, in, outputs, &f->spent)))
+        return s;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == GRAPH_NO_VALUE)
             continue;
         tensor shape = outputs[i];
-        if ((s = tensor_allocate(&outputs[i], memory, shape.dtype, shape.rank, shape.dims)))
+        if ((s = tensor_allocate(&outputs[i], f->memory, shape.dtype, shape.rank, shape.dims)))
             return s;
     }
     if (evaluate_shape(node, in[0], &outputs[0]))
         return STATUS_OK;
-    s = evaluate(node, in, outputs);
+    s = f->evaluate(node, in, outputs, f->budget.cancel);
     for (int i = 0; s && i < node->output_count; i++)
         outputs[i].data = NULL;
     return s;
@@ -81,7 +95,7 @@ static bool is_constant_node(const graph *g, const graph_node *node)
 
 /* Folds one node in place; false: it stays. */
 static bool fold_node(graph *g, const graph_node *node, bool is_for_all, const tensor **in,
-                      tensor *outputs, graph_evaluate_fn evaluate)
+                      tensor *outputs, specialise_folder *f)
 {
     if (!is_constant_node(g, node))
         return false;
@@ -92,7 +106,7 @@ static bool fold_node(graph *g, const graph_node *node, bool is_for_all, const t
     memset(outputs, 0, (size_t)node->output_count * sizeof outputs[0]);
     /* A node that does not fit its inputs stays, and is reported when the graph is specialised. */
     if (graph_infer_node(node, in, outputs) || !specialise_is_worth_folding(node, in, outputs) ||
-        specialise_evaluate(node, in, outputs, evaluate, &g->memory))
+        specialise_evaluate(f, node, in, outputs))
         return false;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == GRAPH_NO_VALUE)
@@ -122,9 +136,11 @@ static bool makes_output(const graph *g, const graph_node *node)
 }
 
 /* False: nothing was folded. */
-static bool fold(graph *g, bool is_for_all, graph_evaluate_fn evaluate)
+static bool fold(graph *g, bool is_for_all, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
     int widest = 1;
+    specialise_folder f;
+    specialise_open_folder(&f, g, budget, evaluate, &g->memory);
     for (int32_t n = 0; n < g->node_count; n++) {
         const graph_node *node = &g->nodes[n];
         widest = node->input_count > widest ? node->input_count : widest;
@@ -136,7 +152,7 @@ static bool fold(graph *g, bool is_for_all, graph_evaluate_fn evaluate)
     for (int32_t n = 0; in != NULL && outputs != NULL && n < g->node_count; n++) {
         graph_node node = g->nodes[n];
         /* Nodes that make graph outputs stay: a constant output would lose its name. */
-        if (!makes_output(g, &node) && fold_node(g, &node, is_for_all, in, outputs, evaluate))
+        if (!makes_output(g, &node) && fold_node(g, &node, is_for_all, in, outputs, &f))
             continue;
         for (int i = 0; i < node.output_count; i++)
             if (node.outputs[i] != GRAPH_NO_VALUE)
@@ -151,12 +167,12 @@ static bool fold(graph *g, bool is_for_all, graph_evaluate_fn evaluate)
     return is_changed;
 }
 
-void graph_fold_constants(graph *g, graph_evaluate_fn evaluate)
+void graph_fold_constants(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
-    fold(g, false, evaluate);
+    fold(g, false, budget, evaluate);
 }
 
-bool graph_fold_transposed(graph *g, graph_evaluate_fn evaluate)
+bool graph_fold_transposed(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
-    return fold(g, true, evaluate);
+    return fold(g, true, budget, evaluate);
 }

@@ -15,7 +15,7 @@ typedef enum node_state { STATE_UNUSED, STATE_FOLDED, STATE_KEPT } node_state;
 typedef struct specialiser {
     const graph *source;
     graph *made;
-    graph_evaluate_fn evaluate;
+    specialise_folder folder;
     tensor *values;           /* data is non-NULL where known */
     graph_value_index *alias; /* the value that holds the same tensor, or itself */
     int32_t *deferred;        /* node that can be folded, but is not worth it so far; or -1 */
@@ -222,7 +222,7 @@ static status demand(specialiser *w, graph_value_index v)
     for (int i = 0; i < node->output_count; i++)
         if (node->outputs[i] != GRAPH_NO_VALUE)
             out[i] = w->values[node->outputs[i]];
-    if ((s = specialise_evaluate(node, in, out, w->evaluate, &w->made->memory)))
+    if ((s = specialise_evaluate(&w->folder, node, in, out)))
         goto done;
     set_known(w, node, out);
     w->states[n] = STATE_FOLDED;
@@ -296,7 +296,7 @@ static status visit(specialiser *w, int32_t n)
                             (specialise_is_worth_folding(node, w->in, w->out) &&
                              !specialise_is_transposed_matrix(node, w->in));
     if (is_foldable && is_worth_folding) {
-        s = specialise_evaluate(node, w->in, w->out, w->evaluate, &w->made->memory);
+        s = specialise_evaluate(&w->folder, node, w->in, w->out);
         if (s == STATUS_OK) {
             set_known(w, node, w->out);
             w->states[n] = STATE_FOLDED;
@@ -372,7 +372,9 @@ static status visit_all(specialiser *w)
             continue;
         status s = STATUS_OK;
         bool is_cut = w->has_branches && reads_invalid(w, node);
-        if (!is_cut && (s = visit(w, n)) && (!w->has_branches || s == STATUS_OUT_OF_MEMORY))
+        bool is_fatal = !is_cut && (s = visit(w, n)) &&
+                        (!w->has_branches || s == STATUS_OUT_OF_MEMORY || cancel_is_end(s));
+        if (is_fatal)
             return s;
         for (int i = 0; (is_cut || s) && i < node->output_count; i++)
             if (node->outputs[i] != GRAPH_NO_VALUE)
@@ -463,9 +465,12 @@ status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out)
 {
     assert(source != NULL && binding != NULL && evaluate != NULL);
-    specialiser w = {.source = source, .evaluate = evaluate};
+    specialiser w = {.source = source};
     status s = open_specialiser(&w);
     if (s)
+        goto fail;
+    specialise_open_folder(&w.folder, source, binding->budget, evaluate, &w.made->memory);
+    if ((s = cancel_check(w.folder.budget.cancel)))
         goto fail;
     if ((s = place_inputs(&w, binding)))
         goto fail;

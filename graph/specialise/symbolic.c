@@ -45,8 +45,8 @@ status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *input
 }
 
 /* Shapes of the outputs at one probe point; `found` has g->output_count tensors. */
-static status probe(const graph *g, graph_evaluate_fn evaluate, int64_t batch, int64_t sequence,
-                    int64_t unrelated, tensor *found)
+static status probe(const graph *g, const graph_budget *budget, graph_evaluate_fn evaluate,
+                    int64_t batch, int64_t sequence, int64_t unrelated, tensor *found)
 {
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof inputs[0]);
     if (inputs == NULL)
@@ -54,7 +54,7 @@ static status probe(const graph *g, graph_evaluate_fn evaluate, int64_t batch, i
     graph *made = NULL;
     status s = bind_at(g, batch, sequence, unrelated, inputs);
     if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, evaluate, &made);
+        s = graph_specialise(g, &(graph_binding){inputs, budget}, evaluate, &made);
     for (int i = 0; s == STATUS_OK && i < g->output_count; i++) {
         const graph_value *v = &made->values[made->outputs[i]];
         found[i] = (tensor){.dtype = v->dtype, .rank = v->shape.rank};
@@ -75,8 +75,8 @@ typedef struct probe_set {
 static const probe_set probe_sets[] = {{2, 5, 2}, {2, 16, 16}, {2, 64, 64}, {1, 1, 1}};
 #define PROBES 6
 
-static status probe_all(const graph *g, graph_evaluate_fn evaluate, const probe_set *set,
-                        tensor *found)
+static status probe_all(const graph *g, const graph_budget *budget, graph_evaluate_fn evaluate,
+                        const probe_set *set, tensor *found)
 {
     for (int k = 0; k < PROBES; k++) {
         int64_t batch = set->batch + (k == 4 ? 3 : k & 1);
@@ -85,8 +85,9 @@ static status probe_all(const graph *g, graph_evaluate_fn evaluate, const probe_
             batch = set->batch;
             sequence = set->sequence;
         }
-        status s = probe(g, evaluate, batch, sequence, k == 5 ? UNRELATED_SECOND : UNRELATED_FIRST,
-                         found + (size_t)k * (size_t)g->output_count);
+        status s =
+            probe(g, budget, evaluate, batch, sequence, k == 5 ? UNRELATED_SECOND : UNRELATED_FIRST,
+                  found + (size_t)k * (size_t)g->output_count);
         if (s)
             return s;
     }
@@ -129,9 +130,9 @@ static void fit_output(graph *g, int output, const tensor *found, const probe_se
     }
 }
 
-status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate)
+status graph_infer_symbolic(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
-    graph_fold_constants(g, evaluate);
+    graph_fold_constants(g, budget, evaluate);
     graph_fuse_batch_norms(g);
     tensor *found = calloc(PROBES * ((size_t)g->output_count + 1), sizeof found[0]);
     if (found == NULL)
@@ -140,7 +141,11 @@ status graph_infer_symbolic(graph *g, graph_evaluate_fn evaluate)
     char first_message[STATUS_MESSAGE_BYTES_MAX];
     status first = STATUS_OK;
     for (size_t i = 0; s && i < sizeof probe_sets / sizeof probe_sets[0]; i++) {
-        s = probe_all(g, evaluate, &probe_sets[i], found);
+        s = probe_all(g, budget, evaluate, &probe_sets[i], found);
+        if (cancel_is_end(s)) {
+            free(found);
+            return s;
+        }
         if (s && first == STATUS_OK) {
             first = s;
             strcpy(first_message, status_message());

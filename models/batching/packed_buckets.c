@@ -20,7 +20,7 @@ static status recognise(model *m, encoder *e)
                                                "pads this model");
     if (m->input_count + ENCODER_PACKED_INPUTS > MODEL_TENSORS_MAX)
         return status_fail(STATUS_UNSUPPORTED, "the model has %d inputs", m->input_count);
-    status s = encoder_recognise(m->graph, cpu_evaluate_node, e);
+    status s = encoder_recognise(m->graph, &m->budget, cpu_evaluate_node, e);
     if (s)
         return s;
     s = encoder_can_pack(e, m->graph);

@@ -41,17 +41,36 @@ static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
     }
 }
 
+/* Allocates an input or output, if the model's budget allows it. `bytes`: of those before it. */
+static status allocate(const model *m, const model_tensor *t, const int64_t *dims, arena *a,
+                       int64_t *bytes, tensor *out)
+{
+    tensor shape;
+    status failure = tensor_set_shape(&shape, t->dtype, t->rank, dims);
+    if (failure)
+        return failure;
+    *bytes = graph_cost_add(*bytes, (int64_t)tensor_bytes(&shape));
+    if (m->budget.activation_bytes_max > 0 && *bytes > m->budget.activation_bytes_max) {
+        char cost[32], limit[32];
+        return status_fail(STATUS_TOO_LARGE,
+                           "tensor \"%s\": with it, inputs or outputs take %s; the limit is %s",
+                           t->name, graph_cost_bytes_text(cost, *bytes),
+                           graph_cost_bytes_text(limit, m->budget.activation_bytes_max));
+    }
+    return tensor_allocate(out, a, t->dtype, t->rank, dims);
+}
+
 status probe_make_inputs(const model *m, device_bucket shape, uint64_t seed, arena *a,
                          tensor *inputs)
 {
     uint64_t state = seed * 2 + 1;
+    int64_t bytes = 0;
     for (int i = 0; i < m->input_count; i++) {
         int64_t dims[TENSOR_RANK_MAX];
         if (!model_tensor_dims(m, false, i, shape.batch, shape.sequence, dims))
             return status_fail(STATUS_UNSUPPORTED, "input \"%s\": its shape is not known",
                                m->inputs[i].name);
-        status failure =
-            tensor_allocate(&inputs[i], a, m->inputs[i].dtype, m->inputs[i].rank, dims);
+        status failure = allocate(m, &m->inputs[i], dims, a, &bytes, &inputs[i]);
         if (failure)
             return failure;
         fill_random(m, i, &inputs[i], &state);
@@ -61,28 +80,32 @@ status probe_make_inputs(const model *m, device_bucket shape, uint64_t seed, are
 
 status probe_make_outputs(const model *m, device_bucket shape, arena *a, tensor *outputs)
 {
+    int64_t bytes = 0;
     for (int i = 0; i < m->output_count; i++) {
         int64_t dims[TENSOR_RANK_MAX];
         if (!model_tensor_dims(m, true, i, shape.batch, shape.sequence, dims))
             return status_fail(STATUS_UNSUPPORTED,
                                "output \"%s\": its shape does not follow from the inputs' shapes",
                                m->outputs[i].name);
-        status failure =
-            tensor_allocate(&outputs[i], a, m->outputs[i].dtype, m->outputs[i].rank, dims);
+        status failure = allocate(m, &m->outputs[i], dims, a, &bytes, &outputs[i]);
         if (failure)
             return failure;
     }
     return STATUS_OK;
 }
 
-status probe_execute(device *d, device_program *program, const tensor *inputs, tensor *outputs)
+status probe_execute(device *d, device_program *program, const cancel_token *cancel,
+                     const tensor *inputs, tensor *outputs)
 {
     device_segment segment = {.rows = program->bucket.batch,
                               .length = program->bucket.sequence,
                               .inputs = inputs,
                               .outputs = outputs};
-    device_batch batch = {
-        .inputs = inputs, .outputs = outputs, .segments = &segment, .segment_count = 1};
+    device_batch batch = {.inputs = inputs,
+                          .outputs = outputs,
+                          .segments = &segment,
+                          .segment_count = 1,
+                          .cancel = cancel};
     int slot = device_slot_acquire(d, 0);
     status failure = d->interface->execute(d, program, slot, &batch);
     device_slot_release(d, slot);
@@ -95,19 +118,18 @@ static device *cpu_of(const model *m)
     return m->devices[m->device_count - 1];
 }
 
-/* Compiles at the shape and runs once. */
+/* Compiles at the shape, which checks what it costs, and runs once. */
 static status run(const model *m, device_bucket shape, arena *a, const tensor *inputs,
                   tensor *outputs)
 {
     device *cpu = cpu_of(m);
     device_program *program;
-    status failure = probe_make_outputs(m, shape, a, outputs);
+    status failure = cpu->interface->compile(cpu, &m->on_device, shape, &program);
     if (failure)
         return failure;
-    failure = cpu->interface->compile(cpu, &m->on_device, shape, &program);
-    if (failure)
-        return failure;
-    failure = probe_execute(cpu, program, inputs, outputs);
+    failure = probe_make_outputs(m, shape, a, outputs);
+    if (!failure)
+        failure = probe_execute(cpu, program, m->budget.cancel, inputs, outputs);
     cpu->interface->release(cpu, program);
     return failure;
 }
@@ -124,14 +146,23 @@ static status try_length(const model *m, int64_t length)
     return failure;
 }
 
+/* Whether a failure ends the load: the model costs too much, or the load has ended. Other failures
+ * of the probe say what the model cannot do. */
+static bool is_fatal(status failure)
+{
+    return failure == STATUS_TOO_LARGE || cancel_is_end(failure);
+}
+
 static status find_length(model *m)
 {
     int64_t limit = m->batching.sequence_max;
     status failure = try_length(m, limit);
-    if (!failure)
-        return STATUS_OK;
+    if (!failure || is_fatal(failure))
+        return failure;
     int64_t works = limit / 2, fails = limit;
-    while (works > 0 && try_length(m, works) != STATUS_OK) {
+    while (works > 0 && (failure = try_length(m, works)) != STATUS_OK) {
+        if (is_fatal(failure))
+            return failure;
         fails = works;
         works /= 2;
     }
@@ -139,7 +170,10 @@ static status find_length(model *m)
         return try_length(m, limit); /* for the message of the first failure */
     while (fails - works > 1) {
         int64_t middle = works + (fails - works) / 2;
-        if (try_length(m, middle) == STATUS_OK)
+        failure = try_length(m, middle);
+        if (is_fatal(failure))
+            return failure;
+        if (failure == STATUS_OK)
             works = middle;
         else
             fails = middle;
@@ -239,9 +273,10 @@ static const char *without_batch_axis(const model *m)
     return NULL;
 }
 
-/* Sets can_batch and can_pad; the differences are for the note. */
-static void try_batches(model *m, const manifest *file, double *batch_difference,
-                        double *pad_difference)
+/* Sets can_batch and can_pad; the differences are for the note. Fails only if the load has ended:
+ * where three rows cost too much, each runs alone. */
+static status try_batches(model *m, const manifest *file, double *batch_difference,
+                          double *pad_difference)
 {
     model_batching *b = &m->batching;
     int64_t longest = b->sequence_max < 11 ? b->sequence_max : 11;
@@ -254,6 +289,8 @@ static void try_batches(model *m, const manifest *file, double *batch_difference
         failure = compare(m, length, length, seed, &difference);
         *batch_difference = fmax(*batch_difference, failure ? INFINITY : difference);
     }
+    if (cancel_is_end(failure))
+        return failure;
     /* A model that fails on several rows cannot be batched. */
     b->can_batch =
         file->can_batch >= 0 ? file->can_batch != 0 : *batch_difference <= TOLERANCE_OF_RANGE;
@@ -264,9 +301,12 @@ static void try_batches(model *m, const manifest *file, double *batch_difference
         failure = compare(m, length, longest, seed, &difference);
         *pad_difference = fmax(*pad_difference, failure ? INFINITY : difference);
     }
+    if (cancel_is_end(failure))
+        return failure;
     b->can_pad = file->can_pad >= 0 ? file->can_pad != 0
                                     : b->can_batch && b->sequence_max > 0 && longest > length &&
                                           *pad_difference <= TOLERANCE_OF_RANGE;
+    return STATUS_OK;
 }
 
 status probe_model(model *m, const manifest *file)
@@ -287,7 +327,9 @@ status probe_model(model *m, const manifest *file)
             arena_format(&m->memory, "each request runs alone: \"%s\" has no batch axis of its own",
                          unbatched ? unbatched : m->name);
     } else {
-        try_batches(m, file, &batch_difference, &pad_difference);
+        failure = try_batches(m, file, &batch_difference, &pad_difference);
+        if (failure)
+            return failure;
         m->batching_note = arena_format(
             &m->memory, "%s (batched with other rows, outputs differ by %.1e of their range)%s",
             b->can_batch ? "rows are independent"

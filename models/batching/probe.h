@@ -25,7 +25,7 @@ status probe_make_inputs(const model *m, device_bucket shape, uint64_t seed, are
 status probe_make_outputs(const model *m, device_bucket shape, arena *a,
                           tensor *outputs) MUST_CHECK;
 /* Executes once, on any slot of `d`; blocks. */
-status probe_execute(device *d, device_program *program, const tensor *inputs,
-                     tensor *outputs) MUST_CHECK;
+status probe_execute(device *d, device_program *program, const cancel_token *cancel,
+                     const tensor *inputs, tensor *outputs) MUST_CHECK;
 
 #endif

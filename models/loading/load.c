@@ -43,6 +43,12 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
     b->queue_rows_max = file->queue_rows_max ? file->queue_rows_max
                         : o->queue_rows_max  ? o->queue_rows_max
                                              : 1024;
+    m->budget = (graph_budget){
+        .activation_bytes_max = o->activation_bytes_max ? o->activation_bytes_max
+                                                        : graph_budget_default.activation_bytes_max,
+        .operations_max =
+            o->operations_max ? o->operations_max : graph_budget_default.operations_max,
+        .cancel = r->cancel};
     m->slo_ns = file->slo_ns;
     m->priority = file->priority;
     m->weight = file->weight;
@@ -67,7 +73,8 @@ static void hold_weights(model *m, int64_t length)
     device *cpu = m->devices[m->device_count - 1];
     compile_holder(m, length);
     bool is_ragged = m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED;
-    if ((is_ragged && m->device_count == 1) || !graph_fold_transposed(m->graph, cpu_evaluate_node))
+    if ((is_ragged && m->device_count == 1) ||
+        !graph_fold_transposed(m->graph, &m->budget, cpu_evaluate_node))
         return;
     if (!is_ragged && m->weights_holder != NULL) {
         cpu->interface->release(cpu, m->weights_holder);
@@ -231,10 +238,13 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (m->graph->sequence_max > 0 && m->batching.sequence_max > m->graph->sequence_max)
         m->batching.sequence_max = m->graph->sequence_max;
     m->on_device.graph = m->graph;
+    m->on_device.budget = &m->budget;
     m->on_device.name = m->name;
     m->on_device.model_key =
         fingerprint_model(r->folder, r->options->cache_folder, clock_wall_ns());
-    failure = read_samples(m, r, file);
+    failure = cancel_check(r->cancel);
+    if (!failure)
+        failure = read_samples(m, r, file);
     if (failure)
         return failure;
     failure = describe_tensors(m, file, is_hf);
@@ -259,6 +269,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     bool can_run = m->on_device.exported == NULL || m->device_count > 1;
     if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->report, r->context);
+    m->budget.cancel = NULL; /* it belongs to the load */
     if (!failure) {
         note_cpu_program(m);
         warn_of_scales(m);

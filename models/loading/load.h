@@ -19,6 +19,8 @@ typedef struct load_options {
     const char
         *no_device_reason; /* why only the CPU is there although more was configured, or NULL */
     bool allows_no_device; /* for tools: also loads models that need a device which is not there */
+    /* What one run of a model may cost (graph/cost/cost.h); 0: graph_budget_default. */
+    int64_t activation_bytes_max, operations_max;
 } load_options;
 
 typedef struct load_request {
@@ -33,9 +35,11 @@ typedef struct load_request {
     /* Told what is being done, "minilm: warm-up of bucket 7 of 30"; on one thread at a time. */
     void (*report)(void *context, const char *text);
     void *context;
+    const cancel_token *cancel; /* ends the load early, between two of its steps; or NULL */
 } load_request;
 
-/* The result has one reference, no index, serial 0 and no on_unused. */
+/* The result has one reference, no index, serial 0 and no on_unused. Errors: what is wrong with the
+ * files; STATUS_TOO_LARGE: the model costs more than the options allow; those of cancel_check(). */
 status load_model(const load_request *request, model **out) MUST_CHECK;
 /* The last reference is gone. */
 void load_destroy(model *m);

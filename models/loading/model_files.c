@@ -112,5 +112,5 @@ status model_files_import(model *m, const char *folder, const manifest *file,
     if (failure)
         return failure;
     m->graph = g;
-    return graph_infer_symbolic(g, cpu_evaluate_node);
+    return graph_infer_symbolic(g, &m->budget, cpu_evaluate_node);
 }

@@ -65,7 +65,7 @@ static status warm_once(model *m, model_bucket *b, device *d, const tensor *inpu
     atomic_fetch_add_explicit(&m->counters->compiles[MODEL_COMPILE_WARM_UP], 1,
                               memory_order_relaxed);
     if (must_execute(m, b, program))
-        failure = probe_execute(d, program, inputs, outputs);
+        failure = probe_execute(d, program, m->budget.cancel, inputs, outputs);
     if (failure)
         d->interface->release(d, program);
     else
@@ -81,8 +81,8 @@ static void measure(model *m, const model_bucket *b, int device_index, const ten
     int64_t length = b->shape.sequence > 0 ? b->shape.sequence : 1;
     latency_work done = {b->shape.batch, b->shape.batch * length, b->shape.batch * length * length};
     uint64_t start_ns = clock_now_ns();
-    if (m->latency == NULL ||
-        probe_execute(m->devices[device_index], b->programs[device_index], inputs, outputs))
+    if (m->latency == NULL || probe_execute(m->devices[device_index], b->programs[device_index],
+                                            m->budget.cancel, inputs, outputs))
         return;
     uint64_t end_ns = clock_now_ns();
     latency_observe(m->latency, device_index, (int)(b - m->buckets), done, end_ns - start_ns,
@@ -111,7 +111,8 @@ static status allow_missing_program(warming *w, const model_bucket *b, int devic
 {
     model *m = w->m;
     const char *name = m->devices[device_index]->name;
-    if (device_index == m->device_count - 1 || failure == STATUS_NOT_FOUND)
+    if (device_index == m->device_count - 1 || failure == STATUS_NOT_FOUND ||
+        cancel_is_end(failure))
         return failure;
     if (failure == STATUS_UNSUPPORTED && !atomic_exchange(&w->is_refused[device_index], true))
         log_warning("models", "%s does not run on device %s: %s", m->name, name, status_message());
@@ -182,13 +183,25 @@ static status warm_bucket(warming *w, model_bucket *b, arena *a)
     return failure;
 }
 
+/* Under the mutex: the first failure ends the load. */
+static void note_failure(warming *w, status failure)
+{
+    if (w->failure)
+        return;
+    w->failure = failure;
+    snprintf(w->error, sizeof w->error, "%s", status_message());
+}
+
 /* The next bucket, or -1. With several threads the largest comes first: it takes longest, and the
- * other threads do the small ones meanwhile. */
+ * other threads do the small ones meanwhile. None is begun after the load was cancelled. */
 static int next_bucket(warming *w, bool is_parallel)
 {
     const model *m = w->m;
     int next = -1;
+    status end = cancel_check(m->budget.cancel);
     pthread_mutex_lock(&w->mutex);
+    if (end)
+        note_failure(w, end);
     if (!w->failure && w->begun < m->bucket_count) {
         next = is_parallel ? m->bucket_count - 1 - w->begun : w->begun;
         w->begun++;
@@ -262,10 +275,8 @@ static void warm_buckets(warming *w, bool is_parallel)
     for (int i; (i = next_bucket(w, is_parallel)) >= 0;) {
         status failure = warm_bucket(w, &w->m->buckets[i], &a);
         pthread_mutex_lock(&w->mutex);
-        if (failure && !w->failure) {
-            w->failure = failure;
-            snprintf(w->error, sizeof w->error, "%s", status_message());
-        }
+        if (failure)
+            note_failure(w, failure);
         pthread_mutex_unlock(&w->mutex);
     }
     arena_dispose(&a);

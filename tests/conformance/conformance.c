@@ -105,7 +105,7 @@ static status execute(test_case *test, const graph *g, tensor *outputs)
         s = tensor_allocate(&outputs[i], &test->memory, v->dtype, v->shape.rank, dims);
     }
     if (s == STATUS_OK)
-        s = cpu_plan_run(plan, test->inputs, outputs, workspace);
+        s = cpu_plan_run(plan, test->inputs, outputs, workspace, NULL);
     cpu_plan_destroy(plan);
     return s;
 }

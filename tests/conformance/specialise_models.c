@@ -97,7 +97,7 @@ static void check_model(const char *shared, const json_t *model)
     check(s == STATUS_OK, name, "import");
     if (s)
         return;
-    s = graph_infer_symbolic(g, cpu_evaluate_node);
+    s = graph_infer_symbolic(g, NULL, cpu_evaluate_node);
     check(s == STATUS_OK, name, "symbolic shapes");
     for (int i = 0; i < g->output_count; i++) {
         const graph_value *v = &g->values[g->outputs[i]];

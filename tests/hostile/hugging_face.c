@@ -67,7 +67,7 @@ static status import(void)
     graph *g = NULL;
     status s = graph_import_hugging_face(folder, NULL, NULL, &g);
     if (s == STATUS_OK)
-        s = graph_infer_symbolic(g, cpu_evaluate_node);
+        s = graph_infer_symbolic(g, NULL, cpu_evaluate_node);
     graph_destroy(g);
     return s;
 }

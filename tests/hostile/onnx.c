@@ -97,7 +97,7 @@ static status run(const graph *g)
     if (s == STATUS_OK)
         s = make_tensors(g, g->outputs, g->output_count, &memory, &outputs);
     if (s == STATUS_OK)
-        s = cpu_plan_run(plan, inputs, outputs, workspace);
+        s = cpu_plan_run(plan, inputs, outputs, workspace, NULL);
     arena_dispose(&memory);
     cpu_plan_destroy(plan);
     return s;
@@ -111,14 +111,14 @@ static status go(const uint8_t *data, size_t bytes)
     status s = graph_import_onnx_bytes(data, bytes, NULL, NULL, &g);
     if (s)
         return s;
-    s = graph_infer_symbolic(g, cpu_evaluate_node);
-    if (s == STATUS_OK && encoder_recognise(g, cpu_evaluate_node, &found) == STATUS_OK)
+    s = graph_infer_symbolic(g, NULL, cpu_evaluate_node);
+    if (s == STATUS_OK && encoder_recognise(g, NULL, cpu_evaluate_node, &found) == STATUS_OK)
         encoder_dispose(&found);
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
     if (s == STATUS_OK)
         s = graph_bind(g, 2, 5, inputs);
     if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){inputs}, cpu_evaluate_node, &special);
+        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, cpu_evaluate_node, &special);
     if (s == STATUS_OK && values_bytes(special) <= VALUES_BYTES_MAX)
         s = run(special);
     free(inputs);

@@ -141,7 +141,7 @@ static void run_model(device *const *devices, int device_count, json_t *entry, c
     graph *g;
     status s = graph_import_onnx(path, NULL, &g);
     if (s == STATUS_OK)
-        s = graph_infer_symbolic(g, cpu_evaluate_node);
+        s = graph_infer_symbolic(g, NULL, cpu_evaluate_node);
     if (s) {
         printf("FAIL %s: %s\n", c.name, status_message());
         failed++;

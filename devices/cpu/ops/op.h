@@ -1,6 +1,7 @@
 #ifndef DEVICES_CPU_OPS_OP_H
 #define DEVICES_CPU_OPS_OP_H
 
+#include "base/cancel.h"
 #include "graph/graph.h"
 #include "kernels/kernels.h"
 
@@ -34,6 +35,9 @@ typedef struct cpu_call {
     const kernels *kernels;
     const void *state;
     void *scratch; /* CPU_SCRATCH_ALIGNMENT aligned, uninitialised */
+    /* Of a load, or NULL. An operator whose work grows faster than its tensors checks it about once
+     * per 100 ms of work, and returns the failure. */
+    const cancel_token *cancel;
 } cpu_call;
 
 /* Element types that a row does not compute itself: the operator then runs on F32 copies. */

@@ -183,7 +183,7 @@ Test(cpu_device, ragged_execution_allocates_nothing)
     graph *g = NULL;
     arena memory = {0};
     cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_OK);
-    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK);
     cr_assert_eq(device_cpu_create(3, NULL, &d), STATUS_OK);
     device_model model = {.graph = g, .name = "bert", .precision = DEVICE_INT8, .mask_input = 1};
     device_program *program = NULL;

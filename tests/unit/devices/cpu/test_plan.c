@@ -68,7 +68,7 @@ static double run_case(const char *name, const graph *g, const npz *golden, int 
     size_t bytes = (cpu_plan_workspace_bytes(plan) + 63) & ~(size_t)63;
     void *workspace = aligned_alloc(64, bytes);
     memset(workspace, 0xff, bytes); /* nothing may rest on what a workspace holds */
-    if (cpu_plan_run(plan, inputs, outputs, workspace))
+    if (cpu_plan_run(plan, inputs, outputs, workspace, NULL))
         fail_status(name);
     double worst = 0;
     for (int i = 0; i < g->output_count; i++) {

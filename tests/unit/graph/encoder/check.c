@@ -92,9 +92,10 @@ static void check_at(const graph *g, const encoder *e, int64_t batch, int64_t le
         shapes[i].data = NULL;
     }
     match m;
-    cr_assert_eq(graph_specialise(g, &(graph_binding){shapes}, cpu_evaluate_node, &computed),
-                 STATUS_OK, "%s: %s", name, status_message());
-    cr_assert_eq(match_open(&m, computed, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(
+        graph_specialise(g, &(graph_binding){.inputs = shapes}, cpu_evaluate_node, &computed),
+        STATUS_OK, "%s: %s", name, status_message());
+    cr_assert_eq(match_open(&m, computed, NULL, cpu_evaluate_node), STATUS_OK);
     cr_assert_eq(e->output_count, g->output_count);
     for (int i = 0; i < g->output_count; i++) {
         tensor want, got;
@@ -128,8 +129,8 @@ void check_same(const graph *g, const encoder *e, const char *name, double toler
 void check_recognised(graph *g, const char *name, double tolerance, encoder *out)
 {
     encoder e;
-    graph_fold_constants(g, cpu_evaluate_node);
-    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
+    graph_fold_constants(g, NULL, cpu_evaluate_node);
+    cr_assert_eq(encoder_recognise(g, NULL, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
                  status_message());
     check_same(g, &e, name, tolerance);
     if (out != NULL)
@@ -141,8 +142,8 @@ void check_recognised(graph *g, const char *name, double tolerance, encoder *out
 void check_empty_row(graph *g, const char *name, double tolerance)
 {
     encoder e;
-    graph_fold_constants(g, cpu_evaluate_node);
-    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
+    graph_fold_constants(g, NULL, cpu_evaluate_node);
+    cr_assert_eq(encoder_recognise(g, NULL, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
                  status_message());
     cr_assert_geq(e.mask_input, 0);
     check_at(g, &e, 3, 6, 1, tolerance, name);
@@ -152,8 +153,8 @@ void check_empty_row(graph *g, const char *name, double tolerance)
 void check_rejected(graph *g, const char *words)
 {
     encoder e;
-    graph_fold_constants(g, cpu_evaluate_node);
-    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_UNSUPPORTED,
+    graph_fold_constants(g, NULL, cpu_evaluate_node);
+    cr_assert_eq(encoder_recognise(g, NULL, cpu_evaluate_node, &e), STATUS_UNSUPPORTED,
                  "recognised, where \"%s\" was expected", words);
     cr_assert_not_null(strstr(status_message(), words), "\"%s\" lacks \"%s\"", status_message(),
                        words);

@@ -69,7 +69,7 @@ Test(damage, is_seen_or_does_no_harm)
         encoder e;
         for (uint32_t k = next(2); k < 2; k++)
             damage(g);
-        status s = encoder_recognise(g, cpu_evaluate_node, &e);
+        status s = encoder_recognise(g, NULL, cpu_evaluate_node, &e);
         recognised += s == STATUS_OK;
         rejected += s != STATUS_OK;
         if (s) {

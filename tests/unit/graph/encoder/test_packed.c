@@ -129,11 +129,11 @@ static void check_packed_at(const graph *g, const encoder *e, encoder_packing si
     int count = place(size, longest, sequences);
     for (int s = 0; s < count; s++)
         fill(g, e, &sequences[s], has_empty && s % 2 == 1, &memory);
-    cr_assert_eq(encoder_pack(e, g, cpu_evaluate_node, size, &packed), STATUS_OK, "%s: %s", name,
-                 status_message());
+    cr_assert_eq(encoder_pack(e, g, NULL, cpu_evaluate_node, size, &packed), STATUS_OK, "%s: %s",
+                 name, status_message());
     make_packed_inputs(packed, size, g->input_count, sequences, count, &memory, inputs);
     match m;
-    cr_assert_eq(match_open(&m, packed, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(match_open(&m, packed, NULL, cpu_evaluate_node), STATUS_OK);
     cr_assert_eq(packed->output_count, g->output_count);
     for (int i = 0; i < packed->output_count; i++) {
         tensor got;
@@ -151,8 +151,8 @@ static void check_packed_at(const graph *g, const encoder *e, encoder_packing si
 static void check_packed(graph *g, const char *name)
 {
     encoder e;
-    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
-    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(encoder_recognise(g, NULL, cpu_evaluate_node, &e), STATUS_OK, "%s: %s", name,
                  status_message());
     for (int round = 0; round < 3; round++) {
         check_packed_at(g, &e, (encoder_packing){3, 14, SEQUENCES_MAX}, false, name);
@@ -219,8 +219,8 @@ Test(packed, inputs_that_are_not_one_number_per_token)
     encoder_pattern pattern = {0};
     graph *g = build_encoder(&pattern);
     encoder e;
-    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK);
-    cr_assert_eq(encoder_recognise(g, cpu_evaluate_node, &e), STATUS_OK);
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(encoder_recognise(g, NULL, cpu_evaluate_node, &e), STATUS_OK);
     cr_assert_eq(encoder_can_pack(&e, g), STATUS_OK, "%s", status_message());
     const graph_dim batch = {.batch = 1};
     graph_add_input(g, "threshold", DTYPE_I64, 1, &batch); /* nothing reads it */

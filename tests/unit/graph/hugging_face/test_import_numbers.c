@@ -63,7 +63,7 @@ static void check_folder(const char *name)
                      STATUS_OK);
         memcpy(inputs[i].data, from->data, tensor_bytes(from));
     }
-    graph_binding binding = {inputs};
+    graph_binding binding = {.inputs = inputs};
     cr_assert_eq(graph_specialise(g, &binding, cpu_evaluate_node, &computed), STATUS_OK, "%s",
                  status_message());
     for (int i = 0; i < computed->output_count; i++) {

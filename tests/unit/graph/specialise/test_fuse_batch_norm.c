@@ -72,9 +72,9 @@ static void compute(const graph *g, const int64_t dims[4], arena *memory, tensor
         ((float *)image.data)[i] = sinf((float)(i * i));
     shape = image;
     shape.data = NULL;
-    cr_assert_eq(graph_specialise(g, &(graph_binding){&shape}, cpu_evaluate_node, &made), STATUS_OK,
-                 "%s", status_message());
-    cr_assert_eq(match_open(&m, made, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(graph_specialise(g, &(graph_binding){.inputs = &shape}, cpu_evaluate_node, &made),
+                 STATUS_OK, "%s", status_message());
+    cr_assert_eq(match_open(&m, made, NULL, cpu_evaluate_node), STATUS_OK);
     for (int i = 0; i < made->output_count; i++)
         cr_assert_eq(
             match_experiment(&m, memory, 1, made->inputs, &image, made->outputs[i], &outputs[i]),
@@ -147,7 +147,7 @@ Test(batch_norm, of_an_exported_model)
     tensor before, after;
     graph *g = open_shared();
     compute(g, dims, &memory, &before);
-    graph_fold_constants(g, cpu_evaluate_node);
+    graph_fold_constants(g, NULL, cpu_evaluate_node);
     int norms = count_batch_norms(g);
     cr_assert_gt(norms, 0);
     cr_assert_eq(graph_fuse_batch_norms(g), norms);

@@ -6,8 +6,10 @@
 /* A little evaluator for the operators these graphs use: graph/ has none of its own. */
 static int evaluations;
 
-static status evaluate(const graph_node *node, const tensor *const *in, tensor *out)
+static status evaluate(const graph_node *node, const tensor *const *in, tensor *out,
+                       const cancel_token *cancel)
 {
+    (void)cancel;
     evaluations++;
     int64_t count = tensor_count(&out[0]);
     switch (node->op) {
@@ -116,7 +118,7 @@ Test(specialise, shape_arithmetic_vanishes)
     cr_expect_str_eq(made->values[made->inputs[0]].name, "x");
     graph_destroy(made);
 
-    cr_assert_eq(graph_infer_symbolic(g, evaluate), STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_infer_symbolic(g, NULL, evaluate), STATUS_OK, "%s", status_message());
     const graph_shape *y = &g->values[g->outputs[0]].shape;
     cr_expect_eq(y->rank, 2);
     cr_expect(graph_dim_equal(y->dims[0], (graph_dim){.batch_sequence = 1}));
@@ -225,7 +227,7 @@ Test(specialise, what_depends_on_constants_alone_is_folded_once_in_the_source)
     graph_value_index scaled =
         apply(g, GRAPH_OP_MUL, weights, graph_add_constant_f32(g, "s", 1, &one, &scale));
     graph_add_output(g, apply(g, GRAPH_OP_ADD, x, scaled), "y");
-    graph_fold_constants(g, evaluate);
+    graph_fold_constants(g, NULL, evaluate);
     cr_expect_eq(g->node_count, 1);
     cr_expect_eq(g->values[g->outputs[0]].producer, 0);
     cr_assert(g->values[scaled].constant != NULL);
@@ -271,7 +273,7 @@ Test(specialise, symbolic_shapes_are_unknown_where_no_polynomial_fits)
     graph_value_index z =
         graph_add(g, GRAPH_OP_SHAPE, 1, &x, 0, NULL); /* its own shape does not vary */
     graph_add_output(g, z, "shape");
-    cr_assert_eq(graph_infer_symbolic(g, evaluate), STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_infer_symbolic(g, NULL, evaluate), STATUS_OK, "%s", status_message());
     cr_expect(g->values[g->outputs[0]].shape.dims[0].is_unknown);
     cr_expect(graph_dim_equal(g->values[g->outputs[1]].shape.dims[0], graph_dim_constant(3)));
     cr_expect_eq(g->values[g->outputs[1]].dtype, DTYPE_I64);

@@ -41,14 +41,16 @@ static graph *import(const char *name)
         snprintf(path, sizeof path, PENSTOCK_SOURCE_DIR "/tests/data/%s", name);
         cr_assert_eq(graph_import_hugging_face(path, NULL, NULL, &g), STATUS_OK, "%s",
                      status_message());
-        cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK, "%s", status_message());
+        cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK, "%s",
+                     status_message());
         return g;
     }
     snprintf(path, sizeof path, "%s/models/models/%s.onnx", shared_folder(), name);
     if (!is_there(path))
         return NULL;
     cr_assert_eq(graph_import_onnx(path, NULL, &g), STATUS_OK, "%s", status_message());
-    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK, "%s",
+                 status_message());
     return g;
 }
 
@@ -337,7 +339,8 @@ Test(cpu_encoder, rows_of_a_fixed_length_are_not_ragged)
         cr_skip_test("bert_tiny_legacy is absent");
     for (int i = 0; i < g->input_count; i++)
         g->values[g->inputs[i]].shape.dims[1] = (graph_dim){.constant = 16};
-    cr_assert_eq(graph_infer_symbolic(g, cpu_evaluate_node), STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK, "%s",
+                 status_message());
     device *d = create(1, NULL, NULL);
     device_program *p = compile(d, g, DEVICE_FP32, 0);
     cr_expect_neq(p->layout, DEVICE_RAGGED);

@@ -121,7 +121,7 @@ static void compute(const graph *g, const tensor *input, tensor *output, arena *
                 dims[d] = v->shape.dims[d].constant;
             cr_assert_eq(tensor_allocate(&out[k], memory, v->dtype, v->shape.rank, dims), 0);
         }
-        cr_assert_eq(cpu_evaluate_node(n, in, out), STATUS_OK, "%s", status_message());
+        cr_assert_eq(cpu_evaluate_node(n, in, out, NULL), STATUS_OK, "%s", status_message());
         for (int k = 0; k < n->output_count; k++)
             if (n->outputs[k] != GRAPH_NO_VALUE)
                 values[n->outputs[k]] = out[k];
@@ -141,7 +141,8 @@ static void plan_and_run(const graph *g, const char *level, const tensor *input,
     size_t bytes = (cpu_plan_workspace_bytes(plan) + 63) & ~(size_t)63;
     void *workspace = aligned_alloc(64, bytes);
     memset(workspace, 0xff, bytes);
-    cr_assert_eq(cpu_plan_run(plan, input, output, workspace), STATUS_OK, "%s", status_message());
+    cr_assert_eq(cpu_plan_run(plan, input, output, workspace, NULL), STATUS_OK, "%s",
+                 status_message());
     cpu_plan_describe(plan, facts);
     free(workspace);
     cpu_plan_destroy(plan);
@@ -164,8 +165,9 @@ static cpu_plan_facts check(net *n, graph_value_index out, double step)
         ((float *)input.data)[i] = random_float() * 2;
     shape = input;
     shape.data = NULL;
-    cr_assert_eq(graph_specialise(n->g, &(graph_binding){&shape}, cpu_evaluate_node, &specialised),
-                 STATUS_OK, "%s", status_message());
+    cr_assert_eq(
+        graph_specialise(n->g, &(graph_binding){.inputs = &shape}, cpu_evaluate_node, &specialised),
+        STATUS_OK, "%s", status_message());
     compute(specialised, &input, &expected, &memory);
     static const char *const levels[] = {"scalar", "avx2", NULL};
     for (int l = 0; l < 3; l++) {
