@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/io/file_reader.h"
 #include "damage_onnx.h"
@@ -16,8 +17,9 @@
  * or runs to the end, from the file through shapes and folding to a plan and its results.
  * HOSTILE_ROUNDS sets the number of rounds; with ASan this is a fuzzer without coverage. */
 
-#define ROUNDS 60                   /* for each model */
-#define VALUES_BYTES_MAX (8L << 20) /* a model that grew beyond this is not run */
+#define ROUNDS 60                     /* for each model */
+#define VALUES_BYTES_MAX (8L << 20)   /* a model that grew beyond this is rejected */
+#define RESIDENT_KIB_MAX (512L << 10) /* that all damaged models of a folder take at most */
 #define MESSAGE_OF_NOTHING "status_message() says nothing of a failure"
 
 static long rounds(void)
@@ -26,21 +28,9 @@ static long rounds(void)
     return more != NULL ? atol(more) : ROUNDS;
 }
 
-/* Bytes of everything that the graph computes. */
-static int64_t values_bytes(const graph *g)
-{
-    int64_t sum = 0;
-    for (int32_t i = 0; i < g->value_count; i++) {
-        const graph_value *v = &g->values[i];
-        int64_t count = 1;
-        for (int d = 0; d < v->shape.rank && count <= VALUES_BYTES_MAX; d++)
-            count *= v->shape.dims[d].constant;
-        sum += count * 8;
-        if (sum > VALUES_BYTES_MAX)
-            break;
-    }
-    return sum;
-}
+/* What a damaged model may cost: nothing is folded or run beyond it. */
+static const graph_budget budget = {.activation_bytes_max = VALUES_BYTES_MAX,
+                                    .operations_max = 100000000};
 
 /* Small numbers: token ids as well as pixels. */
 static void fill(tensor *t)
@@ -111,15 +101,17 @@ static status go(const uint8_t *data, size_t bytes)
     status s = graph_import_onnx_bytes(data, bytes, NULL, NULL, &g);
     if (s)
         return s;
-    s = graph_infer_symbolic(g, NULL, cpu_evaluate_node);
-    if (s == STATUS_OK && encoder_recognise(g, NULL, cpu_evaluate_node, &found) == STATUS_OK)
+    s = graph_infer_symbolic(g, &budget, cpu_evaluate_node);
+    if (s == STATUS_OK && encoder_recognise(g, &budget, cpu_evaluate_node, &found) == STATUS_OK)
         encoder_dispose(&found);
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
     if (s == STATUS_OK)
         s = graph_bind(g, 2, 5, inputs);
     if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){.inputs = inputs}, cpu_evaluate_node, &special);
-    if (s == STATUS_OK && values_bytes(special) <= VALUES_BYTES_MAX)
+        s = graph_specialise(g, &(graph_binding){inputs, &budget}, cpu_evaluate_node, &special);
+    if (s == STATUS_OK)
+        s = graph_cost_check(special, &budget);
+    if (s == STATUS_OK)
         s = run(special);
     free(inputs);
     graph_destroy(special);
@@ -149,8 +141,16 @@ static void hurt(const uint8_t *data, size_t bytes, uint64_t seed)
     free(packed);
 }
 
+static long peak_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
 static void hurt_folder(const char *folder, uint64_t seed)
 {
+    long before_kib = peak_kib();
     DIR *d = opendir(folder);
     if (d == NULL)
         cr_skip_test("%s is absent", folder);
@@ -170,6 +170,7 @@ static void hurt_folder(const char *folder, uint64_t seed)
     }
     closedir(d);
     cr_assert_gt(models, 0);
+    cr_expect_lt(peak_kib() - before_kib, RESIDENT_KIB_MAX);
 }
 
 Test(hostile_onnx, models_of_the_tree)

@@ -20,6 +20,9 @@ enum { X, WEIGHTS, BIAS, RESIDUAL, X_SCALE, X_ZERO, W_SCALE, Y_SCALE, Y_ZERO };
  * them would be read more often. */
 #define ROWS_BYTES (1 << 20)
 #define ROWS_MAX 384
+/* Of a dense layer: multiplications and additions of one piece, and its fewest rows. */
+#define DENSE_STEPS_MAX ((size_t)1 << 35)
+#define DENSE_ROWS_MIN 384
 
 /* What an epilogue takes beside the operands. */
 typedef struct factors {
@@ -256,7 +259,11 @@ static status prepare_dense(cpu_prepare *p)
     s->images = s->groups = 1;
     s->k = (size_t)weights->dims[is_transposed];
     s->n = (size_t)weights->dims[!is_transposed];
-    s->rows = s->rows_at_once = (size_t)tensor_count(x) / s->k;
+    s->rows = (size_t)tensor_count(x) / s->k;
+    /* One piece, unless it takes seconds: a load can be cancelled between pieces. */
+    size_t most = DENSE_STEPS_MAX / (s->k * s->n + 1) / 96 * 96;
+    most = most < DENSE_ROWS_MIN ? DENSE_ROWS_MIN : most;
+    s->rows_at_once = s->rows < most ? s->rows : most;
     s->window = (image_window){.kernel_height = 1, .kernel_width = 1};
     s->is_direct = true;
     return finish_prepare(p, s);
@@ -387,11 +394,14 @@ static void unfold(const cpu_call *c, const fused_state *s, const factors *f, in
     }
 }
 
-static void convolve(const cpu_call *c, const fused_state *s, const factors *f, char *rows)
+static status convolve(const cpu_call *c, const fused_state *s, const factors *f, char *rows)
 {
     size_t total = (size_t)s->images * s->rows;
     for (size_t first = 0; first < total; first += s->rows_at_once) {
         size_t count = total - first < s->rows_at_once ? total - first : s->rows_at_once;
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
         for (int64_t g = 0; g < s->groups; g++) {
             unfold(c, s, f, g, first, count, rows);
             multiply(c, s, f,
@@ -399,19 +409,24 @@ static void convolve(const cpu_call *c, const fused_state *s, const factors *f, 
                          .a = rows, .a_stride = s->k, .count = count, .row = first, .group = g});
         }
     }
+    return STATUS_OK;
 }
 
-static void multiply_rows(const cpu_call *c, const fused_state *s, const factors *f)
+static status multiply_rows(const cpu_call *c, const fused_state *s, const factors *f)
 {
     size_t item = s->is_u8 ? 1 : sizeof(float);
     for (size_t first = 0; first < s->rows; first += s->rows_at_once) {
         size_t count = s->rows - first < s->rows_at_once ? s->rows - first : s->rows_at_once;
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
         multiply(c, s, f,
                  &(gemm_rows){.a = (const char *)c->inputs[X]->data + first * s->k * item,
                               .a_stride = s->k,
                               .count = count,
                               .row = first});
     }
+    return STATUS_OK;
 }
 
 static status run_gemm(const cpu_call *c)
@@ -429,11 +444,15 @@ static status run_gemm(const cpu_call *c)
     }
     char *rows = (char *)c->scratch + s->rows_offset;
     if (s->is_direct)
-        multiply_rows(c, s, &f);
-    else if (!s->is_depthwise)
-        convolve(c, s, &f, rows);
-    for (int64_t i = 0; s->is_depthwise && i < s->images; i++)
+        return multiply_rows(c, s, &f);
+    if (!s->is_depthwise)
+        return convolve(c, s, &f, rows);
+    for (int64_t i = 0; i < s->images; i++) {
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
         convolve_depthwise(c, s, &f, i);
+    }
     return STATUS_OK;
 }
 

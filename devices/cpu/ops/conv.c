@@ -93,13 +93,18 @@ static void unfold(const conv_state *s, const float *x, int64_t first, int64_t c
     }
 }
 
-static void convolve_gemm(const conv_state *s, const kernels *k, const float *x,
-                          const float *weights, float *scratch, float *out)
+static status convolve_gemm(const conv_state *s, const cpu_call *c, const float *x,
+                            const float *weights, float *out)
 {
+    const kernels *k = c->kernels;
+    float *scratch = c->scratch;
     const cpu_window *w = &s->window;
     int64_t rows = s->in_channels * w->taps;
     for (int64_t first = 0; first < w->out_plane; first += GEMM_COLUMNS) {
         int64_t n = w->out_plane - first < GEMM_COLUMNS ? w->out_plane - first : GEMM_COLUMNS;
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
         if (s->is_pointwise)
             k->gemm_pack_f32(x + first, (size_t)w->in_plane, 1, (size_t)rows, (size_t)n, scratch);
         else
@@ -113,6 +118,7 @@ static void convolve_gemm(const conv_state *s, const kernels *k, const float *x,
                                 .c = out + first,
                                 .c_stride = (size_t)w->out_plane});
     }
+    return STATUS_OK;
 }
 
 typedef struct plane {
@@ -146,16 +152,21 @@ static status run_conv(const cpu_call *c)
     if (w->out_plane == 0)
         return STATUS_OK;
     int64_t group_weights = s->out_channels * s->in_channels * w->taps;
+    status end = STATUS_OK;
     for (int64_t i = 0; i < s->batch * s->groups; i++) {
         int64_t group = i % s->groups;
         const float *from = x + i * s->in_channels * w->in_plane;
         float *to = out + i * s->out_channels * w->out_plane;
-        if (s->is_depthwise)
-            for (int64_t o = 0; o < s->out_channels; o++)
+        for (int64_t o = 0; s->is_depthwise && o < s->out_channels && !end; o++) {
+            end = cancel_check(c->cancel);
+            if (!end)
                 convolve_plane(w, from, weights + group * group_weights + o * w->taps,
                                to + o * w->out_plane);
-        else
-            convolve_gemm(s, c->kernels, from, weights + group * group_weights, c->scratch, to);
+        }
+        if (!s->is_depthwise)
+            end = convolve_gemm(s, c, from, weights + group * group_weights, to);
+        if (end)
+            return end;
         for (int64_t o = 0; bias && o < s->out_channels; o++)
             c->kernels->add_f32(to + o * w->out_plane, 1,
                                 (const float *)bias->data + group * s->out_channels + o, 0,
@@ -230,10 +241,14 @@ static status run_conv_transpose(const cpu_call *c)
             float start = bias ? ((const float *)bias->data)[group * s->out_channels + o] : 0;
             for (int64_t j = 0; j < w->in_plane; j++)
                 to[j] = start;
-            for (int64_t ch = 0; ch < s->in_channels; ch++)
+            for (int64_t ch = 0; ch < s->in_channels; ch++) {
+                status end = cancel_check(c->cancel);
+                if (end)
+                    return end;
                 spread_plane(
                     w, x + (i * s->in_channels + ch) * w->out_plane,
                     weights + ((group * s->in_channels + ch) * s->out_channels + o) * w->taps, to);
+            }
         }
     }
     return STATUS_OK;

@@ -11,6 +11,7 @@
  * broadcast from the right. */
 
 #define INPUTS_MAX 8
+#define CANCEL_STEPS (1 << 20) /* between checks for cancellation */
 #define LABELS_MAX 32
 #define ELLIPSIS_FIRST 64 /* label numbers: letters below, ellipsis dims from here */
 #define LABEL_NUMBERS (ELLIPSIS_FIRST + TENSOR_RANK_MAX)
@@ -156,16 +157,18 @@ static bool advance(const einsum_state *s, int from, int to, int inputs, int64_t
 
 static status run_einsum(const cpu_call *c)
 {
-    const einsum_state *s = c->state;
+    const einsum_state *e = c->state;
     int inputs = c->node->input_count;
+    uint64_t steps = 0;
+    status s;
     tensor *out = &c->outputs[0];
     cpu_compute compute = cpu_compute_of(out->dtype);
     bool is_float = compute == CPU_COMPUTE_F32 || compute == CPU_COMPUTE_F64;
     compute = is_float ? CPU_COMPUTE_F64 : compute;
     int64_t index[LABELS_MAX] = {0}, offsets[INPUTS_MAX] = {0}, count = tensor_count(out);
     bool is_empty = false;
-    for (int l = s->out_count; l < s->label_count; l++)
-        is_empty |= s->dims[l] == 0;
+    for (int l = e->out_count; l < e->label_count; l++)
+        is_empty |= e->dims[l] == 0;
     for (int64_t i = 0; i < count; i++) {
         union {
             double f;
@@ -174,6 +177,8 @@ static status run_einsum(const cpu_call *c)
         do {
             if (is_empty)
                 break;
+            if (++steps % CANCEL_STEPS == 0 && (s = cancel_check(c->cancel)))
+                return s;
             for (int t = 0; t < inputs; t++) {
                 const tensor *in = c->inputs[t];
                 cpu_load(compute, in->dtype, in->data, offsets[t], 1, 1, &x);
@@ -188,9 +193,9 @@ static status run_einsum(const cpu_call *c)
                 sum.f += product.f;
             else
                 sum.u += product.u;
-        } while (advance(s, s->out_count, s->label_count, inputs, index, offsets));
+        } while (advance(e, e->out_count, e->label_count, inputs, index, offsets));
         cpu_store(compute, out->dtype, &sum, out->data, i, 1, 1);
-        advance(s, 0, s->out_count, inputs, index, offsets);
+        advance(e, 0, e->out_count, inputs, index, offsets);
     }
     return STATUS_OK;
 }

@@ -99,7 +99,7 @@ typedef struct integer_gemm {
 } integer_gemm;
 
 /* One matrix multiplication: a at a_at, b at b_at, out at out_at (elements). */
-static void multiply(const integer_gemm *p, int64_t a_at, int64_t b_at, int64_t out_at)
+static status multiply(const integer_gemm *p, int64_t a_at, int64_t b_at, int64_t out_at)
 {
     const cpu_call *c = p->call;
     const tensor *a = role(c, p->roles.a), *b = role(c, p->roles.b);
@@ -108,6 +108,9 @@ static void multiply(const integer_gemm *p, int64_t a_at, int64_t b_at, int64_t 
     int32_t *row = (int32_t *)((char *)c->scratch + cpu_scratch_round((size_t)p->n * sizeof *row));
     bool is_per_column = b_zero && tensor_count(b_zero) > 1;
     for (int64_t i = 0; i < p->m; i++) {
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
         int32_t a_zero = zero_at(role(c, p->roles.a_zero), i);
         memset(sums, 0, (size_t)p->n * sizeof *sums);
         for (int64_t k = 0; k < p->k; k++) {
@@ -125,6 +128,7 @@ static void multiply(const integer_gemm *p, int64_t a_at, int64_t b_at, int64_t 
             memcpy((int32_t *)c->outputs[0].data + out_at + i * p->n, sums,
                    (size_t)p->n * sizeof *sums);
     }
+    return STATUS_OK;
 }
 
 static status run_integer_matmul(const cpu_call *c)
@@ -146,12 +150,13 @@ static status run_integer_matmul(const cpu_call *c)
     cpu_walk w;
     cpu_walk_broadcast(&w, &shapes[0], 2, (const tensor *const[]){&shapes[1], &shapes[2]});
     cpu_cursor at;
-    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at))
-        for (int64_t i = 0; i < cpu_walk_run(&w); i++)
-            multiply(&p, (at.offsets[1] + i * cpu_walk_step(&w, 1)) * p.m * p.k,
-                     (at.offsets[2] + i * cpu_walk_step(&w, 2)) * p.k * p.n,
-                     (at.offsets[0] + i * cpu_walk_step(&w, 0)) * p.m * p.n);
-    return STATUS_OK;
+    status end = STATUS_OK;
+    for (bool more = cpu_walk_start(&w, &at); more && !end; more = cpu_walk_next(&w, &at))
+        for (int64_t i = 0; i < cpu_walk_run(&w) && !end; i++)
+            end = multiply(&p, (at.offsets[1] + i * cpu_walk_step(&w, 1)) * p.m * p.k,
+                           (at.offsets[2] + i * cpu_walk_step(&w, 2)) * p.k * p.n,
+                           (at.offsets[0] + i * cpu_walk_step(&w, 0)) * p.m * p.n);
+    return end;
 }
 
 /* Scratch of a convolution: the sums of one output plane, and one unpacked input plane. */
@@ -207,6 +212,9 @@ static status run_integer_conv(const cpu_call *c)
         for (int64_t j = 0; j < w->out_plane; j++)
             sums[j] = bias ? ((const int32_t *)bias->data)[o] : 0;
         for (int64_t ch = 0; ch < in_channels; ch++) {
+            status end = cancel_check(c->cancel);
+            if (end)
+                return end;
             int64_t from = (image * groups + group) * in_channels + ch;
             load_i32(x, from * w->in_plane, w->in_plane, x_zero, unpacked);
             plane p = {.x = unpacked,

@@ -11,6 +11,20 @@
 /* Matrix multiplication. F32 goes to the GEMM kernels, with B packed once when it is constant; the
  * other types take a plain loop. */
 
+/* Multiplications and additions between two checks for cancellation: at most seconds. */
+#define CANCEL_STEPS (INT64_C(1) << 35)
+#define CANCEL_ROWS_MIN 256
+
+/* Rows of [m, k] x [k, n] that are computed between two checks. */
+static int64_t cancel_rows(int64_t m, int64_t n, int64_t k)
+{
+    int64_t row = 0, rows = CANCEL_ROWS_MIN;
+    if (__builtin_mul_overflow(n > 0 ? n : 1, k > 0 ? k : 1, &row))
+        return rows;
+    rows = CANCEL_STEPS / row > rows ? CANCEL_STEPS / row : rows;
+    return m < rows && m > 0 ? m : rows;
+}
+
 typedef struct matmul_state {
     int64_t m, n, k;
     cpu_walk batches;    /* operands: out, a, b, counting matrices in elements */
@@ -80,14 +94,18 @@ static status prepare_matmul(cpu_prepare *p)
 }
 
 /* F64 and integers, one result after another. */
-static void multiply_plain(const matmul_state *s, const tensor *a, const tensor *b, tensor *out,
-                           int64_t a_at, int64_t b_at, int64_t out_at)
+static status multiply_plain(const matmul_state *s, const cpu_call *c, int64_t a_at, int64_t b_at,
+                             int64_t out_at)
 {
+    const tensor *a = c->inputs[0], *b = c->inputs[1], *out = &c->outputs[0];
     cpu_compute compute = a->dtype == DTYPE_F64 ? CPU_COMPUTE_F64 : CPU_COMPUTE_U64;
     if (compute == CPU_COMPUTE_U64 && a->dtype != DTYPE_U64)
         compute = CPU_COMPUTE_I64; /* the loads sign-extend; sums wrap */
     cpu_block x, y;
-    for (int64_t row = 0; row < s->m; row++)
+    for (int64_t row = 0; row < s->m; row++) {
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
         for (int64_t column = 0; column < s->n; column++) {
             union {
                 double f64;
@@ -104,13 +122,15 @@ static void multiply_plain(const matmul_state *s, const tensor *a, const tensor 
             }
             cpu_store(compute, out->dtype, &sum, out->data, out_at + row * s->n + column, 1, 1);
         }
+    }
+    return STATUS_OK;
 }
 
-static void multiply_f32(const matmul_state *s, const kernels *k, const float *a, const float *b,
-                         float *out)
+static void multiply_rows(const matmul_state *s, const kernels *k, int64_t rows, const float *a,
+                          const float *b, float *out)
 {
     if (s->packed)
-        k->gemm_f32(&(gemm_f32){.m = (size_t)s->m,
+        k->gemm_f32(&(gemm_f32){.m = (size_t)rows,
                                 .n = (size_t)s->n,
                                 .k = (size_t)s->k,
                                 .a = a,
@@ -119,7 +139,7 @@ static void multiply_f32(const matmul_state *s, const kernels *k, const float *a
                                 .c = out,
                                 .c_stride = (size_t)s->n});
     else
-        k->gemm_unpacked_f32(&(gemm_f32_unpacked){.m = (size_t)s->m,
+        k->gemm_unpacked_f32(&(gemm_f32_unpacked){.m = (size_t)rows,
                                                   .n = (size_t)s->n,
                                                   .k = (size_t)s->k,
                                                   .a = a,
@@ -131,12 +151,24 @@ static void multiply_f32(const matmul_state *s, const kernels *k, const float *a
                                                   .c_stride = (size_t)s->n});
 }
 
+/* A multiplication of many seconds goes in pieces of rows, with a check between them. */
+static status multiply_f32(const matmul_state *s, const cpu_call *c, const float *a, const float *b,
+                           float *out)
+{
+    status end = STATUS_OK;
+    int64_t rows = cancel_rows(s->m, s->n, s->k);
+    for (int64_t row = 0; row < s->m && !(end = cancel_check(c->cancel)); row += rows)
+        multiply_rows(s, c->kernels, s->m - row < rows ? s->m - row : rows, a + row * s->k, b,
+                      out + row * s->n);
+    return end;
+}
+
 static status run_matmul(const cpu_call *c)
 {
     const matmul_state *s = c->state;
-    const tensor *a = c->inputs[0], *b = c->inputs[1];
-    tensor *out = &c->outputs[0];
+    const tensor *a = c->inputs[0], *b = c->inputs[1], *out = &c->outputs[0];
     cpu_cursor at;
+    status end = STATUS_OK;
     if (tensor_count(out) == 0)
         return STATUS_OK;
     for (bool more = cpu_walk_start(&s->batches, &at); more; more = cpu_walk_next(&s->batches, &at))
@@ -145,10 +177,12 @@ static status run_matmul(const cpu_call *c)
             int64_t a_at = at.offsets[1] + i * cpu_walk_step(&s->batches, 1);
             int64_t b_at = at.offsets[2] + i * cpu_walk_step(&s->batches, 2);
             if (a->dtype == DTYPE_F32)
-                multiply_f32(s, c->kernels, (const float *)a->data + a_at,
-                             (const float *)b->data + b_at, (float *)out->data + out_at);
+                end = multiply_f32(s, c, (const float *)a->data + a_at,
+                                   (const float *)b->data + b_at, (float *)out->data + out_at);
             else
-                multiply_plain(s, a, b, out, a_at, b_at, out_at);
+                end = multiply_plain(s, c, a_at, b_at, out_at);
+            if (end)
+                return end;
         }
     return STATUS_OK;
 }
@@ -207,11 +241,41 @@ static void add_scaled(const cpu_call *c, const gemm_state *s, const tensor *bia
     }
 }
 
+static void multiply_gemm(const cpu_call *c, const gemm_state *s, int64_t rows, const float *a,
+                          const gemm_f32_epilogue *epilogue, float *out)
+{
+    if (s->packed)
+        c->kernels->gemm_f32(&(gemm_f32){.m = (size_t)rows,
+                                         .n = (size_t)s->n,
+                                         .k = (size_t)s->k,
+                                         .a = a,
+                                         .a_stride = (size_t)s->k,
+                                         .b = s->packed,
+                                         .c = out,
+                                         .c_stride = (size_t)s->n,
+                                         .epilogue = *epilogue});
+    else
+        c->kernels->gemm_unpacked_f32(
+            &(gemm_f32_unpacked){.m = (size_t)rows,
+                                 .n = (size_t)s->n,
+                                 .k = (size_t)s->k,
+                                 .a = a,
+                                 .a_stride = (size_t)s->k,
+                                 .b = c->inputs[1]->data,
+                                 .b_row_stride = s->is_b_transposed ? 1 : (size_t)s->n,
+                                 .b_column_stride = s->is_b_transposed ? (size_t)s->k : 1,
+                                 .c = out,
+                                 .c_stride = (size_t)s->n,
+                                 .epilogue = *epilogue});
+}
+
 static status run_gemm(const cpu_call *c)
 {
     const gemm_state *s = c->state;
     const float *a = c->inputs[0]->data;
+    float *out = c->outputs[0].data;
     const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    status end = STATUS_OK;
     if (s->m == 0 || s->n == 0)
         return STATUS_OK;
     if (s->is_a_transposed) {
@@ -225,29 +289,13 @@ static status run_gemm(const cpu_call *c)
     gemm_f32_epilogue epilogue = {.scale = s->alpha, .bias = is_fused ? bias->data : NULL};
     if (s->alpha == 0)
         memset(c->outputs[0].data, 0, tensor_bytes(&c->outputs[0]));
-    else if (s->packed)
-        c->kernels->gemm_f32(&(gemm_f32){.m = (size_t)s->m,
-                                         .n = (size_t)s->n,
-                                         .k = (size_t)s->k,
-                                         .a = a,
-                                         .a_stride = (size_t)s->k,
-                                         .b = s->packed,
-                                         .c = c->outputs[0].data,
-                                         .c_stride = (size_t)s->n,
-                                         .epilogue = epilogue});
-    else
-        c->kernels->gemm_unpacked_f32(
-            &(gemm_f32_unpacked){.m = (size_t)s->m,
-                                 .n = (size_t)s->n,
-                                 .k = (size_t)s->k,
-                                 .a = a,
-                                 .a_stride = (size_t)s->k,
-                                 .b = c->inputs[1]->data,
-                                 .b_row_stride = s->is_b_transposed ? 1 : (size_t)s->n,
-                                 .b_column_stride = s->is_b_transposed ? (size_t)s->k : 1,
-                                 .c = c->outputs[0].data,
-                                 .c_stride = (size_t)s->n,
-                                 .epilogue = epilogue});
+    int64_t rows = cancel_rows(s->m, s->n, s->k);
+    for (int64_t row = 0; s->alpha != 0 && row < s->m; row += rows) {
+        if ((end = cancel_check(c->cancel)))
+            return end;
+        multiply_gemm(c, s, s->m - row < rows ? s->m - row : rows, a + row * s->k, &epilogue,
+                      out + row * s->n);
+    }
     if (bias && s->beta != 0 && (!is_fused || s->alpha == 0))
         add_scaled(c, s, bias);
     return STATUS_OK;

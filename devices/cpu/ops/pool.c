@@ -6,6 +6,8 @@
 
 /* Pooling in F32; int8, uint8 and the other floats widen. */
 
+#define CANCEL_OUTPUTS 256 /* between checks for cancellation */
+
 typedef struct pool_state {
     cpu_window window;
     bool counts_padding;
@@ -152,6 +154,9 @@ static status run_pool(const cpu_call *call)
         const float *x = (const float *)in->data + plane * w->in_plane;
         int64_t o[CPU_WINDOW_DIMS] = {0};
         for (int64_t i = 0; i < w->out_plane; i++) {
+            status end = i % CANCEL_OUTPUTS == 0 ? cancel_check(call->cancel) : STATUS_OK;
+            if (end)
+                return end;
             taps t = taps_of(w, o);
             int64_t at = plane * w->out_plane + i, place;
             if (call->node->op == GRAPH_OP_MAX_POOL) {

@@ -8,6 +8,8 @@
  * input indices an output index is made of, with weights; an output is the sum over their product.
  * Formulas: onnx Operators.md, Resize. */
 
+#define CANCEL_OUTPUTS 1024 /* between checks for cancellation */
+
 typedef struct tap {
     int64_t offset; /* of the input index, in elements */
     double weight;
@@ -205,6 +207,9 @@ static status run_resize(const cpu_call *c)
     float extrapolation = graph_attribute_float(c->node, "extrapolation_value", 0);
     int64_t at[TENSOR_RANK_MAX] = {0}, count = tensor_count(out);
     for (int64_t i = 0; i < count; i++) {
+        status end = i % CANCEL_OUTPUTS == 0 ? cancel_check(c->cancel) : STATUS_OK;
+        if (end)
+            return end;
         bool is_outside = false;
         for (int d = 0; d < out->rank; d++)
             is_outside |= axes[d].is_outside[at[d]];

@@ -50,7 +50,7 @@ status cpu_case_run(cpu_case *c, graph_op op, int output_count)
         cr_assert_eq(tensor_allocate(&c->outputs[i], &c->memory, c->outputs[i].dtype,
                                      c->outputs[i].rank, c->outputs[i].dims),
                      STATUS_OK);
-    return cpu_evaluate_node(&node, inputs, c->outputs, NULL);
+    return cpu_evaluate_node(&node, inputs, c->outputs, c->cancel);
 }
 
 void cpu_case_dispose(cpu_case *c)

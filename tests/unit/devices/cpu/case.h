@@ -1,6 +1,7 @@
 #ifndef TESTS_UNIT_DEVICES_CPU_CASE_H
 #define TESTS_UNIT_DEVICES_CPU_CASE_H
 
+#include "base/cancel.h"
 #include "graph/graph.h"
 
 /* One node with its tensors, evaluated by itself: inferred by graph_infer_node, computed by
@@ -15,6 +16,7 @@ typedef struct cpu_case {
     bool is_absent[CPU_CASE_OPERANDS];
     int input_count;
     tensor outputs[CPU_CASE_OPERANDS];
+    const cancel_token *cancel; /* or NULL */
 } cpu_case;
 
 /* Adds an input of `count` numbers converted to `type`; `dims` ends with -1. */
