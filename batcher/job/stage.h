@@ -9,7 +9,7 @@
  * are clock_now_ns(); 0: the stage was not reached. */
 typedef enum stage {
     /* The request arrived, from its first byte (HTTP/2: its HEADERS) to its last: begin_ns is when
-     * that was. server/http/accept.c */
+     * that was. server/connection/accept.c */
     STAGE_ACCEPT,
     /* The body became tensors, in jobs. server/infer/parse.c */
     STAGE_PARSE,

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/http/accept.h"
-#include "server/http/library_errors.h"
 #include "server/http/listen.h"
 #include "server/http/loop.h"
-#include "server/http/overrides/decode_chunked.h"
-#include "server/http/overrides/parse_request.h"
-#include "server/http/overrides/socket_close.h"
-#include "server/http/overrides/stream_reset.h"
-#include "server/http/stream.h"
-#include "server/options/capacity.h"
+#include "server/http1/handler.h"
+#include "server/http1/library_errors.h"
+#include "server/http1/overrides/decode_chunked.h"
+#include "server/http1/state.h"
+#include "server/http1/transport.h"
 
 struct edge {
     loop_shared shared;
@@ -25,9 +22,7 @@ struct edge {
 static void install_overrides(void)
 {
     assert(decode_chunked_is_in_place()); /* else forms of request smuggling would pass */
-    parse_request_install(connection_on_refused_head);
-    socket_close_install(connection_before_close);
-    stream_reset_install(connection_before_reset);
+    http1_install_hooks();
 }
 
 static void configure_library(h2o_globalconf_t *config, const server_options *o,
@@ -37,18 +32,15 @@ static void configure_library(h2o_globalconf_t *config, const server_options *o,
     config->server_name = h2o_iovec_init(H2O_STRLIT("penstock"));
     config->max_request_entity_size = o->limits.body_bytes_max;
     config->http1.req_timeout = o->timeouts.request_ms;
-    config->http2.idle_timeout = o->timeouts.idle_ms;
-    config->http2.max_concurrent_requests_per_connection = CAPACITY_STREAMS_MAX;
+    config->http1.upgrade_to_http2 = 0; /* HTTP/2 is ours */
     config->handshake_timeout = o->timeouts.handshake_ms;
-    if (o->drain.limit_ms > 0)
-        config->http2.graceful_shutdown_timeout = o->drain.limit_ms;
     /* Bodies stay in memory: the library would move 32 MiB and more to the temporary folder. */
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
     h2o_hostconf_t *host =
         h2o_config_register_host(config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     h2o_pathconf_t *path = h2o_config_register_path(host, "/", 0);
-    accept_configure(path, routes);
-    stream_configure(path);
+    http1_configure(path, routes);
+    http1_transport_configure(path);
     library_errors_configure(host);
 }
 
@@ -120,6 +112,7 @@ status edge_start(service *s, const request_routes *routes, edge **out)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d loops", s->loop_count);
     loop_shared *shared = &e->shared;
     shared->service = s;
+    shared->routes = routes;
     tls_init(&shared->tls);
     pthread_mutex_init(&shared->gate_lock, NULL);
     pthread_cond_init(&shared->gate_changed, NULL);

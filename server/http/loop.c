@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/http/stream.h"
+#include "server/http/protocol.h"
 #include "server/request/expire.h"
 #include "server/request/request.h"
 
@@ -42,6 +42,18 @@ static void replace_tls(loop *l)
     }
 }
 
+/* HTTP/1: `Connection: close` with the next response; HTTP/2: GOAWAY. */
+static void begin_drain(loop *l)
+{
+    h2o_linklist_t *anchor = &l->connections.list;
+    h2o_context_request_shutdown(&l->context);
+    for (h2o_linklist_t *at = anchor->next; at != anchor; at = at->next) {
+        connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
+        if (c->protocol != NULL)
+            c->protocol->drain(c);
+    }
+}
+
 static void run_commands(loop *l)
 {
     unsigned commands = atomic_exchange(&l->commands, 0);
@@ -50,7 +62,7 @@ static void run_commands(loop *l)
     if (commands & LOOP_COMMAND_CLOSE_LISTENERS)
         close_listeners(l);
     if (commands & LOOP_COMMAND_SHUTDOWN)
-        h2o_context_request_shutdown(&l->context);
+        begin_drain(l);
     if (commands & LOOP_COMMAND_END)
         l->is_ending = true;
 }
@@ -108,7 +120,7 @@ status loop_init(loop *l, loop_shared *shared, int index)
     status failure = request_loop_init(&l->requests, shared->service, index);
     if (failure)
         return failure;
-    failure = connections_init(&l->connections, &l->requests, stream_transport());
+    failure = connections_init(&l->connections, &l->requests, protocol_start);
     if (failure)
         request_loop_dispose(&l->requests);
     return failure;
@@ -134,6 +146,8 @@ static void set_up(loop *l)
     l->wake_socket->data = l;
     h2o_socket_read_start(l->wake_socket, on_wake);
     connections_start(&l->connections, events);
+    http2_shared_start(&l->http2, &l->context, l->shared->routes);
+    l->connections.http2 = &l->http2;
     h2o_timeout_init(events, &l->tick, TICK_MS);
     l->tick_entry.cb = on_tick;
     h2o_timeout_init(events, &l->log_tick, LOG_FLUSH_MS);

@@ -4,8 +4,9 @@
 #include <h2o.h>
 #include <pthread.h>
 
-#include "server/http/connection.h"
+#include "server/connection/connection.h"
 #include "server/http/tls.h"
+#include "server/http2/connection.h"
 #include "server/request/loop.h"
 
 /* What all loops share; constant while they run, but for the mutex, the gate and the TLS context.
@@ -14,6 +15,7 @@ typedef enum loop_gate { LOOP_GATE_SHUT, LOOP_GATE_OPEN, LOOP_GATE_CANCELLED } l
 
 typedef struct loop_shared {
     service *service;
+    const request_routes *routes;
     h2o_globalconf_t config;
     tls_context tls;
     pthread_mutex_t gate_lock;
@@ -37,6 +39,7 @@ typedef struct loop {
     pthread_t thread;
     h2o_context_t context;
     connections connections;
+    http2_shared http2;
     int listen_fds[SERVER_LISTENERS_MAX];
     h2o_socket_t *listeners[SERVER_LISTENERS_MAX];
     h2o_accept_ctx_t accept[SERVER_LISTENERS_MAX];

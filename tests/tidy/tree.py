@@ -18,8 +18,8 @@ FOLDERS = """
     devices/pjrt/protocol devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
     models models/manifest models/batching models/loading models/repository
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher
-    server/options server/protocol/text server/protocol server/telemetry server/service server/request server/http/overrides server/http
-    server/infer server/routes server
+    server/options server/protocol/text server/protocol server/telemetry server/service server/request server/connection
+    server/http2/session server/http2 server/http1/overrides server/http1 server/http server/infer server/routes server
     config
     cli/inspect cli
     loadtest/wire loadtest/workload loadtest/report loadtest/run loadtest

@@ -1,0 +1,58 @@
+#include "server/connection/accept.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "server/request/respond.h"
+
+static bool is_method(request_text method, const char *name)
+{
+    return method.bytes == strlen(name) && memcmp(method.data, name, method.bytes) == 0;
+}
+
+request *accept_request(connection *c, const arrival *a)
+{
+    request_loop *l = c->base.loop;
+    uint64_t now_ns = clock_now_ns();
+    if (!atomic_load_explicit(&l->is_awake, memory_order_relaxed))
+        atomic_store_explicit(&l->is_awake, true, memory_order_relaxed);
+    request *r = request_begin(l, &c->base, a->stream, now_ns);
+    if (r == NULL)
+        return NULL;
+    r->sample.begin_ns = a->begun_ns;
+    stage_stamp(r->sample.stage_ns, STAGE_ACCEPT, now_ns);
+    const char *query = a->path.bytes ? memchr(a->path.data, '?', a->path.bytes) : NULL;
+    route_parse(a->path.data, query != NULL ? (size_t)(query - a->path.data) : a->path.bytes,
+                &r->route);
+    r->body = a->body;
+    r->can_borrow_body = a->can_borrow_body;
+    r->is_head = is_method(a->method, "HEAD");
+    return r;
+}
+
+static bool has_verb(const request *r, request_text method)
+{
+    if (r->route.kind == ROUTE_UNKNOWN)
+        return true;
+    return r->route.verb == ROUTE_GET ? r->is_head || is_method(method, "GET")
+                                      : is_method(method, "POST");
+}
+
+static void respond_wrong_verb(request *r)
+{
+    bool is_get = r->route.verb == ROUTE_GET;
+    const char *allow = is_get ? "GET, HEAD" : "POST";
+    respond_header(r, "allow", allow, strlen(allow));
+    respond_error(r, r->route.is_tensorflow ? 400 : 405,
+                  is_get ? "this route takes GET" : "this route takes POST");
+}
+
+void accept_run(request *r, const request_routes *routes, request_text method)
+{
+    const request_route *at = &routes->of[r->route.kind];
+    if (!has_verb(r, method))
+        request_run(r, respond_wrong_verb);
+    else
+        request_run(r, at->is_early || service_is_open(r->loop->service) ? at->handle
+                                                                         : routes->starting);
+}

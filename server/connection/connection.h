@@ -1,0 +1,75 @@
+#ifndef SERVER_CONNECTION_CONNECTION_H
+#define SERVER_CONNECTION_CONNECTION_H
+
+#include <h2o.h>
+#include <netdb.h>
+
+#include "server/request/loop.h"
+
+/* The connections of one loop: accepted, counted, watched, and closed when they go over a ceiling.
+ * One thread, the loop's. */
+
+typedef struct connection connection;
+
+/* What a version of HTTP does with its connections. */
+typedef struct connection_protocol {
+    /* No new requests are wanted: the connection ends when those that run are answered. */
+    void (*drain)(connection *c);
+    /* The socket is being closed: frees c->state. */
+    void (*dispose)(connection *c);
+} connection_protocol;
+
+typedef struct connections {
+    request_loop *loop;
+    void (*start)(connection *c); /* a connection was accepted: finds out what it speaks */
+    struct http2_shared *http2;   /* what HTTP/2 connections share */
+    h2o_linklist_t list;          /* connection.link */
+    int hangup_fd;                /* epoll of HTTP/1 connections: has the client closed its side? */
+    h2o_socket_t *hangup_socket;
+} connections;
+
+/* Lives from accept until the socket is closed and every request on it is released. */
+struct connection {
+    request_connection base; /* first */
+    connections *all;
+    h2o_socket_t *socket; /* NULL once closed */
+    int fd;
+    bool is_watched;                     /* its fd is in hangup_fd */
+    h2o_accept_ctx_t *accept;            /* of its listener */
+    SSL_CTX *tls;                        /* a reference, during the handshake */
+    h2o_timeout_entry_t timer;           /* until it is known what it speaks */
+    const connection_protocol *protocol; /* NULL: not known yet */
+    void *state;                         /* the protocol's own */
+    h2o_linklist_t link;
+};
+
+/* STATUS_IO: no descriptor is left. */
+status connections_init(connections *all, request_loop *l, void (*start)(connection *c)) MUST_CHECK;
+void connections_dispose(connections *all);
+/* On the loop's thread, before it runs. */
+void connections_start(connections *all, h2o_loop_t *loop);
+
+/* The reader of a listening socket whose `data` is its h2o_accept_ctx_t, whose `ctx` belongs to
+ * the loop of `connections_start()` on this thread. */
+void connection_on_accept(h2o_socket_t *listener, const char *error);
+/* Accepts all that wait: before the listener is closed, because the kernel would reset them. */
+void connection_accept_rest(h2o_socket_t *listener);
+
+/* Of the loop that runs on this thread: for functions that libh2o calls without a context. */
+connections *connections_of_this_thread(void);
+
+/* The connection goes on with that protocol, and with no other any more. */
+void connection_set_protocol(connection *c, const connection_protocol *protocol,
+                             const request_transport *transport, void *state);
+
+/* NULL: it is not an accepted socket. */
+connection *connection_of(const h2o_socket_t *socket);
+
+/* The peer's address as text, in `host`; empty when it is not known. */
+request_text connection_peer(const connection *c, char host[NI_MAXHOST]);
+
+/* request_transport.close, .watch */
+void connection_close_for_abuse(request_connection *c);
+void connection_watch(connection *c, request *r);
+
+#endif

@@ -1,0 +1,79 @@
+#include "server/http/protocol.h"
+
+#include <string.h>
+
+#include "server/http1/handler.h"
+#include "server/http2/connection.h"
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+static void on_timeout(h2o_timeout_entry_t *entry)
+{
+    connection *c = H2O_STRUCT_FROM_MEMBER(connection, timer, entry);
+    h2o_socket_close(c->socket);
+}
+
+/* Words in the first line, but none is HTTP's: another protocol of text, or a wrong preface. There
+ * is nobody who would understand a response. */
+static bool is_foreign(const h2o_buffer_t *input)
+{
+    const char *end = memchr(input->bytes, '\n', input->size);
+    bool is_word = input->bytes[0] >= 'A' && input->bytes[0] <= 'Z';
+    return is_word && end != NULL &&
+           memmem(input->bytes, (size_t)(end - input->bytes), "HTTP/", 5) == NULL;
+}
+
+static void on_first_bytes(h2o_socket_t *socket, const char *error)
+{
+    connection *c = connection_of(socket);
+    if (error != NULL) {
+        h2o_socket_close(socket);
+        return;
+    }
+    size_t bytes = socket->input->size, all = sizeof(preface) - 1;
+    if (memcmp(socket->input->bytes, preface, bytes < all ? bytes : all) != 0) {
+        h2o_timeout_unlink(&c->timer);
+        if (is_foreign(socket->input))
+            h2o_socket_close(socket);
+        else
+            http1_start(c);
+    } else if (bytes >= all) {
+        h2o_timeout_unlink(&c->timer);
+        http2_start(c);
+    }
+}
+
+/* The context is referenced for as long as the handshake may need it: libh2o makes the SSL object
+ * at the first bytes, and SIGHUP may replace the context before they come. */
+static void on_handshake(h2o_socket_t *socket, const char *error)
+{
+    connection *c = connection_of(socket);
+    h2o_timeout_unlink(&c->timer);
+    SSL_CTX_free(c->tls);
+    c->tls = NULL;
+    if (error != NULL) {
+        h2o_socket_close(socket);
+        return;
+    }
+    h2o_iovec_t protocol = h2o_socket_ssl_get_selected_protocol(socket);
+    if (h2o_memis(protocol.base, protocol.len, H2O_STRLIT("h2")))
+        http2_start(c);
+    else
+        http1_start(c);
+}
+
+void protocol_start(connection *c)
+{
+    h2o_accept_ctx_t *accept = c->accept;
+    h2o_context_t *context = accept->ctx;
+    c->timer.cb = on_timeout;
+    if (accept->ssl_ctx == NULL) {
+        h2o_timeout_link(context->loop, &context->http1.req_timeout, &c->timer);
+        h2o_socket_read_start(c->socket, on_first_bytes);
+        return;
+    }
+    c->tls = accept->ssl_ctx;
+    SSL_CTX_up_ref(c->tls);
+    h2o_timeout_link(context->loop, &context->handshake_timeout, &c->timer);
+    h2o_socket_ssl_handshake(c->socket, c->tls, NULL, on_handshake);
+}

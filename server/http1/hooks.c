@@ -1,0 +1,80 @@
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "server/http1/overrides/parse_request.h"
+#include "server/http1/overrides/socket_close.h"
+#include "server/http1/state.h"
+#include "server/request/request.h"
+
+#define LATE_BODY "{\"error\":\"the request did not arrive in time\"}"
+#define LATE_BODY_BYTES 46
+_Static_assert(sizeof(LATE_BODY) - 1 == LATE_BODY_BYTES, "Content-Length of the late response");
+
+/* picohttpparser gets bytes and nothing else, so the connection is the one whose input they are. It
+ * is searched for only when a head is refused, which ends that connection. */
+static connection *find_by_input(const char *head)
+{
+    h2o_linklist_t *anchor = &connections_of_this_thread()->list;
+    for (h2o_linklist_t *at = anchor->prev; at != anchor; at = at->prev) {
+        connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
+        if (http1_state_of(c) != NULL && c->socket->input->size > 0 &&
+            c->socket->input->bytes == head)
+            return c;
+    }
+    return NULL;
+}
+
+static bool on_refused_head(const char *head, int code, const char *why)
+{
+    connection *c = find_by_input(head);
+    if (c == NULL)
+        return false;
+    http1_state *state = http1_state_of(c);
+    state->refusal_code = code;
+    snprintf(state->refusal, sizeof(state->refusal), "%s", why);
+    return true;
+}
+
+/* Closed in the middle of a request, with nothing sent and the client still there. */
+static bool is_late(const connection *c, h2o_socket_t *socket)
+{
+    char byte;
+    const http1_state *state = http1_state_of(c);
+    if (state == NULL || state->is_final || c->base.is_closed_for_abuse || c->base.requests > 0 ||
+        socket->input->size == 0 || h2o_socket_is_writing(socket))
+        return false;
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static void on_late_written(h2o_socket_t *socket, const char *error)
+{
+    (void)error;
+    socket_close_now(socket);
+}
+
+/* libh2o closes a connection whose request did not arrive in time: say so first. */
+static bool before_close(h2o_socket_t *socket)
+{
+    static const char response[] =
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+        "Content-Type: application/json\r\nContent-Length: 46\r\n\r\n" LATE_BODY;
+    connection *c = connection_of(socket);
+    if (c == NULL || !is_late(c, socket))
+        return false;
+    http1_state_of(c)->is_final = true;
+    request_loop *l = c->base.loop;
+    record_sample sample = {.begin_ns = clock_now_ns(), .code = 408, .bucket_index = -1};
+    record_request(l->service->recorder, NULL, l->index, &sample, sample.begin_ns);
+    h2o_iovec_t piece = h2o_iovec_init(response, sizeof(response) - 1);
+    h2o_socket_read_stop(socket);
+    h2o_socket_write(socket, &piece, 1, on_late_written);
+    return true;
+}
+
+void http1_install_hooks(void)
+{
+    parse_request_install(on_refused_head);
+    socket_close_install(before_close);
+}

@@ -1,0 +1,21 @@
+#ifndef SERVER_HTTP1_STATE_H
+#define SERVER_HTTP1_STATE_H
+
+#include "server/connection/connection.h"
+
+/* What the files of this folder keep for each HTTP/1 connection: its `state`. */
+typedef struct http1_state {
+    bool is_final; /* the response that was sent ends the connection */
+    /* The head just read is refused with this code; 0: it is not. Set while the head is read, and
+     * consumed by the request that it becomes. */
+    int refusal_code;
+    char refusal[256];
+} http1_state;
+
+/* NULL: the connection does not speak HTTP/1, or not any more. */
+http1_state *http1_state_of(const connection *c);
+
+/* Hooks of overrides/, installed before any loop runs. */
+void http1_install_hooks(void);
+
+#endif

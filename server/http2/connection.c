@@ -1,0 +1,480 @@
+#include "server/http2/connection.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/connection/accept.h"
+#include "server/http2/internal.h"
+#include "server/options/capacity.h"
+#include "server/request/respond.h"
+
+#define TICK_MS 1000
+#define WRITE_BYTES 65536 /* written at once */
+#define OUT_KEEP_BYTES (2 * WRITE_BYTES)
+
+void http2_shared_start(http2_shared *shared, h2o_context_t *context, const request_routes *routes)
+{
+    *shared = (http2_shared){.routes = routes, .context = context};
+    h2o_timeout_init(context->loop, &shared->tick, TICK_MS);
+}
+
+static const server_options *options_of(const http2_connection *h)
+{
+    return h->base->base.loop->service->options;
+}
+
+static http2_connection *connection_state(const h2o_socket_t *socket)
+{
+    return connection_of(socket)->state;
+}
+
+static void dispose(connection *c);
+
+static void close_now(http2_connection *h)
+{
+    connection *c = h->base;
+    dispose(c);
+    h2o_socket_close(c->socket);
+}
+
+static void on_written(h2o_socket_t *socket, const char *error);
+
+/* Writes what there is, one write at a time. May close the connection. */
+static void flush_output(http2_connection *h)
+{
+    if (h->is_writing)
+        return;
+    text_buffer_reset(&h->out, OUT_KEEP_BYTES);
+    if (http2_session_write(h->session, &h->out, WRITE_BYTES))
+        h->is_closing = true;
+    uint64_t now_ns = clock_now_ns();
+    h->written_ns = now_ns;
+    if (h->out.bytes > 0) {
+        h2o_iovec_t piece = h2o_iovec_init(h->out.data, h->out.bytes);
+        h->is_writing = true;
+        h2o_socket_write(h->base->socket, &piece, 1, on_written);
+    } else if (h->is_closing || http2_session_is_finished(h->session)) {
+        close_now(h);
+    }
+}
+
+static void on_written(h2o_socket_t *socket, const char *error)
+{
+    http2_connection *h = connection_state(socket);
+    if (h == NULL)
+        return;
+    h->is_writing = false;
+    if (error != NULL)
+        close_now(h);
+    else
+        flush_output(h);
+}
+
+static void on_flush(h2o_timeout_entry_t *entry)
+{
+    flush_output(H2O_STRUCT_FROM_MEMBER(http2_connection, flush, entry));
+}
+
+/* Soon, once for all that is submitted in this turn of the loop. */
+static void flush_later(http2_connection *h)
+{
+    h2o_context_t *context = h->shared->context;
+    if (!h->is_writing && !h->is_reading && !h2o_timeout_is_linked(&h->flush))
+        h2o_timeout_link(context->loop, &context->zero_timeout, &h->flush);
+}
+
+static void stop_arriving(http2_exchange *x)
+{
+    if (!x->is_arriving)
+        return;
+    x->is_arriving = false;
+    if (x->previous != NULL)
+        x->previous->next = x->next;
+    else
+        x->on->arriving = x->next;
+    if (x->next != NULL)
+        x->next->previous = x->previous;
+}
+
+void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pieces, int count)
+{
+    http2_connection *h = x->on;
+    stop_arriving(x);
+    if (http2_session_respond(h->session, x->stream, code, x->fields, x->field_count, pieces, count,
+                              NULL, 0))
+        log_debug("server", "%s", status_message());
+    flush_later(h);
+}
+
+/* Without a request of ours. */
+static void refuse(http2_exchange *x, int code, const char *body)
+{
+    x->fields[0] = (http2_field){"content-type", "application/json", 12, 16};
+    x->field_count = 1;
+    http2_piece piece = {body, strlen(body)};
+    http2_connection_respond(x, code, &piece, 1);
+}
+
+static request *begin(http2_exchange *x)
+{
+    const http2_head *head = x->head;
+    arrival a = {.stream = x,
+                 .method = {head->method.value, head->method.value_bytes},
+                 .path = {head->path.value, head->path.value_bytes},
+                 .body = {x->body_bytes > 0 ? x->body : NULL, x->body_bytes},
+                 .can_borrow_body = true,
+                 .begun_ns = x->begun_ns};
+    request *r = accept_request(x->on->base, &a);
+    if (r == NULL)
+        refuse(x, 503, ACCEPT_TOO_MANY);
+    x->request = r;
+    return r;
+}
+
+static void run(http2_exchange *x)
+{
+    stop_arriving(x);
+    request *r = begin(x);
+    if (r != NULL)
+        accept_run(r, x->on->shared->routes,
+                   (request_text){x->head->method.value, x->head->method.value_bytes});
+}
+
+static void respond_large_head(request *r)
+{
+    respond_error(r, 431, "the request head is larger than 65536 bytes");
+}
+
+static void respond_large_body(request *r)
+{
+    respond_error(r, 413, "the body is larger than the limit");
+}
+
+static void respond_late(request *r)
+{
+    respond_error(r, 408, "the request did not arrive in time");
+}
+
+static void respond_no_memory(request *r)
+{
+    respond_error(r, 503, "no memory for the body");
+}
+
+/* Before the body is complete. */
+static void run_early(http2_exchange *x, request_handler handle)
+{
+    stop_arriving(x);
+    x->body_bytes = 0;
+    request *r = begin(x);
+    if (r != NULL)
+        request_run(r, handle);
+}
+
+static http2_exchange *attach(http2_connection *h, http2_stream *stream, const http2_head *head)
+{
+    http2_exchange *x = http2_exchange_acquire(&h->shared->exchanges);
+    if (x == NULL)
+        return NULL;
+    x->on = h;
+    x->stream = stream;
+    x->head = head;
+    x->begun_ns = clock_now_ns();
+    http2_stream_set_data(stream, x);
+    return x;
+}
+
+static void on_request(void *owner, http2_stream *stream, const http2_head *head, bool has_body)
+{
+    http2_connection *h = owner;
+    http2_exchange *x = attach(h, stream, head);
+    if (x == NULL) {
+        http2_session_reset(h->session, stream, HTTP2_REFUSED_STREAM);
+        return;
+    }
+    if (head->is_too_large) {
+        run_early(x, respond_large_head);
+    } else if (!has_body) {
+        run(x);
+    } else if (head->content_length > 0 &&
+               (uint64_t)head->content_length > options_of(h)->limits.body_bytes_max) {
+        run_early(x, respond_large_body);
+    } else {
+        x->is_arriving = true;
+        x->previous = NULL;
+        x->next = h->arriving;
+        if (h->arriving != NULL)
+            h->arriving->previous = x;
+        h->arriving = x;
+    }
+}
+
+static void on_data(void *owner, http2_stream *stream, const void *data, size_t bytes)
+{
+    http2_connection *h = owner;
+    http2_exchange *x = http2_stream_data(stream);
+    if (x == NULL)
+        return;
+    status failure = http2_exchange_add(x, data, bytes, x->head->content_length,
+                                        options_of(h)->limits.body_bytes_max);
+    if (failure)
+        run_early(x, failure == STATUS_TOO_LARGE ? respond_large_body : respond_no_memory);
+    else
+        http2_session_consume(h->session, stream, bytes);
+}
+
+static void on_end(void *owner, http2_stream *stream)
+{
+    http2_exchange *x = http2_stream_data(stream);
+    (void)owner;
+    if (x != NULL)
+        run(x);
+}
+
+static void log_access(http2_exchange *x)
+{
+    const request *r = x->request;
+    connection *c = x->on->base;
+    access_log *log = &c->base.loop->log;
+    if (log->fd < 0)
+        return;
+    request_text trace = request_header(r, "traceparent");
+    char host[NI_MAXHOST];
+    request_text peer = connection_peer(c, host);
+    access_entry entry = {
+        .peer = {peer.data, peer.bytes},
+        .method = {x->head->method.value, x->head->method.value_bytes},
+        .path = {x->head->path.value, x->head->path.value_bytes},
+        .trace = {trace.data, trace.bytes},
+        .protocol = "h2",
+        .code = r->code ? r->code : 499,
+        .request_bytes = r->body.bytes,
+        .response_bytes = r->response_bytes,
+        .is_inference = r->record != NULL,
+        .sample = &r->sample,
+    };
+    access_log_add(log, &entry, clock_now_ns());
+}
+
+static void on_close(void *owner, http2_stream *stream, bool was_answered)
+{
+    http2_connection *h = owner;
+    http2_exchange *x = http2_stream_data(stream);
+    (void)was_answered;
+    if (x == NULL)
+        return;
+    stop_arriving(x);
+    h->busy_ns = clock_now_ns();
+    if (x->request != NULL) {
+        log_access(x);
+        /* Jobs may still read the body: the request keeps it until they are back. */
+        if (x->request->jobs_out > 0 && x->request->infer.borrows_body &&
+            x->request->kept_body == NULL)
+            x->request->connection->transport->keep_body(x->request);
+        request_stream_closed(x->request);
+    }
+    http2_exchange_release(&h->shared->exchanges, x);
+}
+
+static const http2_handler handler = {on_request, on_data, on_end, on_close};
+
+static void read_input(http2_connection *h)
+{
+    h2o_socket_t *socket = h->base->socket;
+    if (socket->input->size == 0)
+        return;
+    h->is_reading = true;
+    status failure =
+        http2_session_read(h->session, socket->input->bytes, socket->input->size, clock_now_ns());
+    h->is_reading = false;
+    h2o_buffer_consume(&socket->input, socket->input->size);
+    if (failure) {
+        log_debug("server", "HTTP/2 connection closed: %s", status_message());
+        h->is_closing = true;
+        h2o_socket_read_stop(socket);
+    }
+}
+
+static void on_read(h2o_socket_t *socket, const char *error)
+{
+    http2_connection *h = connection_state(socket);
+    if (h == NULL)
+        return;
+    if (error != NULL) {
+        close_now(h);
+        return;
+    }
+    read_input(h);
+    flush_output(h);
+}
+
+static void drain(connection *c)
+{
+    http2_connection *h = c->state;
+    if (h == NULL || h->is_draining)
+        return;
+    h->is_draining = true;
+    http2_session_drain(h->session);
+    flush_later(h);
+}
+
+/* The time limits, once a second. */
+static void on_tick(h2o_timeout_entry_t *entry)
+{
+    http2_connection *h = H2O_STRUCT_FROM_MEMBER(http2_connection, tick, entry);
+    const server_timeouts *t = &options_of(h)->timeouts;
+    uint64_t now_ns = clock_now_ns();
+    h2o_timeout_link(h->shared->context->loop, &h->shared->tick, entry);
+    for (http2_exchange *x = h->arriving, *next; x != NULL; x = next) {
+        next = x->next;
+        if (now_ns - x->begun_ns > t->request_ms * 1000000)
+            run_early(x, respond_late);
+    }
+    if (h->is_writing) {
+        if (now_ns - h->written_ns > t->request_ms * 1000000)
+            close_now(h);
+        return;
+    }
+    if (h->is_draining)
+        http2_session_drain(h->session);
+    else if (http2_session_stream_count(h->session) == 0 &&
+             now_ns - h->busy_ns > t->idle_ms * 1000000)
+        drain(h->base);
+    flush_output(h);
+}
+
+static void dispose(connection *c)
+{
+    http2_connection *h = c->state;
+    if (h == NULL)
+        return;
+    c->state = NULL;
+    h->is_closing = true;
+    h2o_timeout_unlink(&h->tick);
+    h2o_timeout_unlink(&h->flush);
+    h->is_reading = true; /* nothing is flushed any more */
+    http2_session_destroy(h->session);
+    text_buffer_dispose(&h->out);
+    free(h);
+}
+
+static const connection_protocol protocol = {drain, dispose};
+
+static http2_limits limits_of(const server_options *o)
+{
+    http2_limits limits = http2_limits_default();
+    limits.streams_max = CAPACITY_STREAMS_MAX;
+    (void)o;
+    return limits;
+}
+
+static http2_connection *create(connection *c)
+{
+    http2_shared *shared = c->all->http2;
+    http2_connection *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        return NULL;
+    http2_limits limits = limits_of(c->base.loop->service->options);
+    uint64_t now_ns = clock_now_ns();
+    h->session = http2_session_create(&limits, &handler, h, now_ns);
+    if (h->session == NULL) {
+        free(h);
+        return NULL;
+    }
+    h->base = c;
+    h->shared = shared;
+    h->busy_ns = h->written_ns = now_ns;
+    h->tick.cb = on_tick;
+    h->flush.cb = on_flush;
+    h2o_timeout_link(shared->context->loop, &shared->tick, &h->tick);
+    connection_set_protocol(c, &protocol, http2_transport(), h);
+    h2o_socket_read_start(c->socket, on_read);
+    if (atomic_load_explicit(&c->base.loop->service->is_stopping, memory_order_relaxed))
+        drain(c);
+    return h;
+}
+
+void http2_start(connection *c)
+{
+    http2_connection *h = create(c);
+    if (h == NULL) {
+        h2o_socket_close(c->socket);
+        return;
+    }
+    read_input(h);
+    flush_output(h);
+}
+
+static http2_head *copy_head(arena *memory, const http2_head *head)
+{
+    http2_head *copy = arena_allocate(memory, sizeof *copy);
+    size_t bytes = (size_t)head->field_count * sizeof *head->fields;
+    if (copy == NULL)
+        return NULL;
+    *copy = *head;
+    copy->fields = arena_allocate(memory, bytes + 1);
+    copy->method.value = arena_copy_string(memory, head->method.value, head->method.value_bytes);
+    copy->path.value = arena_copy_string(memory, head->path.value, head->path.value_bytes);
+    if (copy->fields == NULL || copy->method.value == NULL || copy->path.value == NULL)
+        return NULL;
+    for (int i = 0; i < head->field_count; i++) {
+        const http2_field *f = &head->fields[i];
+        copy->fields[i] = *f;
+        copy->fields[i].name = arena_copy_string(memory, f->name, f->name_bytes);
+        copy->fields[i].value = arena_copy_string(memory, f->value, f->value_bytes);
+        if (copy->fields[i].name == NULL || copy->fields[i].value == NULL)
+            return NULL;
+    }
+    return copy;
+}
+
+/* Stream 1: the request that asked for the upgrade. */
+static bool begin_first(http2_connection *h, const http2_first *first)
+{
+    http2_stream *stream;
+    bool is_head =
+        first->head->method.value_bytes == 4 && memcmp(first->head->method.value, "HEAD", 4) == 0;
+    if (http2_session_upgrade(h->session, first->settings.data, first->settings.bytes, is_head,
+                              &stream))
+        return false;
+    http2_exchange *x = attach(h, stream, NULL);
+    if (x == NULL)
+        return false;
+    x->begun_ns = first->begun_ns;
+    x->head = copy_head(&x->memory, first->head);
+    if (x->head == NULL || (first->body.bytes > 0 &&
+                            http2_exchange_add(x, first->body.data, first->body.bytes,
+                                               (int64_t)first->body.bytes, first->body.bytes)))
+        return false;
+    run(x);
+    return true;
+}
+
+void http2_start_upgraded(connection *c, const http2_first *first)
+{
+    http2_connection *h = create(c);
+    if (h == NULL || !begin_first(h, first)) {
+        if (h != NULL)
+            dispose(c);
+        h2o_socket_close(c->socket);
+        return;
+    }
+    read_input(h);
+    flush_output(h);
+}
+
+void http2_connection_close_for_abuse(request_connection *base)
+{
+    connection *c = (connection *)base;
+    http2_connection *h = c->state;
+    if (base->is_closed_for_abuse)
+        return;
+    base->is_closed_for_abuse = true;
+    log_debug("server", "connection closed for abuse: %d jobs", base->jobs);
+    if (h == NULL)
+        return;
+    http2_session_close_for_abuse(h->session);
+    flush_later(h);
+}

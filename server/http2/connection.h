@@ -1,0 +1,33 @@
+#ifndef SERVER_HTTP2_CONNECTION_H
+#define SERVER_HTTP2_CONNECTION_H
+
+#include "server/connection/connection.h"
+#include "server/http2/exchange.h"
+#include "server/request/routes.h"
+
+/* HTTP/2: a session of server/http2 on a socket of libh2o. */
+
+/* What the connections of one loop share. */
+typedef struct http2_shared {
+    const request_routes *routes;
+    h2o_context_t *context;
+    h2o_timeout_t tick; /* a second: each connection looks at its time limits */
+    http2_exchange_pool exchanges;
+} http2_shared;
+
+/* On the loop's thread, before it runs. `routes` are borrowed. */
+void http2_shared_start(http2_shared *shared, h2o_context_t *context, const request_routes *routes);
+
+/* The connection, whose first bytes may be in its socket's input, speaks HTTP/2. */
+void http2_start(connection *c);
+
+/* A request that came over HTTP/1.1 and asked for an upgrade: stream 1. Its texts are borrowed for
+ * the call. */
+typedef struct http2_first {
+    const http2_head *head;
+    request_text settings, body;
+    uint64_t begun_ns;
+} http2_first;
+void http2_start_upgraded(connection *c, const http2_first *first);
+
+#endif

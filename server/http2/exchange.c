@@ -1,0 +1,79 @@
+#include "server/http2/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define IDLE_MAX 256             /* exchanges that a loop keeps */
+#define MEMORY_BLOCK_BYTES 2048  /* of a response's headers */
+#define MEMORY_KEEP_BYTES 8192   /* that an idle exchange keeps */
+#define BODY_FIRST_BYTES 4096    /* of a body of unknown length */
+#define BODY_TRUSTED_BYTES 65536 /* room made for a length that is only claimed */
+#define BODY_KEEP_BYTES 65536
+
+http2_exchange *http2_exchange_acquire(http2_exchange_pool *pool)
+{
+    http2_exchange *x = pool->idle;
+    if (x != NULL) {
+        pool->idle = x->next;
+        pool->idle_count--;
+        return x;
+    }
+    x = calloc(1, sizeof *x);
+    if (x != NULL)
+        arena_init(&x->memory, MEMORY_BLOCK_BYTES);
+    return x;
+}
+
+static void free_body(http2_exchange *x)
+{
+    free(x->body);
+    x->body = NULL;
+    x->body_capacity = 0;
+}
+
+void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
+{
+    if (x->body_capacity > BODY_KEEP_BYTES)
+        free_body(x);
+    if (pool->idle_count == IDLE_MAX) {
+        free_body(x);
+        arena_dispose(&x->memory);
+        free(x);
+        return;
+    }
+    arena_reset(&x->memory, MEMORY_KEEP_BYTES);
+    x->on = NULL;
+    x->stream = NULL;
+    x->head = NULL;
+    x->request = NULL;
+    x->is_arriving = false;
+    x->body_bytes = 0;
+    x->field_count = 0;
+    x->next = pool->idle;
+    pool->idle = x;
+    pool->idle_count++;
+}
+
+status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int64_t expected,
+                          size_t bytes_max)
+{
+    if (bytes > bytes_max || x->body_bytes > bytes_max - bytes)
+        return status_fail(STATUS_TOO_LARGE, "the body is larger than the limit");
+    size_t needed = x->body_bytes + bytes;
+    if (needed > x->body_capacity) {
+        size_t larger = x->body_capacity ? 2 * x->body_capacity : BODY_FIRST_BYTES;
+        if (expected > 0 && (uint64_t)expected <= BODY_TRUSTED_BYTES)
+            larger = (size_t)expected;
+        else if (expected > 0 && (uint64_t)expected < larger)
+            larger = (size_t)expected;
+        larger = larger < needed ? needed : larger;
+        char *moved = realloc(x->body, larger);
+        if (moved == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a body of %zu bytes", larger);
+        x->body = moved;
+        x->body_capacity = larger;
+    }
+    memcpy(x->body + x->body_bytes, data, bytes);
+    x->body_bytes = needed;
+    return STATUS_OK;
+}

@@ -1,0 +1,40 @@
+#ifndef SERVER_HTTP2_EXCHANGE_H
+#define SERVER_HTTP2_EXCHANGE_H
+
+#include "base/arena.h"
+#include "server/http2/session/session.h"
+
+/* One stream of an HTTP/2 connection: the body as it arrives, and the response while it is made.
+ * From the loop's pool; lives until the stream is closed. */
+typedef struct http2_exchange http2_exchange;
+struct http2_exchange {
+    http2_exchange *next, *previous; /* of those whose body is still arriving; idle: `next` */
+    struct http2_connection *on;
+    http2_stream *stream;
+    const http2_head *head;  /* NULL after the stream is closed */
+    struct request *request; /* NULL: not begun, or refused without one */
+    bool is_arriving;
+    char *body; /* malloc'd */
+    size_t body_bytes, body_capacity;
+    uint64_t begun_ns;
+    arena memory; /* of the response, and of the head of an upgraded request */
+    http2_field fields[HTTP2_FIELDS_MAX];
+    int field_count;
+};
+
+/* A loop's exchanges that wait to be used again. Zeroed is empty. */
+typedef struct http2_exchange_pool {
+    http2_exchange *idle;
+    int idle_count;
+} http2_exchange_pool;
+
+/* NULL: no memory. */
+http2_exchange *http2_exchange_acquire(http2_exchange_pool *pool);
+void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x);
+
+/* Adds to the body, whose length is `expected` (-1: not known) and may not pass `bytes_max`.
+ * STATUS_TOO_LARGE, STATUS_OUT_OF_MEMORY. */
+status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int64_t expected,
+                          size_t bytes_max) MUST_CHECK;
+
+#endif

@@ -1,0 +1,82 @@
+#ifndef SERVER_HTTP2_SESSION_STREAM_H
+#define SERVER_HTTP2_SESSION_STREAM_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/arena.h"
+#include "server/http2/session/abuse_meter.h"
+#include "server/http2/session/session.h"
+
+/* What session.c, receive.c and transmit.c share: the session and its streams. */
+
+#define STREAM_ARENA_BYTES 2048
+#define STREAM_ARENA_KEEP_BYTES 8192
+#define STREAMS_KEPT_MAX 32 /* closed streams of a session whose memory is used again */
+
+#define FRAME_HEAD_BYTES 9
+#define CLIENT_PREFACE_BYTES 24
+
+/* Where frames begin in the input (receive.c). */
+typedef struct frame_scan {
+    uint8_t head[FRAME_HEAD_BYTES];
+    uint32_t head_bytes; /* of the frame that begins */
+    uint32_t skip;       /* of the payload, or of the preface, still to come */
+    uint32_t last_id;    /* the highest stream that the peer opened */
+} frame_scan;
+
+/* Streams that this side has reset last: the peer may not know yet, so what it still sends on them
+ * is no error. */
+#define RESET_IDS_KEPT 128
+
+struct http2_stream {
+    http2_session *session;
+    http2_stream *next, *previous; /* open streams; closed ones are linked by `next` */
+    void *data;                    /* the owner's */
+    int32_t id;
+    arena memory; /* of the head */
+    http2_head head;
+    int field_capacity;
+    size_t head_bytes;
+    size_t unconsumed_bytes; /* of the body: given to the owner, not yet consumed */
+    bool is_requested;       /* on_request was called */
+    bool is_head_request;    /* HEAD: no body in the response */
+    bool is_peer_done;       /* END_STREAM was received */
+    bool is_responding, is_answered;
+    http2_piece pieces[HTTP2_PIECES_MAX];
+    int piece_count, piece; /* `piece`: the one being sent */
+    size_t piece_offset;
+    http2_field *trailers; /* in `memory` */
+    int trailer_count;
+};
+
+struct http2_session {
+    nghttp2_session *library;
+    http2_limits limits;
+    const http2_handler *handler;
+    void *owner;
+    uint64_t now_ns; /* of the call that runs */
+    http2_stream *open, *kept;
+    int open_count, kept_count;
+    size_t held_bytes; /* by the library */
+    size_t head_bytes; /* by the streams */
+    abuse_meter meter;
+    frame_scan scan;
+    uint32_t reset_ids[RESET_IDS_KEPT];
+    unsigned reset_count;
+    bool is_abused, is_draining, is_last_stream_named;
+    text_buffer *out; /* of http2_session_write(), while it runs */
+    size_t out_end;   /* how far it may grow */
+};
+
+/* NULL: over the memory limit, or no memory. */
+http2_stream *http2_stream_open(http2_session *s, int32_t id);
+void http2_stream_close(http2_stream *stream);
+
+/* This side resets the stream. */
+void http2_note_reset(http2_session *s, int32_t id);
+
+/* receive.c, transmit.c: their callbacks of the library. */
+void http2_receive_register(nghttp2_session_callbacks *callbacks);
+void http2_transmit_register(nghttp2_session_callbacks *callbacks);
+
+#endif

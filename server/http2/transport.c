@@ -1,0 +1,91 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/http2/internal.h"
+#include "server/protocol/text/number_write.h"
+#include "server/request/request.h"
+
+#define TEXT(literal) ((request_text){literal, sizeof(literal) - 1})
+
+static request_text header(const request *r, const char *name, size_t bytes)
+{
+    const http2_exchange *x = r->stream;
+    for (int i = 0; i < x->head->field_count; i++) {
+        const http2_field *f = &x->head->fields[i];
+        if (f->name_bytes == bytes && memcmp(f->name, name, bytes) == 0)
+            return (request_text){f->value, f->value_bytes};
+    }
+    return (request_text){NULL, 0};
+}
+
+static void *allocate(request *r, size_t bytes)
+{
+    http2_exchange *x = r->stream;
+    void *memory = arena_allocate(&x->memory, bytes);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static void add_header(request *r, request_text name, request_text value)
+{
+    http2_exchange *x = r->stream;
+    assert(x->field_count < HTTP2_FIELDS_MAX - 1);
+    x->fields[x->field_count++] = (http2_field){name.data, value.data, name.bytes, value.bytes};
+}
+
+static void send_response(request *r, int code, const char *reason, const request_text *pieces,
+                          int count)
+{
+    http2_exchange *x = r->stream;
+    char digits[NUMBER_INTEGER_CHARS];
+    http2_piece out[HTTP2_PIECES_MAX];
+    (void)reason;
+    assert(count <= HTTP2_PIECES_MAX);
+    size_t n = (size_t)(number_write_u64(digits, r->response_bytes) - digits);
+    add_header(r, TEXT("content-length"), (request_text){digits, n});
+    h2o_context_t *context = x->on->shared->context;
+    h2o_get_timestamp(context, NULL, NULL);
+    const char *now = context->_timestamp_cache.value->rfc1123;
+    add_header(r, TEXT("date"), (request_text){now, H2O_TIMESTR_RFC1123_LEN});
+    add_header(r, TEXT("server"), TEXT("penstock"));
+    for (int i = 0; i < count; i++)
+        out[i] = (http2_piece){pieces[i].data, pieces[i].bytes};
+    http2_connection_respond(x, code, out, count);
+}
+
+/* The library tells when the stream is closed. */
+static void watch(request *r)
+{
+    (void)r;
+}
+
+static void keep_body(request *r)
+{
+    http2_exchange *x = r->stream;
+    r->kept_body = x->body;
+    x->body = NULL;
+    x->body_capacity = 0;
+}
+
+static void drop_body(request *r)
+{
+    free(r->kept_body);
+    r->kept_body = NULL;
+}
+
+const request_transport *http2_transport(void)
+{
+    static const request_transport transport = {
+        .header = header,
+        .allocate = allocate,
+        .add_header = add_header,
+        .send = send_response,
+        .watch = watch,
+        .keep_body = keep_body,
+        .drop_body = drop_body,
+        .close = http2_connection_close_for_abuse,
+    };
+    return &transport;
+}

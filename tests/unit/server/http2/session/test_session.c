@@ -1,0 +1,279 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/http2/session/stream.h"
+#include "tests/unit/server/http2/session/peer.h"
+
+static peer p;
+
+static void set_up(void)
+{
+    peer_init(&p);
+}
+
+static void tear_down(void)
+{
+    if (p.server != NULL)
+        peer_dispose(&p);
+}
+
+TestSuite(http2_session, .init = set_up, .fini = tear_down, .timeout = 60);
+
+Test(http2_session, answers_a_request_without_a_body)
+{
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/v2", 0));
+    peer_run(&p);
+    cr_assert_eq(r->status, 200);
+    cr_assert(r->is_done && r->error == 0 && r->is_closed && r->was_answered);
+    cr_assert_eq(r->answer.bytes, 3);
+    cr_assert_arr_eq(r->answer.data, "/v2", 3);
+}
+
+Test(http2_session, a_body_larger_than_the_windows_comes_through_when_it_is_consumed)
+{
+    p.limits.stream_window_bytes = 70000;
+    p.limits.connection_window_bytes = 80000;
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/", 1 << 20));
+    peer_run(&p);
+    cr_assert(r->is_done && r->status == 200);
+    cr_assert_eq(r->answer.bytes, (1 << 20) + 1);
+}
+
+Test(http2_session, a_body_that_nobody_consumes_stops_at_its_window)
+{
+    p.limits.stream_window_bytes = 70000;
+    p.is_consuming = false;
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/", 1 << 20));
+    peer_run(&p);
+    cr_assert_eq(r->body.bytes, 70000);
+    cr_assert_not(r->is_ended);
+    /* Another stream still has the connection's window. */
+    peer_request *other = peer_find(&p, peer_ask(&p, "/other", 1000));
+    peer_run(&p);
+    cr_assert(other->is_ended);
+    http2_session_consume(p.server, r->stream, r->body.bytes);
+    p.is_consuming = true;
+    peer_run(&p);
+    cr_assert(r->is_done && r->answer.bytes == (1 << 20) + 1);
+}
+
+Test(http2_session, a_stream_that_is_reset_gives_its_window_back)
+{
+    p.limits.stream_window_bytes = 100000;
+    p.limits.connection_window_bytes = 100000;
+    p.is_consuming = false;
+    peer_start(&p);
+    for (int i = 0; i < 20; i++) {
+        int32_t id = peer_ask(&p, "/", 90000);
+        peer_run(&p);
+        peer_request *r = peer_find(&p, id);
+        cr_assert_eq(r->body.bytes, 90000, "round %d: %zu", i, r->body.bytes);
+    }
+}
+
+Test(http2_session, bytes_one_by_one_are_the_same_request)
+{
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/slow", 5000));
+    for (int i = 0; i < 10; i++) {
+        peer_to_server(&p, 1);
+        peer_to_client(&p);
+    }
+    cr_assert(r->is_done && r->status == 200 && r->answer.bytes == 5005);
+}
+
+Test(http2_session, an_early_response_ends_the_upload_without_an_error)
+{
+    p.is_holding = true;
+    p.is_consuming = false;
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/", 1 << 20));
+    peer_to_server(&p, 1 << 16);
+    cr_assert_not(r->is_ended);
+    peer_respond(&p, r);
+    peer_run(&p);
+    cr_assert(r->is_done && r->status == 200 && r->error == NGHTTP2_NO_ERROR);
+    cr_assert(r->is_closed && r->was_answered);
+    peer_request *next = peer_find(&p, peer_ask(&p, "/next", 0));
+    p.is_holding = false;
+    peer_run(&p);
+    cr_assert_eq(next->status, 200);
+}
+
+Test(http2_session, trailers_follow_the_body)
+{
+    p.is_holding = true;
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/grpc", 0));
+    peer_run(&p);
+    http2_field trailer = {"grpc-status", "0", 11, 1};
+    http2_piece piece = {"hello", 5};
+    cr_assert_eq(http2_session_respond(p.server, r->stream, 200, NULL, 0, &piece, 1, &trailer, 1),
+                 STATUS_OK);
+    peer_run(&p);
+    cr_assert(r->is_done && r->has_trailer && r->answer.bytes == 5 && r->was_answered);
+}
+
+Test(http2_session, a_client_that_leaves_is_told_once)
+{
+    p.is_holding = true;
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/", 0));
+    peer_run(&p);
+    cr_assert_not_null(r->stream);
+    nghttp2_submit_rst_stream(p.client, NGHTTP2_FLAG_NONE, r->id, NGHTTP2_CANCEL);
+    peer_run(&p);
+    cr_assert(r->is_closed && !r->was_answered);
+    cr_assert_eq(http2_session_stream_count(p.server), 0);
+}
+
+Test(http2_session, a_head_over_the_limit_is_431)
+{
+    p.limits.head_bytes_max = 4096;
+    peer_start(&p);
+    char path[3000];
+    memset(path, 'a', sizeof path);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    peer_request *small = peer_find(&p, peer_ask(&p, path, 0));
+    peer_run(&p);
+    cr_assert_eq(small->status, 200);
+    p.server->limits.head_bytes_max = 2048;
+    peer_request *large = peer_find(&p, peer_ask(&p, path, 0));
+    peer_run(&p);
+    cr_assert_eq(large->status, 431);
+}
+
+Test(http2_session, rapid_resets_end_the_connection)
+{
+    p.is_holding = true;
+    p.limits.streams_max = 1000;
+    peer_start(&p);
+    for (int i = 0; i < 300 && !p.failure; i++) {
+        int32_t id = peer_ask(&p, "/", 0);
+        peer_to_server(&p, 1 << 16);
+        nghttp2_submit_rst_stream(p.client, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+        peer_to_server(&p, 1 << 16);
+    }
+    cr_assert_eq(p.failure, STATUS_RESOURCE_EXHAUSTED);
+    peer_to_client(&p);
+    cr_assert_eq(p.goaway_error, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static void flood(const uint8_t *frame, size_t bytes, bool is_abuse)
+{
+    peer_start(&p);
+    peer_run(&p);
+    for (int i = 0; i < 2000 && !p.failure; i++) {
+        peer_inject(&p, frame, bytes);
+        text_buffer out = {0};
+        status failure = http2_session_write(p.server, &out, 1 << 20);
+        cr_assert(!failure);
+        text_buffer_dispose(&out);
+    }
+    cr_assert_eq(p.failure, is_abuse ? STATUS_RESOURCE_EXHAUSTED : STATUS_OK);
+}
+
+Test(http2_session, a_flood_of_pings_ends_the_connection)
+{
+    static const uint8_t ping[17] = {0, 0, 8, 6, 0, 0, 0, 0, 0, 1};
+    flood(ping, sizeof ping, true);
+}
+
+Test(http2_session, a_flood_of_settings_ends_the_connection)
+{
+    static const uint8_t settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+    flood(settings, sizeof settings, true);
+}
+
+Test(http2_session, a_flood_of_unknown_frames_ends_the_connection)
+{
+    static const uint8_t unknown[9] = {0, 0, 0, 0xbb, 0, 0, 0, 0, 0};
+    flood(unknown, sizeof unknown, true);
+}
+
+Test(http2_session, a_ping_a_second_is_no_abuse)
+{
+    static const uint8_t ping[17] = {0, 0, 8, 6, 0, 0, 0, 0, 0, 1};
+    peer_start(&p);
+    peer_run(&p);
+    for (int i = 0; i < 5000; i++) {
+        p.now_ns += 1000000000;
+        peer_inject(&p, ping, sizeof ping);
+        cr_assert_eq(p.failure, STATUS_OK);
+        peer_to_client(&p);
+    }
+}
+
+Test(http2_session, a_hundred_thousand_answered_requests_are_no_abuse)
+{
+    peer_start(&p);
+    for (int i = 0; i < 100000; i++) {
+        p.request_count = 0;
+        memset(&p.requests[0], 0, sizeof p.requests[0]);
+        peer_ask(&p, "/", i % 2 ? 100 : 0);
+        peer_run(&p);
+        cr_assert(p.requests[0].is_done && p.requests[0].status == 200, "request %d", i);
+        text_buffer_dispose(&p.requests[0].body);
+        text_buffer_dispose(&p.requests[0].answer);
+    }
+    p.request_count = 0;
+}
+
+Test(http2_session, memory_over_the_limit_is_refused_and_nothing_aborts)
+{
+    p.limits.memory_bytes_max = 60000;
+    p.limits.streams_max = 10000;
+    p.is_holding = true;
+    peer_start(&p);
+    for (int i = 0; i < 200 && !p.failure; i++) {
+        peer_ask(&p, "/", 0);
+        peer_to_server(&p, 1 << 16);
+    }
+    cr_assert_leq(http2_session_held_bytes(p.server), 60000);
+}
+
+Test(http2_session, drain_names_the_last_stream_after_a_round_trip)
+{
+    p.is_holding = true;
+    peer_start(&p);
+    peer_request *r = peer_find(&p, peer_ask(&p, "/", 0));
+    peer_run(&p);
+    http2_session_drain(p.server);
+    peer_to_client(&p);
+    cr_assert_eq(p.goaways, 1);
+    cr_assert_eq(p.last_stream, INT32_MAX);
+    /* It was on its way: it is served. */
+    peer_to_server(&p, 1 << 16);
+    peer_to_client(&p);
+    cr_assert_eq(p.goaways, 2);
+    cr_assert_eq(p.last_stream, r->id);
+    cr_assert_not(http2_session_is_finished(p.server));
+    peer_respond(&p, r);
+    peer_run(&p);
+    cr_assert(r->is_done && r->status == 200);
+    cr_assert(http2_session_is_finished(p.server));
+}
+
+Test(http2_session, settings_of_an_upgrade_are_checked)
+{
+    peer_start(&p);
+    http2_stream *stream;
+    cr_assert_eq(http2_session_upgrade(p.server, "AAMAAABkAAQAAP__", 16, false, &stream),
+                 STATUS_OK);
+    cr_assert_eq(http2_stream_id(stream), 1);
+    peer_request *r = peer_find(&p, 1);
+    r->stream = stream;
+    http2_stream_set_data(stream, r);
+    tear_down();
+    peer_init(&p);
+    peer_start(&p);
+    cr_assert_eq(http2_session_upgrade(p.server, "AAM=", 4, false, &stream),
+                 STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(http2_session_upgrade(p.server, "AAMA", 4, false, &stream),
+                 STATUS_INVALID_ARGUMENT);
+}
