@@ -65,6 +65,14 @@ static int64_t of_convolution(const tensor *weights, int64_t outputs)
     return times(2, times(outputs, product_from(weights, 1)));
 }
 
+/* Each step multiplies the input and the state of a row by one matrix per direction. */
+static int64_t of_recurrent(const tensor *const *in)
+{
+    int64_t rows = times(in[0]->dims[0], in[0]->dims[1]);
+    int64_t w = product_from(in[1], 0), r = product_from(in[2], 0);
+    return times(2, times(rows, w > INT64_MAX - r ? INT64_MAX : w + r));
+}
+
 static int64_t of_pool(const graph_node *node, const tensor *x, int64_t outputs)
 {
     const graph_attribute *kernel = graph_find_attribute(node, "kernel_shape");
@@ -166,6 +174,10 @@ int64_t graph_operations(const graph_node *node, const tensor *const *in, const 
         return of_convolution(in[1], tensor_count(in[0]));
     case GRAPH_OP_EINSUM:
         return times(2, times(node->input_count, graph_einsum_volume(node, in)));
+    case GRAPH_OP_GRU:
+    case GRAPH_OP_LSTM:
+    case GRAPH_OP_RNN:
+        return of_recurrent(in);
     case GRAPH_OP_AVERAGE_POOL:
     case GRAPH_OP_LP_POOL:
     case GRAPH_OP_MAX_POOL:

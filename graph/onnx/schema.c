@@ -24,7 +24,8 @@ static const struct {
 } kinds[] = {
     {'i', GRAPH_ATTRIBUTE_INT, "an int"},      {'f', GRAPH_ATTRIBUTE_FLOAT, "a float"},
     {'s', GRAPH_ATTRIBUTE_STRING, "a string"}, {'t', GRAPH_ATTRIBUTE_TENSOR, "a tensor"},
-    {'I', GRAPH_ATTRIBUTE_INTS, "ints"},
+    {'I', GRAPH_ATTRIBUTE_INTS, "ints"},       {'F', GRAPH_ATTRIBUTE_FLOATS, "floats"},
+    {'S', GRAPH_ATTRIBUTE_STRINGS, "strings"},
 };
 
 /* Reads the next of "name:kind[!] name:kind[!] ..."; false at the end. */

@@ -87,6 +87,8 @@ INFER_RULE(cast_like);
 INFER_RULE(along_axis);
 INFER_RULE(cum_sum);
 INFER_RULE(trilu);
+/* recurrent.c */
+INFER_RULE(recurrent);
 /* reduce.c */
 INFER_RULE(reduce);
 INFER_RULE(arg_reduce);

@@ -315,3 +315,25 @@ Test(infer, normalisations_and_quantisation)
     };
     INFER_CASES(rows);
 }
+
+Test(infer, recurrent)
+{
+    static const infer_case rows[] = {
+        {GRAPH_OP_LSTM, "f32[7,2,3] f32[1,20,3] f32[1,20,5]", "",
+         "f32[7,1,2,5] f32[1,2,5] f32[1,2,5]"},
+        {GRAPH_OP_LSTM, "f32[2,7,3] f32[2,20,3] f32[2,20,5]", "direction=bidirectional layout=1",
+         "f32[2,7,2,5] f32[2,2,5] f32[2,2,5]"},
+        {GRAPH_OP_LSTM, "f32[7,2,3] f32[1,15,3] f32[1,15,5]", "", "!invalid_argument"},
+        {GRAPH_OP_LSTM, "f32[7,2,3] f32[2,20,3] f32[2,20,5]", "", "!invalid_argument"},
+        {GRAPH_OP_LSTM, "f32[7,2,3] f32[1,20,3] f32[1,20,5] f32[1,20]", "", "!invalid_argument"},
+        {GRAPH_OP_LSTM, "f32[7,2,3] f32[1,20,3] f32[1,20,5] - - - - f32[1,15]", "", "f32[7,1,2,5]"},
+        {GRAPH_OP_GRU, "f16[7,2,3] f16[1,15,3] f16[1,15,5] f16[1,30] i32[2]", "hidden_size=5",
+         "f16[7,1,2,5] f16[1,2,5]"},
+        {GRAPH_OP_GRU, "f32[7,2,3] f32[1,15,3] f32[1,15,5]", "hidden_size=6", "!invalid_argument"},
+        {GRAPH_OP_GRU, "f32[7,2,3] f32[1,15,3] f32[1,15,5] - i64[2]", "", "!invalid_argument"},
+        {GRAPH_OP_RNN, "f32[7,2,3] f32[1,5,3] f32[1,5,5]", "direction=backward",
+         "!invalid_argument"},
+        {GRAPH_OP_RNN, "f32[7,2,3] f32[1,5,3] f32[1,5,5]", "layout=2", "!invalid_argument"},
+    };
+    INFER_CASES(rows);
+}
