@@ -14,14 +14,14 @@ import sys
 import threading
 import time
 
-from suites import COMPILED, LOGS, ROOT, Counts, suites
+from suites import COMPILED, FUZZ_S, LOGS, ROOT, Counts, suites
 
 TIMEOUT_S = 900
 AT_ONCE = 2  # suites: they wait for clocks and sockets most of the time
 
 # Criterion does not fail a run for these, so they are looked for in every log.
 SANITIZER_WORDS = ("LeakSanitizer", "AddressSanitizer", "ThreadSanitizer", "runtime error:")
-CONFIGURE = {"release": "configure release -DPENSTOCK_TESTS=ON", "asan": "configure asan", "tsan": "configure tsan"}
+CONFIGURE = {"release": "configure release -DPENSTOCK_TESTS=ON", "asan": "configure asan", "tsan": "configure tsan", "fuzz": "install_packages fuzz; configure fuzz"}
 
 
 def shell(command, nice=0):
@@ -71,10 +71,10 @@ def run(suite, preparation):
         try:
             code = subprocess.run(
                 list(map(str, suite.command)), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                env=dict(os.environ, **suite.environment), timeout=TIMEOUT_S,
+                env=dict(os.environ, **suite.environment), timeout=TIMEOUT_S + (FUZZ_S if suite.is_extra else 0),
             ).returncode  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return Counts(failed=1, why=f"not done after {TIMEOUT_S} s")
+        except subprocess.TimeoutExpired as late:
+            return Counts(failed=1, why=f"not done after {late.timeout} s")
     text = log.read_text(errors="replace")
     counts = suite.read(text, code)
     if any(word in text for word in SANITIZER_WORDS) and (suite.preset != "release" or suite.name.startswith("unit")):
@@ -137,6 +137,8 @@ def main(arguments):
         if not chosen:
             print("no such suite: ./test --list names them", file=sys.stderr)
             return 2
+    else:
+        chosen = [s for s in chosen if not s.is_extra]
     LOGS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(COMPILED, ignore_errors=True)
     runner = Runner(chosen)

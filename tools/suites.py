@@ -3,6 +3,7 @@
 Suites are found from the tree alone, so that they can be listed before anything is built. Only the standard library is used.
 """
 import dataclasses
+import os
 import pathlib
 import re
 import xml.etree.ElementTree
@@ -16,7 +17,8 @@ COMPILED = ROOT / "build/test-compiled"
 ASAN = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1",
         "LSAN_OPTIONS": f"suppressions={ROOT / 'tools/lsan.supp'}:print_suppressions=0"}  # fmt: skip
 TSAN = {"TSAN_OPTIONS": "halt_on_error=0 exitcode=66 second_deadlock_stack=1"}
-ENVIRONMENTS = {"release": {}, "asan": ASAN, "tsan": TSAN}
+ENVIRONMENTS = {"release": {}, "asan": ASAN, "tsan": TSAN, "fuzz": ASAN}
+FUZZ_S = int(os.environ.get("FUZZ_SECONDS", 30))  # for each target
 
 
 @dataclasses.dataclass
@@ -42,11 +44,12 @@ class Suite:
     environment: dict = dataclasses.field(default_factory=dict)
     prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, pjrt_python, h2spec
     after: str = ""  # the suite that must have ended before this one begins
+    is_extra: bool = False  # runs only when it is named
 
     @property
     def preset(self):
         """The build that it tests."""
-        return next((p for p in ("asan", "tsan") if p in self.targets), "release")
+        return next((p for p in ("asan", "tsan", "fuzz") if p in self.targets), "release")
 
 
 def read_criterion(text, code):
@@ -112,6 +115,20 @@ def pytest(name, folder, preset="release", targets=("penstock",), prepared=("tes
     return Suite(name, command, read_junit(name), {preset: list(targets)}, [PYTHON, built(preset, "penstock")], environment, prepared, after)
 
 
+def fuzzer(target):
+    """libFuzzer on one target (tests/fuzz). What it learns stays in build/fuzz/corpus, what it finds in build/fuzz/found: the build makes both."""
+    name = f"fuzz-{target.replace('_', '-')}"
+    learnt, found = ROOT / "build/fuzz/corpus" / target, ROOT / "build/fuzz/found" / target
+    binary = built("fuzz", f"fuzz_{target}")
+    command = [binary, f"-max_total_time={FUZZ_S}", "-timeout=10", "-rss_limit_mb=2048", "-max_len=16384", "-print_final_stats=1",
+               f"-artifact_prefix={found}/", learnt, ROOT / "tests/fuzz/corpus" / target]  # fmt: skip
+    return Suite(name, command, read_counts_line, {"fuzz": [f"fuzz_{target}"]}, [binary], ENVIRONMENTS["fuzz"], is_extra=True)
+
+
+def fuzz_targets():
+    return re.findall(r"^FUZZ_TARGET\((\w+)\)", (ROOT / "tests/fuzz/targets.inc").read_text(), re.M)
+
+
 def programs_named(pattern):
     """Test programs whose name matches, from the CMake files: those with a file list of their own, and one for each room in tests/unit."""
     found = {f"unit_{folder.name}" for folder in (ROOT / "tests/unit").iterdir() if folder.is_dir()}
@@ -148,6 +165,8 @@ def suites():
                         ["-k", "not answers_are_those_of and not models_give_their and not full_queue"], after="pjrt"))  # fmt: skip
     # The server itself: the same clients, without those that only measure the protocol library.
     found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
+    found.append(program("fuzz_replay", "asan"))
+    found += [fuzzer(target) for target in fuzz_targets()]
     found += [program(name, "tsan") for name in threads]
     found.append(pytest("tsan-load", "tests/http", "tsan", arguments=["-m", "load"]))
     return found

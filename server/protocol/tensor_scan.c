@@ -146,8 +146,8 @@ static status store_element(json_scan *s, tensor_scan *t)
     }
     if (t->dtype == DTYPE_BYTES) {
         json_string text;
-        failure = *s->at == '{' && t->takes_base64 ? read_base64_object(s, &text)
-                                                   : json_read_string(s, &text);
+        failure = json_peek(s) == '{' && t->takes_base64 ? read_base64_object(s, &text)
+                                                         : json_read_string(s, &text);
         if (failure)
             return failure;
         /* The JSON text may go before the job that reads the tensor is done. */

@@ -68,7 +68,7 @@ static void requantise(const cpu_call *c, const roles *r, const int32_t *sums, i
     for (int64_t i = 0; i < n; i++) {
         float scale = a * scale_of(role(c, r->b_scale), column + i * step) / y;
         double x = (double)nearbyintf((float)sums[i] * scale) + zero;
-        int64_t q = (int64_t)(x < low ? low : x > high ? high : x);
+        int64_t q = (int64_t)(x > low ? (x < high ? x : high) : low); /* NaN: low */
         cpu_store(CPU_COMPUTE_I64, out->dtype, &q, out->data, at + i, 1, 1);
     }
 }

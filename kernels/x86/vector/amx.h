@@ -41,16 +41,23 @@ static inline void amx_release(void)
 
 #define AMX_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : :)
 
-/* Rows of 64 bytes that begin `stride` bytes apart. The last operand stands for all of the array
- * that `base` points into (GCC manual, "Extended Asm", clobbers and scratch registers). */
+/* All of the array that `base` points into, as an operand (GCC manual, "Extended Asm", clobbers and
+ * scratch registers). Clang wants a size; it derives nothing from it. */
+#ifdef __clang__
+#define AMX_MEMORY(type, base) (*(type(*)[1 << 20])(base))
+#else
+#define AMX_MEMORY(type, base) (*(type(*)[])(base))
+#endif
+
+/* Rows of 64 bytes that begin `stride` bytes apart. */
 #define AMX_LOAD(tile, base, stride)                                                               \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile                                            \
                      :                                                                             \
-                     : "r"(base), "r"((size_t)(stride)), "m"(*(const uint8_t(*)[])(base)))
+                     : "r"(base), "r"((size_t)(stride)), "m"(AMX_MEMORY(const uint8_t, base)))
 
 #define AMX_STORE(tile, base, stride)                                                              \
     __asm__ volatile("tilestored %%tmm" #tile ", (%1,%2,1)"                                        \
-                     : "=m"(*(uint8_t(*)[])(base))                                                 \
+                     : "=m"(AMX_MEMORY(uint8_t, base))                                             \
                      : "r"(base), "r"((size_t)(stride)))
 
 /* sums += a x b, of unsigned and signed bytes in int32, wrapping. */

@@ -1,0 +1,94 @@
+/* The edge of HTTP/1: heads as libh2o reads them through our function, and the chunked coding. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/http1/overrides/decode_chunked.h"
+#include "server/http1/overrides/parse_request.h"
+#include "server/protocol/head_check.h"
+#include "tests/fuzz/fuzz.h"
+
+#define HEADERS_MAX 100
+
+/* As picohttpparser declares it. */
+typedef struct header {
+    const char *name;
+    size_t name_bytes;
+    const char *value;
+    size_t value_bytes;
+} header;
+
+static bool on_refused(const char *head, int code, const char *why)
+{
+    (void)head;
+    assert((code == 400 || code == 431) && why[0] != 0);
+    return false;
+}
+
+static bool is_within(const char *text, size_t bytes, const char *head, size_t head_bytes)
+{
+    return bytes == 0 || (text >= head && text + bytes <= head + head_bytes);
+}
+
+/* A head that is accepted is sound, lies within the input, and is the same when it arrives in two
+ * pieces. */
+void fuzz_http1_head(const uint8_t *data, size_t bytes)
+{
+    static bool is_installed;
+    const char *head = (const char *)data, *method, *path;
+    size_t method_bytes, path_bytes, count = HEADERS_MAX;
+    int version;
+    header headers[HEADERS_MAX];
+    if (!is_installed)
+        parse_request_install(on_refused);
+    is_installed = true;
+    int n = phr_parse_request(head, bytes, &method, &method_bytes, &path, &path_bytes, &version,
+                              headers, &count, 0);
+    assert(n == -1 || n == -2 || (n > 0 && (size_t)n <= bytes));
+    if (n <= 0)
+        return;
+    assert(head_check(head, (size_t)n) == STATUS_OK);
+    assert(is_within(method, method_bytes, head, bytes));
+    assert(is_within(path, path_bytes, head, bytes)); /* an empty one gets 400 later */
+    for (size_t i = 0; i < count; i++) {
+        assert(headers[i].name != NULL && headers[i].name_bytes > 0); /* no obs-fold */
+        assert(is_within(headers[i].name, headers[i].name_bytes, head, bytes));
+        assert(is_within(headers[i].value, headers[i].value_bytes, head, bytes));
+    }
+    count = HEADERS_MAX;
+    int part = phr_parse_request(head, (size_t)n - 1, &method, &method_bytes, &path, &path_bytes,
+                                 &version, headers, &count, 0);
+    assert(part == -2);
+}
+
+/* Decodes in pieces of `step` bytes, as a socket would bring them. */
+static ssize_t decode(const uint8_t *data, size_t bytes, size_t step, char *out, size_t *out_bytes)
+{
+    struct phr_chunked_decoder d = {.consume_trailer = 1};
+    size_t used = 0, at = 0;
+    ssize_t result = -2;
+    while (at < bytes && result == -2) {
+        size_t n = bytes - at < step ? bytes - at : step, left = n;
+        memcpy(out + used, data + at, n);
+        at += n;
+        result = phr_decode_chunked(&d, out + used, &left);
+        assert(left <= n);
+        used += left;
+    }
+    *out_bytes = used;
+    return result >= 0 ? result + (ssize_t)(bytes - at) : result;
+}
+
+/* However the bytes arrive, the body and its end are the same. */
+void fuzz_http1_chunked(const uint8_t *data, size_t bytes)
+{
+    fuzz_input in = {data, bytes};
+    size_t step = 1 + fuzz_take_byte(&in), once_bytes, pieces_bytes;
+    char *once = malloc(in.bytes + 1), *pieces = malloc(in.bytes + 1);
+    ssize_t end = decode(in.data, in.bytes, in.bytes + 1, once, &once_bytes);
+    ssize_t other = decode(in.data, in.bytes, step, pieces, &pieces_bytes);
+    assert(end == other && (end == -1 || once_bytes == pieces_bytes));
+    assert(end == -1 || memcmp(once, pieces, once_bytes) == 0);
+    assert(end < 0 || (size_t)end <= in.bytes);
+    free(once);
+    free(pieces);
+}
