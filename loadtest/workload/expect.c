@@ -40,7 +40,8 @@ status expect_load(expect **out, const char *path, double tolerance)
                 e->lines = memory_resize(e->lines, capacity, sizeof *e->lines);
             }
             json_error_t error;
-            json_t *json = json_loadb(at, line_bytes, JSON_DECODE_ANY, &error);
+            json_t *json =
+                json_loadb(at, line_bytes, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
             if (json == NULL) {
                 s = status_fail(STATUS_INVALID_ARGUMENT, "%s:%zu: %s", path, number, error.text);
                 break;

@@ -94,7 +94,7 @@ static double json_time(const json_t *object)
 
 static bool read_json(timed_line *to, const char *line)
 {
-    json_t *object = json_loads(line, 0, NULL);
+    json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_object(object)) {
         json_decref(object);
         return false;

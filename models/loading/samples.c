@@ -20,7 +20,7 @@ static status read_ids(const char *path, int number, const char *line, arena *me
                        device_sample *out)
 {
     json_error_t error;
-    json_t *json = json_loads(line, 0, &error), *id;
+    json_t *json = json_loads(line, JSON_REJECT_DUPLICATES, &error), *id;
     size_t count = json_array_size(json), i;
     status s = STATUS_OK;
     int64_t *ids = NULL;

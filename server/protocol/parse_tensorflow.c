@@ -198,6 +198,13 @@ static status read_instances(parser *p)
     return failure;
 }
 
+static status fail_column(const parser *p, int input)
+{
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "input \"%s\": not the %lld rows of the other inputs",
+                       p->model->inputs[input].name, (long long)p->row_count);
+}
+
 /* One input of the column form: an array of rows. */
 static status read_column(parser *p, int input)
 {
@@ -212,15 +219,13 @@ static status read_column(parser *p, int input)
         if (is_first_column && (failure = new_row(p, row)))
             return failure;
         if (!is_first_column && row >= p->row_count)
-            break;
+            return fail_column(p, input);
         failure = read_row_value(p, input, row);
     }
     if (failure)
         return failure;
     if (!is_first_column && row != p->row_count)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "input \"%s\": not the %lld rows of the other inputs",
-                           p->model->inputs[input].name, (long long)p->row_count);
+        return fail_column(p, input);
     p->row_count = row;
     p->is_given[input] = true;
     return STATUS_OK;

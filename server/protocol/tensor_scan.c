@@ -73,6 +73,39 @@ static status store_integer(const json_scan *s, const number *n, dtype type, voi
     return STATUS_OK;
 }
 
+/* Whether a number that is written in digits has become infinite. */
+static bool overflows(const number *n, double stored)
+{
+    return n->kind == NUMBER_DECIMAL && isinf(stored);
+}
+
+/* Floating point: rounded to the type; false: there is no such value. */
+static bool store_float(const number *n, dtype type, void *data, int64_t index)
+{
+    switch (type) {
+    case DTYPE_F32: {
+        float value = number_to_f32(n);
+        ((float *)data)[index] = value;
+        return !overflows(n, value);
+    }
+    case DTYPE_F64: {
+        double value = number_to_f64(n);
+        ((double *)data)[index] = value;
+        return !overflows(n, value);
+    }
+    case DTYPE_F16: {
+        uint16_t value = dtype_f32_to_f16(round_to_odd(number_to_f64(n)));
+        ((uint16_t *)data)[index] = value;
+        return !overflows(n, dtype_f16_to_f32(value));
+    }
+    default: {
+        uint16_t value = dtype_f32_to_bf16(round_to_odd(number_to_f64(n)));
+        ((uint16_t *)data)[index] = value;
+        return !overflows(n, dtype_bf16_to_f32(value));
+    }
+    }
+}
+
 static status store_number(json_scan *s, tensor_scan *t)
 {
     number n;
@@ -81,26 +114,13 @@ static status store_number(json_scan *s, tensor_scan *t)
         return json_fail(s, "a number");
     if (n.kind != NUMBER_DECIMAL && s->is_strict)
         return json_fail(s, "a finite number");
-    int64_t i = t->count;
-    switch (t->dtype) {
-    case DTYPE_F32:
-        ((float *)t->data)[i] = number_to_f32(&n);
-        break;
-    case DTYPE_F64:
-        ((double *)t->data)[i] = number_to_f64(&n);
-        break;
-    case DTYPE_F16:
-        ((uint16_t *)t->data)[i] = dtype_f32_to_f16(round_to_odd(number_to_f64(&n)));
-        break;
-    case DTYPE_BF16:
-        ((uint16_t *)t->data)[i] = dtype_f32_to_bf16(round_to_odd(number_to_f64(&n)));
-        break;
-    default: {
-        status failure = store_integer(s, &n, t->dtype, t->data, i);
-        if (failure)
-            return failure;
-    }
-    }
+    status failure = STATUS_OK;
+    if (!dtype_is_float(t->dtype))
+        failure = store_integer(s, &n, t->dtype, t->data, t->count);
+    else if (!store_float(&n, t->dtype, t->data, t->count))
+        failure = fail_range(s, t->dtype);
+    if (failure)
+        return failure;
     s->at = after;
     return STATUS_OK;
 }

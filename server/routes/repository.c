@@ -26,6 +26,8 @@ static status read_index_body(const request *r, bool *only_ready)
     while (!failure && !(failure = json_object_next(&scan, &o, &key, &has_key)) && has_key)
         failure = json_string_is(key, "ready") ? json_read_bool(&scan, only_ready)
                                                : json_skip_value(&scan);
+    if (!failure)
+        failure = json_expect_end(&scan);
     arena_dispose(&memory);
     return failure;
 }

@@ -136,6 +136,15 @@ Test(infer, kserve_refusals_name_what_is_wrong)
         {"{\"inputs\":[]}", "missing"},
         {"{\"inputs\":[],\"inputs\":[]}", "twice"},
         {"{\"outputs\":[{\"name\":\"q\"}],\"inputs\":[]}", "q"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,1e400]"), "FP32"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,-3.5e38]"), "FP32"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2,]"), "more than"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[[1,2],]"), "different lengths"},
+        {X("\"shape\":[1,2,],\"datatype\":\"FP32\",\"data\":[1,2]"), "a value"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2],"), "a key"},
+        {X("\"shape\":[1,2] \"datatype\":\"FP32\",\"data\":[1,2]"), "','"},
+        {X("\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2]},"), "object"},
+        {X("\"shape\":[1,2],\"shape\":[1,2],\"datatype\":\"FP32\",\"data\":[1,2]"), "twice"},
     };
     make_model(false);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -308,4 +317,60 @@ Test(infer, without_a_free_job_it_is_worth_trying_again)
     cr_assert_eq(request.job_count, 0);
     infer_request_init(&request, &the_model, INFER_TENSORFLOW_ROWS, jobs, 8);
     cr_assert_eq(parse_tensorflow(&request, &c, "{}", 2), STATUS_UNAVAILABLE);
+}
+
+/* Two inputs, x and z, both FP32 [batch,2]. */
+static void make_model_of_two(void)
+{
+    make_model(false);
+    the_model.inputs[1] = tensor_of("z", DTYPE_F32, 2, false);
+    the_model.input_count = 2;
+}
+
+Test(infer, columns_end_where_their_arrays_end)
+{
+    static const char *const bad[] = {"{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4],}}",
+                                      "{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4],}",
+                                      "{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4],]}}",
+                                      "{\"inputs\":{\"x\":[[1,2],],\"z\":[[3,4]]}}",
+                                      "{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4]],}}",
+                                      "{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4]]},}",
+                                      "{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4],[5,6]]}}",
+                                      "{\"inputs\":{\"x\":[[1,2],[5,6]],\"z\":[[3,4]]}}",
+                                      "{\"inputs\":{\"x\":[[1,2]],\"x\":[[3,4]],\"z\":[[3,4]]}}",
+                                      "{\"instances\":[{\"x\":[1,2],\"z\":[3,4]},]}",
+                                      "{\"instances\":[{\"x\":[1,2],\"z\":[3,4],}]}"};
+    make_model_of_two();
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_expect_eq(tensorflow(bad[i]), STATUS_INVALID_ARGUMENT, "%s", bad[i]);
+        forget();
+    }
+    cr_expect_eq(tensorflow("{\"inputs\":{\"x\":[[1,2]],\"z\":[[3,4]]}}"), STATUS_OK, "%s",
+                 status_message());
+}
+
+Test(infer, numbers_that_no_value_is_near_are_refused)
+{
+    static const struct {
+        dtype type;
+        const char *largest, *beyond;
+    } cases[] = {{DTYPE_F64, "1.7976931348623158e308", "1.7976931348623159e308"},
+                 {DTYPE_F32, "3.4028235677973366e38", "3.4028235677973367e38"},
+                 {DTYPE_F16, "65519.99", "65520"},
+                 {DTYPE_BF16, "3.396177529230459e38", "3.396177529230461e38"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char json[200], word[40];
+        make_model(false);
+        the_model.inputs[0].dtype = cases[i].type;
+        for (int k = 0; k < 4; k++) {
+            snprintf(word, sizeof(word), "%s%s", k % 2 ? "-" : "",
+                     k < 2 ? cases[i].largest : cases[i].beyond);
+            snprintf(json, sizeof(json), "{\"instances\":[[0,%s]]}", word);
+            cr_expect_eq(tensorflow(json), k < 2 ? STATUS_OK : STATUS_INVALID_ARGUMENT, "%s: %s",
+                         dtype_kserve_name(cases[i].type), word);
+            forget();
+        }
+        cr_expect_eq(tensorflow("{\"instances\":[[NaN,-Infinity]]}"), STATUS_OK);
+        forget();
+    }
 }
