@@ -46,8 +46,12 @@ static void on_hangup(h2o_socket_t *socket, const char *error)
     int count = epoll_wait(all->hangup_fd, events, HANGUPS_PER_WAKE, 0);
     for (int i = 0; i < count; i++) {
         connection *c = events[i].data.ptr;
-        if (c->base.waiting != NULL)
+        if (c->base.waiting == NULL)
+            continue;
+        if (events[i].events & (EPOLLHUP | EPOLLERR))
             request_cancel(c->base.waiting);
+        else if (c->protocol->input_ended != NULL)
+            c->protocol->input_ended(c);
     }
 }
 

@@ -17,6 +17,9 @@ typedef struct connection_protocol {
     void (*drain)(connection *c);
     /* The socket is being closed: frees c->state. */
     void (*dispose)(connection *c);
+    /* The client has closed its side while a request is watched (connection_watch). NULL: requests
+     * are not watched. */
+    void (*input_ended)(connection *c);
 } connection_protocol;
 
 typedef struct connections {
@@ -24,7 +27,7 @@ typedef struct connections {
     void (*start)(connection *c); /* a connection was accepted: finds out what it speaks */
     struct http2_shared *http2;   /* what HTTP/2 connections share */
     h2o_linklist_t list;          /* connection.link */
-    int hangup_fd;                /* epoll of HTTP/1 connections: has the client closed its side? */
+    int hangup_fd;                /* epoll of HTTP/1 connections: has the client closed? */
     h2o_socket_t *hangup_socket;
 } connections;
 

@@ -1,6 +1,5 @@
 #include "server/http/edge.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -8,7 +7,6 @@
 #include "server/http/loop.h"
 #include "server/http1/handler.h"
 #include "server/http1/library_errors.h"
-#include "server/http1/overrides/decode_chunked.h"
 #include "server/http1/state.h"
 #include "server/http1/transport.h"
 
@@ -18,12 +16,6 @@ struct edge {
     int loop_count; /* initialised */
     loop loops[];
 };
-
-static void install_overrides(void)
-{
-    assert(decode_chunked_is_in_place()); /* else forms of request smuggling would pass */
-    http1_install_hooks();
-}
 
 static void configure_library(h2o_globalconf_t *config, const server_options *o,
                               const request_routes *routes)
@@ -118,7 +110,7 @@ status edge_start(service *s, const request_routes *routes, edge **out)
     pthread_cond_init(&shared->gate_changed, NULL);
     h2o_barrier_init(&shared->started, (size_t)s->loop_count + 1);
     h2o_barrier_init(&shared->ended, (size_t)s->loop_count + 1);
-    install_overrides();
+    http1_install_hooks(o->limits.body_bytes_max);
     configure_library(&shared->config, o, routes);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
     while (!failure && e->loop_count < s->loop_count) {

@@ -26,7 +26,8 @@ static void dispose(connection *c)
     c->state = NULL;
 }
 
-static const connection_protocol protocol = {drain, dispose};
+static const connection_protocol protocol = {
+    .drain = drain, .dispose = dispose, .input_ended = half_close_begin};
 
 typedef struct handler {
     h2o_handler_t super;

@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "server/http1/overrides/decode_chunked.h"
 #include "server/http1/overrides/parse_request.h"
 #include "server/http1/overrides/socket_close.h"
+#include "server/http1/overrides/socket_write.h"
 #include "server/http1/state.h"
 #include "server/request/request.h"
 
@@ -13,14 +15,15 @@
 _Static_assert(sizeof(LATE_BODY) - 1 == LATE_BODY_BYTES, "Content-Length of the late response");
 
 /* picohttpparser gets bytes and nothing else, so the connection is the one whose input they are. It
- * is searched for only when a head is refused, which ends that connection. */
-static connection *find_by_input(const char *head)
+ * is searched for only when a head or body is refused, which ends that connection. */
+static connection *find_by_input(const char *bytes)
 {
     h2o_linklist_t *anchor = &connections_of_this_thread()->list;
     for (h2o_linklist_t *at = anchor->prev; at != anchor; at = at->prev) {
         connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
-        if (http1_state_of(c) != NULL && c->socket->input->size > 0 &&
-            c->socket->input->bytes == head)
+        const h2o_buffer_t *input = c->socket->input;
+        if (http1_state_of(c) != NULL && bytes >= input->bytes &&
+            bytes < input->bytes + input->size)
             return c;
     }
     return NULL;
@@ -35,6 +38,13 @@ static bool on_refused_head(const char *head, int code, const char *why)
     state->refusal_code = code;
     snprintf(state->refusal, sizeof(state->refusal), "%s", why);
     return true;
+}
+
+static void on_refused_body(const char *body, int code)
+{
+    connection *c = find_by_input(body);
+    if (c != NULL)
+        http1_state_of(c)->body_code = code;
 }
 
 /* Closed in the middle of a request, with nothing sent and the client still there. */
@@ -73,8 +83,10 @@ static bool before_close(h2o_socket_t *socket)
     return true;
 }
 
-void http1_install_hooks(void)
+void http1_install_hooks(size_t body_bytes_max)
 {
+    decode_chunked_install(body_bytes_max, on_refused_body);
     parse_request_install(on_refused_head);
     socket_close_install(before_close);
+    socket_write_install(half_close_bytes_sent);
 }

@@ -30,6 +30,11 @@ static void on_error_setup(h2o_filter_t *self, h2o_req_t *to, h2o_ostream_t **sl
     http1_state *state = c != NULL ? http1_state_of(c) : NULL;
     if (state != NULL && !to->http1_is_persistent)
         state->is_final = true;
+    if (state != NULL && state->body_code == 413) {
+        to->res.status = code = state->body_code;
+        to->res.reason = "Content Too Large";
+        state->body_code = 0;
+    }
     const char *why = code == 413   ? "the body is larger than the limit"
                       : code == 417 ? "unknown Expect"
                       : code == 400 ? "malformed request body"

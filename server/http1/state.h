@@ -2,6 +2,7 @@
 #define SERVER_HTTP1_STATE_H
 
 #include "server/connection/connection.h"
+#include "server/http1/half_close.h"
 
 /* What the files of this folder keep for each HTTP/1 connection: its `state`. */
 typedef struct http1_state {
@@ -10,12 +11,14 @@ typedef struct http1_state {
      * consumed by the request that it becomes. */
     int refusal_code;
     char refusal[256];
+    int body_code; /* the same of a chunked body, consumed by the library's own response */
+    half_close half_close;
 } http1_state;
 
 /* NULL: the connection does not speak HTTP/1, or not any more. */
 http1_state *http1_state_of(const connection *c);
 
 /* Hooks of overrides/, installed before any loop runs. */
-void http1_install_hooks(void);
+void http1_install_hooks(size_t body_bytes_max);
 
 #endif

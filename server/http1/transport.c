@@ -1,6 +1,7 @@
 #include "server/http1/transport.h"
 
 #include "base/clock.h"
+#include "server/http1/half_close.h"
 #include "server/http1/state.h"
 #include "server/request/request.h"
 
@@ -35,6 +36,16 @@ static request_text header(const request *r, const char *name, size_t name_bytes
     return (request_text){value.base, value.len};
 }
 
+static int header_count(const request *r, const char *name, size_t name_bytes)
+{
+    const h2o_req_t *stream = r->stream;
+    int count = 0;
+    for (ssize_t at = -1;
+         (at = h2o_find_header_by_str(&stream->headers, name, name_bytes, at)) >= 0;)
+        count++;
+    return count;
+}
+
 static void *allocate(request *r, size_t bytes)
 {
     h2o_req_t *stream = r->stream;
@@ -48,10 +59,16 @@ static void add_header(request *r, request_text name, request_text value)
                           value.data, value.bytes);
 }
 
+static void start_response(h2o_req_t *stream, h2o_iovec_t *pieces, size_t count)
+{
+    static h2o_generator_t no_more = {NULL, NULL};
+    h2o_start_response(stream, &no_more);
+    h2o_send(stream, pieces, count, H2O_SEND_STATE_FINAL);
+}
+
 static void send_response(request *r, int code, const char *reason, const request_text *pieces,
                           int count)
 {
-    static h2o_generator_t no_more = {NULL, NULL};
     h2o_req_t *stream = r->stream;
     h2o_iovec_t out[MODEL_TENSORS_MAX + 1];
     for (int i = 0; i < count; i++)
@@ -62,8 +79,10 @@ static void send_response(request *r, int code, const char *reason, const reques
     if (code == 499 || code == 408 ||
         atomic_load_explicit(&request_service(r)->is_stopping, memory_order_relaxed))
         stream->http1_is_persistent = 0;
-    h2o_start_response(stream, &no_more);
-    h2o_send(stream, out, r->is_head ? 0 : (size_t)count, H2O_SEND_STATE_FINAL);
+    size_t sent = r->is_head ? 0 : (size_t)count;
+    connection *c = (connection *)r->connection;
+    if (!half_close_postpones(c, stream, out, sent, start_response))
+        start_response(stream, out, sent);
 }
 
 static void watch(request *r)
@@ -93,6 +112,7 @@ const request_transport *http1_transport(void)
 {
     static const request_transport transport = {
         .header = header,
+        .header_count = header_count,
         .allocate = allocate,
         .add_header = add_header,
         .send = send_response,

@@ -360,7 +360,7 @@ static void dispose(connection *c)
     free(h);
 }
 
-static const connection_protocol protocol = {drain, dispose};
+static const connection_protocol protocol = {.drain = drain, .dispose = dispose};
 
 static http2_limits limits_of(const server_options *o)
 {

@@ -19,6 +19,17 @@ static request_text header(const request *r, const char *name, size_t bytes)
     return (request_text){NULL, 0};
 }
 
+static int header_count(const request *r, const char *name, size_t bytes)
+{
+    const http2_exchange *x = r->stream;
+    int count = 0;
+    for (int i = 0; i < x->head->field_count; i++) {
+        const http2_field *f = &x->head->fields[i];
+        count += f->name_bytes == bytes && memcmp(f->name, name, bytes) == 0;
+    }
+    return count;
+}
+
 static void *allocate(request *r, size_t bytes)
 {
     http2_exchange *x = r->stream;
@@ -79,6 +90,7 @@ const request_transport *http2_transport(void)
 {
     static const request_transport transport = {
         .header = header,
+        .header_count = header_count,
         .allocate = allocate,
         .add_header = add_header,
         .send = send_response,

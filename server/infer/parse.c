@@ -34,6 +34,8 @@ static status open_body(request *r, request_text *body, bool *is_unpacked)
     *is_unpacked = false;
     if (value.data == NULL)
         return STATUS_OK;
+    if (request_has_twice(r, "content-encoding") || memchr(value.data, ',', value.bytes) != NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT, "two content encodings: one is supported");
     content_coding coding = content_coding_parse(value.data, value.bytes);
     if (coding == CODING_UNKNOWN)
         return status_fail(STATUS_UNSUPPORTED_CODING,

@@ -68,6 +68,11 @@ static inline request_text request_header(const request *r, const char *name)
 {
     return r->connection->transport->header(r, name, strlen(name)); /* mostly of literals */
 }
+/* For a header that means nothing when it is there twice. */
+static inline bool request_has_twice(const request *r, const char *name)
+{
+    return r->connection->transport->header_count(r, name, strlen(name)) > 1;
+}
 static inline bool request_has_ended(const request *r)
 {
     return r->life.state >= LIFE_ANSWERED;

@@ -20,6 +20,8 @@ typedef struct request_transport {
     /* The value of the first header of that name (lower case), or absent. Valid while the stream
      * is open. */
     request_text (*header)(const request *r, const char *name, size_t name_bytes);
+    /* How many headers have that name. */
+    int (*header_count)(const request *r, const char *name, size_t name_bytes);
     /* Memory that lives until the stream is closed. Never NULL. */
     void *(*allocate)(request *r, size_t bytes);
     /* Adds a header to the response. Name and value must live until the stream is closed. */

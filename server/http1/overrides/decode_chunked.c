@@ -1,8 +1,11 @@
 #include "server/http1/overrides/decode_chunked.h"
 
+#include <assert.h>
 #include <dlfcn.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+
+#include "server/protocol/head_check.h"
 
 #define DIGITS_MAX 15 /* 60 bits of size: no sum overflows */
 #define EXTENSION_BYTES_MAX 100
@@ -16,10 +19,22 @@ enum {
     DATA_CR,
     DATA_LF,
     TRAILER_LINE_START,
-    IN_TRAILER_LINE,
+    IN_TRAILER_NAME,
+    IN_TRAILER_VALUE,
     TRAILER_LF,
     END_LF
 };
+
+/* Constant once loops run. */
+static size_t body_bytes_max = SIZE_MAX;
+static decode_chunked_on_refused *on_refused_body;
+
+void decode_chunked_install(size_t limit, decode_chunked_on_refused *on_refused)
+{
+    body_bytes_max = limit;
+    on_refused_body = on_refused;
+    assert(dlsym(RTLD_DEFAULT, "phr_decode_chunked") == (void *)phr_decode_chunked);
+}
 
 static int hex(char c)
 {
@@ -47,9 +62,11 @@ static bool step_size(struct phr_chunked_decoder *d, char c)
     if (d->state == IN_SIZE && d->digits == 0)
         return false;
     if (d->state == SIZE_LF) {
+        if (c != '\n')
+            return false;
         d->state = d->bytes_left > 0 ? IN_DATA : TRAILER_LINE_START;
         d->digits = 0;
-        return c == '\n';
+        return true;
     }
     if (c == '\r') {
         d->state = SIZE_LF;
@@ -63,16 +80,20 @@ static bool step_size(struct phr_chunked_decoder *d, char c)
     return is_text(c) && d->digits++ < EXTENSION_BYTES_MAX;
 }
 
-/* One byte of the trailer section; false: broken. */
+/* One byte of the trailer section, which is checked and dropped; false: broken. */
 static bool step_trailer(struct phr_chunked_decoder *d, char c, bool *is_end)
 {
     if (++d->bytes_left > TRAILER_BYTES_MAX)
         return false;
     switch (d->state) {
     case TRAILER_LINE_START:
-        d->state = c == '\r' ? END_LF : IN_TRAILER_LINE;
-        return c == '\r' || (is_text(c) && c != ' ' && c != '\t' && c != ':');
-    case IN_TRAILER_LINE:
+        d->state = c == '\r' ? END_LF : IN_TRAILER_NAME;
+        return c == '\r' || head_is_token_byte((unsigned char)c);
+    case IN_TRAILER_NAME:
+        if (c == ':')
+            d->state = IN_TRAILER_VALUE;
+        return c == ':' || head_is_token_byte((unsigned char)c);
+    case IN_TRAILER_VALUE:
         if (c == '\r')
             d->state = TRAILER_LF;
         return c == '\r' || is_text(c);
@@ -85,13 +106,23 @@ static bool step_trailer(struct phr_chunked_decoder *d, char c, bool *is_end)
     }
 }
 
+/* One byte that is no data; false: broken. */
+static bool step(struct phr_chunked_decoder *d, char c, bool *is_end)
+{
+    if (d->state <= SIZE_LF)
+        return step_size(d, c);
+    if (d->state > DATA_LF)
+        return step_trailer(d, c, is_end);
+    bool is_cr = d->state == DATA_CR;
+    d->state = is_cr ? DATA_LF : IN_SIZE;
+    return c == (is_cr ? '\r' : '\n');
+}
+
 ssize_t phr_decode_chunked(struct phr_chunked_decoder *d, char *buf, size_t *bytes)
 {
     size_t from = 0, to = 0, end = *bytes;
-    bool is_end = false;
-    ssize_t result = -2;
-    while (from < end && !is_end) {
-        bool is_fine = true;
+    bool is_end = false, is_fine = true;
+    while (from < end && !is_end && is_fine) {
         if (d->state == IN_DATA) {
             size_t n = end - from < d->bytes_left ? end - from : d->bytes_left;
             memmove(buf + to, buf + from, n);
@@ -100,34 +131,15 @@ ssize_t phr_decode_chunked(struct phr_chunked_decoder *d, char *buf, size_t *byt
             d->bytes_left -= n;
             if (d->bytes_left == 0)
                 d->state = DATA_CR;
-            continue;
-        }
-        char c = buf[from++];
-        if (d->state <= SIZE_LF) {
-            is_fine = step_size(d, c);
-        } else if (d->state == DATA_CR) {
-            is_fine = c == '\r';
-            d->state = DATA_LF;
-        } else if (d->state == DATA_LF) {
-            is_fine = c == '\n';
-            d->state = IN_SIZE;
         } else {
-            is_fine = step_trailer(d, c, &is_end);
-        }
-        if (!is_fine) {
-            result = -1;
-            goto done;
+            is_fine = step(d, buf[from++], &is_end) &&
+                      (d->state != IN_DATA || d->bytes_left <= body_bytes_max);
         }
     }
-    if (is_end)
-        result = (ssize_t)(end - from);
-done:
+    bool is_too_large = !is_fine && d->state == IN_DATA;
+    if (!is_fine && on_refused_body != NULL)
+        on_refused_body(buf, is_too_large ? 413 : 400);
     memmove(buf + to, buf + from, end - from);
     *bytes = to;
-    return result;
-}
-
-int decode_chunked_is_in_place(void)
-{
-    return dlsym(RTLD_DEFAULT, "phr_decode_chunked") == (void *)phr_decode_chunked;
+    return !is_fine ? -1 : is_end ? (ssize_t)(end - from) : -2;
 }

@@ -16,11 +16,16 @@ struct phr_chunked_decoder {
     char state;
 };
 
+/* The body that is being read is refused with that HTTP code: 400 when it is malformed, 413 when a
+ * chunk announces more than the limit. The library would answer 400 to both. `body` is the first of
+ * the bytes just given, in a connection's input. On the thread that reads the connection. */
+typedef void decode_chunked_on_refused(const char *body, int code);
+
+/* `limit`: bytes of a body. Once, before any loop runs; asserts that the library calls ours. */
+void decode_chunked_install(size_t limit, decode_chunked_on_refused *on_refused);
+
 /* Decodes buf[0, *bytes) in place; *bytes becomes the decoded length. Returns -1 on a broken body,
  * -2 when more is needed, else how many bytes follow the body, at buf + *bytes. */
 ssize_t phr_decode_chunked(struct phr_chunked_decoder *decoder, char *buf, size_t *bytes);
-
-/* Whether the library will call the function above. */
-int decode_chunked_is_in_place(void);
 
 #endif

@@ -81,8 +81,14 @@ static void close_connection(request_connection *c)
 
 static void begin(void)
 {
-    static const request_transport transport = {no_header, allocate,  add_header, send_response,
-                                                watch,     keep_body, drop_body,  close_connection};
+    static const request_transport transport = {.header = no_header,
+                                                .allocate = allocate,
+                                                .add_header = add_header,
+                                                .send = send_response,
+                                                .watch = watch,
+                                                .keep_body = keep_body,
+                                                .drop_body = drop_body,
+                                                .close = close_connection};
     static server_options options;
     server_options_default(&options);
     options.limits.connections_max = 1;

@@ -32,6 +32,28 @@ Test(chunked, bodies_are_joined_however_they_arrive)
     }
 }
 
+static int last_code;
+static const char *last_body;
+
+static void note_refusal(const char *body, int code)
+{
+    last_body = body;
+    last_code = code;
+}
+
+Test(chunked, a_size_over_the_limit_is_refused_before_its_data)
+{
+    char out[64];
+    size_t bytes;
+    decode_chunked_install(10, note_refusal);
+    cr_assert_eq(decode("a\r\n0123456789\r\n0\r\n\r\n", 1, out, &bytes), 0);
+    cr_assert_eq(last_code, 0);
+    cr_assert_eq(decode("5\r\nhello\r\nb\r\n", 64, out, &bytes), -1);
+    cr_assert(last_code == 413 && last_body == out);
+    cr_assert_eq(decode("b\rx", 64, out, &bytes), -1);
+    cr_assert_eq(last_code, 400);
+}
+
 Test(chunked, loose_framing_is_refused)
 {
     static const char *const texts[] = {"0x5\r\nhello\r\n0\r\n\r\n",
@@ -45,6 +67,10 @@ Test(chunked, loose_framing_is_refused)
                                         "10000000000000000\r\n",
                                         "0\r\nX: y\n\r\n",
                                         "0\r\n X: y\r\n\r\n",
+                                        "0\r\nX\r\n\r\n",
+                                        "0\r\nX : y\r\n\r\n",
+                                        "0\r\n: y\r\n\r\n",
+                                        "5\rhello\r\n0\r\n\r\n",
                                         "5;a\x01\r\nhello\r\n0\r\n\r\n"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         char out[128];
