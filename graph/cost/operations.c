@@ -73,6 +73,21 @@ static int64_t of_recurrent(const tensor *const *in)
     return times(2, times(rows, w > INT64_MAX - r ? INT64_MAX : w + r));
 }
 
+/* One matrix multiplication up to 2048, then mixed radix (devices/cpu/signal). */
+static int64_t of_fourier(const graph_node *node, const tensor *const *in, int64_t outputs)
+{
+    graph_fourier f;
+    if (graph_read_fourier(node, in, &f))
+        return outputs;
+    if (f.length <= 2048)
+        return times(2, times(outputs, f.bins_in * f.parts_in));
+    int64_t factors = 0, left = f.length;
+    for (int64_t p = 2; p * p <= left; p++)
+        for (; left % p == 0; left /= p)
+            factors += p;
+    return times(8, times(outputs, factors + left));
+}
+
 static int64_t of_pool(const graph_node *node, const tensor *x, int64_t outputs)
 {
     const graph_attribute *kernel = graph_find_attribute(node, "kernel_shape");
@@ -174,6 +189,9 @@ int64_t graph_operations(const graph_node *node, const tensor *const *in, const 
         return of_convolution(in[1], tensor_count(in[0]));
     case GRAPH_OP_EINSUM:
         return times(2, times(node->input_count, graph_einsum_volume(node, in)));
+    case GRAPH_OP_DFT:
+    case GRAPH_OP_STFT:
+        return of_fourier(node, in, outputs);
     case GRAPH_OP_GRU:
     case GRAPH_OP_LSTM:
     case GRAPH_OP_RNN:

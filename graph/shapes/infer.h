@@ -15,6 +15,20 @@ status graph_infer_node(const graph_node *node, const tensor *const *inputs,
 status graph_broadcast(const tensor *a, const tensor *b, int *rank,
                        int64_t dims[TENSOR_RANK_MAX]) MUST_CHECK;
 
+/* What a DFT or STFT computes, from its inputs' shapes and the values of its side inputs. */
+typedef struct graph_fourier {
+    int axis;                /* of the samples */
+    int64_t length;          /* of the transform */
+    int64_t bins_in;         /* samples of a line that are read; the others are zero */
+    int64_t bins_out;        /* that are written */
+    int64_t step, frames;    /* STFT; else 0 */
+    int parts_in, parts_out; /* 1: real, 2: complex */
+    bool is_inverse, is_onesided;
+} graph_fourier;
+/* Errors as graph_infer_node(), whose rules call it. */
+status graph_read_fourier(const graph_node *node, const tensor *const *inputs,
+                          graph_fourier *out) MUST_CHECK;
+
 /* Products that an Einsum adds up: one for each combination of its labels' values; INT64_MAX where
  * they are more. 0 when the equation does not fit the inputs. */
 int64_t graph_einsum_volume(const graph_node *node, const tensor *const *inputs);

@@ -87,6 +87,11 @@ INFER_RULE(cast_like);
 INFER_RULE(along_axis);
 INFER_RULE(cum_sum);
 INFER_RULE(trilu);
+/* signal.c */
+INFER_RULE(dft);
+INFER_RULE(stft);
+INFER_RULE(window);
+INFER_RULE(mel_weight_matrix);
 /* recurrent.c */
 INFER_RULE(recurrent);
 /* reduce.c */

@@ -71,6 +71,9 @@ uint32_t specialise_shape_inputs(graph_op op)
     case GRAPH_OP_CONSTANT_OF_SHAPE:
     case GRAPH_OP_NON_ZERO:
     case GRAPH_OP_UNIQUE:
+    case GRAPH_OP_BLACKMAN_WINDOW:
+    case GRAPH_OP_HAMMING_WINDOW:
+    case GRAPH_OP_HANN_WINDOW:
         return 1u << 0;
     case GRAPH_OP_RESHAPE:
     case GRAPH_OP_EXPAND:
@@ -93,6 +96,12 @@ uint32_t specialise_shape_inputs(graph_op op)
     case GRAPH_OP_REDUCE_SUM:
     case GRAPH_OP_REDUCE_SUM_SQUARE:
         return 1u << 1;
+    case GRAPH_OP_DFT:
+        return 1u << 1 | 1u << 2;
+    case GRAPH_OP_STFT:
+        return 1u << 1 | 1u << 3;
+    case GRAPH_OP_MEL_WEIGHT_MATRIX:
+        return 1u << 0 | 1u << 1;
     case GRAPH_OP_RANGE:
         return 7u;
     case GRAPH_OP_SLICE:

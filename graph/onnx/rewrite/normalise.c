@@ -42,6 +42,15 @@ static status normalise_clip(onnx_node *n)
     return STATUS_OK;
 }
 
+/* Before opset 20 the axis is an attribute. */
+static status normalise_dft(onnx_node *n)
+{
+    int64_t axis = onnx_pop_int(n, "axis", 1);
+    if (n->opset < 20)
+        onnx_set_input(n, 2, onnx_int(n, axis));
+    return STATUS_OK;
+}
+
 /* Whether the value is absent, or a constant of one element that is zero or false. */
 static bool is_absent_or_zero(const onnx_node *n, int input)
 {
@@ -309,6 +318,7 @@ static const onnx_rewriting rewritings[] = {
     {"Cast", normalise_cast},
     {"CastLike", normalise_cast},
     {"Clip", normalise_clip},
+    {"DFT", normalise_dft},
     {"DequantizeLinear", normalise_quantize},
     {"Dropout", normalise_dropout},
     {"GridSample", normalise_grid_sample},

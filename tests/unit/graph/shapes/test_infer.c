@@ -337,3 +337,26 @@ Test(infer, recurrent)
     };
     INFER_CASES(rows);
 }
+
+Test(infer, signal)
+{
+    static const infer_case rows[] = {
+        {GRAPH_OP_DFT, "f32[2,10,3,1]", "", "f32[2,10,3,2]"},
+        {GRAPH_OP_DFT, "f32[2,10,3,1] i64[]={16} i64[]={1}", "onesided=1", "f32[2,9,3,2]"},
+        {GRAPH_OP_DFT, "f32[2,9,2] - i64[]={1}", "onesided=1 inverse=1", "f32[2,16,1]"},
+        {GRAPH_OP_DFT, "f32[2,9,2]", "onesided=1", "!invalid_argument"},
+        {GRAPH_OP_DFT, "f32[2,9,3]", "", "!invalid_argument"},
+        {GRAPH_OP_DFT, "f32[2,9,2] - i64[]={2}", "", "!invalid_argument"},
+        {GRAPH_OP_DFT, "f32[2,9,2] i64[]", "", "!unsupported"},
+        {GRAPH_OP_STFT, "f32[2,100,1] i64[]={10} f32[20]", "", "f32[2,9,11,2]"},
+        {GRAPH_OP_STFT, "f32[2,100] i64[]={10} - i64[]={20}", "onesided=0", "f32[2,9,20,2]"},
+        {GRAPH_OP_STFT, "f32[2,100] i64[]={10} f32[20] i64[]={21}", "", "!invalid_argument"},
+        {GRAPH_OP_STFT, "f32[2,10] i64[]={1} f32[20]", "", "!invalid_argument"},
+        {GRAPH_OP_STFT, "f32[2,100] i64[]={0} f32[20]", "", "!invalid_argument"},
+        {GRAPH_OP_HANN_WINDOW, "i64[]={12}", "", "f32[12]"},
+        {GRAPH_OP_HANN_WINDOW, "i64[]={12}", "output_datatype=7", "i64[12]"},
+        {GRAPH_OP_HANN_WINDOW, "i64[]", "", "!unsupported"},
+        {GRAPH_OP_MEL_WEIGHT_MATRIX, "i64[]={8} i64[]={16} i64[] f32[] f32[]", "", "f32[9,8]"},
+    };
+    INFER_CASES(rows);
+}
