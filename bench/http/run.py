@@ -2,8 +2,9 @@
 """CPU per request of penstock with an identity model beside a bare libh2o handler.
 
 Paired runs: bare, penstock, bare, penstock ..., the same client (h2load), a KServe request with a 1 KiB binary
-tensor. Prints one JSON object with the medians in microseconds and what penstock adds.
-Usage: run.py PENSTOCK BARE [--requests N] [--pairs N] [--clients N]
+tensor. Prints one JSON object with the medians in microseconds, what penstock adds, and requests per second. With
+--old, another penstock is measured in the same pairs.
+Usage: run.py PENSTOCK BARE [--old PENSTOCK] [--requests N] [--pairs N] [--clients N]
 """
 import argparse, json, os, platform, signal, socket, statistics, struct, subprocess, sys, tempfile, time, urllib.request
 
@@ -69,6 +70,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("penstock")
     parser.add_argument("bare")
+    parser.add_argument("--old", help="another penstock to compare with")
     parser.add_argument("--requests", type=int, default=60000)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--clients", type=int, default=16)
@@ -81,26 +83,31 @@ def main():
                                    "parameters": {"binary_data_size": 1024}}],
                        "outputs": [{"name": "y", "parameters": {"binary_data": True}}]}, separators=(",", ":")).encode()
     open(body, "wb").write(head + struct.pack("<256f", *range(256)))
-    ports = {"bare": free_port(), "penstock": free_port()}
-    servers = {
-        "bare": subprocess.Popen([options.bare, str(ports["bare"]), "1160"]),
-        "penstock": subprocess.Popen([options.penstock, "serve", "--model", "identity=" + model,
-                                      "--listen", "127.0.0.1:%d" % ports["penstock"]], stderr=subprocess.DEVNULL)}
+    binaries = {"penstock": options.penstock} | ({"old": options.old} if options.old else {})
+    ports = {name: free_port() for name in ("bare", *binaries)}
+    servers = {"bare": subprocess.Popen([options.bare, str(ports["bare"]), "1160"])}
+    for name, binary in binaries.items():
+        command = [binary, "serve", "--model", "identity=" + model, "--listen", "127.0.0.1:%d" % ports[name]]
+        servers[name] = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     result = {"machine": platform.machine(), "cpus": os.cpu_count(), "requests": options.requests, "pairs": options.pairs}
     try:
         wait(ports["bare"], "/")
-        wait(ports["penstock"], "/v2/health/ready")
+        for name in binaries:
+            wait(ports[name], "/v2/health/ready")
         for protocol in ("h2c", "h1"):
-            spent = {"bare": [], "penstock": []}
+            spent, rate = {name: [] for name in servers}, {name: [] for name in servers}
             for _ in range(options.pairs):
                 for name in servers:
-                    before = cpu_seconds(servers[name].pid)
+                    before, started = cpu_seconds(servers[name].pid), time.monotonic()
                     load(ports[name], body, len(head), protocol, options)
+                    rate[name].append(options.requests / (time.monotonic() - started))
                     spent[name].append((cpu_seconds(servers[name].pid) - before) / options.requests * 1e6)
-            added = [p - b for b, p in zip(spent["bare"], spent["penstock"])]
-            result[protocol] = {"bare_us": round(statistics.median(spent["bare"]), 2),
-                                "penstock_us": round(statistics.median(spent["penstock"]), 2),
-                                "added_us": round(statistics.median(added), 2)}
+            result[protocol] = {"bare_us": round(statistics.median(spent["bare"]), 2)}
+            for name in binaries:
+                added = [p - b for b, p in zip(spent["bare"], spent[name])]
+                result[protocol] |= {name + "_us": round(statistics.median(spent[name]), 2),
+                                     name + "_added_us": round(statistics.median(added), 2),
+                                     name + "_per_s": round(statistics.median(rate[name]))}
     finally:
         for server in servers.values():
             server.send_signal(signal.SIGKILL)

@@ -12,8 +12,8 @@
 #include "server/request/respond.h"
 
 #define TICK_MS 1000
-#define WRITE_BYTES 65536 /* written at once */
-#define OUT_KEEP_BYTES (2 * WRITE_BYTES)
+#define WRITE_BYTES 65536                /* written at once */
+#define OUT_KEEP_BYTES (2 * WRITE_BYTES) /* of a buffer that waits to be used again */
 
 void http2_shared_start(http2_shared *shared, h2o_context_t *context, const request_routes *routes)
 {
@@ -42,23 +42,43 @@ static void close_now(http2_connection *h)
 
 static void on_written(h2o_socket_t *socket, const char *error);
 
+/* A connection has a buffer only while it writes. */
+static void take_buffer(http2_connection *h)
+{
+    http2_shared *shared = h->shared;
+    if (h->out.data == NULL && shared->spare_count > 0)
+        h->out = shared->spare[--shared->spare_count];
+    text_buffer_reset(&h->out, OUT_KEEP_BYTES);
+}
+
+static void give_buffer(http2_connection *h)
+{
+    http2_shared *shared = h->shared;
+    if (shared->spare_count < HTTP2_SPARE_MAX && h->out.capacity <= OUT_KEEP_BYTES)
+        shared->spare[shared->spare_count++] = h->out;
+    else
+        text_buffer_dispose(&h->out);
+    h->out = (text_buffer){0};
+}
+
 /* Writes what there is, one write at a time. May close the connection. */
 static void flush_output(http2_connection *h)
 {
     if (h->is_writing)
         return;
-    text_buffer_reset(&h->out, OUT_KEEP_BYTES);
+    h->now_ns = h->written_ns = clock_now_ns();
+    take_buffer(h);
     if (http2_session_write(h->session, &h->out, WRITE_BYTES))
         h->is_closing = true;
-    uint64_t now_ns = clock_now_ns();
-    h->written_ns = now_ns;
     if (h->out.bytes > 0) {
         h2o_iovec_t piece = h2o_iovec_init(h->out.data, h->out.bytes);
         h->is_writing = true;
         h2o_socket_write(h->base->socket, &piece, 1, on_written);
-    } else if (h->is_closing || http2_session_is_finished(h->session)) {
-        close_now(h);
+        return;
     }
+    give_buffer(h);
+    if (h->is_closing || http2_session_is_finished(h->session))
+        close_now(h);
 }
 
 static void on_written(h2o_socket_t *socket, const char *error)
@@ -181,7 +201,7 @@ static http2_exchange *attach(http2_connection *h, http2_stream *stream, const h
     x->on = h;
     x->stream = stream;
     x->head = head;
-    x->begun_ns = clock_now_ns();
+    x->begun_ns = h->now_ns;
     http2_stream_set_data(stream, x);
     return x;
 }
@@ -266,7 +286,7 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
     if (x == NULL)
         return;
     stop_arriving(x);
-    h->busy_ns = clock_now_ns();
+    h->busy_ns = h->now_ns;
     if (x->request != NULL) {
         log_access(x);
         /* Jobs may still read the body: the request keeps it until they are back. */
@@ -286,8 +306,9 @@ static void read_input(http2_connection *h)
     if (socket->input->size == 0)
         return;
     h->is_reading = true;
+    h->now_ns = clock_now_ns();
     status failure =
-        http2_session_read(h->session, socket->input->bytes, socket->input->size, clock_now_ns());
+        http2_session_read(h->session, socket->input->bytes, socket->input->size, h->now_ns);
     h->is_reading = false;
     h2o_buffer_consume(&socket->input, socket->input->size);
     if (failure) {
@@ -356,7 +377,7 @@ static void dispose(connection *c)
     h2o_timeout_unlink(&h->flush);
     h->is_reading = true; /* nothing is flushed any more */
     http2_session_destroy(h->session);
-    text_buffer_dispose(&h->out);
+    give_buffer(h);
     free(h);
 }
 
@@ -378,14 +399,14 @@ static http2_connection *create(connection *c)
         return NULL;
     http2_limits limits = limits_of(c->base.loop->service->options);
     uint64_t now_ns = clock_now_ns();
-    h->session = http2_session_create(&limits, &handler, h, now_ns);
+    h->session = http2_session_create(&limits, &shared->memory, &handler, h, now_ns);
     if (h->session == NULL) {
         free(h);
         return NULL;
     }
     h->base = c;
     h->shared = shared;
-    h->busy_ns = h->written_ns = now_ns;
+    h->now_ns = h->busy_ns = h->written_ns = now_ns;
     h->tick.cb = on_tick;
     h->flush.cb = on_flush;
     h2o_timeout_link(shared->context->loop, &shared->tick, &h->tick);

@@ -8,11 +8,15 @@
 /* HTTP/2: a session of server/http2 on a socket of libh2o. */
 
 /* What the connections of one loop share. */
+#define HTTP2_SPARE_MAX 32
 typedef struct http2_shared {
     const request_routes *routes;
     h2o_context_t *context;
-    h2o_timeout_t tick; /* a second: each connection looks at its time limits */
+    h2o_timeout_t tick;  /* a second: each connection looks at its time limits */
+    http2_memory memory; /* of their sessions */
     http2_exchange_pool exchanges;
+    text_buffer spare[HTTP2_SPARE_MAX]; /* for what is being written */
+    int spare_count;
 } http2_shared;
 
 /* On the loop's thread, before it runs. `routes` are borrowed. */

@@ -9,8 +9,9 @@ typedef struct http2_connection {
     http2_shared *shared;
     http2_session *session;
     http2_exchange *arriving; /* whose body is not complete */
-    text_buffer out;          /* being written, or empty */
+    text_buffer out;          /* being written, or without memory */
     bool is_writing, is_reading, is_closing, is_draining;
+    uint64_t now_ns;     /* when the library was called last */
     uint64_t busy_ns;    /* when a stream was last open */
     uint64_t written_ns; /* when the peer last took something, or had nothing to take */
     h2o_timeout_entry_t tick, flush;

@@ -52,7 +52,7 @@ def test_a_device_that_is_in_use_for_a_while(tmp_path, expected, compiled, code)
             assert devices.total(found, "fallbacks_total") == 0
             assert "warning" not in bodies[-1]
     waiting = [b["progress"] for b in bodies if "already in use" in b.get("progress", "")]
-    assert waiting and all(str(FAULT) in w and f"(PJRT code {code})" in w and "of 60 s, next in" in w for w in waiting), bodies
+    assert waiting and all(str(FAULT) in w and f"(PJRT code {code})" in w and "of 60 s, next try in" in w for w in waiting), bodies
     assert {200, 503} <= states <= {200, 503}
 
 

@@ -140,19 +140,14 @@ static bool grow_fields(http2_stream *stream)
     return true;
 }
 
+/* Names that begin with a colon; the library has checked that there are no others of these. */
 static http2_field *pseudo_field(http2_head *head, const uint8_t *name, size_t bytes)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } known[] = {{":method", offsetof(http2_head, method)},
-                 {":scheme", offsetof(http2_head, scheme)},
-                 {":authority", offsetof(http2_head, authority)},
-                 {":path", offsetof(http2_head, path)}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (bytes == strlen(known[i].name) && memcmp(name, known[i].name, bytes) == 0)
-            return (http2_field *)((char *)head + known[i].offset);
-    return NULL;
+    if (bytes == strlen(":path"))
+        return &head->path;
+    if (bytes == strlen(":authority"))
+        return &head->authority;
+    return name[1] == 'm' ? &head->method : &head->scheme;
 }
 
 /* The library has checked that it is all digits and fits 63 bits. */
@@ -182,22 +177,22 @@ static int on_header(nghttp2_session *library, const nghttp2_frame *frame, const
     }
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0; /* a trailer never counts as a header */
-    char *text = arena_copy_string(&stream->memory, (const char *)value, value_bytes);
-    http2_field *field = pseudo_field(&stream->head, name, name_bytes);
-    if (text == NULL || (field == NULL && !grow_fields(stream)))
+    bool is_pseudo = name_bytes > 0 && name[0] == ':';
+    size_t copied = is_pseudo ? value_bytes : name_bytes + value_bytes;
+    char *text = arena_allocate(&stream->memory, copied);
+    if (text == NULL || (!is_pseudo && !grow_fields(stream)))
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    if (field == NULL) {
-        field = &stream->head.fields[stream->head.field_count];
-        field->name = arena_copy_string(&stream->memory, (const char *)name, name_bytes);
+    memcpy(text, value, value_bytes);
+    http2_field *field = is_pseudo ? pseudo_field(&stream->head, name, name_bytes)
+                                   : &stream->head.fields[stream->head.field_count++];
+    field->value = text;
+    field->value_bytes = value_bytes;
+    if (!is_pseudo) {
+        field->name = memcpy(text + value_bytes, name, name_bytes);
         field->name_bytes = name_bytes;
-        if (field->name == NULL)
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        stream->head.field_count++;
         if (name_bytes == 14 && memcmp(name, "content-length", 14) == 0)
             stream->head.content_length = read_length(value, value_bytes);
     }
-    field->value = text;
-    field->value_bytes = value_bytes;
     return 0;
 }
 

@@ -1,7 +1,6 @@
 #include "server/http2/session/session.h"
 
 #include <assert.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,37 +29,35 @@ static bool has_room(const http2_session *s, size_t bytes)
 static void *counted_malloc(size_t bytes, void *context)
 {
     http2_session *s = context;
-    void *p = has_room(s, bytes) ? malloc(bytes) : NULL;
-    s->held_bytes += p != NULL ? malloc_usable_size(p) : 0;
+    void *p = has_room(s, bytes) ? http2_memory_allocate(s->memory, bytes) : NULL;
+    s->held_bytes += http2_memory_block_bytes(p);
     return p;
 }
 
 static void counted_free(void *p, void *context)
 {
     http2_session *s = context;
-    s->held_bytes -= p != NULL ? malloc_usable_size(p) : 0;
-    free(p);
+    s->held_bytes -= http2_memory_block_bytes(p);
+    http2_memory_free(s->memory, p);
 }
 
 static void *counted_calloc(size_t count, size_t bytes, void *context)
 {
-    http2_session *s = context;
     if (bytes != 0 && count > SIZE_MAX / bytes)
         return NULL;
-    void *p = has_room(s, count * bytes) ? calloc(count, bytes) : NULL;
-    s->held_bytes += p != NULL ? malloc_usable_size(p) : 0;
-    return p;
+    void *p = counted_malloc(count * bytes, context);
+    return p != NULL ? memset(p, 0, count * bytes) : NULL;
 }
 
 static void *counted_realloc(void *old, size_t bytes, void *context)
 {
     http2_session *s = context;
-    size_t before = old != NULL ? malloc_usable_size(old) : 0;
+    size_t before = http2_memory_block_bytes(old);
     if (bytes > before && !has_room(s, bytes - before))
         return NULL;
-    void *p = realloc(old, bytes);
+    void *p = http2_memory_reallocate(s->memory, old, bytes);
     if (p != NULL)
-        s->held_bytes += malloc_usable_size(p) - before;
+        s->held_bytes += http2_memory_block_bytes(p) - before;
     return p;
 }
 
@@ -68,22 +65,23 @@ http2_stream *http2_stream_open(http2_session *s, int32_t id)
 {
     if (!has_room(s, sizeof(http2_stream) + STREAM_ARENA_BYTES))
         return NULL;
-    http2_stream *stream = s->kept;
+    http2_stream *stream = s->memory->streams;
     if (stream != NULL) {
-        s->kept = stream->next;
-        s->kept_count--;
-        arena memory = stream->memory;
-        *stream = (http2_stream){.memory = memory};
+        s->memory->streams = stream->next;
+        s->memory->stream_count--;
     } else {
-        stream = calloc(1, sizeof *stream);
+        stream = malloc(sizeof *stream);
         if (stream == NULL)
             return NULL;
         arena_init(&stream->memory, STREAM_ARENA_BYTES);
     }
+    memset((char *)stream + STREAM_ZEROED_FROM, 0, STREAM_ZEROED_TO - STREAM_ZEROED_FROM);
     stream->session = s;
+    stream->data = NULL;
     stream->id = id;
     stream->head.content_length = -1;
     stream->next = s->open;
+    stream->previous = NULL;
     if (s->open != NULL)
         s->open->previous = stream;
     s->open = stream;
@@ -102,15 +100,15 @@ void http2_stream_close(http2_stream *stream)
         stream->next->previous = stream->previous;
     s->open_count--;
     s->head_bytes -= stream->head_bytes;
-    if (s->kept_count == STREAMS_KEPT_MAX) {
+    if (s->memory->stream_count == STREAMS_KEPT_MAX) {
         arena_dispose(&stream->memory);
         free(stream);
         return;
     }
     arena_reset(&stream->memory, STREAM_ARENA_KEEP_BYTES);
-    stream->next = s->kept;
-    s->kept = stream;
-    s->kept_count++;
+    stream->next = s->memory->streams;
+    s->memory->streams = stream;
+    s->memory->stream_count++;
 }
 
 static nghttp2_option *make_options(void)
@@ -144,13 +142,14 @@ static nghttp2_session *make_library(http2_session *s)
     return library;
 }
 
-http2_session *http2_session_create(const http2_limits *limits, const http2_handler *handler,
-                                    void *owner, uint64_t now_ns)
+http2_session *http2_session_create(const http2_limits *limits, http2_memory *memory,
+                                    const http2_handler *handler, void *owner, uint64_t now_ns)
 {
     http2_session *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
     s->limits = *limits;
+    s->memory = memory;
     s->handler = handler;
     s->owner = owner;
     s->now_ns = now_ns;
@@ -182,12 +181,6 @@ void http2_session_destroy(http2_session *s)
         http2_stream_close(stream);
     }
     nghttp2_session_del(s->library);
-    while (s->kept != NULL) {
-        http2_stream *stream = s->kept;
-        s->kept = stream->next;
-        arena_dispose(&stream->memory);
-        free(stream);
-    }
     free(s);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/text/text_buffer.h"
+#include "server/http2/session/memory.h"
 
 /* The server's end of one HTTP/2 connection: bytes in, bytes out, requests between. libnghttp2 does
  * frames, HPACK, flow control and priorities (RFC 9113, RFC 9218); this adds limits, the abuse
@@ -53,9 +54,9 @@ typedef struct http2_handler {
     void (*on_close)(void *owner, http2_stream *stream, bool was_answered);
 } http2_handler;
 
-/* `handler` is borrowed until the session is destroyed. NULL: no memory. */
-http2_session *http2_session_create(const http2_limits *limits, const http2_handler *handler,
-                                    void *owner, uint64_t now_ns);
+/* `memory` and `handler` are borrowed until the session is destroyed. NULL: no memory. */
+http2_session *http2_session_create(const http2_limits *limits, http2_memory *memory,
+                                    const http2_handler *handler, void *owner, uint64_t now_ns);
 /* Calls on_close for every stream that is open. */
 void http2_session_destroy(http2_session *s);
 

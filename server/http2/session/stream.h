@@ -11,7 +11,7 @@
 
 #define STREAM_ARENA_BYTES 2048
 #define STREAM_ARENA_KEEP_BYTES 8192
-#define STREAMS_KEPT_MAX 32 /* closed streams of a session whose memory is used again */
+#define STREAMS_KEPT_MAX 256 /* closed streams whose memory the loop's sessions use again */
 
 #define FRAME_HEAD_BYTES 9
 #define CLIENT_PREFACE_BYTES 24
@@ -34,6 +34,7 @@ struct http2_stream {
     void *data;                    /* the owner's */
     int32_t id;
     arena memory; /* of the head */
+    /* From here to `pieces` zeroed when it is opened. */
     http2_head head;
     int field_capacity;
     size_t head_bytes;
@@ -42,21 +43,24 @@ struct http2_stream {
     bool is_head_request;    /* HEAD: no body in the response */
     bool is_peer_done;       /* END_STREAM was received */
     bool is_responding, is_answered;
-    http2_piece pieces[HTTP2_PIECES_MAX];
     int piece_count, piece; /* `piece`: the one being sent */
     size_t piece_offset;
     http2_field *trailers; /* in `memory` */
     int trailer_count;
+    http2_piece pieces[HTTP2_PIECES_MAX];
 };
+#define STREAM_ZEROED_FROM offsetof(http2_stream, head)
+#define STREAM_ZEROED_TO offsetof(http2_stream, pieces)
 
 struct http2_session {
     nghttp2_session *library;
     http2_limits limits;
     const http2_handler *handler;
     void *owner;
-    uint64_t now_ns; /* of the call that runs */
-    http2_stream *open, *kept;
-    int open_count, kept_count;
+    uint64_t now_ns;      /* of the call that runs */
+    http2_memory *memory; /* of all sessions of the loop */
+    http2_stream *open;
+    int open_count;
     size_t held_bytes; /* by the library */
     size_t head_bytes; /* by the streams */
     abuse_meter meter;

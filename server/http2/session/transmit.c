@@ -1,6 +1,5 @@
 /* To the peer: responses to frames. */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/http2/session/stream.h"
@@ -145,11 +144,11 @@ status http2_session_respond(http2_session *s, http2_stream *stream, int code,
                              const http2_field *fields, int field_count, const http2_piece *pieces,
                              int piece_count, const http2_field *trailers, int trailer_count)
 {
-    assert(!stream->is_responding && field_count < HTTP2_FIELDS_MAX &&
+    assert(code >= 100 && code <= 999 && !stream->is_responding && field_count < HTTP2_FIELDS_MAX &&
            piece_count <= HTTP2_PIECES_MAX && trailer_count <= HTTP2_FIELDS_MAX);
-    char digits[8];
+    char digits[3] = {(char)('0' + code / 100), (char)('0' + code / 10 % 10),
+                      (char)('0' + code % 10)};
     nghttp2_nv nv[HTTP2_FIELDS_MAX];
-    snprintf(digits, sizeof digits, "%03d", code);
     nv[0] = (nghttp2_nv){(uint8_t *)(uintptr_t) ":status", (uint8_t *)digits, 7, 3,
                          NGHTTP2_NV_FLAG_NONE};
     for (int i = 0; i < field_count; i++)

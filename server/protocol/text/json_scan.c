@@ -26,16 +26,11 @@ status json_fail(const json_scan *s, const char *what)
     return status_fail(STATUS_INVALID_ARGUMENT, "JSON at byte %zu: expected %s", position, what);
 }
 
-char json_peek(json_scan *s)
+char json_peek_after_space(json_scan *s)
 {
     while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t'))
         s->at++;
     return s->at < s->end ? *s->at : '\0';
-}
-
-bool json_string_is(json_string s, const char *text)
-{
-    return strlen(text) == s.bytes && memcmp(s.text, text, s.bytes) == 0;
 }
 
 static status enter(json_scan *s)
@@ -243,11 +238,37 @@ static status unfold(json_scan *s, const char *from, const char *to, json_string
     return STATUS_OK;
 }
 
+#define EIGHT(byte) ((byte)*0x0101010101010101ull)
+
+/* The first byte from `p` on that is a quote, a backslash, a control character or not ASCII. */
+static const char *plain_end(const char *p, const char *end)
+{
+    for (uint64_t v; end - p >= 8; p += 8) {
+        memcpy(&v, p, 8);
+        uint64_t quote = v ^ EIGHT('"'), backslash = v ^ EIGHT('\\');
+        /* The lowest bit is exact: a borrow only reaches the bytes after it. */
+        uint64_t found = ((quote - EIGHT(1)) & ~quote) | ((backslash - EIGHT(1)) & ~backslash) |
+                         ((v - EIGHT(0x20)) & ~v) | v;
+        found &= EIGHT(0x80);
+        if (found != 0)
+            return p + __builtin_ctzll(found) / 8;
+    }
+    while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' &&
+           *p != '\\')
+        p++;
+    return p;
+}
+
 status json_read_string(json_scan *s, json_string *out)
 {
     if (json_peek(s) != '"')
         return json_fail(s, "a string");
-    const char *from = ++s->at, *p = from;
+    const char *from = ++s->at, *p = plain_end(from, s->end);
+    if (p < s->end && *p == '"') {
+        *out = (json_string){from, (size_t)(p - from)};
+        s->at = p + 1;
+        return STATUS_OK;
+    }
     bool has_escape = false;
     for (; p < s->end && *p != '"'; p++) {
         if ((unsigned char)*p < 0x20) {

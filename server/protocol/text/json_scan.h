@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/status.h"
@@ -34,7 +35,11 @@ void json_scan_init(json_scan *s, const char *text, size_t bytes, int depth_max,
                     arena *memory);
 
 /* The next byte that is no white space, or 0 at the end. */
-char json_peek(json_scan *s);
+char json_peek_after_space(json_scan *s);
+static inline char json_peek(json_scan *s)
+{
+    return s->at < s->end && (unsigned char)*s->at > ' ' ? *s->at : json_peek_after_space(s);
+}
 /* STATUS_INVALID_ARGUMENT with position; `what` completes "expected ...". */
 status json_fail(const json_scan *s, const char *what);
 
@@ -54,7 +59,11 @@ status json_skip_value(json_scan *s) MUST_CHECK;
 /* Nothing but white space may be left. */
 status json_expect_end(json_scan *s) MUST_CHECK;
 
-bool json_string_is(json_string s, const char *text);
+static inline bool json_string_is(json_string s, const char *text)
+{
+    size_t bytes = strlen(text); /* of a literal: known when compiled */
+    return bytes == s.bytes && memcmp(s.text, text, bytes) == 0;
+}
 
 /* Whether the bytes are well-formed UTF-8 (Unicode 15, table 3-7). */
 bool json_is_utf8(const char *text, size_t bytes);

@@ -136,13 +136,14 @@ void peer_start(peer *p)
     nghttp2_session_client_new(&p->client, callbacks, p);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_submit_settings(p->client, NGHTTP2_FLAG_NONE, NULL, 0);
-    p->server = http2_session_create(&p->limits, &echo, p, p->now_ns);
+    p->server = http2_session_create(&p->limits, &p->memory, &echo, p, p->now_ns);
     assert(p->server != NULL);
 }
 
 void peer_dispose(peer *p)
 {
     http2_session_destroy(p->server);
+    http2_memory_dispose(&p->memory);
     nghttp2_session_del(p->client);
     for (int i = 0; i < p->request_count; i++) {
         text_buffer_dispose(&p->requests[i].body);

@@ -27,6 +27,7 @@ typedef struct peer {
     http2_session *server;
     nghttp2_session *client;
     http2_limits limits;
+    http2_memory memory;
     uint64_t now_ns;
     peer_request requests[PEER_STREAMS_MAX];
     int request_count;
