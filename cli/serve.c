@@ -22,10 +22,13 @@ static int serve(const config *c)
     server_block_signals();
     if (server_start(&c->server, &edge))
         return fail("HTTP edge");
-    if (serve_backend_start(c, edge, &backend))
+    if (serve_backend_start(c, edge, &backend)) {
+        server_release(edge);
         return fail("devices and models");
+    }
     server_run(edge);
     serve_backend_stop(backend);
+    server_release(edge);
     return 0;
 }
 

@@ -175,3 +175,8 @@ void server_run(server *s)
         return;
     }
 }
+
+void server_release(server *s)
+{
+    free(s);
+}

@@ -41,6 +41,10 @@ void server_block_signals(void);
  * and returns; a second one ends the process at once. */
 void server_run(server *s);
 
+/* After server_run(), or instead of it: `s` is gone. The loops' threads sleep, and keep what they
+ * share, until the process ends. */
+void server_release(server *s);
+
 /* The port that listener `index` got. */
 uint16_t server_port(const server *s, int index);
 
