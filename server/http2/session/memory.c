@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/http2/session/stream.h"
-
 /* AddressSanitizer sees a block that is used after it was freed only if it is really freed. */
 #ifdef __SANITIZE_ADDRESS__
 #define KEPT_BYTES_MAX 0
@@ -96,11 +94,5 @@ void http2_memory_dispose(http2_memory *m)
             free(block);
             block = next;
         }
-    while (m->streams != NULL) {
-        http2_stream *stream = m->streams;
-        m->streams = stream->next;
-        arena_dispose(&stream->memory);
-        free(stream);
-    }
     *m = (http2_memory){0};
 }

@@ -9,13 +9,9 @@
 
 #define HTTP2_MEMORY_CLASSES 8 /* blocks of 32, 64, ... 4096 bytes are kept */
 
-struct http2_stream;
-
 typedef struct http2_memory {
     struct http2_block *kept[HTTP2_MEMORY_CLASSES];
     size_t kept_bytes;
-    struct http2_stream *streams; /* closed, linked by `next` */
-    int stream_count;
 } http2_memory;
 
 /* No session uses it any more. */

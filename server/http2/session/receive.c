@@ -130,7 +130,7 @@ static bool grow_fields(http2_stream *stream)
     if (head->field_count < stream->field_capacity)
         return true;
     int larger = stream->field_capacity ? 2 * stream->field_capacity : 16;
-    http2_field *moved = arena_allocate(&stream->memory, (size_t)larger * sizeof *moved);
+    http2_field *moved = http2_stream_allocate(stream, (size_t)larger * sizeof *moved);
     if (moved == NULL)
         return false;
     if (head->field_count > 0)
@@ -179,7 +179,7 @@ static int on_header(nghttp2_session *library, const nghttp2_frame *frame, const
         return 0; /* a trailer never counts as a header */
     bool is_pseudo = name_bytes > 0 && name[0] == ':';
     size_t copied = is_pseudo ? value_bytes : name_bytes + value_bytes;
-    char *text = arena_allocate(&stream->memory, copied);
+    char *text = http2_stream_allocate(stream, copied);
     if (text == NULL || (!is_pseudo && !grow_fields(stream)))
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     memcpy(text, value, value_bytes);

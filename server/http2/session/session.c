@@ -63,23 +63,15 @@ static void *counted_realloc(void *old, size_t bytes, void *context)
 
 http2_stream *http2_stream_open(http2_session *s, int32_t id)
 {
-    if (!has_room(s, sizeof(http2_stream) + STREAM_ARENA_BYTES))
+    http2_stream *stream = counted_malloc(sizeof *stream, s);
+    if (stream == NULL)
         return NULL;
-    http2_stream *stream = s->memory->streams;
-    if (stream != NULL) {
-        s->memory->streams = stream->next;
-        s->memory->stream_count--;
-    } else {
-        stream = malloc(sizeof *stream);
-        if (stream == NULL)
-            return NULL;
-        arena_init(&stream->memory, STREAM_ARENA_BYTES);
-    }
     memset((char *)stream + STREAM_ZEROED_FROM, 0, STREAM_ZEROED_TO - STREAM_ZEROED_FROM);
     stream->session = s;
     stream->data = NULL;
     stream->id = id;
     stream->head.content_length = -1;
+    arena_init(&stream->more, STREAM_HEAD_BYTES);
     stream->next = s->open;
     stream->previous = NULL;
     if (s->open != NULL)
@@ -100,15 +92,17 @@ void http2_stream_close(http2_stream *stream)
         stream->next->previous = stream->previous;
     s->open_count--;
     s->head_bytes -= stream->head_bytes;
-    if (s->memory->stream_count == STREAMS_KEPT_MAX) {
-        arena_dispose(&stream->memory);
-        free(stream);
-        return;
-    }
-    arena_reset(&stream->memory, STREAM_ARENA_KEEP_BYTES);
-    stream->next = s->memory->streams;
-    s->memory->streams = stream;
-    s->memory->stream_count++;
+    arena_dispose(&stream->more);
+    counted_free(stream, s);
+}
+
+void *http2_stream_allocate(http2_stream *stream, size_t bytes)
+{
+    size_t from = (stream->inline_used + 15) & ~(size_t)15;
+    if (bytes > STREAM_HEAD_BYTES || from > STREAM_HEAD_BYTES - bytes)
+        return arena_allocate(&stream->more, bytes);
+    stream->inline_used = from + bytes;
+    return stream->inline_memory + from;
 }
 
 static nghttp2_option *make_options(void)

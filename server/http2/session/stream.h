@@ -9,9 +9,7 @@
 
 /* What session.c, receive.c and transmit.c share: the session and its streams. */
 
-#define STREAM_ARENA_BYTES 2048
-#define STREAM_ARENA_KEEP_BYTES 8192
-#define STREAMS_KEPT_MAX 256 /* closed streams whose memory the loop's sessions use again */
+#define STREAM_HEAD_BYTES 2048 /* of a head that needs no memory of its own */
 
 #define FRAME_HEAD_BYTES 9
 #define CLIENT_PREFACE_BYTES 24
@@ -33,8 +31,9 @@ struct http2_stream {
     http2_stream *next, *previous; /* open streams; closed ones are linked by `next` */
     void *data;                    /* the owner's */
     int32_t id;
-    arena memory; /* of the head */
     /* From here to `pieces` zeroed when it is opened. */
+    arena more; /* of the head, when `inline_memory` is full */
+    size_t inline_used;
     http2_head head;
     int field_capacity;
     size_t head_bytes;
@@ -45,11 +44,12 @@ struct http2_stream {
     bool is_responding, is_answered;
     int piece_count, piece; /* `piece`: the one being sent */
     size_t piece_offset;
-    http2_field *trailers; /* in `memory` */
+    http2_field *trailers; /* of http2_stream_allocate() */
     int trailer_count;
     http2_piece pieces[HTTP2_PIECES_MAX];
+    char inline_memory[STREAM_HEAD_BYTES] __attribute__((aligned(16)));
 };
-#define STREAM_ZEROED_FROM offsetof(http2_stream, head)
+#define STREAM_ZEROED_FROM offsetof(http2_stream, more)
 #define STREAM_ZEROED_TO offsetof(http2_stream, pieces)
 
 struct http2_session {
@@ -75,6 +75,8 @@ struct http2_session {
 /* NULL: over the memory limit, or no memory. */
 http2_stream *http2_stream_open(http2_session *s, int32_t id);
 void http2_stream_close(http2_stream *stream);
+/* Memory that lives as long as the stream. NULL: there is none. */
+void *http2_stream_allocate(http2_stream *stream, size_t bytes);
 
 /* This side resets the stream. */
 void http2_note_reset(http2_session *s, int32_t id);

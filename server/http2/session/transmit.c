@@ -121,18 +121,24 @@ status http2_session_write(http2_session *s, text_buffer *out, size_t bytes_max)
     return STATUS_OK;
 }
 
+static const char *copy_text(http2_stream *stream, const char *text, size_t bytes)
+{
+    char *copy = http2_stream_allocate(stream, bytes);
+    return copy != NULL && bytes > 0 ? memcpy(copy, text, bytes) : copy;
+}
+
 static bool copy_trailers(http2_stream *stream, const http2_field *trailers, int count)
 {
     if (count == 0)
         return true;
-    stream->trailers = arena_allocate(&stream->memory, (size_t)count * sizeof *trailers);
+    stream->trailers = http2_stream_allocate(stream, (size_t)count * sizeof *trailers);
     if (stream->trailers == NULL)
         return false;
     for (int i = 0; i < count; i++) {
         http2_field *to = &stream->trailers[i];
         *to = trailers[i];
-        to->name = arena_copy_string(&stream->memory, to->name, to->name_bytes);
-        to->value = arena_copy_string(&stream->memory, to->value, to->value_bytes);
+        to->name = copy_text(stream, to->name, to->name_bytes);
+        to->value = copy_text(stream, to->value, to->value_bytes);
         if (to->name == NULL || to->value == NULL)
             return false;
     }
