@@ -21,6 +21,7 @@ request *accept_request(connection *c, const arrival *a)
         return NULL;
     r->sample.begin_ns = a->begun_ns;
     stage_stamp(r->sample.stage_ns, STAGE_ACCEPT, now_ns);
+    connection_note_request(c, now_ns);
     const char *query = a->path.bytes ? memchr(a->path.data, '?', a->path.bytes) : NULL;
     route_parse(a->path.data, query != NULL ? (size_t)(query - a->path.data) : a->path.bytes,
                 &r->route);

@@ -16,6 +16,11 @@
 #define ACCEPTS_PER_WAKE 16
 #define ACCEPTS_AT_CLOSE 8192 /* more than a backlog holds */
 #define HANGUPS_PER_WAKE 64
+#define CLOSING_MAX 64 /* connections above the limit, while the ones they replace are closed */
+#define TICK_MS 1000
+/* How long a connection that was ended may take to send what it still has to, such as a TLS
+ * close_notify, to a peer that does not read. */
+#define LINGER_NS 5000000000ull
 
 /* The connections that this thread's loop serves: which thread this is, and nothing else. Functions
  * that libh2o calls without a context (connections_of_this_thread) find their loop by it. */
@@ -24,7 +29,8 @@ static _Thread_local connections *of_this_thread;
 status connections_init(connections *all, request_loop *l, void (*start)(connection *c))
 {
     *all = (connections){.loop = l, .start = start, .hangup_fd = epoll_create1(EPOLL_CLOEXEC)};
-    h2o_linklist_init_anchor(&all->list);
+    h2o_linklist_init_anchor(&all->newcomers);
+    h2o_linklist_init_anchor(&all->clients);
     if (all->hangup_fd < 0)
         return status_fail(STATUS_IO, "no descriptors left for loop %d", l->index);
     return STATUS_OK;
@@ -55,6 +61,78 @@ static void on_hangup(h2o_socket_t *socket, const char *error)
     }
 }
 
+void connections_visit(connections *all, void (*visit)(connection *c, void *context), void *context)
+{
+    h2o_linklist_t *anchors[] = {&all->newcomers, &all->clients};
+    for (size_t i = 0; i < sizeof anchors / sizeof anchors[0]; i++) {
+        /* Those that make progress move to the end: no further than today's. */
+        h2o_linklist_t *last = anchors[i]->prev, *next;
+        for (h2o_linklist_t *at = anchors[i]->next; at != anchors[i]; at = next) {
+            next = at == last ? anchors[i] : at->next;
+            visit(H2O_STRUCT_FROM_MEMBER(connection, link, at), context);
+        }
+    }
+}
+
+connection *connections_find(connections *all,
+                             bool (*wanted)(const connection *c, const void *context),
+                             const void *context)
+{
+    h2o_linklist_t *anchors[] = {&all->clients, &all->newcomers};
+    for (size_t i = 0; i < sizeof anchors / sizeof anchors[0]; i++) {
+        for (h2o_linklist_t *at = anchors[i]->prev; at != anchors[i]; at = at->prev) {
+            connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
+            if (wanted(c, context))
+                return c;
+        }
+    }
+    return NULL;
+}
+
+/* Of a connection that has not said what it speaks. */
+static void check_beginning(connection *c, uint64_t now_ns)
+{
+    const server_timeouts *t = &c->all->loop->service->options->timeouts;
+    if (c->is_in_handshake) {
+        if (now_ns - c->accepted_ns > t->handshake_ms * 1000000)
+            connection_end(c, CLOSURE_HANDSHAKE, now_ns);
+    } else if (c->socket->input->size == 0) {
+        if (now_ns - c->accepted_ns > t->idle_ms * 1000000)
+            connection_end(c, CLOSURE_IDLE, now_ns);
+    } else if (c->reading_ns == 0) {
+        c->reading_ns = now_ns;
+    } else if (now_ns - c->reading_ns > t->head_ms * 1000000) {
+        connection_end(c, CLOSURE_HEAD, now_ns);
+    }
+}
+
+static void check(connection *c, void *context)
+{
+    uint64_t now_ns = *(uint64_t *)context;
+    uint64_t age_ms = c->all->loop->service->options->timeouts.age_ms;
+    if (c->ended_ns != 0) {
+        if (now_ns - c->ended_ns > LINGER_NS)
+            shutdown(c->fd, SHUT_RDWR);
+    } else if (c->protocol == NULL) {
+        check_beginning(c, now_ns);
+    } else {
+        if (age_ms > 0 && !c->is_old && now_ns - c->accepted_ns > age_ms * 1000000) {
+            c->is_old = true;
+            connection_count_closure(c, CLOSURE_AGE);
+            c->protocol->drain(c);
+        }
+        c->protocol->check(c, now_ns);
+    }
+}
+
+static void on_tick(h2o_timeout_entry_t *entry)
+{
+    connections *all = H2O_STRUCT_FROM_MEMBER(connections, tick_entry, entry);
+    uint64_t now_ns = clock_now_ns();
+    connections_visit(all, check, &now_ns);
+    h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->tick, entry);
+}
+
 void connections_start(connections *all, h2o_loop_t *loop)
 {
     assert(of_this_thread == NULL);
@@ -62,6 +140,9 @@ void connections_start(connections *all, h2o_loop_t *loop)
     all->hangup_socket = h2o_evloop_socket_create(loop, all->hangup_fd, H2O_SOCKET_FLAG_DONT_READ);
     all->hangup_socket->data = all;
     h2o_socket_read_start(all->hangup_socket, on_hangup);
+    h2o_timeout_init(loop, &all->tick, TICK_MS);
+    all->tick_entry.cb = on_tick;
+    h2o_timeout_link(loop, &all->tick, &all->tick_entry);
 }
 
 static _Atomic int *connection_count(const connections *all)
@@ -72,7 +153,6 @@ static _Atomic int *connection_count(const connections *all)
 static void on_close(void *context)
 {
     connection *c = context;
-    h2o_timeout_unlink(&c->timer);
     SSL_CTX_free(c->tls);
     if (c->protocol != NULL)
         c->protocol->dispose(c);
@@ -112,6 +192,47 @@ request_text connection_peer(const connection *c, char host[NI_MAXHOST])
     return (request_text){host, n == SIZE_MAX ? 0 : n};
 }
 
+static void move_to_end(connection *c, uint64_t now_ns)
+{
+    c->progress_ns = now_ns;
+    h2o_linklist_unlink(&c->link);
+    h2o_linklist_insert(c->is_client ? &c->all->clients : &c->all->newcomers, &c->link);
+}
+
+void connection_note_request(connection *c, uint64_t now_ns)
+{
+    c->is_client = true;
+    c->reading_ns = 0;
+    move_to_end(c, now_ns);
+}
+
+void connection_note_progress(connection *c, uint64_t now_ns)
+{
+    if (c->socket != NULL)
+        move_to_end(c, now_ns);
+}
+
+void connection_count_closure(const connection *c, closure why)
+{
+    service_loop *counters = &c->all->loop->service->loops[c->all->loop->index];
+    atomic_fetch_add_explicit(&counters->closures[why], 1, memory_order_relaxed);
+    log_debug("server", "connection ended: %s", closure_name(why));
+}
+
+void connection_end(connection *c, closure why, uint64_t now_ns)
+{
+    if (c->ended_ns != 0 || c->socket == NULL)
+        return;
+    c->ended_ns = now_ns;
+    h2o_linklist_unlink(&c->link); /* out of the way of who looks for the next to end */
+    h2o_linklist_insert(&c->all->clients, &c->link);
+    connection_count_closure(c, why);
+    if (c->protocol == NULL)
+        h2o_socket_close(c->socket);
+    else
+        c->protocol->abort(c, why);
+}
+
 static connection *connection_create(connections *all, h2o_socket_t *socket)
 {
     connection *c = calloc(1, sizeof(*c));
@@ -121,7 +242,8 @@ static connection *connection_create(connections *all, h2o_socket_t *socket)
     c->all = all;
     c->socket = socket;
     c->fd = h2o_socket_get_fd(socket);
-    h2o_linklist_insert(&all->list, &c->link);
+    c->accepted_ns = c->progress_ns = clock_now_ns();
+    h2o_linklist_insert(&all->newcomers, &c->link);
     socket->on_close.cb = on_close;
     socket->on_close.data = c;
     atomic_fetch_add_explicit(&all->loop->service->connections, 1, memory_order_relaxed);
@@ -129,19 +251,41 @@ static connection *connection_create(connections *all, h2o_socket_t *socket)
     return c;
 }
 
+/* A connection for which the server works at the moment stays. */
+static bool make_room_in(h2o_linklist_t *anchor)
+{
+    for (h2o_linklist_t *at = anchor->next; at != anchor; at = at->next) {
+        connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
+        if (c->base.unanswered == 0 && c->ended_ns == 0) {
+            connection_end(c, CLOSURE_ROOM, clock_now_ns());
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is there room for one more, if need be in the place of another? Those that were ended may still
+ * be closing. */
+static bool has_room(connections *all)
+{
+    const service *s = all->loop->service;
+    int open = atomic_load_explicit(&s->connections, memory_order_relaxed);
+    int most = s->options->limits.connections_max;
+    if (open < most)
+        return true;
+    return open - most < CLOSING_MAX &&
+           (make_room_in(&all->newcomers) || make_room_in(&all->clients));
+}
+
 /* Some of those that wait; false when none is left. */
 static bool accept_some(h2o_socket_t *listener)
 {
     connections *all = of_this_thread;
-    const service *s = all->loop->service;
     for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
         h2o_socket_t *socket = h2o_evloop_socket_accept(listener);
         if (socket == NULL)
             return false;
-        connection *c = atomic_load_explicit(&s->connections, memory_order_relaxed) <
-                                s->options->limits.connections_max
-                            ? connection_create(all, socket)
-                            : NULL;
+        connection *c = has_room(all) ? connection_create(all, socket) : NULL;
         if (c == NULL) {
             h2o_socket_close(socket);
             continue;
@@ -172,10 +316,7 @@ void connection_close_for_abuse(request_connection *base)
     if (base->is_closed_for_abuse)
         return;
     base->is_closed_for_abuse = true;
-    log_debug("server", "connection closed for abuse: %d jobs, %d resets", base->jobs,
-              base->resets);
-    if (c->socket != NULL)
-        shutdown(c->fd, SHUT_RDWR);
+    connection_end(c, CLOSURE_ABUSE, clock_now_ns());
 }
 
 /* libh2o does not read an HTTP/1 socket while a request is pending. One registration for the life

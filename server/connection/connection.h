@@ -6,7 +6,7 @@
 
 #include "server/request/loop.h"
 
-/* The connections of one loop: accepted, counted, watched, and closed when they go over a ceiling.
+/* The connections of one loop: accepted, counted, watched, and ended when they are over a limit.
  * One thread, the loop's. */
 
 typedef struct connection connection;
@@ -20,14 +20,22 @@ typedef struct connection_protocol {
     /* The client has closed its side while a request is watched (connection_watch). NULL: requests
      * are not watched. */
     void (*input_ended)(connection *c);
+    /* Looks at its time limits, about once a second: calls connection_end() when one has passed. */
+    void (*check)(connection *c, uint64_t now_ns);
+    /* Ends the connection now. Responses may be cut; the socket may be closed inside. */
+    void (*abort)(connection *c, closure why);
 } connection_protocol;
 
 typedef struct connections {
     request_loop *loop;
     void (*start)(connection *c); /* a connection was accepted: finds out what it speaks */
     struct http2_shared *http2;   /* what HTTP/2 connections share */
-    h2o_linklist_t list;          /* connection.link */
-    int hangup_fd;                /* epoll of HTTP/1 connections: has the client closed? */
+    /* connection.link: those that have not sent a request yet, and the others; each with the one
+     * that has been without progress longest first. */
+    h2o_linklist_t newcomers, clients;
+    h2o_timeout_t tick;
+    h2o_timeout_entry_t tick_entry;
+    int hangup_fd; /* epoll of HTTP/1 connections: has the client closed? */
     h2o_socket_t *hangup_socket;
 } connections;
 
@@ -37,13 +45,19 @@ struct connection {
     connections *all;
     h2o_socket_t *socket; /* NULL once closed */
     int fd;
-    bool is_watched;                     /* its fd is in hangup_fd */
+    bool is_watched; /* its fd is in hangup_fd */
+    bool is_client;  /* it has sent a request */
+    bool is_old;     /* over timeouts.age_ms: drained */
+    bool is_in_handshake;
     h2o_accept_ctx_t *accept;            /* of its listener */
     SSL_CTX *tls;                        /* a reference, during the handshake */
-    h2o_timeout_entry_t timer;           /* until it is known what it speaks */
     const connection_protocol *protocol; /* NULL: not known yet */
     void *state;                         /* the protocol's own */
     h2o_linklist_t link;
+    uint64_t accepted_ns;
+    uint64_t progress_ns; /* when a request or enough of a body came, or a response was taken */
+    uint64_t reading_ns;  /* since when a request is arriving; 0: none is, or nobody has looked */
+    uint64_t ended_ns;    /* when the server ended it; 0: it has not */
 };
 
 /* STATUS_IO: no descriptor is left. */
@@ -51,6 +65,15 @@ status connections_init(connections *all, request_loop *l, void (*start)(connect
 void connections_dispose(connections *all);
 /* On the loop's thread, before it runs. */
 void connections_start(connections *all, h2o_loop_t *loop);
+
+/* Calls `visit` for each; it may end that one and no other. */
+void connections_visit(connections *all, void (*visit)(connection *c, void *context),
+                       void *context);
+
+/* The last one to make progress of those that are `wanted`, or NULL. */
+connection *connections_find(connections *all,
+                             bool (*wanted)(const connection *c, const void *context),
+                             const void *context);
 
 /* The reader of a listening socket whose `data` is its h2o_accept_ctx_t, whose `ctx` belongs to
  * the loop of `connections_start()` on this thread. */
@@ -70,6 +93,17 @@ connection *connection_of(const h2o_socket_t *socket);
 
 /* The peer's address as text, in `host`; empty when it is not known. */
 request_text connection_peer(const connection *c, char host[NI_MAXHOST]);
+
+/* A request has come: whoever sends requests is ended after who only connects. */
+void connection_note_request(connection *c, uint64_t now_ns);
+/* Something useful has happened. */
+void connection_note_progress(connection *c, uint64_t now_ns);
+
+/* Ends the connection for that reason, once; the socket may be closed inside. */
+void connection_end(connection *c, closure why, uint64_t now_ns);
+
+/* The connection ends for that reason in its own way. */
+void connection_count_closure(const connection *c, closure why);
 
 /* request_transport.close, .watch */
 void connection_close_for_abuse(request_connection *c);

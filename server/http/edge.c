@@ -23,7 +23,8 @@ static void configure_library(h2o_globalconf_t *config, const server_options *o,
     h2o_config_init(config);
     config->server_name = h2o_iovec_init(H2O_STRLIT("penstock"));
     config->max_request_entity_size = o->limits.body_bytes_max;
-    config->http1.req_timeout = o->timeouts.request_ms;
+    /* Ours are shorter (http1/check.c): the library has one for idle, head and body together. */
+    config->http1.req_timeout = o->timeouts.idle_ms + o->timeouts.request_ms + 60000;
     config->http1.upgrade_to_http2 = 0; /* HTTP/2 is ours */
     config->handshake_timeout = o->timeouts.handshake_ms;
     /* Bodies stay in memory: the library would move 32 MiB and more to the temporary folder. */

@@ -42,16 +42,18 @@ static void replace_tls(loop *l)
     }
 }
 
+static void drain_connection(connection *c, void *unused)
+{
+    (void)unused;
+    if (c->protocol != NULL)
+        c->protocol->drain(c);
+}
+
 /* HTTP/1: `Connection: close` with the next response; HTTP/2: GOAWAY. */
 static void begin_drain(loop *l)
 {
-    h2o_linklist_t *anchor = &l->connections.list;
     h2o_context_request_shutdown(&l->context);
-    for (h2o_linklist_t *at = anchor->next; at != anchor; at = at->next) {
-        connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
-        if (c->protocol != NULL)
-            c->protocol->drain(c);
-    }
+    connections_visit(&l->connections, drain_connection, NULL);
 }
 
 static void run_commands(loop *l)

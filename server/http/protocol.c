@@ -7,12 +7,6 @@
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-static void on_timeout(h2o_timeout_entry_t *entry)
-{
-    connection *c = H2O_STRUCT_FROM_MEMBER(connection, timer, entry);
-    h2o_socket_close(c->socket);
-}
-
 /* Words in the first line, but none is HTTP's: another protocol of text, or a wrong preface. There
  * is nobody who would understand a response. */
 static bool is_foreign(const h2o_buffer_t *input)
@@ -32,13 +26,11 @@ static void on_first_bytes(h2o_socket_t *socket, const char *error)
     }
     size_t bytes = socket->input->size, all = sizeof(preface) - 1;
     if (memcmp(socket->input->bytes, preface, bytes < all ? bytes : all) != 0) {
-        h2o_timeout_unlink(&c->timer);
         if (is_foreign(socket->input))
             h2o_socket_close(socket);
         else
             http1_start(c);
     } else if (bytes >= all) {
-        h2o_timeout_unlink(&c->timer);
         http2_start(c);
     }
 }
@@ -48,9 +40,9 @@ static void on_first_bytes(h2o_socket_t *socket, const char *error)
 static void on_handshake(h2o_socket_t *socket, const char *error)
 {
     connection *c = connection_of(socket);
-    h2o_timeout_unlink(&c->timer);
     SSL_CTX_free(c->tls);
     c->tls = NULL;
+    c->is_in_handshake = false;
     if (error != NULL) {
         h2o_socket_close(socket);
         return;
@@ -65,15 +57,12 @@ static void on_handshake(h2o_socket_t *socket, const char *error)
 void protocol_start(connection *c)
 {
     h2o_accept_ctx_t *accept = c->accept;
-    h2o_context_t *context = accept->ctx;
-    c->timer.cb = on_timeout;
     if (accept->ssl_ctx == NULL) {
-        h2o_timeout_link(context->loop, &context->http1.req_timeout, &c->timer);
         h2o_socket_read_start(c->socket, on_first_bytes);
         return;
     }
     c->tls = accept->ssl_ctx;
     SSL_CTX_up_ref(c->tls);
-    h2o_timeout_link(context->loop, &context->handshake_timeout, &c->timer);
+    c->is_in_handshake = true;
     h2o_socket_ssl_handshake(c->socket, c->tls, NULL, on_handshake);
 }

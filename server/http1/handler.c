@@ -4,6 +4,7 @@
 #include <h2o/http1.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "server/connection/accept.h"
@@ -14,10 +15,18 @@
 
 #define ARRIVAL_US_MAX 3600000000ll
 
-/* The library closes it: after the next response, or when it is idle. */
 static void drain(connection *c)
 {
-    (void)c;
+    http1_state_of(c)->is_draining = true;
+}
+
+/* Shut down, the socket ends the library's next read or write, and the library closes it. A request
+ * that is late is answered first (hooks.c). */
+static void end_now(connection *c, closure why)
+{
+    bool is_late = why == CLOSURE_HEAD || why == CLOSURE_BODY;
+    http1_state_of(c)->is_late = is_late;
+    shutdown(c->fd, is_late || why == CLOSURE_IDLE ? SHUT_RD : SHUT_RDWR);
 }
 
 static void dispose(connection *c)
@@ -26,8 +35,11 @@ static void dispose(connection *c)
     c->state = NULL;
 }
 
-static const connection_protocol protocol = {
-    .drain = drain, .dispose = dispose, .input_ended = half_close_begin};
+static const connection_protocol protocol = {.drain = drain,
+                                             .dispose = dispose,
+                                             .input_ended = half_close_begin,
+                                             .check = http1_check,
+                                             .abort = end_now};
 
 typedef struct handler {
     h2o_handler_t super;
@@ -72,13 +84,15 @@ static int on_request(h2o_handler_t *self, h2o_req_t *stream)
     const request_routes *routes = ((handler *)self)->routes;
     connection *c = connection_of(stream->conn->callbacks->get_socket(stream->conn));
     assert(c != NULL);
-    const http1_state *state = http1_state_of(c);
+    http1_state *state = http1_state_of(c);
     if (c->base.is_closed_for_abuse) {
         refuse(stream, "");
         return 0;
     }
     if (state->refusal_code == 0 && http2_upgrade(c, stream))
         return 0;
+    state->is_head_complete = false;
+    state->rate = (rate_window){0};
     arrival a = {.stream = stream,
                  .method = {stream->method.base, stream->method.len},
                  .path = {stream->path.base, stream->path.len},

@@ -1,6 +1,4 @@
-#include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "server/http1/overrides/decode_chunked.h"
@@ -16,17 +14,16 @@ _Static_assert(sizeof(LATE_BODY) - 1 == LATE_BODY_BYTES, "Content-Length of the 
 
 /* picohttpparser gets bytes and nothing else, so the connection is the one whose input they are. It
  * is searched for only when a head or body is refused, which ends that connection. */
+static bool has_input(const connection *c, const void *bytes)
+{
+    const h2o_buffer_t *input = c->socket->input;
+    return http1_state_of(c) != NULL && (const char *)bytes >= input->bytes &&
+           (const char *)bytes < input->bytes + input->size;
+}
+
 static connection *find_by_input(const char *bytes)
 {
-    h2o_linklist_t *anchor = &connections_of_this_thread()->list;
-    for (h2o_linklist_t *at = anchor->prev; at != anchor; at = at->prev) {
-        connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
-        const h2o_buffer_t *input = c->socket->input;
-        if (http1_state_of(c) != NULL && bytes >= input->bytes &&
-            bytes < input->bytes + input->size)
-            return c;
-    }
-    return NULL;
+    return connections_find(connections_of_this_thread(), has_input, bytes);
 }
 
 static bool on_refused_head(const char *head, int code, const char *why)
@@ -47,33 +44,24 @@ static void on_refused_body(const char *body, int code)
         http1_state_of(c)->body_code = code;
 }
 
-/* Closed in the middle of a request, with nothing sent and the client still there. */
-static bool is_late(const connection *c, h2o_socket_t *socket)
-{
-    char byte;
-    const http1_state *state = http1_state_of(c);
-    if (state == NULL || state->is_final || c->base.is_closed_for_abuse || c->base.requests > 0 ||
-        socket->input->size == 0 || h2o_socket_is_writing(socket))
-        return false;
-    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-}
-
 static void on_late_written(h2o_socket_t *socket, const char *error)
 {
     (void)error;
     socket_close_now(socket);
 }
 
-/* libh2o closes a connection whose request did not arrive in time: say so first. */
+/* The library closes a connection whose request did not arrive in time (check.c): say so first. */
 static bool before_close(h2o_socket_t *socket)
 {
     static const char response[] =
         "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
         "Content-Type: application/json\r\nContent-Length: 46\r\n\r\n" LATE_BODY;
     connection *c = connection_of(socket);
-    if (c == NULL || !is_late(c, socket))
+    http1_state *state = c != NULL ? http1_state_of(c) : NULL;
+    if (state == NULL || !state->is_late || h2o_socket_is_writing(socket))
         return false;
-    http1_state_of(c)->is_final = true;
+    state->is_late = false;
+    state->is_final = true;
     request_loop *l = c->base.loop;
     record_sample sample = {.begin_ns = clock_now_ns(), .code = 408, .bucket_index = -1};
     record_request(l->service->recorder, NULL, l->index, &sample, sample.begin_ns);

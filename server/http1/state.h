@@ -1,12 +1,18 @@
 #ifndef SERVER_HTTP1_STATE_H
 #define SERVER_HTTP1_STATE_H
 
+#include "server/budget/rate_window.h"
 #include "server/connection/connection.h"
 #include "server/http1/half_close.h"
 
 /* What the files of this folder keep for each HTTP/1 connection: its `state`. */
 typedef struct http1_state {
-    bool is_final; /* the response that was sent ends the connection */
+    bool is_final;         /* the response that was sent ends the connection */
+    bool is_draining;      /* the next response ends the connection */
+    bool is_late;          /* a request did not arrive in time: 408 before the close */
+    bool is_responding;    /* a response was given to the library, and is not written yet */
+    bool is_head_complete; /* of the request that is arriving */
+    rate_window rate;      /* of the body that is arriving, or of the response */
     /* The head just read is refused with this code; 0: it is not. Set while the head is read, and
      * consumed by the request that it becomes. */
     int refusal_code;
@@ -17,6 +23,9 @@ typedef struct http1_state {
 
 /* NULL: the connection does not speak HTTP/1, or not any more. */
 http1_state *http1_state_of(const connection *c);
+
+/* check.c: connection_protocol.check */
+void http1_check(connection *c, uint64_t now_ns);
 
 /* Hooks of overrides/, installed before any loop runs. */
 void http1_install_hooks(size_t body_bytes_max);

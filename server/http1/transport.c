@@ -76,7 +76,9 @@ static void send_response(request *r, int code, const char *reason, const reques
     stream->res.status = code;
     stream->res.reason = reason;
     stream->res.content_length = r->response_bytes;
-    if (code == 499 || code == 408 ||
+    http1_state *state = http1_state_of((connection *)r->connection);
+    state->is_responding = true;
+    if (code == 499 || code == 408 || state->is_draining ||
         atomic_load_explicit(&request_service(r)->is_stopping, memory_order_relaxed))
         stream->http1_is_persistent = 0;
     size_t sent = r->is_head ? 0 : (size_t)count;
@@ -156,8 +158,12 @@ static void on_disposed(h2o_logger_t *self, h2o_req_t *stream)
     if (r == NULL)
         return;
     http1_state *state = http1_state_of((connection *)r->connection);
-    if (state != NULL)
+    if (state != NULL) {
         state->is_final = !stream->http1_is_persistent;
+        state->is_responding = false;
+        state->rate = (rate_window){0};
+        connection_note_progress((connection *)r->connection, clock_now_ns());
+    }
     log_access(r, stream);
     request_stream_closed(r);
 }

@@ -11,14 +11,12 @@
 #include "server/options/capacity.h"
 #include "server/request/respond.h"
 
-#define TICK_MS 1000
 #define WRITE_BYTES 65536                /* written at once */
 #define OUT_KEEP_BYTES (2 * WRITE_BYTES) /* of a buffer that waits to be used again */
 
 void http2_shared_start(http2_shared *shared, h2o_context_t *context, const request_routes *routes)
 {
     *shared = (http2_shared){.routes = routes, .context = context};
-    h2o_timeout_init(context->loop, &shared->tick, TICK_MS);
 }
 
 static const server_options *options_of(const http2_connection *h)
@@ -66,7 +64,7 @@ static void flush_output(http2_connection *h)
 {
     if (h->is_writing)
         return;
-    h->now_ns = h->written_ns = clock_now_ns();
+    h->now_ns = clock_now_ns();
     take_buffer(h);
     if (http2_session_write(h->session, &h->out, WRITE_BYTES))
         h->is_closing = true;
@@ -87,6 +85,7 @@ static void on_written(h2o_socket_t *socket, const char *error)
     if (h == NULL)
         return;
     h->is_writing = false;
+    rate_window_end(&h->write_rate);
     if (error != NULL)
         close_now(h);
     else
@@ -98,35 +97,24 @@ static void on_flush(h2o_timeout_entry_t *entry)
     flush_output(H2O_STRUCT_FROM_MEMBER(http2_connection, flush, entry));
 }
 
-/* Soon, once for all that is submitted in this turn of the loop. */
-static void flush_later(http2_connection *h)
+void http2_connection_flush_later(http2_connection *h)
 {
     h2o_context_t *context = h->shared->context;
     if (!h->is_writing && !h->is_reading && !h2o_timeout_is_linked(&h->flush))
         h2o_timeout_link(context->loop, &context->zero_timeout, &h->flush);
 }
 
-static void stop_arriving(http2_exchange *x)
-{
-    if (!x->is_arriving)
-        return;
-    x->is_arriving = false;
-    if (x->previous != NULL)
-        x->previous->next = x->next;
-    else
-        x->on->arriving = x->next;
-    if (x->next != NULL)
-        x->next->previous = x->previous;
-}
-
 void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pieces, int count)
 {
     http2_connection *h = x->on;
-    stop_arriving(x);
+    x->is_arriving = false;
+    x->rate = (rate_window){0};
+    for (int i = 0; i < count; i++)
+        x->response_bytes += pieces[i].bytes;
     if (http2_session_respond(h->session, x->stream, code, x->fields, x->field_count, pieces, count,
                               NULL, 0))
         log_debug("server", "%s", status_message());
-    flush_later(h);
+    http2_connection_flush_later(h);
 }
 
 /* Without a request of ours. */
@@ -156,7 +144,7 @@ static request *begin(http2_exchange *x)
 
 static void run(http2_exchange *x)
 {
-    stop_arriving(x);
+    x->is_arriving = false;
     request *r = begin(x);
     if (r != NULL)
         accept_run(r, x->on->shared->routes,
@@ -173,20 +161,14 @@ static void respond_large_body(request *r)
     respond_error(r, 413, "the body is larger than the limit");
 }
 
-static void respond_late(request *r)
-{
-    respond_error(r, 408, "the request did not arrive in time");
-}
-
 static void respond_no_memory(request *r)
 {
     respond_error(r, 503, "no memory for the body");
 }
 
-/* Before the body is complete. */
-static void run_early(http2_exchange *x, request_handler handle)
+void http2_connection_respond_early(http2_exchange *x, request_handler handle)
 {
-    stop_arriving(x);
+    x->is_arriving = false;
     x->body_bytes = 0;
     request *r = begin(x);
     if (r != NULL)
@@ -215,19 +197,14 @@ static void on_request(void *owner, http2_stream *stream, const http2_head *head
         return;
     }
     if (head->is_too_large) {
-        run_early(x, respond_large_head);
+        http2_connection_respond_early(x, respond_large_head);
     } else if (!has_body) {
         run(x);
     } else if (head->content_length > 0 &&
                (uint64_t)head->content_length > options_of(h)->limits.body_bytes_max) {
-        run_early(x, respond_large_body);
+        http2_connection_respond_early(x, respond_large_body);
     } else {
         x->is_arriving = true;
-        x->previous = NULL;
-        x->next = h->arriving;
-        if (h->arriving != NULL)
-            h->arriving->previous = x;
-        h->arriving = x;
     }
 }
 
@@ -240,7 +217,8 @@ static void on_data(void *owner, http2_stream *stream, const void *data, size_t 
     status failure = http2_exchange_add(x, data, bytes, x->head->content_length,
                                         options_of(h)->limits.body_bytes_max);
     if (failure)
-        run_early(x, failure == STATUS_TOO_LARGE ? respond_large_body : respond_no_memory);
+        http2_connection_respond_early(x, failure == STATUS_TOO_LARGE ? respond_large_body
+                                                                      : respond_no_memory);
     else
         http2_session_consume(h->session, stream, bytes);
 }
@@ -282,11 +260,11 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
 {
     http2_connection *h = owner;
     http2_exchange *x = http2_stream_data(stream);
-    (void)was_answered;
     if (x == NULL)
         return;
-    stop_arriving(x);
     h->busy_ns = h->now_ns;
+    if (was_answered)
+        connection_note_progress(h->base, h->busy_ns);
     if (x->request != NULL) {
         log_access(x);
         /* Jobs may still read the body: the request keeps it until they are back. */
@@ -313,6 +291,9 @@ static void read_input(http2_connection *h)
     h2o_buffer_consume(&socket->input, socket->input->size);
     if (failure) {
         log_debug("server", "HTTP/2 connection closed: %s", status_message());
+        if (failure != STATUS_CORRUPT)
+            connection_count_closure(
+                h->base, failure == STATUS_RESOURCE_EXHAUSTED ? CLOSURE_ABUSE : CLOSURE_MEMORY);
         h->is_closing = true;
         h2o_socket_read_stop(socket);
     }
@@ -338,32 +319,21 @@ static void drain(connection *c)
         return;
     h->is_draining = true;
     http2_session_drain(h->session);
-    flush_later(h);
+    http2_connection_flush_later(h);
 }
 
-/* The time limits, once a second. */
-static void on_tick(h2o_timeout_entry_t *entry)
+/* Streams that are open end with the connection. */
+static void end_now(connection *c, closure why)
 {
-    http2_connection *h = H2O_STRUCT_FROM_MEMBER(http2_connection, tick, entry);
-    const server_timeouts *t = &options_of(h)->timeouts;
-    uint64_t now_ns = clock_now_ns();
-    h2o_timeout_link(h->shared->context->loop, &h->shared->tick, entry);
-    for (http2_exchange *x = h->arriving, *next; x != NULL; x = next) {
-        next = x->next;
-        if (now_ns - x->begun_ns > t->request_ms * 1000000)
-            run_early(x, respond_late);
-    }
-    if (h->is_writing) {
-        if (now_ns - h->written_ns > t->request_ms * 1000000)
-            close_now(h);
+    http2_connection *h = c->state;
+    if (h == NULL)
         return;
+    if (why == CLOSURE_ABUSE) {
+        http2_session_close_for_abuse(h->session);
+        http2_connection_flush_later(h);
+    } else {
+        close_now(h);
     }
-    if (h->is_draining)
-        http2_session_drain(h->session);
-    else if (http2_session_stream_count(h->session) == 0 &&
-             now_ns - h->busy_ns > t->idle_ms * 1000000)
-        drain(h->base);
-    flush_output(h);
 }
 
 static void dispose(connection *c)
@@ -373,7 +343,6 @@ static void dispose(connection *c)
         return;
     c->state = NULL;
     h->is_closing = true;
-    h2o_timeout_unlink(&h->tick);
     h2o_timeout_unlink(&h->flush);
     h->is_reading = true; /* nothing is flushed any more */
     http2_session_destroy(h->session);
@@ -381,7 +350,8 @@ static void dispose(connection *c)
     free(h);
 }
 
-static const connection_protocol protocol = {.drain = drain, .dispose = dispose};
+static const connection_protocol protocol = {
+    .drain = drain, .dispose = dispose, .check = http2_connection_check, .abort = end_now};
 
 static http2_limits limits_of(const server_options *o)
 {
@@ -406,10 +376,8 @@ static http2_connection *create(connection *c)
     }
     h->base = c;
     h->shared = shared;
-    h->now_ns = h->busy_ns = h->written_ns = now_ns;
-    h->tick.cb = on_tick;
+    h->now_ns = h->busy_ns = now_ns;
     h->flush.cb = on_flush;
-    h2o_timeout_link(shared->context->loop, &shared->tick, &h->tick);
     connection_set_protocol(c, &protocol, http2_transport(), h);
     h2o_socket_read_start(c->socket, on_read);
     if (atomic_load_explicit(&c->base.loop->service->is_stopping, memory_order_relaxed))
@@ -484,18 +452,4 @@ void http2_start_upgraded(connection *c, const http2_first *first)
     }
     read_input(h);
     flush_output(h);
-}
-
-void http2_connection_close_for_abuse(request_connection *base)
-{
-    connection *c = (connection *)base;
-    http2_connection *h = c->state;
-    if (base->is_closed_for_abuse)
-        return;
-    base->is_closed_for_abuse = true;
-    log_debug("server", "connection closed for abuse: %d jobs", base->jobs);
-    if (h == NULL)
-        return;
-    http2_session_close_for_abuse(h->session);
-    flush_later(h);
 }

@@ -12,7 +12,6 @@
 typedef struct http2_shared {
     const request_routes *routes;
     h2o_context_t *context;
-    h2o_timeout_t tick;  /* a second: each connection looks at its time limits */
     http2_memory memory; /* of their sessions */
     http2_exchange_pool exchanges;
     text_buffer spare[HTTP2_SPARE_MAX]; /* for what is being written */

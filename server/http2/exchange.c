@@ -47,7 +47,8 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
     x->head = NULL;
     x->request = NULL;
     x->is_arriving = false;
-    x->body_bytes = 0;
+    x->body_bytes = x->response_bytes = 0;
+    x->rate = (rate_window){0};
     x->field_count = 0;
     x->next = pool->idle;
     pool->idle = x;

@@ -2,21 +2,24 @@
 #define SERVER_HTTP2_EXCHANGE_H
 
 #include "base/arena.h"
+#include "server/budget/rate_window.h"
 #include "server/http2/session/session.h"
 
 /* One stream of an HTTP/2 connection: the body as it arrives, and the response while it is made.
  * From the loop's pool; lives until the stream is closed. */
 typedef struct http2_exchange http2_exchange;
 struct http2_exchange {
-    http2_exchange *next, *previous; /* of those whose body is still arriving; idle: `next` */
+    http2_exchange *next; /* idle in the pool */
     struct http2_connection *on;
     http2_stream *stream;
     const http2_head *head;  /* NULL after the stream is closed */
     struct request *request; /* NULL: not begun, or refused without one */
-    bool is_arriving;
-    char *body; /* malloc'd */
+    bool is_arriving;        /* the body is not complete */
+    char *body;              /* malloc'd */
     size_t body_bytes, body_capacity;
     uint64_t begun_ns;
+    rate_window rate; /* of the body while it arrives, then of the response */
+    size_t response_bytes;
     arena memory; /* of the response, and of the head of an upgraded request */
     http2_field fields[HTTP2_FIELDS_MAX];
     int field_count;

@@ -97,7 +97,7 @@ const request_transport *http2_transport(void)
         .watch = watch,
         .keep_body = keep_body,
         .drop_body = drop_body,
-        .close = http2_connection_close_for_abuse,
+        .close = connection_close_for_abuse,
     };
     return &transport;
 }

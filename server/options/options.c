@@ -15,9 +15,18 @@ void server_options_default(server_options *o)
         .connection_jobs_max = 1024,
         .connection_resets_max = 500,
         .request_jobs_max = 256,
+        .body_bytes_per_s_min = 240,
+        .response_bytes_per_s_min = 240,
     };
-    o->timeouts = (server_timeouts){
-        .request_ms = 30000, .idle_ms = 60000, .handshake_ms = 10000, .deadline_ms = 0};
+    /* Load balancers keep connections for 60 s: they, not the server, should close idle ones. */
+    o->timeouts = (server_timeouts){.handshake_ms = 10000,
+                                    .head_ms = 10000,
+                                    .request_ms = 30000,
+                                    .body_rate_ms = 5000,
+                                    .response_ms = 30000,
+                                    .idle_ms = 75000,
+                                    .age_ms = 0,
+                                    .deadline_ms = 0};
     o->drain = (server_drain){.delay_ms = 5000, .limit_ms = 30000};
     o->server_timing = true;
     o->repository_control = true;

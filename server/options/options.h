@@ -30,14 +30,20 @@ typedef struct server_limits {
     int connections_max;           /* open at once, all loops together */
     int connection_jobs_max; /* per connection, executing, also for clients that have gone; beyond:
                                 closed */
-    int connection_resets_max; /* HTTP/2 streams reset before their response; beyond: closed */
-    int request_jobs_max;      /* distinct lengths in one TensorFlow Serving request */
+    int connection_resets_max;    /* HTTP/2 streams reset before their response; beyond: closed */
+    int request_jobs_max;         /* distinct lengths in one TensorFlow Serving request */
+    int64_t body_bytes_per_s_min; /* of a body that arrives; 0: any */
+    int64_t response_bytes_per_s_min; /* of responses that wait for their peer; 0: any */
 } server_limits;
 
 typedef struct server_timeouts {
-    uint64_t request_ms;   /* head and body of a request must have arrived; HTTP/1 idle */
-    uint64_t idle_ms;      /* HTTP/2 connection without streams */
     uint64_t handshake_ms; /* TLS */
+    uint64_t head_ms;      /* head of a request, from its first byte */
+    uint64_t request_ms;   /* head and body of a request */
+    uint64_t body_rate_ms; /* windows in which limits.body_bytes_per_s_min holds */
+    uint64_t response_ms;  /* the same for limits.response_bytes_per_s_min */
+    uint64_t idle_ms;      /* connection without a request */
+    uint64_t age_ms;       /* of a connection, which then ends politely; 0: none */
     uint64_t deadline_ms;  /* for requests that name none; 0: none */
 } server_timeouts;
 

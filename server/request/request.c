@@ -51,6 +51,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->sample = (record_sample){.begin_ns = now_ns, .bucket_index = -1};
     c->references++;
     c->requests++;
+    c->unanswered++;
     service_loop *counters = &l->service->loops[l->index];
     atomic_fetch_add_explicit(&counters->requests, 1, memory_order_relaxed);
     atomic_store_explicit(&counters->last_request_ns, now_ns, memory_order_relaxed);
@@ -115,6 +116,7 @@ void request_end(request *r, life_event reason)
 {
     assert(reason < LIFE_REASON_COUNT);
     request_advance(r, reason, clock_now_ns());
+    r->connection->unanswered--;
     deadlines_remove(&r->loop->deadlines, &r->deadline);
     if (r->connection->waiting == r)
         r->connection->waiting = NULL;

@@ -46,6 +46,7 @@ struct request_connection {
     struct request_loop *loop;
     int references; /* of the socket, and one of each request that is not released */
     int requests;   /* whose stream is open */
+    int unanswered; /* that have not ended */
     int jobs;       /* with the batcher */
     int resets;     /* streams closed before their response, less half of those that got theirs */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */

@@ -347,6 +347,18 @@ static void gauge(text_buffer *out, const char *name, const char *help, double v
     text_buffer_put(out, "\n");
 }
 
+static void write_closures(text_buffer *out, service *s)
+{
+    family(out, "connections_closed_total", "counter", "Connections ended by the server.");
+    for (closure why = 0; why < CLOSURE_COUNT; why++) {
+        uint64_t count = 0;
+        for (int i = 0; i < s->loop_count; i++)
+            count += atomic_load_explicit(&s->loops[i].closures[why], memory_order_relaxed);
+        text_buffer_format(out, "penstock_connections_closed_total{reason=\"%s\"} %llu\n",
+                           closure_name(why), (unsigned long long)count);
+    }
+}
+
 static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
     char progress[8];
@@ -363,6 +375,7 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
     text_buffer_format(out, "penstock_device_start_failures_total %llu\n",
                        (unsigned long long)atomic_load(&s->start_failures));
     gauge(out, "connections", "Open connections.", atomic_load(&s->connections));
+    write_closures(out, s);
     gauge(out, "requests_open", "Requests being handled.", service_open_requests(s));
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
     gauge(out, "resident_bytes", "Resident memory.", resident_bytes());

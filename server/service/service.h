@@ -7,6 +7,7 @@
 #include "batcher/scheduler.h"
 #include "models/repository/repository.h"
 #include "server/options/options.h"
+#include "server/service/closure.h"
 #include "server/service/tenant.h"
 #include "server/telemetry/record.h"
 
@@ -21,6 +22,7 @@ typedef struct service_loop {
     _Atomic int requests; /* open */
     _Atomic int connections;
     _Atomic uint64_t last_request_ns;
+    _Atomic uint64_t closures[CLOSURE_COUNT]; /* connections that the server ended */
 } __attribute__((aligned(64))) service_loop;
 
 typedef struct service {

@@ -171,7 +171,7 @@ LATE = {
 def test_late_requests_are_told(tmp_path, certificate):
     """408 and the end of the connection, in clear text and in TLS; an idle connection ends without a word."""
     context = ssl._create_unverified_context()
-    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=700", tls=certificate) as s:
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=700", "--set", "timeouts.idle_ms=1000", tls=certificate) as s:
 
         def all_that_comes(data, tls):
             with socket.create_connection(("127.0.0.1", s.tls_port if tls else s.port), timeout=20) as raw:

@@ -68,6 +68,10 @@ static void begin_frame(http2_session *s, const uint8_t *payload, size_t bytes)
     uint32_t length = read_u32(head) >> 8, id = read_u32(head + 5) & INT32_MAX;
     s->scan.skip = length;
     s->scan.head_bytes = 0;
+    if (type == NGHTTP2_HEADERS)
+        s->head_since_ns = s->now_ns;
+    s->scan.ends_head = (type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION) &&
+                        (flags & NGHTTP2_FLAG_END_HEADERS) != 0;
     if (!is_useful(type, flags, length))
         count_points(s, POINTS_FRAME);
     /* A stream that depends on itself (RFC 7540, section 5.3.1): the library ignores PRIORITY. */
@@ -95,6 +99,8 @@ static size_t scan_frame(http2_session *s, const uint8_t *data, size_t bytes)
     }
     size_t payload = scan->skip < bytes - n ? scan->skip : bytes - n;
     scan->skip -= (uint32_t)payload;
+    if (scan->skip == 0 && scan->ends_head)
+        s->head_since_ns = 0;
     return n + payload;
 }
 

@@ -237,6 +237,21 @@ int http2_session_stream_count(const http2_session *s)
     return s->open_count;
 }
 
+http2_stream *http2_session_next_stream(const http2_session *s, const http2_stream *after)
+{
+    return after != NULL ? after->next : s->open;
+}
+
+uint64_t http2_session_head_since_ns(const http2_session *s)
+{
+    return s->head_since_ns;
+}
+
+uint64_t http2_session_sent_bytes(const http2_session *s)
+{
+    return s->sent_bytes;
+}
+
 size_t http2_session_held_bytes(const http2_session *s)
 {
     return s->held_bytes + s->head_bytes;

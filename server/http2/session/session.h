@@ -81,6 +81,16 @@ bool http2_session_wants_write(const http2_session *s);
 /* Is there nothing more to read or to write, ever? Then the connection can be closed. */
 bool http2_session_is_finished(const http2_session *s);
 int http2_session_stream_count(const http2_session *s);
+/* Open streams, in no order; `after` NULL: the first one. NULL: no more. */
+http2_stream *http2_session_next_stream(const http2_session *s, const http2_stream *after);
+/* When the head that is arriving began, by the times given to http2_session_read(); 0: none is. */
+uint64_t http2_session_head_since_ns(const http2_session *s);
+/* Bytes of response bodies written so far, of all streams. */
+uint64_t http2_session_sent_bytes(const http2_session *s);
+/* What has not been written of a response body, and whether that is because the stream's or the
+ * connection's window is empty. */
+typedef enum http2_wait { HTTP2_WAIT_NONE, HTTP2_WAIT_STREAM, HTTP2_WAIT_CONNECTION } http2_wait;
+size_t http2_stream_unsent_bytes(const http2_stream *stream, http2_wait *why);
 /* Bytes that the library and the heads hold now. */
 size_t http2_session_held_bytes(const http2_session *s);
 
@@ -104,6 +114,7 @@ status http2_session_respond(http2_session *s, http2_stream *stream, int code,
 /* Ends the stream without a response. `code`: an error code of RFC 9113, section 7. */
 void http2_session_reset(http2_session *s, http2_stream *stream, uint32_t code);
 #define HTTP2_REFUSED_STREAM 7
+#define HTTP2_CANCEL 8
 
 /* Two-step GOAWAY (RFC 9113, section 6.8): the first call announces it and sends a PING; when the
  * PING comes back, or at the second call (after a second or so), the last stream is named. Streams

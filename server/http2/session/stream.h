@@ -20,6 +20,7 @@ typedef struct frame_scan {
     uint32_t head_bytes; /* of the frame that begins */
     uint32_t skip;       /* of the payload, or of the preface, still to come */
     uint32_t last_id;    /* the highest stream that the peer opened */
+    bool ends_head;      /* the frame is the last one of a head */
 } frame_scan;
 
 /* Streams that this side has reset last: the peer may not know yet, so what it still sends on them
@@ -61,8 +62,10 @@ struct http2_session {
     http2_memory *memory; /* of all sessions of the loop */
     http2_stream *open;
     int open_count;
-    size_t held_bytes; /* by the library */
-    size_t head_bytes; /* by the streams */
+    size_t held_bytes;      /* by the library */
+    size_t head_bytes;      /* by the streams */
+    uint64_t head_since_ns; /* when the head that is arriving began; 0: none is */
+    uint64_t sent_bytes;    /* of response bodies */
     abuse_meter meter;
     frame_scan scan;
     uint32_t reset_ids[RESET_IDS_KEPT];

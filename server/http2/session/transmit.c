@@ -12,6 +12,18 @@ static size_t bytes_left(const http2_stream *stream)
     return left - stream->piece_offset;
 }
 
+size_t http2_stream_unsent_bytes(const http2_stream *stream, http2_wait *why)
+{
+    nghttp2_session *library = stream->session->library;
+    size_t left = stream->is_responding ? bytes_left(stream) : 0;
+    *why = left == 0                                              ? HTTP2_WAIT_NONE
+           : nghttp2_session_get_remote_window_size(library) <= 0 ? HTTP2_WAIT_CONNECTION
+           : nghttp2_session_get_stream_remote_window_size(library, stream->id) <= 0
+               ? HTTP2_WAIT_STREAM
+               : HTTP2_WAIT_NONE;
+    return left;
+}
+
 static nghttp2_nv to_nv(const http2_field *f)
 {
     return (nghttp2_nv){(uint8_t *)(uintptr_t)f->name, (uint8_t *)(uintptr_t)f->value,
@@ -70,6 +82,7 @@ static int send_data(nghttp2_session *library, nghttp2_frame *frame, const uint8
         }
     }
     s->out->bytes += 9 + bytes;
+    s->sent_bytes += bytes;
     /* Moving bytes is work: it pays for the window updates that let them through. */
     abuse_meter_credit(&s->meter, 1 + (uint32_t)(bytes / 4096));
     return 0;
