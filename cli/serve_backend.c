@@ -155,7 +155,8 @@ static void *start_all(void *context)
                                            .devices = b->devices,
                                            .device_count = b->device_count,
                                            .missing = b->no_device_reason});
-    if (repository_wait(b->models))
+    status failure = repository_wait(b->models);
+    if (failure && failure != STATUS_CANCELLED) /* that is serve_backend_stop() */
         exit_with_failure("models");
     return NULL;
 }
@@ -180,6 +181,7 @@ void serve_backend_stop(serve_backend *b)
         log_info("server", "stopped by a signal before the devices had started");
         _exit(0); /* opening a plugin may take long; its process ends with this one */
     }
+    repository_stop(b->models);
     pthread_join(b->thread, NULL);
     /* In this order: jobs hold models, and models hold programs of devices. */
     scheduler_destroy(b->work);

@@ -10,6 +10,8 @@ void config_default(config *c)
     c->repository.load.queue_rows_max = 1024;
     c->repository.load.sequence_max = 512;
     c->repository.models = c->model_list;
+    c->repository.load_limit_ns = 1800000000000u;
+    c->repository.orders_max = 16;
     c->scheduler.fallback = FALLBACK_WHEN_SOONER;
     c->devices[0] = "cpu";
     c->device_count = 1;

@@ -133,7 +133,8 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
                                        .cache_folder = d->cache_folder,
                                        .model_key = key_of(model),
                                        .samples = model->samples,
-                                       .graph = m->graph};
+                                       .graph = m->graph,
+                                       .cancel = model->budget ? model->budget->cancel : NULL};
         s = cpu_encoder_create(&found, &options, &m->encoder);
     }
     /* The plan of a model that costs too much names the node and the bucket. */

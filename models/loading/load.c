@@ -280,7 +280,9 @@ static status make(model *m, const load_request *r, const manifest *file)
 status load_model(const load_request *r, model **out)
 {
     manifest file;
-    status failure = manifest_read(r->manifest, &file);
+    status failure = cancel_check(r->cancel);
+    if (!failure)
+        failure = manifest_read(r->manifest, &file);
     if (failure)
         return failure;
     model *m = model_create();

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "models/manifest/manifest.h"
+#include "models/repository/commands.h"
 #include "models/repository/repository.h"
 #include "models/repository/snapshot.h"
 
@@ -28,20 +29,14 @@ typedef struct served_name {
     int label_count;
 } served_name;
 
-typedef struct repository_command {
-    struct repository_command *next;
-    bool is_load;
-    char name[128];
-    void (*on_done)(void *context, status result, const char *error);
-    void *context;
-} repository_command;
-
 struct repository {
     repository_options options;
     device *const *devices;
     int device_count;
     snapshot_box box;
     _Atomic bool is_ready;
+    cancel_token load_token; /* of the load under way */
+    _Atomic uint64_t loads[REPOSITORY_LOAD_RESULTS];
 
     /* The loading thread's own. */
     served_name **names;
@@ -50,7 +45,7 @@ struct repository {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards what follows; requests never take it */
     pthread_cond_t changed;
-    repository_command *first, *last;
+    repository_commands commands;
     model *unused[MODEL_INDEX_MAX]; /* models whose last reference is gone */
     int unused_count;
     bool is_stopping, has_loaded;

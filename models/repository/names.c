@@ -156,17 +156,24 @@ static status load_version(repository *r, const served_name *n, int64_t version,
                             .devices = r->devices,
                             .device_count = r->device_count,
                             .report = report,
-                            .context = r};
+                            .context = r,
+                            .cancel = &r->load_token};
     *out = (served){.entry = {.version = version, .state = MODEL_FAILED}};
     snprintf(out->entry.name, sizeof out->entry.name, "%s", n->name);
     model *m;
     status failure = load_model(&request, &m);
     if (!failure)
         failure = register_model(r, m);
+    if (failure == STATUS_DEADLINE_EXCEEDED)
+        status_fail(failure, "it was not loaded within %.3g s, the time limit of a load",
+                    (double)r->options.load_limit_ns / 1e9);
     if (failure) {
         status_prefix(failure, "model \"%s\" version %lld", n->name, (long long)version);
         snprintf(out->entry.reason, sizeof out->entry.reason, "%.255s", status_message());
-        log_error("models", "%s", status_message());
+        if (failure == STATUS_CANCELLED)
+            log_info("models", "%s", status_message());
+        else
+            log_error("models", "%s", status_message());
         return failure;
     }
     out->model = m;

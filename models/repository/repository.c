@@ -6,9 +6,28 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "models/repository/internal.h"
 
 /* The loading thread: everything at start, then one command after another. */
+
+#define ORDERS_MAX 16
+
+const char *repository_load_result_name(repository_load_result result)
+{
+    static const char *const names[REPOSITORY_LOAD_RESULTS] = {"ok", "failed", "time_limit",
+                                                               "cancelled", "rejected"};
+    return names[result];
+}
+
+static void count_load(repository *r, status result)
+{
+    repository_load_result as = result == STATUS_OK                  ? REPOSITORY_LOAD_OK
+                                : result == STATUS_CANCELLED         ? REPOSITORY_LOAD_CANCELLED
+                                : result == STATUS_DEADLINE_EXCEEDED ? REPOSITORY_LOAD_TIME_LIMIT
+                                                                     : REPOSITORY_LOAD_FAILED;
+    atomic_fetch_add_explicit(&r->loads[as], 1, memory_order_relaxed);
+}
 
 static void note_failure(repository *r, status failure)
 {
@@ -20,12 +39,22 @@ static void note_failure(repository *r, status failure)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static bool is_stopping(repository *r)
+/* Under the mutex, before a load begins that somebody waits for. */
+static void begin_load(repository *r)
+{
+    uint64_t limit_ns = r->options.load_limit_ns;
+    r->load_token.deadline_ns = limit_ns ? clock_now_ns() + limit_ns : 0;
+    atomic_store(&r->load_token.is_requested, r->is_stopping);
+}
+
+static status load_at_start(repository *r, served_name *n)
 {
     pthread_mutex_lock(&r->mutex);
-    bool stop = r->is_stopping;
+    begin_load(r);
     pthread_mutex_unlock(&r->mutex);
-    return stop;
+    status failure = repository_load_name(r, n);
+    count_load(r, failure);
+    return failure;
 }
 
 static void load_everything(repository *r)
@@ -41,8 +70,9 @@ static void load_everything(repository *r)
     if (failure)
         note_failure(r, failure);
     repository_publish(r);
-    for (int i = 0; i < r->name_count && !is_stopping(r); i++) {
-        failure = repository_load_name(r, r->names[i]);
+    failure = STATUS_OK;
+    for (int i = 0; i < r->name_count && failure != STATUS_CANCELLED; i++) {
+        failure = load_at_start(r, r->names[i]);
         if (failure)
             note_failure(r, failure);
     }
@@ -56,22 +86,41 @@ static void load_everything(repository *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static status execute(repository *r, const repository_command *c)
+static status load(repository *r, const char *name)
 {
-    if (!c->is_load)
-        return repository_unload_name(r, c->name);
-    served_name *n = repository_find_name(r, c->name);
+    served_name *n = repository_find_name(r, name);
     if (n != NULL)
         return repository_load_name(r, n);
     char path[REPOSITORY_PATH_BYTES_MAX];
     struct stat s;
     /* The name comes from a client: it must not leave the folder. */
-    if (r->options.folder == NULL || strchr(c->name, '/') != NULL || c->name[0] == '.' ||
-        snprintf(path, sizeof path, "%s/%s", r->options.folder, c->name) >= (int)sizeof path ||
+    if (r->options.folder == NULL || strchr(name, '/') != NULL || name[0] == '.' ||
+        snprintf(path, sizeof path, "%s/%s", r->options.folder, name) >= (int)sizeof path ||
         stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
-        return status_fail(STATUS_NOT_FOUND, "no model \"%s\" in the repository", c->name);
-    status failure = repository_add_name(r, c->name, path, NULL, &n);
+        return status_fail(STATUS_NOT_FOUND, "no model \"%s\" in the repository", name);
+    status failure = repository_add_name(r, name, path, NULL, &n);
     return failure ? failure : repository_load_name(r, n);
+}
+
+static void tell(repository_order *orders, status result, const char *error)
+{
+    for (repository_order *o = orders, *next; o != NULL; o = next) {
+        next = o->next;
+        o->on_done(o, result, error);
+    }
+}
+
+static void execute(repository *r, const repository_command *c, bool stop)
+{
+    status result = stop         ? status_fail(STATUS_UNAVAILABLE, "the server is stopping")
+                    : c->is_load ? load(r, c->name)
+                                 : repository_unload_name(r, c->name);
+    if (c->is_load && !stop)
+        count_load(r, result);
+    pthread_mutex_lock(&r->mutex);
+    repository_order *orders = repository_commands_finish(&r->commands);
+    pthread_mutex_unlock(&r->mutex);
+    tell(orders, result, result ? status_message() : "");
 }
 
 static void *loading_main(void *repository_pointer)
@@ -82,64 +131,74 @@ static void *loading_main(void *repository_pointer)
     for (;;) {
         repository_free_unused(r);
         pthread_mutex_lock(&r->mutex);
-        while (r->first == NULL && r->unused_count == 0 && !r->is_stopping)
+        while (r->commands.first == NULL && r->unused_count == 0 && !r->is_stopping)
             pthread_cond_wait(&r->changed, &r->mutex);
-        repository_command *c = r->first;
         bool stop = r->is_stopping;
-        if (c != NULL) {
-            r->first = c->next;
-            if (r->first == NULL)
-                r->last = NULL;
-        }
+        const repository_command *c = repository_commands_begin(&r->commands);
+        begin_load(r);
         pthread_mutex_unlock(&r->mutex);
-        if (c != NULL) {
-            status result =
-                stop ? status_fail(STATUS_UNAVAILABLE, "the server is stopping") : execute(r, c);
-            c->on_done(c->context, result, result ? status_message() : "");
-            free(c);
-        } else if (stop) {
+        if (c != NULL)
+            execute(r, c, stop);
+        else if (stop)
             return NULL;
-        }
     }
 }
 
-static void post(repository *r, bool is_load, const char *name,
-                 void (*on_done)(void *context, status result, const char *error), void *context)
+static status add(repository *r, bool is_load, const char *name, repository_order *o)
 {
-    repository_command *c = calloc(1, sizeof *c);
-    if (c == NULL || strlen(name) >= sizeof c->name) {
-        bool is_memory = c == NULL;
-        free(c);
-        on_done(context, is_memory ? STATUS_OUT_OF_MEMORY : STATUS_NOT_FOUND,
-                is_memory ? "no memory for a command" : "no model of that name");
-        return;
-    }
-    c->is_load = is_load;
-    snprintf(c->name, sizeof c->name, "%s", name);
-    c->on_done = on_done;
-    c->context = context;
     pthread_mutex_lock(&r->mutex);
-    if (r->last != NULL)
-        r->last->next = c;
-    else
-        r->first = c;
-    r->last = c;
+    status failure = r->is_stopping ? status_fail(STATUS_UNAVAILABLE, "the server is stopping")
+                                    : repository_commands_add(&r->commands, is_load, name, o);
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
+    if (failure == STATUS_RESOURCE_EXHAUSTED)
+        atomic_fetch_add_explicit(&r->loads[REPOSITORY_LOAD_REJECTED], 1, memory_order_relaxed);
+    return failure;
 }
 
-void repository_load(repository *r, const char *name,
-                     void (*on_done)(void *context, status result, const char *error),
-                     void *context)
+status repository_load(repository *r, const char *name, repository_order *o)
 {
-    post(r, true, name, on_done, context);
+    return add(r, true, name, o);
 }
 
-void repository_unload(repository *r, const char *name,
-                       void (*on_done)(void *context, status result, const char *error),
-                       void *context)
+status repository_unload(repository *r, const char *name, repository_order *o)
 {
-    post(r, false, name, on_done, context);
+    return add(r, false, name, o);
+}
+
+void repository_cancel(repository *r, repository_order *o)
+{
+    bool is_running_unwanted;
+    pthread_mutex_lock(&r->mutex);
+    bool is_out = repository_commands_cancel(&r->commands, o, &is_running_unwanted);
+    if (is_running_unwanted)
+        cancel_request(&r->load_token);
+    pthread_mutex_unlock(&r->mutex);
+    if (is_out)
+        o->on_done(o, STATUS_CANCELLED, "cancelled");
+}
+
+int repository_waiting(repository *r, bool *is_one_under_way)
+{
+    pthread_mutex_lock(&r->mutex);
+    int count = r->commands.count;
+    *is_one_under_way = r->commands.running != NULL || !r->has_loaded;
+    pthread_mutex_unlock(&r->mutex);
+    return count;
+}
+
+uint64_t repository_loads(repository *r, repository_load_result result)
+{
+    return atomic_load_explicit(&r->loads[result], memory_order_relaxed);
+}
+
+void repository_stop(repository *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->is_stopping = true;
+    cancel_request(&r->load_token);
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 status repository_create(const repository_options *options, device *const *devices,
@@ -152,6 +211,7 @@ status repository_create(const repository_options *options, device *const *devic
     r->options = *options;
     r->devices = devices;
     r->device_count = device_count;
+    r->commands.count_max = options->orders_max ? options->orders_max : ORDERS_MAX;
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->changed, NULL);
     snprintf(r->progress, sizeof r->progress, "starting");
@@ -169,10 +229,7 @@ void repository_destroy(repository *r)
 {
     if (r == NULL)
         return;
-    pthread_mutex_lock(&r->mutex);
-    r->is_stopping = true;
-    pthread_cond_broadcast(&r->changed);
-    pthread_mutex_unlock(&r->mutex);
+    repository_stop(r);
     pthread_join(r->thread, NULL);
     for (int i = 0; i < r->name_count; i++) {
         repository_release_versions(r->names[i]->versions, r->names[i]->version_count);

@@ -3,6 +3,7 @@
 
 #include "models/loading/load.h"
 #include "models/repository/entry.h"
+#include "models/repository/order.h"
 
 /* The models that are served. Loading runs on its own thread; lookups run on any thread and take no
  * lock. */
@@ -21,7 +22,19 @@ typedef struct repository_options {
     const repository_model_options *models;
     int model_count;
     load_options load;
+    uint64_t load_limit_ns; /* of one load, all versions of a name; 0: none */
+    int orders_max;         /* loads and unloads that may wait; 0: 16 */
 } repository_options;
+
+/* How loads have ended since the start, those at the start included. */
+typedef enum repository_load_result {
+    REPOSITORY_LOAD_OK,
+    REPOSITORY_LOAD_FAILED,
+    REPOSITORY_LOAD_TIME_LIMIT,
+    REPOSITORY_LOAD_CANCELLED, /* whoever asked for it has gone, or the server stops */
+    REPOSITORY_LOAD_REJECTED,  /* too many waited */
+    REPOSITORY_LOAD_RESULTS
+} repository_load_result;
 
 /* Borrows devices and options until destroyed. Starts loading everything; returns at once. */
 status repository_create(const repository_options *options, device *const *devices,
@@ -49,15 +62,29 @@ int repository_list(repository *r, repository_entry *out, int capacity);
  * most `capacity`. Any thread. For metrics and the status page. */
 int repository_ready_models(repository *r, const model **out, int capacity);
 
-/* Asks the loading thread to (re)load or unload; on_done is called there with the result. */
-void repository_load(repository *r, const char *name,
-                     void (*on_done)(void *context, status result, const char *error),
-                     void *context);
-void repository_unload(repository *r, const char *name,
-                       void (*on_done)(void *context, status result, const char *error),
-                       void *context);
+/* Asks the loading thread to (re)load or unload a model. Orders for the same thing that wait are
+ * done together. Any thread. STATUS_RESOURCE_EXHAUSTED: too many wait;
+ * STATUS_UNAVAILABLE: it stops; STATUS_NOT_FOUND; STATUS_OUT_OF_MEMORY. After a failure `on_done`
+ * is not called. */
+status repository_load(repository *r, const char *name, repository_order *o) MUST_CHECK;
+status repository_unload(repository *r, const char *name, repository_order *o) MUST_CHECK;
+/* Nobody waits for this order any more: unless it is done, `on_done` is called in here with
+ * STATUS_CANCELLED. What nobody waits for is not begun, and a load under way ends at its next step;
+ * the model that served before goes on serving. Any thread. */
+void repository_cancel(repository *r, repository_order *o);
 
-/* Every reference must have been released. Waits for the load in progress. */
+/* Loads and unloads that wait, whether one is under way, and how many loads have ended with that
+ * result. Any thread. */
+int repository_waiting(repository *r, bool *is_one_under_way);
+uint64_t repository_loads(repository *r, repository_load_result result);
+/* "ok", "failed" ...; static. */
+const char *repository_load_result_name(repository_load_result result);
+
+/* Ends the load under way at its next step and begins no other one; what is served stays. Any
+ * thread. repository_wait() then returns STATUS_CANCELLED, if it still waited. */
+void repository_stop(repository *r);
+
+/* Every reference must have been released. Stops it, and waits for the load under way. */
 void repository_destroy(repository *r);
 
 #endif

@@ -37,6 +37,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->is_head = false;
     r->resume = NULL;
     r->waits_for = NULL;
+    r->on_cancel = NULL;
     r->infer.model = NULL;
     r->infer.job_count = 0;
     r->infer.borrows_body = false;
@@ -105,6 +106,10 @@ void request_run(request *r, request_handler handle)
 
 void request_cancel(request *r)
 {
+    request_handler on_cancel = r->on_cancel;
+    r->on_cancel = NULL;
+    if (on_cancel != NULL)
+        on_cancel(r);
     if (r->jobs_out == 0)
         return;
     for (int i = 0; i < r->infer.job_count; i++)

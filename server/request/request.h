@@ -42,7 +42,8 @@ struct request {
     /* What it waits for. Once that is done, `resume` is called, even if the request has ended in
      * the meantime; if not, it must end it. NULL: it does not wait. */
     request_handler resume;
-    void *waits_for; /* the handler's own */
+    void *waits_for;           /* the handler's own */
+    request_handler on_cancel; /* nobody waits for the response any more; at most once, or NULL */
 
     /* Inference. */
     infer_request infer;
@@ -100,8 +101,8 @@ void request_advance(request *r, life_event event, uint64_t now_ns);
  * cancelled. The response is the caller's business (respond.h). */
 void request_end(request *r, life_event reason);
 
-/* Tells the batcher that nobody waits for the jobs any more. Those that have begun run on; all come
- * back. */
+/* Nobody waits for the response any more: tells whoever works for the request. Jobs that have begun
+ * run on; all come back. */
 void request_cancel(request *r);
 
 /* Hands the admitted jobs to the batcher; `resume` is called when the last one is back. */

@@ -30,7 +30,7 @@ typedef struct request_transport {
      * which may happen inside this call. */
     void (*send)(request *r, int code, const char *reason, const request_text *pieces, int count);
     /* From now on calls request_cancel() when the client closes its side: the request waits for
-     * jobs, and this connection would not notice otherwise. */
+     * what is done elsewhere, and this connection would not notice otherwise. */
     void (*watch)(request *r);
     /* Jobs read the body in place and outlive the response: keeps it until drop_body(). */
     void (*keep_body)(request *r);
@@ -50,7 +50,7 @@ struct request_connection {
     int jobs;       /* with the batcher */
     int resets;     /* streams closed before their response, less half of those that got theirs */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
-    request *waiting;         /* HTTP/1: the request that waits for its jobs */
+    request *waiting;         /* HTTP/1: the request that is watched */
 };
 
 /* Frees it at the last release: it was malloc'd. */

@@ -305,6 +305,29 @@ static void write_tenants(text_buffer *out, const service *s)
     }
 }
 
+static void gauge(text_buffer *out, const char *name, const char *help, double value)
+{
+    family(out, name, "gauge", help);
+    text_buffer_format(out, "penstock_%s ", name);
+    text_write_f64(out, value);
+    text_buffer_put(out, "\n");
+}
+
+static void write_loads(text_buffer *out, service *s)
+{
+    bool is_one_under_way;
+    int waiting = repository_waiting(s->models, &is_one_under_way);
+    family(out, "loads_total", "counter",
+           "Loads of models by result, those at the start included.");
+    for (int i = 0; i < REPOSITORY_LOAD_RESULTS; i++)
+        text_buffer_format(
+            out, "penstock_loads_total{result=\"%s\"} %llu\n",
+            repository_load_result_name((repository_load_result)i),
+            (unsigned long long)repository_loads(s->models, (repository_load_result)i));
+    gauge(out, "loads_waiting", "Loads and unloads that wait for the one under way.", waiting);
+    gauge(out, "loads_under_way", "1 while a model is loaded or unloaded.", is_one_under_way);
+}
+
 /* What a plugin is, as labels; the value is always 1. */
 static void write_device_info(text_buffer *out, service *s)
 {
@@ -337,14 +360,6 @@ static double resident_bytes(void)
         fclose(file);
     }
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
-}
-
-static void gauge(text_buffer *out, const char *name, const char *help, double value)
-{
-    family(out, name, "gauge", help);
-    text_buffer_format(out, "penstock_%s ", name);
-    text_write_f64(out, value);
-    text_buffer_put(out, "\n");
 }
 
 static void write_closures(text_buffer *out, service *s)
@@ -400,6 +415,7 @@ void serve_metrics(request *r)
         write_devices(&out, s, now_ns);
         write_device_info(&out, s);
         write_tenants(&out, s);
+        write_loads(&out, s);
     }
     for (int i = 0; i < count; i++)
         model_release(models[i]);

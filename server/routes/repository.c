@@ -1,4 +1,5 @@
 /* POST /v2/repository/...: the index at once; load and unload when the loading thread is done. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,25 +69,33 @@ static void serve_index(request *r)
     text_buffer_dispose(&body);
 }
 
-/* A load or unload under way. */
+/* A load or unload that a request waits for. */
 typedef struct change {
     request_message message; /* first */
+    repository_order order;
     status result;
     char error[STATUS_MESSAGE_BYTES_MAX];
 } change;
 
-/* On the loading thread. */
-static void on_changed(void *context, status result, const char *error)
+/* On the loading thread, or in cancel_change(). */
+static void on_changed(repository_order *o, status result, const char *error)
 {
-    change *c = context;
+    change *c = (change *)((char *)o - offsetof(change, order));
     c->result = result;
-    strncpy(c->error, error ? error : "", sizeof(c->error) - 1);
+    strncpy(c->error, error, sizeof(c->error) - 1);
     request_post(&c->message);
+}
+
+static void cancel_change(request *r)
+{
+    change *c = r->waits_for;
+    repository_cancel(request_service(r)->models, &c->order);
 }
 
 static void respond_changed(request *r)
 {
     change *c = r->waits_for;
+    r->on_cancel = NULL;
     /* A failure of ours while a model is loaded is the model's. */
     status result = c->result == STATUS_INTERNAL ? STATUS_INVALID_ARGUMENT : c->result;
     if (!request_has_ended(r)) {
@@ -98,27 +107,36 @@ static void respond_changed(request *r)
     free(c);
 }
 
+static status order_change(request *r, change *c)
+{
+    repository *models = request_service(r)->models;
+    if (c == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a request");
+    c->message.request = r;
+    c->order.on_done = on_changed;
+    return r->route.kind == ROUTE_LOAD ? repository_load(models, r->route.name, &c->order)
+                                       : repository_unload(models, r->route.name, &c->order);
+}
+
 void serve_repository(request *r)
 {
-    service *s = request_service(r);
     if (r->route.kind == ROUTE_INDEX) {
         serve_index(r);
         return;
     }
-    if (!s->options->repository_control) {
+    if (!request_service(r)->options->repository_control) {
         respond_error(r, 400, "loading and unloading over HTTP is turned off");
         return;
     }
     change *c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        respond_status(r, STATUS_OUT_OF_MEMORY, "no memory for a request");
+    status failure = order_change(r, c);
+    if (failure) {
+        free(c);
+        respond_status(r, failure, status_message());
         return;
     }
-    c->message.request = r;
     r->waits_for = c;
     r->resume = respond_changed;
-    if (r->route.kind == ROUTE_LOAD)
-        repository_load(s->models, r->route.name, on_changed, c);
-    else
-        repository_unload(s->models, r->route.name, on_changed, c);
+    r->on_cancel = cancel_change;
+    r->connection->transport->watch(r);
 }

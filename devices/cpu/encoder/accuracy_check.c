@@ -157,6 +157,9 @@ static void dispose(trial *t)
 static status run(const cpu_encoder *e, trial *t, tensor *outputs)
 {
     double operations;
+    status s = cancel_check(e->options.cancel);
+    if (s)
+        return s;
     for (int i = 0; i < t->count; i++)
         t->segments[i].outputs = &outputs[i * ENCODER_OUTPUTS_MAX];
     kernels_prepare_thread();

@@ -115,6 +115,7 @@ status cpu_encoder_create(encoder *source, const cpu_encoder_options *options, c
             goto fail;
         cpu_encoder_cache_store(e);
     }
+    e->options.cancel = NULL;
     *out = e;
     return STATUS_OK;
 fail:

@@ -49,6 +49,7 @@ typedef struct cpu_encoder_options {
     uint64_t model_key;            /* with that of the samples, which the plan depends on */
     const device_samples *samples; /* for the accuracy check; NULL: generated ones */
     const graph *graph;            /* for the names of inputs in messages; outlives the encoder */
+    const cancel_token *cancel;    /* ends cpu_encoder_create() early; not kept; or NULL */
 } cpu_encoder_options;
 
 /* Constant once made; any number of threads may run it. */

@@ -47,13 +47,14 @@ static void end(void)
 }
 
 typedef struct answer {
+    repository_order order; /* first */
     _Atomic bool is_there;
     status result;
 } answer;
 
-static void on_done(void *context, status result, const char *error)
+static void on_done(repository_order *o, status result, const char *error)
 {
-    answer *a = context;
+    answer *a = (answer *)o;
     (void)error;
     a->result = result;
     atomic_store(&a->is_there, true);
@@ -65,6 +66,20 @@ static status await(answer *a)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     atomic_store(&a->is_there, false);
     return a->result;
+}
+
+static status load(repository *r, const char *name)
+{
+    answer a = {.order.on_done = on_done};
+    status failure = repository_load(r, name, &a.order);
+    return failure ? failure : await(&a);
+}
+
+static status unload(repository *r, const char *name)
+{
+    answer a = {.order.on_done = on_done};
+    status failure = repository_unload(r, name, &a.order);
+    return failure ? failure : await(&a);
 }
 
 Test(repository, versions_labels_failures_reload_and_unload)
@@ -106,23 +121,56 @@ Test(repository, versions_labels_failures_reload_and_unload)
     cr_assert_eq(repository_list(r, NULL, 0), 3);
 
     /* A reload while somebody holds the old one. */
-    answer a = {0};
-    repository_load(r, "digits", on_done, &a);
-    cr_assert_eq(await(&a), STATUS_OK);
+    cr_assert_eq(load(r, "digits"), STATUS_OK);
     cr_assert_eq(repository_find(r, "digits", 6, 3, &old), STATUS_OK);
     cr_assert_neq(old, m);
     model_release(old);
     cr_assert_eq(m->version, 3, "still alive");
     model_release(m);
-    repository_unload(r, "digits", on_done, &a);
-    cr_assert_eq(await(&a), STATUS_OK);
+    cr_assert_eq(unload(r, "digits"), STATUS_OK);
     cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_UNAVAILABLE);
-    repository_load(r, "digits", on_done, &a);
-    cr_assert_eq(await(&a), STATUS_OK);
+    cr_assert_eq(load(r, "digits"), STATUS_OK);
     cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_OK);
     model_release(m);
-    repository_load(r, "../digits", on_done, &a);
-    cr_assert_eq(await(&a), STATUS_NOT_FOUND);
+    cr_assert_eq(load(r, "../digits"), STATUS_NOT_FOUND);
+    repository_destroy(r);
+    end();
+}
+
+/* What is under way ends at its next step, and nothing else begins. */
+Test(repository, stops_while_it_loads)
+{
+    char onnx[4096], progress[300];
+    shared_model("digits_mlp.onnx", onnx);
+    begin();
+    put(root, "a", 1, onnx);
+    put(root, "b", 1, onnx);
+    repository_options options = {.folder = root};
+    repository *r;
+    device *devices[] = {cpu};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+    repository_stop(r);
+    status end_status = repository_wait(r);
+    cr_assert(end_status == STATUS_CANCELLED || end_status == STATUS_OK, "%s", status_message());
+    cr_assert_eq(repository_is_ready(r, progress, sizeof progress), end_status == STATUS_OK);
+    cr_assert_eq(load(r, "a"), STATUS_UNAVAILABLE);
+    repository_destroy(r);
+    end();
+}
+
+Test(repository, a_load_has_a_time_limit)
+{
+    char onnx[4096];
+    shared_model("digits_mlp.onnx", onnx);
+    begin();
+    put(root, "digits", 1, onnx);
+    repository_options options = {.folder = root, .load_limit_ns = 1};
+    repository *r;
+    device *devices[] = {cpu};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+    cr_assert_eq(repository_wait(r), STATUS_DEADLINE_EXCEEDED);
+    cr_assert(strstr(status_message(), "\"digits\" version 1"), "%s", status_message());
+    cr_assert_eq(repository_loads(r, REPOSITORY_LOAD_TIME_LIMIT), 1);
     repository_destroy(r);
     end();
 }
@@ -194,11 +242,8 @@ Test(repository, lookups_never_miss_while_it_reloads)
     finder l = {.repository = r};
     pthread_t thread;
     pthread_create(&thread, NULL, find_model_often, &l);
-    answer a = {0};
-    for (int i = 0; i < 20; i++) {
-        repository_load(r, "digits", on_done, &a);
-        cr_assert_eq(await(&a), STATUS_OK);
-    }
+    for (int i = 0; i < 20; i++)
+        cr_assert_eq(load(r, "digits"), STATUS_OK);
     atomic_store(&l.stop, true);
     pthread_join(thread, NULL);
     cr_assert_eq(l.missed, 0);
