@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "server/request/respond.h"
+#include "server/request/routes.h"
 
 static bool is_method(request_text method, const char *name)
 {
@@ -48,8 +49,9 @@ static void respond_wrong_verb(request *r)
                   is_get ? "this route takes GET" : "this route takes POST");
 }
 
-void accept_run(request *r, const request_routes *routes, request_text method)
+void accept_run(request *r, request_text method)
 {
+    const request_routes *routes = r->loop->routes;
     const request_route *at = &routes->of[r->route.kind];
     if (!has_verb(r, method))
         request_run(r, respond_wrong_verb);

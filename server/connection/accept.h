@@ -2,7 +2,6 @@
 #define SERVER_CONNECTION_ACCEPT_H
 
 #include "server/connection/connection.h"
-#include "server/request/routes.h"
 
 /* Stage accept: a request has arrived, whatever the version of HTTP. */
 typedef struct arrival {
@@ -19,7 +18,7 @@ request *accept_request(connection *c, const arrival *a);
 
 /* Calls the handler of its route, or answers that the route takes another method. The request may
  * be released inside. */
-void accept_run(request *r, const request_routes *routes, request_text method);
+void accept_run(request *r, request_text method);
 
 #define ACCEPT_TOO_MANY "{\"error\":\"too many requests are open\"}"
 

@@ -31,6 +31,7 @@ status connections_init(connections *all, request_loop *l, void (*start)(connect
     *all = (connections){.loop = l, .start = start, .hangup_fd = epoll_create1(EPOLL_CLOEXEC)};
     h2o_linklist_init_anchor(&all->newcomers);
     h2o_linklist_init_anchor(&all->clients);
+    turns_init(&all->turns);
     if (all->hangup_fd < 0)
         return status_fail(STATUS_IO, "no descriptors left for loop %d", l->index);
     return STATUS_OK;
@@ -153,6 +154,7 @@ static _Atomic int *connection_count(const connections *all)
 static void on_close(void *context)
 {
     connection *c = context;
+    turn_forget(&c->share);
     SSL_CTX_free(c->tls);
     if (c->protocol != NULL)
         c->protocol->dispose(c);
@@ -317,6 +319,15 @@ void connection_close_for_abuse(request_connection *base)
         return;
     base->is_closed_for_abuse = true;
     connection_end(c, CLOSURE_ABUSE, clock_now_ns());
+}
+
+void connection_wait_turn(connection *c, void (*go_on)(turn_share *share))
+{
+    service_loop *counters = &c->base.loop->service->loops[c->base.loop->index];
+    if (turn_is_waiting(&c->share))
+        return;
+    atomic_fetch_add_explicit(&counters->yields, 1, memory_order_relaxed);
+    turn_wait(&c->all->turns, &c->share, go_on);
 }
 
 /* libh2o does not read an HTTP/1 socket while a request is pending. One registration for the life

@@ -4,6 +4,7 @@
 #include <h2o.h>
 #include <netdb.h>
 
+#include "server/connection/turn.h"
 #include "server/request/loop.h"
 
 /* The connections of one loop: accepted, counted, watched, and ended when they are over a limit.
@@ -35,6 +36,7 @@ typedef struct connections {
     h2o_linklist_t newcomers, clients;
     h2o_timeout_t tick;
     h2o_timeout_entry_t tick_entry;
+    turns turns;   /* how much each may do at a time */
     int hangup_fd; /* epoll of HTTP/1 connections: has the client closed? */
     h2o_socket_t *hangup_socket;
 } connections;
@@ -53,6 +55,7 @@ struct connection {
     SSL_CTX *tls;                        /* a reference, during the handshake */
     const connection_protocol *protocol; /* NULL: not known yet */
     void *state;                         /* the protocol's own */
+    turn_share share;
     h2o_linklist_t link;
     uint64_t accepted_ns;
     uint64_t progress_ns; /* when a request or enough of a body came, or a response was taken */
@@ -104,6 +107,9 @@ void connection_end(connection *c, closure why, uint64_t now_ns);
 
 /* The connection ends for that reason in its own way. */
 void connection_count_closure(const connection *c, closure why);
+
+/* The connection has used up its share of this turn: `go_on` is called in the next one. */
+void connection_wait_turn(connection *c, void (*go_on)(turn_share *share));
 
 /* request_transport.close, .watch */
 void connection_close_for_abuse(request_connection *c);

@@ -17,8 +17,7 @@ struct edge {
     loop loops[];
 };
 
-static void configure_library(h2o_globalconf_t *config, const server_options *o,
-                              const request_routes *routes)
+static void configure_library(h2o_globalconf_t *config, const server_options *o)
 {
     h2o_config_init(config);
     config->server_name = h2o_iovec_init(H2O_STRLIT("penstock"));
@@ -32,7 +31,7 @@ static void configure_library(h2o_globalconf_t *config, const server_options *o,
     h2o_hostconf_t *host =
         h2o_config_register_host(config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     h2o_pathconf_t *path = h2o_config_register_path(host, "/", 0);
-    http1_configure(path, routes);
+    http1_configure(path);
     http1_transport_configure(path);
     library_errors_configure(host);
 }
@@ -112,7 +111,7 @@ status edge_start(service *s, const request_routes *routes, edge **out)
     h2o_barrier_init(&shared->started, (size_t)s->loop_count + 1);
     h2o_barrier_init(&shared->ended, (size_t)s->loop_count + 1);
     http1_install_hooks(o->limits.body_bytes_max);
-    configure_library(&shared->config, o, routes);
+    configure_library(&shared->config, o);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
     while (!failure && e->loop_count < s->loop_count) {
         failure = loop_init(&e->loops[e->loop_count], shared, e->loop_count);

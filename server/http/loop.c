@@ -119,7 +119,7 @@ status loop_init(loop *l, loop_shared *shared, int index)
 {
     *l = (loop){.shared = shared};
     memset(l->listen_fds, -1, sizeof(l->listen_fds));
-    status failure = request_loop_init(&l->requests, shared->service, index);
+    status failure = request_loop_init(&l->requests, shared->service, shared->routes, index);
     if (failure)
         return failure;
     failure = connections_init(&l->connections, &l->requests, protocol_start);
@@ -148,7 +148,7 @@ static void set_up(loop *l)
     l->wake_socket->data = l;
     h2o_socket_read_start(l->wake_socket, on_wake);
     connections_start(&l->connections, events);
-    http2_shared_start(&l->http2, &l->context, l->shared->routes);
+    http2_shared_start(&l->http2, &l->context);
     l->connections.http2 = &l->http2;
     h2o_timeout_init(events, &l->tick, TICK_MS);
     l->tick_entry.cb = on_tick;
@@ -192,8 +192,9 @@ void *loop_run(void *context)
     set_up(l);
     h2o_barrier_wait(&l->shared->started);
     while (!l->is_ending) {
+        int resumed = turns_begin(&l->connections.turns);
         look_before_sleep(l);
-        h2o_evloop_run(l->context.loop, ITERATION_MS);
+        h2o_evloop_run(l->context.loop, resumed > 0 ? 0 : ITERATION_MS);
     }
     request_end_all(&l->requests);
     access_log_flush(&l->requests.log);

@@ -8,6 +8,7 @@
 #include "server/http/tls.h"
 #include "server/http2/connection.h"
 #include "server/request/loop.h"
+#include "server/request/routes.h"
 
 /* What all loops share; constant while they run, but for the mutex, the gate and the TLS context.
  */

@@ -41,11 +41,6 @@ static const connection_protocol protocol = {.drain = drain,
                                              .check = http1_check,
                                              .abort = end_now};
 
-typedef struct handler {
-    h2o_handler_t super;
-    const request_routes *routes;
-} handler;
-
 /* How long the request took to arrive, by the library's clock of its loop, good to a millisecond.
  */
 static uint64_t arrival_ns(const h2o_req_t *stream)
@@ -79,18 +74,9 @@ static void respond_refused_head(request *r)
     respond_error(r, code, state->refusal);
 }
 
-static int on_request(h2o_handler_t *self, h2o_req_t *stream)
+static void serve(connection *c, h2o_req_t *stream, uint64_t now_ns)
 {
-    const request_routes *routes = ((handler *)self)->routes;
-    connection *c = connection_of(stream->conn->callbacks->get_socket(stream->conn));
-    assert(c != NULL);
     http1_state *state = http1_state_of(c);
-    if (c->base.is_closed_for_abuse) {
-        refuse(stream, "");
-        return 0;
-    }
-    if (state->refusal_code == 0 && http2_upgrade(c, stream))
-        return 0;
     state->is_head_complete = false;
     state->rate = (rate_window){0};
     arrival a = {.stream = stream,
@@ -98,11 +84,11 @@ static int on_request(h2o_handler_t *self, h2o_req_t *stream)
                  .path = {stream->path.base, stream->path.len},
                  .body = {stream->entity.base, stream->entity.base ? stream->entity.len : 0},
                  .can_borrow_body = true,
-                 .begun_ns = clock_now_ns() - arrival_ns(stream)};
+                 .begun_ns = now_ns - arrival_ns(stream)};
     request *r = accept_request(c, &a);
     if (r == NULL) {
         refuse(stream, ACCEPT_TOO_MANY);
-        return 0;
+        return;
     }
     http1_transport_bind(stream, r);
     if (state->refusal_code != 0) {
@@ -111,16 +97,48 @@ static int on_request(h2o_handler_t *self, h2o_req_t *stream)
     } else if (stream->input.path.len == 0) {
         request_run(r, respond_empty_path);
     } else {
-        accept_run(r, routes, a.method);
+        accept_run(r, a.method);
     }
+}
+
+static void serve_or_wait(connection *c, h2o_req_t *stream);
+
+/* libh2o reads nothing of the connection while a request waits. */
+static void serve_waiting(turn_share *share)
+{
+    connection *c = H2O_STRUCT_FROM_MEMBER(connection, share, share);
+    http1_state *state = http1_state_of(c);
+    h2o_req_t *stream = state->waiting;
+    state->waiting = NULL;
+    serve_or_wait(c, stream);
+}
+
+static void serve_or_wait(connection *c, h2o_req_t *stream)
+{
+    uint64_t now_ns = clock_now_ns();
+    http1_state *state = http1_state_of(c);
+    if (c->base.is_closed_for_abuse) {
+        refuse(stream, "");
+    } else if (!turn_take_request(&c->all->turns, &c->share, now_ns)) {
+        state->waiting = stream;
+        connection_wait_turn(c, serve_waiting);
+    } else if (state->refusal_code != 0 || !http2_upgrade(c, stream)) {
+        serve(c, stream, now_ns);
+    }
+}
+
+static int on_request(h2o_handler_t *self, h2o_req_t *stream)
+{
+    (void)self;
+    connection *c = connection_of(stream->conn->callbacks->get_socket(stream->conn));
+    assert(c != NULL);
+    serve_or_wait(c, stream);
     return 0;
 }
 
-void http1_configure(h2o_pathconf_t *path, const request_routes *routes)
+void http1_configure(h2o_pathconf_t *path)
 {
-    handler *h = (handler *)h2o_create_handler(path, sizeof(handler));
-    h->super.on_req = on_request;
-    h->routes = routes;
+    h2o_create_handler(path, sizeof(h2o_handler_t))->on_req = on_request;
 }
 
 http1_state *http1_state_of(const connection *c)

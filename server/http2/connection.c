@@ -14,9 +14,9 @@
 #define WRITE_BYTES 65536                /* written at once */
 #define OUT_KEEP_BYTES (2 * WRITE_BYTES) /* of a buffer that waits to be used again */
 
-void http2_shared_start(http2_shared *shared, h2o_context_t *context, const request_routes *routes)
+void http2_shared_start(http2_shared *shared, h2o_context_t *context)
 {
-    *shared = (http2_shared){.routes = routes, .context = context};
+    *shared = (http2_shared){.context = context};
 }
 
 static const server_options *options_of(const http2_connection *h)
@@ -39,6 +39,7 @@ static void close_now(http2_connection *h)
 }
 
 static void on_written(h2o_socket_t *socket, const char *error);
+static void go_on(turn_share *share);
 
 /* A connection has a buffer only while it writes. */
 static void take_buffer(http2_connection *h)
@@ -62,8 +63,13 @@ static void give_buffer(http2_connection *h)
 /* Writes what there is, one write at a time. May close the connection. */
 static void flush_output(http2_connection *h)
 {
+    connection *c = h->base;
     if (h->is_writing)
         return;
+    if (!turn_may_write(&c->all->turns, &c->share)) {
+        connection_wait_turn(c, go_on);
+        return;
+    }
     h->now_ns = clock_now_ns();
     take_buffer(h);
     if (http2_session_write(h->session, &h->out, WRITE_BYTES))
@@ -71,7 +77,8 @@ static void flush_output(http2_connection *h)
     if (h->out.bytes > 0) {
         h2o_iovec_t piece = h2o_iovec_init(h->out.data, h->out.bytes);
         h->is_writing = true;
-        h2o_socket_write(h->base->socket, &piece, 1, on_written);
+        turn_count_written(&c->all->turns, &c->share, h->out.bytes);
+        h2o_socket_write(c->socket, &piece, 1, on_written);
         return;
     }
     give_buffer(h);
@@ -135,7 +142,10 @@ static request *begin(http2_exchange *x)
                  .body = {x->body_bytes > 0 ? x->body : NULL, x->body_bytes},
                  .can_borrow_body = true,
                  .begun_ns = x->begun_ns};
-    request *r = accept_request(x->on->base, &a);
+    connection *c = x->on->base;
+    request *r = accept_request(c, &a);
+    if (r == NULL || !turn_take_request(&c->all->turns, &c->share, r->life.since_ns[LIFE_RECEIVED]))
+        http2_session_pause(x->on->session);
     if (r == NULL)
         refuse(x, 503, ACCEPT_TOO_MANY);
     x->request = r;
@@ -147,8 +157,7 @@ static void run(http2_exchange *x)
     x->is_arriving = false;
     request *r = begin(x);
     if (r != NULL)
-        accept_run(r, x->on->shared->routes,
-                   (request_text){x->head->method.value, x->head->method.value_bytes});
+        accept_run(r, (request_text){x->head->method.value, x->head->method.value_bytes});
 }
 
 static void respond_large_head(request *r)
@@ -281,14 +290,15 @@ static const http2_handler handler = {on_request, on_data, on_end, on_close};
 static void read_input(http2_connection *h)
 {
     h2o_socket_t *socket = h->base->socket;
+    size_t taken;
     if (socket->input->size == 0)
         return;
     h->is_reading = true;
     h->now_ns = clock_now_ns();
-    status failure =
-        http2_session_read(h->session, socket->input->bytes, socket->input->size, h->now_ns);
+    status failure = http2_session_read(h->session, socket->input->bytes, socket->input->size,
+                                        h->now_ns, &taken);
     h->is_reading = false;
-    h2o_buffer_consume(&socket->input, socket->input->size);
+    h2o_buffer_consume(&socket->input, failure ? socket->input->size : taken);
     if (failure) {
         log_debug("server", "HTTP/2 connection closed: %s", status_message());
         if (failure != STATUS_CORRUPT)
@@ -296,6 +306,10 @@ static void read_input(http2_connection *h)
                 h->base, failure == STATUS_RESOURCE_EXHAUSTED ? CLOSURE_ABUSE : CLOSURE_MEMORY);
         h->is_closing = true;
         h2o_socket_read_stop(socket);
+    } else if (socket->input->size > 0) {
+        h->is_paused = true;
+        h2o_socket_read_stop(socket);
+        connection_wait_turn(h->base, go_on);
     }
 }
 
@@ -309,6 +323,22 @@ static void on_read(h2o_socket_t *socket, const char *error)
         return;
     }
     read_input(h);
+    flush_output(h);
+}
+
+/* The next turn of the loop has come. */
+static void go_on(turn_share *share)
+{
+    connection *c = H2O_STRUCT_FROM_MEMBER(connection, share, share);
+    http2_connection *h = c->state;
+    if (h == NULL)
+        return;
+    if (h->is_paused) {
+        h->is_paused = false;
+        read_input(h);
+        if (!h->is_paused && !h->is_closing)
+            h2o_socket_read_start(c->socket, on_read);
+    }
     flush_output(h);
 }
 

@@ -3,14 +3,12 @@
 
 #include "server/connection/connection.h"
 #include "server/http2/exchange.h"
-#include "server/request/routes.h"
 
 /* HTTP/2: a session of server/http2 on a socket of libh2o. */
 
 /* What the connections of one loop share. */
 #define HTTP2_SPARE_MAX 32
 typedef struct http2_shared {
-    const request_routes *routes;
     h2o_context_t *context;
     http2_memory memory; /* of their sessions */
     http2_exchange_pool exchanges;
@@ -18,8 +16,8 @@ typedef struct http2_shared {
     int spare_count;
 } http2_shared;
 
-/* On the loop's thread, before it runs. `routes` are borrowed. */
-void http2_shared_start(http2_shared *shared, h2o_context_t *context, const request_routes *routes);
+/* On the loop's thread, before it runs. */
+void http2_shared_start(http2_shared *shared, h2o_context_t *context);
 
 /* The connection, whose first bytes may be in its socket's input, speaks HTTP/2. */
 void http2_start(connection *c);

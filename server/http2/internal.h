@@ -11,6 +11,7 @@ typedef struct http2_connection {
     http2_session *session;
     text_buffer out; /* being written, or without memory */
     bool is_writing, is_reading, is_closing, is_draining;
+    bool is_paused;   /* its share of this turn is used up: the rest of the input waits */
     uint64_t now_ns;  /* when the library was called last */
     uint64_t busy_ns; /* when a stream was last open */
     /* What waits for the peer: a write for its socket, responses for its windows. */

@@ -4,7 +4,6 @@
 #include <h2o.h>
 
 #include "server/connection/connection.h"
-#include "server/request/routes.h"
 
 /* `Upgrade: h2c` (RFC 7540, section 3.2): 101, then the request is stream 1 of an HTTP/2
  * connection. False: the request does not ask for it, or in a form that is to be ignored. */

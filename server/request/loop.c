@@ -4,9 +4,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-status request_loop_init(request_loop *l, service *s, int index)
+status request_loop_init(request_loop *l, service *s, const struct request_routes *routes,
+                         int index)
 {
     *l = (request_loop){.service = s,
+                        .routes = routes,
                         .index = index,
                         .capacity = server_capacity_of(s->options),
                         .log = {.fd = s->log_fd},
@@ -34,6 +36,7 @@ void request_loop_dispose(request_loop *l)
     deadlines_dispose(&l->deadlines);
     infer_scratch_dispose(&l->scratch);
     text_buffer_dispose(&l->text);
+    shared_texts_dispose(&l->shared_texts);
     access_log_dispose(&l->log);
     free(l->requests);
     free(l->parsed_jobs);

@@ -6,6 +6,7 @@
 #include "server/options/capacity.h"
 #include "server/protocol/infer.h"
 #include "server/request/deadlines.h"
+#include "server/request/shared_text.h"
 #include "server/request/transport.h"
 #include "server/service/endpoint_load.h"
 #include "server/telemetry/access_log.h"
@@ -15,7 +16,8 @@
  * mailboxes and the wake-up, which any thread may use. */
 typedef struct request_loop {
     service *service;
-    int index; /* of this loop, in service->loops */
+    const struct request_routes *routes; /* what it answers; borrowed */
+    int index;                           /* of this loop, in service->loops */
     server_capacity capacity;
 
     request **requests; /* all there are, in use or idle: at most capacity.requests_max */
@@ -30,6 +32,7 @@ typedef struct request_loop {
     char *unpacked; /* a decompressed body, until it is parsed */
     size_t unpacked_bytes;
     text_buffer text; /* a response while it is written */
+    shared_texts shared_texts;
     endpoint_load load;
     access_log log;
 
@@ -40,7 +43,8 @@ typedef struct request_loop {
 } request_loop;
 
 /* STATUS_OUT_OF_MEMORY, STATUS_IO: no descriptor is left. */
-status request_loop_init(request_loop *l, service *s, int index) MUST_CHECK;
+status request_loop_init(request_loop *l, service *s, const struct request_routes *routes,
+                         int index) MUST_CHECK;
 /* Every request must have been released, unless the process ends. */
 void request_loop_dispose(request_loop *l);
 

@@ -124,13 +124,26 @@ static size_t sum_bytes(const request_text *pieces, int count)
     return bytes;
 }
 
+/* What the client takes. */
+static content_coding choose_coding(const request *r)
+{
+    request_text accepted = request_header(r, "accept-encoding");
+    return accepted.data == NULL ? CODING_IDENTITY
+                                 : content_coding_choose(accepted.data, accepted.bytes);
+}
+
+static void add_coding(request *r, content_coding coding)
+{
+    add_header(r, "content-encoding", coding == CODING_GZIP ? TEXT("gzip") : TEXT("deflate"));
+    add_header(r, "vary", TEXT("accept-encoding"));
+}
+
 /* Replaces the pieces by one compressed piece if the client takes that. Returns their number. */
 static int compress(request *r, request_text *pieces, int count)
 {
-    request_text accepted = request_header(r, "accept-encoding");
-    if (accepted.data == NULL || sum_bytes(pieces, count) < COMPRESS_BYTES_MIN)
+    if (sum_bytes(pieces, count) < COMPRESS_BYTES_MIN)
         return count;
-    content_coding coding = content_coding_choose(accepted.data, accepted.bytes);
+    content_coding coding = choose_coding(r);
     if (coding == CODING_IDENTITY)
         return count;
     compress_piece in[MODEL_TENSORS_MAX + 1];
@@ -141,18 +154,16 @@ static int compress(request *r, request_text *pieces, int count)
     if (compress_pieces(coding, in, count, &r->compressed, &bytes))
         return count; /* it goes uncompressed */
     pieces[0] = (request_text){r->compressed, bytes};
-    add_header(r, "content-encoding", coding == CODING_GZIP ? TEXT("gzip") : TEXT("deflate"));
-    add_header(r, "vary", TEXT("accept-encoding"));
+    add_coding(r, coding);
     return 1;
 }
 
 /* The one way out. The stream may be closed inside, but the request stays: the caller works on it.
  */
-static void finish(request *r, int code, const char *type, request_text *pieces, int count)
+static void send_pieces(request *r, int code, const char *type, request_text *pieces, int count)
 {
     assert(!request_has_ended(r));
     add_common_headers(r, type);
-    count = compress(r, pieces, count);
     r->code = r->sample.code = code;
     r->response_bytes = sum_bytes(pieces, count);
     request_end(r, reason_of_end(code));
@@ -161,6 +172,47 @@ static void finish(request *r, int code, const char *type, request_text *pieces,
     stage_stamp(r->sample.stage_ns, STAGE_RESPOND, now_ns);
     if (request_is_inference(r))
         record_request(request_service(r)->recorder, r->record, r->loop->index, &r->sample, now_ns);
+}
+
+static void finish(request *r, int code, const char *type, request_text *pieces, int count)
+{
+    count = compress(r, pieces, count);
+    send_pieces(r, code, type, pieces, count);
+}
+
+/* Compressed once, too, for all who share it. */
+static const shared_text *make_shared(request *r, shared_text_key key,
+                                      void (*write)(request *r, const void *about,
+                                                    text_buffer *out))
+{
+    text_buffer out = {0};
+    char *packed;
+    size_t bytes;
+    uint64_t begin_ns = clock_now_ns();
+    write(r, key.about, &out);
+    compress_piece piece = {out.data, out.bytes};
+    content_coding coding = out.bytes < COMPRESS_BYTES_MIN ? CODING_IDENTITY : key.coding;
+    if (coding != CODING_IDENTITY && !compress_pieces(coding, &piece, 1, &packed, &bytes)) {
+        text_buffer_dispose(&out);
+        out = (text_buffer){.data = packed, .bytes = bytes};
+    } else {
+        coding = CODING_IDENTITY;
+    }
+    return shared_texts_put(&r->loop->shared_texts, key, coding, out.data, out.bytes, begin_ns,
+                            clock_now_ns());
+}
+
+void respond_shared(request *r, const char *type, const void *about,
+                    void (*write)(request *r, const void *about, text_buffer *out))
+{
+    shared_text_key key = {r->route.kind, about, choose_coding(r)};
+    const shared_text *text = shared_texts_find(&r->loop->shared_texts, key, clock_now_ns());
+    if (text == NULL)
+        text = make_shared(r, key, write);
+    if (text->coding != CODING_IDENTITY)
+        add_coding(r, text->coding);
+    request_text body = copy(r, text->data, text->bytes);
+    send_pieces(r, 200, type, &body, body.bytes > 0);
 }
 
 void respond_pieces(request *r, const char *type, request_text *pieces, int count)

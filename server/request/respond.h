@@ -13,6 +13,11 @@ int respond_code(status s, bool is_tensorflow);
 /* A success, or what is said of readiness: `text` is copied. */
 void respond_text(request *r, int code, const char *type, const char *text, size_t bytes);
 
+/* A success whose text costs much to make (shared_text.h): one made earlier, or what `write`
+ * appends to `out`. `about`: what it depends on beside the route. */
+void respond_shared(request *r, const char *type, const void *about,
+                    void (*write)(request *r, const void *about, text_buffer *out));
+
 /* A success in pieces, at most MODEL_TENSORS_MAX + 1. They must live until the stream is closed;
  * what lies in the request's jobs does. The array may be changed. */
 void respond_pieces(request *r, const char *type, request_text *pieces, int count);

@@ -392,34 +392,43 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
     gauge(out, "connections", "Open connections.", atomic_load(&s->connections));
     write_closures(out, s);
     gauge(out, "requests_open", "Requests being handled.", service_open_requests(s));
+    uint64_t yields = 0;
+    for (int i = 0; i < s->loop_count; i++)
+        yields += atomic_load_explicit(&s->loops[i].yields, memory_order_relaxed);
+    family(out, "connection_yields_total", "counter",
+           "Times that a connection had used up its share of a turn of its event loop.");
+    text_buffer_format(out, "penstock_connection_yields_total %llu\n", (unsigned long long)yields);
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
     gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
 }
 
-void serve_metrics(request *r)
+static void write_all(request *r, const void *about, text_buffer *out)
 {
     service *s = request_service(r);
     uint64_t now_ns = clock_now_ns();
-    text_buffer out = {0};
+    (void)about;
     bool is_open = service_is_open(s);
     const model **models = malloc(MODELS_MAX * sizeof(*models));
     int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
-    write_server_gauges(&out, s, now_ns);
-    write_codes(&out, s->recorder);
-    write_histograms(&out, s->recorder, now_ns);
-    write_quantiles(&out, s->recorder, now_ns);
-    write_batch_sizes(&out, s->recorder);
-    write_models(&out, s, models, count);
+    write_server_gauges(out, s, now_ns);
+    write_codes(out, s->recorder);
+    write_histograms(out, s->recorder, now_ns);
+    write_quantiles(out, s->recorder, now_ns);
+    write_batch_sizes(out, s->recorder);
+    write_models(out, s, models, count);
     if (is_open) {
-        write_devices(&out, s, now_ns);
-        write_device_info(&out, s);
-        write_tenants(&out, s);
-        write_loads(&out, s);
+        write_devices(out, s, now_ns);
+        write_device_info(out, s);
+        write_tenants(out, s);
+        write_loads(out, s);
     }
     for (int i = 0; i < count; i++)
         model_release(models[i]);
     free(models);
-    respond_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.bytes);
-    text_buffer_dispose(&out);
+}
+
+void serve_metrics(request *r)
+{
+    respond_shared(r, "text/plain; version=0.0.4; charset=utf-8", NULL, write_all);
 }

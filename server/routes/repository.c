@@ -45,28 +45,32 @@ static void write_entry(text_buffer *out, const repository_entry *entry)
     text_buffer_put(out, "}");
 }
 
+static const char only_ready_index, whole_index;
+
+static void write_index(request *r, const void *about, text_buffer *out)
+{
+    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
+    int count = entries ? repository_list(request_service(r)->models, entries, ENTRIES_MAX) : 0;
+    text_buffer_put(out, "[");
+    for (int i = 0, written = 0; i < count && i < ENTRIES_MAX; i++) {
+        if (about == &only_ready_index && entries[i].state != MODEL_READY)
+            continue;
+        text_buffer_put(out, written++ ? "," : "");
+        write_entry(out, &entries[i]);
+    }
+    text_buffer_put(out, "]");
+    free(entries);
+}
+
 static void serve_index(request *r)
 {
     bool only_ready;
     status failure = read_index_body(r, &only_ready);
-    if (failure) {
+    if (failure)
         respond_status(r, failure, status_message());
-        return;
-    }
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
-    int count = entries ? repository_list(request_service(r)->models, entries, ENTRIES_MAX) : 0;
-    text_buffer body = {0};
-    text_buffer_put(&body, "[");
-    for (int i = 0, written = 0; i < count && i < ENTRIES_MAX; i++) {
-        if (only_ready && entries[i].state != MODEL_READY)
-            continue;
-        text_buffer_put(&body, written++ ? "," : "");
-        write_entry(&body, &entries[i]);
-    }
-    text_buffer_put(&body, "]");
-    free(entries);
-    respond_text(r, 200, "application/json", body.data, body.bytes);
-    text_buffer_dispose(&body);
+    else
+        respond_shared(r, "application/json", only_ready ? &only_ready_index : &whole_index,
+                       write_index);
 }
 
 /* A load or unload that a request waits for. */

@@ -178,34 +178,43 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
     text_buffer_put(out, "}");
 }
 
-void serve_stats(request *r)
+static void write_model(request *r, const void *about, text_buffer *out)
+{
+    text_buffer_put(out, "{\"model_stats\":[");
+    write_one(out, request_service(r), about, clock_now_ns());
+    text_buffer_put(out, "]}");
+}
+
+static void write_models(request *r, const void *about, text_buffer *out)
 {
     service *s = request_service(r);
     uint64_t now_ns = clock_now_ns();
-    text_buffer out = {0};
-    text_buffer_put(&out, "{\"model_stats\":[");
-    if (r->route.kind == ROUTE_MODEL_STATS) {
-        const model *m;
-        status failure = request_find_model(r, &m);
-        if (failure) {
-            text_buffer_dispose(&out);
-            respond_status(r, failure, status_message());
-            return;
-        }
-        write_one(&out, s, m, now_ns);
-        model_release(m);
-    } else {
-        const model **models = malloc(MODELS_MAX * sizeof(*models));
-        int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
-        for (int i = 0; i < count && i < MODELS_MAX; i++) {
-            if (i)
-                text_buffer_put(&out, ",");
-            write_one(&out, s, models[i], now_ns);
-            model_release(models[i]);
-        }
-        free(models);
+    const model **models = malloc(MODELS_MAX * sizeof(*models));
+    int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
+    (void)about;
+    text_buffer_put(out, "{\"model_stats\":[");
+    for (int i = 0; i < count && i < MODELS_MAX; i++) {
+        if (i)
+            text_buffer_put(out, ",");
+        write_one(out, s, models[i], now_ns);
+        model_release(models[i]);
     }
-    text_buffer_put(&out, "]}");
-    respond_text(r, 200, "application/json", out.data, out.bytes);
-    text_buffer_dispose(&out);
+    free(models);
+    text_buffer_put(out, "]}");
+}
+
+void serve_stats(request *r)
+{
+    const model *m = NULL;
+    if (r->route.kind != ROUTE_MODEL_STATS) {
+        respond_shared(r, "application/json", NULL, write_models);
+        return;
+    }
+    status failure = request_find_model(r, &m);
+    if (failure) {
+        respond_status(r, failure, status_message());
+        return;
+    }
+    respond_shared(r, "application/json", m, write_model);
+    model_release(m);
 }

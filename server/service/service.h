@@ -23,6 +23,7 @@ typedef struct service_loop {
     _Atomic int connections;
     _Atomic uint64_t last_request_ns;
     _Atomic uint64_t closures[CLOSURE_COUNT]; /* connections that the server ended */
+    _Atomic uint64_t yields; /* times that a connection had used up its share of a turn */
 } __attribute__((aligned(64))) service_loop;
 
 typedef struct service {

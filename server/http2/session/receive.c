@@ -279,17 +279,25 @@ void http2_receive_register(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
 }
 
-status http2_session_read(http2_session *s, const void *data, size_t bytes, uint64_t now_ns)
+void http2_session_pause(http2_session *s)
+{
+    s->is_paused = true;
+}
+
+status http2_session_read(http2_session *s, const void *data, size_t bytes, uint64_t now_ns,
+                          size_t *taken)
 {
     s->now_ns = now_ns;
+    s->is_paused = false;
     const uint8_t *at = data;
     ssize_t n = 0;
-    while (bytes > 0 && n >= 0) {
+    while (bytes > 0 && n >= 0 && !s->is_paused) {
         size_t frame = scan_frame(s, at, bytes);
         n = nghttp2_session_mem_recv(s->library, at, frame);
         at += frame;
         bytes -= frame;
     }
+    *taken = (size_t)(at - (const uint8_t *)data);
     if (n == NGHTTP2_ERR_NOMEM)
         return status_fail(STATUS_OUT_OF_MEMORY, "an HTTP/2 connection is over its memory limit");
     if (n < 0)

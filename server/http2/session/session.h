@@ -66,10 +66,13 @@ void http2_session_destroy(http2_session *s);
 status http2_session_upgrade(http2_session *s, const char *settings, size_t settings_bytes,
                              bool is_head, http2_stream **stream) MUST_CHECK;
 
-/* Bytes from the peer. STATUS_CORRUPT, STATUS_OUT_OF_MEMORY, STATUS_RESOURCE_EXHAUSTED (abuse): the
+/* Bytes from the peer; `*taken` of them were read: all, unless http2_session_pause() was called
+ * meanwhile. STATUS_CORRUPT, STATUS_OUT_OF_MEMORY, STATUS_RESOURCE_EXHAUSTED (abuse): the
  * connection is to be closed once what http2_session_write() still gives is written. */
-status http2_session_read(http2_session *s, const void *data, size_t bytes,
-                          uint64_t now_ns) MUST_CHECK;
+status http2_session_read(http2_session *s, const void *data, size_t bytes, uint64_t now_ns,
+                          size_t *taken) MUST_CHECK;
+/* From a callback of http2_session_read(): it returns after this frame. */
+void http2_session_pause(http2_session *s);
 
 /* Appends what is to be sent now to `out`, about `bytes_max` at the most. Bodies of responses are
  * copied: nothing in `out` points anywhere. */

@@ -71,6 +71,7 @@ struct http2_session {
     uint32_t reset_ids[RESET_IDS_KEPT];
     unsigned reset_count;
     bool is_abused, is_draining, is_last_stream_named;
+    bool is_paused;   /* by a callback: no more frames in this call */
     text_buffer *out; /* of http2_session_write(), while it runs */
     size_t out_end;   /* how far it may grow */
 };

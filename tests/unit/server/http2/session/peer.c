@@ -39,6 +39,8 @@ static void on_request(void *owner, http2_stream *stream, const http2_head *head
         memcpy(r->path, head->path.value, n);
     r->path[n] = '\0';
     http2_stream_set_data(stream, r);
+    if (p->is_pausing)
+        http2_session_pause(p->server);
     if (has_body)
         return;
     r->is_ended = true;
@@ -153,7 +155,14 @@ void peer_dispose(peer *p)
 
 void peer_inject(peer *p, const void *data, size_t bytes)
 {
-    p->failure = http2_session_read(p->server, data, bytes, p->now_ns);
+    const char *at = data;
+    size_t taken;
+    do {
+        p->failure = http2_session_read(p->server, at, bytes, p->now_ns, &taken);
+        p->reads++;
+        at += taken;
+        bytes -= taken;
+    } while (bytes > 0 && !p->failure);
 }
 
 void peer_to_server(peer *p, size_t piece)

@@ -33,6 +33,8 @@ typedef struct peer {
     int request_count;
     bool is_holding;   /* the server does not respond by itself */
     bool is_consuming; /* bodies are consumed as they come */
+    bool is_pausing;   /* the server pauses after each request */
+    int reads;         /* calls of http2_session_read() */
     int goaways;
     int32_t last_stream;
     uint32_t goaway_error;

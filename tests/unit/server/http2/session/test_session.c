@@ -75,6 +75,26 @@ Test(http2_session, a_stream_that_is_reset_gives_its_window_back)
     }
 }
 
+Test(http2_session, a_pause_leaves_the_rest_of_the_input)
+{
+    text_buffer input = {0};
+    const uint8_t *data;
+    p.is_pausing = true;
+    peer_start(&p);
+    peer_run(&p);
+    p.reads = 0;
+    for (int i = 0; i < 20; i++)
+        peer_ask(&p, "/v2", i % 2 ? 0 : 500);
+    for (ssize_t n; (n = nghttp2_session_mem_send(p.client, &data)) > 0;)
+        text_buffer_append(&input, (const char *)data, (size_t)n);
+    peer_inject(&p, input.data, input.bytes);
+    text_buffer_dispose(&input);
+    cr_assert_geq(p.reads, 20, "one request for each call: %d", p.reads);
+    peer_run(&p);
+    for (int i = 0; i < 20; i++)
+        cr_assert(p.requests[i].is_done && p.requests[i].status == 200);
+}
+
 Test(http2_session, bytes_one_by_one_are_the_same_request)
 {
     peer_start(&p);

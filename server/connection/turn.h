@@ -1,0 +1,53 @@
+#ifndef SERVER_CONNECTION_TURN_H
+#define SERVER_CONNECTION_TURN_H
+
+#include <h2o.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Fairness between the connections of one loop. A turn is what the loop does between two waits; in
+ * each turn a connection has a share: so many requests, so much time, so many bytes of responses.
+ * One that has used up its share stops, and goes on in the next turn, after the others. One
+ * thread. */
+
+#define TURN_REQUESTS_MAX 32
+#define TURN_NS_MAX 2000000              /* from its first request of a turn to its last */
+#define TURN_BYTES_MAX ((size_t)1 << 20) /* written */
+
+/* Of a loop. */
+typedef struct turns {
+    uint64_t number;        /* of this turn, from 1 */
+    h2o_linklist_t waiting; /* turn_share.link, for the next turn */
+} turns;
+
+/* Of a connection. Zeroed is a share that was never used. */
+typedef struct turn_share {
+    uint64_t turn; /* which the rest is about */
+    uint64_t begin_ns;
+    int requests;
+    size_t bytes;
+    h2o_linklist_t link;
+    void (*go_on)(struct turn_share *share);
+} turn_share;
+
+void turns_init(turns *all);
+
+/* A request begins at `now_ns`. False: the share was used up before it. */
+bool turn_take_request(const turns *all, turn_share *share, uint64_t now_ns);
+/* May more be written in this turn? */
+bool turn_may_write(const turns *all, turn_share *share);
+void turn_count_written(const turns *all, turn_share *share, size_t bytes);
+
+/* `go_on` is called in the next turn, once, unless turn_forget() comes first. Nothing happens if
+ * the share waits already. */
+void turn_wait(turns *all, turn_share *share, void (*go_on)(turn_share *share));
+bool turn_is_waiting(turn_share *share);
+/* Before the share's memory goes. */
+void turn_forget(turn_share *share);
+
+/* A turn begins: calls `go_on` of the shares that wait; they may wait again, for the turn after.
+ * Returns how many there were: if any, the loop must not sleep before it has looked at its
+ * sockets. */
+int turns_begin(turns *all);
+
+#endif
