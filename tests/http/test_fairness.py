@@ -6,6 +6,14 @@ import pytest
 from hyperframe.frame import HeadersFrame
 
 import frames
+import serving
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Its own: these tests make /metrics stale for a second."""
+    with serving.Server(tmp_path_factory.mktemp("fairness") / "server.log", {"digits": serving.DIGITS}) as s:
+        yield s
 
 
 def yields(server):
