@@ -58,8 +58,6 @@ void tls_init(tls_context *t)
 
 void tls_dispose(tls_context *t)
 {
-    for (int i = 0; i < TLS_RETIRED_MAX; i++)
-        SSL_CTX_free(t->retired[i]);
     SSL_CTX_free(t->current);
     pthread_mutex_destroy(&t->lock);
 }
@@ -71,13 +69,10 @@ status tls_load(tls_context *t, const server_tls *files)
     if (failure)
         return failure;
     pthread_mutex_lock(&t->lock);
-    if (t->current != NULL) {
-        unsigned slot = t->reloads++ % TLS_RETIRED_MAX;
-        SSL_CTX_free(t->retired[slot]);
-        t->retired[slot] = t->current;
-    }
+    SSL_CTX *replaced = t->current;
     t->current = fresh;
     pthread_mutex_unlock(&t->lock);
+    SSL_CTX_free(replaced);
     return STATUS_OK;
 }
 

@@ -8,17 +8,11 @@
 #include "server/options/options.h"
 
 /* The TLS context that new connections get. The main thread replaces it when the files have
- * changed; loops take the current one.
- *
- * libh2o's sockets point to their context without a reference until the handshake is over, so
- * replaced contexts live on for TLS_RETIRED_MAX replacements. */
-#define TLS_RETIRED_MAX 16
-
+ * changed; loops take the current one. Whoever uses a context has a reference: this, each loop, and
+ * each connection until its handshake is over (libh2o takes none before that). */
 typedef struct tls_context {
     pthread_mutex_t lock; /* of `current`; taken when a loop starts and after a reload */
     SSL_CTX *current;     /* NULL: no listener has TLS */
-    SSL_CTX *retired[TLS_RETIRED_MAX];
-    unsigned reloads;
 } tls_context;
 
 void tls_init(tls_context *t);

@@ -1,6 +1,7 @@
 """Start, reload, drain, end, and the errors of a start that cannot be."""
 import json
 import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -109,6 +110,34 @@ def test_tls_files_are_read_again(tmp_path):
             assert time.monotonic() < end
             time.sleep(0.05)
         assert served(s.tls_port).split() == second[0].read_text().split()
+
+
+def test_a_handshake_keeps_its_certificate_while_the_files_are_read_again(tmp_path):
+    """However often: connections that were accepted before it, and those whose first bytes have come."""
+    first, second = make_certificate(tmp_path, "first.test"), make_certificate(tmp_path, "second.test")
+    context = ssl._create_unverified_context()
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, tls=first) as s:
+        before = ssl.get_server_certificate(("127.0.0.1", s.tls_port))
+        silent, begun = [[socket.create_connection(("127.0.0.1", s.tls_port)) for _ in range(8)] for _ in range(2)]
+        for raw in begun:
+            raw.sendall(b"\x16\x03\x01")
+        ssl.get_server_certificate(("127.0.0.1", s.tls_port))  # accepted after them, on every loop or not
+        s.post("/v2/models/digits/infer", {})
+        for new, old in zip(second, first):
+            old.write_bytes(new.read_bytes())
+        end = time.monotonic() + 60
+        for i in range(20):
+            s.process.send_signal(signal.SIGHUP)
+            while s.log().count("TLS files reloaded") == i:
+                assert time.monotonic() < end
+                time.sleep(0.005)
+        while ssl.get_server_certificate(("127.0.0.1", s.tls_port)) == before:
+            assert time.monotonic() < end
+        for raw in silent:
+            with context.wrap_socket(raw) as tls:
+                assert ssl.DER_cert_to_PEM_cert(tls.getpeercert(True)) == before
+        for raw in begun:
+            raw.close()
 
 
 def test_not_ready_while_draining_yet_serving(tmp_path):
