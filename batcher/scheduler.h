@@ -33,6 +33,11 @@ status scheduler_create(const scheduler_options *options, device *const *devices
 status scheduler_admit(scheduler *s, job *const *jobs, int count, uint64_t now_ns,
                        uint64_t *retry_after_ns) MUST_CHECK;
 
+/* STATUS_RESOURCE_EXHAUSTED, as above: no job of that tenant would be admitted now. Nothing is
+ * held. Any thread, without a lock. */
+status scheduler_has_room(const scheduler *s, const model *m, uint32_t tenant,
+                          uint64_t *retry_after_ns) MUST_CHECK;
+
 /* How long the devices that serve `m` take, by measured times, to begin all that waits for it now;
  * 0: not known. Any thread, without a lock. */
 uint64_t scheduler_drain_ns(scheduler *s, const model *m);

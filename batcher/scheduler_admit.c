@@ -43,6 +43,24 @@ static status refuse_late(const admission_estimate *e, uint64_t now_ns, uint64_t
                        admission_is_late_alone(e, now_ns, deadline_ns) ? "late, too" : "in time");
 }
 
+static hold_limits limits_of(const scheduler *s, const model *m, uint32_t tenant)
+{
+    int64_t rows_max = m->batching.queue_rows_max;
+    return (hold_limits){rows_max, admission_share(&s->admission, (int)tenant, rows_max)};
+}
+
+static status refuse_full(const scheduler *s, const model *m, int64_t rows,
+                          uint64_t *retry_after_ns)
+{
+    int workers;
+    serving_device(s, m, &workers);
+    *retry_after_ns = admission_drain_ns(&s->admission, m, workers);
+    return status_fail(STATUS_RESOURCE_EXHAUSTED,
+                       "the queue of model \"%s\" is full: %lld rows, which will have begun in "
+                       "%.3f s",
+                       m->name, (long long)rows, (double)*retry_after_ns / 1e9);
+}
+
 /* Acquires the job's hold, or says what rejects it. `*is_late`: its deadline can probably not be
  * met, and the caller decides. */
 static status admit_one(scheduler *s, job *j, uint64_t now_ns, admission_estimate *e, bool *is_late,
@@ -52,6 +70,7 @@ static status admit_one(scheduler *s, job *j, uint64_t now_ns, admission_estimat
     if (j->tenant >= (uint32_t)s->admission.tenant_count)
         j->tenant = 0;
     int64_t rows_max = m->batching.queue_rows_max, rows_before;
+    hold_limits limits = limits_of(s, m, j->tenant);
     if (j->rows > rows_max)
         return status_fail(STATUS_TOO_LARGE, "%lld rows in one request: the limit is %lld",
                            (long long)j->rows, (long long)rows_max);
@@ -61,13 +80,19 @@ static status admit_one(scheduler *s, job *j, uint64_t now_ns, admission_estimat
     j->backlog_ns = e->backlog_ns;
     *is_late = admission_is_hopeless(e, now_ns, j->deadline_ns);
     if (hold_acquire(&s->admission.backlog, &j->hold, m, job_tenant_class(j), j->rows, e->cost_ns,
-                     rows_max, &rows_before))
+                     limits, &rows_before))
         return STATUS_OK;
-    *retry_after_ns = admission_drain_ns(&s->admission, m, workers);
-    return status_fail(STATUS_RESOURCE_EXHAUSTED,
-                       "the queue of model \"%s\" is full: %lld rows, which will have begun in "
-                       "%.3f s",
-                       m->name, (long long)rows_before, (double)*retry_after_ns / 1e9);
+    return refuse_full(s, m, rows_before, retry_after_ns);
+}
+
+status scheduler_has_room(const scheduler *s, const model *m, uint32_t tenant,
+                          uint64_t *retry_after_ns)
+{
+    int64_t rows;
+    tenant = tenant < (uint32_t)s->admission.tenant_count ? tenant : 0;
+    if (hold_would_fit(&s->admission.backlog, m, (int)tenant, 1, limits_of(s, m, tenant), &rows))
+        return STATUS_OK;
+    return refuse_full(s, m, rows, retry_after_ns);
 }
 
 status scheduler_admit(scheduler *s, job *const *jobs, int count, uint64_t now_ns,

@@ -122,12 +122,10 @@ static status start_scheduler(serve_backend *b)
 {
     const server_options *o = &b->config->server;
     scheduler_options options = b->config->scheduler;
-    /* Tenant 0: clients that are none of the tenants. */
     options.tenant_count = o->tenant_count + 1;
     options.tenant_weights = b->tenant_weights;
-    b->tenant_weights[0] = 1;
-    for (int i = 0; i < o->tenant_count; i++)
-        b->tenant_weights[i + 1] = o->tenants[i].weight;
+    for (int i = 0; i <= o->tenant_count; i++)
+        b->tenant_weights[i] = server_tenant_of(o, i)->weight;
     return scheduler_create(&options, b->devices, b->device_count, &b->work);
 }
 

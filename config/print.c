@@ -7,6 +7,7 @@
 
 #include "base/text/wrap.h"
 #include "config/keys.h"
+#include "config/tenants.h"
 
 /* From the struct and the table to text: --print-config, --help, docs/configuration.md. */
 
@@ -36,16 +37,23 @@ static json_t *models_json(const config *c)
     return models;
 }
 
+/* Keys are secrets, and what is printed here ends in logs. */
 static json_t *tenants_json(const config *c)
 {
     json_t *tenants = json_object();
-    for (int i = 0; i < c->server.tenant_count; i++) {
-        const server_tenant *t = &c->server.tenants[i];
-        json_object_set_new(tenants, t->name,
-                            json_pack("{s:s?, s:i, s:I, s:I}", "key", t->key, "weight",
-                                      (int)t->weight, "requests_per_s",
-                                      (json_int_t)t->requests_per_s, "tokens_per_s",
-                                      (json_int_t)t->tokens_per_s));
+    const server_tenant *others = &c->server.default_tenant;
+    bool is_plain = c->server.tenant_count == 0 && others->weight == 1 &&
+                    others->requests_per_s == 0 && others->tokens_per_s == 0;
+    for (int i = 0; i <= c->server.tenant_count && !is_plain; i++) {
+        const server_tenant *t = server_tenant_of(&c->server, i);
+        json_t *entry = json_object();
+        if (i > 0)
+            json_object_set_new(entry, "key",
+                                t->key != NULL ? json_string(CONFIG_MASKED_KEY) : json_null());
+        json_object_set_new(entry, "weight", json_integer(t->weight));
+        json_object_set_new(entry, "requests_per_s", json_integer(t->requests_per_s));
+        json_object_set_new(entry, "tokens_per_s", json_integer(t->tokens_per_s));
+        json_object_set_new(tenants, t->name, entry);
     }
     return tenants;
 }

@@ -24,7 +24,7 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights)
     memset(a, 0, sizeof *a);
     a->tenant_count = tenant_count;
     for (int t = 0; t < tenant_count; t++)
-        a->weights[t] = weights && weights[t] ? weights[t] : 1;
+        a->weight_sum += a->weights[t] = weights && weights[t] ? weights[t] : 1;
     atomic_store(&a->scale, ADMISSION_ONE);
     for (int m = 0; m < ADMISSION_MODELS; m++)
         for (int t = 0; t < tenant_count; t++)
@@ -33,6 +33,12 @@ void admission_init(admission *a, int tenant_count, const uint32_t *weights)
                     atomic_store_explicit(&a->limits[m][t][c][i].value,
                                           (uint32_t)(LIMIT_FIRST * ADMISSION_ONE),
                                           memory_order_relaxed);
+}
+
+int64_t admission_share(const admission *a, int tenant, int64_t rows_max)
+{
+    assert(tenant >= 0 && tenant < a->tenant_count);
+    return (int64_t)((uint64_t)rows_max * a->weights[tenant] / a->weight_sum);
 }
 
 /* Least time per row in any bucket that holds the length, and the time of one row alone. */

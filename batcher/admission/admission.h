@@ -28,6 +28,7 @@ typedef struct admission_limit {
 typedef struct admission {
     int tenant_count;
     uint32_t weights[FAIR_TENANTS_MAX];
+    uint64_t weight_sum;
     backlog backlog;
     _Atomic uint64_t scale;    /* time that batches took / the estimate of their members,
                                   in ADMISSION_ONE-ths */
@@ -54,6 +55,9 @@ static inline uint64_t admission_expected_wait_ns(const admission_estimate *e)
 }
 
 void admission_init(admission *a, int tenant_count, const uint32_t *weights);
+
+/* The part of `rows_max` waiting rows that is that tenant's by weight, whatever the others do. */
+int64_t admission_share(const admission *a, int tenant, int64_t rows_max);
 
 /* For `rows` of `length` on `workers` workers of the kind of device `device_index`. Work that is
  * ahead: that of its own class, and of every other class what its weight lets through meanwhile

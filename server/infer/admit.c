@@ -6,18 +6,46 @@
 #include "base/clock.h"
 #include "models/planner.h"
 
-static int tenant_of(const request *r)
+/* A header that says who asks, absent or once: of two, a proxy in front may have checked the other.
+ */
+static status find_identity(const request *r, const char *name, request_text *out)
+{
+    *out = request_header(r, name);
+    if (out->data == NULL || !request_has_twice(r, name))
+        return STATUS_OK;
+    return status_fail(STATUS_INVALID_ARGUMENT, "the header %s is there twice", name);
+}
+
+/* The key of `Bearer KEY`, or nothing. */
+static request_text key_of_bearer(request_text value)
+{
+    static const char scheme[] = "bearer ";
+    size_t n = sizeof(scheme) - 1;
+    if (value.bytes <= n || strncasecmp(value.data, scheme, n) != 0)
+        return (request_text){NULL, 0};
+    while (n < value.bytes && value.data[n] == ' ')
+        n++;
+    return (request_text){value.data + n, value.bytes - n};
+}
+
+static status find_tenant(request *r)
 {
     const server_options *o = request_service(r)->options;
+    request_text key, bearer, name = {NULL, 0};
+    r->tenant = 0;
     if (o->tenant_count == 0)
-        return 0;
-    request_text key = request_header(r, "x-api-key"), bearer = request_header(r, "authorization");
-    request_text name = {NULL, 0};
-    if (key.data == NULL && bearer.bytes > 7 && strncasecmp(bearer.data, "bearer ", 7) == 0)
-        key = (request_text){bearer.data + 7, bearer.bytes - 7};
-    if (o->tenant_header != NULL)
-        name = request_header(r, o->tenant_header);
-    return tenant_find(o, key.data, key.bytes, name.data, name.bytes);
+        return STATUS_OK;
+    status failure = find_identity(r, "x-api-key", &key);
+    if (!failure)
+        failure = find_identity(r, "authorization", &bearer);
+    if (!failure && o->tenant_header != NULL)
+        failure = find_identity(r, o->tenant_header, &name);
+    if (failure)
+        return failure;
+    if (key.data == NULL)
+        key = key_of_bearer(bearer);
+    r->tenant = tenant_find(o, key.data, key.bytes, name.data, name.bytes);
+    return STATUS_OK;
 }
 
 /* A peer that resets its streams leaves jobs behind that nobody waits for, and could make the
@@ -38,24 +66,27 @@ static status check_connection(request *r, uint64_t *retry_after_ns)
                        jobs_max, c->jobs, (double)*retry_after_ns / 1e9);
 }
 
-static status check_quota(const request *r, int tenant, uint64_t now_ns, uint64_t *retry_after_ns)
+static status refuse_over_quota(const server_tenant *t, uint64_t wait_ns, uint64_t *retry_after_ns)
+{
+    *retry_after_ns = wait_ns;
+    return status_fail(STATUS_RESOURCE_EXHAUSTED,
+                       "tenant \"%s\" is over its quota: there is room again in %.3f s", t->name,
+                       (double)wait_ns / 1e9);
+}
+
+static status check_quota(const request *r, uint64_t now_ns, uint64_t *retry_after_ns)
 {
     service *s = request_service(r);
-    if (tenant == 0)
+    const server_tenant *t = server_tenant_of(s->options, r->tenant);
+    if (t->requests_per_s == 0 && t->tokens_per_s == 0)
         return STATUS_OK;
-    const server_tenant *t = &s->options->tenants[tenant - 1];
     double tokens = 0;
     for (int i = 0; i < r->infer.job_count; i++) {
         const job *j = r->infer.jobs[i];
         tokens += (double)j->rows * (double)(j->length > 0 ? j->length : 1);
     }
-    uint64_t wait_ns = tenant_acquire(t, &s->quotas[tenant], tokens, now_ns);
-    if (wait_ns == 0)
-        return STATUS_OK;
-    *retry_after_ns = wait_ns;
-    return status_fail(STATUS_RESOURCE_EXHAUSTED,
-                       "tenant \"%s\" is over its quota: there is room again in %.3f s", t->name,
-                       (double)wait_ns / 1e9);
+    uint64_t wait_ns = tenant_acquire(t, &s->quotas[r->tenant], tokens, now_ns);
+    return wait_ns == 0 ? STATUS_OK : refuse_over_quota(t, wait_ns, retry_after_ns);
 }
 
 static void count_rows(request *r)
@@ -69,6 +100,20 @@ static void count_rows(request *r)
     }
 }
 
+status admit_before_parsing(request *r, const model *m, uint64_t *retry_after_ns)
+{
+    service *s = request_service(r);
+    *retry_after_ns = 0;
+    status failure = find_tenant(r);
+    if (failure)
+        return failure;
+    const server_tenant *t = server_tenant_of(s->options, r->tenant);
+    uint64_t wait_ns = tenant_wait(t, &s->quotas[r->tenant], r->life.since_ns[LIFE_RECEIVED]);
+    if (wait_ns > 0)
+        return refuse_over_quota(t, wait_ns, retry_after_ns);
+    return scheduler_has_room(s->work, m, (uint32_t)r->tenant, retry_after_ns);
+}
+
 status admit_request(request *r, uint64_t *retry_after_ns)
 {
     infer_request *q = &r->infer;
@@ -77,14 +122,13 @@ status admit_request(request *r, uint64_t *retry_after_ns)
     status failure = check_connection(r, retry_after_ns);
     if (failure)
         return failure;
-    int tenant = tenant_of(r);
-    failure = check_quota(r, tenant, now_ns, retry_after_ns);
+    failure = check_quota(r, now_ns, retry_after_ns);
     if (failure)
         return failure;
     for (int i = 0; i < q->job_count; i++) {
         q->jobs[i]->deadline_ns = r->deadline_ns;
         q->jobs[i]->priority = q->priority;
-        q->jobs[i]->tenant = (uint32_t)tenant;
+        q->jobs[i]->tenant = (uint32_t)r->tenant;
     }
     failure =
         scheduler_admit(request_service(r)->work, q->jobs, q->job_count, now_ns, retry_after_ns);

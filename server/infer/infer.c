@@ -27,7 +27,11 @@ void infer_handle(request *r)
     }
     r->record = record_of_model(request_service(r)->recorder, m);
     uint64_t retry_after_ns = 0;
-    failure = parse_request(r, m);
+    failure = admit_before_parsing(r, m, &retry_after_ns);
+    if (failure)
+        model_release(m);
+    else
+        failure = parse_request(r, m);
     if (!failure)
         failure = admit_request(r, &retry_after_ns);
     if (failure) {

@@ -32,4 +32,5 @@ void server_options_default(server_options *o)
     o->repository_control = true;
     o->status_page = true;
     o->tenant_header = "x-tenant";
+    o->default_tenant = (server_tenant){.name = SERVER_DEFAULT_TENANT, .weight = 1};
 }

@@ -77,9 +77,17 @@ typedef struct server_options {
     bool status_page;        /* GET / */
     server_tenant tenants[SERVER_TENANTS_MAX];
     int tenant_count;
-    const char *tenant_header; /* names a tenant that has no key */
-    bool slo_deadline;         /* requests without a deadline get their model's objective */
+    server_tenant default_tenant; /* clients that are none of them: number 0; it has no key */
+    const char *tenant_header;    /* names a tenant that has no key */
+    bool slo_deadline;            /* requests without a deadline get their model's objective */
 } server_options;
+
+#define SERVER_DEFAULT_TENANT "default"
+/* By number: 0 is the default one, the others follow in order. */
+static inline const server_tenant *server_tenant_of(const server_options *o, int number)
+{
+    return number == 0 ? &o->default_tenant : &o->tenants[number - 1];
+}
 
 /* Listens on 127.0.0.1:8080, no TLS, no access log. */
 void server_options_default(server_options *o);

@@ -46,6 +46,7 @@ struct request {
     request_handler on_cancel; /* nobody waits for the response any more; at most once, or NULL */
 
     /* Inference. */
+    int tenant; /* number */
     infer_request infer;
     job *one_job;         /* where infer.jobs points in the usual case */
     bool holds_model;     /* a reference to infer.model, else its jobs have them */

@@ -298,7 +298,7 @@ static void write_tenants(text_buffer *out, const service *s)
            "Device time received, by tenant; requests without a tenant share one.");
     for (int i = 0; i <= o->tenant_count; i++) {
         text_buffer_put(out, "penstock_tenant_device_seconds_total{tenant=\"");
-        put_label(out, i > 0 ? o->tenants[i - 1].name : "");
+        put_label(out, i > 0 ? server_tenant_of(o, i)->name : "");
         text_buffer_put(out, "\"} ");
         text_write_f64(out, (double)scheduler_tenant_ns(s->work, i) / 1e9);
         text_buffer_put(out, "\n");

@@ -7,7 +7,7 @@
 
 /* Whose request it is, and how much of that is admitted. A tenant is named by its API key
  * (`Authorization: Bearer` or `X-API-Key`), or, when it has no key, by name in the tenant header.
- * Number 0 is everybody else.
+ * Number 0 is everybody else: the default tenant.
  *
  * Quotas are token buckets that hold one second's worth, kept as a theoretical arrival time (the
  * generic cell rate algorithm of ITU-T I.371): one atomic word, exact about when there is room
@@ -19,6 +19,10 @@ typedef struct tenant_quota {
 /* The tenant of a request with those header values (NULL: absent; not terminated). */
 int tenant_find(const server_options *o, const char *key, size_t key_bytes, const char *name,
                 size_t name_bytes);
+
+/* 0: there may be room for a request. Else there is none for any, and there will be after so many
+ * nanoseconds. Takes nothing. Any thread. */
+uint64_t tenant_wait(const server_tenant *t, const tenant_quota *q, uint64_t now_ns);
 
 /* Takes one request of `tokens` tokens from the quotas. Returns 0 when there was room, else
  * after how many nanoseconds there is, having taken nothing. A request larger than the bucket goes

@@ -201,6 +201,16 @@ static sim_request request_of(const job *j)
                          .length = (int32_t)j->length};
 }
 
+static bool acquire_hold(sim *s, job *j, uint64_t cost_ns)
+{
+    int64_t rows_max = s->config->queue_rows_max, rows_before;
+    hold_limits limits = {INT64_MAX, INT64_MAX};
+    if (rows_max > 0)
+        limits = (hold_limits){rows_max, admission_share(&s->admission, (int)j->tenant, rows_max)};
+    return hold_acquire(&s->admission.backlog, &j->hold, j->model, job_tenant_class(j), 1, cost_ns,
+                        limits, &rows_before);
+}
+
 static void penstock_arrive(sim *s, const sim_request *r)
 {
     const sim_stream *stream = &s->config->streams[r->stream];
@@ -233,16 +243,17 @@ static void penstock_arrive(sim *s, const sim_request *r)
         j->owner = NULL;
     if (is_refused && !is_probe) {
         release_job(s, j);
+    } else if (!acquire_hold(s, j, e.cost_ns)) {
+        s->result->streams[r->stream].refused++;
+        s->result->streams[r->stream].full++;
+        release_job(s, j);
     } else {
         s->result->admitted += !is_probe;
         j->backlog_ns = e.backlog_ns;
         j->stage_ns[STAGE_FORM] = admission_expected_wait_ns(&e) + e.run_ns;
         j->stage_ns[STAGE_PARSE] = e.wait_ns + e.run_ns; /* to be compared with the truth */
         model_queue *q = dispatch_queue(&s->dispatch, j->model);
-        int64_t rows_before;
-        bool is_in = hold_acquire(&s->admission.backlog, &j->hold, j->model, job_tenant_class(j), 1,
-                                  e.cost_ns, INT64_MAX, &rows_before);
-        is_in = is_in && q != NULL && dispatch_push(&s->dispatch, q, j);
+        bool is_in = q != NULL && dispatch_push(&s->dispatch, q, j);
         assert(is_in);
         (void)is_in;
     }

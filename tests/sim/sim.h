@@ -60,6 +60,7 @@ typedef struct sim_config {
     int model_count;
     uint32_t tenant_weights[FAIR_TENANTS_MAX];
     int tenant_count;
+    int64_t queue_rows_max; /* rows of a model that may wait; 0: any number */
     int device_count;
     double noise;    /* relative standard deviation of execution times */
     int lost_device; /* gone from a third to two thirds of the run; -1: none */
@@ -72,6 +73,7 @@ typedef struct sim_config {
 typedef struct sim_stream_result {
     int64_t offered, met, late, refused,
         dropped;                   /* rejected on admission; dropped from the queue */
+    int64_t full;                  /* of the rejected: the queue was full */
     int64_t probes, probes_met;    /* of the rejected: admitted; and in time */
     double told_ns, took_ns;       /* sums of the probes that were answered: expected, and true */
     int64_t sure_probes, sure_met; /* of these: told that they would be late; and in time */

@@ -261,6 +261,56 @@ Test(sim, a_noisy_tenant_moves_no_other_p99)
         }
 }
 
+/* A crowd without deadlines keeps the queue of the only model full. */
+static void fill_queue(sim_config *c, uint32_t weight, double quiet_rate)
+{
+    sim_default(c);
+    c->queue_rows_max = 1024;
+    c->tenant_count = 2;
+    c->tenant_weights[0] = 1;
+    c->tenant_weights[1] = weight;
+    c->stream_count = 2;
+    c->streams[0] = (sim_stream){.share = 40000, .lengths = SIM_HEAVY_TAIL};
+    c->streams[1] = (sim_stream){.share = quiet_rate, .tenant = 1, .lengths = SIM_HEAVY_TAIL};
+    c->rate = 40000 + quiet_rate;
+    c->requests = 200000;
+}
+
+Test(sim, a_full_queue_of_one_tenant_is_not_anothers)
+{
+    static const uint32_t weights[] = {1, 3, 100};
+    for (int i = 0; i < 3; i++)
+        for (int slo = 0; slo < 2; slo++) {
+            sim_config c;
+            fill_queue(&c, weights[i], 500);
+            c.streams[1].slo_ns = slo ? 60000000 : 0;
+            sim_run(&c, &r);
+            printf("weight %u: the crowd %lld of %lld, the quiet one %lld of %lld, p99 %.2f ms\n",
+                   weights[i], (long long)r.streams[0].met, (long long)r.streams[0].offered,
+                   (long long)r.streams[1].met, (long long)r.streams[1].offered,
+                   (double)histogram_quantile(&r.streams[1].latency, 0.99) / 1e6);
+            cr_expect_gt(r.streams[0].full, r.streams[0].offered / 2);
+            cr_expect_eq(r.streams[1].full, 0);
+            cr_expect_geq((double)r.streams[1].met, 0.999 * (double)r.streams[1].offered);
+        }
+}
+
+/* Alone, a tenant has the whole queue, whatever its weight: as many wait as with one tenant. */
+Test(sim, a_tenant_that_is_alone_has_the_whole_queue)
+{
+    sim_config c;
+    fill_queue(&c, 100, 0.001);
+    sim_run(&c, &r);
+    int64_t full = r.streams[0].full;
+    uint64_t wait_ns = r.streams[0].wait_max_ns;
+    c.tenant_count = c.stream_count = 1;
+    sim_run(&c, &r);
+    printf("refused %lld and %lld, waited %.0f and %.0f ms\n", (long long)full,
+           (long long)r.streams[0].full, (double)wait_ns / 1e6,
+           (double)r.streams[0].wait_max_ns / 1e6);
+    cr_expect_float_eq((double)full, (double)r.streams[0].full, 0.01 * (double)full);
+}
+
 Test(sim, models_share_by_weight)
 {
     sim_config c;

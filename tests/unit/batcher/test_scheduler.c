@@ -311,6 +311,10 @@ Test(scheduler, jobs_of_a_request_are_admitted_together)
                  STATUS_TOO_LARGE);
     cr_assert_eq(scheduler_admit(r.scheduler, jobs, 2, now_ns, &retry_after_ns), STATUS_OK);
     cr_assert_eq(scheduler_queued_rows(r.scheduler, r.model), 8);
+    cr_expect_eq(scheduler_has_room(r.scheduler, r.model, 0, &retry_after_ns), STATUS_OK);
+    r.model->batching.queue_rows_max = 8;
+    cr_expect_eq(scheduler_has_room(r.scheduler, r.model, 0, &retry_after_ns),
+                 STATUS_RESOURCE_EXHAUSTED);
     for (int i = 0; i < 2; i++) {
         jobs[i]->stage_ns[STAGE_ADMIT] = now_ns;
         scheduler_submit(r.scheduler, jobs[i]);

@@ -1,6 +1,7 @@
 #include "config/file.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *message_of_text(const char *text)
@@ -55,6 +56,13 @@ Test(config_file, wrong_files_are_named_by_line_path_and_nearest_name)
          "p.json:1: devices[0]: \"gpu\" is not a device: use cpu or pjrt:PLUGIN.so"},
         {"{\"devices\": [\"cpu\", \"cpu\"]}", "p.json:1: devices[1]: \"cpu\" is listed twice"},
         {"{\"repository\": \"\"}", "p.json:1: repository: must not be empty"},
+        {"{\"tenants\": {\"a\": {\"key\": \"k\"}, \"b\": {\"key\": \"k\"}}}",
+         "p.json:1: tenants.b.key: is the key of tenant \"a\", too"},
+        {"{\"tenants\": {\"a\": {\"key\": \"(masked)\"}}}",
+         "p.json:1: tenants.a.key: is what --print-config prints in place of a key"},
+        {"{\"tenants\": {\"a\": {\"key\": \"\"}}}", "p.json:1: tenants.a.key: must not be empty"},
+        {"{\"tenants\": {\"default\": {\"key\": \"k\"}}}",
+         "p.json:1: tenants.default.key: unknown key"},
         {"[]", "p.json:1: must be an object, not an array"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -68,4 +76,35 @@ Test(config_file, what_is_not_json_is_refused_with_its_place)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         cr_expect_eq(strncmp(message_of_text(texts[i]), "p.json:1:", 9), 0, "%s: %s", texts[i],
                      message_of_text(texts[i]));
+}
+
+/* Who leaves the key out gains nothing by it, unless the file says otherwise. */
+Test(config_file, the_default_tenant_has_the_smallest_quotas_of_the_others)
+{
+    static const struct {
+        const char *tenants;
+        int64_t requests_per_s, tokens_per_s;
+        uint32_t weight;
+    } cases[] = {
+        {"{}", 0, 0, 1},
+        {"{\"a\": {}, \"b\": {\"weight\": 7}}", 0, 0, 1},
+        {"{\"a\": {\"requests_per_s\": 9}, \"b\": {}, \"c\": {\"requests_per_s\": 5}}", 5, 0, 1},
+        {"{\"a\": {\"tokens_per_s\": 9}, \"b\": {\"requests_per_s\": 5}}", 5, 9, 1},
+        {"{\"a\": {\"requests_per_s\": 9}, \"default\": {}}", 0, 0, 1},
+        {"{\"default\": {\"requests_per_s\": 3, \"weight\": 2}}", 3, 0, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static config c;
+        char text[200];
+        snprintf(text, sizeof text, "{\"tenants\": %s}", cases[i].tenants);
+        config_default(&c);
+        cr_assert_eq(config_read_text(&c, "f", text, strlen(text)), STATUS_OK, "%s", text);
+        const server_tenant *t = server_tenant_of(&c.server, 0);
+        cr_expect_str_eq(t->name, "default");
+        cr_expect_null(t->key);
+        cr_expect(t->requests_per_s == cases[i].requests_per_s &&
+                      t->tokens_per_s == cases[i].tokens_per_s && t->weight == cases[i].weight,
+                  "%s", text);
+        config_dispose(&c);
+    }
 }

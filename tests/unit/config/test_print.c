@@ -69,6 +69,27 @@ Test(config_print, what_is_printed_is_read_again_as_the_same)
     config_dispose(&again);
 }
 
+static status read(config *c, const char *text)
+{
+    config_default(c);
+    return config_read_text(c, "f", text, strlen(text));
+}
+
+Test(config_print, keys_of_tenants_are_masked_and_the_mask_is_no_key)
+{
+    static config c;
+    cr_assert_eq(read(&c, "{\"tenants\": {\"a\": {\"key\": \"s3cret\"}, \"b\": {}}}"), STATUS_OK);
+    char *text = printed(&c);
+    cr_expect_null(strstr(text, "s3cret"));
+    cr_expect_not_null(strstr(text, "\"key\": \"(masked)\""));
+    cr_expect_not_null(strstr(text, "\"key\": null"));
+    config_dispose(&c);
+    cr_expect_eq(read(&c, text), STATUS_INVALID_ARGUMENT);
+    cr_expect_not_null(strstr(status_message(), "tenants.a.key"), "%s", status_message());
+    config_dispose(&c);
+    free(text);
+}
+
 Test(config_print, help_names_every_flag_once)
 {
     char *text = NULL;

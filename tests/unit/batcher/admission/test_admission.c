@@ -12,10 +12,12 @@ Test(admission, a_full_queue_says_when_it_is_empty)
     cr_expect_eq(admission_drain_ns(&a, &m, 2), 0);
     hold ours = {0}, theirs = {0};
     int64_t before;
-    cr_assert(hold_acquire(&a.backlog, &ours, &m, whose, 1, 6000000000, 10, &before));
+    cr_assert(
+        hold_acquire(&a.backlog, &ours, &m, whose, 1, 6000000000, (hold_limits){10, 10}, &before));
     cr_expect_eq(admission_drain_ns(&a, &m, 2), 3000000000);
     /* Takes half of the devices meanwhile. */
-    cr_assert(hold_acquire(&a.backlog, &theirs, &other, whose, 1, 60000000000, 10, &before));
+    cr_assert(hold_acquire(&a.backlog, &theirs, &other, whose, 1, 60000000000,
+                           (hold_limits){10, 10}, &before));
     cr_expect_eq(admission_drain_ns(&a, &m, 2), 6000000000);
     for (int i = 0; i < 1000; i++)
         admission_learn(&a, 1000, 2000); /* batches take twice what was thought */
@@ -69,4 +71,16 @@ Test(admission, what_a_rejection_tells)
     cr_expect(admission_is_sure(&e, 100 * ms, 124 * ms));
     e.backlog_ns = 60 * ms; /* other work passed it */
     cr_expect_eq(admission_expected_wait_ns(&e), 40 * ms);
+}
+
+Test(admission, queues_are_shared_by_weight)
+{
+    static admission a;
+    static const uint32_t weights[] = {1, 3, 100};
+    admission_init(&a, 3, weights);
+    cr_expect_eq(admission_share(&a, 0, 1040), 10);
+    cr_expect_eq(admission_share(&a, 1, 1040), 30);
+    cr_expect_eq(admission_share(&a, 2, 1000000000), 961538461);
+    admission_init(&a, 1, NULL);
+    cr_expect_eq(admission_share(&a, 0, 7), 7, "no shares where there is one tenant");
 }

@@ -48,3 +48,20 @@ Test(tenant, tokens_refused_cost_no_request_and_a_giant_goes_when_full)
     cr_assert_eq(tenant_acquire(&t, &q, 50, now + wait), 0);
     cr_assert_gt(tenant_acquire(&t, &q, 50, now + wait), 0);
 }
+
+Test(tenant, waiting_is_known_without_taking)
+{
+    server_tenant t = {.name = "t", .requests_per_s = 2, .tokens_per_s = 100};
+    tenant_quota q = {0};
+    uint64_t now = 100 * SECOND;
+    cr_assert_eq(tenant_wait(&t, &q, now), 0);
+    cr_assert_eq(tenant_acquire(&t, &q, 1, now), 0);
+    cr_assert_eq(tenant_wait(&t, &q, now), 0);
+    cr_assert_eq(tenant_acquire(&t, &q, 1, now), 0);
+    cr_expect_eq(tenant_wait(&t, &q, now), tenant_acquire(&t, &q, 1, now), "requests");
+    now += SECOND;
+    cr_assert_eq(tenant_acquire(&t, &q, 100, now), 0);
+    cr_expect_eq(tenant_wait(&t, &q, now), tenant_acquire(&t, &q, 1, now), "tokens");
+    cr_expect_gt(tenant_wait(&t, &q, now), 0);
+    cr_expect_eq(tenant_wait(&(server_tenant){.name = "u"}, &q, now), 0, "without quotas");
+}
