@@ -10,6 +10,8 @@ void config_default(config *c)
     c->repository.load.queue_rows_max = 1024;
     c->repository.load.sequence_max = 512;
     c->repository.models = c->model_list;
+    c->repository.load.activation_bytes_max = (int64_t)4 << 30;
+    c->repository.load.operations_max = INT64_C(100000000000000);
     c->repository.load_limit_ns = 1800000000000u;
     c->repository.orders_max = 16;
     c->scheduler.fallback = FALLBACK_WHEN_SOONER;

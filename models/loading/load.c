@@ -10,6 +10,7 @@
 #include "graph/scales.h"
 #include "graph/specialise/specialise.h"
 #include "models/batching/buckets.h"
+#include "models/batching/costly_buckets.h"
 #include "models/batching/describe.h"
 #include "models/batching/exact_programs.h"
 #include "models/batching/packed_buckets.h"
@@ -175,6 +176,22 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
     return buckets_make(m, &planned);
 }
 
+/* Before anything large is computed. A ragged encoder's memory does not grow with the batch. */
+static status drop_costly(model *m, const manifest *file)
+{
+    int64_t dropped;
+    if (m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED)
+        return STATUS_OK;
+    status failure = costly_buckets_drop(m, file, &dropped);
+    if (failure || dropped == 0)
+        return failure;
+    log_warning("models", "%s: batches of %lld rows and more cost too much: %s", m->name,
+                (long long)dropped, status_message());
+    add_note(m, "; ", "without ");
+    add_note(m, "", status_message());
+    return STATUS_OK;
+}
+
 /* For devices with static shapes, and for tools, which print what such a device would get. */
 static status make_packed(model *m, const load_request *r, const manifest *file)
 {
@@ -206,6 +223,8 @@ static status probe_batching(model *m, const load_request *r, const manifest *fi
     }
     if (!failure)
         failure = make_buckets(m, r, file);
+    if (!failure)
+        failure = drop_costly(m, file);
     return failure ? failure : make_packed(m, r, file);
 }
 

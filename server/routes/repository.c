@@ -100,8 +100,10 @@ static void respond_changed(request *r)
 {
     change *c = r->waits_for;
     r->on_cancel = NULL;
-    /* A failure of ours while a model is loaded is the model's. */
-    status result = c->result == STATUS_INTERNAL ? STATUS_INVALID_ARGUMENT : c->result;
+    /* A failure of ours while a model is loaded is the model's; so is its size, not the request's.
+     */
+    bool is_models = c->result == STATUS_INTERNAL || c->result == STATUS_TOO_LARGE;
+    status result = is_models ? STATUS_INVALID_ARGUMENT : c->result;
     if (!request_has_ended(r)) {
         if (result == STATUS_OK)
             respond_text(r, 200, "application/json", "{}", 2);

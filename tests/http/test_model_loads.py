@@ -1,7 +1,9 @@
 """Loads and unloads that clients ask for: they end with their client and at their time limit, and only so many wait."""
 import json
+import os
 import shutil
 import socket
+import subprocess
 import time
 
 import numpy
@@ -24,6 +26,15 @@ def endless_model(folder, name="endless"):
     path = serving.save_model(folder, name, nodes, [value("in")], [value("out")], [numpy_helper.from_array(weight, "weight")])
     (path / "model.json").write_text(json.dumps({"batch_max": 2}))
     return path
+
+
+def costly_model(folder, name="costly"):
+    """Thirty kilobytes whose one row is terabytes: a convolution with pads of a million."""
+    channels = 60
+    weight = numpy.ones((channels, channels, 1, 2), numpy.float32)
+    node = helper.make_node("Conv", ["in", "weight"], ["out"], name="wide", pads=[10**6] * 4)
+    value = lambda n, *d: helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", channels, *d])
+    return serving.save_model(folder, name, [node], [value("in", 8, 8)], [value("out", None, None)], [numpy_helper.from_array(weight, "weight")])
 
 
 class Repository:
@@ -143,6 +154,24 @@ def test_a_reload_that_is_cancelled_leaves_what_served(repository):
     assert repository.server.get("/v2/models/swapped/ready").status == 200
 
 
+def test_a_small_file_that_asks_for_terabytes_is_rejected(tmp_path):
+    """In `inspect`, at the start of a server, and when a client loads it: at once, in little memory, with the node's name."""
+    words = ['node "wide" (Conv)', "GiB"]
+    model = costly_model(tmp_path)
+    assert (model / "1/model.onnx").stat().st_size < 32000
+    for command in (["inspect", model], ["serve", "--listen", "127.0.0.1:0", "--model", f"costly={model}"]):
+        program = subprocess.Popen([serving.BINARY, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=serving.ROOT)
+        said = program.stderr.read().replace('\\"', '"')
+        _, status, used = os.wait4(program.pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 1 and all(word in said for word in words), said
+        assert used.ru_maxrss < 1 << 20, f"{used.ru_maxrss} KiB"
+    with Repository(tmp_path) as r:
+        shutil.copytree(model, r.models / "costly")
+        answer = r.change("load", "costly")
+        assert answer.status == 400 and all(word in answer.json()["error"] for word in words), answer
+        assert r.metric('loads_total{result="failed"}') == 1
+
+
 def test_a_storm_of_orders_whose_clients_left(repository):
     """What one client can leave behind: nothing. Polite requests are served all the while."""
     image = {"image": numpy.ones((1, 64), numpy.float32)}
@@ -177,7 +206,7 @@ def test_the_server_does_not_wait_for_loads_when_it_ends(tmp_path):
 def test_a_signal_ends_loading_at_the_start(tmp_path):
     server = serving.Server(tmp_path / "log", {"endless": endless_model(tmp_path)})
     with open(server.log_path, "wb") as log:
-        server.process = serving.subprocess.Popen(server.arguments, stdout=log, stderr=log, cwd=serving.ROOT)
+        server.process = subprocess.Popen(server.arguments, stdout=log, stderr=log, cwd=serving.ROOT)
     server._wait_for(server._ports_known, "ports in the log")
     while "probing" not in server.get("/v2/health/ready").body.decode():
         assert server.process.poll() is None
