@@ -9,14 +9,6 @@
 
 #define HEADERS_MAX 100
 
-/* As picohttpparser declares it. */
-typedef struct header {
-    const char *name;
-    size_t name_bytes;
-    const char *value;
-    size_t value_bytes;
-} header;
-
 static bool on_refused(const char *head, int code, const char *why)
 {
     (void)head;
@@ -37,7 +29,7 @@ void fuzz_http1_head(const uint8_t *data, size_t bytes)
     const char *head = (const char *)data, *method, *path;
     size_t method_bytes, path_bytes, count = HEADERS_MAX;
     int version;
-    header headers[HEADERS_MAX];
+    parse_request_header headers[HEADERS_MAX];
     if (!is_installed)
         parse_request_install(on_refused);
     is_installed = true;
@@ -46,7 +38,8 @@ void fuzz_http1_head(const uint8_t *data, size_t bytes)
     assert(n == -1 || n == -2 || (n > 0 && (size_t)n <= bytes));
     if (n <= 0)
         return;
-    assert(head_check(head, (size_t)n) == STATUS_OK);
+    head_facts facts;
+    assert(head_check(head, (size_t)n, &facts) == STATUS_OK);
     assert(is_within(method, method_bytes, head, bytes));
     assert(is_within(path, path_bytes, head, bytes)); /* an empty one gets 400 later */
     for (size_t i = 0; i < count; i++) {

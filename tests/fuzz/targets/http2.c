@@ -163,14 +163,16 @@ void fuzz_http2_session(const uint8_t *data, size_t bytes)
     o.is_answered_late = options & 2;
     o.is_consumed_late = options & 4;
     o.has_trailers = options & 8;
-    o.session = http2_session_create(&limits, &handler, &o, now_ns);
+    http2_memory memory = {0};
+    size_t taken;
+    o.session = http2_session_create(&limits, &memory, &handler, &o, now_ns);
     assert(o.session != NULL);
     /* Most inputs begin behind the preface and the first SETTINGS. */
-    bool is_broken =
-        !(options & 16) && http2_session_read(o.session, begin, sizeof begin - 1 + 1, now_ns);
+    bool is_broken = !(options & 16) && http2_session_read(o.session, begin, sizeof begin - 1 + 1,
+                                                           now_ns, &taken) != STATUS_OK;
     while (in.bytes > 0 && !is_broken) {
         size_t n = in.bytes < step ? in.bytes : step;
-        is_broken = http2_session_read(o.session, in.data, n, now_ns) != STATUS_OK;
+        is_broken = http2_session_read(o.session, in.data, n, now_ns, &taken) != STATUS_OK;
         in.data += n;
         in.bytes -= n;
         now_ns += 10000000;
@@ -182,6 +184,7 @@ void fuzz_http2_session(const uint8_t *data, size_t bytes)
     for (int i = 0; i < 3 * WAITING_MAX && !is_over(&o, &out); i++)
         catch_up(&o, options);
     http2_session_destroy(o.session);
+    http2_memory_dispose(&memory);
     for (int i = 0; i < WAITING_MAX; i++)
         assert(o.streams[i].stream == NULL); /* on_close was called for each */
     text_buffer_dispose(&out);
