@@ -14,6 +14,13 @@ const char *model_fallback_name(model_fallback reason)
     return names[reason];
 }
 
+const char *model_basis_name(model_basis basis)
+{
+    static const char *const names[] = {"", "declared", "proved", "probed", "undecided"};
+    assert((unsigned)basis < sizeof names / sizeof names[0]);
+    return names[basis];
+}
+
 const char *model_compile_phase_name(model_compile_phase phase)
 {
     static const char *const names[MODEL_COMPILE_COUNT] = {

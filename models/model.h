@@ -33,11 +33,23 @@ typedef struct model_tensor {
                          id_limit - 1. 0: the input holds no token ids */
 } model_tensor;
 
-/* How requests of this model may be batched: measured at load (models/batching/probe.h), or
- * declared in model.json. */
+/* What a property of the model rests on. */
+typedef enum model_basis {
+    MODEL_BASIS_NONE,      /* there is nothing to decide */
+    MODEL_BASIS_DECLARED,  /* model.json */
+    MODEL_BASIS_PROVED,    /* the graph, operator by operator (graph/independence) */
+    MODEL_BASIS_PROBED,    /* experiments (models/batching/experiment.h) */
+    MODEL_BASIS_UNDECIDED, /* neither proved nor disproved: taken as no */
+} model_basis;
+/* "", "declared", "proved", "probed", "undecided". Static. */
+const char *model_basis_name(model_basis basis);
+
+/* How requests of this model may be batched: found at load (models/batching/probe.h), or declared
+ * in model.json. */
 typedef struct model_batching {
-    bool can_batch;          /* rows do not influence each other */
-    bool can_pad;            /* padding does not influence a row's results */
+    bool can_batch; /* rows do not influence each other */
+    bool can_pad;   /* padding does not influence a row's results */
+    model_basis batch_basis, pad_basis;
     int64_t batch_max;       /* rows of the largest bucket */
     int64_t sequence_max;    /* longest row; 0 when there is no sequence axis */
     uint64_t queue_delay_ns; /* batching delay: how long an idle device may wait for more rows */
@@ -132,7 +144,7 @@ struct model {
 
     /* How requests share batches. */
     model_batching batching;
-    const char *batching_note; /* what the batching probe found, for people; "" when none ran */
+    const char *batching_note; /* what was found about batching, for people; "" when nothing was */
     model_packing packing;
     /* NULL: a row holds one sequence, packing_note says why; models/batching/packed_buckets.h. */
     struct encoder *packed_encoder;

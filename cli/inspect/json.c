@@ -61,12 +61,14 @@ void inspect_print_json(const model *m)
     put_string(&out, m->graph->source);
     json_tensors(&out, "inputs", m->inputs, m->input_count, true);
     json_tensors(&out, "outputs", m->outputs, m->output_count, false);
-    text_buffer_format(&out,
-                       ",\"can_batch\":%s,\"can_pad\":%s,\"batch_max\":%lld,\"sequence_max\":%lld,"
-                       "\"findings\":",
-                       m->batching.can_batch ? "true" : "false",
-                       m->batching.can_pad ? "true" : "false", (long long)m->batching.batch_max,
-                       (long long)m->batching.sequence_max);
+    text_buffer_format(
+        &out,
+        ",\"can_batch\":%s,\"can_pad\":%s,\"batch_basis\":\"%s\","
+        "\"pad_basis\":\"%s\",\"batch_max\":%lld,\"sequence_max\":%lld,"
+        "\"findings\":",
+        m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
+        model_basis_name(m->batching.batch_basis), model_basis_name(m->batching.pad_basis),
+        (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
     put_string(&out, m->batching_note);
     text_buffer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < inspect_padded_buckets(m); i++)

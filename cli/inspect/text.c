@@ -126,6 +126,23 @@ static void print_operators(const model *m, const int counts[GRAPH_OP_COUNT])
     text_buffer_dispose(&line);
 }
 
+static const char *basis_text(model_basis basis)
+{
+    switch (basis) {
+    case MODEL_BASIS_NONE:
+        return "";
+    case MODEL_BASIS_DECLARED:
+        return " (declared in model.json)";
+    case MODEL_BASIS_PROVED:
+        return " (proved from the graph)";
+    case MODEL_BASIS_PROBED:
+        return " (found by experiments)";
+    case MODEL_BASIS_UNDECIDED:
+        return " (not proved otherwise)";
+    }
+    return "";
+}
+
 void inspect_print_text(const model *m)
 {
     int counts[GRAPH_OP_COUNT];
@@ -133,12 +150,13 @@ void inspect_print_text(const model *m)
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
-    printf("batching  %s, %s; at most %lld rows",
+    printf("batching  %s%s, %s%s; at most %lld rows",
            m->batching.can_batch ? "rows are independent" : "rows run alone",
+           basis_text(m->batching.batch_basis),
            m->batching.sequence_max == 0 ? "no sequence axis"
            : m->batching.can_pad         ? "rows can be padded"
                                          : "rows run at their own length",
-           (long long)m->batching.batch_max);
+           basis_text(m->batching.pad_basis), (long long)m->batching.batch_max);
     if (m->batching.sequence_max > 0)
         printf(" of at most %lld tokens", (long long)m->batching.sequence_max);
     printf("\n");

@@ -485,3 +485,46 @@ fail:
     close_specialiser(&w);
     return s;
 }
+
+/* The values that some run of the specialiser has given a shape. */
+static void take_values(specialiser *w, graph_trace *out)
+{
+    const graph *g = w->source;
+    for (int32_t v = 0; v < g->value_count; v++)
+        if (w->invalid[v])
+            w->values[v].rank = -1;
+    *out = (graph_trace){.values = w->values, .owner = w->made};
+    w->values = NULL;
+    w->made = NULL;
+}
+
+status graph_trace_values(const graph *source, const graph_binding *binding,
+                          graph_evaluate_fn evaluate, graph_trace *out)
+{
+    assert(source != NULL && binding != NULL && evaluate != NULL);
+    specialiser w = {.source = source};
+    status s = open_specialiser(&w);
+    if (s)
+        goto fail;
+    for (int32_t v = 0; v < source->value_count; v++)
+        w.values[v].rank = -1;
+    specialise_open_folder(&w.folder, source, binding->budget, evaluate, &w.made->memory);
+    if ((s = cancel_check(w.folder.budget.cancel)))
+        goto fail;
+    if ((s = place_inputs(&w, binding)))
+        goto fail;
+    mark_needed(&w, false);
+    if ((s = visit_all(&w)))
+        goto fail;
+    take_values(&w, out);
+fail:
+    close_specialiser(&w);
+    return s;
+}
+
+void graph_trace_dispose(graph_trace *t)
+{
+    free(t->values);
+    graph_destroy(t->owner);
+    *t = (graph_trace){0};
+}

@@ -30,6 +30,20 @@ typedef struct graph_binding {
 status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out) MUST_CHECK;
 
+/* What specialising finds out about every value of the source graph, without making a graph. */
+typedef struct graph_trace {
+    tensor *values; /* by value: dtype and shape; data where the value follows from constants and
+                       shapes, and is small or decides a shape; rank -1: nothing needs the value */
+    graph *owner;   /* of the data that is not a constant of the source */
+} graph_trace;
+
+/* The same steps and errors as graph_specialise(). `out` is disposed by the caller, before the
+ * source. */
+status graph_trace_values(const graph *source, const graph_binding *binding,
+                          graph_evaluate_fn evaluate, graph_trace *out) MUST_CHECK;
+/* Accepts a zeroed trace. */
+void graph_trace_dispose(graph_trace *t);
+
 /* Folds in place what depends on constants alone (weights stored as f16, gathered weights): once
  * per model, before it is specialised, so that every specialisation shares the result. Stay: nodes
  * that cannot be folded or do not fit their inputs, results much larger than their inputs,

@@ -2,15 +2,14 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/xorshift.h"
 #include "devices/slot.h"
 #include "models/batching/describe.h"
-#include "models/batching/row_copy.h"
-
-#define TOLERANCE_OF_RANGE 1e-5
+#include "models/batching/experiment.h"
+#include "models/batching/independence.h"
 
 static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
 {
@@ -182,73 +181,6 @@ static status find_length(model *m)
     return STATUS_OK;
 }
 
-/* The largest difference between row `row` of `batch` and the one row of `alone`, as a fraction of
- * the output's range. */
-static double largest_difference(const model *m, const tensor *batch, int64_t row,
-                                 const tensor *alone, int64_t length, arena *a)
-{
-    double worst = 0;
-    for (int i = 0; i < m->output_count; i++) {
-        tensor got = alone[i];
-        got.data = arena_allocate_aligned(a, tensor_bytes(&got) + 1, 64);
-        if (got.data == NULL)
-            return INFINITY;
-        if (got.dtype == DTYPE_BYTES)
-            continue;
-        row_copy(&got, 0, &batch[i], row, &m->outputs[i], length, NULL);
-        double low = INFINITY, high = -INFINITY, apart = 0;
-        for (int64_t k = 0; k < tensor_count(&got); k++) {
-            double x = tensor_get_number(&got, k), y = tensor_get_number(&alone[i], k);
-            if (isnan(x) && isnan(y))
-                continue;
-            low = fmin(low, y);
-            high = fmax(high, y);
-            double d = x == y ? 0 : fabs(x - y);
-            apart = isnan(d) ? INFINITY : fmax(apart, d);
-        }
-        double range = fmax(high - low, fmax(fabs(high), fabs(low)));
-        if (apart > 0)
-            worst = fmax(worst, range > 0 ? apart / range : INFINITY);
-    }
-    return worst;
-}
-
-static void copy_row(const model *m, const tensor *to, int64_t to_row, const tensor *from,
-                     int64_t from_row, int64_t length)
-{
-    for (int i = 0; i < m->input_count; i++) {
-        tensor_string pad = {0};
-        tensor element = {.dtype = to[i].dtype, .data = &pad};
-        if (to[i].dtype != DTYPE_BYTES)
-            tensor_set_number(&element, 0, m->inputs[i].is_mask ? 0 : m->inputs[i].pad_value);
-        row_copy(&to[i], to_row, &from[i], from_row, &m->inputs[i], length, &pad);
-    }
-}
-
-/* Runs a row of `length` alone, then as the middle one of three rows of `batch_length`.
- * `*difference`: how far its outputs are apart. */
-static status compare(const model *m, int64_t length, int64_t batch_length, uint64_t seed,
-                      double *difference)
-{
-    arena a = {0};
-    tensor alone[MODEL_TENSORS_MAX], alone_out[MODEL_TENSORS_MAX];
-    tensor batch[MODEL_TENSORS_MAX], batch_out[MODEL_TENSORS_MAX];
-    int64_t rows = m->batching.can_batch ? 3 : 1, row = rows / 2;
-    status failure = probe_make_inputs(m, (device_bucket){1, length}, seed, &a, alone);
-    if (!failure)
-        failure = run(m, (device_bucket){1, length}, &a, alone, alone_out);
-    if (!failure)
-        failure = probe_make_inputs(m, (device_bucket){rows, batch_length}, seed + 7, &a, batch);
-    if (!failure) {
-        copy_row(m, batch, row, alone, 0, length);
-        failure = run(m, (device_bucket){rows, batch_length}, &a, batch, batch_out);
-    }
-    if (!failure)
-        *difference = largest_difference(m, batch_out, row, alone_out, length, &a);
-    arena_dispose(&a);
-    return failure;
-}
-
 /* Dims that are neither constant, nor batch, nor sequence: such tensors cannot be batched. */
 static bool has_other_dims(const model *m)
 {
@@ -273,40 +205,160 @@ static const char *without_batch_axis(const model *m)
     return NULL;
 }
 
-/* Sets can_batch and can_pad; the differences are for the note. Fails only if the load has ended:
- * where three rows cost too much, each runs alone. */
-static status try_batches(model *m, const manifest *file, double *batch_difference,
-                          double *pad_difference)
+/* Appends to the note; NULL, for want of memory: it stays as it was. */
+static void note(model *m, const char *added)
+{
+    const char *both =
+        added == NULL ? NULL : arena_format(&m->memory, "%s%s", m->batching_note, added);
+    if (both != NULL)
+        m->batching_note = both;
+}
+
+/* "rows between -1 and 1: 3.1e-07 of the output's range". */
+static const char *found_text(char text[160], const experiment_result *r)
+{
+    if (isinf(r->difference))
+        snprintf(text, 160, "%s: results are no numbers, or a batch does not run", r->inputs);
+    else if (r->difference == 0)
+        snprintf(text, 160, "experiments give the same bits");
+    else
+        snprintf(text, 160, "%s: outputs differ by %.1e of their range", r->inputs, r->difference);
+    return text;
+}
+
+/* What model.json declares is not proved, but a contradiction is told. */
+static status use_declared(model *m, bool can_batch, int64_t length)
+{
+    graph_independence found;
+    char text[512];
+    status failure = independence_examine(m, length, &found);
+    if (failure)
+        return failure;
+    m->batching.can_batch = can_batch;
+    m->batching.batch_basis = MODEL_BASIS_DECLARED;
+    note(m, arena_format(&m->memory, "model.json declares that %s",
+                         can_batch ? "rows are independent" : "rows run alone"));
+    if (!can_batch || found.verdict != GRAPH_MIXED)
+        return STATUS_OK;
+    graph_independence_text(text, &found);
+    note(m, arena_format(&m->memory, ", but rows influence each other: %s", text));
+    log_warning("models", "%s: model.json declares \"can_batch\": true, but %s", m->name, text);
+    return STATUS_OK;
+}
+
+static bool is_encoder(const model *m)
+{
+    return m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED;
+}
+
+/* Proved: an experiment must agree, or something of ours is wrong. */
+static status check_proof(model *m, const char *by, int64_t length)
+{
+    char text[160];
+    experiment_result r;
+    status failure = experiment_run(m, &(experiment){3, length, length, false}, &r);
+    if (cancel_is_end(failure))
+        return failure;
+    m->batching.can_batch = !failure && r.is_same;
+    m->batching.batch_basis = m->batching.can_batch ? MODEL_BASIS_PROVED : MODEL_BASIS_PROBED;
+    found_text(text, &r);
+    if (m->batching.can_batch) {
+        note(m, arena_format(&m->memory, "rows are independent: %s (%s)", by, text));
+        return STATUS_OK;
+    }
+    note(m, arena_format(&m->memory,
+                         "each request runs alone: the graph keeps rows apart, but in an "
+                         "experiment they are not (%s)",
+                         text));
+    log_warning("models", "%s: %s", m->name, m->batching_note);
+    return STATUS_OK;
+}
+
+/* Neither proved nor disproved: an experiment says more, for whoever may declare it. */
+static status explain_undecided(model *m, const graph_independence *found, int64_t length)
+{
+    char why[512], text[160];
+    experiment_result r;
+    status failure = experiment_run(m, &(experiment){3, length, length, true}, &r);
+    if (cancel_is_end(failure))
+        return failure;
+    m->batching.can_batch = false;
+    m->batching.batch_basis = MODEL_BASIS_UNDECIDED;
+    note(m, arena_format(&m->memory,
+                         "each request runs alone: it is not proved that rows are independent (%s)",
+                         graph_independence_text(why, found)));
+    found_text(text, &r);
+    if (failure || !r.is_same)
+        note(m, arena_format(&m->memory, "; in an experiment they are not (%s)", text));
+    else
+        note(m, arena_format(&m->memory,
+                             "; in experiments they are (%s): if you know that they are, set "
+                             "\"can_batch\": true in model.json",
+                             text));
+    return STATUS_OK;
+}
+
+/* Sets can_batch. Fails only if the load has ended: where three rows cost too much, each runs
+ * alone. */
+static status decide_batch(model *m, const manifest *file, int64_t length)
+{
+    graph_independence found;
+    char text[512];
+    if (file->can_batch >= 0)
+        return use_declared(m, file->can_batch != 0, length);
+    status failure = independence_examine(m, length, &found);
+    if (failure)
+        return failure;
+    if (found.verdict == GRAPH_INDEPENDENT)
+        return check_proof(m, "proved from the graph", length);
+    if (is_encoder(m))
+        return check_proof(m, "recognised as an encoder", length);
+    if (found.verdict == GRAPH_UNDECIDED)
+        return explain_undecided(m, &found, length);
+    m->batching.can_batch = false;
+    m->batching.batch_basis = MODEL_BASIS_PROVED;
+    note(m, arena_format(&m->memory, "rows influence each other, so each request runs alone: %s",
+                         graph_independence_text(text, &found)));
+    return STATUS_OK;
+}
+
+/* Sets can_pad, after can_batch. */
+static status decide_pad(model *m, const manifest *file, int64_t length, int64_t longest)
 {
     model_batching *b = &m->batching;
-    int64_t longest = b->sequence_max < 11 ? b->sequence_max : 11;
-    int64_t length = longest > 4 ? longest - 4 : longest;
-    *batch_difference = *pad_difference = 0;
-    b->can_batch = true;
-    status failure = STATUS_OK;
-    for (uint64_t seed = 1; seed <= 2 && !failure && file->can_batch < 0; seed++) {
-        double difference = INFINITY;
-        failure = compare(m, length, length, seed, &difference);
-        *batch_difference = fmax(*batch_difference, failure ? INFINITY : difference);
+    char text[160];
+    experiment_result r;
+    b->can_pad = false;
+    b->pad_basis = MODEL_BASIS_NONE;
+    if (file->can_pad >= 0) {
+        b->can_pad = file->can_pad != 0;
+        b->pad_basis = MODEL_BASIS_DECLARED;
+        return STATUS_OK;
     }
+    if (!b->can_batch || b->sequence_max == 0)
+        return STATUS_OK;
+    b->pad_basis = MODEL_BASIS_PROBED;
+    if (length == longest) {
+        note(m, "; rows run at their own length");
+        return STATUS_OK;
+    }
+    status failure = experiment_run(m, &(experiment){3, length, longest, true}, &r);
     if (cancel_is_end(failure))
         return failure;
-    /* A model that fails on several rows cannot be batched. */
-    b->can_batch =
-        file->can_batch >= 0 ? file->can_batch != 0 : *batch_difference <= TOLERANCE_OF_RANGE;
-    failure = STATUS_OK;
-    for (uint64_t seed = 1;
-         seed <= 2 && !failure && file->can_pad < 0 && b->can_batch && length < longest; seed++) {
-        double difference = INFINITY;
-        failure = compare(m, length, longest, seed, &difference);
-        *pad_difference = fmax(*pad_difference, failure ? INFINITY : difference);
-    }
-    if (cancel_is_end(failure))
-        return failure;
-    b->can_pad = file->can_pad >= 0 ? file->can_pad != 0
-                                    : b->can_batch && b->sequence_max > 0 && longest > length &&
-                                          *pad_difference <= TOLERANCE_OF_RANGE;
+    b->can_pad = !failure && r.is_same;
+    note(m, arena_format(&m->memory, "; padding changes %s (%s)",
+                         b->can_pad ? "nothing" : "results: rows run at their own length",
+                         found_text(text, &r)));
     return STATUS_OK;
+}
+
+static void log_note(const model *m)
+{
+    if (m->batching.sequence_max > 0)
+        log_info("models", "%s: %s; longest row %lld tokens", m->name, m->batching_note,
+                 (long long)m->batching.sequence_max);
+    else
+        log_info("models", "%s: %s", m->name, m->batching_note);
 }
 
 status probe_model(model *m, const manifest *file)
@@ -318,33 +370,44 @@ status probe_model(model *m, const manifest *file)
     if (failure)
         return failure;
     const char *unbatched = without_batch_axis(m);
-    double batch_difference = 0, pad_difference = 0;
+    m->batching_note = "";
     if (unbatched != NULL || has_other_dims(m)) {
         b->can_batch = b->can_pad = false;
         if (!describe_has_batch(m))
             b->batch_max = 1;
-        m->batching_note =
-            arena_format(&m->memory, "each request runs alone: \"%s\" has no batch axis of its own",
-                         unbatched ? unbatched : m->name);
+        note(m, arena_format(&m->memory,
+                             "each request runs alone: \"%s\" has no batch axis of its own",
+                             unbatched ? unbatched : m->name));
     } else {
-        failure = try_batches(m, file, &batch_difference, &pad_difference);
+        int64_t longest = b->sequence_max < 11 ? b->sequence_max : 11;
+        int64_t length = longest > 4 ? longest - 4 : longest;
+        failure = decide_batch(m, file, length);
+        if (!failure)
+            failure = decide_pad(m, file, length, longest);
         if (failure)
             return failure;
-        m->batching_note = arena_format(
-            &m->memory, "%s (batched with other rows, outputs differ by %.1e of their range)%s",
-            b->can_batch ? "rows are independent"
-                         : "rows influence each other: each request runs alone",
-            batch_difference,
-            b->sequence_max == 0 || !b->can_batch ? ""
-            : b->can_pad                          ? "; padding changes nothing"
-                         : "; padding changes results: rows run at their own length");
     }
-    if (m->batching_note == NULL)
-        m->batching_note = "";
-    if (b->sequence_max > 0)
-        log_info("models", "%s: %s; longest row %lld tokens", m->name, m->batching_note,
-                 (long long)b->sequence_max);
-    else
-        log_info("models", "%s: %s", m->name, m->batching_note);
+    log_note(m);
+    return STATUS_OK;
+}
+
+status probe_confirm(model *m, bool *is_changed)
+{
+    graph_independence found;
+    char text[512];
+    *is_changed = false;
+    if (m->batching.batch_basis != MODEL_BASIS_PROVED || !m->batching.can_batch || is_encoder(m))
+        return STATUS_OK;
+    status failure = independence_confirm(m, &found);
+    if (failure || found.verdict == GRAPH_INDEPENDENT)
+        return failure;
+    m->batching.can_batch = m->batching.can_pad = false;
+    m->batching.batch_basis = MODEL_BASIS_UNDECIDED;
+    m->batching_note = "";
+    note(m, arena_format(&m->memory,
+                         "each request runs alone: rows are independent in small batches only (%s)",
+                         graph_independence_text(text, &found)));
+    log_note(m);
+    *is_changed = true;
     return STATUS_OK;
 }

@@ -3,18 +3,24 @@
 
 #include "models/manifest/manifest.h"
 
-/* The batching probe runs a model on the CPU at load and decides how it may be batched: no file
- * format says so, and a wrong guess changes results silently. Sets can_batch, can_pad, batch_max,
- * sequence_max of m->batching and m->batching_note. What the manifest declares is not probed.
+/* Decides at load how a model may be batched: no file format says so, and a wrong guess changes
+ * results silently. Sets can_batch, can_pad and what they rest on, batch_max, sequence_max of
+ * m->batching, and m->batching_note.
  *
  * - The longest row: the largest length up to m->batching.sequence_max that compiles and runs
  *   (position tables end somewhere).
- * - can_batch: a row batched with rows of other requests gives the outputs that it gives alone.
- * - can_pad: so does a row that is padded, and masked, in a batch of longer rows.
- * Outputs agree when they differ by at most 1e-5 of the output's range.
+ * - can_batch: declared by the manifest; else the graph proves it (graph/independence), and an
+ *   experiment agrees. What is neither proved nor disproved is not batched; experiments tell how
+ *   it looks (experiment.h).
+ * - can_pad: declared; else by experiments: a row that is padded, and masked, in a batch of longer
+ *   rows gives the outputs that it gives alone.
  *
  * Errors: those of compile and execute, when the model does not run at all. */
 status probe_model(model *m, const manifest *file) MUST_CHECK;
+
+/* After buckets_make(): the proof for the sizes of all buckets. `*is_changed`: it does not hold, so
+ * that the model cannot be batched: its buckets must be made again. Errors: the load has ended. */
+status probe_confirm(model *m, bool *is_changed) MUST_CHECK;
 
 /* Inputs that the model accepts, for probe and warm-up: ids below the size of the table they index,
  * masks of ones, small numbers elsewhere. Memory from `a`. One seed always gives the same inputs.

@@ -8,8 +8,9 @@
 
 #include "base/log.h"
 
-#define LAYOUT 1 /* of the file, and of what the probe does */
-#define NOTE_BYTES_MAX 1000
+#define LAYOUT 2 /* of the file, and of what the probe does */
+#define NUMBERS 6
+#define NOTE_BYTES_MAX 2000
 
 static uint64_t add(uint64_t hash, const void *data, size_t bytes)
 {
@@ -62,26 +63,29 @@ static bool name_file(const model *m, const char *cache_folder, uint64_t key, ch
     return n > 0 && n < PATH_MAX;
 }
 
-/* The file is one line: a hash of the rest, four numbers, the note. */
-static uint64_t hash_of(const long long numbers[4], const char *note)
+/* The file is one line: a hash of the rest, NUMBERS numbers, the note. */
+static uint64_t hash_of(const long long numbers[NUMBERS], const char *note)
 {
-    return add_text(add(0, numbers, 4 * sizeof numbers[0]), note);
+    return add_text(add(0, numbers, NUMBERS * sizeof numbers[0]), note);
 }
 
 bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
 {
     char path[PATH_MAX], note[NOTE_BYTES_MAX + 1] = "";
-    long long numbers[4];
+    long long numbers[NUMBERS] = {0};
     unsigned long long hash;
     if (!name_file(m, cache_folder, key_of(m, file, &m->batching), path))
         return false;
     FILE *f = fopen(path, "re");
     if (f == NULL)
         return false;
-    bool is_good = fscanf(f, "%llx %lld %lld %lld %lld %1000[^\n]", &hash, &numbers[0], &numbers[1],
-                          &numbers[2], &numbers[3], note) == 6;
+    bool is_good =
+        fscanf(f, "%llx %lld %lld %lld %lld %lld %lld %2000[^\n]", &hash, &numbers[0], &numbers[1],
+               &numbers[2], &numbers[3], &numbers[4], &numbers[5], note) == 2 + NUMBERS;
     fclose(f);
-    if (!is_good || hash != hash_of(numbers, note)) {
+    bool is_basis = numbers[4] >= 0 && numbers[4] <= MODEL_BASIS_UNDECIDED && numbers[5] >= 0 &&
+                    numbers[5] <= MODEL_BASIS_UNDECIDED;
+    if (!is_good || !is_basis || hash != hash_of(numbers, note)) {
         log_warning("models", "%s is damaged: the model is probed again", path);
         return false;
     }
@@ -92,6 +96,8 @@ bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
     m->batching.can_pad = numbers[1] != 0;
     m->batching.batch_max = numbers[2];
     m->batching.sequence_max = numbers[3];
+    m->batching.batch_basis = (model_basis)numbers[4];
+    m->batching.pad_basis = (model_basis)numbers[5];
     m->batching_note = kept;
     log_info("models", "%s: %s (from the cache)", m->name, m->batching_note);
     return true;
@@ -105,15 +111,17 @@ void probe_cache_store(const model *m, const manifest *file, const model_batchin
         strlen(m->batching_note) > NOTE_BYTES_MAX || strchr(m->batching_note, '\n') != NULL)
         return;
     const model_batching *b = &m->batching;
-    long long numbers[4] = {b->can_batch, b->can_pad, b->batch_max, b->sequence_max};
+    long long numbers[NUMBERS] = {b->can_batch,    b->can_pad,     b->batch_max,
+                                  b->sequence_max, b->batch_basis, b->pad_basis};
     mkdir(cache_folder, 0777);
     snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     FILE *f = fopen(temporary, "we");
     bool is_good = f != NULL;
     if (f != NULL) {
-        is_good = fprintf(f, "%llx %lld %lld %lld %lld %s\n",
-                          (unsigned long long)hash_of(numbers, m->batching_note), numbers[0],
-                          numbers[1], numbers[2], numbers[3], m->batching_note) > 0;
+        is_good =
+            fprintf(f, "%llx %lld %lld %lld %lld %lld %lld %s\n",
+                    (unsigned long long)hash_of(numbers, m->batching_note), numbers[0], numbers[1],
+                    numbers[2], numbers[3], numbers[4], numbers[5], m->batching_note) > 0;
         is_good &= fclose(f) == 0;
     }
     if (is_good && rename(temporary, path) == 0)

@@ -216,13 +216,17 @@ static status probe_batching(model *m, const load_request *r, const manifest *fi
     snprintf(text, sizeof text, "%s: probing how it may be batched", m->name);
     r->report(r->context, text);
     status failure = STATUS_OK;
-    if (!is_known) {
+    if (!is_known)
         failure = probe_model(m, file);
-        if (!failure)
-            probe_cache_store(m, file, &before, r->options->cache_folder);
-    }
     if (!failure)
         failure = make_buckets(m, r, file);
+    bool is_changed = false;
+    if (!failure && !is_known)
+        failure = probe_confirm(m, &is_changed);
+    if (!failure && is_changed)
+        failure = make_buckets(m, r, file);
+    if (!failure && !is_known)
+        probe_cache_store(m, file, &before, r->options->cache_folder);
     if (!failure)
         failure = drop_costly(m, file);
     return failure ? failure : make_packed(m, r, file);

@@ -379,6 +379,7 @@ status program_folder_make_buckets(model *m, const manifest *file)
         b->batch_max = shape.batch > b->batch_max ? shape.batch : b->batch_max;
         b->sequence_max = shape.sequence > b->sequence_max ? shape.sequence : b->sequence_max;
     }
+    b->batch_basis = b->pad_basis = MODEL_BASIS_DECLARED;
     m->batching_note =
         "StableHLO programs: PJRT devices only; rows are batched and padded because model.json "
         "declares it";
