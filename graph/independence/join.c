@@ -20,6 +20,28 @@ static row_relation concat_on_rows(const row_call *c, int output, row_axis at)
     return rows_split(c, &c->out[output], (row_axis){at.axis, outer});
 }
 
+/* Tuples of which one column numbers the rows and the others are the rows' own: x[row, index]. */
+static row_relation concat_indices(const row_call *c, const row_value *out, row_axis at)
+{
+    int64_t column = 0;
+    row_relation found = {.kind = ROWS_UNDECIDED, .reason = rows_reason_constant};
+    for (int i = 0; i < c->node->input_count; i++) {
+        const row_value *v = c->in[i];
+        int64_t width = v->one.dims[v->one.rank - 1];
+        if (!rows_lie(c, v, at)) {
+            if (found.kind != ROWS_UNDECIDED || width != 1 || !rows_number(c, v, at))
+                return rows_mixed(v->relation.kind == ROWS_SPLIT ? rows_reason_pairs
+                                                                 : rows_reason_constant);
+            found = rows_split(c, out, at);
+            found.column = column;
+        }
+        column += width;
+    }
+    if (found.kind == ROWS_SPLIT)
+        found.kind = ROWS_INDEXED;
+    return found;
+}
+
 row_relation independence_concat(const row_call *c, int output)
 {
     const row_value *out = &c->out[output];
@@ -36,8 +58,9 @@ row_relation independence_concat(const row_call *c, int output)
         return concat_on_rows(c, output, at);
     for (int i = 0; i < c->node->input_count; i++)
         if (!rows_lie(c, c->in[i], at))
-            return c->in[i]->relation.kind == ROWS_SPLIT ? rows_mixed(rows_reason_pairs)
-                                                         : rows_mixed(rows_reason_constant);
+            return axis == out->one.rank - 1               ? concat_indices(c, out, at)
+                   : c->in[i]->relation.kind == ROWS_SPLIT ? rows_mixed(rows_reason_pairs)
+                                                           : rows_mixed(rows_reason_constant);
     return rows_split(c, out, at);
 }
 

@@ -104,6 +104,13 @@ bool rows_find(const row_call *c, const row_value *v, row_axis *found)
     return false;
 }
 
+bool rows_find_indexed(const row_call *c, const row_value *v, row_axis *found)
+{
+    row_value same = *v;
+    same.relation.kind = ROWS_SPLIT;
+    return v->relation.kind == ROWS_INDEXED && rows_find(c, &same, found);
+}
+
 bool rows_lie(const row_call *c, const row_value *v, row_axis where)
 {
     if (where.axis < 0 || where.axis >= v->one.rank)
@@ -118,6 +125,22 @@ bool rows_lie(const row_call *c, const row_value *v, row_axis where)
            found.outer == where.outer;
 }
 
+bool rows_number(const row_call *c, const row_value *v, row_axis where)
+{
+    if (v->one.data == NULL || v->many.data == NULL || !dtype_is_integer(v->one.dtype) ||
+        where.axis < 0 || where.axis >= v->one.rank || longer_axis(v, c->rows) != where.axis ||
+        v->one.dims[where.axis] % where.outer != 0)
+        return false;
+    int64_t count = tensor_count(&v->one), rows = c->rows;
+    int64_t inner = count / (rows_product(v->one.dims, 0, where.axis) * where.outer);
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t i = 0; i < rows; i++)
+            if (tensor_get_integer(&v->many, (k / inner * rows + i) * inner + k % inner) !=
+                tensor_get_integer(&v->one, k) + i)
+                return false;
+    return true;
+}
+
 row_relation rows_split(const row_call *c, const row_value *out, row_axis where)
 {
     assert(where.outer > 0);
@@ -130,6 +153,8 @@ row_relation rows_split(const row_call *c, const row_value *out, row_axis where)
 
 row_relation rows_view(const row_call *c, const row_value *v, const row_value *out)
 {
+    if (v->relation.kind == ROWS_INDEXED)
+        return rows_undecided(rows_reason_shape);
     if (v->relation.kind != ROWS_COUNTED)
         return v->relation;
     row_axis at;

@@ -1,8 +1,8 @@
 #include "graph/independence/rules.h"
 
-/* Indices that are known in both runs, into the rows of `data`: `depth` coordinates at a time, the
- * first for axis `first`. Whether the coordinates of row i are those of a single run, moved to row
- * i; `*found`: where the rows of the indices lie. */
+/* Indices that are known in both runs, or number the rows, into the rows of `data`: `depth`
+ * coordinates at a time, the first for axis `first`. Whether the coordinates of row i are those of
+ * a single run, moved to row i; `*found`: where the rows of the indices lie. */
 typedef struct known_indices {
     const row_call *c;
     const row_value *indices, *data;
@@ -43,6 +43,9 @@ static bool follows(const known_indices *k, int64_t outer)
 
 static bool find_tuples(const known_indices *k, row_axis *found)
 {
+    if (k->indices->relation.kind == ROWS_INDEXED)
+        return k->first + k->indices->relation.column == k->at.axis &&
+               k->data->one.dims[k->at.axis] == 1 && rows_find_indexed(k->c, k->indices, found);
     const tensor *one = &k->indices->one, *many = &k->indices->many;
     if (one->data == NULL || many->data == NULL || one->rank != many->rank)
         return false;
@@ -78,7 +81,7 @@ row_relation independence_gather(const row_call *c, int output)
         return rows_follow(c, x, to, out, "takes some of the rows by their position");
     }
     row_axis at, tuples;
-    if (rows_find(c, x, &at) && at.axis == axis &&
+    if (indices->relation.kind == ROWS_COUNTED && rows_find(c, x, &at) && at.axis == axis &&
         find_tuples(&(known_indices){c, indices, x, at, axis, 1}, &tuples))
         return rows_split(c, out, (row_axis){axis + tuples.axis, tuples.outer});
     return rows_mixed("takes elements of rows by indices of other rows");

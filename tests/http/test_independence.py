@@ -1,0 +1,71 @@
+"""Rows share a batch only where the graph proves that they do not influence each other: graphs that deceive experiments, and honest ones that look
+suspicious (row_models.py). The reference evaluator of the onnx package says which is which."""
+import json
+import subprocess
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+import row_models
+import serving
+from onnx.reference import ReferenceEvaluator
+
+DECEIVERS, HONEST = row_models.all_of(row_models.DECEIVERS), row_models.all_of(row_models.HONEST)
+
+
+def influence(model):
+    """The most that other rows change a row's result, as a fraction of its range."""
+    shape = [d.dim_value or 5 for d in model.graph.input[0].type.tensor_type.shape.dim][1:]
+    evaluator, rng = ReferenceEvaluator(model), np.random.default_rng(1)
+    row = rng.normal(size=(1, *shape)).astype(np.float32)
+    alone, worst = evaluator.run(None, {"x": row})[0], 0
+    for scale in (1, 1000, -1000, 0.001):
+        for at in (0, 1, 3):
+            rows = (rng.uniform(0.1, 1, (4, *shape)) * scale).astype(np.float32)
+            rows[at] = row[0]
+            together = evaluator.run(None, {"x": rows})[0][at]
+            worst = max(worst, np.nan_to_num(np.abs(together - alone[0]).max(), nan=np.inf) / max(np.ptp(alone), 1e-9))
+    return worst
+
+
+def inspect(folder, name, model, **manifest):
+    path = folder / name / "1" / "model.onnx"
+    path.parent.mkdir(parents=True)
+    onnx.save(model, path)
+    if manifest:
+        (folder / name / "model.json").write_text(json.dumps(manifest))
+    done = subprocess.run([str(serving.BINARY), "inspect", str(folder / name), "--json"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_graphs_are_what_they_are_called():
+    assert len(DECEIVERS) >= 40 and len(HONEST) >= 40
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrong = [n for n, m in DECEIVERS if influence(m) < 1e-3] + [n for n, m in HONEST if influence(m) > 1e-5]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name, model", DECEIVERS, ids=[n for n, _ in DECEIVERS])
+def test_a_deceiver_is_not_batched(tmp_path, name, model):
+    found = inspect(tmp_path, name, model)
+    assert not found["can_batch"] and found["batch_basis"] in ("proved", "undecided"), found["findings"]
+    assert "node \"" in found["findings"]  # and it is named
+
+
+@pytest.mark.parametrize("name, model", HONEST, ids=[n for n, _ in HONEST])
+def test_an_honest_graph_is_proved_and_batched(tmp_path, name, model):
+    found = inspect(tmp_path, name, model)
+    assert found["can_batch"] and found["batch_basis"] == "proved", found["findings"]
+
+
+def test_what_is_declared_is_batched_and_a_contradiction_told(tmp_path):
+    name, model = DECEIVERS[0]
+    found = inspect(tmp_path, name, model, can_batch=True)
+    assert found["can_batch"] and found["batch_basis"] == "declared"
+    assert 'rows influence each other: node "m" (ReduceMax)' in found["findings"]
+    name, model = HONEST[0]
+    found = inspect(tmp_path, name, model, can_batch=False)
+    assert not found["can_batch"] and found["batch_basis"] == "declared"
