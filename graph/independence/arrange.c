@@ -65,7 +65,8 @@ row_relation independence_tile(const row_call *c, int output)
     return rows_split(c, out, (row_axis){at.axis, at.outer * copies});
 }
 
-/* ConstantOfShape, and EyeLike and Range, whose elements differ: those only of one size. */
+/* ConstantOfShape, and EyeLike, Range and windows, whose elements differ: those only of one size.
+ */
 row_relation independence_generate(const row_call *c, int output)
 {
     const row_value *out = &c->out[output];

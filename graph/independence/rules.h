@@ -56,6 +56,11 @@ ROW_RULE(instance_normalization);
 ROW_RULE(group_normalization);
 ROW_RULE(layer_normalization);
 ROW_RULE(lrn);
+/* sequence.c */
+ROW_RULE(recurrent);
+ROW_RULE(dft);
+ROW_RULE(stft);
+ROW_RULE(made_table);
 /* window.c */
 ROW_RULE(conv);
 ROW_RULE(pool);

@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
+#include <string.h>
 
+#include "graph/independence/rules.h"
 #include "tests/unit/graph/independence/row_case.h"
 
 Test(independence_rules, elementwise)
@@ -259,4 +261,32 @@ Test(independence_rules, windows)
         {GRAPH_OP_GRID_SAMPLE, "f32[B,2,4,4] f32[B,3,3,2]", "", "0"},
     };
     ROW_CASES(rows);
+}
+
+Test(independence_rules, sequences)
+{
+    static const row_case rows[] = {
+        {GRAPH_OP_LSTM, "f32[4,B,2] f32[1,12,2] f32[1,12,3]", "hidden_size=3", "2 1 1"},
+        {GRAPH_OP_LSTM, "f32[4,B,2] f32[2,12,2] f32[2,12,3] - - f32[2,B,3] f32[2,B,3]",
+         "hidden_size=3 direction=bidirectional", "2 1 1"},
+        {GRAPH_OP_LSTM, "f32[B,4,2] f32[1,12,2] f32[1,12,3]", "hidden_size=3", "mixed"},
+        {GRAPH_OP_GRU, "f32[4,B,2] f32[1,9,2] f32[1,9,3] f32[1,18] i32[B]={2}", "hidden_size=3",
+         "2 1"},
+        {GRAPH_OP_RNN, "f32[4,2*B,2] f32[1,3,2] f32[1,3,3]", "hidden_size=3", "2/2"},
+        {GRAPH_OP_DFT, "f32[B,8,1]", "", "0"},
+        {GRAPH_OP_DFT, "f32[B,8,1] - i64[]={0}", "", "mixed"},
+        {GRAPH_OP_STFT, "f32[B,16] i64[]={4} f32[8]", "", "0"},
+    };
+    ROW_CASES(rows);
+}
+
+/* A new operator needs a rule, or its models are never batched. */
+Test(independence_rules, every_operator_has_one)
+{
+    for (int op = 0; op < GRAPH_OP_COUNT; op++) {
+        bool is_known = op == GRAPH_OP_SHAPE || op == GRAPH_OP_SIZE || op == GRAPH_OP_IF;
+        bool is_late = strncmp(graph_op_name((graph_op)op), "penstock.", 9) == 0;
+        cr_expect(is_known || is_late || independence_rule_of((graph_op)op) != NULL,
+                  "%s has no rule in graph/independence", graph_op_name((graph_op)op));
+    }
 }
