@@ -97,6 +97,8 @@ row_relation independence_split(const row_call *c, int output)
     int axis = rows_axis_attribute(c->node, "axis", 0, c->in[0]->one.rank);
     part one = {0, 1}, many = {0, 1};
     for (int i = 0; i < output; i++) {
+        if (c->node->outputs[i] == GRAPH_NO_VALUE)
+            return rows_undecided(rows_reason_shape); /* its size is not known */
         one.start += c->out[i].one.dims[axis];
         many.start += c->out[i].many.dims[axis];
     }
