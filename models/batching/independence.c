@@ -4,9 +4,10 @@
 
 static status examine(const model *m, device_bucket shape, graph_independence *out)
 {
+    *out = (graph_independence){.verdict = GRAPH_INDEPENDENT};
     status s = graph_examine_independence(m->graph, shape.batch, shape.sequence, &m->budget,
                                           cpu_evaluate_node, out);
-    if (!s || cancel_is_end(s) || s == STATUS_OUT_OF_MEMORY)
+    if (!s || cancel_is_end(s) || s == STATUS_OUT_OF_MEMORY || s == STATUS_TOO_LARGE)
         return s;
     *out = (graph_independence){.verdict = GRAPH_UNDECIDED,
                                 .op = GRAPH_OP_COUNT,
@@ -23,6 +24,12 @@ status independence_examine(const model *m, int64_t length, graph_independence *
     status s = STATUS_OK;
     for (int i = 0; i < 2 && !s && out->verdict == GRAPH_INDEPENDENT; i++)
         s = examine(m, (device_bucket){batches[i], length}, out);
+    if (s == STATUS_TOO_LARGE) {
+        *out = (graph_independence){.verdict = GRAPH_UNDECIDED,
+                                    .op = GRAPH_OP_COUNT,
+                                    .reason = "several rows cost too much"};
+        s = STATUS_OK;
+    }
     return s;
 }
 
@@ -30,8 +37,11 @@ status independence_confirm(const model *m, graph_independence *out)
 {
     *out = (graph_independence){.verdict = GRAPH_INDEPENDENT};
     status s = STATUS_OK;
-    for (int i = 0; i < m->bucket_count && !s && out->verdict == GRAPH_INDEPENDENT; i++)
+    for (int i = 0; i < m->bucket_count && !s && out->verdict == GRAPH_INDEPENDENT; i++) {
         if (m->buckets[i].shape.batch > 1)
             s = examine(m, m->buckets[i].shape, out);
+        if (s == STATUS_TOO_LARGE)
+            s = STATUS_OK; /* it will not compile either */
+    }
     return s;
 }
