@@ -23,8 +23,8 @@ typedef enum stage {
     /* The members' rows were copied into tensors of the bucket's shape; no time where the program
      * reads the members' own tensors. batcher/execute/pad.c */
     STAGE_PAD,
-    /* The batch got a device, a program and one of the device's execution slots: nearly all of this
-     * time is waiting for a slot. batcher/execute/place.c */
+    /* The batch, whose device and program are known, got one of the device's execution slots.
+     * batcher/execute/place.c */
     STAGE_PLACE,
     /* The device computed. batcher/execute/execute.c */
     STAGE_EXECUTE,

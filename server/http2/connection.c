@@ -387,7 +387,7 @@ static http2_limits limits_of(const server_options *o)
 {
     http2_limits limits = http2_limits_default();
     limits.streams_max = CAPACITY_STREAMS_MAX;
-    (void)o;
+    limits.resets_max = (uint32_t)o->limits.connection_resets_max;
     return limits;
 }
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From a request's path and method to what it asks for. Pure. */
+/* From a request's path to what it asks for. Pure. */
 typedef enum route_kind {
     ROUTE_UNKNOWN,
     ROUTE_STATUS_PAGE,     /* GET / */

@@ -140,8 +140,6 @@ void request_stream_closed(request *r)
         r->sample.code = r->code;
         record_request(s->recorder, r->record, r->loop->index, &r->sample, clock_now_ns());
     }
-    if (c->resets > 0)
-        c->resets--;
     c->requests--;
     atomic_fetch_sub_explicit(&s->loops[r->loop->index].requests, 1, memory_order_relaxed);
     request_advance(r, LIFE_STREAM_CLOSED, clock_now_ns());

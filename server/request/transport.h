@@ -48,7 +48,6 @@ struct request_connection {
     int requests;   /* whose stream is open */
     int unanswered; /* that have not ended */
     int jobs;       /* with the batcher */
-    int resets;     /* streams closed before their response, less half of those that got theirs */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
     request *waiting;         /* HTTP/1: the request that is watched */
 };

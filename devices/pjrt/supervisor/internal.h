@@ -8,8 +8,8 @@
 #include "devices/pjrt/supervisor/output.h"
 #include "devices/pjrt/supervisor/supervisor.h"
 
-/* Shared by pjrt_supervisor.c (the child's life), pjrt_child.c (the process) and pjrt_slot_memory.c
- * (what it is asked to do); nobody else includes this. */
+/* Shared by the files of this folder: supervisor.c (the child's life), child.c (the process),
+ * calls.c, execute.c and objects.c (what it is asked to do). Nobody else includes this. */
 
 /* One batch at a time runs in it. */
 typedef struct pjrt_execution_slot {

@@ -7,7 +7,6 @@
 /* Points on the abuse meter. A request pays nothing when it is answered. */
 #define SMALL_DATA_BYTES 64
 #define POINTS_FRAME 1   /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown, ... */
-#define POINTS_RESET 20  /* by the peer before the response, or by us for its error */
 #define CREDIT_ANSWER 10 /* a response that was sent whole */
 
 /* The peer does too much for nothing: what is queued is dropped, GOAWAY goes out. */
@@ -15,6 +14,13 @@ static void count_points(http2_session *s, uint32_t points)
 {
     if (!abuse_meter_add(&s->meter, points, s->now_ns) && !s->is_abused)
         http2_session_close_for_abuse(s);
+}
+
+/* A stream was reset: by the peer before its response, or by us for its error. */
+static void count_reset(http2_session *s)
+{
+    uint32_t points = s->limits.abuse_points_max / s->limits.resets_max;
+    count_points(s, points > 0 ? points : 1);
 }
 
 /* HEADERS and bodies pay by their answer; a DATA frame that carries next to nothing does not. A
@@ -253,7 +259,7 @@ static int on_stream_close(nghttp2_session *library, int32_t id, uint32_t code, 
     http2_stream *stream = nghttp2_session_get_stream_user_data(library, id);
     (void)code;
     if (stream == NULL) {
-        count_points(s, POINTS_RESET);
+        count_reset(s);
         return 0;
     }
     nghttp2_session_set_stream_user_data(library, id, NULL);
@@ -262,7 +268,7 @@ static int on_stream_close(nghttp2_session *library, int32_t id, uint32_t code, 
     if (stream->is_answered)
         abuse_meter_credit(&s->meter, CREDIT_ANSWER);
     else
-        count_points(s, POINTS_RESET);
+        count_reset(s);
     if (stream->is_requested)
         s->handler->on_close(s->owner, stream, stream->is_answered);
     http2_stream_close(stream);

@@ -16,6 +16,7 @@ http2_limits http2_limits_default(void)
         .memory_bytes_max = 4 << 20,
         .abuse_points_max = 1000,
         .abuse_points_leak_per_s = 100,
+        .resets_max = 500,
     };
 }
 

@@ -37,6 +37,7 @@ typedef struct http2_limits {
     uint32_t connection_window_bytes; /* of all bodies */
     size_t memory_bytes_max;          /* what the library and the streams' heads may hold */
     uint32_t abuse_points_max, abuse_points_leak_per_s;
+    uint32_t resets_max; /* that fill the abuse meter by themselves */
 } http2_limits;
 http2_limits http2_limits_default(void);
 

@@ -170,16 +170,19 @@ Test(http2_session, a_head_over_the_limit_is_431)
 
 Test(http2_session, rapid_resets_end_the_connection)
 {
+    int resets = 0;
     p.is_holding = true;
     p.limits.streams_max = 1000;
+    p.limits.resets_max = 200;
     peer_start(&p);
-    for (int i = 0; i < 300 && !p.failure; i++) {
+    for (; resets < 300 && !p.failure; resets++) {
         int32_t id = peer_ask(&p, "/", 0);
         peer_to_server(&p, 1 << 16);
         nghttp2_submit_rst_stream(p.client, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
         peer_to_server(&p, 1 << 16);
     }
     cr_assert_eq(p.failure, STATUS_RESOURCE_EXHAUSTED);
+    cr_assert(resets > 180 && resets < 220, "%d", resets);
     peer_to_client(&p);
     cr_assert_eq(p.goaway_error, NGHTTP2_ENHANCE_YOUR_CALM);
 }
