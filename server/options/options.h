@@ -30,9 +30,9 @@ typedef struct server_limits {
     int connections_max;           /* open at once, all loops together */
     int connection_jobs_max; /* per connection, executing, also for clients that have gone; beyond:
                                 closed */
-    int connection_resets_max;    /* HTTP/2 streams reset in a burst; beyond: closed */
-    int request_jobs_max;         /* distinct lengths in one TensorFlow Serving request */
-    int64_t body_bytes_per_s_min; /* of a body that arrives; 0: any */
+    int connection_resets_max;        /* HTTP/2 streams reset in a burst; beyond: closed */
+    int request_jobs_max;             /* distinct lengths in one TensorFlow Serving request */
+    int64_t body_bytes_per_s_min;     /* of a body that arrives; 0: any */
     int64_t response_bytes_per_s_min; /* of responses that wait for their peer; 0: any */
 } server_limits;
 

@@ -44,10 +44,10 @@ typedef struct request_transport {
 struct request_connection {
     const request_transport *transport;
     struct request_loop *loop;
-    int references; /* of the socket, and one of each request that is not released */
-    int requests;   /* whose stream is open */
-    int unanswered; /* that have not ended */
-    int jobs;       /* with the batcher */
+    int references;           /* of the socket, and one of each request that is not released */
+    int requests;             /* whose stream is open */
+    int unanswered;           /* that have not ended */
+    int jobs;                 /* with the batcher */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
     request *waiting;         /* HTTP/1: the request that is watched */
 };

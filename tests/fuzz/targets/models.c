@@ -7,6 +7,7 @@
 
 #include "config/file.h"
 #include "config/print.h"
+#include "config/tenants.h"
 #include "devices/cpu/evaluate.h"
 #include "graph/import.h"
 #include "graph/safetensors.h"
@@ -21,7 +22,8 @@ static void check_failure(status failure)
     assert(failure != STATUS_INTERNAL && status_message()[0] != 0);
 }
 
-/* What is accepted can be printed; what is printed is accepted and prints the same. */
+/* What is accepted can be printed; what is printed is accepted and prints the same, unless keys
+ * were masked in it. */
 void fuzz_config(const uint8_t *data, size_t bytes)
 {
     static config c; /* large */
@@ -40,6 +42,11 @@ void fuzz_config(const uint8_t *data, size_t bytes)
     config_dispose(&c);
     config_default(&c);
     failure = config_read_text(&c, "printed.json", first, first_bytes);
+    if (strstr(first, CONFIG_MASKED_KEY) != NULL) {
+        config_dispose(&c);
+        free(first);
+        return;
+    }
     assert(failure == STATUS_OK);
     out = open_memstream(&second, &second_bytes);
     assert(config_print(&c, out) == STATUS_OK);
