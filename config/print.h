@@ -5,7 +5,8 @@
 
 #include "config/config.h"
 
-/* All of `c` as JSON that config_load() accepts again. */
+/* All of `c` as JSON that config_load() accepts again, once the masked keys of tenants are put back
+ * (CONFIG_MASKED_KEY). */
 status config_print(const config *c, FILE *out) MUST_CHECK;
 
 /* `penstock serve --help`. */
