@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/xorshift.h"
 #include "batcher/job/pool.h"
 #include "batcher/scheduler.h"
 #include "models/batching/probe.h"
@@ -71,11 +72,7 @@ static uint64_t random_state = 88172645463325252u;
 
 static uint64_t next_random(void)
 {
-    /* xorshift64 (Marsaglia 2003). */
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return xorshift64_next(&random_state);
 }
 
 static void on_back(job *j)

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/xorshift.h"
 #include "tests/unit/batcher/fake_device.h"
 
 #define LOOPS 3
@@ -28,14 +29,6 @@ typedef struct loop {
 static void on_done(job *j)
 {
     mailbox_post(&((loop *)j->home)->box, &j->node);
-}
-
-static uint64_t next_random(uint64_t *x)
-{
-    *x ^= *x << 13;
-    *x ^= *x >> 7;
-    *x ^= *x << 17;
-    return *x;
 }
 
 static void take_back(loop *l, job **live)
@@ -72,7 +65,7 @@ static void *run(void *pointer)
         for (int i = 0; i < IN_FLIGHT_MAX && l->sent < l->jobs; i++) {
             if (live[i] != NULL)
                 continue;
-            uint64_t r = next_random(&random);
+            uint64_t r = xorshift64_next(&random);
             model *m = l->models[r % 16 == 0 ? 1 : r % 16 == 1 ? 2 : 0];
             int64_t rows = 1 + (int64_t)((r >> 8) % 3), length = 1 + (int64_t)((r >> 16) % 16);
             if ((r >> 24) % 64 == 0)
@@ -87,7 +80,7 @@ static void *run(void *pointer)
             live[i] = j;
             l->sent++;
             submit_admitted(l->scheduler, j);
-            uint64_t c = next_random(&random);
+            uint64_t c = xorshift64_next(&random);
             job *victim = live[c % IN_FLIGHT_MAX];
             if (c % 5 == 0 && victim != NULL) {
                 atomic_store(&victim->is_cancelled, true);

@@ -4,16 +4,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/xorshift.h"
 #include "models/planner.h"
 
 static uint64_t random_state = 12345;
 
 static uint64_t next_random(void)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return xorshift64_next(&random_state);
 }
 
 /* Positions of the best choice of at most `left` more buckets, by trying all. */
