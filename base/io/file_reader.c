@@ -53,7 +53,7 @@ static void choose(void)
     }
     io_uring_queue_exit(&ring);
     chosen_way = FILE_READER_IO_URING;
-    log_info("base", "files are read through io_uring");
+    log_debug("base", "files are read through io_uring");
 }
 
 file_reader_way file_reader_chosen_way(void)

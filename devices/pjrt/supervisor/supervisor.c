@@ -226,7 +226,10 @@ static void end_host(pjrt_supervisor *s, status result)
     pthread_mutex_lock(&s->lock);
     bool has_reason = s->is_marked_failed;
     snprintf(reason, sizeof reason, "%s", s->reason);
-    /* From here on calls and batches are rejected; DEVICE_FAILED follows with the reason. */
+    /* From here on calls and batches are rejected; DEVICE_FAILED follows with more of the reason.
+     */
+    if (!has_reason)
+        snprintf(s->reason, sizeof s->reason, "the device host has ended");
     s->is_marked_failed = true;
     pthread_mutex_unlock(&s->lock);
     if (s->child > 0)
