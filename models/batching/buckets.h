@@ -3,7 +3,7 @@
 
 #include "models/manifest/manifest.h"
 
-/* Positions in one batch of automatic buckets: beyond it a CPU gains nothing, and every bucket
+/* Tokens in one batch of automatic buckets: beyond it a CPU gains nothing, and every bucket
  * costs start-up time. A single row may be longer. */
 #define BUCKETS_TOKENS_MAX 2048
 
