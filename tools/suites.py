@@ -155,6 +155,7 @@ def suites():
     found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
     found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
     found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
+    found.append(pytest("attacks", "tests/attacks"))
     found.append(pytest("steady", "tests/steady", targets=["penstock", "count_allocations", "send_requests"]))
     found += [criterion(name, "asan") for name in units]
     found += [program(name, "asan") for name in checks]

@@ -1,6 +1,4 @@
 import json
-import shutil
-import subprocess
 
 import pytest
 from onnx import TensorProto
@@ -17,19 +15,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     """A self-signed certificate and its key."""
-    return make_certificate(tmp_path_factory.mktemp("tls"), "penstock.test")
-
-
-def make_certificate(folder, name):
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl program")
-    paths = folder / f"{name}.pem", folder / f"{name}.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", "-out", paths[0], "-keyout", paths[1]],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return paths
+    return serving.make_certificate(tmp_path_factory.mktemp("tls"), "penstock.test")
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -13,6 +14,7 @@ import time
 
 import numpy
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -235,6 +237,19 @@ def slow_model(folder, name="slow", width=1024, layers=40):
     nodes = [helper.make_node("MatMul", [f"h{i}" if i else "in", "weight"], [f"h{i + 1}" if i + 1 < layers else "out"]) for i in range(layers)]
     value = lambda n: helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", width])
     return save_model(folder, name, nodes, [value("in")], [value("out")], [numpy_helper.from_array(weight, "weight")])
+
+
+def make_certificate(folder, name):
+    """A self-signed certificate and its key; skips where there is no openssl program."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl program")
+    paths = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", f"/CN={name}", "-out", paths[0], "-keyout", paths[1]],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return paths
 
 
 def at_once(calls, workers=16):

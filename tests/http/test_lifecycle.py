@@ -12,7 +12,7 @@ import pytest
 
 import frames
 import serving
-from conftest import make_certificate
+from serving import make_certificate
 
 
 def penstock(*arguments, timeout=60):
