@@ -8,6 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #define HEADERS_MAX 100
+#define BODY_BYTES_MAX (1 << 20)
 
 static bool on_refused(const char *head, int code, const char *why)
 {
@@ -29,6 +30,7 @@ void fuzz_http1_head(const uint8_t *data, size_t bytes)
     const char *head = (const char *)data, *method, *path;
     size_t method_bytes, path_bytes, count = HEADERS_MAX;
     int version;
+    head_facts facts;
     parse_request_header headers[HEADERS_MAX];
     if (!is_installed)
         parse_request_install(on_refused);
@@ -38,7 +40,6 @@ void fuzz_http1_head(const uint8_t *data, size_t bytes)
     assert(n == -1 || n == -2 || (n > 0 && (size_t)n <= bytes));
     if (n <= 0)
         return;
-    head_facts facts;
     assert(head_check(head, (size_t)n, &facts) == STATUS_OK);
     assert(is_within(method, method_bytes, head, bytes));
     assert(is_within(path, path_bytes, head, bytes)); /* an empty one gets 400 later */
@@ -51,6 +52,12 @@ void fuzz_http1_head(const uint8_t *data, size_t bytes)
     int part = phr_parse_request(head, (size_t)n - 1, &method, &method_bytes, &path, &path_bytes,
                                  &version, headers, &count, 0);
     assert(part == -2);
+}
+
+static void ignore_refusal(const char *body, int code)
+{
+    (void)body;
+    assert(code == 400 || code == 413);
 }
 
 /* Decodes in pieces of `step` bytes, as a socket would bring them. */
@@ -74,8 +81,12 @@ static ssize_t decode(const uint8_t *data, size_t bytes, size_t step, char *out,
 /* However the bytes arrive, the body and its end are the same. */
 void fuzz_http1_chunked(const uint8_t *data, size_t bytes)
 {
+    static bool is_installed;
     fuzz_input in = {data, bytes};
     size_t step = 1 + fuzz_take_byte(&in), once_bytes, pieces_bytes;
+    if (!is_installed)
+        decode_chunked_install(BODY_BYTES_MAX, ignore_refusal);
+    is_installed = true;
     char *once = malloc(in.bytes + 1), *pieces = malloc(in.bytes + 1);
     ssize_t end = decode(in.data, in.bytes, in.bytes + 1, once, &once_bytes);
     ssize_t other = decode(in.data, in.bytes, step, pieces, &pieces_bytes);

@@ -20,7 +20,7 @@ typedef struct stream_state {
 typedef struct owner {
     http2_session *session;
     stream_state streams[WAITING_MAX];
-    bool is_answered_at_head, is_answered_late, is_consumed_late, has_trailers;
+    bool is_answered_at_head, is_answered_late, is_consumed_late, has_trailers, is_pausing;
     char body[20000];
 } owner;
 
@@ -58,6 +58,8 @@ static void on_request(void *to, http2_stream *stream, const http2_head *head, b
     assert(st != NULL);
     *st = (stream_state){.stream = stream, .is_ended = !has_body};
     http2_stream_set_data(stream, st);
+    if (o->is_pausing)
+        http2_session_pause(o->session);
     if (o->is_answered_at_head || (!has_body && !o->is_answered_late))
         answer(o, st);
 }
@@ -121,6 +123,19 @@ static void catch_up(owner *o, uint8_t options)
     }
 }
 
+/* What is told of streams that wait is consistent. */
+static void check_streams(const owner *o)
+{
+    int count = 0;
+    for (http2_stream *s = NULL; (s = http2_session_next_stream(o->session, s)) != NULL;) {
+        http2_wait why;
+        size_t unsent = http2_stream_unsent_bytes(s, &why);
+        assert(unsent <= sizeof o->body && (why == HTTP2_WAIT_NONE || unsent > 0));
+        count++;
+    }
+    assert(count == http2_session_stream_count(o->session) && count <= WAITING_MAX);
+}
+
 /* Whole frames of the size the peer allows, and nothing else. */
 static void check_output(const text_buffer *out)
 {
@@ -141,7 +156,7 @@ static bool is_over(owner *o, text_buffer *out)
         return true;
     check_output(out);
     assert(http2_session_held_bytes(o->session) < 2 * MEMORY_BYTES_MAX);
-    assert(http2_session_stream_count(o->session) <= WAITING_MAX);
+    check_streams(o);
     return http2_session_is_finished(o->session);
 }
 
@@ -154,7 +169,9 @@ void fuzz_http2_session(const uint8_t *data, size_t bytes)
     size_t step = 1 + (size_t)fuzz_take_byte(&in) * 7;
     uint64_t now_ns = 1000000000;
     static owner o; /* its streams are all free at the end */
+    size_t taken;
     text_buffer out = {0};
+    http2_memory memory = {0};
     http2_limits limits = http2_limits_default();
     limits.streams_max = STREAMS_MAX;
     limits.memory_bytes_max = MEMORY_BYTES_MAX;
@@ -163,16 +180,17 @@ void fuzz_http2_session(const uint8_t *data, size_t bytes)
     o.is_answered_late = options & 2;
     o.is_consumed_late = options & 4;
     o.has_trailers = options & 8;
-    http2_memory memory = {0};
-    size_t taken;
+    o.is_pausing = options & 128;
     o.session = http2_session_create(&limits, &memory, &handler, &o, now_ns);
     assert(o.session != NULL);
     /* Most inputs begin behind the preface and the first SETTINGS. */
-    bool is_broken = !(options & 16) && http2_session_read(o.session, begin, sizeof begin - 1 + 1,
-                                                           now_ns, &taken) != STATUS_OK;
+    bool is_broken =
+        !(options & 16) && http2_session_read(o.session, begin, sizeof begin, now_ns, &taken);
     while (in.bytes > 0 && !is_broken) {
         size_t n = in.bytes < step ? in.bytes : step;
         is_broken = http2_session_read(o.session, in.data, n, now_ns, &taken) != STATUS_OK;
+        assert(is_broken || (taken <= n && (taken == n || o.is_pausing) && taken > 0));
+        n = is_broken ? in.bytes : taken;
         in.data += n;
         in.bytes -= n;
         now_ns += 10000000;

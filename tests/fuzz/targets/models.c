@@ -7,7 +7,6 @@
 
 #include "config/file.h"
 #include "config/print.h"
-#include "config/tenants.h"
 #include "devices/cpu/evaluate.h"
 #include "graph/import.h"
 #include "graph/safetensors.h"
@@ -22,8 +21,16 @@ static void check_failure(status failure)
     assert(failure != STATUS_INTERNAL && status_message()[0] != 0);
 }
 
-/* What is accepted can be printed; what is printed is accepted and prints the same, unless keys
- * were masked in it. */
+static bool has_keys(const config *c)
+{
+    for (int i = 0; i < c->server.tenant_count; i++)
+        if (c->server.tenants[i].key != NULL)
+            return true;
+    return false;
+}
+
+/* What is accepted can be printed; what is printed is accepted and prints the same, unless it has
+ * keys, which are masked. */
 void fuzz_config(const uint8_t *data, size_t bytes)
 {
     static config c; /* large */
@@ -39,14 +46,14 @@ void fuzz_config(const uint8_t *data, size_t bytes)
     FILE *out = open_memstream(&first, &first_bytes);
     assert(config_print(&c, out) == STATUS_OK);
     fclose(out);
+    bool is_masked = has_keys(&c);
     config_dispose(&c);
-    config_default(&c);
-    failure = config_read_text(&c, "printed.json", first, first_bytes);
-    if (strstr(first, CONFIG_MASKED_KEY) != NULL) {
-        config_dispose(&c);
+    if (is_masked) {
         free(first);
         return;
     }
+    config_default(&c);
+    failure = config_read_text(&c, "printed.json", first, first_bytes);
     assert(failure == STATUS_OK);
     out = open_memstream(&second, &second_bytes);
     assert(config_print(&c, out) == STATUS_OK);
