@@ -61,6 +61,11 @@ void turn_forget(turn_share *share)
         h2o_linklist_unlink(&share->link);
 }
 
+bool turns_are_waited_for(turns *all)
+{
+    return !h2o_linklist_is_empty(&all->waiting);
+}
+
 int turns_begin(turns *all)
 {
     h2o_linklist_t now;

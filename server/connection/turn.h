@@ -45,9 +45,9 @@ bool turn_is_waiting(turn_share *share);
 /* Before the share's memory goes. */
 void turn_forget(turn_share *share);
 
+bool turns_are_waited_for(turns *all);
 /* A turn begins: calls `go_on` of the shares that wait; they may wait again, for the turn after.
- * Returns how many there were: if any, the loop must not sleep before it has looked at its
- * sockets. */
+ * Returns how many there were. */
 int turns_begin(turns *all);
 
 #endif

@@ -90,6 +90,13 @@ static void on_drain(h2o_timeout_entry_t *entry)
     request_take_returned(&l->requests);
 }
 
+/* Connections go on inside the event loop: the library polls a socket whose write is done, and was
+ * not told, for good (an assertion once the peer takes more). */
+static void on_turn(h2o_timeout_entry_t *entry)
+{
+    turns_begin(&H2O_STRUCT_FROM_MEMBER(loop, turn_entry, entry)->connections.turns);
+}
+
 static void on_tick(h2o_timeout_entry_t *entry)
 {
     loop *l = H2O_STRUCT_FROM_MEMBER(loop, tick_entry, entry);
@@ -155,11 +162,22 @@ static void set_up(loop *l)
     h2o_timeout_init(events, &l->log_tick, LOG_FLUSH_MS);
     l->log_tick_entry.cb = on_log_tick;
     l->drain_entry.cb = on_drain;
+    l->turn_entry.cb = on_turn;
     if (l->requests.log.fd >= 0)
         h2o_timeout_link(events, &l->log_tick, &l->log_tick_entry);
     for (int i = 0; i < l->shared->service->options->listener_count; i++)
         add_listener(l, i);
     replace_tls(l);
+}
+
+/* A turn of the loop begins, now or, where a connection waits for it, after the sockets were
+ * looked at. */
+static void begin_turn(loop *l)
+{
+    if (!turns_are_waited_for(&l->connections.turns))
+        turns_begin(&l->connections.turns);
+    else if (!h2o_timeout_is_linked(&l->turn_entry))
+        h2o_timeout_link(l->context.loop, &l->context.zero_timeout, &l->turn_entry);
 }
 
 /* Before the loop sleeps: what came in while it was awake, and did not wake it. */
@@ -192,9 +210,9 @@ void *loop_run(void *context)
     set_up(l);
     h2o_barrier_wait(&l->shared->started);
     while (!l->is_ending) {
-        int resumed = turns_begin(&l->connections.turns);
+        begin_turn(l);
         look_before_sleep(l);
-        h2o_evloop_run(l->context.loop, resumed > 0 ? 0 : ITERATION_MS);
+        h2o_evloop_run(l->context.loop, ITERATION_MS);
     }
     request_end_all(&l->requests);
     access_log_flush(&l->requests.log);

@@ -49,7 +49,7 @@ typedef struct loop {
     bool is_ending;
     h2o_socket_t *wake_socket;
     h2o_timeout_t tick, log_tick;
-    h2o_timeout_entry_t tick_entry, log_tick_entry, drain_entry;
+    h2o_timeout_entry_t tick_entry, log_tick_entry, drain_entry, turn_entry;
 } loop;
 
 /* On failure nothing is left to dispose of. */

@@ -3,6 +3,8 @@ import signal
 import socket
 import threading
 
+import pytest
+
 import wire
 from wire import frame, head, http2
 
@@ -65,10 +67,12 @@ def test_clients_that_wait(attack, certificate):
         client.close()
 
 
+@pytest.mark.xfail(strict=True, reason="a second signal within a second ends the process at once (drain)")
 def test_two_signals_of_one_moment_are_one(attack):
     """GNU timeout sends two."""
     with attack("--set", "drain.delay_ms=300", is_drained=False) as server:
         server.process.send_signal(signal.SIGTERM)
+        wire.wait_until(lambda: "draining" in server.log(), "the first signal is seen")
         server.process.send_signal(signal.SIGTERM)
         server.is_told = True
         server.polite.stop()

@@ -14,7 +14,6 @@ import wire
 GOLD = {"X-API-Key": "s3cret"}
 
 
-@pytest.mark.xfail(strict=True, reason="all tenants share one ceiling of a model's queue (tenants)")
 def test_a_full_queue_is_not_another_tenants(tmp_path, attack):
     """Clients without a key keep the queue full; one with a key and a large weight is never refused."""
     models = {"digits": serving.DIGITS, "slow": serving.slow_model(tmp_path)}
