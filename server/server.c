@@ -9,12 +9,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/http/edge.h"
+#include "server/offload/pool.h"
 #include "server/routes/routes.h"
 #include "server/service/service.h"
 
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
 #define IDLE_GRACE_NS 2000000000ull
 #define DRAIN_STEP_MS 20
+#define HELPER_TASKS_MAX 256 /* that wait; a connection may have a quarter of them */
 
 struct server {
     service *service;
@@ -28,6 +30,15 @@ static int loop_count(const server_options *o)
     return loops < 1 ? 1 : loops > SERVER_LOOPS_MAX ? SERVER_LOOPS_MAX : loops;
 }
 
+static int helper_count(const server_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int helpers = o->helpers > 0 ? o->helpers : (int)(cores / 2);
+    return helpers < 2 && o->helpers == 0 ? 2
+           : helpers > SERVER_HELPERS_MAX ? SERVER_HELPERS_MAX
+                                          : helpers;
+}
+
 status server_start(const server_options *options, server **out)
 {
     server *s = calloc(1, sizeof(*s));
@@ -38,6 +49,9 @@ status server_start(const server_options *options, server **out)
         failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for the server");
     if (!failure)
         failure = access_log_open(options->access_log, &s->service->log_fd);
+    if (!failure)
+        failure =
+            offload_pool_create(helper_count(options), HELPER_TASKS_MAX, &s->service->helpers);
     if (!failure)
         failure = edge_start(s->service, routes_table(), &s->edge);
     if (failure)
@@ -157,6 +171,8 @@ static void drain(server *s)
         wait_or_exit(DRAIN_STEP_MS);
     }
     edge_end(s->edge);
+    offload_pool_destroy(at->helpers); /* what runs has been cancelled */
+    at->helpers = NULL;
     log_info("server", "drained");
 }
 

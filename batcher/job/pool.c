@@ -45,6 +45,20 @@ job *job_pool_acquire(job_pool *pool)
     return j;
 }
 
+bool job_pool_reserve(job_pool *pool, int count)
+{
+    if (count > pool->jobs_max - pool->job_count)
+        return false;
+    pool->job_count += count;
+    return true;
+}
+
+void job_pool_unreserve(job_pool *pool, int count)
+{
+    assert(count >= 0 && count <= pool->job_count);
+    pool->job_count -= count;
+}
+
 void job_pool_release(job_pool *pool, job *j)
 {
     size_t room = pool->idle_bytes_max - pool->idle_bytes;

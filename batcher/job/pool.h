@@ -24,6 +24,11 @@ void job_pool_dispose(job_pool *pool);
  * memory is out. */
 job *job_pool_acquire(job_pool *pool);
 
+/* Counts `count` jobs that somebody else will create (malloc, job_init) and that are released here;
+ * false: there is no room for so many. The second gives back what is not needed. */
+bool job_pool_reserve(job_pool *pool, int count) MUST_CHECK;
+void job_pool_unreserve(job_pool *pool, int count);
+
 /* Takes the job back: resets it, which releases its model, and keeps it, its memory too, as far as
  * `idle_bytes_max` allows. */
 void job_pool_release(job_pool *pool, job *j);

@@ -276,9 +276,8 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
         connection_note_progress(h->base, h->busy_ns);
     if (x->request != NULL) {
         log_access(x);
-        /* Jobs may still read the body: the request keeps it until they are back. */
-        if (x->request->jobs_out > 0 && x->request->infer.borrows_body &&
-            x->request->kept_body == NULL)
+        /* Jobs or helpers may still read the body: the request keeps it until they are done. */
+        if (request_needs_body(x->request) && x->request->kept_body == NULL)
             x->request->connection->transport->keep_body(x->request);
         request_stream_closed(x->request);
     }

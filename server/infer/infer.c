@@ -17,21 +17,9 @@ static void choose_outputs(const infer_request *q)
     }
 }
 
-void infer_handle(request *r)
+static void admit_and_submit(request *r, status failure)
 {
-    const model *m;
-    status failure = request_find_model(r, &m);
-    if (failure) {
-        respond_status(r, failure, status_message());
-        return;
-    }
-    r->record = record_of_model(request_service(r)->recorder, m);
     uint64_t retry_after_ns = 0;
-    failure = admit_before_parsing(r, m, &retry_after_ns);
-    if (failure)
-        model_release(m);
-    else
-        failure = parse_request(r, m);
     if (!failure)
         failure = admit_request(r, &retry_after_ns);
     if (failure) {
@@ -40,4 +28,34 @@ void infer_handle(request *r)
     }
     choose_outputs(&r->infer);
     request_submit(r, respond_with_results);
+}
+
+/* A helper thread has parsed the body. */
+static void on_parsed(request *r)
+{
+    status failure = parse_finish(r);
+    if (!request_has_ended(r))
+        admit_and_submit(r, failure);
+}
+
+void infer_handle(request *r)
+{
+    const model *m;
+    bool is_later = false;
+    uint64_t retry_after_ns = 0;
+    status failure = request_find_model(r, &m);
+    if (failure) {
+        respond_status(r, failure, status_message());
+        return;
+    }
+    r->record = record_of_model(request_service(r)->recorder, m);
+    failure = admit_before_parsing(r, m, &retry_after_ns);
+    if (failure) {
+        model_release(m);
+        respond_refusal(r, failure, status_message(), retry_after_ns);
+        return;
+    }
+    failure = parse_request(r, m, on_parsed, &is_later);
+    if (!is_later)
+        admit_and_submit(r, failure);
 }

@@ -1,13 +1,19 @@
 #include "server/infer/results.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/protocol/text/number_write.h"
 #include "server/protocol/write_infer.h"
 #include "server/request/respond.h"
+#include "server/request/work.h"
 
 #define TEXT_KEEP_BYTES (1 << 20)
+#define JSON_BYTES_A_NUMBER 8              /* roughly */
+#define LONG_JSON_BYTES ((size_t)1 << 18)  /* half a millisecond to write */
+#define LONG_CODED_BYTES ((size_t)1 << 16) /* the same to compress */
 #define SERVER_TIMING_BYTES 128
 
 static bool is_finite(const tensor *t)
@@ -107,37 +113,144 @@ static status binary_piece(job *j, const tensor *t, request_text *piece)
     return STATUS_OK;
 }
 
-/* The JSON, then the binary outputs. Returns their number, or 0 when memory is out. */
-static int make_pieces(request *r, request_text pieces[MODEL_TENSORS_MAX + 1])
+/* The body of a response: the JSON, then the binary outputs, in the memory of the jobs. */
+typedef struct body_pieces {
+    request_text of[MODEL_TENSORS_MAX + 1];
+    int count;
+} body_pieces;
+
+/* Any thread: the jobs are the caller's. `text` is scratch memory. */
+static status make_pieces(const infer_request *q, bool is_strict, text_buffer *text,
+                          body_pieces *out)
 {
-    const infer_request *q = &r->infer;
-    text_buffer *text = &r->loop->text;
     job *first = q->jobs[0];
-    text_buffer_reset(text, TEXT_KEEP_BYTES);
+    if (is_strict && !can_write(q))
+        return status_fail(STATUS_INTERNAL,
+                           "the result holds NaN or Infinity, which strict JSON does not have");
     if (q->protocol == INFER_KSERVE)
         write_kserve(text, q);
     else
         write_tensorflow(text, q);
     char *json = arena_allocate(&first->memory, text->bytes);
     if (json == NULL)
-        return 0;
-    pieces[0] = (request_text){memcpy(json, text->data, text->bytes), text->bytes};
-    int count = 1;
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the response");
+    out->of[0] = (request_text){memcpy(json, text->data, text->bytes), text->bytes};
+    out->count = 1;
     for (int i = 0; i < q->output_count; i++) {
         if (!q->outputs[i].is_binary)
             continue;
-        if (binary_piece(first, &first->outputs[q->outputs[i].index], &pieces[count]))
-            return 0;
-        count += pieces[count].bytes > 0;
+        request_text *piece = &out->of[out->count];
+        status failure = binary_piece(first, &first->outputs[q->outputs[i].index], piece);
+        if (failure)
+            return failure;
+        out->count += piece->bytes > 0;
     }
-    return count;
+    return STATUS_OK;
+}
+
+/* A response that a helper thread writes. */
+typedef struct writing {
+    request_work work; /* first */
+    const infer_request *infer;
+    bool is_strict;
+    content_coding coding;
+    body_pieces pieces;
+    char *compressed; /* NULL: it goes uncompressed */
+    size_t compressed_bytes;
+    status result;
+    char error[STATUS_MESSAGE_BYTES_MAX];
+} writing;
+
+static void run(request_work *work)
+{
+    writing *w = (writing *)work;
+    text_buffer text = {0};
+    w->result = make_pieces(w->infer, w->is_strict, &text, &w->pieces);
+    text_buffer_dispose(&text);
+    if (w->result) {
+        strncpy(w->error, status_message(), sizeof w->error - 1);
+        return;
+    }
+    compress_piece in[MODEL_TENSORS_MAX + 1];
+    for (int i = 0; i < w->pieces.count; i++)
+        in[i] = (compress_piece){w->pieces.of[i].data, w->pieces.of[i].bytes};
+    if (w->coding != CODING_IDENTITY &&
+        compress_pieces(w->coding, in, w->pieces.count, &w->compressed, &w->compressed_bytes))
+        w->compressed = NULL;
+}
+
+/* Headers that depend on the body; returns its type. The length and the octet stream only if
+ * binary bytes follow: clients take their absence for "all of it is JSON". */
+static const char *add_headers(request *r, const body_pieces *pieces)
+{
+    if (request_service(r)->options->server_timing)
+        add_server_timing(r);
+    if (pieces->count == 1)
+        return "application/json";
+    char digits[NUMBER_INTEGER_CHARS];
+    size_t n = (size_t)(number_write_u64(digits, pieces->of[0].bytes) - digits);
+    respond_header(r, "inference-header-content-length", digits, n);
+    return "application/octet-stream";
+}
+
+static void respond_written(request *r)
+{
+    writing *w = r->waits_for;
+    r->waits_for = NULL;
+    r->on_cancel = NULL;
+    if (!request_has_ended(r) && w->result) {
+        respond_status(r, w->result, w->error);
+    } else if (!request_has_ended(r)) {
+        const char *type = add_headers(r, &w->pieces);
+        if (w->compressed != NULL)
+            respond_compressed(r, type, w->coding, w->compressed, w->compressed_bytes);
+        else
+            respond_pieces(r, type, w->pieces.of, w->pieces.count);
+        w->compressed = NULL;
+    }
+    free(w->compressed);
+    free(w);
+}
+
+/* Would writing the response hold the loop? */
+static bool is_long(const infer_request *q, content_coding coding)
+{
+    size_t json = 0, binary = 0;
+    for (int o = 0; o < q->output_count; o++) {
+        for (int j = 0; j < q->job_count; j++) {
+            const tensor *t = &q->jobs[j]->outputs[q->outputs[o].index];
+            if (q->outputs[o].is_binary)
+                binary += tensor_bytes(t);
+            else
+                json += (size_t)tensor_count(t) * JSON_BYTES_A_NUMBER;
+        }
+    }
+    return json > LONG_JSON_BYTES ||
+           (coding != CODING_IDENTITY && json + binary > LONG_CODED_BYTES);
+}
+
+static bool write_beside(request *r)
+{
+    content_coding coding = respond_coding(r);
+    if (request_service(r)->helpers == NULL || !is_long(&r->infer, coding))
+        return false;
+    writing *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return false;
+    w->work.run = run;
+    w->infer = &r->infer;
+    w->is_strict = request_service(r)->options->strict_json;
+    w->coding = coding;
+    bool is_taken = request_offload(r, &w->work, true, respond_written);
+    assert(is_taken);
+    return is_taken;
 }
 
 void respond_with_results(request *r)
 {
     const infer_request *q = &r->infer;
-    const server_options *o = request_service(r)->options;
-    request_text pieces[MODEL_TENSORS_MAX + 1];
+    text_buffer *text = &r->loop->text;
+    body_pieces pieces;
     if (request_has_ended(r))
         return;
     take_sample(r);
@@ -147,23 +260,12 @@ void respond_with_results(request *r)
             return;
         }
     }
-    if (o->strict_json && !can_write(q)) {
-        respond_error(r, 500, "the result holds NaN or Infinity, which strict JSON does not have");
+    if (write_beside(r))
         return;
-    }
-    int count = make_pieces(r, pieces);
-    if (count == 0) {
-        respond_status(r, STATUS_OUT_OF_MEMORY, "no memory for the response");
-        return;
-    }
-    if (o->server_timing)
-        add_server_timing(r);
-    /* This header and the octet stream only if binary bytes follow: clients take its absence for
-     * "all of it is JSON". */
-    if (count > 1) {
-        char digits[NUMBER_INTEGER_CHARS];
-        size_t n = (size_t)(number_write_u64(digits, pieces[0].bytes) - digits);
-        respond_header(r, "inference-header-content-length", digits, n);
-    }
-    respond_pieces(r, count > 1 ? "application/octet-stream" : "application/json", pieces, count);
+    text_buffer_reset(text, TEXT_KEEP_BYTES);
+    status failure = make_pieces(q, request_service(r)->options->strict_json, text, &pieces);
+    if (failure)
+        respond_status(r, failure, status_message());
+    else
+        respond_pieces(r, add_headers(r, &pieces), pieces.of, pieces.count);
 }

@@ -14,6 +14,7 @@ void server_options_default(server_options *o)
         .connections_max = 10000,
         .connection_jobs_max = 1024,
         .connection_resets_max = 500,
+        .output_bytes_max = (size_t)1 << 30,
         .request_jobs_max = 256,
         .body_bytes_per_s_min = 240,
         .response_bytes_per_s_min = 240,

@@ -10,6 +10,7 @@
 
 #define SERVER_LISTENERS_MAX 16
 #define SERVER_LOOPS_MAX 64
+#define SERVER_HELPERS_MAX 64
 
 typedef struct server_listener {
     const char *host; /* numeric address or name; "" or "*": all addresses */
@@ -34,6 +35,7 @@ typedef struct server_limits {
     int request_jobs_max;             /* distinct lengths in one TensorFlow Serving request */
     int64_t body_bytes_per_s_min;     /* of a body that arrives; 0: any */
     int64_t response_bytes_per_s_min; /* of responses that wait for their peer; 0: any */
+    size_t output_bytes_max;          /* of one request, as the model makes them */
 } server_limits;
 
 typedef struct server_timeouts {
@@ -65,7 +67,8 @@ typedef struct server_options {
     server_listener listeners[SERVER_LISTENERS_MAX];
     int listener_count;
     server_tls tls;
-    int loops; /* threads; 0: one per two cores, at least one */
+    int loops;   /* threads; 0: one per two cores, at least one */
+    int helpers; /* threads for large bodies and responses; 0: one per two cores, at least two */
     server_limits limits;
     server_timeouts timeouts;
     server_drain drain;

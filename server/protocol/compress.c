@@ -7,7 +7,8 @@
 #include <strings.h>
 #include <zlib.h>
 
-#define GZIP_WINDOW (15 + 16) /* zlib: +16 selects the gzip wrapper */
+#define GZIP_WINDOW (15 + 16)        /* zlib: +16 selects the gzip wrapper */
+#define STEP_BYTES ((size_t)1 << 20) /* inflated before it is asked whether to go on */
 
 static bool is(const char *value, size_t bytes, const char *word)
 {
@@ -66,8 +67,20 @@ content_coding content_coding_choose(const char *value, size_t bytes)
     return best;
 }
 
+/* Up to STEP_BYTES more, into room[*used, room_bytes). Returns zlib's code. */
+static int inflate_step(z_stream *z, char *room, size_t room_bytes, size_t *used)
+{
+    size_t left = room_bytes - *used;
+    z->next_out = (Bytef *)room + *used;
+    z->avail_out = (uInt)(left > STEP_BYTES ? STEP_BYTES : left);
+    uInt offered = z->avail_out;
+    int code = inflate(z, Z_NO_FLUSH);
+    *used += offered - z->avail_out;
+    return code;
+}
+
 status decompress(content_coding coding, const char *data, size_t bytes, size_t bytes_max,
-                  char **room, size_t *room_bytes, size_t *out_bytes)
+                  const cancel_token *cancel, char **room, size_t *room_bytes, size_t *out_bytes)
 {
     status failure = STATUS_OK;
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes};
@@ -88,11 +101,9 @@ status decompress(content_coding coding, const char *data, size_t bytes, size_t 
             *room = moved;
             *room_bytes = wanted;
         }
-        z.next_out = (Bytef *)*room + used;
-        z.avail_out = (uInt)(*room_bytes - used > UINT32_MAX ? UINT32_MAX : *room_bytes - used);
-        uInt offered = z.avail_out;
-        code = inflate(&z, Z_NO_FLUSH);
-        used += offered - z.avail_out;
+        code = inflate_step(&z, *room, *room_bytes, &used);
+        if ((failure = cancel_check(cancel)))
+            break;
         if (used > bytes_max)
             failure = status_fail(STATUS_TOO_LARGE,
                                   "the body is larger than %zu bytes when decompressed", bytes_max);
@@ -102,7 +113,7 @@ status decompress(content_coding coding, const char *data, size_t bytes, size_t 
                                   z.msg ? z.msg : "it ends too early");
         if (failure)
             break;
-        wanted = *room_bytes * 2;
+        wanted = used == *room_bytes ? *room_bytes * 2 : *room_bytes;
     }
     if (!failure && z.avail_in > 0)
         failure =

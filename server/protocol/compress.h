@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/cancel.h"
 #include "base/status.h"
 
 typedef enum content_coding {
@@ -20,9 +21,11 @@ content_coding content_coding_choose(const char *value, size_t bytes);
 
 /* Unpacks a whole body to the start of `*room`, a malloc'd buffer of `*room_bytes` (or NULL and 0)
  * that grows as needed and stays the caller's, after a failure too. STATUS_TOO_LARGE: over
- * `bytes_max`; STATUS_INVALID_ARGUMENT: broken, cut short, or followed by something else. */
+ * `bytes_max`; STATUS_INVALID_ARGUMENT: broken, cut short, or followed by something else; as
+ * cancel_check() of `cancel`, which may be NULL. */
 status decompress(content_coding coding, const char *data, size_t bytes, size_t bytes_max,
-                  char **room, size_t *room_bytes, size_t *out_bytes) MUST_CHECK;
+                  const cancel_token *cancel, char **room, size_t *room_bytes,
+                  size_t *out_bytes) MUST_CHECK;
 
 /* Packs `count` pieces into one malloc'd block. */
 typedef struct compress_piece {

@@ -152,7 +152,42 @@ static status check_ids(const model_tensor *declared, const tensor *t)
     return STATUS_OK;
 }
 
-status infer_finish_job(const model *m, job *j, const bool *is_given)
+/* Bytes of the outputs; SIZE_MAX where they do not fit. */
+static size_t output_bytes(const model *m, int64_t rows, int64_t length)
+{
+    size_t sum = 0, bytes;
+    for (int i = 0; i < m->output_count; i++) {
+        int64_t dims[TENSOR_RANK_MAX];
+        tensor t;
+        if (!model_tensor_dims(m, true, i, rows, length, dims))
+            continue; /* job_allocate_outputs() says so */
+        if (tensor_set_shape(&t, m->outputs[i].dtype, m->outputs[i].rank, dims))
+            return SIZE_MAX;
+        bytes = tensor_bytes(&t);
+        if (__builtin_add_overflow(sum, bytes, &sum))
+            return SIZE_MAX;
+    }
+    return sum;
+}
+
+status infer_check_size(const model *m, int64_t rows, int64_t length, const server_limits *limits)
+{
+    int64_t tokens_max = m->batching.sequence_max;
+    if (rows > m->batching.queue_rows_max)
+        return status_fail(STATUS_TOO_LARGE, "%lld rows in one request: the limit is %lld",
+                           (long long)rows, (long long)m->batching.queue_rows_max);
+    if (tokens_max > 0 && length > tokens_max)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "a row of %lld tokens: the model's limit is %lld", (long long)length,
+                           (long long)tokens_max);
+    size_t bytes = output_bytes(m, rows < 0 ? 1 : rows, length < 0 ? 1 : length);
+    if (bytes > limits->output_bytes_max)
+        return status_fail(STATUS_TOO_LARGE, "outputs of %zu bytes: the limit is %zu", bytes,
+                           limits->output_bytes_max);
+    return STATUS_OK;
+}
+
+status infer_finish_job(const model *m, job *j, const bool *is_given, const server_limits *limits)
 {
     if (j->rows < 0)
         j->rows = 1;
@@ -160,14 +195,13 @@ status infer_finish_job(const model *m, job *j, const bool *is_given)
         j->length = m->batching.sequence_max > 0 ? 1 : 0;
     if (j->rows == 0)
         return status_fail(STATUS_INVALID_ARGUMENT, "the batch has no rows");
-    if (m->batching.sequence_max > 0 && j->length > m->batching.sequence_max)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "a row of %lld tokens: the model's limit is %lld", (long long)j->length,
-                           (long long)m->batching.sequence_max);
     if (m->batching.sequence_max > 0 && j->length == 0)
         return status_fail(STATUS_INVALID_ARGUMENT, "rows of 0 tokens");
+    status failure = infer_check_size(m, j->rows, j->length, limits);
+    if (failure)
+        return failure;
     for (int i = 0; i < m->input_count; i++) {
-        status failure = is_given[i] ? STATUS_OK : fill_optional(m, i, j);
+        failure = is_given[i] ? STATUS_OK : fill_optional(m, i, j);
         if (!failure && m->inputs[i].id_limit > 0)
             failure = check_ids(&m->inputs[i], &j->inputs[i]);
         if (failure)

@@ -1,6 +1,7 @@
 #ifndef SERVER_PROTOCOL_INFER_H
 #define SERVER_PROTOCOL_INFER_H
 
+#include "base/cancel.h"
 #include "batcher/job/job.h"
 #include "server/options/options.h"
 #include "server/protocol/text/json_scan.h"
@@ -50,6 +51,7 @@ typedef struct infer_context {
     job *(*acquire_job)(void *context);
     void *context;
     struct infer_scratch *scratch; /* the thread's own */
+    const cancel_token *cancel;    /* asked now and then; NULL: nobody cancels */
 } infer_context;
 
 /* Growing buffers for rows of unknown count, kept by the thread between requests. Zeroed is empty.
@@ -88,9 +90,16 @@ int infer_find_output(const model *m, json_string name);
 /* Does shape `t` suit input `index`? Sets or compares j->rows and j->length (-1: not known yet). */
 status infer_check_input(const model *m, int index, const tensor *t, job *j) MUST_CHECK;
 
-/* After all inputs: `is_given` says which were in the request; fills optional ones, checks rows
- * and length against the model's ceilings, and allocates the outputs. */
-status infer_finish_job(const model *m, job *j, const bool *is_given) MUST_CHECK;
+/* Are so many rows of that length (-1: not known yet) within the model's ceilings, and their
+ * outputs within `limits`? As soon as they are known, before memory is allocated for them.
+ * STATUS_TOO_LARGE, STATUS_INVALID_ARGUMENT. */
+status infer_check_size(const model *m, int64_t rows, int64_t length,
+                        const server_limits *limits) MUST_CHECK;
+
+/* After all inputs: `is_given` says which were in the request; fills optional ones, checks the
+ * size, and allocates the outputs. */
+status infer_finish_job(const model *m, job *j, const bool *is_given,
+                        const server_limits *limits) MUST_CHECK;
 
 /* "[batch,sequence,3]": what the model declares; returns `text`. */
 const char *infer_dims_text(char text[TENSOR_SHAPE_TEXT_BYTES], const model_tensor *t);

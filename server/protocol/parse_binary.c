@@ -128,7 +128,7 @@ status parse_kserve_raw(infer_request *r, const infer_context *c, const char *bo
     if (!failure)
         failure = infer_check_input(m, 0, t, j);
     if (!failure)
-        failure = infer_finish_job(m, j, (bool[]){true});
+        failure = infer_finish_job(m, j, (bool[]){true}, c->limits);
     if (failure)
         return failure;
     for (int i = 0; i < m->output_count; i++)

@@ -133,6 +133,8 @@ static status finish_input(parser *p, input_fields *f)
     status failure = tensor_set_shape(t, f->datatype, f->rank, f->dims);
     if (!failure)
         failure = infer_check_input(m, index, t, p->job);
+    if (!failure)
+        failure = infer_check_size(m, p->job->rows, p->job->length, p->context->limits);
     if (failure)
         return failure;
     if (f->has_data) {
@@ -333,6 +335,7 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
     p.binary_by_default = p.has_outputs = false;
     memset(p.is_given, 0, sizeof(p.is_given));
     json_scan_init(&p.json, body, json_bytes, c->limits->json_depth_max, c->is_strict, &j->memory);
+    p.json.cancel = c->cancel;
     status failure = read_envelope(&p);
     if (failure)
         return failure;
@@ -355,5 +358,5 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
         if (r->id.text == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
     }
-    return infer_finish_job(m, j, p.is_given);
+    return infer_finish_job(m, j, p.is_given, c->limits);
 }

@@ -27,6 +27,7 @@ typedef struct growing_scan {
     tensor_scan scan; /* first: grow() gets it */
     infer_scratch *scratch;
     int index;
+    int64_t count_max; /* elements: with those of the longest row that the model takes */
 } growing_scan;
 
 static status reserve(void **data, size_t *bytes, size_t wanted)
@@ -48,6 +49,8 @@ static status grow(tensor_scan *t)
 {
     growing_scan *g = (growing_scan *)t;
     size_t element = dtype_bytes(t->dtype);
+    if (t->count >= g->count_max)
+        return status_fail(STATUS_INVALID_ARGUMENT, "more elements than a row of the model has");
     status failure = reserve(&g->scratch->data[g->index], &g->scratch->bytes[g->index],
                              ((size_t)t->count + 1) * element);
     if (failure)
@@ -62,9 +65,24 @@ static int64_t *row_record(parser *p, int64_t row)
     return (int64_t *)p->context->scratch->rows + row * (1 + p->model->input_count);
 }
 
+/* Elements of the longest row of that input. */
+static int64_t row_elements_max(const model *m, const model_tensor *t)
+{
+    int64_t n = 1, dim;
+    for (int i = 1; i < t->rank; i++) {
+        dim = i == t->sequence_axis ? m->batching.sequence_max : t->dims[i];
+        if (dim < 0 || (i == t->sequence_axis && dim == 0) || __builtin_mul_overflow(n, dim, &n))
+            return INT64_MAX; /* it is not known: the body's length is the limit */
+    }
+    return n;
+}
+
 static status new_row(parser *p, int64_t row)
 {
     infer_scratch *scratch = p->context->scratch;
+    if (row >= p->model->batching.queue_rows_max)
+        return status_fail(STATUS_TOO_LARGE, "more than %lld rows in one request",
+                           (long long)p->model->batching.queue_rows_max);
     size_t stride = (size_t)(1 + p->model->input_count) * sizeof(int64_t);
     status failure = reserve(&scratch->rows, &scratch->rows_bytes, (size_t)(row + 1) * stride);
     if (!failure)
@@ -79,6 +97,8 @@ static status read_row_value(parser *p, int input, int64_t row)
     growing_scan g = {.scan = p->scans[input], .scratch = p->context->scratch, .index = input};
     tensor_scan *t = &g.scan;
     int64_t before = t->count;
+    if (__builtin_add_overflow(before, row_elements_max(p->model, declared), &g.count_max))
+        g.count_max = INT64_MAX;
     status failure = tensor_scan_value(&p->json, t);
     p->scans[input] = *t;
     if (failure)
@@ -96,6 +116,9 @@ static status read_row_value(parser *p, int input, int64_t row)
                                    declared->name, (long long)row, (long long)dim,
                                    (long long)record[0]);
             record[0] = dim;
+            failure = infer_check_size(p->model, 1, dim, p->context->limits);
+            if (failure)
+                return failure;
         } else if (declared->dims[i] >= 0) {
             fits = declared->dims[i] == dim;
         }
@@ -300,8 +323,8 @@ static int64_t row_elements(const model_tensor *t, int64_t length, const int64_t
     return n;
 }
 
-/* Gathers the rows of job `index` from the scratch buffers. */
-static status build_job(parser *p, int index, int64_t length, int64_t rows)
+/* Gathers the rows of job `index`, which are `members`, from the scratch buffers. */
+static status build_job(parser *p, int index, int64_t length, int64_t rows, const int64_t *members)
 {
     const model *m = p->model;
     infer_request *r = p->request;
@@ -324,9 +347,8 @@ static status build_job(parser *p, int index, int64_t length, int64_t rows)
         if (failure)
             return failure;
         size_t bytes = (size_t)elements * dtype_bytes(declared->dtype);
-        for (int64_t row = 0; row < p->row_count; row++) {
-            if (r->rows[row].job != index)
-                continue;
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t row = members[i];
             int64_t offset = row_record(p, row)[1 + input];
             /* Free dims are read from the last row: all rows must have used as many elements. */
             int64_t next =
@@ -336,16 +358,38 @@ static status build_job(parser *p, int index, int64_t length, int64_t rows)
                                    "input \"%s\": row %lld has another shape than the others",
                                    declared->name, (long long)row);
             if (bytes)
-                memcpy((char *)t->data + (size_t)r->rows[row].row * bytes,
+                memcpy((char *)t->data + (size_t)i * bytes,
                        (const char *)p->context->scratch->data[input] +
                            (size_t)offset * dtype_bytes(declared->dtype),
                        bytes);
         }
     }
-    return infer_finish_job(m, j, p->is_given);
+    return infer_finish_job(m, j, p->is_given, p->context->limits);
 }
 
-/* Which job each row goes to. Distinct lengths are few: a linear search. */
+static status build_jobs(parser *p, const int64_t *lengths, const int64_t *counts)
+{
+    infer_request *r = p->request;
+    size_t bytes = (size_t)p->row_count * sizeof(int64_t);
+    /* The rows of each job, one job after the other. */
+    int64_t *members = arena_allocate(&p->first->memory, bytes);
+    int64_t *next = arena_allocate(&p->first->memory, (size_t)r->job_count * sizeof(*next));
+    if (members == NULL || next == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %lld rows",
+                           (long long)p->row_count);
+    for (int i = 0; i < r->job_count; i++)
+        next[i] = i == 0 ? 0 : next[i - 1] + counts[i - 1];
+    for (int64_t row = 0; row < p->row_count; row++)
+        members[next[r->rows[row].job]++] = row;
+    for (int i = 0; i < r->job_count; i++) {
+        status failure = build_job(p, i, lengths[i], counts[i], members + next[i] - counts[i]);
+        if (failure)
+            return failure;
+    }
+    return STATUS_OK;
+}
+
+/* Which job each row goes to. Rows and distinct lengths are few: a linear search. */
 static status group_rows(parser *p, int64_t *lengths, int64_t *counts, int capacity)
 {
     infer_request *r = p->request;
@@ -402,6 +446,7 @@ status parse_tensorflow(infer_request *r, const infer_context *c, const char *bo
                                    .takes_base64 = true};
     }
     json_scan_init(&p.json, body, bytes, c->limits->json_depth_max, c->is_strict, &first->memory);
+    p.json.cancel = c->cancel;
     status failure = read_envelope(&p);
     if (failure)
         return failure;
@@ -413,7 +458,5 @@ status parse_tensorflow(infer_request *r, const infer_context *c, const char *bo
     enum { GROUPS_MAX = 4096 };
     int64_t lengths[GROUPS_MAX], counts[GROUPS_MAX];
     failure = group_rows(&p, lengths, counts, capacity < GROUPS_MAX ? capacity : GROUPS_MAX);
-    for (int i = 0; !failure && i < r->job_count; i++)
-        failure = build_job(&p, i, lengths[i], counts[i]);
-    return failure;
+    return failure ? failure : build_jobs(&p, lengths, counts);
 }

@@ -205,7 +205,9 @@ status tensor_scan_value(json_scan *s, tensor_scan *t)
         lengths[i] = -1;
     for (;;) {
         char c = json_peek(s);
-        status failure;
+        status failure = json_step(s);
+        if (failure)
+            return failure;
         if (c == '[') {
             if (depth == TENSOR_RANK_MAX || depth == leaf)
                 return depth == leaf ? fail_ragged(s) : json_fail(s, "at most 8 dimensions");

@@ -9,7 +9,7 @@ void request_expire(request_loop *l, uint64_t now_ns)
 {
     for (deadline *d; (d = deadlines_pop_due(&l->deadlines, now_ns)) != NULL;) {
         request *r = REQUEST_OF(d);
-        if (r->infer.borrows_body)
+        if (request_needs_body(r))
             r->connection->transport->keep_body(r);
         respond_status(r, STATUS_DEADLINE_EXCEEDED, "the deadline has passed");
     }

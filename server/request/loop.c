@@ -40,7 +40,6 @@ void request_loop_dispose(request_loop *l)
     access_log_dispose(&l->log);
     free(l->requests);
     free(l->parsed_jobs);
-    free(l->unpacked);
     if (l->wake_fd >= 0)
         close(l->wake_fd);
     *l = (request_loop){.wake_fd = -1};

@@ -29,8 +29,6 @@ typedef struct request_loop {
 
     job **parsed_jobs; /* where parsers put jobs: limits.request_jobs_max */
     infer_scratch scratch;
-    char *unpacked; /* a decompressed body, until it is parsed */
-    size_t unpacked_bytes;
     text_buffer text; /* a response while it is written */
     shared_texts shared_texts;
     endpoint_load load;

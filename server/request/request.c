@@ -35,6 +35,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->can_borrow_body = false;
     r->body = (request_text){NULL, 0};
     r->is_head = false;
+    r->reads_body = false;
     r->resume = NULL;
     r->waits_for = NULL;
     r->on_cancel = NULL;
@@ -148,9 +149,9 @@ void request_stream_closed(request *r)
 /* What it waited for is done. */
 static void resume(request *r)
 {
-    r->resume(r);
-    assert(request_has_ended(r));
-    request_advance(r, LIFE_WORK_DONE, clock_now_ns());
+    request_handler handle = r->resume;
+    r->resume = NULL;
+    request_run(r, handle);
 }
 
 /* On a worker's thread. */

@@ -33,6 +33,7 @@ struct request {
     /* The transport's: its own request (NULL once the stream is closed) and a body it keeps. */
     void *stream, *kept_body;
     bool can_borrow_body; /* the body stays where it is until the stream is closed */
+    bool reads_body;      /* a helper thread does: as if jobs borrowed it */
 
     /* What was asked. */
     route route;
@@ -40,7 +41,7 @@ struct request {
     bool is_head;      /* the response has no body */
 
     /* What it waits for. Once that is done, `resume` is called, even if the request has ended in
-     * the meantime; if not, it must end it. NULL: it does not wait. */
+     * the meantime; if not, it must end it, or let it wait again. NULL: it does not wait. */
     request_handler resume;
     void *waits_for;           /* the handler's own */
     request_handler on_cancel; /* nobody waits for the response any more; at most once, or NULL */
@@ -78,6 +79,11 @@ static inline bool request_has_twice(const request *r, const char *name)
 static inline bool request_has_ended(const request *r)
 {
     return r->life.state >= LIFE_ANSWERED;
+}
+/* Must the body stay where it is, whatever becomes of the stream? */
+static inline bool request_needs_body(const request *r)
+{
+    return r->reads_body || (r->jobs_out > 0 && r->infer.borrows_body);
 }
 static inline bool request_is_inference(const request *r)
 {

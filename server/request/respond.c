@@ -124,8 +124,7 @@ static size_t sum_bytes(const request_text *pieces, int count)
     return bytes;
 }
 
-/* What the client takes. */
-static content_coding choose_coding(const request *r)
+content_coding respond_coding(const request *r)
 {
     request_text accepted = request_header(r, "accept-encoding");
     return accepted.data == NULL ? CODING_IDENTITY
@@ -143,7 +142,7 @@ static int compress(request *r, request_text *pieces, int count)
 {
     if (sum_bytes(pieces, count) < COMPRESS_BYTES_MIN)
         return count;
-    content_coding coding = choose_coding(r);
+    content_coding coding = respond_coding(r);
     if (coding == CODING_IDENTITY)
         return count;
     compress_piece in[MODEL_TENSORS_MAX + 1];
@@ -205,7 +204,7 @@ static const shared_text *make_shared(request *r, shared_text_key key,
 void respond_shared(request *r, const char *type, const void *about,
                     void (*write)(request *r, const void *about, text_buffer *out))
 {
-    shared_text_key key = {r->route.kind, about, choose_coding(r)};
+    shared_text_key key = {r->route.kind, about, respond_coding(r)};
     const shared_text *text = shared_texts_find(&r->loop->shared_texts, key, clock_now_ns());
     if (text == NULL)
         text = make_shared(r, key, write);
@@ -218,6 +217,16 @@ void respond_shared(request *r, const char *type, const void *about,
 void respond_pieces(request *r, const char *type, request_text *pieces, int count)
 {
     finish(r, 200, type, pieces, count);
+}
+
+void respond_compressed(request *r, const char *type, content_coding coding, char *data,
+                        size_t bytes)
+{
+    request_text piece = {data, bytes};
+    assert(r->compressed == NULL);
+    r->compressed = data;
+    add_coding(r, coding);
+    send_pieces(r, 200, type, &piece, 1);
 }
 
 void respond_text(request *r, int code, const char *type, const char *text, size_t bytes)

@@ -22,6 +22,12 @@ void respond_shared(request *r, const char *type, const void *about,
  * what lies in the request's jobs does. The array may be changed. */
 void respond_pieces(request *r, const char *type, request_text *pieces, int count);
 
+/* The coding that the client takes, and a success whose pieces the caller has compressed with it:
+ * takes `data`, which was malloc'd. */
+content_coding respond_coding(const request *r);
+void respond_compressed(request *r, const char *type, content_coding coding, char *data,
+                        size_t bytes);
+
 /* {"error": message}. `retry_after_ns`, of a status that says "try later": 0: a second. */
 void respond_refusal(request *r, status s, const char *message, uint64_t retry_after_ns);
 void respond_status(request *r, status s, const char *message);

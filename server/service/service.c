@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "server/offload/pool.h"
 
 service *service_create(const server_options *options, int loop_count)
 {
@@ -29,6 +30,7 @@ void service_destroy(service *s)
 {
     if (s == NULL)
         return;
+    offload_pool_destroy(s->helpers);
     recorder_destroy(s->recorder);
     if (s->log_fd >= 0)
         close(s->log_fd);

@@ -42,6 +42,7 @@ typedef struct service {
     pthread_mutex_t progress_lock;
     char progress[SERVICE_PROGRESS_BYTES]; /* what the start is doing, before it is open */
 
+    struct offload_pool *helpers; /* threads for what would hold a loop; NULL in tests */
     recorder *recorder;
     int log_fd; /* of the access log; -1: there is none */
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];

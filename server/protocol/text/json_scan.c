@@ -356,7 +356,9 @@ status json_skip_value(json_scan *s)
     assert(s->depth_max <= LEVELS);
     for (;;) {
         char c = json_peek(s);
-        status failure;
+        status failure = json_step(s);
+        if (failure)
+            return failure;
         if (c == '{' || c == '[') {
             if ((failure = enter(s)))
                 return failure;

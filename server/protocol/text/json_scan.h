@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/cancel.h"
 #include "base/status.h"
 
 /* A reading position in one JSON text (RFC 8259): the envelope of a request is walked once, front
@@ -16,6 +17,8 @@ typedef struct json_scan {
     int depth, depth_max; /* open arrays and objects, and their ceiling */
     bool is_strict;       /* NaN and Infinity are refused */
     arena *memory;        /* where strings with escapes are unfolded; lives as long as they do */
+    const cancel_token *cancel; /* asked every few thousand values; NULL: nobody cancels */
+    unsigned steps;
 } json_scan;
 
 typedef struct json_string {
@@ -58,6 +61,13 @@ status json_read_i64(json_scan *s, int64_t *out) MUST_CHECK;
 status json_skip_value(json_scan *s) MUST_CHECK;
 /* Nothing but white space may be left. */
 status json_expect_end(json_scan *s) MUST_CHECK;
+
+/* Before each value of a long list: as cancel_check(), once in a while. */
+#define JSON_STEPS 4096
+static inline status json_step(json_scan *s)
+{
+    return ++s->steps % JSON_STEPS != 0 ? STATUS_OK : cancel_check(s->cancel);
+}
 
 static inline bool json_string_is(json_string s, const char *text)
 {

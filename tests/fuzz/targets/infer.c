@@ -12,7 +12,8 @@
 static job *acquired[JOBS_MAX + 1];
 static int acquired_count;
 static model models[4];
-static const server_limits limits = {.json_depth_max = 16, .request_jobs_max = JOBS_MAX};
+static const server_limits limits = {
+    .json_depth_max = 16, .request_jobs_max = JOBS_MAX, .output_bytes_max = 1 << 20};
 
 static job *acquire_job(void *context)
 {

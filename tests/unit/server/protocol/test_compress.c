@@ -14,18 +14,18 @@ Test(coding, bodies_survive_both_ways)
         compress_piece pieces[] = {{data, 4000}, {data + 4000, 0}, {data + 4000, 6000}};
         cr_assert_eq(compress_pieces(coding, pieces, 3, &packed, &packed_bytes), STATUS_OK);
         cr_assert_eq(
-            decompress(coding, packed, packed_bytes, 10000, &room, &room_bytes, &back_bytes),
+            decompress(coding, packed, packed_bytes, 10000, NULL, &room, &room_bytes, &back_bytes),
             STATUS_OK);
         cr_assert(back_bytes == sizeof(data) && memcmp(room, data, sizeof(data)) == 0);
         cr_assert_eq(
-            decompress(coding, packed, packed_bytes, 9999, &room, &room_bytes, &back_bytes),
+            decompress(coding, packed, packed_bytes, 9999, NULL, &room, &room_bytes, &back_bytes),
             STATUS_TOO_LARGE);
-        cr_assert_eq(
-            decompress(coding, packed, packed_bytes - 1, 20000, &room, &room_bytes, &back_bytes),
-            STATUS_INVALID_ARGUMENT);
+        cr_assert_eq(decompress(coding, packed, packed_bytes - 1, 20000, NULL, &room, &room_bytes,
+                                &back_bytes),
+                     STATUS_INVALID_ARGUMENT);
         packed[packed_bytes / 2] ^= 0x55;
         cr_assert_eq(
-            decompress(coding, packed, packed_bytes, 20000, &room, &room_bytes, &back_bytes),
+            decompress(coding, packed, packed_bytes, 20000, NULL, &room, &room_bytes, &back_bytes),
             STATUS_INVALID_ARGUMENT);
         free(packed);
         free(room);
@@ -45,4 +45,20 @@ Test(coding, headers_are_understood)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         cr_assert_eq(content_coding_choose(cases[i].accept, strlen(cases[i].accept)),
                      cases[i].chosen, "%s", cases[i].accept);
+}
+
+Test(coding, decompressing_ends_when_it_is_cancelled)
+{
+    size_t bytes = (size_t)8 << 20, packed_bytes, back_bytes, room_bytes = 0;
+    char *data = calloc(1, bytes), *packed, *room = NULL;
+    compress_piece piece = {data, bytes};
+    cancel_token cancelled = {.is_requested = true};
+    cr_assert_eq(compress_pieces(CODING_GZIP, &piece, 1, &packed, &packed_bytes), STATUS_OK);
+    cr_assert_eq(decompress(CODING_GZIP, packed, packed_bytes, bytes, &cancelled, &room,
+                            &room_bytes, &back_bytes),
+                 STATUS_CANCELLED);
+    cr_assert_lt(room_bytes, bytes / 2, "at the first step");
+    free(data);
+    free(packed);
+    free(room);
 }

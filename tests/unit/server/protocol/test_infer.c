@@ -54,7 +54,8 @@ static void make_model(bool has_sequence)
                                           .queue_rows_max = 100};
 }
 
-static server_limits limits = {.json_depth_max = 16, .request_jobs_max = 4};
+static server_limits limits = {
+    .json_depth_max = 16, .request_jobs_max = 4, .output_bytes_max = 1 << 20};
 static infer_scratch scratch;
 static job *jobs[8];
 static infer_request request;
@@ -131,7 +132,7 @@ Test(infer, kserve_refusals_name_what_is_wrong)
         {X("\"shape\":[1,2],\"datatype\":\"FP32\""), "no data"},
         {X("\"shape\":[0,2],\"datatype\":\"FP32\",\"data\":[]"), "no rows"},
         {X("\"shape\":[2,2],\"datatype\":\"FP32\",\"data\":[[1,2,3,4]]"), "shape"},
-        {X("\"shape\":[1000000000000,2],\"datatype\":\"FP32\",\"data\":[]"), "more elements"},
+        {X("\"shape\":[90,2],\"datatype\":\"FP32\",\"data\":[]"), "more elements"},
         {"{\"inputs\":[{\"name\":\"z\",\"shape\":[1],\"datatype\":\"FP32\",\"data\":[1]}]}", "z"},
         {"{\"inputs\":[]}", "missing"},
         {"{\"inputs\":[],\"inputs\":[]}", "twice"},
@@ -372,5 +373,69 @@ Test(infer, numbers_that_no_value_is_near_are_refused)
         }
         cr_expect_eq(tensorflow("{\"instances\":[[NaN,-Infinity]]}"), STATUS_OK);
         forget();
+    }
+}
+
+/* What follows the point where the limit shows is broken, so only who has read on says so. */
+Test(infer, sizes_are_checked_while_they_are_read)
+{
+    make_model(false);
+    cr_assert_eq(kserve_text(X("\"shape\":[101,2],\"datatype\":\"FP32\",\"data\":[broken]")),
+                 STATUS_TOO_LARGE);
+    cr_assert_str_eq(status_message(), "101 rows in one request: the limit is 100");
+    limits.output_bytes_max = 100;
+    cr_assert_eq(kserve_text(X("\"shape\":[13,2],\"datatype\":\"FP32\",\"data\":[broken]")),
+                 STATUS_TOO_LARGE);
+    cr_assert_str_eq(status_message(), "outputs of 104 bytes: the limit is 100");
+    limits.output_bytes_max = 1 << 20;
+    make_model(true);
+    cr_assert_eq(kserve_text("{\"inputs\":[{\"name\":\"ids\",\"shape\":[1,5],\"datatype\":"
+                             "\"INT64\",\"data\":[broken]}]}"),
+                 STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(status_message(), "limit is 4"), "%s", status_message());
+    cr_assert_eq(tensorflow("{\"instances\":[[1,2,3,4,5],broken]}"), STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(status_message(), "limit is 4"), "%s", status_message());
+    char rows[1000] = "{\"instances\":[";
+    for (int i = 0; i < 101; i++)
+        strcat(rows, "[1],");
+    strcat(rows, "broken");
+    cr_assert_eq(tensorflow(rows), STATUS_TOO_LARGE, "%s", status_message());
+}
+
+/* A row that is longer than any may be is not read to its end. */
+Test(infer, rows_do_not_grow_beyond_the_longest)
+{
+    enum { BYTES = 1 << 20 };
+    char *text = malloc(BYTES);
+    int n = sprintf(text, "{\"instances\":[[1");
+    while (n < BYTES - 20)
+        n += sprintf(text + n, ",1");
+    sprintf(text + n, "broken");
+    make_model(true);
+    cr_assert_eq(tensorflow(text), STATUS_INVALID_ARGUMENT);
+    cr_assert(strstr(status_message(), "more elements than a row"), "%s", status_message());
+    cr_assert_lt(scratch.bytes[0], 65536);
+    free(text);
+}
+
+Test(infer, parsing_ends_when_it_is_cancelled)
+{
+    cancel_token cancelled = {.is_requested = true};
+    const char *const lists[] = {"{\"x\":[1", "{\"inputs\":[{\"name\":\"x\",\"shape\":[50,1000],"
+                                              "\"datatype\":\"FP32\",\"data\":[1"};
+    for (int i = 0; i < 2; i++) {
+        char *text = malloc(200000);
+        int n = sprintf(text, "%s", lists[i]);
+        for (int k = 1; k < 50000; k++)
+            n += sprintf(text + n, ",1");
+        sprintf(text + n, i == 0 ? "]}" : "]}]}");
+        make_model(false);
+        the_model.inputs[0].dims[1] = 1000;
+        infer_context c = context();
+        c.cancel = &cancelled;
+        infer_request_init(&request, &the_model, INFER_KSERVE, jobs, 8);
+        cr_assert_eq(parse_kserve(&request, &c, text, strlen(text), strlen(text)), STATUS_CANCELLED,
+                     "%s", status_message());
+        free(text);
     }
 }

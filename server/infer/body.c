@@ -1,0 +1,90 @@
+#include "server/infer/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/infer/decimal.h"
+
+#define LONG_JSON_BYTES 65536
+#define LONG_BYTES ((size_t)1 << 20)
+
+static status read_coding(const request *r, content_coding *out)
+{
+    request_text value = request_header(r, "content-encoding");
+    *out = CODING_IDENTITY;
+    if (value.data == NULL)
+        return STATUS_OK;
+    if (request_has_twice(r, "content-encoding") || memchr(value.data, ',', value.bytes) != NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT, "two content encodings: one is supported");
+    *out = content_coding_parse(value.data, value.bytes);
+    return *out != CODING_UNKNOWN
+               ? STATUS_OK
+               : status_fail(STATUS_UNSUPPORTED_CODING,
+                             "content encoding \"%.*s\": identity, gzip and deflate are supported",
+                             (int)(value.bytes < 64 ? value.bytes : 64), value.data);
+}
+
+static status fail_json_bytes(uint64_t json_bytes, size_t bytes)
+{
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "Inference-Header-Content-Length \"%llu\" for a body of %zu bytes",
+                       (unsigned long long)json_bytes, bytes);
+}
+
+status infer_body_read_headers(const request *r, infer_body *out)
+{
+    *out = (infer_body){.is_kserve = r->route.kind == ROUTE_INFER,
+                        .text = r->body,
+                        .can_borrow = r->can_borrow_body};
+    status failure = read_coding(r, &out->coding);
+    if (failure || !out->is_kserve)
+        return failure;
+    request_text header = request_header(r, "inference-header-content-length");
+    out->has_json_bytes = header.data != NULL;
+    if (out->has_json_bytes && !decimal_read(header, &out->json_bytes))
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "Inference-Header-Content-Length \"%.*s\" is no number of bytes",
+                           (int)(header.bytes < 32 ? header.bytes : 32), header.data);
+    if (out->coding == CODING_IDENTITY && out->json_bytes > out->text.bytes)
+        return fail_json_bytes(out->json_bytes, out->text.bytes);
+    return STATUS_OK;
+}
+
+bool infer_body_is_long(const infer_body *b)
+{
+    size_t json_bytes = b->has_json_bytes ? b->json_bytes : b->text.bytes;
+    return b->coding != CODING_IDENTITY || json_bytes > LONG_JSON_BYTES ||
+           b->text.bytes > LONG_BYTES;
+}
+
+static status parse(const infer_body *b, request_text text, infer_request *q,
+                    const infer_context *c)
+{
+    uint64_t json_bytes = b->has_json_bytes ? b->json_bytes : text.bytes;
+    if (!b->is_kserve)
+        return parse_tensorflow(q, c, text.data, text.bytes);
+    if (json_bytes > text.bytes)
+        return fail_json_bytes(json_bytes, text.bytes);
+    if (b->has_json_bytes && json_bytes == 0)
+        return parse_kserve_raw(q, c, text.data, text.bytes);
+    return parse_kserve(q, c, text.data, text.bytes, json_bytes);
+}
+
+status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
+                        size_t decompressed_bytes_max)
+{
+    request_text text = b->text;
+    char *unpacked = NULL;
+    size_t capacity = 0;
+    status failure = STATUS_OK;
+    c->can_borrow = b->can_borrow && b->coding == CODING_IDENTITY;
+    if (b->coding != CODING_IDENTITY) {
+        failure = decompress(b->coding, text.data, text.bytes, decompressed_bytes_max, c->cancel,
+                             &unpacked, &capacity, &text.bytes);
+        text.data = unpacked;
+    }
+    if (!failure)
+        failure = parse(b, text, q, c);
+    free(unpacked);
+    return failure;
+}

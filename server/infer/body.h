@@ -1,0 +1,29 @@
+#ifndef SERVER_INFER_BODY_H
+#define SERVER_INFER_BODY_H
+
+#include "server/protocol/compress.h"
+#include "server/request/request.h"
+
+/* The body of an inference request, and what its headers say about it: all that parsing needs of
+ * the request, so that any thread can do it. */
+typedef struct infer_body {
+    bool is_kserve;
+    request_text text; /* as received */
+    content_coding coding;
+    bool has_json_bytes;
+    uint64_t json_bytes; /* Inference-Header-Content-Length: the rest is binary */
+    bool can_borrow;     /* the body stays where it is until the jobs are back */
+} infer_body;
+
+/* On the loop's thread. STATUS_INVALID_ARGUMENT, STATUS_UNSUPPORTED_CODING. */
+status infer_body_read_headers(const request *r, infer_body *out) MUST_CHECK;
+
+/* Would parsing it hold a loop? Compressed bodies, JSON over 64 KiB, and anything over 1 MiB. */
+bool infer_body_is_long(const infer_body *b);
+
+/* Decompresses it where necessary, and parses it into `q`, which is initialised. `c` is complete
+ * but for `can_borrow`. Any thread. */
+status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
+                        size_t decompressed_bytes_max) MUST_CHECK;
+
+#endif
