@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,11 +10,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 
 #define MESSAGE_BYTES_MAX 2000
 
 static log_level least_level = LOG_INFO;
 static bool use_json;
+static pthread_mutex_t limit_lock = PTHREAD_MUTEX_INITIALIZER;
+static log_limit limit;
 
 void log_configure(log_level least, log_format format)
 {
@@ -43,16 +47,38 @@ static size_t escape_json(char *out, const char *text)
     return used;
 }
 
+/* A name that a client chose must not begin a line of its own. */
+static void replace_control_bytes(char *text)
+{
+    for (; *text != 0; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+    }
+}
+
+static bool is_withheld(const char *format, uint64_t *withheld)
+{
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&limit_lock);
+    bool may_log = log_limit_take(&limit, format, now_ns, withheld);
+    pthread_mutex_unlock(&limit_lock);
+    return !may_log;
+}
+
 void log_write(log_level level, const char *room, const char *format, ...)
 {
     static const char *const names[] = {"debug", "info", "warning", "error"};
-    if (level < least_level)
+    uint64_t withheld = 0;
+    if (level < least_level || (level > LOG_DEBUG && is_withheld(format, &withheld)))
         return;
     char message[MESSAGE_BYTES_MAX], line[6 * MESSAGE_BYTES_MAX + 200], stamp[40];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    int used = vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    if (withheld > 0 && used >= 0 && (size_t)used < sizeof message)
+        snprintf(message + used, sizeof message - (size_t)used,
+                 " (%llu more of this kind were not logged)", (unsigned long long)withheld);
 
     uint64_t now_ns = clock_wall_ns();
     time_t seconds = (time_t)(now_ns / 1000000000u);
@@ -63,19 +89,20 @@ void log_write(log_level level, const char *room, const char *format, ...)
     snprintf(stamp + stamp_bytes, sizeof stamp - stamp_bytes, ".%03u%s",
              (unsigned)(now_ns / 1000000u % 1000u), use_json ? "Z" : "");
 
-    size_t used;
+    size_t bytes;
     if (use_json) {
-        used = (size_t)snprintf(line, sizeof line,
-                                "{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",\"message\":\"",
-                                stamp, names[level], room);
-        used += escape_json(line + used, message);
-        memcpy(line + used, "\"}\n", 3);
-        used += 3;
+        bytes = (size_t)snprintf(line, sizeof line,
+                                 "{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",\"message\":\"",
+                                 stamp, names[level], room);
+        bytes += escape_json(line + bytes, message);
+        memcpy(line + bytes, "\"}\n", 3);
+        bytes += 3;
     } else {
-        used = (size_t)snprintf(line, sizeof line, "%s %-7s %-8s %s\n", stamp, names[level], room,
-                                message);
+        replace_control_bytes(message);
+        bytes = (size_t)snprintf(line, sizeof line, "%s %-7s %-8s %s\n", stamp, names[level], room,
+                                 message);
     }
-    assert(used <= sizeof line);
-    ssize_t written = write(STDERR_FILENO, line, used);
+    assert(bytes <= sizeof line);
+    ssize_t written = write(STDERR_FILENO, line, bytes);
     (void)written; /* a failure cannot be logged */
 }

@@ -10,7 +10,8 @@ typedef enum log_format { LOG_FORMAT_AUTO, LOG_FORMAT_TEXT, LOG_FORMAT_JSON } lo
 void log_configure(log_level least, log_format format);
 
 /* `room` is the name of the folder that logs, such as "models". Lines over 2,000 bytes are cut.
- */
+ * Above LOG_DEBUG each message, known by `format`, is limited in rate (log_limit.h); the next line
+ * says how many were withheld. */
 void log_write(log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text/replace.h"
 #include "devices/device.h"
 #include "devices/pjrt/device.h"
 
@@ -35,6 +36,22 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
                                  .tv_nsec = (long)(ns % 1000000000u)},
               NULL);
+}
+
+/* Clients see names of plugins; the log has their paths. */
+static void hide_folder(char *text, size_t bytes, const char *plugin)
+{
+    const char *slash = strrchr(plugin, '/');
+    if (slash != NULL)
+        text_replace(text, bytes, plugin, slash + 1);
+}
+
+static void set_progress(serve_backend *b, const char *text, const char *plugin)
+{
+    char shown[STATUS_MESSAGE_BYTES_MAX];
+    snprintf(shown, sizeof shown, "%s", text);
+    hide_folder(shown, sizeof shown, plugin);
+    server_set_progress(b->edge, shown);
 }
 
 /* Opens a plugin's devices. Retries with growing pauses while the device is unavailable, most often
@@ -64,7 +81,7 @@ static status start_plugin(serve_backend *b, const device_pjrt_options *options,
                  "%.800s; try %d failed after %.1f s of %.0f s, next try in %.2f s", why, tries,
                  (double)waited_ns * 1e-9, (double)limit_ns * 1e-9, (double)pause_ns * 1e-9);
         log_warning("server", "%s", text);
-        server_set_progress(b->edge, text);
+        set_progress(b, text, options->plugin);
         sleep_ns(pause_ns);
         pause_ns = 2 * pause_ns < RETRY_MAX_NS ? 2 * pause_ns : RETRY_MAX_NS;
     }
@@ -105,13 +122,15 @@ static status start_devices(serve_backend *b)
             continue; /* the scheduler wants the CPU last */
         char text[256];
         snprintf(text, sizeof text, "starting %.240s", c->devices[i]);
-        server_set_progress(b->edge, text);
+        const char *colon = strchr(c->devices[i], ':'), *plugin = colon ? colon + 1 : c->devices[i];
+        set_progress(b, text, plugin);
         status failure = start_device(b, c->devices[i]);
         if (failure && c->require_device)
             return failure;
         if (failure) {
             snprintf(b->no_device_reason, sizeof b->no_device_reason, "%s", status_message());
             log_warning("server", "serving without a device: %s", b->no_device_reason);
+            hide_folder(b->no_device_reason, sizeof b->no_device_reason, plugin);
         }
     }
     server_set_progress(b->edge, "starting cpu");

@@ -50,7 +50,8 @@ struct repository {
     int unused_count;
     bool is_stopping, has_loaded;
     status first_failure;
-    char first_error[STATUS_MESSAGE_BYTES_MAX];
+    char first_error[STATUS_MESSAGE_BYTES_MAX];       /* with paths: for who started it */
+    char first_error_shown[STATUS_MESSAGE_BYTES_MAX]; /* to clients */
     char progress[STATUS_MESSAGE_BYTES_MAX];
     bool index_taken[MODEL_INDEX_MAX];
     uint64_t serial;
@@ -71,6 +72,8 @@ status repository_scan(repository *r) MUST_CHECK;
  * load, the one that served stays. */
 status repository_load_name(repository *r, served_name *n) MUST_CHECK;
 status repository_unload_name(repository *r, const char *name) MUST_CHECK;
+/* In a message for clients: names in the place of folders. The log has the paths. `n` or NULL. */
+void repository_hide_folders(const repository *r, const served_name *n, char *text, size_t bytes);
 void repository_release_versions(served *versions, int count);
 /* Makes the present names and models visible to lookups. */
 void repository_publish(repository *r);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text/replace.h"
 #include "models/loading/load.h"
 #include "models/loading/model_files.h"
 #include "models/repository/internal.h"
@@ -20,6 +21,26 @@ static void report(void *context, const char *text)
     pthread_mutex_lock(&r->mutex);
     snprintf(r->progress, sizeof r->progress, "%s", text);
     pthread_mutex_unlock(&r->mutex);
+}
+
+void repository_hide_folders(const repository *r, const served_name *n, char *text, size_t bytes)
+{
+    const char *folder = r->options.folder, *cache = r->options.load.cache_folder;
+    if (n != NULL && n->path[0] != 0)
+        text_replace(text, bytes, n->path, n->name);
+    if (folder != NULL && folder[0] != 0)
+        text_replace(text, bytes, folder, "REPOSITORY");
+    if (cache != NULL && cache[0] != 0)
+        text_replace(text, bytes, cache, "CACHE");
+}
+
+/* The entry of a version that did not load, with the failure just told. */
+static void set_reason(const repository *r, const served_name *n, repository_entry *entry)
+{
+    char text[STATUS_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "%s", status_message());
+    repository_hide_folders(r, n, text, sizeof text);
+    snprintf(entry->reason, sizeof entry->reason, "%.255s", text);
 }
 
 /* The last reference of a model is gone. Any thread. */
@@ -169,7 +190,7 @@ static status load_version(repository *r, const served_name *n, int64_t version,
                     (double)r->options.load_limit_ns / 1e9);
     if (failure) {
         status_prefix(failure, "model \"%s\" version %lld", n->name, (long long)version);
-        snprintf(out->entry.reason, sizeof out->entry.reason, "%.255s", status_message());
+        set_reason(r, n, &out->entry);
         if (failure == STATUS_CANCELLED)
             log_info("models", "%s", status_message());
         else
@@ -229,8 +250,7 @@ status repository_load_name(repository *r, served_name *n)
             n->version_count = 1;
             n->versions[0] = (served){.entry = {.version = 1, .state = MODEL_FAILED}};
             snprintf(n->versions[0].entry.name, sizeof n->name, "%s", n->name);
-            snprintf(n->versions[0].entry.reason, sizeof n->versions[0].entry.reason, "%.255s",
-                     status_message());
+            set_reason(r, n, &n->versions[0].entry);
         }
         log_error("models", "%s", status_message());
         repository_publish(r);

@@ -29,12 +29,14 @@ static void count_load(repository *r, status result)
     atomic_fetch_add_explicit(&r->loads[as], 1, memory_order_relaxed);
 }
 
-static void note_failure(repository *r, status failure)
+static void note_failure(repository *r, const served_name *n, status failure)
 {
     pthread_mutex_lock(&r->mutex);
     if (!r->first_failure) {
         r->first_failure = failure;
         snprintf(r->first_error, sizeof r->first_error, "%s", status_message());
+        snprintf(r->first_error_shown, sizeof r->first_error_shown, "%s", status_message());
+        repository_hide_folders(r, n, r->first_error_shown, sizeof r->first_error_shown);
     }
     pthread_mutex_unlock(&r->mutex);
 }
@@ -64,22 +66,22 @@ static void load_everything(repository *r)
         const repository_model_options *o = &r->options.models[i];
         status failure = repository_add_name(r, o->name, o->path, o, &n);
         if (failure)
-            note_failure(r, failure);
+            note_failure(r, NULL, failure);
     }
     status failure = r->options.folder ? repository_scan(r) : STATUS_OK;
     if (failure)
-        note_failure(r, failure);
+        note_failure(r, NULL, failure);
     repository_publish(r);
     failure = STATUS_OK;
     for (int i = 0; i < r->name_count && failure != STATUS_CANCELLED; i++) {
         failure = load_at_start(r, r->names[i]);
         if (failure)
-            note_failure(r, failure);
+            note_failure(r, r->names[i], failure);
     }
     pthread_mutex_lock(&r->mutex);
     r->has_loaded = true;
     if (r->first_failure)
-        snprintf(r->progress, sizeof r->progress, "%s", r->first_error);
+        snprintf(r->progress, sizeof r->progress, "%s", r->first_error_shown);
     else
         atomic_store(&r->is_ready, true);
     pthread_cond_broadcast(&r->changed);
@@ -117,10 +119,15 @@ static void execute(repository *r, const repository_command *c, bool stop)
                                  : repository_unload_name(r, c->name);
     if (c->is_load && !stop)
         count_load(r, result);
+    char error[STATUS_MESSAGE_BYTES_MAX] = "";
+    if (result) {
+        snprintf(error, sizeof error, "%s", status_message());
+        repository_hide_folders(r, repository_find_name(r, c->name), error, sizeof error);
+    }
     pthread_mutex_lock(&r->mutex);
     repository_order *orders = repository_commands_finish(&r->commands);
     pthread_mutex_unlock(&r->mutex);
-    tell(orders, result, result ? status_message() : "");
+    tell(orders, result, error);
 }
 
 static void *loading_main(void *repository_pointer)

@@ -10,6 +10,7 @@
 
 #define FLUSH_BYTES 65536
 #define PATH_BYTES_MAX 1024
+#define METHOD_BYTES_MAX 32
 #define TRACE_BYTES_MAX 128
 
 status access_log_open(const char *file, int *fd)
@@ -73,7 +74,7 @@ void access_log_add(access_log *log, const access_entry *e, uint64_t now_ns)
     uint64_t began_ms = (clock_wall_ns() - (now_ns - s->begin_ns)) / 1000000;
     text_buffer_format(out, "{\"time_ms\":%llu", (unsigned long long)began_ms);
     put_text(out, ",\"peer\":", e->peer, e->peer.bytes);
-    put_text(out, ",\"method\":", e->method, e->method.bytes);
+    put_text(out, ",\"method\":", e->method, METHOD_BYTES_MAX);
     put_text(out, ",\"path\":", e->path, PATH_BYTES_MAX);
     text_buffer_format(
         out, ",\"protocol\":\"%s\",\"code\":%d,\"request_bytes\":%zu,\"answer_bytes\":%zu",

@@ -1,5 +1,6 @@
 """Start, reload, drain, end, and the errors of a start that cannot be."""
 import json
+import shutil
 import signal
 import socket
 import ssl
@@ -261,3 +262,36 @@ def test_no_request_fails_when_drained_under_load_over_http2(tmp_path, certifica
             t.join(60)
             assert not t.is_alive()
     assert answered[0] > 0 and not failures, failures[:5]
+
+
+def test_clients_are_told_names_and_no_folders(tmp_path):
+    """Of models that do not load, in every response that says why; the log has the paths."""
+    folder = tmp_path / "secret-folder"
+    digits = folder / "digits"
+    shutil.copytree(serving.DIGITS, digits)
+    for name, data in {"broken": b"not a model", "empty": None}.items():
+        (folder / name / "1").mkdir(parents=True)
+        if data:
+            (folder / name / "1" / "model.onnx").write_bytes(data)
+    (folder / "manifest").mkdir()
+    (folder / "manifest" / "model.json").write_text("{")
+    (folder / "manifest" / "model.onnx").write_bytes((serving.DIGITS / "1" / "model.onnx").read_bytes())
+    (folder / "hugging").mkdir()
+    (folder / "hugging" / "config.json").write_text("{}")
+    (folder / "hugging" / "model.safetensors").write_bytes(b"no")
+    names = ["broken", "empty", "manifest", "hugging"]
+    models = {"digits": digits}
+    for n in names:
+        (folder / n).rename(folder / f".{n}")  # not there yet when the server starts
+    with serving.Server(tmp_path / "log", models, "--repository", str(folder), "--access-log", str(tmp_path / "access")) as s:
+        for n in names:
+            (folder / f".{n}").rename(folder / n)
+        answers = [s.post(f"/v2/repository/models/{n}/load", {}) for n in names]
+        assert all(a.status >= 400 and a.json()["error"] for a in answers), answers
+        answers += [s.post("/v2/repository/index", {}), s.get("/metrics"), s.get("/v2/health/ready"), s.get("/v2"), s.get("/"), s.get("/v2/models/stats")]
+        for n in names + ["digits"]:
+            answers += [s.get(p) for p in (f"/v2/models/{n}", f"/v2/models/{n}/config", f"/v2/models/{n}/ready", f"/v2/models/{n}/stats", f"/v1/models/{n}")]
+            answers += [s.post(f"/v2/models/{n}/infer", {}), s.post(f"/v1/models/{n}:predict", {})]
+        told = [a for a in answers if b"secret-folder" in a.body or str(tmp_path).encode() in a.body]
+        assert not told, told
+        assert str(folder / "broken") in s.log() and str(folder / "empty") in s.log()

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text/replace.h"
 #include "devices/health.h"
 #include "devices/pjrt/supervisor/internal.h"
 
@@ -396,4 +397,8 @@ void pjrt_supervisor_describe(pjrt_supervisor *s, device_status *out)
     snprintf(out->detail, sizeof out->detail, "%.199s", s->reason);
     out->restarts = atomic_load(&s->restarts);
     pthread_mutex_unlock(&s->lock);
+    /* Clients see it; the log has the path. */
+    const char *slash = strrchr(s->options.plugin, '/');
+    if (slash != NULL)
+        text_replace(out->detail, sizeof out->detail, s->options.plugin, slash + 1);
 }
