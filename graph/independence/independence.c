@@ -8,15 +8,16 @@
 #include "graph/independence/rules.h"
 
 static const char reason_no_rule[] = "has no rule that says what it does with rows";
-static const char reason_input[] = "an input has no batch axis";
-static const char reason_output[] = "an output has no batch axis of its own";
+static const char reason_input[] = "an input has no axis of its own for rows";
+static const char reason_output[] = "an output has no axis of its own for rows";
 static const char reason_empty[] = "makes tensors without elements";
 static const char reason_branch[] = "takes another branch for another number of rows";
 
 /* The state of one examination: arrays by value, as wide as the widest node. */
 typedef struct walk {
     const graph *g;
-    int64_t rows;
+    int64_t rows;      /* or tokens */
+    bool is_of_tokens; /* the tokens of one row take the part of the rows */
     graph_trace one, many;
     row_value *values;
     bool *needed;
@@ -84,6 +85,20 @@ static row_relation relate_known(const row_value *v)
     return is_same ? rows_same() : (row_relation){.kind = ROWS_COUNTED};
 }
 
+/* Rows are along axis 0, tokens along any one axis. */
+static row_relation split_input(const walk *w, const row_value *v)
+{
+    int axis = 0;
+    while (w->is_of_tokens && axis + 1 < v->one.rank && v->one.dims[axis] == v->many.dims[axis])
+        axis++;
+    bool has_axis = v->one.rank > 0 && v->many.dims[axis] == w->rows * v->one.dims[axis];
+    for (int d = 0; d < v->one.rank; d++)
+        has_axis &= d == axis || v->one.dims[d] == v->many.dims[d];
+    if (!has_axis)
+        return rows_undecided(reason_input);
+    return (row_relation){.kind = ROWS_SPLIT, .outer = rows_product(v->one.dims, 0, axis)};
+}
+
 static void place_values(walk *w)
 {
     const graph *g = w->g;
@@ -93,11 +108,8 @@ static void place_values(walk *w)
     }
     for (int i = 0; i < g->input_count; i++) {
         row_value *v = &w->values[g->inputs[i]];
-        bool has_axis = v->one.rank > 0 && v->many.dims[0] == w->rows * v->one.dims[0];
-        for (int d = 1; d < v->one.rank; d++)
-            has_axis &= v->one.dims[d] == v->many.dims[d];
-        v->relation = has_axis ? (row_relation){.kind = ROWS_SPLIT, .outer = 1}
-                               : rows_undecided(reason_input);
+        v->relation = w->is_of_tokens && tensor_same_shape(&v->one, &v->many) ? rows_same()
+                                                                              : split_input(w, v);
         v->relation.node = -1;
     }
 }
@@ -178,17 +190,27 @@ static void visit(walk *w, int32_t n)
     }
 }
 
-/* Every output must be rows along axis 0. */
+/* Every output must be rows along axis 0; or one element for each token along an axis, or the same
+ * for all tokens. */
+static bool is_separate(const walk *w, const row_call *call, const row_value *v)
+{
+    int axis = 0;
+    if (w->is_of_tokens && v->relation.kind == ROWS_SAME)
+        return true;
+    while (w->is_of_tokens && axis + 1 < v->one.rank && v->one.dims[axis] == v->many.dims[axis])
+        axis++;
+    return v->one.rank > 0 && v->one.dims[axis] == 1 && rows_lie(call, v, (row_axis){axis, 1});
+}
+
 static void judge(const walk *w, graph_independence *out)
 {
     const graph *g = w->g;
     row_call call = {.rows = w->rows};
-    *out = (graph_independence){.verdict = GRAPH_INDEPENDENT};
+    *out = (graph_independence){.verdict = GRAPH_INDEPENDENT, .is_of_tokens = w->is_of_tokens};
     for (int i = 0; i < g->output_count && out->verdict != GRAPH_MIXED; i++) {
         const row_value *v = &w->values[g->outputs[i]];
         row_relation r = v->relation;
-        if (r.kind < ROWS_MIXED &&
-            (v->one.rank == 0 || v->one.dims[0] != 1 || !rows_lie(&call, v, (row_axis){0, 1}))) {
+        if (r.kind < ROWS_MIXED && !is_separate(w, &call, v)) {
             r = rows_undecided(reason_output);
             r.node = g->values[g->outputs[i]].producer;
         }
@@ -214,27 +236,44 @@ static status trace(const graph *g, int64_t batch, int64_t sequence, const graph
     return s;
 }
 
+/* Compares a run of `many` with one of one row, or token. */
+static status examine(walk *w, const int64_t one[2], const int64_t many[2],
+                      const graph_budget *budget, graph_evaluate_fn evaluate,
+                      graph_independence *out)
+{
+    status s = open_walk(w);
+    if (s)
+        goto fail;
+    if ((s = trace(w->g, one[0], one[1], budget, evaluate, &w->one)))
+        goto fail;
+    if ((s = trace(w->g, many[0], many[1], budget, evaluate, &w->many)))
+        goto fail;
+    mark_needed(w);
+    place_values(w);
+    for (int32_t n = 0; n < w->g->node_count; n++)
+        visit(w, n);
+    judge(w, out);
+fail:
+    close_walk(w);
+    return s;
+}
+
 status graph_examine_independence(const graph *g, int64_t batch, int64_t sequence,
                                   const graph_budget *budget, graph_evaluate_fn evaluate,
                                   graph_independence *out)
 {
     assert(batch >= 2 && sequence >= 0);
     walk w = {.g = g, .rows = batch};
-    status s = open_walk(&w);
-    if (s)
-        goto fail;
-    if ((s = trace(g, 1, sequence, budget, evaluate, &w.one)))
-        goto fail;
-    if ((s = trace(g, batch, sequence, budget, evaluate, &w.many)))
-        goto fail;
-    mark_needed(&w);
-    place_values(&w);
-    for (int32_t n = 0; n < g->node_count; n++)
-        visit(&w, n);
-    judge(&w, out);
-fail:
-    close_walk(&w);
-    return s;
+    return examine(&w, (int64_t[]){1, sequence}, (int64_t[]){batch, sequence}, budget, evaluate,
+                   out);
+}
+
+status graph_examine_tokens(const graph *g, int64_t sequence, const graph_budget *budget,
+                            graph_evaluate_fn evaluate, graph_independence *out)
+{
+    assert(sequence >= 2);
+    walk w = {.g = g, .rows = sequence, .is_of_tokens = true};
+    return examine(&w, (int64_t[]){1, 1}, (int64_t[]){1, sequence}, budget, evaluate, out);
 }
 
 const char *graph_independence_name(graph_independence_verdict verdict)
@@ -244,13 +283,26 @@ const char *graph_independence_name(graph_independence_verdict verdict)
     return names[verdict];
 }
 
+/* The reason, with "tokens" for "rows". */
+static void put_reason(char *text, size_t bytes, const graph_independence *found)
+{
+    const char *from = found->reason, *word;
+    size_t at = strlen(text);
+    while (found->is_of_tokens && (word = strstr(from, "rows")) != NULL) {
+        snprintf(text + at, bytes - at, "%.*stokens", (int)(word - from), from);
+        at = strlen(text);
+        from = word + strlen("rows");
+    }
+    snprintf(text + at, bytes - at, "%s", from);
+}
+
 const char *graph_independence_text(char text[512], const graph_independence *found)
 {
     text[0] = 0;
-    if (found->verdict != GRAPH_INDEPENDENT && found->node == NULL)
-        snprintf(text, 512, "%s", found->reason);
-    else if (found->verdict != GRAPH_INDEPENDENT)
-        snprintf(text, 512, "node \"%.300s\" (%s) %s", found->node, graph_op_name(found->op),
-                 found->reason);
+    if (found->verdict == GRAPH_INDEPENDENT)
+        return text;
+    if (found->node != NULL)
+        snprintf(text, 512, "node \"%.300s\" (%s) ", found->node, graph_op_name(found->op));
+    put_reason(text, 512, found);
     return text;
 }

@@ -18,7 +18,8 @@ typedef struct graph_independence {
     /* Unless GRAPH_INDEPENDENT: where the proof ends. */
     const char *node; /* its name; borrowed from the graph; NULL: no node, the graph as a whole */
     graph_op op;
-    const char *reason; /* "reduces over the rows"; static */
+    const char *reason; /* "reduces over the rows"; static; of tokens too it says "rows" */
+    bool is_of_tokens;  /* made by graph_examine_tokens() */
 } graph_independence;
 
 /* Examines `batch` rows (at least 2) of `sequence` tokens. The verdict holds for these sizes: where
@@ -29,6 +30,12 @@ typedef struct graph_independence {
 status graph_examine_independence(const graph *g, int64_t batch, int64_t sequence,
                                   const graph_budget *budget, graph_evaluate_fn evaluate,
                                   graph_independence *out) MUST_CHECK;
+
+/* The same question of the tokens of one row: is each token's part of the outputs what a row of
+ * this token alone gives? Then padding changes nothing. `sequence` is at least 2; inputs without a
+ * sequence axis are the same for all tokens, and outputs without one must not depend on them. */
+status graph_examine_tokens(const graph *g, int64_t sequence, const graph_budget *budget,
+                            graph_evaluate_fn evaluate, graph_independence *out) MUST_CHECK;
 
 /* "independent", "mixed", "undecided". Static. */
 const char *graph_independence_name(graph_independence_verdict verdict);

@@ -45,3 +45,14 @@ status independence_confirm(const model *m, graph_independence *out)
     }
     return s;
 }
+
+status independence_examine_tokens(const model *m, int64_t length, graph_independence *out)
+{
+    *out = (graph_independence){.verdict = GRAPH_UNDECIDED,
+                                .op = GRAPH_OP_COUNT,
+                                .reason = "the model does not accept a row of one token"};
+    if (length < 2)
+        return STATUS_OK;
+    status s = graph_examine_tokens(m->graph, length, &m->budget, cpu_evaluate_node, out);
+    return cancel_is_end(s) || s == STATUS_OUT_OF_MEMORY ? s : STATUS_OK;
+}

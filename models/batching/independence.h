@@ -14,4 +14,9 @@ status independence_examine(const model *m, int64_t length, graph_independence *
 /* The same for all of m->buckets. */
 status independence_confirm(const model *m, graph_independence *out) MUST_CHECK;
 
+/* Whether the tokens of a row of `length` are independent, so that padding changes nothing. Where
+ * the model does not accept a row of one token: GRAPH_UNDECIDED. Errors as above. */
+status independence_examine_tokens(const model *m, int64_t length,
+                                   graph_independence *out) MUST_CHECK;
+
 #endif

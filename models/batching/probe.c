@@ -322,11 +322,21 @@ static status decide_batch(model *m, const manifest *file, int64_t length)
     return STATUS_OK;
 }
 
+/* An input that can tell padding from tokens: a mask, or any other one beside the tokens. */
+static bool can_mask(const model *m)
+{
+    int count = 0;
+    for (int i = 0; i < m->input_count; i++)
+        count += m->inputs[i].sequence_axis >= 0;
+    return count > 1 || is_encoder(m);
+}
+
 /* Sets can_pad, after can_batch. */
 static status decide_pad(model *m, const manifest *file, int64_t length, int64_t longest)
 {
     model_batching *b = &m->batching;
-    char text[160];
+    graph_independence found;
+    char text[160], why[512];
     experiment_result r;
     b->can_pad = false;
     b->pad_basis = MODEL_BASIS_NONE;
@@ -342,13 +352,30 @@ static status decide_pad(model *m, const manifest *file, int64_t length, int64_t
         note(m, "; rows run at their own length");
         return STATUS_OK;
     }
-    status failure = experiment_run(m, &(experiment){3, length, longest, true}, &r);
+    status failure = independence_examine_tokens(m, length, &found);
+    if (failure)
+        return failure;
+    failure = experiment_run(m, &(experiment){3, length, longest, true}, &r);
     if (cancel_is_end(failure))
         return failure;
+    found_text(text, &r);
     b->can_pad = !failure && r.is_same;
-    note(m, arena_format(&m->memory, "; padding changes %s (%s)",
-                         b->can_pad ? "nothing" : "results: rows run at their own length",
-                         found_text(text, &r)));
+    if (b->can_pad && found.verdict != GRAPH_INDEPENDENT && !can_mask(m)) {
+        b->can_pad = false;
+        b->pad_basis = MODEL_BASIS_UNDECIDED;
+        note(m, arena_format(&m->memory,
+                             "; without a mask it is not proved that padding changes nothing (%s), "
+                             "so rows run at their own length; in experiments it changes nothing: "
+                             "if you know that it does not, set \"can_pad\": true in model.json",
+                             graph_independence_text(why, &found)));
+        return STATUS_OK;
+    }
+    if (b->can_pad && found.verdict == GRAPH_INDEPENDENT)
+        b->pad_basis = MODEL_BASIS_PROVED;
+    note(m,
+         arena_format(&m->memory, "; padding changes %s%s (%s)",
+                      b->can_pad ? "nothing" : "results: rows run at their own length",
+                      b->pad_basis == MODEL_BASIS_PROVED ? ": tokens are independent" : "", text));
     return STATUS_OK;
 }
 

@@ -134,6 +134,17 @@ length_branch | tokens | s = Shape<start=1, end=2>(x) b0 = Greater(s, c_2) b = S
 range_of_a_row | image | lo = ReduceMin(x, c_1_2_3) hi = ReduceMax(x, c_1_2_3) d = Sub(hi, lo) e = Add(d, f_1) a = Sub(x, lo) y = Div(a, e)
 """
 
+# Name, can_pad, pad_basis: what the batching probe should say of padding.
+PADDING = """
+dense True proved | tokens | w = Constant<value = float[8, 8] {WEIGHTS}>() m = MatMul(x, w) y = Relu(m)
+norm True proved | tokens | m = ReduceMean(x, c_m1) d = Sub(x, m) y = Softmax(d)
+softmax False probed | tokens | y = Softmax<axis=1>(x)
+last_token False probed | tokens | l = Slice(x, c_m1, c_max, c_1) y = Sub(x, l)
+window False probed | tokens | t = Transpose<perm=[0, 2, 1]>(x) w = Constant<value = float[8, 8, 3] {KERNEL3}>() k = Conv<pads=[1, 1]>(t, w) u = Exp(k) v = Conv<pads=[1, 1]>(u, w) y = Transpose<perm=[0, 2, 1]>(v)
+gated_minimum False undecided | tokens | m = ReduceMin(x, c_1) g = Sub(m, f_50) h = Relu(g) y = Add(x, h)
+quiet_sum False undecided | tokens | m = ReduceSum(x, c_1) g = Sub(m, f_100) z = Mul(g, f_0) y = Add(x, z)
+"""
+
 CONSTANTS = {
     "f_0": "float {0.0}", "f_1": "float {1.0}", "f_2": "float {2.0}", "f_8": "float {8.0}", "f_20": "float {20.0}", "f_50": "float {50.0}",
     "f_100": "float {100.0}", "f_127": "float {127.0}", "f_1e_6": "float {0.000001}", "f_1e_3": "float {0.001}", "zero_i8": "int8 {0}",
@@ -163,16 +174,18 @@ def weights(count, period):
 
 
 def make(line):
-    """The name and the onnx.ModelProto of a line."""
+    """The words before the first bar, and the onnx.ModelProto of a line."""
     name, types, body = (part.strip() for part in line.split("|"))
+    name, *expected = name.split()
     x, y = TYPES[types].split(" -> ")
     body = "\n".join([*constants(body), *re.split(r" (?=\w+(?:, \w+)* = [A-Z]\w+[<(])", body)])
     for pattern, count in (("int8[8, 8] {WEIGHTS}", 64),):
         body = body.replace(pattern, "int8[8, 8] {" + ", ".join(str(i * 37 % 11 - 5) for i in range(count)) + "}")
     body = body.replace("{WEIGHTS}", "{" + weights(64, 9) + "}").replace("{KERNEL}", "{" + weights(24, 7) + "}")
+    body = body.replace("{KERNEL3}", "{" + weights(192, 11) + "}")
     body = body.replace("{TABLE}", "{" + weights(600, 13) + "}")
     text = f'<ir_version: 10, opset_import: ["" : 21]>\n{name} ({x} x) => ({y} y) {{\n{body}\n}}'
-    return name, onnx.parser.parse_model(text)
+    return name, *expected, onnx.parser.parse_model(text)
 
 
 def all_of(text):

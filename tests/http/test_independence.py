@@ -11,7 +11,7 @@ import row_models
 import serving
 from onnx.reference import ReferenceEvaluator
 
-DECEIVERS, HONEST = row_models.all_of(row_models.DECEIVERS), row_models.all_of(row_models.HONEST)
+DECEIVERS, HONEST, PADDING = map(row_models.all_of, (row_models.DECEIVERS, row_models.HONEST, row_models.PADDING))
 
 
 def influence(model):
@@ -59,6 +59,14 @@ def test_a_deceiver_is_not_batched(tmp_path, name, model):
 def test_an_honest_graph_is_proved_and_batched(tmp_path, name, model):
     found = inspect(tmp_path, name, model)
     assert found["can_batch"] and found["batch_basis"] == "proved", found["findings"]
+
+
+@pytest.mark.parametrize("name, can_pad, basis, model", PADDING, ids=[line[0] for line in PADDING])
+def test_padding_is_proved_or_there_is_a_mask(tmp_path, name, can_pad, basis, model):
+    found = inspect(tmp_path, name, model)
+    assert found["can_batch"] and (str(found["can_pad"]), found["pad_basis"]) == (can_pad, basis), found["findings"]
+    found = inspect(tmp_path / "declared", name, model, can_pad=True)
+    assert found["can_pad"] and found["pad_basis"] == "declared"
 
 
 def test_what_is_declared_is_batched_and_a_contradiction_told(tmp_path):

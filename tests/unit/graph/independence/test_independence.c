@@ -108,3 +108,48 @@ Test(independence, too_many_rows_for_the_graph_are_an_error)
     cr_expect_neq(graph_examine_independence(g, 2, 5, NULL, cpu_evaluate_node, &found), STATUS_OK);
     graph_destroy(g);
 }
+
+static graph_independence examine_tokens(graph *g)
+{
+    graph_independence found = {0};
+    cr_assert_eq(graph_examine_tokens(g, 5, NULL, cpu_evaluate_node, &found), STATUS_OK, "%s",
+                 status_message());
+    return found;
+}
+
+Test(independence, tokens_of_a_row)
+{
+    char text[512];
+    graph *g = graph_create("test");
+    graph_value_index x = add_x(g);
+    graph_value_index w =
+        graph_add_constant_f32(g, NULL, 2, (int64_t[]){8, 1}, (float[]){1, 2, 3, 4, 5, 6, 7, 8});
+    graph_add_output(g, apply(g, GRAPH_OP_MATMUL, x, w), "y");
+    cr_expect_eq(examine_tokens(g).verdict, GRAPH_INDEPENDENT);
+    graph_value_index most = graph_add_value(g, "most");
+    graph_add_node_to(g, GRAPH_OP_REDUCE_MAX, "pool", 2, (graph_value_index[]){x, list(g, 1)}, 1,
+                      &most, 0, NULL);
+    graph_add_output(g, most, "z");
+    graph_independence found = examine_tokens(g);
+    cr_expect_eq(found.verdict, GRAPH_MIXED);
+    cr_expect_str_eq(graph_independence_text(text, &found),
+                     "node \"pool\" (ReduceMax) reduces over the tokens");
+    graph_destroy(g);
+}
+
+/* A position is the token's number: another one in a longer row. */
+Test(independence, positions_of_tokens_do_not_move)
+{
+    graph *g = graph_create("test");
+    graph_value_index x = add_x(g), shape = apply(g, GRAPH_OP_SHAPE, x, GRAPH_NO_VALUE);
+    graph_value_index zeros = apply(g, GRAPH_OP_CONSTANT_OF_SHAPE, shape, GRAPH_NO_VALUE);
+    graph_add_output(g, apply(g, GRAPH_OP_ADD, x, zeros), "y");
+    cr_expect_eq(examine_tokens(g).verdict, GRAPH_INDEPENDENT);
+    int64_t one = 1;
+    graph_value_index axis = graph_add_constant_i64(g, NULL, 0, NULL, &one);
+    graph_value_index ones = apply(g, GRAPH_OP_COS, zeros, GRAPH_NO_VALUE);
+    graph_value_index positions = apply(g, GRAPH_OP_CUM_SUM, ones, axis);
+    graph_add_output(g, apply(g, GRAPH_OP_ADD, x, positions), "z");
+    cr_expect_eq(examine_tokens(g).verdict, GRAPH_MIXED);
+    graph_destroy(g);
+}
