@@ -1,6 +1,7 @@
 #include "server/http1/transport.h"
 
 #include "base/clock.h"
+#include "server/connection/log_request.h"
 #include "server/http1/half_close.h"
 #include "server/http1/state.h"
 #include "server/request/request.h"
@@ -126,29 +127,6 @@ const request_transport *http1_transport(void)
     return &transport;
 }
 
-static void log_access(request *r, h2o_req_t *stream)
-{
-    access_log *log = &r->loop->log;
-    char host[NI_MAXHOST];
-    if (log->fd < 0)
-        return;
-    request_text peer = connection_peer((connection *)r->connection, host);
-    request_text trace = header(r, H2O_STRLIT("traceparent"));
-    access_entry entry = {
-        .peer = {peer.data, peer.bytes},
-        .method = {stream->method.base, stream->method.len},
-        .path = {stream->path.base, stream->path.len},
-        .trace = {trace.data, trace.bytes},
-        .protocol = stream->version == 0x101 ? "http/1.1" : "http/1.0",
-        .code = r->code ? r->code : 499,
-        .request_bytes = r->body.bytes,
-        .response_bytes = r->response_bytes,
-        .is_inference = r->record != NULL,
-        .sample = &r->sample,
-    };
-    access_log_add(log, &entry, clock_now_ns());
-}
-
 /* The library disposes of the stream: the response is out, or the client has gone. libh2o offers
  * this moment to loggers of accesses. */
 static void on_disposed(h2o_logger_t *self, h2o_req_t *stream)
@@ -164,7 +142,9 @@ static void on_disposed(h2o_logger_t *self, h2o_req_t *stream)
         state->rate = (rate_window){0};
         connection_note_progress((connection *)r->connection, clock_now_ns());
     }
-    log_access(r, stream);
+    log_request(r, (request_text){stream->method.base, stream->method.len},
+                (request_text){stream->path.base, stream->path.len},
+                stream->version == 0x101 ? "http/1.1" : "http/1.0");
     request_stream_closed(r);
 }
 

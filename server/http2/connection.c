@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/connection/accept.h"
+#include "server/connection/log_request.h"
 #include "server/http2/internal.h"
 #include "server/options/capacity.h"
 #include "server/request/respond.h"
@@ -240,31 +241,6 @@ static void on_end(void *owner, http2_stream *stream)
         run(x);
 }
 
-static void log_access(http2_exchange *x)
-{
-    const request *r = x->request;
-    connection *c = x->on->base;
-    access_log *log = &c->base.loop->log;
-    if (log->fd < 0)
-        return;
-    request_text trace = request_header(r, "traceparent");
-    char host[NI_MAXHOST];
-    request_text peer = connection_peer(c, host);
-    access_entry entry = {
-        .peer = {peer.data, peer.bytes},
-        .method = {x->head->method.value, x->head->method.value_bytes},
-        .path = {x->head->path.value, x->head->path.value_bytes},
-        .trace = {trace.data, trace.bytes},
-        .protocol = "h2",
-        .code = r->code ? r->code : 499,
-        .request_bytes = r->body.bytes,
-        .response_bytes = r->response_bytes,
-        .is_inference = r->record != NULL,
-        .sample = &r->sample,
-    };
-    access_log_add(log, &entry, clock_now_ns());
-}
-
 static void on_close(void *owner, http2_stream *stream, bool was_answered)
 {
     http2_connection *h = owner;
@@ -275,7 +251,8 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
     if (was_answered)
         connection_note_progress(h->base, h->busy_ns);
     if (x->request != NULL) {
-        log_access(x);
+        log_request(x->request, (request_text){x->head->method.value, x->head->method.value_bytes},
+                    (request_text){x->head->path.value, x->head->path.value_bytes}, "h2");
         /* Jobs or helpers may still read the body: the request keeps it until they are done. */
         if (request_needs_body(x->request) && x->request->kept_body == NULL)
             x->request->connection->transport->keep_body(x->request);

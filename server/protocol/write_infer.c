@@ -93,7 +93,7 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
     const tensor *t = &j->outputs[o->index];
     const char *name = r->model->outputs[o->index].name;
     text_buffer_put(out, "{\"name\":");
-    text_write_json_string(out, name, strlen(name));
+    text_write_json_text(out, name);
     text_buffer_put(out, ",\"datatype\":\"");
     text_buffer_put(out, dtype_kserve_name(t->dtype));
     text_buffer_put(out, "\",\"shape\":[");
@@ -118,7 +118,7 @@ void write_kserve(text_buffer *out, const infer_request *r)
 {
     const model *m = r->model;
     text_buffer_put(out, "{\"model_name\":");
-    text_write_json_string(out, m->name, strlen(m->name));
+    text_write_json_text(out, m->name);
     text_buffer_put(out, ",\"model_version\":\"");
     text_write_i64(out, m->version);
     text_buffer_put(out, "\"");
@@ -188,7 +188,7 @@ static void write_column(text_buffer *out, const infer_request *r, int output)
 static void write_name(text_buffer *out, const infer_request *r, int output)
 {
     const char *name = r->model->outputs[output].name;
-    text_write_json_string(out, name, strlen(name));
+    text_write_json_text(out, name);
     text_buffer_put(out, ":");
 }
 

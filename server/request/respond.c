@@ -235,13 +235,19 @@ void respond_text(request *r, int code, const char *type, const char *text, size
     finish(r, code, type, &body, bytes > 0);
 }
 
+void respond_json(request *r, text_buffer *body)
+{
+    respond_text(r, 200, "application/json", body->data, body->bytes);
+    text_buffer_dispose(body);
+}
+
 static void respond_message(request *r, int code, const char *message, uint64_t retry_after_ns)
 {
     text_buffer *body = &r->loop->text;
     const char *text = message[0] ? message : reason_of(code);
     text_buffer_clear(body);
     text_buffer_put(body, "{\"error\":");
-    text_write_json_string(body, text, strlen(text));
+    text_write_json_text(body, text);
     text_buffer_put(body, "}");
     if (code == 429 || code == 503) {
         /* Whole seconds, rounded up: who comes back then is not told to wait again. */

@@ -1,6 +1,5 @@
 /* Liveness, readiness and model readiness. */
 #include <stdio.h>
-#include <string.h>
 
 #include "server/protocol/text/text_write.h"
 #include "server/request/respond.h"
@@ -17,16 +16,16 @@ static void respond_ready(request *r, bool is_ready, const char *state, const ch
     if (progress[0]) {
         /* Errors always carry "error"; "progress" says what is being done. */
         text_buffer_put(&body, ",\"progress\":");
-        text_write_json_string(&body, progress, strlen(progress));
+        text_write_json_text(&body, progress);
     }
     if (warning[0]) {
         text_buffer_put(&body, ",\"warning\":");
-        text_write_json_string(&body, warning, strlen(warning));
+        text_write_json_text(&body, warning);
     }
     if (!is_ready) {
         text_buffer_put(&body, ",\"error\":");
         const char *why = progress[0] ? progress : state;
-        text_write_json_string(&body, why, strlen(why));
+        text_write_json_text(&body, why);
         respond_header(r, "retry-after", "1", 1);
     }
     text_buffer_put(&body, "}");

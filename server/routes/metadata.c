@@ -9,17 +9,6 @@
 
 #define ENTRIES_MAX 1024
 
-static void respond_json(request *r, text_buffer *body)
-{
-    respond_text(r, 200, "application/json", body->data, body->bytes);
-    text_buffer_dispose(body);
-}
-
-static void put_string(text_buffer *out, const char *s)
-{
-    text_write_json_string(out, s, strlen(s));
-}
-
 static void write_dims(text_buffer *out, const model_tensor *t, int from)
 {
     text_buffer_put(out, "[");
@@ -60,7 +49,7 @@ static void write_tensors(text_buffer *out, const char *key, const model_tensor 
     for (int i = 0; i < count; i++) {
         const model_tensor *t = &tensors[i];
         text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
-        put_string(out, t->name);
+        text_write_json_text(out, t->name);
         if (is_config)
             text_buffer_format(out, ",\"data_type\":\"%s\",\"dims\":", triton_type(t->dtype));
         else
@@ -76,7 +65,7 @@ static void write_model(text_buffer *out, const model *m, const service *s)
     repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
     int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
     text_buffer_put(out, "{\"name\":");
-    put_string(out, m->name);
+    text_write_json_text(out, m->name);
     text_buffer_put(out, ",\"versions\":[");
     int written = 0;
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
@@ -105,7 +94,7 @@ static void write_config(text_buffer *out, const model *m)
 {
     bool batched = is_batched(m);
     text_buffer_put(out, "{\"name\":");
-    put_string(out, m->name);
+    text_write_json_text(out, m->name);
     text_buffer_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
     text_buffer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
     text_buffer_format(out, ",\"max_batch_size\":%lld",

@@ -38,10 +38,10 @@ static void write_entry(text_buffer *out, const repository_entry *entry)
     static const char *const states[] = {"LOADING", "READY", "UNAVAILABLE", "UNAVAILABLE"};
     const char *reason = entry->state == MODEL_UNLOADED ? "unloaded" : entry->reason;
     text_buffer_put(out, "{\"name\":");
-    text_write_json_string(out, entry->name, strlen(entry->name));
+    text_write_json_text(out, entry->name);
     text_buffer_format(out, ",\"version\":\"%lld\",\"state\":\"%s\",\"reason\":",
                        (long long)entry->version, states[entry->state]);
-    text_write_json_string(out, reason, strlen(reason));
+    text_write_json_text(out, reason);
     text_buffer_put(out, "}");
 }
 

@@ -1,7 +1,6 @@
 /* GET /v2/models[/M]/stats: Triton's statistics extension, as tritonclient and perf_analyzer read
  * it, and beside it the quantiles by stage. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "models/planner.h"
@@ -150,7 +149,7 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
     uint64_t last_ms = t.last_ns ? (clock_wall_ns() - (now_ns - t.last_ns)) / 1000000 : 0;
     uint64_t batches = atomic_load(&m->counters->batches);
     text_buffer_put(out, "{\"name\":");
-    text_write_json_string(out, m->name, strlen(m->name));
+    text_write_json_text(out, m->name);
     text_buffer_format(out,
                        ",\"version\":\"%lld\",\"last_inference\":%llu,\"inference_count\":%llu,"
                        "\"execution_count\":%llu,\"inference_stats\":{",

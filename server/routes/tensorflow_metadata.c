@@ -8,17 +8,6 @@
 
 #define ENTRIES_MAX 1024
 
-static void respond_json(request *r, text_buffer *body)
-{
-    respond_text(r, 200, "application/json", body->data, body->bytes);
-    text_buffer_dispose(body);
-}
-
-static void put_string(text_buffer *out, const char *s)
-{
-    text_write_json_string(out, s, strlen(s));
-}
-
 static const char *tensorflow_state(model_state state)
 {
     switch (state) {
@@ -58,7 +47,7 @@ static void serve_tensorflow_status(request *r, service *s)
             "\"error_message\":",
             written++ ? "," : "", (long long)entry->version, tensorflow_state(entry->state),
             is_failed ? "UNKNOWN" : "OK");
-        put_string(&body, is_failed ? entry->reason : "");
+        text_write_json_text(&body, is_failed ? entry->reason : "");
         text_buffer_put(&body, "}}");
     }
     text_buffer_put(&body, "]}");
@@ -79,9 +68,9 @@ static void write_signature(text_buffer *out, const char *key, const model_tenso
     for (int i = 0; i < count; i++) {
         const model_tensor *t = &tensors[i];
         text_buffer_put(out, i ? "," : "");
-        put_string(out, t->name);
+        text_write_json_text(out, t->name);
         text_buffer_format(out, ":{\"dtype\":\"%s\",\"name\":", dtype_tensorflow_name(t->dtype));
-        put_string(out, t->name);
+        text_write_json_text(out, t->name);
         text_buffer_put(out, ",\"tensor_shape\":{\"unknown_rank\":false,\"dim\":[");
         for (int d = 0; d < t->rank; d++) {
             bool varies = d == t->batch_axis || d == t->sequence_axis;
@@ -108,7 +97,7 @@ void serve_tensorflow_metadata(request *r)
     }
     text_buffer body = {0};
     text_buffer_put(&body, "{\"model_spec\":{\"name\":");
-    put_string(&body, m->name);
+    text_write_json_text(&body, m->name);
     text_buffer_format(&body, ",\"signature_name\":\"\",\"version\":\"%lld\"},",
                        (long long)m->version);
     text_buffer_put(&body,

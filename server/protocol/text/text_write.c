@@ -69,3 +69,8 @@ void text_write_json_string(text_buffer *t, const char *data, size_t bytes)
     *out++ = '"';
     t->bytes += (size_t)(out - start);
 }
+
+void text_write_json_text(text_buffer *t, const char *text)
+{
+    text_write_json_string(t, text, strlen(text));
+}
