@@ -24,6 +24,7 @@ typedef enum device_layout {
     DEVICE_PADDED, /* inputs and outputs are whole tensors of the bucket's shape */
     DEVICE_PACKED, /* several sequences in a row: whole tensors as graph/encoder/packed.h has them
                     */
+    DEVICE_WHOLE,  /* one request as it is: the device sets the outputs' shapes and data */
     DEVICE_RAGGED, /* no padding: the device reads and writes each segment's own tensors; any number
                       of rows and lengths up to the bucket */
 } device_layout;
@@ -52,6 +53,7 @@ typedef struct device_batch {
      * caller. DEVICE_PACKED: one per input and output of the packed graph. */
     const tensor *inputs;
     tensor *outputs;
+    arena *results;                 /* DEVICE_WHOLE: where the data of the outputs is allocated */
     const device_segment *segments; /* always; the only data when DEVICE_RAGGED */
     int segment_count;
     const cancel_token *cancel; /* of the load that runs it; NULL: it is never cancelled */

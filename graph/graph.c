@@ -36,10 +36,21 @@ void graph_destroy(graph *g)
 {
     if (g == NULL)
         return;
+    for (graph *body = g->bodies; body != NULL;) {
+        graph *next = body->next_body;
+        graph_destroy(body);
+        body = next;
+    }
     if (g->release != NULL)
         g->release(g->release_context);
     arena_dispose(&g->memory);
     free(g);
+}
+
+void graph_own_body(graph *g, graph *body)
+{
+    body->next_body = g->bodies;
+    g->bodies = body;
 }
 
 static void enter_name(graph *g, graph_value_index value)

@@ -47,6 +47,7 @@ typedef enum graph_attribute_kind {
     GRAPH_ATTRIBUTE_FLOATS,
     GRAPH_ATTRIBUTE_STRINGS,
     GRAPH_ATTRIBUTE_TENSOR,
+    GRAPH_ATTRIBUTE_GRAPH,
 } graph_attribute_kind;
 
 typedef struct graph_attribute {
@@ -56,7 +57,8 @@ typedef struct graph_attribute {
     float f;
     const char *s;
     const tensor *t;
-    size_t count; /* of the lists */
+    const struct graph *graph; /* a body, owned by the graph of the node */
+    size_t count;              /* of the lists */
     const int64_t *ints;
     const float *floats;
     const char *const *strings;
@@ -81,10 +83,13 @@ typedef struct graph {
     int32_t node_count, node_capacity;
     graph_value_index *inputs, *outputs;
     int input_count, output_count;
+    bool is_dynamic; /* shapes or ways depend on values: it runs node by node, not specialised */
     int64_t sequence_max; /* longest sequence that the position table allows; 0: unknown */
     /* Called by graph_destroy(): releases the files and memory of the constants. */
     void (*release)(void *context);
     void *release_context;
+    struct graph *bodies; /* of its Loops and Scans, linked by next_body */
+    struct graph *next_body;
     struct name_map *names; /* value index by name, kept by the building functions */
 } graph;
 
@@ -92,6 +97,9 @@ typedef struct graph {
 graph *graph_create(const char *name);
 /* Accepts NULL. */
 void graph_destroy(graph *g);
+
+/* `g` destroys `body` with itself. */
+void graph_own_body(graph *g, graph *body);
 
 /* Building. Names are copied; a NULL or taken name gets a fresh one. Memory failures abort: loading
  * is not the request path, and a model that does not fit cannot be served. */

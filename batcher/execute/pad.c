@@ -79,8 +79,14 @@ status pad_members(worker *w, const device_program *program, int first, int coun
     batch *b = &w->batch;
     const batch_member *members = &b->members[first];
     *out = (padded){.work = {.segments = &b->segments[first], .segment_count = count}};
-    if (program->layout == DEVICE_PADDED &&
-        fits_in_place(b->model, members, count, program->bucket)) {
+    if (program->layout == DEVICE_WHOLE) {
+        job *whole = members[0].job;
+        assert(count == 1 && members[0].rows == whole->rows);
+        out->work.inputs = whole->inputs;
+        out->work.outputs = whole->outputs;
+        out->work.results = &whole->memory;
+    } else if (program->layout == DEVICE_PADDED &&
+               fits_in_place(b->model, members, count, program->bucket)) {
         out->work.inputs = members[0].job->inputs;
         out->work.outputs = members[0].job->outputs;
     } else if (program->layout != DEVICE_RAGGED) {

@@ -57,6 +57,12 @@ status job_allocate_outputs(job *j)
 {
     const model *m = j->model;
     assert(m != NULL);
+    /* The device sets shapes and data of what depends on values. */
+    if (m->graph != NULL && m->graph->is_dynamic) {
+        for (int i = 0; i < m->output_count; i++)
+            j->outputs[i] = (tensor){.dtype = m->outputs[i].dtype, .rank = m->outputs[i].rank};
+        return STATUS_OK;
+    }
     for (int i = 0; i < m->output_count; i++) {
         int64_t dims[TENSOR_RANK_MAX];
         if (!model_tensor_dims(m, true, i, j->rows, j->length, dims))

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/encoder/encoder.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/plan.h"
@@ -55,7 +56,8 @@ typedef struct cpu_device {
 typedef struct cpu_program {
     device_program base;
     graph *specialised;
-    cpu_plan *plan; /* NULL: the model's encoder */
+    cpu_plan *plan;      /* NULL: the model's encoder, or `dynamic` */
+    cpu_dynamic dynamic; /* where the layout is DEVICE_WHOLE */
     cpu_model *model;
 } cpu_program;
 
@@ -249,6 +251,27 @@ static status compile_plan(cpu_device *d, cpu_program *p, const device_model *mo
     return s;
 }
 
+/* Nothing is made beforehand: shapes are known when a request is there. */
+static status compile_dynamic(const cpu_device *d, cpu_program *p, const device_model *model)
+{
+    p->base.layout = DEVICE_WHOLE;
+    p->dynamic = (cpu_dynamic){.graph = p->model->graph,
+                               .kernels = d->kernels,
+                               .weights = p->model->weights,
+                               .budget = model->budget ? *model->budget : graph_budget_default};
+    return cpu_dynamic_check(p->model->graph);
+}
+
+static status run_dynamic(const cpu_program *p, const device_batch *batch)
+{
+    cpu_dynamic program = p->dynamic;
+    if (!batch->results)
+        return status_fail(STATUS_UNSUPPORTED,
+                           "a model whose shapes depend on values runs only where it is served");
+    program.budget.cancel = batch->cancel;
+    return cpu_dynamic_run(&program, batch->inputs, batch->outputs, batch->results);
+}
+
 static status cpu_compile(device *base, const device_model *model, device_bucket bucket,
                           device_program **out)
 {
@@ -262,8 +285,9 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
         goto fail;
     }
     p->base = (device_program){.layout = DEVICE_PADDED, .bucket = bucket};
-    s = examine_model(d, p->model, model);
-    if (!s)
+    if (model->graph->is_dynamic)
+        s = compile_dynamic(d, p, model);
+    else if (!(s = examine_model(d, p->model, model)))
         s = p->model->encoder ? compile_encoder(d, p) : compile_plan(d, p, model);
     if (s)
         goto fail;
@@ -304,9 +328,14 @@ static status cpu_execute(device *base, device_program *program, int slot,
     uint64_t start_ns = clock_now_ns();
     kernels_prepare_thread();
     int idle_cores = thread_pool_begin(d->threads, slot);
-    status s = p->plan ? cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot],
-                                      batch->cancel)
-                       : run_encoder(d, p, slot, idle_cores, batch);
+    status s;
+    if (p->base.layout == DEVICE_WHOLE)
+        s = run_dynamic(p, batch);
+    else if (p->plan)
+        s = cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot],
+                         batch->cancel);
+    else
+        s = run_encoder(d, p, slot, idle_cores, batch);
     thread_pool_end(d->threads, slot);
     atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);
     if (s)
@@ -340,7 +369,9 @@ static void cpu_explain(device *base, const device_program *program, char *text,
 {
     (void)base;
     const cpu_program *p = (const cpu_program *)program;
-    if (!p->plan)
+    if (p->base.layout == DEVICE_WHOLE)
+        snprintf(text, bytes, "runs node by node, in fp32: shapes depend on values");
+    else if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);
     else
         snprintf(text, bytes, "runs as a plan per bucket, in fp32%s%s; not as an encoder: %s",

@@ -120,6 +120,12 @@ static status resolve_reference(const onnx_scope *scope, const onnx_node *n,
     return STATUS_OK;
 }
 
+static bool has_body(const char *op_type)
+{
+    return strcmp(op_type, "If") == 0 || strcmp(op_type, "Loop") == 0 ||
+           strcmp(op_type, "Scan") == 0;
+}
+
 status onnx_read_attributes(const onnx_scope *scope, onnx_node *n)
 {
     const Onnx__Node *proto = n->proto;
@@ -137,8 +143,8 @@ status onnx_read_attributes(const onnx_scope *scope, onnx_node *n)
         graph_attribute *a = &n->attributes[n->attribute_count];
         if (p->ref_attr_name != NULL && p->ref_attr_name[0] != 0)
             s = resolve_reference(scope, n, p, a, &is_present);
-        else if (p->g != NULL && strcmp(n->op_type, "If") == 0)
-            continue; /* a branch: read by onnx_inline_if() */
+        else if (p->g != NULL && has_body(n->op_type))
+            continue; /* read by onnx_inline_if() or onnx_attach_body() */
         else
             s = read_attribute(n, p, a);
         if (s)

@@ -76,7 +76,9 @@ static status add_outputs(onnx_scope *scope)
             return status_fail(STATUS_CORRUPT, "output '%s' is listed twice", name);
         if (!name_map_put(&seen, name, (int32_t)i))
             onnx_must(NULL);
-        graph_add_output(scope->importer->graph, value, name);
+        graph *g = scope->importer->graph;
+        graph_add_output(g, value, name);
+        onnx_declare_type(g, g->outputs[i], proto->output[i]);
     }
     return STATUS_OK;
 }

@@ -31,6 +31,7 @@ typedef struct onnx_importer {
 typedef struct onnx_scope {
     onnx_importer *importer;
     const struct onnx_scope *outer; /* the body around a branch; NULL for the model and functions */
+    struct onnx_closure *closure;   /* closure.c: `outer` is of another graph; or NULL */
     name_map values;    /* number: graph_value_index, GRAPH_NO_VALUE for an absent one */
     const char *prefix; /* put before the names of values and nodes: "" or "call/" */
     Onnx__OperatorSet *const *opsets;
@@ -97,6 +98,15 @@ const Onnx__Function *onnx_find_function(const onnx_importer *m, const onnx_node
 status onnx_inline_function(onnx_scope *scope, const onnx_node *n,
                             const Onnx__Function *function) MUST_CHECK;
 status onnx_inline_if(onnx_scope *scope, const onnx_node *n) MUST_CHECK;
+
+/* closure.c: reads the body of a Loop or Scan, whose inputs and attributes have been read, and adds
+ * what it captures and the body to them. */
+status onnx_attach_body(onnx_scope *scope, onnx_node *n) MUST_CHECK;
+/* The value of a body that stands for a value of the graph around it. False: too many. */
+bool onnx_closure_capture(struct onnx_closure *c, graph_value_index outer,
+                          graph_value_index *inner) MUST_CHECK;
+/* symbol.c: the type of an output as the file declares it, where it does. */
+void onnx_declare_type(graph *g, graph_value_index value, const Onnx__ValueInfo *info);
 
 /* attribute.c */
 status onnx_read_attributes(const onnx_scope *scope, onnx_node *n) MUST_CHECK;

@@ -43,9 +43,15 @@ status onnx_scope_define(onnx_scope *scope, const char *name, graph_value_index 
 
 bool onnx_scope_find(const onnx_scope *scope, const char *name, graph_value_index *value)
 {
-    for (; scope != NULL; scope = scope->outer)
+    for (; scope != NULL; scope = scope->outer) {
         if (name_map_get(&scope->values, name, value))
             return true;
+        if (scope->closure != NULL) {
+            graph_value_index outer;
+            return onnx_scope_find(scope->outer, name, &outer) && outer != GRAPH_NO_VALUE &&
+                   onnx_closure_capture(scope->closure, outer, value);
+        }
+    }
     return false;
 }
 
@@ -241,6 +247,9 @@ static status emit_node(onnx_scope *scope, const Onnx__Node *p)
         return emit_constant(scope, &n);
     if (n.domain[0] == 0 && strcmp(n.op_type, "If") == 0)
         return onnx_inline_if(scope, &n);
+    if (n.domain[0] == 0 && (strcmp(n.op_type, "Loop") == 0 || strcmp(n.op_type, "Scan") == 0) &&
+        (s = onnx_attach_body(scope, &n)))
+        return s;
     return emit_operator(scope, &n);
 }
 

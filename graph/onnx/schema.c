@@ -25,7 +25,7 @@ static const struct {
     {'i', GRAPH_ATTRIBUTE_INT, "an int"},      {'f', GRAPH_ATTRIBUTE_FLOAT, "a float"},
     {'s', GRAPH_ATTRIBUTE_STRING, "a string"}, {'t', GRAPH_ATTRIBUTE_TENSOR, "a tensor"},
     {'I', GRAPH_ATTRIBUTE_INTS, "ints"},       {'F', GRAPH_ATTRIBUTE_FLOATS, "floats"},
-    {'S', GRAPH_ATTRIBUTE_STRINGS, "strings"},
+    {'S', GRAPH_ATTRIBUTE_STRINGS, "strings"}, {'g', GRAPH_ATTRIBUTE_GRAPH, "a graph"},
 };
 
 /* Reads the next of "name:kind[!] name:kind[!] ..."; false at the end. */

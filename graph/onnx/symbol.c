@@ -129,3 +129,22 @@ status onnx_add_inputs(onnx_scope *scope)
     }
     return STATUS_OK;
 }
+
+void onnx_declare_type(graph *g, graph_value_index value, const Onnx__ValueInfo *info)
+{
+    const Onnx__Type__Tensor *type = info->type != NULL ? info->type->tensor_type : NULL;
+    graph_value *v = &g->values[value];
+    dtype element;
+    if (type == NULL || type->elem_type < 0 || type->elem_type > 255 ||
+        !dtype_from_onnx(type->elem_type, &element) || v->constant != NULL)
+        return;
+    v->dtype = element;
+    v->has_dtype = true;
+    if (type->shape == NULL || type->shape->n_dim > TENSOR_RANK_MAX)
+        return;
+    v->shape.rank = (int)type->shape->n_dim;
+    for (size_t i = 0; i < type->shape->n_dim; i++)
+        v->shape.dims[i] = is_symbol(type->shape->dim[i])
+                               ? (graph_dim){.is_unknown = true}
+                               : graph_dim_constant(type->shape->dim[i]->dim_value);
+}

@@ -27,9 +27,6 @@ void specialise_open_folder(specialise_folder *f, const graph *source, const gra
 /* Whether the output holds the elements of input 0 in their order: only the shape may differ. */
 bool specialise_is_view(const graph_node *node, const tensor *const *in, const tensor *out);
 
-/* Bit i: the shape of an output depends on the value of input i. */
-uint32_t specialise_shape_inputs(graph_op op);
-
 /* Whether the node transposes a large weight matrix: that is left to graph_fold_transposed(). */
 bool specialise_is_transposed_matrix(const graph_node *node, const tensor *const *in);
 

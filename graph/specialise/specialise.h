@@ -44,6 +44,9 @@ status graph_trace_values(const graph *source, const graph_binding *binding,
 /* Accepts a zeroed trace. */
 void graph_trace_dispose(graph_trace *t);
 
+/* Bit i: the shape of an output depends on the value of input i. */
+uint32_t specialise_shape_inputs(graph_op op);
+
 /* Folds in place what depends on constants alone (weights stored as f16, gathered weights): once
  * per model, before it is specialised, so that every specialisation shares the result. Stay: nodes
  * that cannot be folded or do not fit their inputs, results much larger than their inputs,

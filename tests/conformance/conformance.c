@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/plan.h"
 #include "graph/import.h"
@@ -29,8 +30,7 @@ typedef struct test_case {
     graph *model;
     const char *level; /* of the kernels; NULL: the best this CPU has */
     tensor inputs[PORTS_MAX], expected[PORTS_MAX];
-    bool is_bound[PORTS_MAX];
-    char note[400]; /* "bound k": inputs whose values decide a shape */
+    char note[400]; /* "dynamic": it does not run as a plan */
 } test_case;
 
 static status read_ports(test_case *test, const char *folder, const char *kind, int count,
@@ -46,40 +46,31 @@ static status read_ports(test_case *test, const char *folder, const char *kind, 
     return STATUS_OK;
 }
 
-/* Binds the input that the last failure asked for; false when it asked for none. */
-static bool bind_asked(test_case *test)
+static status specialise(const test_case *test, graph **out)
 {
-    const char *asked = strstr(status_message(), "bind input \"");
-    if (asked == NULL)
-        return false;
-    asked += strlen("bind input \"");
+    tensor binding[PORTS_MAX];
     for (int i = 0; i < test->model->input_count; i++) {
-        const char *name = test->model->values[test->model->inputs[i]].name;
-        size_t bytes = strlen(name);
-        if (strncmp(asked, name, bytes) != 0 || asked[bytes] != '"' || test->is_bound[i])
-            continue;
-        test->is_bound[i] = true;
-        size_t used = strlen(test->note);
-        snprintf(test->note + used, sizeof test->note - used, "%s%s", used ? "," : "bound ", name);
-        return true;
+        binding[i] = test->inputs[i];
+        binding[i].data = NULL;
     }
-    return false;
+    return graph_specialise(test->model, &(graph_binding){.inputs = binding}, cpu_evaluate_node,
+                            out);
 }
 
-static status specialise(test_case *test, graph **out)
+/* Runs a model whose shapes or ways depend on values. */
+static status execute_dynamic(test_case *test, tensor *outputs)
 {
-    for (;;) {
-        tensor binding[PORTS_MAX];
-        for (int i = 0; i < test->model->input_count; i++) {
-            binding[i] = test->inputs[i];
-            if (!test->is_bound[i])
-                binding[i].data = NULL;
-        }
-        status s = graph_specialise(test->model, &(graph_binding){.inputs = binding},
-                                    cpu_evaluate_node, out);
-        if (s != STATUS_UNSUPPORTED || !bind_asked(test))
-            return s;
-    }
+    cpu_dynamic program = {.graph = test->model, .budget = graph_budget_default};
+    status s = cpu_dynamic_check(test->model);
+    if (s == STATUS_OK)
+        s = kernels_select(test->level, &program.kernels);
+    if (s)
+        return s;
+    program.weights = cpu_weights_create(test->model);
+    snprintf(test->note, sizeof test->note, "dynamic");
+    s = cpu_dynamic_run(&program, test->inputs, outputs, &test->memory);
+    cpu_weights_release(program.weights);
+    return s;
 }
 
 /* Runs the specialised graph the way a bucket is served: as a plan over one workspace. */
@@ -147,6 +138,8 @@ static const char *run_data_set(test_case *test, const char *folder, tolerance l
         s = specialise(test, &made);
     if (s == STATUS_OK)
         s = execute(test, made, found);
+    else if (s == STATUS_UNSUPPORTED)
+        s = execute_dynamic(test, found);
     const char *verdict = "pass";
     if (s) {
         snprintf(reason, reason_bytes, "%s: %s", status_name(s), status_message());

@@ -237,6 +237,11 @@ def small_models():
     branch = lambda name: helper.make_graph([node("Constant", [], [name], value_float=1.0)], name, [], [value(name, [])])
     twice = helper.make_function("own", "Twice", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)])
     x, y = value("x", ["batch", 4]), value("y", ["batch", 3])
+    untyped = lambda n: onnx.ValueInfoProto(name=n)
+    body = helper.make_graph([node("Add", ["s", "x"], ["t"]), node("Identity", ["c"], ["d"]), node("Mul", ["t", "half"], ["u"])],
+                             "body", [untyped(n) for n in "ics"], [untyped(n) for n in "dtu"])
+    step = helper.make_graph([node("Add", ["s", "r"], ["t"]), node("Mul", ["t", "half"], ["u"])], "step", [untyped(n) for n in "sr"], [untyped(n) for n in "tu"])
+    half, three = weight("half", numpy.float32(0.5)), weight("three", numpy.array(3))
     return {
         "layer": model([node("Gemm", ["x", "w", "b"], ["h"]), node("Relu", ["h"], ["y"])], [x], [y], [weight("w", floats(4, 3)), weight("b", floats(3))]),
         "quantised": model(
@@ -244,6 +249,13 @@ def small_models():
              node("DequantizeLinear", ["w", "s", "o"], ["v"]), node("MatMul", ["d", "v"], ["y"])],
             [x], [y], [weight("s", numpy.float32(0.1)), weight("z", numpy.uint8(128)), weight("o", numpy.int8(0)), weight("w", numpy.ones((4, 3), numpy.int8))]),
         "branch": model([node("If", ["c"], ["y"], then_branch=branch("t"), else_branch=branch("e"))], [value("x", [1])], [value("y", [])], [weight("c", numpy.bool_(True))]),
+        "loop": model([node("Loop", ["three", "", "x"], ["y", "z"], body=body)], [x], [value("y", ["batch", 4]), value("z", [3, "batch", 4])], [half, three]),
+        "scan": model([node("Scan", ["start", "x"], ["y", "z"], body=step, num_scan_inputs=1)], [x], [value("y", [4]), value("z", ["batch", 4])],
+                      [half, weight("start", floats(4))]),
+        "sequence": model(
+            [node("SplitToSequence", ["x", "two"], ["s"], axis=1), node("SequenceInsert", ["s", "x", "zero"], ["t"]), node("SequenceErase", ["t", "zero"], ["u"]),
+             node("ConcatFromSequence", ["u"], ["y"], axis=0)], [x], [value("y", ["n", 2])], [weight("two", numpy.array(2)), weight("zero", numpy.array(0))]),
+        "non_zero": model([node("NonZero", ["x"], ["n"]), node("Transpose", ["n"], ["t"]), node("GatherND", ["x", "t"], ["y"])], [x], [value("y", ["n"])]),
         "function": model([node("Twice", ["x"], ["y"], domain="own")], [x], [value("y", ["batch", 4])], functions=[twice]),
         "computed_shape": model(
             [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Concat", ["n", "two"], ["t"], axis=0), node("Reshape", ["x", "t"], ["y"])],

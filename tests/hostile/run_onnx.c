@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/plan.h"
 #include "graph/encoder/encoder.h"
@@ -75,6 +76,37 @@ static status run(const graph *g)
     return s;
 }
 
+/* A model whose shapes depend on values. */
+static status run_dynamic(const graph *g)
+{
+    cpu_dynamic program = {.graph = g, .budget = budget};
+    arena memory = {0};
+    tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
+    tensor *outputs = calloc((size_t)g->output_count + 1, sizeof *outputs);
+    status s = cpu_dynamic_check(g);
+    if (s == STATUS_OK)
+        s = kernels_select(NULL, &program.kernels);
+    if (s == STATUS_OK)
+        s = graph_bind(g, 2, 5, inputs);
+    for (int i = 0; s == STATUS_OK && i < g->input_count; i++) {
+        if (tensor_bytes(&inputs[i]) > VALUES_BYTES_MAX)
+            s = status_fail(STATUS_TOO_LARGE, "an input of %zu bytes", tensor_bytes(&inputs[i]));
+        else
+            s = tensor_allocate(&inputs[i], &memory, inputs[i].dtype, inputs[i].rank,
+                                inputs[i].dims);
+        if (s == STATUS_OK)
+            fill(&inputs[i]);
+    }
+    program.weights = cpu_weights_create(g);
+    if (s == STATUS_OK)
+        s = cpu_dynamic_run(&program, inputs, outputs, &memory);
+    cpu_weights_release(program.weights);
+    free(inputs);
+    free(outputs);
+    arena_dispose(&memory);
+    return s;
+}
+
 status run_onnx(const uint8_t *data, size_t bytes)
 {
     graph *g = NULL, *special = NULL;
@@ -86,6 +118,10 @@ status run_onnx(const uint8_t *data, size_t bytes)
     if (s == STATUS_OK && encoder_recognise(g, &budget, cpu_evaluate_node, &found) == STATUS_OK)
         encoder_dispose(&found);
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
+    if (s == STATUS_UNSUPPORTED) {
+        s = run_dynamic(g);
+        goto end;
+    }
     if (s == STATUS_OK)
         s = graph_bind(g, 2, 5, inputs);
     if (s == STATUS_OK)
@@ -94,6 +130,7 @@ status run_onnx(const uint8_t *data, size_t bytes)
         s = graph_cost_check(special, &budget);
     if (s == STATUS_OK)
         s = run(special);
+end:
     free(inputs);
     graph_destroy(special);
     graph_destroy(g);

@@ -14,7 +14,7 @@ FOLDERS = """
     base base/io base/text
     kernels kernels/scalar kernels/x86/vector kernels/x86/gemm kernels/x86
     graph graph/shapes graph/cost graph/specialise graph/independence graph/quantise graph/encoder graph/hugging_face graph/onnx graph/onnx/rewrite graph/stablehlo
-    devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/ops devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/encoder devices/cpu
+    devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/ops devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/dynamic devices/cpu/encoder devices/cpu
     devices/pjrt/protocol devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
     models models/manifest models/batching models/loading models/repository
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher

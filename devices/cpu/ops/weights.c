@@ -34,6 +34,24 @@ static int order_addresses(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Of a graph and its bodies. */
+static size_t count_values(const graph *g)
+{
+    size_t count = (size_t)g->value_count;
+    for (const graph *body = g->bodies; body; body = body->next_body)
+        count += count_values(body);
+    return count;
+}
+
+static void add_addresses(cpu_weights *w, const graph *g)
+{
+    for (int32_t i = 0; i < g->value_count; i++)
+        if (g->values[i].constant && g->values[i].constant->data)
+            w->addresses[w->address_count++] = g->values[i].constant->data;
+    for (const graph *body = g->bodies; body; body = body->next_body)
+        add_addresses(w, body);
+}
+
 cpu_weights *cpu_weights_create(const graph *source)
 {
     cpu_weights *w = calloc(1, sizeof *w);
@@ -42,14 +60,12 @@ cpu_weights *cpu_weights_create(const graph *source)
     pthread_mutex_init(&w->lock, NULL);
     w->references = 1;
     if (source && source->value_count > 0) {
-        w->addresses = calloc((size_t)source->value_count, sizeof w->addresses[0]);
+        w->addresses = calloc(count_values(source), sizeof w->addresses[0]);
         if (!w->addresses) {
             cpu_weights_release(w);
             return NULL;
         }
-        for (int32_t i = 0; i < source->value_count; i++)
-            if (source->values[i].constant && source->values[i].constant->data)
-                w->addresses[w->address_count++] = source->values[i].constant->data;
+        add_addresses(w, source);
         qsort(w->addresses, w->address_count, sizeof w->addresses[0], order_addresses);
     }
     return w;
@@ -214,13 +230,18 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
     return out;
 }
 
+bool cpu_weights_has_constant(const cpu_weights *w, const void *data)
+{
+    return w && w->address_count > 0 &&
+           bsearch(&data, w->addresses, w->address_count, sizeof data, order_addresses);
+}
+
 const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights_key *key)
 {
     assert(key->constant && key->constant->data);
     const void *address = key->constant->data;
     uint64_t hash[2] = {0, 0};
-    if (w->address_count == 0 ||
-        !bsearch(&address, w->addresses, w->address_count, sizeof address, order_addresses)) {
+    if (!cpu_weights_has_constant(w, address)) {
         hash_bytes(address, tensor_bytes(key->constant), hash);
         address = NULL;
     }

@@ -38,6 +38,9 @@ cpu_weights *cpu_weights_create(const graph *source) MUST_CHECK;
 void cpu_weights_retain(cpu_weights *w);
 void cpu_weights_release(cpu_weights *w); /* accepts NULL */
 
+/* Whether it is the data of a constant of the source. `w` NULL: false. */
+bool cpu_weights_has_constant(const cpu_weights *w, const void *data);
+
 /* The transformed constant, 64-byte aligned; lives as long as `w`. Constants are F32, F16, BF16 or
  * F64, or I8 where the format says so. NULL when memory is out. */
 const void *cpu_weights_find(cpu_weights *w, const kernels *k,
