@@ -12,6 +12,11 @@ typedef struct kernels_peaks {
 /* Takes about 10 ms. Other load on the core lowers the figures: call it at startup. */
 void kernels_measure_peak(const kernels *k, kernels_peaks *out);
 
+/* Measured at the first call for a level, and then the same for the whole process: what is chosen by
+ * it, and so the bits of results, does not change because something else ran meanwhile. Any
+ * thread. */
+const kernels_peaks *kernels_peaks_of(const kernels *k);
+
 /* How this CPU computes bf16 precision. */
 typedef enum kernels_bf16_format {
     KERNELS_BF16_AS_S16, /* gemm_s16: 11-bit integers with a scale per row and column */

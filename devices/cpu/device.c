@@ -39,7 +39,7 @@ typedef struct cpu_model {
 typedef struct cpu_device {
     device base;
     const kernels *kernels;
-    kernels_peaks peaks; /* of one core */
+    const kernels_peaks *peaks; /* of one core */
     char *cache_folder;
     pthread_mutex_t lock; /* of `models` */
     cpu_model *models;
@@ -130,7 +130,7 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
     s = encoder_recognise(m->graph, model->budget, cpu_evaluate_node, &found);
     if (!s) {
         cpu_encoder_options options = {.kernels = d->kernels,
-                                       .peaks = &d->peaks,
+                                       .peaks = d->peaks,
                                        .precision = m->precision,
                                        .cache_folder = d->cache_folder,
                                        .model_key = key_of(model),
@@ -447,7 +447,7 @@ status device_cpu_create_with(const device_cpu_options *options, device **out)
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d slots", slots);
         goto fail;
     }
-    kernels_measure_peak(table, &d->peaks);
+    d->peaks = kernels_peaks_of(table);
     *out = &d->base;
     return STATUS_OK;
 fail:
