@@ -12,8 +12,8 @@ typedef struct kernels_peaks {
 /* Takes about 10 ms. Other load on the core lowers the figures: call it at startup. */
 void kernels_measure_peak(const kernels *k, kernels_peaks *out);
 
-/* Measured at the first call for a level, and then the same for the whole process: what is chosen by
- * it, and so the bits of results, does not change because something else ran meanwhile. Any
+/* Measured at the first call for a level, and then the same for the whole process: what is chosen
+ * by it, and so the bits of results, does not change because something else ran meanwhile. Any
  * thread. */
 const kernels_peaks *kernels_peaks_of(const kernels *k);
 
