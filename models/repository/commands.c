@@ -48,6 +48,9 @@ status repository_commands_add(repository_commands *c, bool is_load, const char 
     }
     o->command = wanted;
     o->next = wanted->orders;
+    o->at = &wanted->orders;
+    if (o->next != NULL)
+        o->next->at = &o->next;
     wanted->orders = o;
     return STATUS_OK;
 }
@@ -98,10 +101,9 @@ bool repository_commands_cancel(repository_commands *c, repository_order *o,
     *is_running_unwanted = false;
     if (from == NULL)
         return false;
-    repository_order **at = &from->orders;
-    while (*at != o)
-        at = &(*at)->next;
-    *at = o->next;
+    *o->at = o->next; /* without a search: very many may share a command */
+    if (o->next != NULL)
+        o->next->at = o->at;
     o->command = NULL;
     if (from->orders != NULL)
         return true;

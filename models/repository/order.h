@@ -11,8 +11,8 @@
 typedef struct repository_order {
     void (*on_done)(struct repository_order *o, status result, const char *error);
     /* The repository's. */
-    struct repository_order *next;      /* of the same command */
-    struct repository_command *command; /* NULL: on_done has been called, or is about to be */
+    struct repository_order *next, **at; /* of the same command; what points to this one */
+    struct repository_command *command;  /* NULL: on_done has been called, or is about to be */
 } repository_order;
 
 #endif

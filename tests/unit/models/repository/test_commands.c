@@ -103,6 +103,19 @@ Test(commands, the_running_one_is_unwanted_when_the_last_has_gone, .init = begin
     cr_assert_not(cancel(0, &unwanted));
 }
 
+Test(commands, orders_leave_a_command_in_any_order, .init = begin)
+{
+    static const int gone[] = {2, 0, 4}; /* the middle one, the last and the first of the list */
+    bool unwanted;
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(add(i, true, "a"), STATUS_OK);
+    for (int i = 0; i < 3; i++)
+        cr_assert(cancel(gone[i], &unwanted));
+    cr_assert_eq(add(5, true, "a"), STATUS_OK);
+    cr_assert(cancel(5, &unwanted));
+    expect_next(true, "a", 2);
+}
+
 Test(commands, a_name_that_is_too_long_is_none, .init = begin)
 {
     char name[200];
