@@ -64,7 +64,7 @@ scatter_rows | flat | i = ArgMax<axis=0>(x) z = Mul(x, f_0) u = Slice(x, c_0, c_
 scatter_first | flat | i = Constant<value = int64[1, 1] {0}>() u = Slice(x, c_m1, c_max, c_0) y = ScatterND(x, i, u)
 sorted_elements | flat | k = Shape<end=1>(x) v, i = TopK<axis=0>(x, k) y = GatherElements<axis=0>(x, i)
 pointer | flat | i = ArgMax<axis=1>(x) n = Shape<end=1>(x) n1 = Sub(n, c_1) j = Min(i, n1) r = GatherND(x, j) y = Add(x, r)
-wrong_column | tokens | a = ReduceSum<keepdims=0>(x, c_2) e = ArgMax<axis=1, keepdims=0>(a) n = Shape<end=1>(x) n1 = Sub(n, c_1) q = Squeeze(n) r = Range(s_0, q, s_1) ru = Unsqueeze(r, c_1) eu = Unsqueeze(e, c_1) f = Min(eu, n1) i = Concat<axis=1>(f, ru) l = Concat<axis=1>(x, x, x, x) p = GatherND(l, i) u = Unsqueeze(p, c_1) y = Sub(x, u)
+wrong_column | tokens | a = ReduceSum<keepdims=0>(x, c_2) e = ArgMax<axis=1, keepdims=0>(a) z = Mul(e, s_0) n = Shape<end=1>(x) q = Squeeze(n) r = Range(s_0, q, s_1) ru = Unsqueeze(r, c_1) zu = Unsqueeze(z, c_1) i = Concat<axis=1>(zu, ru) p = GatherND(x, i) u = Unsqueeze(p, c_1) y = Sub(x, u)
 causal | flat | n = Shape<end=1>(x) e = Concat<axis=0>(n, n) o = ConstantOfShape<value = float[1] {1.0}>(e) l = Trilu<upper=0>(o) y = MatMul(l, x)
 previous | flat | n = Shape<end=1>(x) e = Concat<axis=0>(n, n) o = ConstantOfShape<value = float[1] {0.0}>(e) l = EyeLike<k=-1>(o) p = MatMul(l, x) y = Add(x, p)
 chosen | flat | a = ReduceMax<keepdims=0>(x, c_1) i = ArgMax<axis=0>(a) n = Shape<end=1>(x) d = Squeeze(n) o = OneHot(i, d, onoff) m = MatMul(o, x) y = Add(x, m)

@@ -33,6 +33,8 @@ Test(independence_rules, elementwise)
         {GRAPH_OP_QUANTIZE_LINEAR, "f32[B,4] f32[] u8[]", "", "0"},
         {GRAPH_OP_QUANTIZE_LINEAR, "f32[B,4] f32[4] u8[4]", "axis=1", "0"},
         {GRAPH_OP_QUANTIZE_LINEAR, "f32[B,4] f32[B]", "axis=0", "0"},
+        {GRAPH_OP_QUANTIZE_LINEAR, "f32[2*B,4] f32[B*2]", "axis=0", "mixed"},
+        {GRAPH_OP_QUANTIZE_LINEAR, "f32[B,4] f32[4]={B}", "axis=1", "mixed"},
         {GRAPH_OP_DEQUANTIZE_LINEAR, "u8[B,4] f32[B]", "axis=0", "0"},
         {GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, "f32[B,4]", "", "mixed mixed mixed"},
     };
@@ -134,6 +136,7 @@ Test(independence_rules, indices)
         {GRAPH_OP_GATHER, "f32[B,4] i64[]={1}", "axis=1", "0"},
         {GRAPH_OP_GATHER, "f32[3,B,4] i64[2,2]={0,1,1,2}", "axis=0", "2"},
         {GRAPH_OP_GATHER, "f32[B,4] i64[]={0}", "", "mixed"},
+        {GRAPH_OP_GATHER, "f32[B,4] i64[1]={0}", "", "mixed"},
         {GRAPH_OP_GATHER, "f32[B,4] i64[B]", "", "mixed"},
         {GRAPH_OP_GATHER, "f32[B,4] i64[B]=#", "", "0"},
         {GRAPH_OP_GATHER, "f32[B,4] i64[B]", "axis=1", "mixed"},
