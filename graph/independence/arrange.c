@@ -35,6 +35,27 @@ static row_relation repeat_same(const row_call *c, const row_value *out, int ran
     return rows_undecided(rows_reason_shape);
 }
 
+/* Numbers of rows stay such, known or not. */
+static row_relation expand_numbers(const row_call *c, const row_value *x, const int *to,
+                                   const row_value *out)
+{
+    row_value split = *x;
+    row_axis at = {0, 1};
+    while (at.axis + 1 < x->one.rank && x->one.dims[at.axis] == x->many.dims[at.axis])
+        at.axis++;
+    bool is_numbered = x->relation.kind == ROWS_NUMBERED ||
+                       (x->relation.kind == ROWS_COUNTED && rows_number(c, x, at));
+    if (!is_numbered)
+        return rows_follow(c, x, to, out, rows_reason_shape);
+    if (x->relation.kind == ROWS_COUNTED)
+        split.relation.outer = rows_product(x->one.dims, 0, at.axis);
+    split.relation.kind = ROWS_SPLIT;
+    row_relation found = rows_follow(c, &split, to, out, rows_reason_shape);
+    if (found.kind == ROWS_SPLIT)
+        found.kind = ROWS_NUMBERED;
+    return found;
+}
+
 row_relation independence_expand(const row_call *c, int output)
 {
     const row_value *x = c->in[0], *out = &c->out[output];
@@ -43,7 +64,7 @@ row_relation independence_expand(const row_call *c, int output)
     int to[TENSOR_RANK_MAX];
     for (int i = 0; i < TENSOR_RANK_MAX; i++)
         to[i] = i + out->one.rank - x->one.rank;
-    return rows_follow(c, x, to, out, rows_reason_shape);
+    return expand_numbers(c, x, to, out);
 }
 
 /* Copies along an axis come one after the other: they are blocks before the rows. */

@@ -5,6 +5,10 @@ row_relation independence_unary(const row_call *c, int output)
 {
     if (!rows_others_same(c, 1) && c->node->op != GRAPH_OP_CAST_LIKE)
         return rows_mixed(rows_reason_parameter);
+    bool keeps_numbers = c->node->op == GRAPH_OP_IDENTITY ||
+                         (c->node->op == GRAPH_OP_CAST && c->out[output].one.dtype == DTYPE_I64);
+    if (c->in[0]->relation.kind == ROWS_NUMBERED && keeps_numbers)
+        return c->in[0]->relation;
     return rows_broadcast(c, (int[]){0}, 1, &c->out[output]);
 }
 

@@ -104,11 +104,12 @@ bool rows_find(const row_call *c, const row_value *v, row_axis *found)
     return false;
 }
 
-bool rows_find_indexed(const row_call *c, const row_value *v, row_axis *found)
+bool rows_find_numbers(const row_call *c, const row_value *v, row_axis *found)
 {
-    row_value same = *v;
-    same.relation.kind = ROWS_SPLIT;
-    return v->relation.kind == ROWS_INDEXED && rows_find(c, &same, found);
+    row_value split = *v;
+    split.relation.kind = ROWS_SPLIT;
+    return (v->relation.kind == ROWS_INDEXED || v->relation.kind == ROWS_NUMBERED) &&
+           rows_find(c, &split, found);
 }
 
 bool rows_lie(const row_call *c, const row_value *v, row_axis where)
@@ -127,6 +128,9 @@ bool rows_lie(const row_call *c, const row_value *v, row_axis where)
 
 bool rows_number(const row_call *c, const row_value *v, row_axis where)
 {
+    row_axis at;
+    if (v->relation.kind == ROWS_NUMBERED)
+        return rows_find_numbers(c, v, &at) && at.axis == where.axis && at.outer == where.outer;
     if (v->one.data == NULL || v->many.data == NULL || !dtype_is_integer(v->one.dtype) ||
         where.axis < 0 || where.axis >= v->one.rank || longer_axis(v, c->rows) != where.axis ||
         v->one.dims[where.axis] % where.outer != 0)

@@ -15,6 +15,9 @@ typedef enum row_kind {
     /* Known from shapes alone, and not the same: the number of rows, indices of rows. The data of
      * both runs is there; rows_lie() compares it. */
     ROWS_COUNTED,
+    /* Split, but that every element of row i is i more than in a single run: numbers of rows, where
+     * they are too many to be known. */
+    ROWS_NUMBERED,
     /* Tuples along the last axis that index rows: split, but that in the tuples of row i the
      * element `column` is i more than in a single run. */
     ROWS_INDEXED,
@@ -24,7 +27,7 @@ typedef enum row_kind {
 
 typedef struct row_relation {
     row_kind kind;
-    int64_t outer;      /* ROWS_SPLIT, ROWS_INDEXED */
+    int64_t outer;      /* ROWS_SPLIT, ROWS_NUMBERED, ROWS_INDEXED */
     int64_t column;     /* ROWS_INDEXED */
     const char *reason; /* ROWS_MIXED, ROWS_UNDECIDED: what the node does; static */
     int32_t node;       /* the node that is to blame; set by the walk */
@@ -68,12 +71,11 @@ bool rows_is_same(const row_value *v); /* absent counts as the same */
 /* The axis that holds the rows of a split value; of a counted one, an axis by which it
  * could be split. False: there is none, or the rows do not end where an axis ends. */
 bool rows_find(const row_call *c, const row_value *v, row_axis *found);
-/* The axis that holds the rows of tuples that index them. */
-bool rows_find_indexed(const row_call *c, const row_value *v, row_axis *found);
+/* The axis that holds the rows of a numbered or indexed value. */
+bool rows_find_numbers(const row_call *c, const row_value *v, row_axis *found);
 /* Whether v is split exactly there. */
 bool rows_lie(const row_call *c, const row_value *v, row_axis where);
-/* Whether v is known, and at rows split there holds the numbers of the rows: in the part of row i
- * every element is i more than in a single run. */
+/* Whether v is numbered there, or known, and the same is true of its data. */
 bool rows_number(const row_call *c, const row_value *v, row_axis where);
 /* Output shape `out` split there: a split relation, or undecided where the shapes do not fit. */
 row_relation rows_split(const row_call *c, const row_value *out, row_axis where);

@@ -45,7 +45,7 @@ static bool find_tuples(const known_indices *k, row_axis *found)
 {
     if (k->indices->relation.kind == ROWS_INDEXED)
         return k->first + k->indices->relation.column == k->at.axis &&
-               k->data->one.dims[k->at.axis] == 1 && rows_find_indexed(k->c, k->indices, found);
+               k->data->one.dims[k->at.axis] == 1 && rows_find_numbers(k->c, k->indices, found);
     const tensor *one = &k->indices->one, *many = &k->indices->many;
     if (one->data == NULL || many->data == NULL || one->rank != many->rank)
         return false;

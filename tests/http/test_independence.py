@@ -20,7 +20,7 @@ def influence(model):
     evaluator, rng = ReferenceEvaluator(model), np.random.default_rng(1)
     row = rng.normal(size=(1, *shape)).astype(np.float32)
     alone, worst = evaluator.run(None, {"x": row})[0], 0
-    for scale in (1, 1000, -1000, 0.001):
+    for scale in (1000, -1000):
         for at in (0, 1, 3):
             rows = (rng.uniform(0.1, 1, (4, *shape)) * scale).astype(np.float32)
             rows[at] = row[0]

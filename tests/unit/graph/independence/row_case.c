@@ -247,7 +247,8 @@ static bool compute(bench *b, int run)
 
 static const char *relation_text(char text[40], const row_call *c, const row_value *v)
 {
-    static const char *const names[] = {"same", "view", "counted", "indexed", "mixed", "undecided"};
+    static const char *const names[] = {"same",    "view",  "counted",  "numbered",
+                                        "indexed", "mixed", "undecided"};
     row_axis at;
     snprintf(text, 40, "%s", names[v->relation.kind]);
     if (v->relation.kind == ROWS_SPLIT && rows_find(c, v, &at) && at.outer > 1)

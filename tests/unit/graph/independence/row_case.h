@@ -8,8 +8,8 @@
  *               elements after them; without B the input is the same for all. "={..}" is known (its
  * last number is repeated), and "=#" holds the numbers of the rows; "-" is absent attributes
  * "axis=1 perm=[1,0] mode=edge"; "" for none expected    for each output "same", "0" (split on axis
- * 0), "1/3" (on axis 1, after 3 blocks), "view" (split, but not along an axis), "indexed", "mixed"
- * or "undecided" */
+ * 0), "1/3" (on axis 1, after 3 blocks), "view" (split, but not along an axis), "numbered",
+ * "indexed", "mixed" or "undecided" */
 typedef struct row_case {
     graph_op op;
     const char *inputs, *attributes, *expected;

@@ -76,6 +76,7 @@ Test(independence_rules, repetition_and_padding)
         {GRAPH_OP_EXPAND, "f32[1,4] i64[2]={B*2,4}", "", "0"},
         {GRAPH_OP_EXPAND, "f32[B,1] i64[2]={B,4}", "", "0"},
         {GRAPH_OP_EXPAND, "f32[B,1] i64[3]={5,1,4}", "", "1"},
+        {GRAPH_OP_EXPAND, "i64[B,1]=# i64[3]={5,1,4}", "", "numbered"},
         {GRAPH_OP_TILE, "f32[B,4] i64[2]={1,3}", "", "0"},
         {GRAPH_OP_TILE, "f32[B,4] i64[2]={2,1}", "", "0/2"},
         {GRAPH_OP_TILE, "f32[3*B*2,4] i64[2]={2,1}", "", "0/6"},
