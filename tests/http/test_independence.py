@@ -69,6 +69,12 @@ def test_padding_is_proved_or_there_is_a_mask(tmp_path, name, can_pad, basis, mo
     assert found["can_pad"] and found["pad_basis"] == "declared"
 
 
+def test_the_proof_holds_for_every_bucket(tmp_path):
+    line = "late | flat | n = Shape<end=1>(x) b = Greater(n, c_6) t = Mul(x, f_2) y = Where(b, t, x)"
+    found = inspect(tmp_path, *row_models.make(line))
+    assert not found["can_batch"] and found["batch_basis"] == "undecided" and "in small batches only" in found["findings"]
+
+
 def test_what_is_declared_is_batched_and_a_contradiction_told(tmp_path):
     name, model = DECEIVERS[0]
     found = inspect(tmp_path, name, model, can_batch=True)
