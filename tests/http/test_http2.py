@@ -93,6 +93,15 @@ def test_empty_path_is_refused(server):
     assert answer[0] in (None, 400)
 
 
+def test_two_content_encodings(server):
+    c = Connection(server)
+    one, two = [("content-encoding", "identity")], [("content-encoding", "identity")] * 2
+    streams = [c.start("POST", "/v2/models/identity_fp32/infer", BODY, extra) for extra in (one, two)]
+    answers = c.finish(streams)
+    assert answers[streams[0]][0] == 200
+    assert answers[streams[1]][0] == 400 and b"two content encodings" in answers[streams[1]][1]
+
+
 def test_head_has_no_body(server):
     c = Connection(server)
     (answer,) = c.finish([c.start("HEAD", "/v2/health/live")]).values()
