@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/connection/relief.h"
 #include "server/request/request.h"
 
 /* Taken per wake-up of a listener: more would starve the connections there are. */
@@ -18,6 +19,7 @@
 #define HANGUPS_PER_WAKE 64
 #define CLOSING_MAX 64 /* connections above the limit, while the ones they replace are closed */
 #define TICK_MS 1000
+#define PROGRESS_FRACTION 64 /* of what is held must move in a tick */
 /* How long a connection that was ended may take to send what it still has to, such as a TLS
  * close_notify, to a peer that does not read. */
 #define LINGER_NS 5000000000ull
@@ -117,6 +119,8 @@ static void check(connection *c, void *context)
     } else if (c->protocol == NULL) {
         check_beginning(c, now_ns);
     } else {
+        if (c->base.requests == 0)
+            budget_trim(&c->base.held);
         if (age_ms > 0 && !c->is_old && now_ns - c->accepted_ns > age_ms * 1000000) {
             c->is_old = true;
             connection_count_closure(c, CLOSURE_AGE);
@@ -131,6 +135,7 @@ static void on_tick(h2o_timeout_entry_t *entry)
     connections *all = H2O_STRUCT_FROM_MEMBER(connections, tick_entry, entry);
     uint64_t now_ns = clock_now_ns();
     connections_visit(all, check, &now_ns);
+    connections_relieve(all, now_ns);
     h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->tick, entry);
 }
 
@@ -143,6 +148,7 @@ void connections_start(connections *all, h2o_loop_t *loop)
     h2o_socket_read_start(all->hangup_socket, on_hangup);
     h2o_timeout_init(loop, &all->tick, TICK_MS);
     all->tick_entry.cb = on_tick;
+    all->relief_entry.cb = relief_on_timeout;
     h2o_timeout_link(loop, &all->tick, &all->tick_entry);
 }
 
@@ -214,6 +220,14 @@ void connection_note_progress(connection *c, uint64_t now_ns)
         move_to_end(c, now_ns);
 }
 
+void connection_note_moved(connection *c, uint64_t bytes, uint64_t now_ns)
+{
+    uint64_t moved = bytes > c->moved_bytes ? bytes - c->moved_bytes : 0;
+    c->moved_bytes = bytes;
+    if (moved > 0 && moved >= c->base.held.bytes / PROGRESS_FRACTION)
+        connection_note_progress(c, now_ns);
+}
+
 void connection_count_closure(const connection *c, closure why)
 {
     service_loop *counters = &c->all->loop->service->loops[c->all->loop->index];
@@ -244,6 +258,14 @@ static connection *connection_create(connections *all, h2o_socket_t *socket)
     c->all = all;
     c->socket = socket;
     c->fd = h2o_socket_get_fd(socket);
+    struct sockaddr_storage peer;
+    bool has_peer = h2o_socket_getpeername(socket, (struct sockaddr *)&peer) > 0;
+    if (budget_open(&all->loop->service->budget, &c->base.held,
+                    has_peer ? (struct sockaddr *)&peer : NULL)) {
+        connection_count_closure(c, CLOSURE_ADDRESS);
+        free(c);
+        return NULL;
+    }
     c->accepted_ns = c->progress_ns = clock_now_ns();
     h2o_linklist_insert(&all->newcomers, &c->link);
     socket->on_close.cb = on_close;

@@ -35,9 +35,10 @@ typedef struct connections {
      * that has been without progress longest first. */
     h2o_linklist_t newcomers, clients;
     h2o_timeout_t tick;
-    h2o_timeout_entry_t tick_entry;
-    turns turns;   /* how much each may do at a time */
-    int hangup_fd; /* epoll of HTTP/1 connections: has the client closed? */
+    h2o_timeout_entry_t tick_entry, relief_entry;
+    size_t refused_bytes; /* since relief.c last looked */
+    turns turns;          /* how much each may do at a time */
+    int hangup_fd;        /* epoll of HTTP/1 connections: has the client closed? */
     h2o_socket_t *hangup_socket;
 } connections;
 
@@ -59,6 +60,7 @@ struct connection {
     h2o_linklist_t link;
     uint64_t accepted_ns;
     uint64_t progress_ns; /* when a request or enough of a body came, or a response was taken */
+    uint64_t moved_bytes; /* what connection_note_moved() was told last */
     uint64_t reading_ns;  /* since when a request is arriving; 0: none is, or nobody has looked */
     uint64_t ended_ns;    /* when the server ended it; 0: it has not */
 };
@@ -101,6 +103,10 @@ request_text connection_peer(const connection *c, char host[NI_MAXHOST]);
 void connection_note_request(connection *c, uint64_t now_ns);
 /* Something useful has happened. */
 void connection_note_progress(connection *c, uint64_t now_ns);
+
+/* So many bytes have moved on it in all, when its limits are looked at: much is progress, a trickle
+ * beside what is held for it is not. */
+void connection_note_moved(connection *c, uint64_t bytes, uint64_t now_ns);
 
 /* Ends the connection for that reason, once; the socket may be closed inside. */
 void connection_end(connection *c, closure why, uint64_t now_ns);

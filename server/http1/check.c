@@ -9,10 +9,13 @@
 /* A connection over its age waits this long for a request that it can tell so. */
 #define OLD_IDLE_NS UINT64_C(5000000000)
 
+#define HEAD_BYTES_MAX 65536 /* and what is longer is refused */
+
 static bool ends_head(const h2o_buffer_t *input)
 {
-    return memmem(input->bytes, input->size, "\r\n\r\n", 4) != NULL ||
-           memmem(input->bytes, input->size, "\n\n", 2) != NULL;
+    size_t bytes = input->size < HEAD_BYTES_MAX ? input->size : HEAD_BYTES_MAX;
+    return memmem(input->bytes, bytes, "\r\n\r\n", 4) != NULL ||
+           memmem(input->bytes, bytes, "\n\n", 2) != NULL;
 }
 
 /* A request has begun to arrive and is not complete. */
@@ -29,6 +32,7 @@ static void check_arriving(connection *c, http1_state *state, const server_optio
         state->is_head_complete = true;
         state->rate = (rate_window){0};
     }
+    connection_note_moved(c, input->size, now_ns);
     uint64_t age_ns = now_ns - c->reading_ns;
     if (!state->is_head_complete && age_ns > o->timeouts.head_ms * MS)
         connection_end(c, CLOSURE_HEAD, now_ns);
@@ -49,9 +53,11 @@ void http1_check(connection *c, uint64_t now_ns)
         c->ended_ns = now_ns;
     } else if (state->is_responding ||
                (c->base.requests == 0 && h2o_socket_is_writing(c->socket))) {
-        if (rate_window_is_slow(&state->rate, peer_acknowledged_bytes(c->fd), now_ns, &response))
+        uint64_t taken = peer_acknowledged_bytes(c->fd);
+        connection_note_moved(c, taken, now_ns);
+        if (rate_window_is_slow(&state->rate, taken, now_ns, &response))
             connection_end(c, CLOSURE_RESPONSE, now_ns);
-    } else if (c->base.requests > 0) {
+    } else if (c->base.requests > 0 || state->waiting != NULL) {
         rate_window_end(&state->rate);
     } else if (c->socket->input->size > 0) {
         check_arriving(c, state, o, now_ns);

@@ -25,7 +25,8 @@ static void drain(connection *c)
 static void end_now(connection *c, closure why)
 {
     bool is_late = why == CLOSURE_HEAD || why == CLOSURE_BODY;
-    http1_state_of(c)->is_late = is_late;
+    if (is_late)
+        http1_state_of(c)->closing_code = 408;
     shutdown(c->fd, is_late || why == CLOSURE_IDLE ? SHUT_RD : SHUT_RDWR);
 }
 

@@ -1,16 +1,25 @@
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
+#include "server/connection/relief.h"
 #include "server/http1/overrides/decode_chunked.h"
+#include "server/http1/overrides/input_buffer.h"
 #include "server/http1/overrides/parse_request.h"
 #include "server/http1/overrides/socket_close.h"
 #include "server/http1/overrides/socket_write.h"
 #include "server/http1/state.h"
 #include "server/request/request.h"
 
-#define LATE_BODY "{\"error\":\"the request did not arrive in time\"}"
-#define LATE_BODY_BYTES 46
-_Static_assert(sizeof(LATE_BODY) - 1 == LATE_BODY_BYTES, "Content-Length of the late response");
+#define OTHERS_INPUT_BYTES_MAX ((size_t)16 << 20)
+
+/* Responses to requests that are not complete, by a connection that then ends. */
+#define FINAL(code, reason, more, error)                                                           \
+    "HTTP/1.1 " #code " " reason "\r\nConnection: close\r\n" more                                  \
+    "Content-Type: application/json\r\n\r\n{\"error\":\"" error "\"}"
+static const char late[] = FINAL(408, "Request Timeout", "", "the request did not arrive in time");
+static const char short_of_bytes[] =
+    FINAL(503, "Service Unavailable", "Retry-After: 1\r\n", "there is no room for the body now");
 
 /* picohttpparser gets bytes and nothing else, so the connection is the one whose input they are. It
  * is searched for only when a head or body is refused, which ends that connection. */
@@ -44,35 +53,82 @@ static void on_refused_body(const char *body, int code)
         http1_state_of(c)->body_code = code;
 }
 
-static void on_late_written(h2o_socket_t *socket, const char *error)
+static void on_discard(h2o_socket_t *socket, const char *error)
 {
-    (void)error;
-    socket_close_now(socket);
+    if (error != NULL)
+        socket_close_now(socket);
+    else
+        h2o_buffer_consume(&socket->input, socket->input->size);
 }
 
-/* The library closes a connection whose request did not arrive in time (check.c): say so first. */
+/* A peer that still sends would get a reset instead of the response: the rest is read, until the
+ * peer closes or connection.c ends it. */
+static void on_final_written(h2o_socket_t *socket, const char *error)
+{
+    if (error != NULL || socket->ssl != NULL) {
+        socket_close_now(socket);
+        return;
+    }
+    shutdown(h2o_socket_get_fd(socket), SHUT_WR);
+    h2o_buffer_consume(&socket->input, socket->input->size);
+    h2o_socket_read_start(socket, on_discard);
+}
+
+/* The library closes a connection whose request did not arrive in time (check.c), or has no room:
+ * say so first. */
 static bool before_close(h2o_socket_t *socket)
 {
-    static const char response[] =
-        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-        "Content-Type: application/json\r\nContent-Length: 46\r\n\r\n" LATE_BODY;
     connection *c = connection_of(socket);
     http1_state *state = c != NULL ? http1_state_of(c) : NULL;
-    if (state == NULL || !state->is_late || h2o_socket_is_writing(socket))
+    if (state == NULL || state->closing_code == 0 || h2o_socket_is_writing(socket))
         return false;
-    state->is_late = false;
+    int code = state->closing_code;
+    state->closing_code = 0;
     state->is_final = true;
     request_loop *l = c->base.loop;
-    record_sample sample = {.begin_ns = clock_now_ns(), .code = 408, .bucket_index = -1};
+    record_sample sample = {.begin_ns = clock_now_ns(), .code = code, .bucket_index = -1};
     record_request(l->service->recorder, NULL, l->index, &sample, sample.begin_ns);
-    h2o_iovec_t piece = h2o_iovec_init(response, sizeof(response) - 1);
+    h2o_iovec_t piece = code == 408 ? h2o_iovec_init(late, sizeof late - 1)
+                                    : h2o_iovec_init(short_of_bytes, sizeof short_of_bytes - 1);
     h2o_socket_read_stop(socket);
-    h2o_socket_write(socket, &piece, 1, on_late_written);
+    h2o_socket_write(socket, &piece, 1, on_final_written);
     return true;
+}
+
+static bool has_buffer(const connection *c, const void *slot)
+{
+    return &c->socket->input == slot && (c->protocol == NULL || http1_state_of(c) != NULL);
+}
+
+/* Of HTTP/1, or not known yet: what others read is consumed at once. */
+static void *find_owner(h2o_buffer_t **slot)
+{
+    return connections_find(connections_of_this_thread(), has_buffer, slot);
+}
+
+static bool may_grow(void *owner, size_t bytes)
+{
+    connection *c = owner;
+    if (c == NULL)
+        return bytes <= OTHERS_INPUT_BYTES_MAX;
+    if (budget_add(&c->base.held, bytes) == BUDGET_GRANTED)
+        return true;
+    if (http1_state_of(c) != NULL)
+        http1_state_of(c)->closing_code = 503;
+    connections_relieve_soon(c, bytes);
+    return false;
+}
+
+static void shrink(void *owner, size_t bytes)
+{
+    connection *c = owner;
+    if (c != NULL)
+        budget_subtract(&c->base.held, bytes);
 }
 
 void http1_install_hooks(size_t body_bytes_max)
 {
+    input_buffer_install(&(input_buffer_hooks){find_owner, may_grow, shrink});
     decode_chunked_install(body_bytes_max, on_refused_body);
     parse_request_install(on_refused_head);
     socket_close_install(before_close);

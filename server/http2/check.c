@@ -57,6 +57,8 @@ void http2_connection_check(connection *c, uint64_t now_ns)
         return;
     }
     h->now_ns = now_ns;
+    http2_connection_count(h, h->is_writing ? h->out.capacity : 0);
+    connection_note_moved(c, h->received_bytes + http2_session_sent_bytes(h->session), now_ns);
     const server_options *o = c->base.loop->service->options;
     rate_limit response = {o->timeouts.response_ms * MS,
                            (uint64_t)o->limits.response_bytes_per_s_min};

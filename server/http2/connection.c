@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "server/connection/accept.h"
 #include "server/connection/log_request.h"
+#include "server/connection/relief.h"
 #include "server/http2/internal.h"
 #include "server/options/capacity.h"
 #include "server/request/respond.h"
@@ -61,6 +62,8 @@ static void give_buffer(http2_connection *h)
     h->out = (text_buffer){0};
 }
 
+static void begin_waiting(http2_connection *h);
+
 /* Writes what there is, one write at a time. May close the connection. */
 static void flush_output(http2_connection *h)
 {
@@ -80,11 +83,23 @@ static void flush_output(http2_connection *h)
         h->is_writing = true;
         turn_count_written(&c->all->turns, &c->share, h->out.bytes);
         h2o_socket_write(c->socket, &piece, 1, on_written);
+        begin_waiting(h);
         return;
     }
     give_buffer(h);
+    begin_waiting(h);
     if (h->is_closing || http2_session_is_finished(h->session))
         close_now(h);
+}
+
+void http2_connection_count(http2_connection *h, size_t more)
+{
+    size_t held = http2_session_held_bytes(h->session) + more;
+    if (held > h->session_held)
+        budget_force(&h->base->base.held, held - h->session_held);
+    else
+        budget_subtract(&h->base->base.held, h->session_held - held);
+    h->session_held = held;
 }
 
 static void on_written(h2o_socket_t *socket, const char *error)
@@ -119,6 +134,9 @@ void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pi
     x->rate = (rate_window){0};
     for (int i = 0; i < count; i++)
         x->response_bytes += pieces[i].bytes;
+    x->response_held = x->request != NULL ? request_response_held_bytes(x->request) : 0;
+    h->response_held += x->response_held;
+    budget_force(&h->base->base.held, x->response_held);
     if (http2_session_respond(h->session, x->stream, code, x->fields, x->field_count, pieces, count,
                               NULL, 0))
         log_debug("server", "%s", status_message());
@@ -155,10 +173,49 @@ static request *begin(http2_exchange *x)
 
 static void run(http2_exchange *x)
 {
-    x->is_arriving = false;
     request *r = begin(x);
     if (r != NULL)
         accept_run(r, (request_text){x->head->method.value, x->head->method.value_bytes});
+}
+
+/* The request is complete. */
+static void run_in_turn(http2_exchange *x)
+{
+    http2_connection *h = x->on;
+    x->is_arriving = false;
+    if (h->waiting_first == NULL && h->response_held <= options_of(h)->limits.response_bytes_max) {
+        run(x);
+        return;
+    }
+    x->is_waiting = true;
+    x->next = NULL;
+    if (h->waiting_first == NULL)
+        h->waiting_first = x;
+    else
+        h->waiting_last->next = x;
+    h->waiting_last = x;
+}
+
+static void begin_waiting(http2_connection *h)
+{
+    while (h->waiting_first != NULL && !h->is_closing &&
+           h->response_held <= options_of(h)->limits.response_bytes_max) {
+        http2_exchange *x = h->waiting_first;
+        h->waiting_first = x->next;
+        x->is_waiting = false;
+        run(x);
+    }
+}
+
+/* Its stream is closed. */
+static void stop_waiting(http2_exchange *x)
+{
+    http2_exchange *before = NULL, **at = &x->on->waiting_first;
+    for (; *at != x; at = &before->next)
+        before = *at;
+    *at = x->next;
+    if (x->on->waiting_last == x)
+        x->on->waiting_last = before;
 }
 
 static void respond_large_head(request *r)
@@ -173,13 +230,20 @@ static void respond_large_body(request *r)
 
 static void respond_no_memory(request *r)
 {
-    respond_error(r, 503, "no memory for the body");
+    respond_error(r, 503, "there is no room for the body now");
+}
+
+/* `bytes` of it were refused. */
+static void refuse_body(http2_exchange *x, size_t bytes)
+{
+    connections_relieve_soon(x->on->base, bytes);
+    http2_connection_respond_early(x, respond_no_memory);
 }
 
 void http2_connection_respond_early(http2_exchange *x, request_handler handle)
 {
     x->is_arriving = false;
-    x->body_bytes = 0;
+    http2_exchange_drop_body(x, &x->on->base->base.held);
     request *r = begin(x);
     if (r != NULL)
         request_run(r, handle);
@@ -209,10 +273,13 @@ static void on_request(void *owner, http2_stream *stream, const http2_head *head
     if (head->is_too_large) {
         http2_connection_respond_early(x, respond_large_head);
     } else if (!has_body) {
-        run(x);
+        run_in_turn(x);
     } else if (head->content_length > 0 &&
                (uint64_t)head->content_length > options_of(h)->limits.body_bytes_max) {
         http2_connection_respond_early(x, respond_large_body);
+    } else if (head->content_length > 0 &&
+               budget_ask(&h->base->base.held, (size_t)head->content_length) != BUDGET_GRANTED) {
+        refuse_body(x, (size_t)head->content_length);
     } else {
         x->is_arriving = true;
     }
@@ -224,11 +291,13 @@ static void on_data(void *owner, http2_stream *stream, const void *data, size_t 
     http2_exchange *x = http2_stream_data(stream);
     if (x == NULL)
         return;
+    h->received_bytes += bytes;
     status failure = http2_exchange_add(x, data, bytes, x->head->content_length,
-                                        options_of(h)->limits.body_bytes_max);
-    if (failure)
-        http2_connection_respond_early(x, failure == STATUS_TOO_LARGE ? respond_large_body
-                                                                      : respond_no_memory);
+                                        options_of(h)->limits.body_bytes_max, &h->base->base.held);
+    if (failure == STATUS_TOO_LARGE)
+        http2_connection_respond_early(x, respond_large_body);
+    else if (failure)
+        refuse_body(x, x->body_held + bytes);
     else
         http2_session_consume(h->session, stream, bytes);
 }
@@ -238,7 +307,7 @@ static void on_end(void *owner, http2_stream *stream)
     http2_exchange *x = http2_stream_data(stream);
     (void)owner;
     if (x != NULL)
-        run(x);
+        run_in_turn(x);
 }
 
 static void on_close(void *owner, http2_stream *stream, bool was_answered)
@@ -258,6 +327,10 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
             x->request->connection->transport->keep_body(x->request);
         request_stream_closed(x->request);
     }
+    if (x->is_waiting)
+        stop_waiting(x);
+    h->response_held -= x->response_held;
+    budget_subtract(&h->base->base.held, x->body_held + x->response_held);
     http2_exchange_release(&h->shared->exchanges, x);
 }
 
@@ -275,6 +348,7 @@ static void read_input(http2_connection *h)
                                         h->now_ns, &taken);
     h->is_reading = false;
     h2o_buffer_consume(&socket->input, failure ? socket->input->size : taken);
+    http2_connection_count(h, 0);
     if (failure) {
         log_debug("server", "HTTP/2 connection closed: %s", status_message());
         if (failure != STATUS_CORRUPT)
@@ -295,6 +369,7 @@ static void on_read(h2o_socket_t *socket, const char *error)
     if (h == NULL)
         return;
     if (error != NULL) {
+        log_debug("server", "HTTP/2 connection closed: %s", error);
         close_now(h);
         return;
     }
@@ -352,6 +427,7 @@ static void dispose(connection *c)
     h2o_timeout_unlink(&h->flush);
     h->is_reading = true; /* nothing is flushed any more */
     http2_session_destroy(h->session);
+    budget_subtract(&c->base.held, h->session_held);
     give_buffer(h);
     free(h);
 }
@@ -439,9 +515,10 @@ static bool begin_first(http2_connection *h, const http2_first *first)
         return false;
     x->begun_ns = first->begun_ns;
     x->head = copy_head(&x->memory, first->head);
-    if (x->head == NULL || (first->body.bytes > 0 &&
-                            http2_exchange_add(x, first->body.data, first->body.bytes,
-                                               (int64_t)first->body.bytes, first->body.bytes)))
+    if (x->head == NULL ||
+        (first->body.bytes > 0 &&
+         http2_exchange_add(x, first->body.data, first->body.bytes, (int64_t)first->body.bytes,
+                            first->body.bytes, &h->base->base.held)))
         return false;
     run(x);
     return true;

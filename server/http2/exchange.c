@@ -46,8 +46,8 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
     x->stream = NULL;
     x->head = NULL;
     x->request = NULL;
-    x->is_arriving = false;
-    x->body_bytes = x->response_bytes = 0;
+    x->is_arriving = x->is_waiting = false;
+    x->body_bytes = x->response_bytes = x->body_held = x->response_held = 0;
     x->rate = (rate_window){0};
     x->field_count = 0;
     x->next = pool->idle;
@@ -55,8 +55,27 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
     pool->idle_count++;
 }
 
+void http2_exchange_drop_body(http2_exchange *x, budget_account *held)
+{
+    budget_subtract(held, x->body_held);
+    x->body_held = x->body_bytes = 0;
+    if (x->body_capacity > BODY_KEEP_BYTES)
+        free_body(x);
+}
+
+/* Small buffers are the pool's. */
+static bool hold(http2_exchange *x, size_t bytes, budget_account *held)
+{
+    if (bytes <= x->body_held)
+        return true;
+    if (budget_add(held, bytes - x->body_held) != BUDGET_GRANTED)
+        return false;
+    x->body_held = bytes;
+    return true;
+}
+
 status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int64_t expected,
-                          size_t bytes_max)
+                          size_t bytes_max, budget_account *held)
 {
     if (bytes > bytes_max || x->body_bytes > bytes_max - bytes)
         return status_fail(STATUS_TOO_LARGE, "the body is larger than the limit");
@@ -68,11 +87,15 @@ status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int
         else if (expected > 0 && (uint64_t)expected < larger)
             larger = (size_t)expected;
         larger = larger < needed ? needed : larger;
+        if (!hold(x, larger > BODY_KEEP_BYTES ? larger : needed, held))
+            return status_fail(STATUS_UNAVAILABLE, "there is no room for the body now");
         char *moved = realloc(x->body, larger);
         if (moved == NULL)
-            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a body of %zu bytes", larger);
+            return status_fail(STATUS_UNAVAILABLE, "there is no memory for the body now");
         x->body = moved;
         x->body_capacity = larger;
+    } else if (!hold(x, needed, held)) {
+        return status_fail(STATUS_UNAVAILABLE, "there is no room for the body now");
     }
     memcpy(x->body + x->body_bytes, data, bytes);
     x->body_bytes = needed;

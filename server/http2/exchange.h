@@ -2,6 +2,7 @@
 #define SERVER_HTTP2_EXCHANGE_H
 
 #include "base/arena.h"
+#include "server/budget/budget.h"
 #include "server/budget/rate_window.h"
 #include "server/http2/session/session.h"
 
@@ -9,14 +10,16 @@
  * From the loop's pool; lives until the stream is closed. */
 typedef struct http2_exchange http2_exchange;
 struct http2_exchange {
-    http2_exchange *next; /* idle in the pool */
+    http2_exchange *next; /* idle in the pool; or on->waiting_first */
     struct http2_connection *on;
     http2_stream *stream;
     const http2_head *head;  /* NULL after the stream is closed */
     struct request *request; /* NULL: not begun, or refused without one */
     bool is_arriving;        /* the body is not complete */
+    bool is_waiting;         /* complete, for others' responses to be taken */
     char *body;              /* malloc'd */
     size_t body_bytes, body_capacity;
+    size_t body_held, response_held; /* counted in the connection's budget */
     uint64_t begun_ns;
     rate_window rate; /* of the body while it arrives, then of the response */
     size_t response_bytes;
@@ -35,9 +38,11 @@ typedef struct http2_exchange_pool {
 http2_exchange *http2_exchange_acquire(http2_exchange_pool *pool);
 void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x);
 
-/* Adds to the body, whose length is `expected` (-1: not known) and may not pass `bytes_max`.
- * STATUS_TOO_LARGE, STATUS_OUT_OF_MEMORY. */
+/* Adds to the body, whose length is `expected` (-1: not known) and may not pass `bytes_max`; counts
+ * it in `held`. STATUS_TOO_LARGE; STATUS_UNAVAILABLE: the budget or memory is short. */
 status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int64_t expected,
-                          size_t bytes_max) MUST_CHECK;
+                          size_t bytes_max, budget_account *held) MUST_CHECK;
+/* The body is not needed. */
+void http2_exchange_drop_body(http2_exchange *x, budget_account *held);
 
 #endif

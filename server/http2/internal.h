@@ -16,6 +16,11 @@ typedef struct http2_connection {
     uint64_t busy_ns; /* when a stream was last open */
     /* What waits for the peer: a write for its socket, responses for its windows. */
     rate_window write_rate, window_rate;
+    size_t session_held;  /* of the session and its output, counted in the budget */
+    size_t response_held; /* of the responses that are not taken yet */
+    /* Requests that wait until fewer bytes of responses do. */
+    http2_exchange *waiting_first, *waiting_last;
+    uint64_t received_bytes; /* of bodies */
     h2o_timeout_entry_t flush;
 } http2_connection;
 
@@ -24,6 +29,8 @@ void http2_connection_check(connection *c, uint64_t now_ns);
 
 /* Answers in the place of the route's handler, before the body is complete. */
 void http2_connection_respond_early(http2_exchange *x, request_handler handle);
+/* Counts what the session holds, and `more`. */
+void http2_connection_count(http2_connection *h, size_t more);
 /* Soon, once for all that is submitted in this turn of the loop. */
 void http2_connection_flush_later(http2_connection *h);
 

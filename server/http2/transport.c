@@ -76,6 +76,8 @@ static void keep_body(request *r)
 {
     http2_exchange *x = r->stream;
     r->kept_body = x->body;
+    r->kept_body_bytes = x->body_held;
+    x->body_held = 0;
     x->body = NULL;
     x->body_capacity = 0;
 }
@@ -84,6 +86,7 @@ static void drop_body(request *r)
 {
     free(r->kept_body);
     r->kept_body = NULL;
+    budget_subtract(&r->connection->held, r->kept_body_bytes);
 }
 
 const request_transport *http2_transport(void)

@@ -16,6 +16,11 @@ void server_options_default(server_options *o)
         .connection_resets_max = 500,
         .output_bytes_max = (size_t)1 << 30,
         .request_jobs_max = 256,
+        .held_bytes_max = 0,
+        .connection_held_percent = 25,
+        .address_held_percent = 75,
+        .address_connections_max = 0,
+        .response_bytes_max = (size_t)16 << 20,
         .body_bytes_per_s_min = 240,
         .response_bytes_per_s_min = 240,
     };

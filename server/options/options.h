@@ -31,9 +31,14 @@ typedef struct server_limits {
     int connections_max;           /* open at once, all loops together */
     int connection_jobs_max; /* per connection, executing, also for clients that have gone; beyond:
                                 closed */
-    int connection_resets_max;        /* HTTP/2 streams reset in a burst; beyond: closed */
-    int request_jobs_max;             /* distinct lengths in one TensorFlow Serving request */
-    int64_t body_bytes_per_s_min;     /* of a body that arrives; 0: any */
+    int connection_resets_max;    /* HTTP/2 streams reset in a burst; beyond: closed */
+    int request_jobs_max;         /* distinct lengths in one TensorFlow Serving request */
+    int64_t body_bytes_per_s_min; /* of a body that arrives; 0: any */
+    size_t held_bytes_max;        /* held for all clients; 0: a quarter of the memory there is */
+    int connection_held_percent;  /* share of that which one connection may have */
+    int address_held_percent;     /* and one client address */
+    int address_connections_max;  /* 0: connections_max */
+    size_t response_bytes_max;    /* that wait for a peer before its next request is begun */
     int64_t response_bytes_per_s_min; /* of responses that wait for their peer; 0: any */
     size_t output_bytes_max;          /* of one request, as the model makes them */
 } server_limits;

@@ -6,6 +6,9 @@
 
 #include "base/clock.h"
 
+/* For smaller ones nobody looks at the memory behind them. */
+#define LARGE_RESPONSE_BYTES 65536
+
 static request *acquire(request_loop *l)
 {
     request *r = l->idle;
@@ -32,6 +35,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->connection = c;
     r->stream = stream;
     r->kept_body = NULL;
+    r->kept_body_bytes = 0;
     r->can_borrow_body = false;
     r->body = (request_text){NULL, 0};
     r->is_head = false;
@@ -127,6 +131,17 @@ void request_end(request *r, life_event reason)
     if (r->connection->waiting == r)
         r->connection->waiting = NULL;
     request_cancel(r);
+}
+
+size_t request_response_held_bytes(const request *r)
+{
+    size_t bytes = r->response_bytes;
+    if (bytes < LARGE_RESPONSE_BYTES || r->code != 200)
+        return bytes;
+    size_t jobs = 0;
+    for (int i = 0; i < r->infer.job_count; i++)
+        jobs += arena_held_bytes(&r->infer.jobs[i]->memory);
+    return jobs > bytes ? jobs : bytes;
 }
 
 void request_stream_closed(request *r)

@@ -32,8 +32,9 @@ struct request {
 
     /* The transport's: its own request (NULL once the stream is closed) and a body it keeps. */
     void *stream, *kept_body;
-    bool can_borrow_body; /* the body stays where it is until the stream is closed */
-    bool reads_body;      /* a helper thread does: as if jobs borrowed it */
+    size_t kept_body_bytes; /* of the connection's budget */
+    bool can_borrow_body;   /* the body stays where it is until the stream is closed */
+    bool reads_body;        /* a helper thread does: as if jobs borrowed it */
 
     /* What was asked. */
     route route;
@@ -114,6 +115,9 @@ void request_cancel(request *r);
 
 /* Hands the admitted jobs to the batcher; `resume` is called when the last one is back. */
 void request_submit(request *r, request_handler resume);
+
+/* Memory that its response keeps until the stream is closed. */
+size_t request_response_held_bytes(const request *r);
 
 /* The transport has closed the stream and frees what belongs to it. A request that has not ended
  * yet ends: its client is gone. May release the request. */

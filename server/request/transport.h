@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "server/budget/budget.h"
+
 /* How requests arrive and responses leave: what the HTTP library of a connection does for the
  * requests on it. Nothing above this interface knows the library. */
 
@@ -49,6 +51,7 @@ struct request_connection {
     int unanswered;           /* that have not ended */
     int jobs;                 /* with the batcher */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
+    budget_account held;      /* bytes held for it */
     request *waiting;         /* HTTP/1: the request that is watched */
 };
 

@@ -374,6 +374,18 @@ static void write_closures(text_buffer *out, service *s)
     }
 }
 
+static void write_held(text_buffer *out, const budget *b)
+{
+    gauge(out, "held_bytes", "Bytes held for clients: heads, bodies, responses not yet taken.",
+          (double)atomic_load_explicit(&b->bytes, memory_order_relaxed));
+    gauge(out, "held_bytes_max", "The most of them.", (double)b->limits.bytes_max);
+    family(out, "held_refusals_total", "counter", "Bytes that were not granted, by whose limit.");
+    for (budget_verdict v = BUDGET_CONNECTION_FULL; v < BUDGET_VERDICTS; v++)
+        text_buffer_format(
+            out, "penstock_held_refusals_total{limit=\"%s\"} %llu\n", budget_verdict_name(v),
+            (unsigned long long)atomic_load_explicit(&b->refusals[v], memory_order_relaxed));
+}
+
 static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
     char progress[8];
@@ -391,6 +403,7 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
                        (unsigned long long)atomic_load(&s->start_failures));
     gauge(out, "connections", "Open connections.", atomic_load(&s->connections));
     write_closures(out, s);
+    write_held(out, &s->budget);
     gauge(out, "requests_open", "Requests being handled.", service_open_requests(s));
     uint64_t yields = 0;
     for (int i = 0; i < s->loop_count; i++)

@@ -10,7 +10,8 @@ typedef enum closure {
     CLOSURE_RESPONSE,  /* the peer does not take its responses, or takes them too slowly */
     CLOSURE_IDLE,
     CLOSURE_AGE,
-    CLOSURE_ROOM,   /* connections_max is reached: it had been without progress longest */
+    CLOSURE_ROOM,    /* connections_max is reached: it had been without progress longest */
+    CLOSURE_ADDRESS, /* its address has as many as it may */
     CLOSURE_MEMORY, /* the budget is short: it held most without progress, or more than its share */
     CLOSURE_ABUSE,
     CLOSURE_COUNT

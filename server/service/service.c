@@ -5,7 +5,43 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "server/budget/memory.h"
 #include "server/offload/pool.h"
+
+/* Of the memory there is, held for clients by default. */
+#define HELD_FRACTION 4
+#define HELD_BYTES_MIN ((size_t)16 << 20)
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t part(size_t bytes, int percent)
+{
+    return percent < 100 ? bytes / 100 * (size_t)percent : bytes;
+}
+
+static budget_limits limits_of(const server_limits *l)
+{
+    size_t bytes = l->held_bytes_max, two_bodies = SIZE_MAX;
+    if (bytes == 0)
+        bytes = memory_there_is() / HELD_FRACTION;
+    bytes = bytes < HELD_BYTES_MIN ? HELD_BYTES_MIN : bytes;
+    if (l->body_bytes_max < SIZE_MAX / 2)
+        two_bodies = 2 * l->body_bytes_max;
+    size_t connection = part(bytes, l->connection_held_percent);
+    size_t address = part(bytes, l->address_held_percent);
+    connection = connection < two_bodies ? two_bodies : connection;
+    address = address < connection ? connection : address;
+    return (budget_limits){.bytes_max = bytes,
+                           .connection_bytes_max = least(connection, bytes),
+                           .address_bytes_max = least(address, bytes),
+                           .address_accounts_max = l->address_connections_max > 0
+                                                       ? l->address_connections_max
+                                                       : INT32_MAX};
+}
 
 service *service_create(const server_options *options, int loop_count)
 {
@@ -19,10 +55,12 @@ service *service_create(const server_options *options, int loop_count)
                    .start_ns = clock_now_ns(),
                    .recorder = recorder_create(loop_count)};
     pthread_mutex_init(&s->progress_lock, NULL);
-    if (s->recorder == NULL) {
+    budget_limits held = limits_of(&options->limits);
+    if (s->recorder == NULL || budget_init(&s->budget, &held)) {
         service_destroy(s);
         return NULL;
     }
+    log_info("server", "up to %zu MiB are held for clients", held.bytes_max >> 20);
     return s;
 }
 
@@ -32,6 +70,8 @@ void service_destroy(service *s)
         return;
     offload_pool_destroy(s->helpers);
     recorder_destroy(s->recorder);
+    if (s->budget.addresses != NULL && s->budget.address_count == 0)
+        budget_dispose(&s->budget);
     if (s->log_fd >= 0)
         close(s->log_fd);
     pthread_mutex_destroy(&s->progress_lock);

@@ -6,6 +6,7 @@
 
 #include "batcher/scheduler.h"
 #include "models/repository/repository.h"
+#include "server/budget/budget.h"
 #include "server/options/options.h"
 #include "server/service/closure.h"
 #include "server/service/tenant.h"
@@ -43,6 +44,7 @@ typedef struct service {
     char progress[SERVICE_PROGRESS_BYTES]; /* what the start is doing, before it is open */
 
     struct offload_pool *helpers; /* threads for what would hold a loop; NULL in tests */
+    budget budget;                /* bytes held for clients */
     recorder *recorder;
     int log_fd; /* of the access log; -1: there is none */
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];

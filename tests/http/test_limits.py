@@ -71,8 +71,8 @@ def open_http2(server, *frames, window=None, receive_bytes=None):
     return open_http1(server, data, receive_bytes)
 
 
-def request_head(stream, method="GET", path="/v2/health/live", end_stream=False, end_headers=True):
-    fields = [(":method", method), (":scheme", "http"), (":authority", "a"), (":path", path)]
+def request_head(stream, method="GET", path="/v2/health/live", end_stream=False, end_headers=True, extra=()):
+    fields = [(":method", method), (":scheme", "http"), (":authority", "a"), (":path", path), *extra]
     flags = (["END_STREAM"] if end_stream else []) + (["END_HEADERS"] if end_headers else [])
     return HeadersFrame(stream, hpack.Encoder().encode(fields), flags=flags)
 

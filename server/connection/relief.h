@@ -1,0 +1,19 @@
+#ifndef SERVER_CONNECTION_RELIEF_H
+#define SERVER_CONNECTION_RELIEF_H
+
+#include "server/connection/connection.h"
+
+/* When the process is short of bytes for its clients, connections end: those for which most is held
+ * and that make no progress, as far as they are this loop's. */
+
+/* Ends as many as it needs; none when the process is not short, and nothing was refused. Not from
+ * within a connection. */
+void connections_relieve(connections *all, uint64_t now_ns);
+
+/* The same, soon: `bytes` were refused to `c`. Nothing happens if that was its own limit, or its
+ * address's. */
+void connections_relieve_soon(connection *c, size_t bytes);
+/* connections.relief_entry.cb */
+void relief_on_timeout(h2o_timeout_entry_t *entry);
+
+#endif

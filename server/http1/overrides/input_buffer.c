@@ -1,0 +1,107 @@
+#include "server/http1/overrides/input_buffer.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DOUBLE_BYTES_MAX ((size_t)4 << 20) /* larger ones grow by a half */
+#define FD_OF_OURS (-2)                    /* the library's are -1, or a file's */
+
+typedef h2o_iovec_t reserve_function(h2o_buffer_t **slot, size_t bytes);
+typedef void free_function(h2o_buffer_t *buffer);
+
+/* Constant once loops run. */
+static reserve_function *library_reserve;
+static free_function *library_free;
+static input_buffer_hooks hooks;
+
+/* A buffer of ours is one of the library's with its owner behind it. */
+#define HEAD_BYTES offsetof(h2o_buffer_t, _buf)
+
+static size_t block_bytes(size_t capacity)
+{
+    return HEAD_BYTES + capacity + sizeof(void *);
+}
+
+static void *owner_of(const h2o_buffer_t *b)
+{
+    void *owner;
+    memcpy(&owner, b->_buf + b->capacity, sizeof owner);
+    return owner;
+}
+
+void input_buffer_install(const input_buffer_hooks *to_call)
+{
+    hooks = *to_call;
+    library_reserve = (reserve_function *)dlsym(RTLD_NEXT, "h2o_buffer_reserve");
+    library_free = (free_function *)dlsym(RTLD_NEXT, "h2o_buffer__do_free");
+    assert(library_reserve != NULL && library_free != NULL);
+    assert(dlsym(RTLD_DEFAULT, "h2o_buffer_reserve") == (void *)h2o_buffer_reserve);
+    assert(dlsym(RTLD_DEFAULT, "h2o_buffer__do_free") == (void *)h2o_buffer__do_free);
+}
+
+/* Room is there, or made by moving what is in it to the front. */
+static bool fits(const h2o_buffer_t *b, size_t bytes)
+{
+    size_t skipped = (size_t)(b->bytes - b->_buf);
+    return bytes <= b->capacity - b->size - skipped || (b->size + bytes) * 2 <= b->capacity;
+}
+
+static size_t larger_capacity(const h2o_buffer_t *b, size_t bytes)
+{
+    size_t capacity = b->capacity;
+    do {
+        capacity = capacity < DOUBLE_BYTES_MAX ? 2 * capacity : capacity + capacity / 2;
+    } while (capacity - b->size < bytes);
+    return capacity;
+}
+
+static bool grow(h2o_buffer_t **slot, size_t capacity)
+{
+    h2o_buffer_t *old = *slot;
+    bool is_ours = old->_fd == FD_OF_OURS;
+    void *owner = is_ours ? owner_of(old) : hooks.owner(slot);
+    /* While it is copied, both are there. */
+    if (!hooks.grow(owner, block_bytes(capacity)))
+        return false;
+    h2o_buffer_t *b = malloc(block_bytes(capacity));
+    if (b == NULL) {
+        hooks.shrink(owner, block_bytes(capacity));
+        return false;
+    }
+    b->size = old->size;
+    b->bytes = b->_buf;
+    b->capacity = capacity;
+    b->_prototype = old->_prototype;
+    b->_fd = FD_OF_OURS;
+    memcpy(b->_buf, old->bytes, old->size);
+    memcpy(b->_buf + capacity, &owner, sizeof owner);
+    h2o_buffer__do_free(old);
+    *slot = b;
+    return true;
+}
+
+h2o_iovec_t h2o_buffer_reserve(h2o_buffer_t **slot, size_t bytes)
+{
+    h2o_buffer_t *b = *slot;
+    if (b->bytes == NULL || fits(b, bytes))
+        return library_reserve(slot, bytes);
+    size_t capacity = larger_capacity(b, bytes);
+    if (capacity <= INPUT_BUFFER_LIBRARY_BYTES)
+        return library_reserve(slot, bytes);
+    if (!grow(slot, capacity))
+        return (h2o_iovec_t){NULL, 0};
+    b = *slot;
+    return (h2o_iovec_t){b->bytes + b->size, capacity - b->size};
+}
+
+void h2o_buffer__do_free(h2o_buffer_t *b)
+{
+    if (b->_fd != FD_OF_OURS) {
+        library_free(b);
+        return;
+    }
+    hooks.shrink(owner_of(b), block_bytes(b->capacity));
+    free(b);
+}

@@ -1,0 +1,150 @@
+"""Bytes held for clients: heads, bodies and responses that wait, of a connection, an address and the process."""
+import gzip
+import re
+import socket
+import time
+
+import pytest
+from hyperframe.frame import DataFrame, HeadersFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame
+
+import serving
+from test_limits import closures, frames_of, open_http1, open_http2, request_head, settings
+
+MB = 1 << 20
+HELD = {"limits.held_bytes_max": 48 * MB, "limits.body_bytes_max": 12 * MB, "limits.connection_held_percent": 1, "limits.address_held_percent": 100, "server.loops": 1}
+
+
+def held(server):
+    text = server.get("/metrics").body.decode()
+    value = lambda name: float(re.search(rf"^penstock_{name} (\S+)$", text, re.M)[1])
+    refused = {k: int(v) for k, v in re.findall(r'penstock_held_refusals_total\{limit="(\w+)"\} (\d+)', text)}
+    return value("held_bytes"), refused
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def post_head(length, path=b"/v2/models/digits/infer"):
+    return b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (path, length)
+
+
+def upload(server, length):
+    with open_http1(server, post_head(length)) as connection:
+        try:
+            connection.sendall(b"[" * (length - 1))
+            connection.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        got = b""
+        while part := connection.recv(65536):
+            got += part
+        return got
+
+
+def is_served(server):
+    pixels = [0.0] * 64
+    answer = server.post("/v1/models/digits:predict", {"instances": [pixels]})
+    return answer.status == 200
+
+
+def test_bodies_beyond_the_budget_wait_outside(tmp_path):
+    """Bodies that are not complete fill the budget: further ones get 503, small requests are served, and who stalls makes room."""
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(HELD)) as s:
+        before, _ = held(s)
+        stalled = [open_http1(s, post_head(10 * MB) + b"[" * (9 * MB)) for _ in range(2)]
+        wait_until(lambda: held(s)[0] > 18 * MB, "two bodies are held")
+        got = upload(s, 10 * MB)
+        assert got.startswith(b"HTTP/1.1 503 ") and b"Retry-After:" in got and b'{"error":' in got, got
+        assert is_served(s)
+        wait_until(lambda: upload(s, 10 * MB) and closures(s)["memory"] > 0, "a stalled connection ends")
+        assert held(s)[1]["process"] > 0
+        for connection in stalled:
+            connection.close()
+        wait_until(lambda: held(s)[0] < before + MB, "nothing is held any more")
+
+
+def test_a_connection_has_its_share(tmp_path):
+    """Streams of one connection: 503 at its share, and another connection is served."""
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(HELD)) as s:
+        connection = open_http2(s)
+        statuses = []
+        piece = b"[" * 16384
+        for stream in (1, 3, 5):
+            connection.sendall(request_head(stream, "POST", "/v2/models/digits/infer").serialize())
+        connection.setblocking(False)
+        got, windows = b"", {0: 65535, 1: 65535, 3: 65535, 5: 65535}
+        end = time.monotonic() + 30
+        while not statuses and time.monotonic() < end:
+            for stream in (1, 3, 5):
+                if windows[0] >= 16384 and windows[stream] >= 16384:
+                    connection.setblocking(True)
+                    connection.sendall(DataFrame(stream, piece).serialize())
+                    connection.setblocking(False)
+                    windows[0] -= 16384
+                    windows[stream] -= 16384
+            try:
+                got += connection.recv(1 << 20)
+            except BlockingIOError:
+                time.sleep(0.001)
+            while len(got) >= 9 and len(got) >= 9 + int.from_bytes(got[:3], "big"):
+                length = 9 + int.from_bytes(got[:3], "big")
+                for frame in frames_of(got[:length]):
+                    if isinstance(frame, WindowUpdateFrame):
+                        windows[frame.stream_id] += frame.window_increment
+                    elif isinstance(frame, SettingsFrame) and "ACK" not in frame.flags:
+                        connection.sendall(SettingsFrame(0, flags=["ACK"]).serialize())
+                        for stream in (1, 3, 5):
+                            windows[stream] += frame.settings[SettingsFrame.INITIAL_WINDOW_SIZE] - 65535
+                    elif isinstance(frame, HeadersFrame):
+                        statuses.append(frame.stream_id)
+                got = got[length:]
+        assert statuses and held(s)[1]["connection"] > 0
+        assert is_served(s)
+        connection.close()
+        wait_until(lambda: held(s)[0] < 2 * MB, "nothing is held any more")
+
+
+def test_requests_wait_while_responses_do(tmp_path):
+    """A peer whose window is shut: no further request of its connection is begun, until it takes what waits."""
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings({"limits.response_bytes_max": 65536})) as s:
+
+        def begun():
+            text = s.get("/metrics").body.decode()
+            return sum(map(int, re.findall(r'penstock_requests_total\{model="digits"[^}]*\} (\d+)', text)))
+
+        row = "[" + ",".join(["0.5"] * 64) + "]"
+        body = gzip.compress(('{"instances":[' + ",".join([row] * 512) + "]}").encode())
+        connection = open_http2(s, window=0)
+        count = 40
+        for stream in range(1, 2 * count, 2):
+            frames = [request_head(stream, "POST", "/v1/models/digits:predict", extra=[("content-encoding", "gzip")])]
+            frames.append(DataFrame(stream, body, flags=["END_STREAM"]))
+            connection.sendall(b"".join(f.serialize() for f in frames))
+        wait_until(lambda: begun() > 0, "the first is served")
+        last = -1
+        while last != begun():
+            last = begun()
+            time.sleep(0.5)
+        assert 0 < last < count, last
+        connection.sendall(RstStreamFrame(2 * count - 1, 8).serialize())  # the last one, which waits
+        frames = [WindowUpdateFrame(0, (1 << 31) - 70000)] + [WindowUpdateFrame(i, (1 << 31) - 70000) for i in range(1, 2 * count - 1, 2)]
+        connection.sendall(b"".join(f.serialize() for f in frames))
+        while begun() < count - 1:
+            connection.recv(1 << 20)
+        connection.close()
+
+
+def test_connections_of_one_address(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings({"limits.address_connections_max": 5})) as s:
+        kept = [open_http1(s, b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n") for _ in range(5)]
+        assert all(c.recv(100).startswith(b"HTTP/1.1 200") for c in kept)
+        with pytest.raises((ConnectionResetError, ConnectionAbortedError)):
+            assert open_http1(s, b"").recv(1) == b""
+            raise ConnectionResetError
+        for c in kept:
+            c.close()
+        wait_until(lambda: serving.at_once([s.is_ready], 1) == [True], "served again")
