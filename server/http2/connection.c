@@ -127,6 +127,12 @@ void http2_connection_flush_later(http2_connection *h)
         h2o_timeout_link(context->loop, &context->zero_timeout, &h->flush);
 }
 
+static void stop_running(http2_exchange *x)
+{
+    x->on->running -= x->is_running;
+    x->is_running = false;
+}
+
 void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pieces, int count)
 {
     http2_connection *h = x->on;
@@ -136,6 +142,9 @@ void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pi
         x->response_bytes += pieces[i].bytes;
     x->response_held = x->request != NULL ? request_response_held_bytes(x->request) : 0;
     h->response_held += x->response_held;
+    if (x->response_held > h->response_held_max)
+        h->response_held_max = x->response_held;
+    stop_running(x);
     budget_force(&h->base->base.held, x->response_held);
     if (http2_session_respond(h->session, x->stream, code, x->fields, x->field_count, pieces, count,
                               NULL, 0))
@@ -173,9 +182,21 @@ static request *begin(http2_exchange *x)
 
 static void run(http2_exchange *x)
 {
+    x->is_running = true;
+    x->on->running++;
     request *r = begin(x);
     if (r != NULL)
         accept_run(r, (request_text){x->head->method.value, x->head->method.value_bytes});
+}
+
+/* May one more request be begun? While responses wait for the peer, those that are being made count
+ * as if they were as large as the largest one. */
+static bool may_run(const http2_connection *h)
+{
+    size_t most = options_of(h)->limits.response_bytes_max;
+    return h->response_held == 0 ||
+           (h->response_held <= most &&
+            (size_t)h->running * h->response_held_max <= most - h->response_held);
 }
 
 /* The request is complete. */
@@ -183,7 +204,7 @@ static void run_in_turn(http2_exchange *x)
 {
     http2_connection *h = x->on;
     x->is_arriving = false;
-    if (h->waiting_first == NULL && h->response_held <= options_of(h)->limits.response_bytes_max) {
+    if (h->waiting_first == NULL && may_run(h)) {
         run(x);
         return;
     }
@@ -198,8 +219,7 @@ static void run_in_turn(http2_exchange *x)
 
 static void begin_waiting(http2_connection *h)
 {
-    while (h->waiting_first != NULL && !h->is_closing &&
-           h->response_held <= options_of(h)->limits.response_bytes_max) {
+    while (h->waiting_first != NULL && !h->is_closing && may_run(h)) {
         http2_exchange *x = h->waiting_first;
         h->waiting_first = x->next;
         x->is_waiting = false;
@@ -327,6 +347,7 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
             x->request->connection->transport->keep_body(x->request);
         request_stream_closed(x->request);
     }
+    stop_running(x);
     if (x->is_waiting)
         stop_waiting(x);
     h->response_held -= x->response_held;

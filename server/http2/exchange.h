@@ -16,6 +16,7 @@ struct http2_exchange {
     const http2_head *head;  /* NULL after the stream is closed */
     struct request *request; /* NULL: not begun, or refused without one */
     bool is_arriving;        /* the body is not complete */
+    bool is_running;         /* begun and not answered */
     bool is_waiting;         /* complete, for others' responses to be taken */
     char *body;              /* malloc'd */
     size_t body_bytes, body_capacity;

@@ -16,8 +16,10 @@ typedef struct http2_connection {
     uint64_t busy_ns; /* when a stream was last open */
     /* What waits for the peer: a write for its socket, responses for its windows. */
     rate_window write_rate, window_rate;
-    size_t session_held;  /* of the session and its output, counted in the budget */
-    size_t response_held; /* of the responses that are not taken yet */
+    size_t session_held;      /* of the session and its output, counted in the budget */
+    size_t response_held;     /* of the responses that are not taken yet */
+    size_t response_held_max; /* the most for one response so far */
+    int running;              /* requests that were begun and are not answered */
     /* Requests that wait until fewer bytes of responses do. */
     http2_exchange *waiting_first, *waiting_last;
     uint64_t received_bytes; /* of bodies */
