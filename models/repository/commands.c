@@ -5,18 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static repository_command *find_last(repository_commands *c, const char *name)
+/* Of one name: one model's orders do not fill the queue of all. */
+#define OF_NAME_MAX 2
+
+/* The last one of that name, and how many there are. */
+static repository_command *find_last(repository_commands *c, const char *name, int *count)
 {
     repository_command *last = NULL;
-    for (repository_command *i = c->first; i != NULL; i = i->next)
-        if (strcmp(i->name, name) == 0)
+    *count = 0;
+    for (repository_command *i = c->first; i != NULL; i = i->next) {
+        if (strcmp(i->name, name) == 0) {
             last = i;
+            ++*count;
+        }
+    }
     return last;
 }
 
-static status append(repository_commands *c, bool is_load, const char *name,
+static status append(repository_commands *c, bool is_load, const char *name, int of_name,
                      repository_command **out)
 {
+    if (of_name >= OF_NAME_MAX)
+        return status_fail(STATUS_RESOURCE_EXHAUSTED,
+                           "%d loads and unloads of \"%s\" wait already, as many as may", of_name,
+                           name);
     if (c->count >= c->count_max)
         return status_fail(STATUS_RESOURCE_EXHAUSTED,
                            "%d loads and unloads wait already, as many as may", c->count);
@@ -38,11 +50,12 @@ static status append(repository_commands *c, bool is_load, const char *name,
 status repository_commands_add(repository_commands *c, bool is_load, const char *name,
                                repository_order *o)
 {
-    repository_command *wanted = find_last(c, name);
+    int of_name;
+    repository_command *wanted = find_last(c, name, &of_name);
     if (strlen(name) >= sizeof wanted->name)
         return status_fail(STATUS_NOT_FOUND, "no model of that name");
     if (wanted == NULL || wanted->is_load != is_load) {
-        status failure = append(c, is_load, name, &wanted);
+        status failure = append(c, is_load, name, of_name, &wanted);
         if (failure)
             return failure;
     }

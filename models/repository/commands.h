@@ -21,8 +21,8 @@ typedef struct repository_commands {
 } repository_commands;
 
 /* The order joins the last command for that name, if that is the same and has not begun; else it
- * becomes a command. STATUS_RESOURCE_EXHAUSTED: count_max wait. STATUS_NOT_FOUND: no model's name
- * is that long. STATUS_OUT_OF_MEMORY. */
+ * becomes a command. STATUS_RESOURCE_EXHAUSTED: count_max wait, or two of that name.
+ * STATUS_NOT_FOUND: no model's name is that long. STATUS_OUT_OF_MEMORY. */
 status repository_commands_add(repository_commands *c, bool is_load, const char *name,
                                repository_order *o) MUST_CHECK;
 

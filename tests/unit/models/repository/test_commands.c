@@ -57,6 +57,17 @@ Test(commands, are_done_in_order_and_equal_ones_once, .init = begin)
     cr_assert_null(repository_commands_begin(&queue));
 }
 
+Test(commands, one_name_does_not_fill_the_queue, .init = begin)
+{
+    cr_assert_eq(add(0, true, "a"), STATUS_OK);
+    cr_assert_eq(add(1, false, "a"), STATUS_OK);
+    cr_assert_eq(add(2, true, "a"), STATUS_RESOURCE_EXHAUSTED);
+    cr_assert(strstr(status_message(), "\"a\""), "%s", status_message());
+    cr_assert_eq(add(2, true, "b"), STATUS_OK);
+    expect_next(true, "a", 1);
+    cr_assert_eq(add(3, true, "a"), STATUS_OK);
+}
+
 /* Files may have changed since the running one read them. */
 Test(commands, a_running_one_is_not_joined, .init = begin)
 {
