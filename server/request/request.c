@@ -47,6 +47,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->infer.job_count = 0;
     r->infer.borrows_body = false;
     r->holds_model = false;
+    r->tenant = 0;
     r->jobs_out = 0;
     r->deadline_ns = UINT64_MAX;
     assert(r->deadline.place == 0);
