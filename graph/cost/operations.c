@@ -189,6 +189,15 @@ int64_t graph_operations(const graph_node *node, const tensor *const *in, const 
         return of_convolution(in[1], tensor_count(in[0]));
     case GRAPH_OP_EINSUM:
         return times(2, times(node->input_count, graph_einsum_volume(node, in)));
+    case GRAPH_OP_DEFORM_CONV:
+        return times(2, of_convolution(in[1], outputs));
+    case GRAPH_OP_NON_MAX_SUPPRESSION: /* compares each with each */
+        return times(tensor_count(in[1]), in[1]->dims[2]);
+    case GRAPH_OP_ROI_ALIGN: {
+        int64_t samples = graph_attribute_int(node, "sampling_ratio", 0);
+        return times(times(outputs, CURVE_OPERATIONS),
+                     samples > 0 ? samples * samples : times(in[0]->dims[2], in[0]->dims[3]));
+    }
     case GRAPH_OP_DFT:
     case GRAPH_OP_STFT:
         return of_fourier(node, in, outputs);

@@ -36,6 +36,7 @@ ROW_RULE(gather_nd);
 ROW_RULE(scatter_elements);
 ROW_RULE(scatter_nd);
 ROW_RULE(by_content);
+ROW_RULE(regions);
 /* matmul.c */
 ROW_RULE(matmul);
 ROW_RULE(matmul_integer);

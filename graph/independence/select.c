@@ -179,3 +179,11 @@ row_relation independence_by_content(const row_call *c, int output)
     int axis = rows_axis_attribute(c->node, "axis", 0, x->one.rank);
     return rows_keep(c, x, 1u << axis, &c->out[output], "takes some of the rows by their position");
 }
+
+/* RoiAlign and DeformConv: which rows their regions and offsets belong to is not followed. */
+row_relation independence_regions(const row_call *c, int output)
+{
+    (void)c;
+    (void)output;
+    return rows_undecided("reads regions of rows that are given by values");
+}

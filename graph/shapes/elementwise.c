@@ -121,6 +121,15 @@ status infer_cast(const graph_node *node, const tensor *const *in, tensor *out)
     return infer_set_like(out, type, in[0]);
 }
 
+status infer_bit_cast(const graph_node *node, const tensor *const *in, tensor *out)
+{
+    status s = infer_cast(node, in, out);
+    if (!s && dtype_bytes(out->dtype) != dtype_bytes(in[0]->dtype))
+        s = status_fail(STATUS_INVALID_ARGUMENT, "%s to %s: their elements differ in size",
+                        infer_text(in[0]), dtype_name(out->dtype));
+    return s;
+}
+
 status infer_cast_like(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;

@@ -84,9 +84,14 @@ INFER_RULE(clip);
 INFER_RULE(gelu);
 INFER_RULE(cast);
 INFER_RULE(cast_like);
+INFER_RULE(bit_cast);
 INFER_RULE(along_axis);
 INFER_RULE(cum_sum);
 INFER_RULE(trilu);
+/* detection.c */
+INFER_RULE(non_max_suppression);
+INFER_RULE(roi_align);
+INFER_RULE(deform_conv);
 /* signal.c */
 INFER_RULE(dft);
 INFER_RULE(stft);

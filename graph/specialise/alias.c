@@ -100,6 +100,8 @@ uint32_t specialise_shape_inputs(graph_op op)
         return 1u << 1 | 1u << 2;
     case GRAPH_OP_STFT:
         return 1u << 1 | 1u << 3;
+    case GRAPH_OP_NON_MAX_SUPPRESSION:
+        return 31u;
     case GRAPH_OP_MEL_WEIGHT_MATRIX:
         return 1u << 0 | 1u << 1;
     case GRAPH_OP_RANGE:

@@ -42,7 +42,16 @@ static status run_cast(const cpu_call *c)
     return STATUS_OK;
 }
 
+static status run_bit_cast(const cpu_call *c)
+{
+    size_t bytes = tensor_bytes(c->inputs[0]);
+    if (bytes)
+        memcpy(c->outputs[0].data, c->inputs[0]->data, bytes);
+    return STATUS_OK;
+}
+
 static const cpu_op table[] = {
+    {GRAPH_OP_BIT_CAST, prepare_cast, run_bit_cast, 0, false},
     {GRAPH_OP_CAST, prepare_cast, run_cast, 0, false},
     {GRAPH_OP_CAST_LIKE, prepare_cast, run_cast, 0, false},
 };

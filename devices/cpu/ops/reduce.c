@@ -324,6 +324,7 @@ static status run_arg(const cpu_call *c)
     return STATUS_OK;
 }
 
+/* CumSum and CumProd. */
 static status run_cum_sum(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
@@ -333,6 +334,7 @@ static status run_cum_sum(const cpu_call *c)
         return status_fail(STATUS_INVALID_ARGUMENT, "axis %lld of a tensor of rank %d",
                            (long long)asked, in->rank);
     int axis = cpu_axis(asked, in->rank);
+    bool is_product = c->node->op == GRAPH_OP_CUM_PROD;
     bool is_exclusive = graph_attribute_int(c->node, "exclusive", 0) != 0;
     bool is_reverse = graph_attribute_int(c->node, "reverse", 0) != 0;
     int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
@@ -342,15 +344,19 @@ static status run_cum_sum(const cpu_call *c)
     for (int64_t row = 0; row < outer * inner; row++) {
         int64_t first = row / inner * n * inner + row % inner;
         cpu_block x, sum = {.u64 = {0}};
+        if (is_product && compute == CPU_COMPUTE_F64)
+            sum.f64[0] = 1;
+        else if (is_product)
+            sum.u64[0] = 1;
         for (int64_t i = 0; i < n; i++) {
             int64_t at = first + (is_reverse ? n - 1 - i : i) * inner;
             cpu_load(compute, in->dtype, in->data, at, 1, 1, &x);
             if (is_exclusive)
                 cpu_store(compute, out->dtype, &sum, out->data, at, 1, 1);
             if (compute == CPU_COMPUTE_F64)
-                sum.f64[0] += x.f64[0];
+                sum.f64[0] = is_product ? sum.f64[0] * x.f64[0] : sum.f64[0] + x.f64[0];
             else
-                sum.u64[0] += x.u64[0];
+                sum.u64[0] = is_product ? sum.u64[0] * x.u64[0] : sum.u64[0] + x.u64[0];
             if (!is_exclusive)
                 cpu_store(compute, out->dtype, &sum, out->data, at, 1, 1);
         }
@@ -371,6 +377,7 @@ static const cpu_op table[] = {
     {GRAPH_OP_REDUCE_SUM_SQUARE, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_ARG_MAX, prepare_reduce, run_arg, 0, false},
     {GRAPH_OP_ARG_MIN, prepare_reduce, run_arg, 0, false},
+    {GRAPH_OP_CUM_PROD, prepare_reduce, run_cum_sum, 0, false},
     {GRAPH_OP_CUM_SUM, prepare_reduce, run_cum_sum, 0, false},
 };
 

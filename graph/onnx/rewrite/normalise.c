@@ -187,6 +187,15 @@ static status normalise_upsample(onnx_node *n)
     return STATUS_OK;
 }
 
+/* Before opset 16 a region's corners are not shifted by half a pixel. */
+static status normalise_roi_align(onnx_node *n)
+{
+    if (n->opset < 16)
+        onnx_add_attribute(
+            n, graph_make_string("coordinate_transformation_mode", "output_half_pixel"));
+    return STATUS_OK;
+}
+
 static status normalise_scatter(onnx_node *n)
 {
     n->op_type = "ScatterElements";
@@ -314,6 +323,7 @@ onnx_normalise_fn onnx_find_rewriting(const onnx_rewriting *table, size_t count,
 }
 
 static const onnx_rewriting rewritings[] = {
+    {"Attention", onnx_rewrite_standard_attention},
     {"BatchNormalization", normalise_batch_normalization},
     {"Cast", normalise_cast},
     {"CastLike", normalise_cast},
@@ -325,6 +335,7 @@ static const onnx_rewriting rewritings[] = {
     {"GroupNormalization", normalise_group_normalization},
     {"Hardmax", normalise_softmax},
     {"LogSoftmax", normalise_softmax},
+    {"NegativeLogLikelihoodLoss", onnx_rewrite_nll_loss},
     {"Pad", normalise_pad},
     {"QuantizeLinear", normalise_quantize},
     {"RMSNormalization", normalise_rms_normalization},
@@ -339,10 +350,12 @@ static const onnx_rewriting rewritings[] = {
     {"ReduceSum", axes_to_input},
     {"ReduceSumSquare", axes_to_input},
     {"Resize", normalise_resize},
+    {"RoiAlign", normalise_roi_align},
     {"Scatter", normalise_scatter},
     {"SimplifiedLayerNormalization", normalise_as_contrib},
     {"Slice", normalise_slice},
     {"Softmax", normalise_softmax},
+    {"SoftmaxCrossEntropyLoss", onnx_rewrite_softmax_loss},
     {"Split", normalise_split},
     {"Squeeze", axes_to_input},
     {"Swish", normalise_swish},

@@ -45,6 +45,12 @@ status onnx_check_no_attributes(const onnx_node *n) MUST_CHECK;
 status onnx_rewrite_attention(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_multi_head_attention(onnx_node *n) MUST_CHECK;
 
+/* loss.c, standard_attention.c: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss; Attention of
+ * the standard domain. */
+status onnx_rewrite_nll_loss(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_softmax_loss(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_standard_attention(onnx_node *n) MUST_CHECK;
+
 /* quantised.c: com.microsoft::QLinear..., QGemm and integer matrix multiplications. */
 status onnx_rewrite_qlinear_binary(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_qgemm(onnx_node *n) MUST_CHECK;

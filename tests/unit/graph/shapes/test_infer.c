@@ -360,3 +360,31 @@ Test(infer, signal)
     };
     INFER_CASES(rows);
 }
+
+Test(infer, detection)
+{
+    static const infer_case rows[] = {
+        {GRAPH_OP_NON_MAX_SUPPRESSION,
+         "f32[1,2,4]={0,0,1,1,0,0,1,2} f32[1,1,2]={0.5,0.75} i64[]={2} f32[]={0.25}", "",
+         "i64[1,3]"},
+        {GRAPH_OP_NON_MAX_SUPPRESSION,
+         "f32[1,2,4]={0,0,1,1,0,0,1,2} f32[1,1,2]={0.5,0.75} i64[]={2} f32[]={0.625}", "",
+         "i64[2,3]"},
+        {GRAPH_OP_NON_MAX_SUPPRESSION, "f32[1,2,4]={0,0,1,1,0,0,1,2} f32[1,1,2]={1,1}", "",
+         "i64[0,3]"},
+        {GRAPH_OP_NON_MAX_SUPPRESSION, "f32[1,2,4] f32[1,1,2] i64[]={2}", "", "!unsupported"},
+        {GRAPH_OP_NON_MAX_SUPPRESSION, "f32[1,2,4] f32[1,1,3] i64[]={2}", "", "!invalid_argument"},
+        {GRAPH_OP_ROI_ALIGN, "f32[2,3,8,8] f32[5,4] i64[5]", "output_height=2 output_width=7",
+         "f32[5,3,2,7]"},
+        {GRAPH_OP_ROI_ALIGN, "f32[2,3,8,8] f32[5,4] i64[4]", "", "!invalid_argument"},
+        {GRAPH_OP_DEFORM_CONV, "f32[2,4,8,9] f32[6,4,3,3] f32[2,18,6,7]", "", "f32[2,6,6,7]"},
+        {GRAPH_OP_DEFORM_CONV, "f32[2,4,8,9] f32[6,2,3,3] f32[2,36,6,7] f32[6] f32[2,18,6,7]",
+         "group=2 offset_group=2", "f32[2,6,6,7]"},
+        {GRAPH_OP_DEFORM_CONV, "f32[2,4,8,9] f32[6,4,3,3] f32[2,18,6,6]", "", "!invalid_argument"},
+        {GRAPH_OP_DEFORM_CONV, "f32[2,4,2,9] f32[6,4,3,3] f32[2,18,1,7]", "", "!invalid_argument"},
+        {GRAPH_OP_BIT_CAST, "f32[3]", "to=6", "i32[3]"},
+        {GRAPH_OP_BIT_CAST, "f32[3]", "to=7", "!invalid_argument"},
+        {GRAPH_OP_CUM_PROD, "f32[2,3] i64[]={2}", "", "!invalid_argument"},
+    };
+    INFER_CASES(rows);
+}
