@@ -30,7 +30,9 @@ static const struct plain_flag *find_plain(const char *name)
     return NULL;
 }
 
-/* The argument of a flag as the JSON value that the file would hold. NULL: it is not UTF-8. */
+#define NOT_A_VALUE "the value is not UTF-8, or there is no memory for it"
+
+/* The argument of a flag as the JSON value that the file would hold. NULL: NOT_A_VALUE. */
 static json_t *value_of_argument(const config_key *k, const char *argument)
 {
     if (k->kind == CONFIG_BOOL)
@@ -62,7 +64,7 @@ static status apply_key(config *c, const config_key *k, const char *argument, co
         return apply_model(c, argument, o);
     json_t *value = value_of_argument(k, argument);
     if (value == NULL)
-        return config_fail(o, &config_root_path, "the value is not UTF-8");
+        return config_fail(o, &config_root_path, NOT_A_VALUE);
     status s = config_set(c, k, value, o, &config_root_path);
     json_decref(value);
     return s;
@@ -82,7 +84,7 @@ static status apply_set(config *c, const char *argument, config_origin *o)
         value = json_string(equals + 1);
     o->flag = flag;
     status s = value != NULL ? config_set_path(c, path, value, o)
-                             : config_fail(o, &config_root_path, "the value is not UTF-8");
+                             : config_fail(o, &config_root_path, NOT_A_VALUE);
     json_decref(value);
     return s;
 }

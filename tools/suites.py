@@ -156,6 +156,7 @@ def suites():
     found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
     found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
     found.append(pytest("attacks", "tests/attacks"))
+    found.append(pytest("torture", "tests/torture", targets=["penstock", "fail_calls"]))
     found.append(pytest("steady", "tests/steady", targets=["penstock", "count_allocations", "send_requests"]))
     found += [criterion(name, "asan") for name in units]
     found += [program(name, "asan") for name in checks]

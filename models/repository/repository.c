@@ -243,10 +243,7 @@ void repository_destroy(repository *r)
         free(r->names[i]);
     }
     r->name_count = 0;
-    /* Publishes an empty snapshot, which releases the references of the last one. */
-    repository_publish(r);
-    free(atomic_load(&r->box.current)->labels);
-    free(atomic_load(&r->box.current));
+    snapshot_replace(&r->box, NULL); /* releases the references of the last one */
     repository_free_unused(r);
     assert(r->models_alive == 0);
     free(r->names);

@@ -39,7 +39,7 @@ const snapshot *snapshot_enter(snapshot_box *box, int *token);
 void snapshot_leave(snapshot_box *box, int token);
 
 /* Makes `next` current, waits for readers of the one before, then frees that and gives back its
- * references. One writer at a time. */
+ * references. `next` is NULL when nobody reads any more. One writer at a time. */
 void snapshot_replace(snapshot_box *box, snapshot *next);
 
 #endif

@@ -1,10 +1,12 @@
 #include "server/http/loop.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "server/http/protocol.h"
 #include "server/request/expire.h"
 #include "server/request/request.h"
@@ -212,7 +214,8 @@ void *loop_run(void *context)
     while (!l->is_ending) {
         begin_turn(l);
         look_before_sleep(l);
-        h2o_evloop_run(l->context.loop, ITERATION_MS);
+        if (h2o_evloop_run(l->context.loop, ITERATION_MS) != 0 && errno != EINTR)
+            log_error("server", "an event loop cannot watch a socket: %s", strerror(errno));
     }
     request_end_all(&l->requests);
     access_log_flush(&l->requests.log);

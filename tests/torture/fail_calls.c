@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,6 +41,13 @@ static bool fails(enum kind kind, int error)
     atomic_fetch_add(&c->failed, 1);
     errno = error;
     return true;
+}
+
+/* Only what can fail: the counter of an eventfd, for one, always takes what is written. */
+static bool is_file_or_socket(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) == 0 && (S_ISSOCK(s.st_mode) || S_ISREG(s.st_mode));
 }
 
 /* dlsym may allocate: until it has found calloc, memory comes from here. */
@@ -106,13 +114,13 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
 ssize_t read(int fd, void *to, size_t bytes)
 {
     NEXT(read);
-    return fails(READ, EIO) ? -1 : next(fd, to, bytes);
+    return is_file_or_socket(fd) && fails(READ, EIO) ? -1 : next(fd, to, bytes);
 }
 
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
     NEXT(pread);
-    return fails(READ, EIO) ? -1 : next(fd, to, bytes, offset);
+    return is_file_or_socket(fd) && fails(READ, EIO) ? -1 : next(fd, to, bytes, offset);
 }
 
 ssize_t recv(int fd, void *to, size_t bytes, int flags)
@@ -130,7 +138,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 ssize_t write(int fd, const void *from, size_t bytes)
 {
     NEXT(write);
-    return fails(WRITE, EIO) ? -1 : next(fd, from, bytes);
+    return is_file_or_socket(fd) && fails(WRITE, EIO) ? -1 : next(fd, from, bytes);
 }
 
 ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
