@@ -156,6 +156,8 @@ def suites():
     found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
     found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
     found.append(pytest("attacks", "tests/attacks"))
+    found.append(program("netsim_http2"))
+    found.append(pytest("netsim-http1", "tests/netsim"))
     found.append(pytest("torture", "tests/torture", targets=["penstock", "fail_calls"]))
     found.append(pytest("steady", "tests/steady", targets=["penstock", "count_allocations", "send_requests"]))
     found += [criterion(name, "asan") for name in units]
@@ -167,7 +169,7 @@ def suites():
                         ["-k", "not answers_are_those_of and not models_give_their and not full_queue"], after="pjrt"))  # fmt: skip
     # The server itself: the same clients, without those that only measure the protocol library.
     found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
-    found.append(program("fuzz_replay", "asan"))
+    found += [program(name, "asan") for name in ("fuzz_replay", "netsim_http2")]
     found += [fuzzer(target) for target in fuzz_targets()]
     found += [program(name, "tsan") for name in threads]
     found.append(pytest("tsan-load", "tests/http", "tsan", arguments=["-m", "load"]))

@@ -172,7 +172,8 @@ void http2_session_destroy(http2_session *s)
 {
     while (s->open != NULL) {
         http2_stream *stream = s->open;
-        s->handler->on_close(s->owner, stream, stream->is_answered);
+        if (stream->is_requested)
+            s->handler->on_close(s->owner, stream, stream->is_answered);
         http2_stream_close(stream);
     }
     nghttp2_session_del(s->library);

@@ -58,7 +58,7 @@ typedef struct http2_handler {
 /* `memory` and `handler` are borrowed until the session is destroyed. NULL: no memory. */
 http2_session *http2_session_create(const http2_limits *limits, http2_memory *memory,
                                     const http2_handler *handler, void *owner, uint64_t now_ns);
-/* Calls on_close for every stream that is open. */
+/* Calls on_close for every stream that is open and was told to on_request. */
 void http2_session_destroy(http2_session *s);
 
 /* The connection was upgraded from HTTP/1.1 by a request with `HTTP2-Settings: settings`

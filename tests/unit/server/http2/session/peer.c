@@ -70,6 +70,7 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
 {
     (void)owner;
     peer_request *r = http2_stream_data(stream);
+    assert(!r->is_closed);
     r->stream = NULL;
     r->is_closed = true;
     r->was_answered = was_answered;
