@@ -200,7 +200,10 @@ status infer_space_to_depth(const graph_node *node, const tensor *const *in, ten
 {
     const tensor *x = in[0];
     int64_t block;
+    static const char *const modes[] = {"DCR", "CRD", NULL};
     status s = read_block_size(node, x, &block);
+    if (!s)
+        s = infer_expect_choice(node, "mode", modes);
     if (s)
         return s;
     if (x->dims[2] % block != 0 || x->dims[3] % block != 0)

@@ -258,7 +258,7 @@ static status emit_depth_to_space(emitter *e, const graph_node *n)
     ssa v;
     if (n->op == GRAPH_OP_SPACE_TO_DEPTH)
         v = hlo_transpose(e, hlo_reshape(e, x, 6, (int64_t[]){x.dims[0], c, h / b, b, w / b, b}),
-                          (int[]){0, 3, 5, 1, 2, 4});
+                          is_crd ? (int[]){0, 1, 3, 5, 2, 4} : (int[]){0, 3, 5, 1, 2, 4});
     else if (is_crd)
         v = hlo_transpose(e, hlo_reshape(e, x, 6, (int64_t[]){x.dims[0], c / (b * b), b, b, h, w}),
                           (int[]){0, 1, 4, 2, 5, 3});

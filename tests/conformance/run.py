@@ -167,7 +167,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--report", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path)
-    parser.add_argument("--at-least", type=int, default=1530)
+    parser.add_argument("--at-least", type=int, default=1560)
     parser.add_argument("--only", default="")
     parser.add_argument("--cpu-level")
     parser.add_argument("--jobs", type=int, default=2)

@@ -261,6 +261,11 @@ static status run_space_to_depth(const cpu_call *c)
     int64_t dims[] = {n, b, b, depth, h, w}, to[6], row = w * b, plane = h * b * row;
     int64_t from[] = {depth * plane, row, 1, plane, b * row, b};
     cpu_dense_strides(6, dims, to);
+    if (graph_attribute_string(c->node, "mode", "DCR")[0] == 'C') { /* n, depth, bh, bw, h, w */
+        to[3] = b * b * h * w;
+        to[1] = b * h * w;
+        to[2] = h * w;
+    }
     cpu_copy_strided(dtype_bytes(in->dtype), 6, dims, in->data, from, out->data, to);
     return STATUS_OK;
 }

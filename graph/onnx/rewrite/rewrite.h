@@ -51,6 +51,12 @@ status onnx_rewrite_nll_loss(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_softmax_loss(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_standard_attention(onnx_node *n) MUST_CHECK;
 
+/* newer.c: functions of the standard, and operators after opset 21. */
+status onnx_rewrite_center_crop_pad(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_rotary_embedding(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_swiglu(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_tensor_scatter(onnx_node *n) MUST_CHECK;
+
 /* quantised.c: com.microsoft::QLinear..., QGemm and integer matrix multiplications. */
 status onnx_rewrite_qlinear_binary(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_qgemm(onnx_node *n) MUST_CHECK;

@@ -97,6 +97,8 @@ Test(infer, views)
         {GRAPH_OP_TRANSPOSE, "f32[2,3,4]", "perm=[1,0]", "!invalid_argument"},
         {GRAPH_OP_DEPTH_TO_SPACE, "f32[1,8,2,3]", "blocksize=2", "f32[1,2,4,6]"},
         {GRAPH_OP_DEPTH_TO_SPACE, "f32[1,6,2,3]", "blocksize=2", "!invalid_argument"},
+        {GRAPH_OP_SPACE_TO_DEPTH, "f32[1,3,4,6]", "blocksize=2 mode=CRD", "f32[1,12,2,3]"},
+        {GRAPH_OP_SPACE_TO_DEPTH, "f32[1,3,4,6]", "blocksize=2 mode=RCD", "!invalid_argument"},
         {GRAPH_OP_SPACE_TO_DEPTH, "f32[1,2,4,6]", "blocksize=2", "f32[1,8,2,3]"},
         {GRAPH_OP_SPACE_TO_DEPTH, "f32[1,2,4,6]", "blocksize=0", "!invalid_argument"},
         {GRAPH_OP_REVERSE_SEQUENCE, "f32[4,3] i64[3]", "", "f32[4,3]"},
