@@ -11,6 +11,7 @@
 #include "server/http/edge.h"
 #include "server/offload/pool.h"
 #include "server/routes/routes.h"
+#include "server/service/descriptors.h"
 #include "server/service/service.h"
 
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
@@ -47,6 +48,8 @@ status server_start(const server_options *options, server **out)
     status failure = STATUS_OK;
     if (s == NULL || s->service == NULL)
         failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for the server");
+    if (!failure)
+        s->service->connections_max = descriptors_for_connections(options->limits.connections_max);
     if (!failure)
         failure = access_log_open(options->access_log, &s->service->log_fd);
     if (!failure)

@@ -2,8 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +19,9 @@
 #define ACCEPTS_PER_WAKE 16
 #define ACCEPTS_AT_CLOSE 8192 /* more than a backlog holds */
 #define HANGUPS_PER_WAKE 64
-#define CLOSING_MAX 64 /* connections above the limit, while the ones they replace are closed */
+#define PAUSE_MS 50
+#define EXHAUSTED_LOG_NS 10000000000ull
+#define CLOSING_MAX 16 /* connections above the limit, while the ones they replace are closed */
 #define TICK_MS 1000
 #define PROGRESS_FRACTION 64 /* of what is held must move in a tick */
 /* How long a connection that was ended may take to send what it still has to, such as a TLS
@@ -30,7 +34,10 @@ static _Thread_local connections *of_this_thread;
 
 status connections_init(connections *all, request_loop *l, void (*start)(connection *c))
 {
-    *all = (connections){.loop = l, .start = start, .hangup_fd = epoll_create1(EPOLL_CLOEXEC)};
+    *all = (connections){.loop = l,
+                         .start = start,
+                         .hangup_fd = epoll_create1(EPOLL_CLOEXEC),
+                         .reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC)};
     h2o_linklist_init_anchor(&all->newcomers);
     h2o_linklist_init_anchor(&all->clients);
     turns_init(&all->turns);
@@ -43,7 +50,9 @@ void connections_dispose(connections *all)
 {
     if (all->loop != NULL && all->hangup_fd >= 0)
         close(all->hangup_fd);
-    *all = (connections){.hangup_fd = -1};
+    if (all->loop != NULL && all->reserve_fd >= 0)
+        close(all->reserve_fd);
+    *all = (connections){.hangup_fd = -1, .reserve_fd = -1};
 }
 
 static void on_hangup(h2o_socket_t *socket, const char *error)
@@ -139,6 +148,8 @@ static void on_tick(h2o_timeout_entry_t *entry)
     h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->tick, entry);
 }
 
+static void on_pause_over(h2o_timeout_entry_t *entry);
+
 void connections_start(connections *all, h2o_loop_t *loop)
 {
     assert(of_this_thread == NULL);
@@ -148,6 +159,8 @@ void connections_start(connections *all, h2o_loop_t *loop)
     h2o_socket_read_start(all->hangup_socket, on_hangup);
     h2o_timeout_init(loop, &all->tick, TICK_MS);
     all->tick_entry.cb = on_tick;
+    h2o_timeout_init(loop, &all->pause, PAUSE_MS);
+    all->pause_entry.cb = on_pause_over;
     all->relief_entry.cb = relief_on_timeout;
     h2o_timeout_link(loop, &all->tick, &all->tick_entry);
 }
@@ -294,11 +307,47 @@ static bool has_room(connections *all)
 {
     const service *s = all->loop->service;
     int open = atomic_load_explicit(&s->connections, memory_order_relaxed);
-    int most = s->options->limits.connections_max;
+    int most = s->connections_max;
     if (open < most)
         return true;
     return open - most < CLOSING_MAX &&
            (make_room_in(&all->newcomers) || make_room_in(&all->clients));
+}
+
+static void on_pause_over(h2o_timeout_entry_t *entry)
+{
+    connections *all = H2O_STRUCT_FROM_MEMBER(connections, pause_entry, entry);
+    while (all->paused_count > 0)
+        h2o_socket_read_start(all->paused[--all->paused_count], connection_on_accept);
+}
+
+/* No descriptor is left: who waits longest for nothing makes room, and the listener, which stays
+ * readable, is not read for a moment. Without anybody to end, a newcomer is taken and closed. */
+static void out_of_descriptors(connections *all, h2o_socket_t *listener, int error)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (all->exhausted_ns == 0 || now_ns - all->exhausted_ns > EXHAUSTED_LOG_NS) {
+        log_error("server", "no connection accepted: %s", strerror(error));
+        all->exhausted_ns = now_ns;
+    }
+    if (!make_room_in(&all->newcomers) && !make_room_in(&all->clients) && all->reserve_fd >= 0) {
+        close(all->reserve_fd);
+        int newcomer = accept4(h2o_socket_get_fd(listener), NULL, NULL, SOCK_CLOEXEC);
+        if (newcomer >= 0)
+            close(newcomer);
+        all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    if (all->paused_count < SERVER_LISTENERS_MAX) {
+        all->paused[all->paused_count++] = listener;
+        h2o_socket_read_stop(listener);
+    }
+    if (!h2o_timeout_is_linked(&all->pause_entry))
+        h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->pause, &all->pause_entry);
+}
+
+static bool is_exhaustion(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
 /* Some of those that wait; false when none is left. */
@@ -307,8 +356,11 @@ static bool accept_some(h2o_socket_t *listener)
     connections *all = of_this_thread;
     for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
         h2o_socket_t *socket = h2o_evloop_socket_accept(listener);
-        if (socket == NULL)
+        if (socket == NULL) {
+            if (is_exhaustion(errno))
+                out_of_descriptors(all, listener, errno);
             return false;
+        }
         connection *c = has_room(all) ? connection_create(all, socket) : NULL;
         if (c == NULL) {
             h2o_socket_close(socket);
@@ -328,8 +380,13 @@ void connection_on_accept(h2o_socket_t *listener, const char *error)
 
 void connection_accept_rest(h2o_socket_t *listener)
 {
+    connections *all = of_this_thread;
     for (int i = 0; i < ACCEPTS_AT_CLOSE / ACCEPTS_PER_WAKE && accept_some(listener); i++)
         ;
+    for (int i = 0; i < all->paused_count; i++) {
+        if (all->paused[i] == listener)
+            all->paused[i--] = all->paused[--all->paused_count];
+    }
 }
 
 /* The library may be using the socket further up the stack, so it is only shut down: the library

@@ -36,9 +36,16 @@ typedef struct connections {
     h2o_linklist_t newcomers, clients;
     h2o_timeout_t tick;
     h2o_timeout_entry_t tick_entry, relief_entry;
-    size_t refused_bytes; /* since relief.c last looked */
-    turns turns;          /* how much each may do at a time */
-    int hangup_fd;        /* epoll of HTTP/1 connections: has the client closed? */
+    /* Without a descriptor left: listeners that are not read for a moment, and a descriptor to take
+     * newcomers with and tell them. */
+    h2o_socket_t *paused[SERVER_LISTENERS_MAX];
+    int paused_count, reserve_fd;
+    h2o_timeout_t pause;
+    h2o_timeout_entry_t pause_entry;
+    uint64_t exhausted_ns; /* when the log last said so */
+    size_t refused_bytes;  /* since relief.c last looked */
+    turns turns;           /* how much each may do at a time */
+    int hangup_fd;         /* epoll of HTTP/1 connections: has the client closed? */
     h2o_socket_t *hangup_socket;
 } connections;
 

@@ -55,6 +55,7 @@ service *service_create(const server_options *options, int loop_count)
                    .start_ns = clock_now_ns(),
                    .recorder = recorder_create(loop_count)};
     pthread_mutex_init(&s->progress_lock, NULL);
+    s->connections_max = options->limits.connections_max;
     budget_limits held = limits_of(&options->limits);
     if (s->recorder == NULL || budget_init(&s->budget, &held)) {
         service_destroy(s);

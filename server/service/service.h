@@ -49,6 +49,7 @@ typedef struct service {
     int log_fd; /* of the access log; -1: there is none */
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];
     _Atomic int connections; /* of all loops */
+    int connections_max; /* limits.connections_max, or fewer if there are no descriptors for it */
     int loop_count;
     service_loop loops[SERVER_LOOPS_MAX];
 } service;

@@ -43,10 +43,10 @@ class Answer:
 class Server:
     """`penstock serve` on free ports of the loopback. A context manager: stopped by SIGTERM, which must end it with code 0."""
 
-    def __init__(self, log, models, *flags, tls=None, delay_ms=0, listen=True, environment=None):
+    def __init__(self, log, models, *flags, tls=None, delay_ms=0, listen=True, environment=None, wrap=()):
         self.log_path = pathlib.Path(log)
         self.environment = dict(os.environ, **(environment or {}))
-        arguments = [str(BINARY), "serve", "--log-format", "json", "--set", f"drain.delay_ms={delay_ms}"]
+        arguments = [*wrap, str(BINARY), "serve", "--log-format", "json", "--set", f"drain.delay_ms={delay_ms}"]
         for name, path in models.items():
             arguments += ["--model", f"{name}={path}"]
         if listen:

@@ -3,6 +3,7 @@ then. A polite client beside them is served."""
 import json
 import re
 import socket
+import subprocess
 import threading
 import time
 
@@ -215,3 +216,33 @@ def test_newcomers_replace_who_waits(tmp_path):
             idle[-2].recv(1)
         assert s.request("GET", "/v2/health/live", connection=client).status == 200
         assert closures(s)["room"] >= 80
+
+
+def test_descriptors_run_out(tmp_path):
+    """Few descriptors: fewer connections than limits.connections_max, the log says so, and newcomers are served in the place of who waits."""
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "server.loops=1", wrap=("prlimit", "--nofile=80:80")) as s:
+        assert "ulimit -n" in s.log()
+        client = s.connect()
+        assert s.request("GET", "/v2/health/live", connection=client).status == 200
+        idle = [open_http1(s, b"") for _ in range(120)]
+        assert s.get("/v2/health/live").status == 200
+        assert s.post("/v2/repository/models/digits/load", b"").status == 200  # files can be opened
+        assert s.request("GET", "/v2/health/live", connection=client).status == 200
+        for connection in idle:
+            connection.close()
+
+
+def test_without_a_descriptor_listeners_pause(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "server.loops=1") as s:
+        limit = lambda most: subprocess.run(["prlimit", "--pid", str(s.process.pid), f"--nofile={most}:"], check=True)
+        client = s.connect()
+        assert s.request("GET", "/v2/health/live", connection=client).status == 200
+        limit(4)
+        with open_http1(s, b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n") as waiting:
+            end = time.monotonic() + 20
+            while "no connection accepted" not in s.log():
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            limit(1000)
+            assert waiting.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert s.log().count("no connection accepted") == 1
