@@ -139,8 +139,9 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
                                        .cancel = model->budget ? model->budget->cancel : NULL};
         s = cpu_encoder_create(&found, &options, &m->encoder);
     }
-    /* The plan of a model that costs too much names the node and the bucket. */
-    if (s == STATUS_UNSUPPORTED || s == STATUS_TOO_LARGE) {
+    /* The plan of a model that costs too much names the node and the bucket. One that does not
+     * accept the short rows of the recogniser's experiments is no encoder. */
+    if (s == STATUS_UNSUPPORTED || s == STATUS_TOO_LARGE || s == STATUS_INVALID_ARGUMENT) {
         snprintf(m->reason, sizeof m->reason, "%s", status_message());
         s = STATUS_OK;
     }

@@ -103,8 +103,9 @@ typedef struct encoder {
  * scales, activations and pooling by evaluating those parts on random values. STATUS_OK: `*out`
  * describes the whole graph exactly. STATUS_UNSUPPORTED: the graph, or a part of it, is something
  * else; the message names the node ("node X (Op): attention has a bias that differs from row to
- * row"). STATUS_TOO_LARGE: it costs more than `budget` (NULL: the default) even with the few short
- * rows of these experiments. Also the errors of cancel_check(). */
+ * row"). STATUS_INVALID_ARGUMENT: it does not accept the few short rows of these experiments.
+ * STATUS_TOO_LARGE: it costs more than `budget` (NULL: the default) even with them. Also the errors
+ * of cancel_check(). */
 status encoder_recognise(const graph *g, const graph_budget *budget, graph_evaluate_fn evaluate,
                          encoder *out) MUST_CHECK;
 void encoder_dispose(encoder *e);

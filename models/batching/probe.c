@@ -379,6 +379,22 @@ static status decide_pad(model *m, const manifest *file, int64_t length, int64_t
     return STATUS_OK;
 }
 
+/* Of the rows in proofs and experiments: short ones, unless the model takes long ones only. */
+static status choose_lengths(const model *m, int64_t *length, int64_t *longest)
+{
+    int64_t most = m->batching.sequence_max;
+    *longest = most < 11 ? most : 11;
+    *length = *longest > 4 ? *longest - 4 : *longest;
+    if (most <= *longest)
+        return STATUS_OK;
+    status failure = try_length(m, *length);
+    if (failure && !is_fatal(failure)) {
+        *length = *longest = most;
+        failure = STATUS_OK;
+    }
+    return failure;
+}
+
 static void log_note(const model *m)
 {
     if (m->batching.sequence_max > 0)
@@ -406,9 +422,10 @@ status probe_model(model *m, const manifest *file)
                              "each request runs alone: \"%s\" has no batch axis of its own",
                              unbatched ? unbatched : m->name));
     } else {
-        int64_t longest = b->sequence_max < 11 ? b->sequence_max : 11;
-        int64_t length = longest > 4 ? longest - 4 : longest;
-        failure = decide_batch(m, file, length);
+        int64_t length, longest;
+        failure = choose_lengths(m, &length, &longest);
+        if (!failure)
+            failure = decide_batch(m, file, length);
         if (!failure)
             failure = decide_pad(m, file, length, longest);
         if (failure)

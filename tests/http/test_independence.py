@@ -75,6 +75,12 @@ def test_the_proof_holds_for_every_bucket(tmp_path):
     assert not found["can_batch"] and found["batch_basis"] == "undecided" and "in small batches only" in found["findings"]
 
 
+def test_a_model_of_long_rows_only(tmp_path):
+    line = "long | tokens | p = Pad<mode=\"reflect\">(x, c_0_14_0_0_14_0) y = Slice(p, c_14, c_m14, c_1)"
+    found = inspect(tmp_path, *row_models.make(line))
+    assert found["can_batch"] and found["batch_basis"] == "proved" and not found["can_pad"], found["findings"]
+
+
 def test_what_is_declared_is_batched_and_a_contradiction_told(tmp_path):
     name, model = DECEIVERS[0]
     found = inspect(tmp_path, name, model, can_batch=True)
