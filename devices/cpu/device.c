@@ -128,6 +128,8 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
     if (m->is_examined)
         goto done;
     s = encoder_recognise(m->graph, model->budget, cpu_evaluate_node, &found);
+    /* It does not accept the short rows of the recogniser's experiments: it is no encoder. */
+    bool takes_long_rows_only = s == STATUS_INVALID_ARGUMENT;
     if (!s) {
         cpu_encoder_options options = {.kernels = d->kernels,
                                        .peaks = d->peaks,
@@ -139,9 +141,8 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
                                        .cancel = model->budget ? model->budget->cancel : NULL};
         s = cpu_encoder_create(&found, &options, &m->encoder);
     }
-    /* The plan of a model that costs too much names the node and the bucket. One that does not
-     * accept the short rows of the recogniser's experiments is no encoder. */
-    if (s == STATUS_UNSUPPORTED || s == STATUS_TOO_LARGE || s == STATUS_INVALID_ARGUMENT) {
+    /* The plan of a model that costs too much names the node and the bucket. */
+    if (s == STATUS_UNSUPPORTED || s == STATUS_TOO_LARGE || takes_long_rows_only) {
         snprintf(m->reason, sizeof m->reason, "%s", status_message());
         s = STATUS_OK;
     }
