@@ -387,5 +387,10 @@ status onnx_normalise(onnx_node *n)
     /* Every rewrite reads input 0. */
     if (onnx_input(n, 0) == GRAPH_NO_VALUE)
         return onnx_fail(n, STATUS_CORRUPT, "its input 0 is missing");
-    return rewrite(n);
+    status s = rewrite(n);
+    /* A file may ask for outputs that the operator does not have. */
+    for (int i = 0; s == STATUS_OK && n->is_emitted && i < n->output_count; i++)
+        if (n->outputs[i] != GRAPH_NO_VALUE && n->graph->values[n->outputs[i]].producer < 0)
+            s = onnx_fail(n, STATUS_CORRUPT, "nothing computes its output %d", i);
+    return s;
 }

@@ -234,6 +234,9 @@ static status open(onnx_node *n, attention *a)
     status s = onnx_check_inputs(n, 3, 7);
     if (s)
         return s;
+    if (a->mode < MODE_SCORES || a->mode > MODE_PROBABILITIES)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "qk_matmul_output_mode %lld; supported: 0 to 3",
+                         (long long)a->mode);
     int32_t rank = n->graph->values[n->inputs[Q]].shape.rank;
     if (rank == 4)
         a->query_heads = a->key_heads = 0;

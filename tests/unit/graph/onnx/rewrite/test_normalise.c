@@ -472,3 +472,18 @@ Test(import_onnx_normalise, rejects_linear_models_it_does_not_know)
     onnx_expect_failure(begin_ml("TreeEnsembleRegressor", &n), STATUS_UNSUPPORTED,
                         NAMES("TreeEnsembleRegressor", "ai.onnx.ml"));
 }
+
+Test(import_onnx_normalise, rejects_outputs_that_the_operator_does_not_have)
+{
+    onnx_builder *b = onnx_begin(28);
+    onnx_add_input(b, "x", NAMES("batch", "8"));
+    onnx_add(b, "SwiGLU", NAMES("x", "x"), NAMES("y", "z"));
+    onnx_add_output(b, "z");
+    onnx_expect_failure(b, STATUS_CORRUPT, NAMES("'y'", "SwiGLU", "output 1"));
+    b = onnx_begin(24);
+    onnx_add_input(b, "q", NAMES("batch", "2", "4", "8"));
+    onnx_set_int(onnx_add(b, "Attention", NAMES("q", "q", "q"), NAMES("y", "", "", "z")),
+                 "qk_matmul_output_mode", 4);
+    onnx_add_output(b, "z");
+    onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("'y'", "qk_matmul_output_mode 4"));
+}
