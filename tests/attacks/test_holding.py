@@ -146,7 +146,6 @@ def test_no_descriptors_left(attack):
         wire.wait_until(server.is_ready, "a new client is served")
 
 
-@pytest.mark.xfail(strict=True, reason="no memory is an abort (budgets)")
 def test_no_memory_left(attack):
     """Eight bodies that together do not fit the address space."""
     with attack(limits=(f"--as={900 << 20}",), memory_mib=900) as server:

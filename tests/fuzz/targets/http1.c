@@ -17,9 +17,12 @@ static bool on_refused(const char *head, int code, const char *why)
     return false;
 }
 
-static bool is_within(const char *text, size_t bytes, const char *head, size_t head_bytes)
+/* Within the head, or the constant that stands for what it says in another form. */
+static bool is_found(const char *text, size_t bytes, const char *head, size_t head_bytes,
+                     const char *constant)
 {
-    return bytes == 0 || (text >= head && text + bytes <= head + head_bytes);
+    bool is_constant = bytes == strlen(constant) && memcmp(text, constant, bytes) == 0;
+    return bytes == 0 || is_constant || (text >= head && text + bytes <= head + head_bytes);
 }
 
 /* A head that is accepted is sound, lies within the input, and is the same when it arrives in two
@@ -41,12 +44,12 @@ void fuzz_http1_head(const uint8_t *data, size_t bytes)
     if (n <= 0)
         return;
     assert(head_check(head, (size_t)n, &facts) == STATUS_OK);
-    assert(is_within(method, method_bytes, head, bytes));
-    assert(is_within(path, path_bytes, head, bytes)); /* an empty one gets 400 later */
+    assert(is_found(method, method_bytes, head, bytes, ""));
+    assert(is_found(path, path_bytes, head, bytes, "/")); /* an empty one gets 400 later */
     for (size_t i = 0; i < count; i++) {
         assert(headers[i].name != NULL && headers[i].name_bytes > 0); /* no obs-fold */
-        assert(is_within(headers[i].name, headers[i].name_bytes, head, bytes));
-        assert(is_within(headers[i].value, headers[i].value_bytes, head, bytes));
+        assert(is_found(headers[i].name, headers[i].name_bytes, head, bytes, ""));
+        assert(is_found(headers[i].value, headers[i].value_bytes, head, bytes, "close"));
     }
     count = HEADERS_MAX;
     int part = phr_parse_request(head, (size_t)n - 1, &method, &method_bytes, &path, &path_bytes,
