@@ -12,6 +12,7 @@
 #include "server/request/request.h"
 
 #define OTHERS_INPUT_BYTES_MAX ((size_t)16 << 20)
+#define DISCARDED_BYTES_MAX ((size_t)4 << 20)
 
 /* Responses to requests that are not complete, by a connection that then ends. */
 #define FINAL(code, reason, more, error)                                                           \
@@ -55,14 +56,16 @@ static void on_refused_body(const char *body, int code)
 
 static void on_discard(h2o_socket_t *socket, const char *error)
 {
-    if (error != NULL)
+    http1_state *state = http1_state_of(connection_of(socket));
+    state->discarded_bytes += socket->input->size;
+    if (error != NULL || state->discarded_bytes > DISCARDED_BYTES_MAX)
         socket_close_now(socket);
     else
         h2o_buffer_consume(&socket->input, socket->input->size);
 }
 
 /* A peer that still sends would get a reset instead of the response: the rest is read, until the
- * peer closes or connection.c ends it. */
+ * peer closes, has sent too much, or connection.c ends it. */
 static void on_final_written(h2o_socket_t *socket, const char *error)
 {
     if (error != NULL || socket->ssl != NULL) {

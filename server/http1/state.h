@@ -7,13 +7,14 @@
 
 /* What the files of this folder keep for each HTTP/1 connection: its `state`. */
 typedef struct http1_state {
-    bool is_final;         /* the response that was sent ends the connection */
-    bool is_draining;      /* the next response ends the connection */
-    int closing_code;      /* the response before the close: 408, or 503; 0: none */
-    bool is_responding;    /* a response was given to the library, and is not written yet */
-    bool is_head_complete; /* of the request that is arriving */
-    rate_window rate;      /* of the body that is arriving, or of the response */
-    size_t response_held;  /* counted in the budget */
+    bool is_final;          /* the response that was sent ends the connection */
+    bool is_draining;       /* the next response ends the connection */
+    int closing_code;       /* the response before the close: 408, or 503; 0: none */
+    bool is_responding;     /* a response was given to the library, and is not written yet */
+    bool is_head_complete;  /* of the request that is arriving */
+    rate_window rate;       /* of the body that is arriving, or of the response */
+    size_t response_held;   /* counted in the budget */
+    size_t discarded_bytes; /* after the last response */
     /* The head just read is refused with this code; 0: it is not. Set while the head is read, and
      * consumed by the request that it becomes. */
     int refusal_code;
