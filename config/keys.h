@@ -12,7 +12,7 @@ typedef enum config_kind {
     CONFIG_STRING,    /* or null */
     CONFIG_CHOICE,    /* one string of a list; the field is an enum that counts from 0 */
     CONFIG_DEVICES,   /* array of strings */
-    CONFIG_LISTENERS, /* array of "HOST:PORT"; `minimum` is 1 for the TLS ones */
+    CONFIG_LISTENERS, /* array of "HOST:PORT"; `minimum` is a config_listener_kind */
     CONFIG_TENANTS,   /* object: name -> {"key": ..., "weight": ...} */
     CONFIG_MODELS,    /* object: name -> {"path": ..., "precision": ...} */
 } config_kind;

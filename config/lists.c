@@ -5,15 +5,25 @@
 
 #include "config/values.h"
 
-static void begin_listeners(config *c, config_origin *o)
+/* The first address from an origin replaces those that stood there; health has a list of its own.
+ */
+static void begin_listeners(config *c, config_listener_kind kind, config_origin *o)
 {
-    if (!o->has_listeners)
-        c->server.listener_count = 0;
-    o->has_listeners = true;
+    bool is_health = kind == CONFIG_LISTENER_HEALTH;
+    bool *has = is_health ? &o->has_health_listeners : &o->has_listeners;
+    int kept = 0;
+    if (*has)
+        return;
+    *has = true;
+    for (int i = 0; i < c->server.listener_count; i++) {
+        if (c->server.listeners[i].is_health != is_health)
+            c->server.listeners[kept++] = c->server.listeners[i];
+    }
+    c->server.listener_count = kept;
 }
 
-static status add_listener(config *c, const char *address, bool is_tls, config_origin *o,
-                           const json_path *where)
+static status add_listener(config *c, const char *address, config_listener_kind kind,
+                           config_origin *o, const json_path *where)
 {
     const char *colon = strrchr(address, ':');
     char *end = NULL;
@@ -32,31 +42,34 @@ static status add_listener(config *c, const char *address, bool is_tls, config_o
         return config_fail(o, where, "\"%s\": put the IPv6 address in brackets: [::1]:8080",
                            address);
     }
-    begin_listeners(c, o);
+    begin_listeners(c, kind, o);
     if (c->server.listener_count == SERVER_LISTENERS_MAX)
         return config_fail(o, where, "more than %d listeners", SERVER_LISTENERS_MAX);
     char *copy = arena_copy_string(&c->memory, host, host_bytes);
     if (copy == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the configuration");
     c->server.listeners[c->server.listener_count++] =
-        (server_listener){.host = copy, .port = (uint16_t)port, .is_tls = is_tls};
+        (server_listener){.host = copy,
+                          .port = (uint16_t)port,
+                          .is_tls = kind == CONFIG_LISTENER_TLS,
+                          .is_health = kind == CONFIG_LISTENER_HEALTH};
     return STATUS_OK;
 }
 
-status config_set_listeners(config *c, const json_t *value, bool is_tls, config_origin *o,
-                            const json_path *path)
+status config_set_listeners(config *c, const json_t *value, config_listener_kind kind,
+                            config_origin *o, const json_path *path)
 {
     if (json_is_string(value))
-        return add_listener(c, json_string_value(value), is_tls, o, path);
+        return add_listener(c, json_string_value(value), kind, o, path);
     if (!json_is_array(value))
         return config_fail_type(o, path, "an array of \"HOST:PORT\"", value);
-    begin_listeners(c, o);
+    begin_listeners(c, kind, o);
     for (size_t i = 0; i < json_array_size(value); i++) {
         json_path here = {path, NULL, i};
         const json_t *item = json_array_get(value, i);
         if (!json_is_string(item))
             return config_fail_type(o, &here, "a string \"HOST:PORT\"", item);
-        status s = add_listener(c, json_string_value(item), is_tls, o, &here);
+        status s = add_listener(c, json_string_value(item), kind, o, &here);
         if (s)
             return s;
     }

@@ -6,7 +6,10 @@
 /* What needs more than one key to check. */
 static status check_whole(const config *c)
 {
-    if (c->server.listener_count == 0)
+    int served = 0;
+    for (int i = 0; i < c->server.listener_count; i++)
+        served += !c->server.listeners[i].is_health;
+    if (served == 0)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "no address to listen on: set server.listen or server.listen_tls");
     bool has_certificate = c->server.tls.certificate_file != NULL,

@@ -7,17 +7,19 @@
 
 #include "base/text/wrap.h"
 #include "config/keys.h"
+#include "config/lists.h"
 #include "config/tenants.h"
 
 /* From the struct and the table to text: --print-config, --help, docs/configuration.md. */
 
-static json_t *listeners_json(const config *c, bool is_tls)
+static json_t *listeners_json(const config *c, config_listener_kind kind)
 {
     json_t *list = json_array();
     for (int i = 0; i < c->server.listener_count; i++) {
         const server_listener *l = &c->server.listeners[i];
         bool has_colon = strchr(l->host, ':') != NULL;
-        if (l->is_tls == is_tls)
+        if (l->is_tls == (kind == CONFIG_LISTENER_TLS) &&
+            l->is_health == (kind == CONFIG_LISTENER_HEALTH))
             json_array_append_new(
                 list, json_sprintf(has_colon ? "[%s]:%u" : "%s:%u", l->host, (unsigned)l->port));
     }
@@ -77,7 +79,7 @@ static json_t *value_json(const config *c, const config_key *k)
             json_array_append_new(list, json_string(c->devices[i]));
         return list;
     case CONFIG_LISTENERS:
-        return listeners_json(c, k->minimum != 0);
+        return listeners_json(c, (config_listener_kind)k->minimum);
     case CONFIG_TENANTS:
         return tenants_json(c);
     case CONFIG_MODELS:

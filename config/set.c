@@ -42,7 +42,7 @@ status config_set(config *c, const config_key *k, json_t *value, config_origin *
     case CONFIG_DEVICES:
         return config_set_devices(c, value, o, path);
     case CONFIG_LISTENERS:
-        return config_set_listeners(c, value, k->minimum != 0, o, path);
+        return config_set_listeners(c, value, (config_listener_kind)k->minimum, o, path);
     case CONFIG_TENANTS:
         return config_set_tenants(c, value, o, path);
     case CONFIG_MODELS:

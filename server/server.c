@@ -56,7 +56,7 @@ status server_start(const server_options *options, server **out)
         failure =
             offload_pool_create(helper_count(options), HELPER_TASKS_MAX, &s->service->helpers);
     if (!failure)
-        failure = edge_start(s->service, routes_table(), &s->edge);
+        failure = edge_start(s->service, routes_table(), routes_health_table(), &s->edge);
     if (failure)
         goto fail;
     *out = s;

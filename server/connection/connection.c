@@ -17,6 +17,7 @@
 
 /* Taken per wake-up of a listener: more would starve the connections there are. */
 #define ACCEPTS_PER_WAKE 16
+#define HEALTH_CONNECTIONS_MAX 256
 #define ACCEPTS_AT_CLOSE 8192 /* more than a backlog holds */
 #define HANGUPS_PER_WAKE 64
 #define PAUSE_MS 50
@@ -165,9 +166,14 @@ void connections_start(connections *all, h2o_loop_t *loop)
     h2o_timeout_link(loop, &all->tick, &all->tick_entry);
 }
 
-static _Atomic int *connection_count(const connections *all)
+/* Those for health are counted apart: they neither take the others' room nor delay the drain. */
+static void count(const connections *all, int difference)
 {
-    return &all->loop->service->loops[all->loop->index].connections;
+    service *s = all->loop->service;
+    if (!service_is_health_loop(s, all->loop->index))
+        atomic_fetch_add_explicit(&s->connections, difference, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->loops[all->loop->index].connections, difference,
+                              memory_order_relaxed);
 }
 
 static void on_close(void *context)
@@ -179,8 +185,7 @@ static void on_close(void *context)
         c->protocol->dispose(c);
     c->socket = NULL;
     h2o_linklist_unlink(&c->link);
-    atomic_fetch_sub_explicit(&c->all->loop->service->connections, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(connection_count(c->all), 1, memory_order_relaxed);
+    count(c->all, -1);
     request_connection_release(&c->base);
 }
 
@@ -283,8 +288,7 @@ static connection *connection_create(connections *all, h2o_socket_t *socket)
     h2o_linklist_insert(&all->newcomers, &c->link);
     socket->on_close.cb = on_close;
     socket->on_close.data = c;
-    atomic_fetch_add_explicit(&all->loop->service->connections, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(connection_count(all), 1, memory_order_relaxed);
+    count(all, 1);
     return c;
 }
 
@@ -306,8 +310,11 @@ static bool make_room_in(h2o_linklist_t *anchor)
 static bool has_room(connections *all)
 {
     const service *s = all->loop->service;
-    int open = atomic_load_explicit(&s->connections, memory_order_relaxed);
-    int most = s->connections_max;
+    int index = all->loop->index;
+    bool is_health = service_is_health_loop(s, index);
+    int open = atomic_load_explicit(is_health ? &s->loops[index].connections : &s->connections,
+                                    memory_order_relaxed);
+    int most = is_health ? HEALTH_CONNECTIONS_MAX : s->connections_max;
     if (open < most)
         return true;
     return open - most < CLOSING_MAX &&

@@ -48,12 +48,14 @@ static bool wants_tls(const server_options *o)
 static status listen_everywhere(edge *e, const server_options *o)
 {
     for (int i = 0; i < o->listener_count; i++) {
-        int fds[SERVER_LOOPS_MAX];
-        status failure = listen_open(&o->listeners[i], e->loop_count, fds, &e->ports[i]);
+        int fds[SERVER_LOOPS_MAX], served = e->shared.service->loop_count;
+        int first = o->listeners[i].is_health ? served : 0;
+        int count = o->listeners[i].is_health ? 1 : served;
+        status failure = listen_open(&o->listeners[i], count, fds, &e->ports[i]);
         if (failure)
             return failure;
-        for (int k = 0; k < e->loop_count; k++)
-            e->loops[k].listen_fds[i] = fds[k];
+        for (int k = 0; k < count; k++)
+            e->loops[first + k].listen_fds[i] = fds[k];
     }
     return STATUS_OK;
 }
@@ -96,25 +98,28 @@ static void destroy(edge *e)
     free(e);
 }
 
-status edge_start(service *s, const request_routes *routes, edge **out)
+status edge_start(service *s, const request_routes *routes, const request_routes *health_routes,
+                  edge **out)
 {
     const server_options *o = s->options;
-    edge *e = calloc(1, sizeof(*e) + (size_t)s->loop_count * sizeof(loop));
+    int loops = s->loop_count + s->has_health;
+    edge *e = calloc(1, sizeof(*e) + (size_t)loops * sizeof(loop));
     if (e == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d loops", s->loop_count);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d loops", loops);
     loop_shared *shared = &e->shared;
     shared->service = s;
-    shared->routes = routes;
     tls_init(&shared->tls);
     pthread_mutex_init(&shared->gate_lock, NULL);
     pthread_cond_init(&shared->gate_changed, NULL);
-    h2o_barrier_init(&shared->started, (size_t)s->loop_count + 1);
-    h2o_barrier_init(&shared->ended, (size_t)s->loop_count + 1);
+    h2o_barrier_init(&shared->started, (size_t)loops + 1);
+    h2o_barrier_init(&shared->ended, (size_t)loops + 1);
     http1_install_hooks(o->limits.body_bytes_max);
     configure_library(&shared->config, o);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
-    while (!failure && e->loop_count < s->loop_count) {
-        failure = loop_init(&e->loops[e->loop_count], shared, e->loop_count);
+    while (!failure && e->loop_count < loops) {
+        bool is_health = service_is_health_loop(s, e->loop_count);
+        failure = loop_init(&e->loops[e->loop_count], shared, is_health ? health_routes : routes,
+                            e->loop_count);
         e->loop_count += !failure;
     }
     if (!failure)
@@ -126,8 +131,9 @@ status edge_start(service *s, const request_routes *routes, edge **out)
         return failure;
     }
     for (int i = 0; i < o->listener_count; i++)
-        log_info("server", "listening on %s://%s:%u", o->listeners[i].is_tls ? "https" : "http",
-                 o->listeners[i].host, e->ports[i]);
+        log_info("server", "listening on %s://%s:%u%s", o->listeners[i].is_tls ? "https" : "http",
+                 o->listeners[i].host, e->ports[i],
+                 o->listeners[i].is_health ? " for health and metrics" : "");
     *out = e;
     return STATUS_OK;
 }
@@ -137,9 +143,9 @@ uint16_t edge_port(const edge *e, int index)
     return e->ports[index];
 }
 
-static void command_all(edge *e, unsigned command)
+static void command_all(edge *e, int loops, unsigned command)
 {
-    for (int i = 0; i < e->loop_count; i++)
+    for (int i = 0; i < loops; i++)
         loop_command(&e->loops[i], command);
 }
 
@@ -149,17 +155,18 @@ status edge_reload_tls(edge *e, bool *has_tls)
     *has_tls = wants_tls(o);
     status failure = *has_tls ? tls_load(&e->shared.tls, &o->tls) : STATUS_OK;
     if (!failure && *has_tls)
-        command_all(e, LOOP_COMMAND_TLS);
+        command_all(e, e->loop_count, LOOP_COMMAND_TLS);
     return failure;
 }
 
 void edge_close(edge *e)
 {
-    command_all(e, LOOP_COMMAND_CLOSE_LISTENERS | LOOP_COMMAND_SHUTDOWN);
+    command_all(e, e->shared.service->loop_count,
+                LOOP_COMMAND_CLOSE_LISTENERS | LOOP_COMMAND_SHUTDOWN);
 }
 
 void edge_end(edge *e)
 {
-    command_all(e, LOOP_COMMAND_END);
+    command_all(e, e->loop_count, LOOP_COMMAND_END);
     h2o_barrier_wait(&e->shared.ended);
 }

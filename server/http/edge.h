@@ -9,11 +9,13 @@
  * of the library. */
 typedef struct edge edge;
 
-/* Listens, and starts service->loop_count loops, which answer requests by `routes`; returns when
- * all of them accept connections. `service` and `routes` are borrowed until the process ends.
+/* Listens, and starts service->loop_count loops, which answer requests by `routes`, and if there
+ * is a listener for health one more for it, which answers by `health_routes`; returns when all of
+ * them accept connections. `service` and the routes are borrowed until the process ends.
  * STATUS_IO: an address cannot be listened on; STATUS_INVALID_ARGUMENT: a TLS file; messages name
  * it. */
-status edge_start(service *s, const request_routes *routes, edge **out) MUST_CHECK;
+status edge_start(service *s, const request_routes *routes, const request_routes *health_routes,
+                  edge **out) MUST_CHECK;
 
 /* The port that listener `index` got. */
 uint16_t edge_port(const edge *e, int index);
@@ -22,7 +24,7 @@ uint16_t edge_port(const edge *e, int index);
  * without TLS. */
 status edge_reload_tls(edge *e, bool *has_tls) MUST_CHECK;
 
-/* No new connections; those that are open end with their next response. */
+/* No new connections; those that are open end with their next response. Health goes on. */
 void edge_close(edge *e);
 /* Ends the loops; returns when none of them runs. */
 void edge_end(edge *e);

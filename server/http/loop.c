@@ -124,11 +124,11 @@ static void add_listener(loop *l, int i)
     h2o_socket_read_start(socket, connection_on_accept);
 }
 
-status loop_init(loop *l, loop_shared *shared, int index)
+status loop_init(loop *l, loop_shared *shared, const request_routes *routes, int index)
 {
     *l = (loop){.shared = shared};
     memset(l->listen_fds, -1, sizeof(l->listen_fds));
-    status failure = request_loop_init(&l->requests, shared->service, shared->routes, index);
+    status failure = request_loop_init(&l->requests, shared->service, routes, index);
     if (failure)
         return failure;
     failure = connections_init(&l->connections, &l->requests, protocol_start);
@@ -167,8 +167,10 @@ static void set_up(loop *l)
     l->turn_entry.cb = on_turn;
     if (l->requests.log.fd >= 0)
         h2o_timeout_link(events, &l->log_tick, &l->log_tick_entry);
-    for (int i = 0; i < l->shared->service->options->listener_count; i++)
-        add_listener(l, i);
+    for (int i = 0; i < l->shared->service->options->listener_count; i++) {
+        if (l->listen_fds[i] >= 0)
+            add_listener(l, i);
+    }
     replace_tls(l);
 }
 

@@ -16,7 +16,6 @@ typedef enum loop_gate { LOOP_GATE_SHUT, LOOP_GATE_OPEN, LOOP_GATE_CANCELLED } l
 
 typedef struct loop_shared {
     service *service;
-    const request_routes *routes;
     h2o_globalconf_t config;
     tls_context tls;
     pthread_mutex_t gate_lock;
@@ -53,7 +52,7 @@ typedef struct loop {
 } loop;
 
 /* On failure nothing is left to dispose of. */
-status loop_init(loop *l, loop_shared *shared, int index) MUST_CHECK;
+status loop_init(loop *l, loop_shared *shared, const request_routes *routes, int index) MUST_CHECK;
 /* Of a loop whose thread does not run. */
 void loop_dispose(loop *l);
 

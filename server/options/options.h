@@ -16,6 +16,7 @@ typedef struct server_listener {
     const char *host; /* numeric address or name; "" or "*": all addresses */
     uint16_t port;    /* 0: any free one; the log has it */
     bool is_tls;      /* needs `tls` below */
+    bool is_health;   /* health and metrics only, on a loop of their own */
 } server_listener;
 
 typedef struct server_tls {

@@ -36,3 +36,25 @@ const request_routes *routes_table(void)
     };
     return &table;
 }
+
+static void serve_elsewhere(request *r)
+{
+    respond_error(r, 404, "this address serves /v2/health/live, /v2/health/ready and /metrics");
+}
+
+const request_routes *routes_health_table(void)
+{
+    static const request_routes table = {
+        .of =
+            {
+                [0 ... ROUTE_METRICS - 1] = {serve_elsewhere, .is_early = true},
+                [ROUTE_METRICS] = {serve_metrics, .is_early = true},
+                [ROUTE_METRICS + 1 ... ROUTE_LIVE - 1] = {serve_elsewhere, .is_early = true},
+                [ROUTE_LIVE] = {serve_health, .is_early = true},
+                [ROUTE_READY] = {serve_health, .is_early = true},
+                [ROUTE_READY + 1 ... ROUTE_KIND_COUNT - 1] = {serve_elsewhere, .is_early = true},
+            },
+        .starting = serve_starting,
+    };
+    return &table;
+}

@@ -21,5 +21,7 @@ void serve_repository(request *r);
 
 /* Which handler answers which route. Static. */
 const request_routes *routes_table(void);
+/* The same where only health and metrics are served. */
+const request_routes *routes_health_table(void);
 
 #endif

@@ -53,7 +53,9 @@ service *service_create(const server_options *options, int loop_count)
                    .missing_device = "",
                    .log_fd = -1,
                    .start_ns = clock_now_ns(),
-                   .recorder = recorder_create(loop_count)};
+                   .recorder = recorder_create(loop_count + 1)};
+    for (int i = 0; i < options->listener_count; i++)
+        s->has_health |= options->listeners[i].is_health;
     pthread_mutex_init(&s->progress_lock, NULL);
     s->connections_max = options->limits.connections_max;
     budget_limits held = limits_of(&options->limits);

@@ -50,12 +50,18 @@ typedef struct service {
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];
     _Atomic int connections; /* of all loops */
     int connections_max; /* limits.connections_max, or fewer if there are no descriptors for it */
-    int loop_count;
-    service_loop loops[SERVER_LOOPS_MAX];
+    int loop_count;      /* without the one for health, whose counters follow those of the others */
+    bool has_health;     /* health and metrics have a loop of their own */
+    service_loop loops[SERVER_LOOPS_MAX + 1];
 } service;
 
 /* `options` are borrowed until service_destroy(). NULL: memory is out. */
 service *service_create(const server_options *options, int loop_count);
+
+static inline bool service_is_health_loop(const service *s, int index)
+{
+    return index == s->loop_count;
+}
 void service_destroy(service *s);
 
 bool service_is_open(const service *s);

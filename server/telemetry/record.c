@@ -43,7 +43,7 @@ struct model_record {
     char name[128];
     int64_t version;
     _Atomic(model_record *) next;
-    _Atomic(part *) parts[SERVER_LOOPS_MAX];
+    _Atomic(part *) parts[SERVER_LOOPS_MAX + 1]; /* the last: health */
 };
 
 /* The record of the model loaded as that index. It is written while somebody holds a reference to
@@ -76,7 +76,7 @@ const char *record_series_name(int series)
 
 recorder *recorder_create(int loops)
 {
-    assert(loops <= SERVER_LOOPS_MAX);
+    assert(loops <= SERVER_LOOPS_MAX + 1);
     recorder *r = calloc(1, sizeof(*r));
     if (r == NULL)
         return NULL;

@@ -94,7 +94,7 @@ class Server:
         return self.log_path.read_text(errors="replace")
 
     def _ports_known(self):
-        for scheme, port in re.findall(r"listening on (https?)://[^\"\s]*:(\d+)", self.log()):
+        for scheme, port in re.findall(r"listening on (https?)://[^\"\s]*:(\d+)\b(?! for)", self.log()):
             if scheme == "https":
                 self.tls_port = int(port)
             else:
