@@ -17,11 +17,16 @@
 /* Connections that only wait are left open this long after GOAWAY and Connection: close. */
 #define IDLE_GRACE_NS 2000000000ull
 #define DRAIN_STEP_MS 20
+#define END_STEP_MS 1
+/* Given to loops that are told to end, even when the drain's limit has passed. */
+#define END_GRACE_NS 1000000000ull
+#define SAME_SIGNAL_NS 1000000000ull
 #define HELPER_TASKS_MAX 256 /* that wait; a connection may have a quarter of them */
 
 struct server {
     service *service;
     edge *edge;
+    watchdog *watchdog;
 };
 
 static int loop_count(const server_options *o)
@@ -38,6 +43,16 @@ static int helper_count(const server_options *o)
     return helpers < 2 && o->helpers == 0 ? 2
            : helpers > SERVER_HELPERS_MAX ? SERVER_HELPERS_MAX
                                           : helpers;
+}
+
+static status start_watchdog(server *s)
+{
+    service *of = s->service;
+    watched *loops[SERVER_LOOPS_MAX + 1];
+    int count = of->loop_count + of->has_health;
+    for (int i = 0; i < count; i++)
+        loops[i] = &of->loops[i].watch;
+    return watchdog_create(loops, count, &s->watchdog);
 }
 
 status server_start(const server_options *options, server **out)
@@ -59,6 +74,8 @@ status server_start(const server_options *options, server **out)
         failure = edge_start(s->service, routes_table(), routes_health_table(), &s->edge);
     if (failure)
         goto fail;
+    if (start_watchdog(s))
+        log_warning("server", "loops are not watched: %s", status_message());
     *out = s;
     return STATUS_OK;
 fail:
@@ -126,16 +143,52 @@ static void reload_tls(server *s)
         log_info("server", "TLS files reloaded");
 }
 
+/* When the first signal came. Others within a second of it are the same one: GNU timeout sends two.
+ */
+static _Atomic uint64_t told_ns;
+
+static bool is_second_signal(void)
+{
+    return clock_now_ns() - atomic_load(&told_ns) >= SAME_SIGNAL_NS;
+}
+
 /* Sleeps, unless a second signal says: now. */
 static void wait_or_exit(uint64_t ms)
 {
     sigset_t set = our_signals();
     sigdelset(&set, SIGHUP);
-    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-    if (sigtimedwait(&set, NULL, &time) > 0) {
-        log_warning("server", "second signal: leaving at once");
-        _exit(1);
+    uint64_t now_ns = clock_now_ns(), end_ns = now_ns + ms * 1000000;
+    for (; now_ns < end_ns; now_ns = clock_now_ns()) {
+        uint64_t left_ns = end_ns - now_ns;
+        struct timespec time = {.tv_sec = (time_t)(left_ns / 1000000000),
+                                .tv_nsec = (long)(left_ns % 1000000000)};
+        if (sigtimedwait(&set, NULL, &time) > 0 && is_second_signal()) {
+            log_warning("server", "second signal: leaving at once");
+            _exit(1);
+        }
     }
+}
+
+/* The same where the main thread does not look any more. Async-signal-safe. */
+static void on_second_signal(int number)
+{
+    static const char line[] = "penstock: second signal: leaving at once\n";
+    (void)number;
+    if (!is_second_signal())
+        return;
+    ssize_t n = write(STDERR_FILENO, line, sizeof(line) - 1);
+    (void)n;
+    _exit(1);
+}
+
+static void leave_at_second_signal(void)
+{
+    struct sigaction action = {.sa_handler = on_second_signal, .sa_flags = SA_RESTART};
+    sigset_t set = our_signals();
+    sigdelset(&set, SIGHUP);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static bool is_quiet(const service *s, uint64_t now_ns)
@@ -145,6 +198,22 @@ static bool is_quiet(const service *s, uint64_t now_ns)
             return false;
     }
     return service_open_requests(s) == 0;
+}
+
+/* A loop that is stuck does not end: the process leaves without it, when the limit has passed. */
+static void end_loops(server *s, uint64_t begin_ns)
+{
+    const server_drain *d = &s->service->options->drain;
+    uint64_t asked_ns = clock_now_ns(), now_ns = asked_ns;
+    edge_end(s->edge);
+    for (; !edge_has_ended(s->edge); now_ns = clock_now_ns()) {
+        if (d->limit_ms > 0 && now_ns - begin_ns > d->limit_ms * 1000000ull &&
+            now_ns - asked_ns > END_GRACE_NS) {
+            log_error("server", "an event loop is stuck and does not end: leaving without it");
+            _exit(1);
+        }
+        wait_or_exit(END_STEP_MS);
+    }
 }
 
 /* Readiness turns off at once, so that load balancers look elsewhere; requests that still come are
@@ -173,9 +242,11 @@ static void drain(server *s)
         }
         wait_or_exit(DRAIN_STEP_MS);
     }
-    edge_end(s->edge);
+    end_loops(s, begin_ns);
     offload_pool_destroy(at->helpers); /* what runs has been cancelled */
     at->helpers = NULL;
+    watchdog_destroy(s->watchdog);
+    s->watchdog = NULL;
     log_info("server", "drained");
 }
 
@@ -190,7 +261,9 @@ void server_run(server *s)
             reload_tls(s);
             continue;
         }
+        atomic_store(&told_ns, clock_now_ns());
         drain(s);
+        leave_at_second_signal();
         return;
     }
 }

@@ -73,8 +73,10 @@ static status start_threads(edge *e)
 {
     int started = 0;
     while (started < e->loop_count &&
-           pthread_create(&e->loops[started].thread, NULL, loop_run, &e->loops[started]) == 0)
+           pthread_create(&e->loops[started].thread, NULL, loop_run, &e->loops[started]) == 0) {
+        e->shared.service->loops[started].watch.thread = e->loops[started].thread;
         started++;
+    }
     bool is_complete = started == e->loop_count;
     set_gate(&e->shared, is_complete ? LOOP_GATE_OPEN : LOOP_GATE_CANCELLED);
     if (is_complete) {
@@ -112,7 +114,6 @@ status edge_start(service *s, const request_routes *routes, const request_routes
     pthread_mutex_init(&shared->gate_lock, NULL);
     pthread_cond_init(&shared->gate_changed, NULL);
     h2o_barrier_init(&shared->started, (size_t)loops + 1);
-    h2o_barrier_init(&shared->ended, (size_t)loops + 1);
     http1_install_hooks(o->limits.body_bytes_max);
     configure_library(&shared->config, o);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
@@ -168,5 +169,9 @@ void edge_close(edge *e)
 void edge_end(edge *e)
 {
     command_all(e, e->loop_count, LOOP_COMMAND_END);
-    h2o_barrier_wait(&e->shared.ended);
+}
+
+bool edge_has_ended(edge *e)
+{
+    return atomic_load(&e->shared.ended) == e->loop_count;
 }

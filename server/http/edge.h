@@ -26,7 +26,9 @@ status edge_reload_tls(edge *e, bool *has_tls) MUST_CHECK;
 
 /* No new connections; those that are open end with their next response. Health goes on. */
 void edge_close(edge *e);
-/* Ends the loops; returns when none of them runs. */
+/* Tells the loops to end. */
 void edge_end(edge *e);
+/* Does none of them run any more? */
+bool edge_has_ended(edge *e);
 
 #endif

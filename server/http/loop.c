@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -124,9 +125,23 @@ static void add_listener(loop *l, int i)
     h2o_socket_read_start(socket, connection_on_accept);
 }
 
+/* Even if it is awake: it must begin a turn. The watchdog's thread. */
+static void wake(void *context)
+{
+    loop *l = context;
+    uint64_t one = 1;
+    ssize_t n = write(l->requests.wake_fd, &one, sizeof(one));
+    (void)n; /* full: it has been woken already */
+}
+
 status loop_init(loop *l, loop_shared *shared, const request_routes *routes, int index)
 {
+    watched *watch = &shared->service->loops[index].watch;
     *l = (loop){.shared = shared};
+    snprintf(l->name, sizeof(l->name), "loop %d", index);
+    watch->name = l->name;
+    watch->wake = wake;
+    watch->context = l;
     memset(l->listen_fds, -1, sizeof(l->listen_fds));
     status failure = request_loop_init(&l->requests, shared->service, routes, index);
     if (failure)
@@ -196,6 +211,19 @@ static void look_before_sleep(loop *l)
         h2o_timeout_link(l->context.loop, &l->tick, &l->tick_entry);
 }
 
+/* The library reads the clock when it has waited for its sockets: a turn is what comes after. */
+static void run_turn(loop *l, service_loop *counters)
+{
+    uint64_t before = atomic_load_explicit(&counters->watch.turns, memory_order_relaxed);
+    atomic_store_explicit(&counters->watch.turns, before + 1, memory_order_relaxed);
+    begin_turn(l);
+    look_before_sleep(l);
+    if (h2o_evloop_run(l->context.loop, ITERATION_MS) != 0 && errno != EINTR)
+        log_error("server", "an event loop cannot watch a socket: %s", strerror(errno));
+    uint64_t begin_ms = h2o_now(l->context.loop), end_ms = clock_wall_ns() / 1000000;
+    service_count_turn(counters, end_ms > begin_ms ? end_ms - begin_ms : 0);
+}
+
 static bool wait_at_gate(loop_shared *shared)
 {
     pthread_mutex_lock(&shared->gate_lock);
@@ -213,15 +241,11 @@ void *loop_run(void *context)
         return NULL;
     set_up(l);
     h2o_barrier_wait(&l->shared->started);
-    while (!l->is_ending) {
-        begin_turn(l);
-        look_before_sleep(l);
-        if (h2o_evloop_run(l->context.loop, ITERATION_MS) != 0 && errno != EINTR)
-            log_error("server", "an event loop cannot watch a socket: %s", strerror(errno));
-    }
+    while (!l->is_ending)
+        run_turn(l, &l->shared->service->loops[l->requests.index]);
     request_end_all(&l->requests);
     access_log_flush(&l->requests.log);
-    h2o_barrier_wait(&l->shared->ended);
+    atomic_fetch_add(&l->shared->ended, 1);
     /* The library keeps free lists per thread and has no way to free them: the thread stays until
      * the process ends, so that they are not lost. */
     for (;;)

@@ -22,7 +22,7 @@ typedef struct loop_shared {
     pthread_cond_t gate_changed;
     loop_gate gate;        /* threads wait here until all are there */
     h2o_barrier_t started; /* every loop listens */
-    h2o_barrier_t ended;   /* no loop runs */
+    _Atomic int ended;     /* loops that run no more */
 } loop_shared;
 
 enum {
@@ -37,6 +37,7 @@ typedef struct loop {
     request_loop requests;
     loop_shared *shared;
     pthread_t thread;
+    char name[16];
     h2o_context_t context;
     connections connections;
     http2_shared http2;

@@ -32,6 +32,7 @@ void server_options_default(server_options *o)
                                     .response_ms = 30000,
                                     .idle_ms = 75000,
                                     .age_ms = 0,
+                                    .liveness_ms = 10000,
                                     .deadline_ms = 0};
     o->drain = (server_drain){.delay_ms = 5000, .limit_ms = 30000};
     o->server_timing = true;

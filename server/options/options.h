@@ -52,6 +52,7 @@ typedef struct server_timeouts {
     uint64_t response_ms;  /* the same for limits.response_bytes_per_s_min */
     uint64_t idle_ms;      /* connection without a request */
     uint64_t age_ms;       /* of a connection, which then ends politely; 0: none */
+    uint64_t liveness_ms;  /* a loop stuck for longer: not live; 0: always live */
     uint64_t deadline_ms;  /* for requests that name none; 0: none */
 } server_timeouts;
 

@@ -11,7 +11,7 @@ status request_loop_init(request_loop *l, service *s, const struct request_route
                         .routes = routes,
                         .index = index,
                         .capacity = server_capacity_of(s->options),
-                        .log = {.fd = s->log_fd},
+                        .log = {.fd = service_is_health_loop(s, index) ? -1 : s->log_fd},
                         .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     mailbox_init(&l->returned);
     mailbox_init(&l->messages);

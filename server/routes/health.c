@@ -52,13 +52,28 @@ static void serve_model_ready(request *r)
     respond_ready(r, true, "ready", "", "");
 }
 
+static void serve_live(request *r)
+{
+    static const char live[] = "{\"live\":true}";
+    service *s = request_service(r);
+    uint64_t limit_ns = s->options->timeouts.liveness_ms * 1000000, stuck_ns = service_stuck_ns(s);
+    if (limit_ns > 0 && stuck_ns > limit_ns) {
+        char text[100];
+        int n = snprintf(text, sizeof text,
+                         "{\"live\":false,\"error\":\"an event loop has been stuck for %.1f s\"}",
+                         (double)stuck_ns / 1e9);
+        respond_text(r, 503, "application/json", text, (size_t)n);
+    } else {
+        respond_text(r, 200, "application/json", live, sizeof(live) - 1);
+    }
+}
+
 void serve_health(request *r)
 {
     service *s = request_service(r);
     char progress[256] = "";
     if (r->route.kind == ROUTE_LIVE) {
-        static const char live[] = "{\"live\":true}";
-        respond_text(r, 200, "application/json", live, sizeof(live) - 1);
+        serve_live(r);
     } else if (atomic_load(&s->is_draining)) {
         respond_ready(r, false, "draining", "the server is shutting down", "");
     } else if (!service_is_open(s)) {

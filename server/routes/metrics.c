@@ -386,6 +386,45 @@ static void write_held(text_buffer *out, const budget *b)
             (unsigned long long)atomic_load_explicit(&b->refusals[v], memory_order_relaxed));
 }
 
+static void write_loops(text_buffer *out, const service *s)
+{
+    int count = s->loop_count + s->has_health;
+    family(out, "loop_turn_seconds", "histogram",
+           "How long turns of an event loop took, good to a millisecond.");
+    for (int i = 0; i < count; i++) {
+        const service_loop *l = &s->loops[i];
+        uint64_t so_far = 0;
+        for (int c = 0; c < SERVICE_TURN_CELLS; c++) {
+            so_far += atomic_load_explicit(&l->turn_cells[c], memory_order_relaxed);
+            text_buffer_format(out, "penstock_loop_turn_seconds_bucket{loop=\"%d\",le=\"", i);
+            if (c == SERVICE_TURN_CELLS - 1)
+                text_buffer_put(out, "+Inf");
+            else
+                text_buffer_format(out, "%g", service_turn_bounds[c]);
+            text_buffer_format(out, "\"} %llu\n", (unsigned long long)so_far);
+        }
+        uint64_t ms = atomic_load_explicit(&l->turn_ms, memory_order_relaxed);
+        text_buffer_format(out, "penstock_loop_turn_seconds_sum{loop=\"%d\"} %.3f\n", i,
+                           (double)ms / 1000);
+        text_buffer_format(out, "penstock_loop_turn_seconds_count{loop=\"%d\"} %llu\n", i,
+                           (unsigned long long)so_far);
+    }
+    family(out, "loop_stuck_seconds", "gauge",
+           "For how long an event loop has not turned though it was asked to; 0: it turns.");
+    for (int i = 0; i < count; i++) {
+        uint64_t ns = atomic_load_explicit(&s->loops[i].watch.stuck_ns, memory_order_relaxed);
+        text_buffer_format(out, "penstock_loop_stuck_seconds{loop=\"%d\"} %.3f\n", i,
+                           (double)ns / 1e9);
+    }
+    family(out, "loop_stalls_total", "counter",
+           "Times that an event loop was stuck for a second or more.");
+    for (int i = 0; i < count; i++) {
+        uint64_t n = atomic_load_explicit(&s->loops[i].watch.stalls, memory_order_relaxed);
+        text_buffer_format(out, "penstock_loop_stalls_total{loop=\"%d\"} %llu\n", i,
+                           (unsigned long long)n);
+    }
+}
+
 static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
     char progress[8];
@@ -425,6 +464,7 @@ static void write_all(request *r, const void *about, text_buffer *out)
     int count = models && is_open ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
     count = count < MODELS_MAX ? count : MODELS_MAX;
     write_server_gauges(out, s, now_ns);
+    write_loops(out, s);
     write_codes(out, s->recorder);
     write_histograms(out, s->recorder, now_ns);
     write_quantiles(out, s->recorder, now_ns);

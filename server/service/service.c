@@ -100,6 +100,30 @@ void service_get_progress(service *s, char progress[SERVICE_PROGRESS_BYTES])
     pthread_mutex_unlock(&s->progress_lock);
 }
 
+const double service_turn_bounds[SERVICE_TURN_CELLS - 1] = {0.001, 0.002, 0.005, 0.01,
+                                                            0.02,  0.05,  0.1,   1};
+
+void service_count_turn(service_loop *counters, uint64_t ms)
+{
+    int cell = 0;
+    while (cell < SERVICE_TURN_CELLS - 1 && (double)ms > service_turn_bounds[cell] * 1000)
+        cell++;
+    uint64_t count = atomic_load_explicit(&counters->turn_cells[cell], memory_order_relaxed);
+    atomic_store_explicit(&counters->turn_cells[cell], count + 1, memory_order_relaxed);
+    if (ms > 0)
+        atomic_fetch_add_explicit(&counters->turn_ms, ms, memory_order_relaxed);
+}
+
+uint64_t service_stuck_ns(const service *s)
+{
+    uint64_t longest_ns = 0;
+    for (int i = 0; i < s->loop_count + s->has_health; i++) {
+        uint64_t ns = atomic_load_explicit(&s->loops[i].watch.stuck_ns, memory_order_relaxed);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    return longest_ns;
+}
+
 int service_open_requests(const service *s)
 {
     int open = 0;

@@ -11,6 +11,7 @@
 #include "server/service/closure.h"
 #include "server/service/tenant.h"
 #include "server/telemetry/record.h"
+#include "server/watchdog/watchdog.h"
 
 /* What requests are served with, apart from how they arrive: models, scheduler, devices, tenants'
  * quotas, counters, and whether the server is starting, open or draining. One for the process.
@@ -18,12 +19,20 @@
 
 #define SERVICE_PROGRESS_BYTES 512
 
+/* How long turns of the loop took, good to a millisecond: cells by upper bound, the last one
+ * without.
+ */
+#define SERVICE_TURN_CELLS 9
+extern const double service_turn_bounds[SERVICE_TURN_CELLS - 1]; /* seconds */
+
 /* Counters of one event loop; its thread writes them, anybody reads. */
 typedef struct service_loop {
     _Atomic int requests; /* open */
     _Atomic int connections;
     _Atomic uint64_t last_request_ns;
     _Atomic uint64_t closures[CLOSURE_COUNT]; /* connections that the server ended */
+    watched watch;
+    _Atomic uint64_t turn_cells[SERVICE_TURN_CELLS], turn_ms;
     _Atomic uint64_t yields; /* times that a connection had used up its share of a turn */
 } __attribute__((aligned(64))) service_loop;
 
@@ -70,6 +79,12 @@ bool service_is_open(const service *s);
  * that answer before the server is open. */
 void service_set_progress(service *s, const char *progress);
 void service_get_progress(service *s, char progress[SERVICE_PROGRESS_BYTES]);
+
+/* A turn of the loop has taken so long. On its thread. */
+void service_count_turn(service_loop *counters, uint64_t ms);
+
+/* The longest time for which a loop has been stuck (server/watchdog/); 0: all turn. Any thread. */
+uint64_t service_stuck_ns(const service *s);
 
 /* Requests that are open in all loops. Any thread. */
 int service_open_requests(const service *s);
