@@ -49,6 +49,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->holds_model = false;
     r->tenant = 0;
     r->jobs_out = 0;
+    r->tenant = 0;
     r->deadline_ns = UINT64_MAX;
     assert(r->deadline.place == 0);
     r->code = 0;

@@ -67,7 +67,6 @@ def test_clients_that_wait(attack, certificate):
         client.close()
 
 
-@pytest.mark.xfail(strict=True, reason="a second signal within a second ends the process at once (drain)")
 def test_two_signals_of_one_moment_are_one(attack):
     """GNU timeout sends two."""
     with attack("--set", "drain.delay_ms=300", is_drained=False) as server:
