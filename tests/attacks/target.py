@@ -18,9 +18,10 @@ DRAIN_LIMIT_MS, DRAIN_SLACK_S = 5000, 25  # the slack is for busy machines and s
 
 
 class Polite:
-    """One client that asks again and again on a connection of its own; each answer is compared with the first."""
+    """One client that asks again and again; each answer is compared with the first. `keeps_connection`: not a new one for each request."""
 
-    def __init__(self, server, headers=None):
+    def __init__(self, server, headers=None, keeps_connection=True):
+        self.keeps_connection = keeps_connection
         body, self.headers = serving.binary_request({"image": IMAGE})
         self.body, self.headers = body, dict(self.headers, **(headers or {}))
         self.server, self.failures, self.answered, self.is_over = server, [], 0, False
@@ -46,7 +47,7 @@ class Polite:
             try:
                 connection = connection or self.server.connect(timeout=30)
                 answer = self.ask(connection)
-                if answer.headers.get("Connection", "").lower() == "close":
+                if answer.headers.get("Connection", "").lower() == "close" or not self.keeps_connection:
                     connection.close()
                     connection = None
             except Exception as error:  # noqa: BLE001: every kind is a failure
@@ -107,14 +108,14 @@ class Target(serving.Server):
 
 
 @contextlib.contextmanager
-def attacked(tmp_path, *flags, memory_mib=64, polite_headers=None, is_drained=True, **more):
+def attacked(tmp_path, *flags, memory_mib=64, polite_headers=None, polite_keeps=True, is_drained=True, **more):
     """The body is the attack. `memory_mib`: what the server may hold beyond what it held before. `is_drained`: False where the attack ends the
     server by itself."""
     server = Target(tmp_path / "server.log", *flags, **more)
     with contextlib.ExitStack() as stack:
         server.__enter__()
         stack.callback(lambda: server.is_alive() and (server.process.kill(), server.process.wait()))
-        polite = Polite(server, polite_headers)
+        polite = Polite(server, polite_headers, polite_keeps)
         polite.ask(None)
         before, log_before = server.memory_bytes(), len(server.log())
         polite.thread.start()
