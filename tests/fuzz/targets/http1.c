@@ -13,7 +13,7 @@
 static bool on_refused(const char *head, int code, const char *why)
 {
     (void)head;
-    assert((code == 400 || code == 431) && why[0] != 0);
+    assert((code == 400 || code == 431 || code == 501) && why[0] != 0);
     return false;
 }
 
