@@ -29,6 +29,44 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+#define EIGHT(byte) ((byte)*0x0101010101010101ull)
+
+static bool is_control(unsigned char c)
+{
+    return (c < 0x20 && c != '\t') || c == 0x7f;
+}
+
+/* Control bytes other than tabs, eight at a time. */
+static bool has_control(const char *at, size_t bytes)
+{
+    size_t i = 0;
+    for (uint64_t v; bytes - i >= 8; i += 8) {
+        memcpy(&v, at + i, 8);
+        uint64_t deletes = v ^ EIGHT(0x7f);
+        if ((((v - EIGHT(0x20)) & ~v) | ((deletes - EIGHT(1)) & ~deletes)) & EIGHT(0x80))
+            for (size_t k = i; k < i + 8; k++)
+                if (is_control((unsigned char)at[k]))
+                    return true;
+    }
+    for (; i < bytes; i++)
+        if (is_control((unsigned char)at[i]))
+            return true;
+    return false;
+}
+
+static bool is_ascii(const char *at, size_t bytes)
+{
+    uint64_t all = 0, v;
+    size_t i = 0;
+    for (; bytes - i >= 8; i += 8) {
+        memcpy(&v, at + i, 8);
+        all |= v;
+    }
+    for (; i < bytes; i++)
+        all |= (unsigned char)at[i];
+    return (all & EIGHT(0x80)) == 0;
+}
+
 static status refuse(const char *why)
 {
     return status_fail(STATUS_INVALID_ARGUMENT, "malformed request head: %s", why);
@@ -108,11 +146,8 @@ static status check_length(const char *value, size_t bytes)
 static status check_value(head_scan *s, const char *name, size_t name_bytes, const char *value,
                           size_t value_bytes)
 {
-    for (size_t i = 0; i < value_bytes; i++) {
-        unsigned char c = (unsigned char)value[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return refuse("a header has a control byte");
-    }
+    if (has_control(value, value_bytes))
+        return refuse("a header has a control byte");
     trim(&value, &value_bytes);
     if (name_is(name, name_bytes, "host")) {
         if (s->hosts++ > 0)
@@ -142,10 +177,8 @@ static status check_target(head_facts *facts, const char *method, size_t method_
 {
     if (name_is(method, method_bytes, "connect"))
         return status_fail(STATUS_UNSUPPORTED, "CONNECT: this is no proxy");
-    for (size_t i = 0; i < bytes; i++) {
-        if ((unsigned char)target[i] > 0x7e || target[i] == '#')
-            return refuse("its target");
-    }
+    if (!is_ascii(target, bytes) || memchr(target, '#', bytes) != NULL)
+        return refuse("its target");
     if (bytes == 0 || target[0] == '/')
         return STATUS_OK; /* an empty one is answered like any other path */
     if (bytes == 1 && target[0] == '*' && name_is(method, method_bytes, "options"))
@@ -164,14 +197,9 @@ static status check_target(head_facts *facts, const char *method, size_t method_
 
 static status check_request_line(head_facts *facts, const char *line, size_t bytes)
 {
-    int spaces = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)line[i];
-        if (c < 0x20 || c == 0x7f)
-            return refuse("the request line has a control byte");
-        spaces += c == ' ';
-    }
-    if (spaces != 2 || bytes < 8)
+    if (has_control(line, bytes) || memchr(line, '\t', bytes) != NULL)
+        return refuse("the request line has a control byte");
+    if (bytes < 8)
         return refuse("its request line");
     const char *version = line + bytes - 8;
     if (memcmp(version, "HTTP/1.", 7) != 0 || (version[7] != '0' && version[7] != '1'))
@@ -183,7 +211,10 @@ static status check_request_line(head_facts *facts, const char *line, size_t byt
     if (method == 0 || line[method] != ' ' || line + method + 1 >= version || version[-1] != ' ')
         return refuse("its request line");
     const char *target = line + method + 1;
-    return check_target(facts, line, method, target, (size_t)(version - 1 - target));
+    size_t target_bytes = (size_t)(version - 1 - target);
+    if (memchr(target, ' ', target_bytes) != NULL)
+        return refuse("its request line");
+    return check_target(facts, line, method, target, target_bytes);
 }
 
 static status check_header(head_scan *s, const char *line, size_t bytes)

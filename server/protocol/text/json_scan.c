@@ -319,10 +319,31 @@ status json_read_bool(json_scan *s, bool *out)
     return STATUS_OK;
 }
 
+#define SHORT_DIGITS 18 /* always fit an int64_t */
+
+/* Digits and nothing else that a number may have: most integers. NULL: it is not one of these. */
+static const char *read_short_integer(const char *at, const char *end, int64_t *out)
+{
+    const char *p = at;
+    int64_t value = 0;
+    while (p < end && *p >= '0' && *p <= '9' && p - at < SHORT_DIGITS)
+        value = value * 10 + (*p++ - '0');
+    bool goes_on = p == end || (*p >= '0' && *p <= '9') || *p == '.' || *p == 'e' || *p == 'E';
+    if (p == at || goes_on || (*at == '0' && p - at > 1))
+        return NULL;
+    *out = value;
+    return p;
+}
+
 status json_read_i64(json_scan *s, int64_t *out)
 {
     number n;
     json_peek(s);
+    const char *end = read_short_integer(s->at, s->end, out);
+    if (end != NULL) {
+        s->at = end;
+        return STATUS_OK;
+    }
     const char *after = number_scan(s->at, s->end, &n);
     if (after == NULL || !number_to_i64(&n, out))
         return json_fail(s, "an integer");
