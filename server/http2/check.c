@@ -5,6 +5,7 @@
 #include "server/request/respond.h"
 
 #define MS UINT64_C(1000000)
+#define LINGER_NS (1000 * MS)
 
 static void respond_late(request *r)
 {
@@ -54,6 +55,11 @@ void http2_connection_check(connection *c, uint64_t now_ns)
     http2_connection *h = c->state;
     if (h == NULL) { /* being closed: TLS may still have something to send */
         c->ended_ns = now_ns;
+        return;
+    }
+    if (h->linger_ns != 0) {
+        if (now_ns - h->linger_ns > LINGER_NS)
+            c->protocol->abort(c, CLOSURE_IDLE);
         return;
     }
     h->now_ns = now_ns;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include "server/options/capacity.h"
 #include "server/request/respond.h"
 
+#define DISCARD_BYTES_MAX (1 << 20)      /* of what comes after the last GOAWAY */
 #define WRITE_BYTES 65536                /* written at once */
 #define OUT_KEEP_BYTES (2 * WRITE_BYTES) /* of a buffer that waits to be used again */
 
@@ -64,6 +66,33 @@ static void give_buffer(http2_connection *h)
 
 static void begin_waiting(http2_connection *h);
 
+static void on_discarded(h2o_socket_t *socket, const char *error)
+{
+    http2_connection *h = connection_state(socket);
+    if (h == NULL)
+        return;
+    h->discarded_bytes += socket->input->size;
+    h2o_buffer_consume(&socket->input, socket->input->size);
+    if (error != NULL || h->discarded_bytes > DISCARD_BYTES_MAX)
+        close_now(h);
+}
+
+/* All is said. What the peer still sends is read, else the kernel would reset the connection, and
+ * the peer might not see the GOAWAY. check.c ends the wait. */
+static void linger(http2_connection *h)
+{
+    connection *c = h->base;
+    if (c->socket->ssl != NULL || shutdown(c->fd, SHUT_WR) != 0) {
+        close_now(h);
+        return;
+    }
+    h->linger_ns = h->now_ns;
+    h->is_writing = true; /* nothing is flushed any more */
+    h->is_paused = false;
+    h2o_buffer_consume(&c->socket->input, c->socket->input->size);
+    h2o_socket_read_start(c->socket, on_discarded);
+}
+
 /* Writes what there is, one write at a time. May close the connection. */
 static void flush_output(http2_connection *h)
 {
@@ -89,7 +118,7 @@ static void flush_output(http2_connection *h)
     give_buffer(h);
     begin_waiting(h);
     if (h->is_closing || http2_session_is_finished(h->session))
-        close_now(h);
+        linger(h);
 }
 
 void http2_connection_count(http2_connection *h, size_t more)
@@ -417,7 +446,7 @@ static void go_on(turn_share *share)
 static void drain(connection *c)
 {
     http2_connection *h = c->state;
-    if (h == NULL || h->is_draining)
+    if (h == NULL || h->is_draining || h->linger_ns != 0)
         return;
     h->is_draining = true;
     http2_session_drain(h->session);

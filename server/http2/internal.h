@@ -14,6 +14,9 @@ typedef struct http2_connection {
     bool is_paused;   /* its share of this turn is used up: the rest of the input waits */
     uint64_t now_ns;  /* when the library was called last */
     uint64_t busy_ns; /* when a stream was last open */
+    /* Since when all is said and the peer's end of the connection is waited for; 0: not yet. */
+    uint64_t linger_ns;
+    size_t discarded_bytes; /* since then */
     /* What waits for the peer: a write for its socket, responses for its windows. */
     rate_window write_rate, window_rate;
     size_t session_held;      /* of the session and its output, counted in the budget */
