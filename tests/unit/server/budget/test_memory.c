@@ -69,7 +69,7 @@ Test(memory, version_1)
 Test(memory, address_space)
 {
 #ifdef __SANITIZE_ADDRESS__
-    cr_skip_test("AddressSanitizer needs more address space than the limit of this test");
+    cr_skip_test("a sanitizer needs more address space than the limit of this test");
 #endif
     size_t before = memory_there_is();
     cr_assert(before > 0 && before < SIZE_MAX);
