@@ -461,6 +461,19 @@ static status emit(specialiser *w)
     return STATUS_OK;
 }
 
+/* Gives every value that is needed its shape, with the inputs as `binding` says. */
+static status visit_bound(specialiser *w, const graph_binding *binding, graph_evaluate_fn evaluate)
+{
+    specialise_open_folder(&w->folder, w->source, binding->budget, evaluate, &w->made->memory);
+    status s = cancel_check(w->folder.budget.cancel);
+    if (!s)
+        s = place_inputs(w, binding);
+    if (s)
+        return s;
+    mark_needed(w, false);
+    return visit_all(w);
+}
+
 status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out)
 {
@@ -469,13 +482,7 @@ status graph_specialise(const graph *source, const graph_binding *binding,
     status s = open_specialiser(&w);
     if (s)
         goto fail;
-    specialise_open_folder(&w.folder, source, binding->budget, evaluate, &w.made->memory);
-    if ((s = cancel_check(w.folder.budget.cancel)))
-        goto fail;
-    if ((s = place_inputs(&w, binding)))
-        goto fail;
-    mark_needed(&w, false);
-    if ((s = visit_all(&w)))
+    if ((s = visit_bound(&w, binding, evaluate)))
         goto fail;
     if ((s = emit(&w)))
         goto fail;
@@ -508,13 +515,7 @@ status graph_trace_values(const graph *source, const graph_binding *binding,
         goto fail;
     for (int32_t v = 0; v < source->value_count; v++)
         w.values[v].rank = -1;
-    specialise_open_folder(&w.folder, source, binding->budget, evaluate, &w.made->memory);
-    if ((s = cancel_check(w.folder.budget.cancel)))
-        goto fail;
-    if ((s = place_inputs(&w, binding)))
-        goto fail;
-    mark_needed(&w, false);
-    if ((s = visit_all(&w)))
+    if ((s = visit_bound(&w, binding, evaluate)))
         goto fail;
     take_values(&w, out);
 fail:
