@@ -201,12 +201,22 @@ static const shared_text *make_shared(request *r, shared_text_key key,
                             clock_now_ns());
 }
 
+/* Age (RFC 9111, section 5.1) is there when others have had this text before, and only then. */
+static void add_age(request *r, uint64_t age_ns)
+{
+    char seconds[24];
+    int n = snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(age_ns / 1000000000));
+    respond_header(r, "age", seconds, (size_t)n);
+}
+
 void respond_shared(request *r, const char *type, const void *about,
                     void (*write)(request *r, const void *about, text_buffer *out))
 {
     shared_text_key key = {r->route.kind, about, respond_coding(r)};
     const shared_text *text = shared_texts_find(&r->loop->shared_texts, key, clock_now_ns());
-    if (text == NULL)
+    if (text != NULL)
+        add_age(r, clock_now_ns() - text->made_ns);
+    else
         text = make_shared(r, key, write);
     if (text->coding != CODING_IDENTITY)
         add_coding(r, text->coding);

@@ -9,8 +9,8 @@
 
 /* Responses that cost much to make: /metrics, statistics, the index. Each loop may spend a
  * twentieth of its time on them, and 50 ms at once. While more is asked for, requests share a text
- * that was made before, at most a second ago; so who asks now and then always gets a new one. One
- * thread. */
+ * that was made before, at most a second ago, and the response has an Age; so who asks now and then
+ * always gets a new one. One thread. */
 
 #define SHARED_TEXTS_MAX 8
 

@@ -63,7 +63,6 @@ class Repository:
         return next(float(line.split()[1]) for line in lines if line.startswith(f"penstock_{name} "))
 
     def await_metric(self, name, value):
-        """What is read may be a second old: loops share costly texts."""
         end = time.monotonic() + END_S
         while self.metric(name) != value:
             assert time.monotonic() < end, f"{name} is {self.metric(name)}"
