@@ -55,6 +55,23 @@ static const target_facts *facts_of(const char *topology)
     return NULL;
 }
 
+/* What the dense layers are computed in, as the compiler left them. */
+static const char *arithmetic_of(const device_model *what, const stablehlo_program *program,
+                                 const hlo_summary *hlo)
+{
+    if (what->exported != NULL)
+        return "as exported";
+    if (hlo->products == 0)
+        return "none";
+    if (hlo->products_s8 == 0 && hlo->products_bf16 == 0)
+        return "fp32";
+    if (hlo->products_s8 == 0 && hlo->products_bf16 >= program->dense_count)
+        return "bf16";
+    bool is_int8 = program->dense_int8_count == program->dense_count &&
+                   hlo->products_s8 >= program->dense_count;
+    return is_int8 ? "int8" : "mixed";
+}
+
 static void print_bucket(const compile_options *o, const device_model *what, device_bucket bucket,
                          const char *state, double seconds, const stablehlo_program *program,
                          const pjrt_ahead_of_time *made, const hlo_summary *hlo,
@@ -74,26 +91,30 @@ static void print_bucket(const compile_options *o, const device_model *what, dev
         snprintf(percent, sizeof percent, "%.1f%%", 100 * share);
     }
     const char *precision = what->exported ? "as exported" : device_precision_names[o->precision];
+    const char *arithmetic = arithmetic_of(what, program, hlo);
     if (o->is_json)
         printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
-               "\"packed\":%s,\"state\":\"%s\",\"compile_seconds\":%.3f,\"code_bytes\":%lld,"
+               "\"packed\":%s,\"arithmetic\":\"%s\",\"state\":\"%s\",\"compile_seconds\":%.3f,"
+               "\"code_bytes\":%lld,"
                "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
                "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
                "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%s,\"dense_layers\":%d,"
                "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
                "\"products_bf16\":%d,\"products_f32\":%d}\n",
                o->target, precision, (long long)bucket.batch, (long long)bucket.sequence,
-               what->packed_encoder ? "true" : "false", state, seconds, (long long)made->code_bytes,
-               (long long)made->temporary_bytes, (long long)made->peak_bytes,
-               made->serialized.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate,
-               mfu, program->dense_count, program->dense_int8_count, hlo->products,
-               hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+               what->packed_encoder ? "true" : "false", arithmetic, state, seconds,
+               (long long)made->code_bytes, (long long)made->temporary_bytes,
+               (long long)made->peak_bytes, made->serialized.bytes,
+               (long long)hlo->estimated_cycles, hlo->unestimated, rate, mfu, program->dense_count,
+               program->dense_int8_count, hlo->products, hlo->products_s8, hlo->products_bf16,
+               hlo->products_f32);
     else
-        printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %d of %d int8\n",
-               (long long)bucket.batch, (long long)bucket.sequence,
-               what->packed_encoder ? 'p' : ' ', state, seconds, (double)made->code_bytes / 1048576,
-               (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
-               percent, hlo->products_s8, hlo->products);
+        printf(
+            "%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %s, %d of %d products int8\n",
+            (long long)bucket.batch, (long long)bucket.sequence, what->packed_encoder ? 'p' : ' ',
+            state, seconds, (double)made->code_bytes / 1048576,
+            (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
+            percent, arithmetic, hlo->products_s8, hlo->products);
     fflush(stdout);
 }
 
@@ -255,7 +276,7 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
     if (!o->is_json)
         printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
                "scratch    estimated    estimated    est.   matrix\n                             "
-               "  s        MiB       MiB        cycles     tokens/s     MFU   matmuls\n",
+               "  s        MiB       MiB        cycles     tokens/s     MFU  arithmetic\n",
                m->name,
                on_device.exported ? "the precision it was exported with"
                                   : device_precision_names[o->precision],

@@ -90,12 +90,25 @@ static bool is_dense_weight(const tensor *w)
     return w != NULL && w->rank == 2 && w->dtype == DTYPE_F32 && tensor_count(w) > 0;
 }
 
+/* The weight that input 1 is, as it is stored; `*k_axis` as the node sees it, flipped where a node
+ * transposes the weight first (Hugging Face stores them so). NULL: a computed operand. */
+static const tensor *dense_weight(const emitter *e, const graph_node *n, int *k_axis)
+{
+    const tensor *stored = emit_transposed_constant(e, n, 1);
+    if (stored != NULL)
+        *k_axis = 1 - *k_axis;
+    else
+        stored = emit_constant(e, n, 1);
+    return is_dense_weight(stored) ? stored : NULL;
+}
+
 static status emit_matmul(emitter *e, const graph_node *n)
 {
     ssa a = emit_input(e, n, 0), v;
-    const tensor *weight = emit_constant(e, n, 1);
-    if (is_dense_weight(weight) && a.rank >= 2)
-        v = dense_layer(e, a, weight, 0);
+    int k_axis = 0;
+    const tensor *weight = dense_weight(e, n, &k_axis);
+    if (weight != NULL && a.rank >= 2)
+        v = dense_layer(e, a, weight, k_axis);
     else
         v = matmul(e, operand(e, a), operand(e, emit_input(e, n, 1)), a.dtype);
     emit_output(e, n, 0, v);
@@ -105,15 +118,15 @@ static status emit_matmul(emitter *e, const graph_node *n)
 static status emit_gemm(emitter *e, const graph_node *n)
 {
     ssa a = emit_input(e, n, 0), type = emit_output_type(e, n, 0), v;
-    bool is_b_transposed = graph_attribute_int(n, "transB", 0) != 0;
+    const int b_k_axis = graph_attribute_int(n, "transB", 0) != 0;
     if (graph_attribute_int(n, "transA", 0))
         a = hlo_transpose(e, a, (int[]){1, 0});
-    const tensor *weight = emit_constant(e, n, 1);
-    if (is_dense_weight(weight))
-        v = dense_layer(e, a, weight, is_b_transposed ? 1 : 0);
+    int k_axis = b_k_axis;
+    const tensor *weight = dense_weight(e, n, &k_axis);
+    if (weight != NULL)
+        v = dense_layer(e, a, weight, k_axis);
     else
-        v = hlo_dot(e, operand(e, a), operand(e, emit_input(e, n, 1)), 0, 1,
-                    is_b_transposed ? 1 : 0, a.dtype);
+        v = hlo_dot(e, operand(e, a), operand(e, emit_input(e, n, 1)), 0, 1, b_k_axis, a.dtype);
     float alpha = graph_attribute_float(n, "alpha", 1), beta = graph_attribute_float(n, "beta", 1);
     if (alpha != 1)
         v = hlo_scalar_binary(e, "multiply", v, (double)alpha);

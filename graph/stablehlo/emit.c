@@ -7,6 +7,8 @@
 
 static status emit_node(emitter *e, const graph_node *n)
 {
+    if (emit_defer_transpose(e, n))
+        return STATUS_OK;
     emit_fn (*const families[])(graph_op) = {emit_find_elementwise, emit_find_shape,
                                              emit_find_dense, emit_find_reduce, emit_find_quantise};
     for (int i = 0; i < n->output_count; i++)
@@ -57,7 +59,8 @@ status graph_emit_stablehlo(const graph *g, stablehlo_precision precision, stabl
     stablehlo_program program = {.output_count = g->output_count};
     emitter e = {.graph = g, .precision = precision, .program = &program};
     e.values = calloc((size_t)g->value_count + 1, sizeof *e.values);
-    assert(e.values != NULL);
+    e.transposed_weights = calloc((size_t)g->value_count + 1, sizeof *e.transposed_weights);
+    assert(e.values != NULL && e.transposed_weights != NULL);
     status s = STATUS_OK;
     /* Every graph input is an argument, used or not, so that callers need not know which are used.
      */
@@ -87,6 +90,7 @@ status graph_emit_stablehlo(const graph *g, stablehlo_precision precision, stabl
     *out = program;
 done:
     free(e.values);
+    free(e.transposed_weights);
     free(e.body);
     if (s)
         stablehlo_program_dispose(&program);

@@ -19,6 +19,28 @@ const tensor *emit_constant(const emitter *e, const graph_node *n, int i)
     return v == GRAPH_NO_VALUE ? NULL : e->graph->values[v].constant;
 }
 
+static bool is_matrix_transpose(const graph_node *n, const tensor *x)
+{
+    const graph_attribute *perm = graph_find_attribute(n, "perm");
+    return n->op == GRAPH_OP_TRANSPOSE && x != NULL && x->rank == 2 &&
+           (perm == NULL || perm->ints[0] != 0);
+}
+
+bool emit_defer_transpose(emitter *e, const graph_node *n)
+{
+    if (!is_matrix_transpose(n, emit_constant(e, n, 0)))
+        return false;
+    e->transposed_weights[n->outputs[0]] = n;
+    return true;
+}
+
+const tensor *emit_transposed_constant(const emitter *e, const graph_node *n, int i)
+{
+    graph_value_index v = graph_input_of(n, i);
+    const graph_node *transpose = v == GRAPH_NO_VALUE ? NULL : e->transposed_weights[v];
+    return transpose == NULL ? NULL : emit_constant(e, transpose, 0);
+}
+
 ssa emit_value_type(const emitter *e, graph_value_index index)
 {
     const graph_value *v = &e->graph->values[index];
@@ -98,6 +120,9 @@ ssa emit_value(emitter *e, graph_value_index index)
     ssa *known = &e->values[index];
     if (known->number != 0)
         return *known;
+    const graph_node *transpose = e->transposed_weights[index];
+    if (transpose != NULL)
+        return *known = hlo_transpose(e, emit_input(e, transpose, 0), (int[]){1, 0});
     const graph_value *v = &e->graph->values[index];
     assert(v->constant != NULL); /* nodes are in topological order */
     ssa made = tensor_bytes(v->constant) <= LITERAL_BYTES_MAX || tensor_count(v->constant) <= 1

@@ -20,6 +20,10 @@ ssa emit_input(emitter *e, const graph_node *n, int i);
 bool emit_has_input(const graph_node *n, int i);
 /* The constant that input `i` is, or NULL when it is computed or absent. */
 const tensor *emit_constant(const emitter *e, const graph_node *n, int i);
+/* The same, where input `i` is the transpose of a constant matrix: the matrix as it is stored. */
+const tensor *emit_transposed_constant(const emitter *e, const graph_node *n, int i);
+/* True if `n` transposes a constant matrix: it is kept until something wants its result. */
+bool emit_defer_transpose(emitter *e, const graph_node *n);
 void emit_output(emitter *e, const graph_node *n, int i, ssa v);
 /* Type and shape that output `i` must have. */
 ssa emit_output_type(const emitter *e, const graph_node *n, int i);

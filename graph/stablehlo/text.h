@@ -30,6 +30,9 @@ typedef struct emitter {
     size_t body_bytes, body_capacity;
     int last_number;
     ssa *values; /* by graph value; number 0: not emitted yet */
+    /* By graph value: the Transpose of a constant matrix that makes it, or NULL. A product reads
+     * the matrix as it is stored; the node is emitted when something else wants its result. */
+    const graph_node **transposed_weights;
     int argument_capacity;
 } emitter;
 

@@ -12,7 +12,7 @@ def test_a_line_of_json_for_each_bucket(tmp_path):
     first = devices.lines_of(devices.compile_for(tmp_path, model, "--json"))
     assert sorted((l["batch"], l["sequence"], l["packed"]) for l in first) == [(b, 8, p) for b in (1, 4) for p in (False, True)]
     for line in first:
-        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "state", *FIGURES]
+        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "arithmetic", "state", *FIGURES]
         assert (line["target"], line["precision"], line["state"]) == ("tpu:v5e:1x1", "bf16", "kept")
         assert line["dense_layers"] > 0 and line["dense_layers_int8"] == 0 and line["program_bytes"] > 0
         # This compiler estimates no cycles: no share of the peak can be told.

@@ -18,8 +18,9 @@ static void set_type(graph *g, graph_value_index v, dtype type, int rank, const 
         g->values[v].shape.dims[i] = graph_dim_constant(dims[i]);
 }
 
-/* y = erf(x . w + b), x [4,K], w [K,N], b [N]: specialised as it stands. */
-static graph *make_dense(graph_op last)
+/* y = last(x . w + b), x [4,K], w [K,N], b [N]: specialised as it stands. With `is_transposed` the
+ * weight is stored [N,K] and a node transposes it, as in Hugging Face's models. */
+static graph *make_layer(graph_op last, bool is_transposed)
 {
     graph *g = graph_create("dense");
     graph_dim dims[] = {graph_dim_constant(4), graph_dim_constant(K)};
@@ -29,8 +30,13 @@ static graph *make_dense(graph_op last)
         w[i] = (float)(i % 17 - 8) / 16;
     for (int i = 0; i < N; i++)
         b[i] = (float)i;
-    int64_t w_dims[] = {K, N}, b_dims[] = {N}, y_dims[] = {4, N};
-    graph_value_index weight = graph_add_constant_f32(g, "w", 2, w_dims, w);
+    int64_t w_dims[] = {K, N}, b_dims[] = {N}, y_dims[] = {4, N}, stored_dims[] = {N, K};
+    graph_value_index weight =
+        graph_add_constant_f32(g, "w", 2, is_transposed ? stored_dims : w_dims, w);
+    if (is_transposed) {
+        weight = graph_add(g, GRAPH_OP_TRANSPOSE, 1, &weight, 0, NULL);
+        set_type(g, weight, DTYPE_F32, 2, w_dims);
+    }
     graph_value_index bias = graph_add_constant_f32(g, "b", 1, b_dims, b);
     graph_value_index product =
         graph_add(g, GRAPH_OP_MATMUL, 2, (graph_value_index[]){x, weight}, 0, NULL);
@@ -42,6 +48,11 @@ static graph *make_dense(graph_op last)
     set_type(g, y, DTYPE_F32, 2, y_dims);
     graph_add_output(g, y, "y");
     return g;
+}
+
+static graph *make_dense(graph_op last)
+{
+    return make_layer(last, false);
 }
 
 static int count_of(const stablehlo_program *p, const char *words)
@@ -114,6 +125,42 @@ Test(emit_stablehlo, int8_scales_each_row_and_each_channel, .timeout = 60)
         }
     }
     arena_dispose(&a);
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+}
+
+Test(emit_stablehlo, a_transposed_weight_is_multiplied_as_it_is_stored, .timeout = 60)
+{
+    static const struct {
+        stablehlo_precision precision;
+        int int8_count;
+        const char *product;
+    } table[] = {
+        {STABLEHLO_FP32, 0, "(tensor<4x64xf32>, tensor<48x64xf32>) -> tensor<4x48xf32>"},
+        {STABLEHLO_BF16, 0, "(tensor<4x64xbf16>, tensor<48x64xbf16>) -> tensor<4x48xf32>"},
+        {STABLEHLO_INT8, 1, "(tensor<4x64xi8>, tensor<48x64xi8>) -> tensor<4x48xi32>"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        graph *g = make_layer(GRAPH_OP_TANH, true);
+        stablehlo_program p;
+        cr_assert_eq(graph_emit_stablehlo(g, table[i].precision, &p), STATUS_OK);
+        check_common(&p);
+        cr_assert_eq(p.dense_int8_count, table[i].int8_count);
+        cr_assert_eq(count_of(&p, table[i].product), 1, "%s", p.text);
+        cr_assert_eq(count_of(&p, "stablehlo.transpose"), 0);
+        stablehlo_program_dispose(&p);
+        graph_destroy(g);
+    }
+}
+
+Test(emit_stablehlo, a_transposed_weight_that_something_else_reads_is_made, .timeout = 60)
+{
+    graph *g = make_layer(GRAPH_OP_TANH, true);
+    graph_add_output(g, g->nodes[0].outputs[0], "transposed");
+    stablehlo_program p;
+    cr_assert_eq(graph_emit_stablehlo(g, STABLEHLO_INT8, &p), STATUS_OK);
+    cr_assert_eq(p.dense_int8_count, 1);
+    cr_assert_eq(count_of(&p, "stablehlo.transpose"), 1);
     stablehlo_program_dispose(&p);
     graph_destroy(g);
 }
