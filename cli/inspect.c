@@ -28,7 +28,7 @@ static void print_error(bool is_json)
     text_buffer_put(&out, "{\"error\":");
     text_write_json_string(&out, status_message(), strlen(status_message()));
     text_buffer_put(&out, "}\n");
-    fwrite(out.data, 1, out.bytes, stdout);
+    fwrite(text_buffer_string(&out), 1, out.bytes, stdout);
     text_buffer_dispose(&out);
 }
 

@@ -66,10 +66,13 @@ status config_read_file(config *c, const char *path)
     text_buffer text = {0};
     size_t n;
     do {
-        n = fread(text_buffer_reserve(&text, 65536), 1, 65536, file);
+        char *room = text_buffer_reserve(&text, 65536);
+        n = room != NULL ? fread(room, 1, 65536, file) : 0;
         text.bytes += n;
     } while (n > 0 && text.bytes <= FILE_BYTES_MAX);
     status s = ferror(file) ? status_fail(STATUS_IO, "%s: %s", path, strerror(errno))
+               : text.is_broken
+                   ? status_fail(STATUS_OUT_OF_MEMORY, "%s: no memory to read it", path)
                : text.bytes > FILE_BYTES_MAX
                    ? status_fail(STATUS_TOO_LARGE, "%s: more than %zu bytes", path, FILE_BYTES_MAX)
                    : config_read_text(c, path, text.data, text.bytes);

@@ -35,6 +35,7 @@ static void on_response(void *owner, connection *c, request *r, const response *
     f->done = true;
     f->code = a->code;
     text_buffer_append(f->into, a->body.data, a->body.bytes);
+    text_buffer_require(f->into, 0);
 }
 
 static void on_lost(void *owner, connection *c, request *r, request_error why, bool unprocessed,

@@ -92,6 +92,6 @@ void inspect_print_json(const model *m)
                        (double)m->warm_up_ns / 1e6);
     inspect_mxu_json(m, &out);
     text_buffer_put(&out, "}\n");
-    fwrite(out.data, 1, out.bytes, stdout);
+    fwrite(text_buffer_string(&out), 1, out.bytes, stdout);
     text_buffer_dispose(&out);
 }

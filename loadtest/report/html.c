@@ -450,7 +450,7 @@ status report_html(const report *p, const result *other, const char *path)
     latency_table(&b, p->result, other);
     errors_table(&b, p->result);
     foot(&b, p->result);
-    status s = report_write(path, b.data, b.bytes);
+    status s = report_write(path, text_buffer_string(&b), b.bytes);
     text_buffer_dispose(&b);
     return s;
 }

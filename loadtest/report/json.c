@@ -244,7 +244,7 @@ status report_json(const report *p, const char *path)
     text_buffer b = {0};
     text_buffer_append(&b, text, strlen(text) - 2); /* without its last brace */
     text_buffer_format(&b, ",\n \"histograms\": %s\n}\n", compact);
-    status s = report_write(path, b.data, b.bytes);
+    status s = report_write(path, text_buffer_string(&b), b.bytes);
     text_buffer_dispose(&b);
     free(text);
     free(compact);

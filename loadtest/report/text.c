@@ -210,7 +210,7 @@ status report_csv(const report *p, const char *path)
                                (double)s->latency.max / 1e6);
         }
     }
-    status s = report_write(path, b.data, b.bytes);
+    status s = report_write(path, text_buffer_string(&b), b.bytes);
     text_buffer_dispose(&b);
     return s;
 }

@@ -139,6 +139,7 @@ static void start_send(network_socket *s)
 void network_flush(network_socket *s)
 {
     assert(!s->closed);
+    text_buffer_require(&s->outgoing, 0);
     if (s->connecting || s->ended || s->sending || s->outgoing.bytes == 0)
         return;
     start_send(s);

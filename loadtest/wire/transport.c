@@ -30,7 +30,7 @@ static void drain_tls(transport *t)
     size_t waiting;
     while ((waiting = BIO_ctrl_pending(out)) != 0) {
         text_buffer *b = network_outgoing(t->socket);
-        int n = BIO_read(out, text_buffer_reserve(b, waiting), (int)waiting);
+        int n = BIO_read(out, text_buffer_require(b, waiting), (int)waiting);
         if (n <= 0)
             break;
         b->bytes += (size_t)n;

@@ -39,7 +39,7 @@ status quantity_read_file(const char *path, char **text, size_t *bytes)
         return status_fail(STATUS_NOT_FOUND, "%s: %s", path, strerror(errno));
     text_buffer b = {0};
     size_t n;
-    while ((n = fread(text_buffer_reserve(&b, 65536), 1, 65536, f)) > 0)
+    while ((n = fread(text_buffer_require(&b, 65536), 1, 65536, f)) > 0)
         b.bytes += n;
     int failed = ferror(f);
     if (f != stdin)

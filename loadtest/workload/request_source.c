@@ -262,6 +262,7 @@ status request_source_write(text_buffer *body, uint64_t *header_json_bytes, cons
     else if (!s)
         write_kserve(body, header_json_bytes, all, m->input_count,
                      o->format == SOURCE_KSERVE_BINARY, r);
+    text_buffer_require(body, 0);
     free(all);
     return s;
 }

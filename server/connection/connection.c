@@ -53,6 +53,7 @@ void connections_dispose(connections *all)
         close(all->hangup_fd);
     if (all->loop != NULL && all->reserve_fd >= 0)
         close(all->reserve_fd);
+    reserve_dispose(&all->reserve);
     *all = (connections){.hangup_fd = -1, .reserve_fd = -1};
 }
 
@@ -145,6 +146,7 @@ static void on_tick(h2o_timeout_entry_t *entry)
     connections *all = H2O_STRUCT_FROM_MEMBER(connections, tick_entry, entry);
     uint64_t now_ns = clock_now_ns();
     connections_visit(all, check, &now_ns);
+    relief_restore(all);
     connections_relieve(all, now_ns);
     h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->tick, entry);
 }
@@ -160,9 +162,11 @@ void connections_start(connections *all, h2o_loop_t *loop)
     h2o_socket_read_start(all->hangup_socket, on_hangup);
     h2o_timeout_init(loop, &all->tick, TICK_MS);
     all->tick_entry.cb = on_tick;
+    h2o_timeout_init(loop, &all->soon, 0);
     h2o_timeout_init(loop, &all->pause, PAUSE_MS);
     all->pause_entry.cb = on_pause_over;
     all->relief_entry.cb = relief_on_timeout;
+    reserve_fill(&all->reserve); /* on this thread: the allocator keeps what it frees for it */
     h2o_timeout_link(loop, &all->tick, &all->tick_entry);
 }
 
@@ -315,6 +319,8 @@ static bool has_room(connections *all)
     int open = atomic_load_explicit(is_health ? &s->loops[index].connections : &s->connections,
                                     memory_order_relaxed);
     int most = is_health ? HEALTH_CONNECTIONS_MAX : s->connections_max;
+    if (!reserve_fill(&all->reserve))
+        return false;
     if (open < most)
         return true;
     return open - most < CLOSING_MAX &&

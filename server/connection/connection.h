@@ -4,6 +4,7 @@
 #include <h2o.h>
 #include <netdb.h>
 
+#include "server/connection/reserve.h"
 #include "server/connection/turn.h"
 #include "server/request/loop.h"
 
@@ -34,7 +35,7 @@ typedef struct connections {
     /* connection.link: those that have not sent a request yet, and the others; each with the one
      * that has been without progress longest first. */
     h2o_linklist_t newcomers, clients;
-    h2o_timeout_t tick;
+    h2o_timeout_t tick, soon;
     h2o_timeout_entry_t tick_entry, relief_entry;
     /* Without a descriptor left: listeners that are not read for a moment, and a descriptor to take
      * newcomers with and tell them. */
@@ -44,6 +45,7 @@ typedef struct connections {
     h2o_timeout_entry_t pause_entry;
     uint64_t exhausted_ns; /* when the log last said so */
     size_t refused_bytes;  /* since relief.c last looked */
+    reserve reserve;       /* memory for libh2o when there is no other */
     turns turns;           /* how much each may do at a time */
     int hangup_fd;         /* epoll of HTTP/1 connections: has the client closed? */
     h2o_socket_t *hangup_socket;

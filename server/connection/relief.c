@@ -36,10 +36,23 @@ void connections_relieve(connections *all, uint64_t now_ns)
     }
 }
 
+void relief_restore(connections *all)
+{
+    if (!reserve_fill(&all->reserve) && all->refused_bytes < RESERVE_BYTES)
+        all->refused_bytes = RESERVE_BYTES;
+}
+
 void relief_on_timeout(h2o_timeout_entry_t *entry)
 {
     connections *all = H2O_STRUCT_FROM_MEMBER(connections, relief_entry, entry);
+    relief_restore(all);
     connections_relieve(all, clock_now_ns());
+}
+
+static void look_soon(connections *all)
+{
+    if (!h2o_timeout_is_linked(&all->relief_entry))
+        h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->soon, &all->relief_entry);
 }
 
 void connections_relieve_soon(connection *c, size_t bytes)
@@ -50,8 +63,16 @@ void connections_relieve_soon(connection *c, size_t bytes)
         return;
     if (bytes > c->all->refused_bytes)
         c->all->refused_bytes = bytes;
-    h2o_context_t *context = c->accept->ctx;
-    h2o_timeout_entry_t *entry = &c->all->relief_entry;
-    if (!h2o_timeout_is_linked(entry))
-        h2o_timeout_link(context->loop, &context->zero_timeout, entry);
+    look_soon(c->all);
+}
+
+bool relief_on_shortage(size_t bytes)
+{
+    connections *all = connections_of_this_thread();
+    if (all == NULL)
+        return false; /* the start, or a thread that is no loop */
+    service_loop *counters = &all->loop->service->loops[all->loop->index];
+    atomic_fetch_add_explicit(&counters->shortages, 1, memory_order_relaxed);
+    look_soon(all);
+    return reserve_spend(&all->reserve, bytes);
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "server/connection/library_memory.h"
+#include "server/connection/relief.h"
 #include "server/http/listen.h"
 #include "server/http/loop.h"
 #include "server/http1/handler.h"
@@ -115,6 +117,7 @@ status edge_start(service *s, const request_routes *routes, const request_routes
     pthread_cond_init(&shared->gate_changed, NULL);
     h2o_barrier_init(&shared->started, (size_t)loops + 1);
     http1_install_hooks(o->limits.body_bytes_max);
+    library_memory_install(relief_on_shortage);
     configure_library(&shared->config, o);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
     while (!failure && e->loop_count < loops) {

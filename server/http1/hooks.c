@@ -122,6 +122,12 @@ static bool may_grow(void *owner, size_t bytes)
     return false;
 }
 
+static bool is_short(void)
+{
+    connections *all = connections_of_this_thread();
+    return all != NULL && reserve_is_exhausted(&all->reserve) && !reserve_fill(&all->reserve);
+}
+
 static void shrink(void *owner, size_t bytes)
 {
     connection *c = owner;
@@ -131,7 +137,7 @@ static void shrink(void *owner, size_t bytes)
 
 void http1_install_hooks(size_t body_bytes_max)
 {
-    input_buffer_install(&(input_buffer_hooks){find_owner, may_grow, shrink});
+    input_buffer_install(&(input_buffer_hooks){find_owner, may_grow, is_short, shrink});
     decode_chunked_install(body_bytes_max, on_refused_body);
     parse_request_install(on_refused_head);
     socket_close_install(before_close);

@@ -60,6 +60,12 @@ static void add_header(request *r, request_text name, request_text value)
                           value.data, value.bytes);
 }
 
+static void drop_headers(request *r)
+{
+    h2o_req_t *stream = r->stream;
+    stream->res.headers.size = 0;
+}
+
 static void start_response(h2o_req_t *stream, h2o_iovec_t *pieces, size_t count)
 {
     static h2o_generator_t no_more = {NULL, NULL};
@@ -122,6 +128,7 @@ const request_transport *http1_transport(void)
         .header_count = header_count,
         .allocate = allocate,
         .add_header = add_header,
+        .drop_headers = drop_headers,
         .send = send_response,
         .watch = watch,
         .keep_body = keep_body,

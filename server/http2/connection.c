@@ -105,8 +105,12 @@ static void flush_output(http2_connection *h)
     }
     h->now_ns = clock_now_ns();
     take_buffer(h);
-    if (http2_session_write(h->session, &h->out, WRITE_BYTES))
-        h->is_closing = true;
+    if (http2_session_write(h->session, &h->out, WRITE_BYTES)) {
+        log_debug("server", "HTTP/2 connection closed: %s", status_message());
+        connection_count_closure(c, CLOSURE_MEMORY);
+        close_now(h);
+        return;
+    }
     if (h->out.bytes > 0) {
         h2o_iovec_t piece = h2o_iovec_init(h->out.data, h->out.bytes);
         h->is_writing = true;

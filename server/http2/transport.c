@@ -33,10 +33,7 @@ static int header_count(const request *r, const char *name, size_t bytes)
 static void *allocate(request *r, size_t bytes)
 {
     http2_exchange *x = r->stream;
-    void *memory = arena_allocate(&x->memory, bytes);
-    if (memory == NULL)
-        abort();
-    return memory;
+    return arena_allocate(&x->memory, bytes);
 }
 
 static void add_header(request *r, request_text name, request_text value)
@@ -44,6 +41,12 @@ static void add_header(request *r, request_text name, request_text value)
     http2_exchange *x = r->stream;
     assert(x->field_count < HTTP2_FIELDS_MAX - 1);
     x->fields[x->field_count++] = (http2_field){name.data, value.data, name.bytes, value.bytes};
+}
+
+static void drop_headers(request *r)
+{
+    http2_exchange *x = r->stream;
+    x->field_count = 0;
 }
 
 static void send_response(request *r, int code, const char *reason, const request_text *pieces,
@@ -96,6 +99,7 @@ const request_transport *http2_transport(void)
         .header_count = header_count,
         .allocate = allocate,
         .add_header = add_header,
+        .drop_headers = drop_headers,
         .send = send_response,
         .watch = watch,
         .keep_body = keep_body,

@@ -131,7 +131,7 @@ static status make_pieces(const infer_request *q, bool is_strict, text_buffer *t
         write_kserve(text, q);
     else
         write_tensorflow(text, q);
-    char *json = arena_allocate(&first->memory, text->bytes);
+    char *json = text->is_broken ? NULL : arena_allocate(&first->memory, text->bytes);
     if (json == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the response");
     out->of[0] = (request_text){memcpy(json, text->data, text->bytes), text->bytes};

@@ -57,7 +57,8 @@ static void write_string(text_buffer *out, const tensor_string *s, bool as_base6
     }
     text_buffer_put(out, "{\"b64\":\"");
     char *room = text_buffer_reserve(out, (s->bytes + 2) / 3 * 4);
-    out->bytes += (size_t)(base64_encode(room, s->data, s->bytes) - room);
+    if (room != NULL)
+        out->bytes += (size_t)(base64_encode(room, s->data, s->bytes) - room);
     text_buffer_put(out, "\"}");
 }
 
@@ -76,6 +77,8 @@ static void write_elements(text_buffer *out, const tensor *t, int64_t from, int6
     for (int64_t done = 0; done < count;) {
         int64_t n = count - done < CHUNK ? count - done : CHUNK;
         char *start = text_buffer_reserve(out, (size_t)n * (NUMBER_F64_CHARS + 1)), *at = start;
+        if (start == NULL)
+            return;
         for (int64_t i = 0; i < n; i++) {
             at = write_element(at, t, from + done + i);
             *at++ = ',';

@@ -53,6 +53,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->deadline_ns = UINT64_MAX;
     assert(r->deadline.place == 0);
     r->code = 0;
+    r->is_short_of_memory = false;
     r->response_bytes = 0;
     r->compressed = NULL;
     r->record = NULL;

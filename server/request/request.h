@@ -58,6 +58,7 @@ struct request {
 
     /* How it was answered. */
     int code;
+    bool is_short_of_memory; /* a part of the response is missing: 503 is sent instead of it */
     size_t response_bytes;
     char *compressed;            /* malloc'd body, or NULL */
     struct model_record *record; /* NULL: it reached no model */

@@ -63,6 +63,7 @@ int respond_code(status s, bool is_tensorflow)
     case STATUS_RESOURCE_EXHAUSTED:
         return is_tensorflow ? 503 : 429;
     case STATUS_UNAVAILABLE:
+    case STATUS_OUT_OF_MEMORY:
         return 503;
     case STATUS_DEADLINE_EXCEEDED:
         return 504;
@@ -90,6 +91,10 @@ static inline void add_header(request *r, const char *name, request_text value)
 static request_text copy(request *r, const char *data, size_t bytes)
 {
     char *memory = r->connection->transport->allocate(r, bytes + 1);
+    if (memory == NULL) {
+        r->is_short_of_memory = true;
+        return (request_text){NULL, 0};
+    }
     memcpy(memory, data, bytes);
     return (request_text){memory, bytes};
 }
@@ -111,6 +116,7 @@ static void add_common_headers(request *r, const char *type)
         text_buffer *line = &r->loop->text;
         text_buffer_clear(line);
         endpoint_load_write(&r->loop->load, s, clock_now_ns(), line);
+        r->is_short_of_memory |= line->is_broken;
         respond_header(r, "endpoint-load-metrics", line->data, line->bytes);
     }
     add_header(r, "content-type", (request_text){type, strlen(type)});
@@ -157,12 +163,26 @@ static int compress(request *r, request_text *pieces, int count)
     return 1;
 }
 
+/* Without memory for what was to be sent: takes none. Returns the code. */
+static int replace_response(request *r, request_text *pieces, int *count)
+{
+    r->connection->transport->drop_headers(r);
+    add_header(r, "retry-after", TEXT("1"));
+    add_header(r, "content-type", TEXT("application/json"));
+    pieces[0] = TEXT("{\"error\":\"there is no memory for the response now\"}");
+    *count = 1;
+    return 503;
+}
+
 /* The one way out. The stream may be closed inside, but the request stays: the caller works on it.
  */
 static void send_pieces(request *r, int code, const char *type, request_text *pieces, int count)
 {
     assert(!request_has_ended(r));
-    add_common_headers(r, type);
+    if (!r->is_short_of_memory)
+        add_common_headers(r, type);
+    if (r->is_short_of_memory)
+        code = replace_response(r, pieces, &count);
     r->code = r->sample.code = code;
     r->response_bytes = sum_bytes(pieces, count);
     request_end(r, reason_of_end(code));
@@ -179,7 +199,7 @@ static void finish(request *r, int code, const char *type, request_text *pieces,
     send_pieces(r, code, type, pieces, count);
 }
 
-/* Compressed once, too, for all who share it. */
+/* Compressed once, too, for all who share it. NULL: no memory. */
 static const shared_text *make_shared(request *r, shared_text_key key,
                                       void (*write)(request *r, const void *about,
                                                     text_buffer *out))
@@ -189,6 +209,10 @@ static const shared_text *make_shared(request *r, shared_text_key key,
     size_t bytes;
     uint64_t begin_ns = clock_now_ns();
     write(r, key.about, &out);
+    if (out.is_broken) {
+        text_buffer_dispose(&out);
+        return NULL;
+    }
     compress_piece piece = {out.data, out.bytes};
     content_coding coding = out.bytes < COMPRESS_BYTES_MIN ? CODING_IDENTITY : key.coding;
     if (coding != CODING_IDENTITY && !compress_pieces(coding, &piece, 1, &packed, &bytes)) {
@@ -218,9 +242,14 @@ void respond_shared(request *r, const char *type, const void *about,
         add_age(r, clock_now_ns() - text->made_ns);
     else
         text = make_shared(r, key, write);
-    if (text->coding != CODING_IDENTITY)
-        add_coding(r, text->coding);
-    request_text body = copy(r, text->data, text->bytes);
+    request_text body = {NULL, 0};
+    if (text == NULL) {
+        r->is_short_of_memory = true;
+    } else {
+        if (text->coding != CODING_IDENTITY)
+            add_coding(r, text->coding);
+        body = copy(r, text->data, text->bytes);
+    }
     send_pieces(r, 200, type, &body, body.bytes > 0);
 }
 
@@ -245,9 +274,15 @@ void respond_text(request *r, int code, const char *type, const char *text, size
     finish(r, code, type, &body, bytes > 0);
 }
 
+void respond_buffer(request *r, int code, const char *type, const text_buffer *body)
+{
+    r->is_short_of_memory |= body->is_broken;
+    respond_text(r, code, type, body->data, body->bytes);
+}
+
 void respond_json(request *r, text_buffer *body)
 {
-    respond_text(r, 200, "application/json", body->data, body->bytes);
+    respond_buffer(r, 200, "application/json", body);
     text_buffer_dispose(body);
 }
 
@@ -266,7 +301,7 @@ static void respond_message(request *r, int code, const char *message, uint64_t 
         int n = snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(s ? s : 1));
         respond_header(r, "retry-after", seconds, (size_t)n);
     }
-    respond_text(r, code, "application/json", body->data, body->bytes);
+    respond_buffer(r, code, "application/json", body);
 }
 
 void respond_error(request *r, int code, const char *message)

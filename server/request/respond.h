@@ -5,13 +5,15 @@
 
 /* Responses. Each of these ends the request and sends its response; it is called once, on the
  * loop's thread, for a request that has not ended. This is the only place that turns a status into
- * an HTTP code. */
+ * an HTTP code. Without memory for a response or a header of it, the request is answered 503. */
 
 /* The HTTP code of a status. TensorFlow Serving's routes differ: a full queue is 503, not 429. */
 int respond_code(status s, bool is_tensorflow);
 
 /* A success, or what is said of readiness: `text` is copied. */
 void respond_text(request *r, int code, const char *type, const char *text, size_t bytes);
+/* The same of a buffer, which stays the caller's. */
+void respond_buffer(request *r, int code, const char *type, const text_buffer *body);
 
 /* A success whose text costs much to make (shared_text.h): one made earlier, or what `write`
  * appends to `out`. `about`: what it depends on beside the route. */

@@ -24,10 +24,12 @@ typedef struct request_transport {
     request_text (*header)(const request *r, const char *name, size_t name_bytes);
     /* How many headers have that name. */
     int (*header_count)(const request *r, const char *name, size_t name_bytes);
-    /* Memory that lives until the stream is closed. Never NULL. */
+    /* Memory that lives until the stream is closed; NULL: there is none. */
     void *(*allocate)(request *r, size_t bytes);
     /* Adds a header to the response. Name and value must live until the stream is closed. */
     void (*add_header)(request *r, request_text name, request_text value);
+    /* Takes back the headers that were added. */
+    void (*drop_headers)(request *r);
     /* Sends status line, headers and body, once. The pieces must live until the stream is closed,
      * which may happen inside this call. */
     void (*send)(request *r, int code, const char *reason, const request_text *pieces, int count);

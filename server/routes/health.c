@@ -29,7 +29,7 @@ static void respond_ready(request *r, bool is_ready, const char *state, const ch
         respond_header(r, "retry-after", "1", 1);
     }
     text_buffer_put(&body, "}");
-    respond_text(r, is_ready ? 200 : 503, "application/json", body.data, body.bytes);
+    respond_buffer(r, is_ready ? 200 : 503, "application/json", &body);
     text_buffer_dispose(&body);
 }
 

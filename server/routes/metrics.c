@@ -425,6 +425,22 @@ static void write_loops(text_buffer *out, const service *s)
     }
 }
 
+static void write_loop_totals(text_buffer *out, const service *s)
+{
+    uint64_t yields = 0, shortages = 0;
+    for (int i = 0; i < s->loop_count + s->has_health; i++) {
+        yields += atomic_load_explicit(&s->loops[i].yields, memory_order_relaxed);
+        shortages += atomic_load_explicit(&s->loops[i].shortages, memory_order_relaxed);
+    }
+    family(out, "connection_yields_total", "counter",
+           "Times that a connection had used up its share of a turn of its event loop.");
+    text_buffer_format(out, "penstock_connection_yields_total %llu\n", (unsigned long long)yields);
+    family(out, "memory_shortages_total", "counter",
+           "Times that a connection needed memory and there was none but the reserve.");
+    text_buffer_format(out, "penstock_memory_shortages_total %llu\n",
+                       (unsigned long long)shortages);
+}
+
 static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
     char progress[8];
@@ -444,12 +460,7 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
     write_closures(out, s);
     write_held(out, &s->budget);
     gauge(out, "requests_open", "Requests being handled.", service_open_requests(s));
-    uint64_t yields = 0;
-    for (int i = 0; i < s->loop_count; i++)
-        yields += atomic_load_explicit(&s->loops[i].yields, memory_order_relaxed);
-    family(out, "connection_yields_total", "counter",
-           "Times that a connection had used up its share of a turn of its event loop.");
-    text_buffer_format(out, "penstock_connection_yields_total %llu\n", (unsigned long long)yields);
+    write_loop_totals(out, s);
     gauge(out, "uptime_seconds", "Time since start.", (double)(now_ns - s->start_ns) / 1e9);
     gauge(out, "resident_bytes", "Resident memory.", resident_bytes());
 }

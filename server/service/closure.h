@@ -12,7 +12,7 @@ typedef enum closure {
     CLOSURE_AGE,
     CLOSURE_ROOM,    /* connections_max is reached: it had been without progress longest */
     CLOSURE_ADDRESS, /* its address has as many as it may */
-    CLOSURE_MEMORY, /* the budget is short: it held most without progress, or more than its share */
+    CLOSURE_MEMORY,  /* short of bytes or memory: it held most without progress, or got none */
     CLOSURE_ABUSE,
     CLOSURE_COUNT
 } closure;

@@ -115,10 +115,22 @@ def http2(server, expected):
         client.close()
 
 
+def texts(server, expected):
+    """What the server says of itself."""
+    connection = server.connect(timeout=ANSWER_S)
+    for path in ("/metrics", "/v2", "/v2/models/digits", "/v2/models/digits/stats", "/v2/nothing"):
+        answer = server.request("GET", path, headers={"Accept-Encoding": "gzip", "endpoint-load-metrics-format": "TEXT"}, connection=connection)
+        wanted = 404 if path == "/v2/nothing" else 200
+        assert answer.status in (wanted, 408, 503), f"{path}: {answer.status} {answer.body[:200]!r}"
+        assert answer.body, f"{path}: empty"
+        yield "ok" if answer.status == wanted else answer.status
+    connection.close()
+
+
 def session(server, expected=None):
     """What became of each request: ok, a code, reset, or closed. A hang or a wrong answer raises."""
     outcomes = []
-    for protocol in (http1, http2):
+    for protocol in (http1, http2, texts):
         try:
             outcomes.extend(protocol(server, expected))
         except TimeoutError:

@@ -85,6 +85,8 @@ static bool grow(h2o_buffer_t **slot, size_t capacity)
 h2o_iovec_t h2o_buffer_reserve(h2o_buffer_t **slot, size_t bytes)
 {
     h2o_buffer_t *b = *slot;
+    if (b->bytes == NULL && hooks.is_short())
+        return (h2o_iovec_t){NULL, 0};
     if (b->bytes == NULL || fits(b, bytes))
         return library_reserve(slot, bytes);
     size_t capacity = larger_capacity(b, bytes);

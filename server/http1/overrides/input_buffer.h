@@ -14,6 +14,8 @@ typedef struct input_buffer_hooks {
     void *(*owner)(h2o_buffer_t **slot);
     /* May it hold `bytes` more? */
     bool (*grow)(void *owner, size_t bytes);
+    /* Is there no memory for the first bytes of another request? */
+    bool (*is_short)(void);
     /* It holds `bytes` less. */
     void (*shrink)(void *owner, size_t bytes);
 } input_buffer_hooks;

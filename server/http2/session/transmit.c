@@ -66,6 +66,8 @@ static int send_data(nghttp2_session *library, nghttp2_frame *frame, const uint8
     if (s->out->bytes >= s->out_end)
         return NGHTTP2_ERR_WOULDBLOCK;
     char *to = text_buffer_reserve(s->out, 9 + bytes);
+    if (to == NULL)
+        return NGHTTP2_ERR_CALLBACK_FAILURE; /* http2_session_write() says why */
     memcpy(to, head, 9);
     to += 9;
     for (size_t left = bytes; left > 0;) {
@@ -124,12 +126,15 @@ status http2_session_write(http2_session *s, text_buffer *out, size_t bytes_max)
     while (out->bytes < s->out_end) {
         const uint8_t *data;
         ssize_t n = nghttp2_session_mem_send(s->library, &data);
+        if (n > 0)
+            text_buffer_append(out, data, (size_t)n);
+        if (out->is_broken)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for HTTP/2 output");
         if (n < 0)
             return status_fail(n == NGHTTP2_ERR_NOMEM ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL,
                                "HTTP/2: %s", nghttp2_strerror((int)n));
         if (n == 0)
             break;
-        text_buffer_append(out, data, (size_t)n);
     }
     return STATUS_OK;
 }

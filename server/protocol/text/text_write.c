@@ -8,19 +8,22 @@
 void text_write_u64(text_buffer *t, uint64_t value)
 {
     char *out = text_buffer_reserve(t, NUMBER_INTEGER_CHARS);
-    t->bytes += (size_t)(number_write_u64(out, value) - out);
+    if (out != NULL)
+        t->bytes += (size_t)(number_write_u64(out, value) - out);
 }
 
 void text_write_i64(text_buffer *t, int64_t value)
 {
     char *out = text_buffer_reserve(t, NUMBER_INTEGER_CHARS);
-    t->bytes += (size_t)(number_write_i64(out, value) - out);
+    if (out != NULL)
+        t->bytes += (size_t)(number_write_i64(out, value) - out);
 }
 
 void text_write_f64(text_buffer *t, double value)
 {
     char *out = text_buffer_reserve(t, NUMBER_F64_CHARS);
-    t->bytes += (size_t)(number_write_f64(out, value) - out);
+    if (out != NULL)
+        t->bytes += (size_t)(number_write_f64(out, value) - out);
 }
 
 /* Length of the well-formed UTF-8 character at `data`, or 0. */
@@ -37,6 +40,8 @@ void text_write_json_string(text_buffer *t, const char *data, size_t bytes)
 {
     static const char hex[] = "0123456789abcdef";
     char *start = text_buffer_reserve(t, bytes * 6 + 3), *out = start;
+    if (start == NULL)
+        return;
     *out++ = '"';
     for (size_t i = 0; i < bytes;) {
         unsigned char c = (unsigned char)data[i];

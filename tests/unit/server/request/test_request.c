@@ -251,7 +251,7 @@ Test(request, codes_come_from_the_status_alone)
                  {STATUS_CANCELLED, 499, 499},
                  {STATUS_CORRUPT, 500, 500},
                  {STATUS_IO, 500, 500},
-                 {STATUS_OUT_OF_MEMORY, 500, 500},
+                 {STATUS_OUT_OF_MEMORY, 503, 503},
                  {STATUS_INTERNAL, 500, 500}};
     cr_assert_eq(sizeof(cases) / sizeof(cases[0]), STATUS_COUNT);
     for (int i = 0; i < STATUS_COUNT; i++) {

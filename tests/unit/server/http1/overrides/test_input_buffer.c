@@ -7,6 +7,7 @@
 static struct {
     size_t held, most, limit;
     int owners;
+    bool is_short;
 } rig;
 
 static void *find_owner(h2o_buffer_t **slot)
@@ -26,6 +27,11 @@ static bool may_grow(void *owner, size_t bytes)
     return true;
 }
 
+static bool is_short(void)
+{
+    return rig.is_short;
+}
+
 static void shrink(void *owner, size_t bytes)
 {
     cr_assert(owner == &rig && bytes <= rig.held);
@@ -37,7 +43,7 @@ static void begin(size_t limit)
     memset(&rig, 0, sizeof rig);
     rig.limit = limit;
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
-    input_buffer_install(&(input_buffer_hooks){find_owner, may_grow, shrink});
+    input_buffer_install(&(input_buffer_hooks){find_owner, may_grow, is_short, shrink});
 }
 
 /* Fills it as a socket would, until it is full of `bytes` or may not grow. */
@@ -89,4 +95,18 @@ Test(input_buffer, a_refusal_leaves_what_was_there)
     cr_assert_eq(b->bytes[n - 1], (char)((n - 1) * 31 % 251));
     h2o_buffer_dispose(&b);
     cr_assert_eq(rig.held, 0);
+}
+
+Test(input_buffer, without_memory_the_first_bytes_are_not_read)
+{
+    h2o_buffer_t *b;
+    begin(SIZE_MAX);
+    rig.is_short = true;
+    h2o_buffer_init(&b, &h2o_socket_buffer_prototype);
+    cr_expect_eq(fill(&b, 10), 0);
+    rig.is_short = false;
+    cr_expect_eq(fill(&b, 10), 10);
+    rig.is_short = true; /* there is room, and the request goes on */
+    cr_expect_eq(fill(&b, 10), 10);
+    h2o_buffer_dispose(&b);
 }
