@@ -49,7 +49,7 @@ void relief_on_timeout(h2o_timeout_entry_t *entry)
     connections_relieve(all, clock_now_ns());
 }
 
-static void look_soon(connections *all)
+static void schedule_relief(connections *all)
 {
     if (!h2o_timeout_is_linked(&all->relief_entry))
         h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->soon, &all->relief_entry);
@@ -63,7 +63,7 @@ void connections_relieve_soon(connection *c, size_t bytes)
         return;
     if (bytes > c->all->refused_bytes)
         c->all->refused_bytes = bytes;
-    look_soon(c->all);
+    schedule_relief(c->all);
 }
 
 bool relief_on_shortage(size_t bytes)
@@ -73,6 +73,6 @@ bool relief_on_shortage(size_t bytes)
         return false; /* the start, or a thread that is no loop */
     service_loop *counters = &all->loop->service->loops[all->loop->index];
     atomic_fetch_add_explicit(&counters->shortages, 1, memory_order_relaxed);
-    look_soon(all);
+    schedule_relief(all);
     return reserve_spend(&all->reserve, bytes);
 }
