@@ -1,5 +1,6 @@
 """A Penstock server as the tests start it, a plain HTTP client, and models made on the spot."""
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import os
@@ -20,7 +21,16 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("PENSTOCK_BINARY", ROOT / "build/release/bin/penstock"))
 DIGITS = ROOT / "examples/models/digits"
-START_S, STOP_S = 180, 60  # a sanitizer on a busy machine takes its time
+# A sanitizer on a busy machine takes its time. No test expects anything to happen sooner.
+START_S, STOP_S, WAIT_S = 180, 60, 180
+
+
+def wait_until(condition, what, seconds=WAIT_S):
+    """Asks again and again; fails with `what` when the condition does not come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.02)
 
 
 def shared_models():
@@ -89,6 +99,15 @@ class Server:
         if not self.is_told and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.is_told = True
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """It stands still inside, while the kernel takes what clients send: afterwards all of that is there at once."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def log(self):
         return self.log_path.read_text(errors="replace")

@@ -3,7 +3,6 @@ import gzip
 import json
 import socket
 import ssl
-import time
 import zlib
 
 import numpy
@@ -146,21 +145,6 @@ def test_paths(server):
     assert server.get("/v2/health/live?a=b").status == 200
 
 
-@pytest.mark.slow
-def test_slow_upload_is_cut(tmp_path):
-    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=1000") as s:
-        began = time.monotonic()
-        with socket.create_connection(("127.0.0.1", s.port), timeout=20) as slow:
-            slow.sendall(head(b"Content-Length: 100000"))
-            try:
-                while slow.recv(4096):
-                    pass
-            except ConnectionResetError:
-                pass
-        assert time.monotonic() - began < 15
-        assert s.get("/v2/health/live").status == 200
-
-
 LATE = {
     "half a head": b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\nConte",
     "half a body": head(b"Content-Length: 100000") + b"{",
@@ -169,12 +153,13 @@ LATE = {
 
 
 def test_late_requests_are_told(tmp_path, certificate):
-    """408 and the end of the connection, in clear text and in TLS; an idle connection ends without a word."""
+    """408 and the end of the connection, in clear text and in TLS; an idle connection ends without a word. The time an idle one has is long: a
+    busy machine may send the first bytes late."""
     context = ssl._create_unverified_context()
-    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=700", "--set", "timeouts.idle_ms=1000", tls=certificate) as s:
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "timeouts.request_ms=700", "--set", "timeouts.idle_ms=4000", tls=certificate) as s:
 
-        def all_that_comes(data, tls):
-            with socket.create_connection(("127.0.0.1", s.tls_port if tls else s.port), timeout=20) as raw:
+        def all_that_comes(data, tls=False):
+            with socket.create_connection(("127.0.0.1", s.tls_port if tls else s.port), timeout=serving.WAIT_S) as raw:
                 with context.wrap_socket(raw) if tls else raw as late:
                     late.sendall(data)
                     got = b""
@@ -182,17 +167,16 @@ def test_late_requests_are_told(tmp_path, certificate):
                         got += part
                     return got
 
-        for data in LATE.values():
-            for tls in (False, True):
-                got = all_that_comes(data, tls)
-                assert got.startswith(b"HTTP/1.1 408 ") and b'{"error":' in got and b"HTTP/1.1" not in got[9:], got
-        live = head(method=b"GET", path=b"/v2/health/live")
-        assert all_that_comes(b"", False) == b""
-        assert all_that_comes(live, False).count(b"HTTP/1.1") == 1
-        assert all_that_comes(live + b"GET /v2/he", False).count(b"HTTP/1.1 408") == 1
-        assert all_that_comes(head(CLOSE, method=b"GET", path=b"/v2/health/live") + b"GET /", False).count(b"HTTP/1.1") == 1
-        answer = s.get("/metrics").body.decode()
-        assert 'code="408"} 7' in answer, [l for l in answer.splitlines() if "408" in l]
+        def late(data, tls):
+            got = all_that_comes(data, tls)
+            assert got.startswith(b"HTTP/1.1 408 ") and b'{"error":' in got and b"HTTP/1.1" not in got[9:], got
+
+        live, last = (head(*more, method=b"GET", path=b"/v2/health/live") for more in ((), (CLOSE,)))
+        idle = [lambda data=data: all_that_comes(data) for data in (b"", live, live + b"GET /v2/he", last + b"GET /")]
+        silent, one, then_late, closed = serving.at_once(idle + [lambda d=d, t=t: late(d, t) for d in LATE.values() for t in (False, True)])[:4]
+        assert silent == b"" and one.count(b"HTTP/1.1") == closed.count(b"HTTP/1.1") == 1
+        assert then_late.count(b"HTTP/1.1") == 2 and then_late.count(b"HTTP/1.1 408") == 1
+        serving.wait_until(lambda: 'code="408"} 7' in s.get("/metrics").body.decode(), "seven are counted")
 
 
 def queued(server):
@@ -201,21 +185,22 @@ def queued(server):
 
 
 def test_work_of_a_client_that_left_is_cancelled(server):
-    """Forty heavy requests, all abandoned: the queue empties without computing them all."""
+    """Heavy requests, all abandoned: the queue empties."""
     text, headers = serving.binary_request({"in": numpy.zeros((256, 1024), numpy.float32)})
     data = head(*[f"{k}: {v}".encode() for k, v in headers.items()], b"Content-Length: %d" % len(text), path=b"/v2/models/slow/infer")
     sockets = []
-    for _ in range(12):
+
+    def some_wait():
+        """More come until some wait, however fast this machine computes."""
         s = socket.create_connection(("127.0.0.1", server.port))
         s.sendall(data + text)
         sockets.append(s)
-    time.sleep(0.3)
+        return len(sockets) >= 12 and queued(server) > 0
+
+    serving.wait_until(some_wait, "requests wait")
     for s in sockets:
         s.close()
-    end = time.monotonic() + 60
-    while queued(server) > 0:
-        assert time.monotonic() < end, "the queue does not empty"
-        time.sleep(0.1)
+    serving.wait_until(lambda: queued(server) == 0, "the queue is empty")
     assert server.infer_binary("digits", {"image": numpy.zeros((1, 64), numpy.float32)})["logits"].shape == (1, 10)
 
 

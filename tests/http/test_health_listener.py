@@ -4,6 +4,7 @@ import re
 import pytest
 
 import serving
+from test_model_loads import Repository
 
 
 def health_port(server):
@@ -43,14 +44,16 @@ def test_connections_of_others_take_no_room(probed):
         s.close()
 
 
-def test_probes_go_on_while_the_server_drains_and_do_not_delay_it(tmp_path, made_models):
-    with serving.Server(tmp_path / "log", {"slow": made_models["slow"]}, "--listen-health", "127.0.0.1:0", delay_ms=500) as s:
+def test_probes_go_on_while_the_server_drains_and_do_not_delay_it(tmp_path):
+    """A load that does not end holds the drain until all was looked at."""
+    with Repository(tmp_path, "--listen-health", "127.0.0.1:0") as r:
+        s, held = r.server, r.begin_endless()
         probe = serving.http.client.HTTPConnection("127.0.0.1", health_port(s), timeout=60)
-        answer = s.request("GET", "/v2/health/ready", connection=probe)
-        assert answer.status == 200
+        assert s.request("GET", "/v2/health/ready", connection=probe).status == 200
         s.terminate()
         while (answer := s.request("GET", "/v2/health/ready", connection=probe)).status == 200:
             pass
         assert answer.status == 503 and answer.json()["state"] == "draining"
+        held.close()
         assert s.process.wait(serving.STOP_S) == 0  # though the probe's connection is open, and was just used
         probe.close()

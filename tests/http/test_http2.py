@@ -5,7 +5,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 
 import h2.config
 import h2.connection
@@ -21,7 +20,7 @@ H2SPEC = next((p for p in (serving.ROOT / ".cache/bin/h2spec", shutil.which("h2s
 
 class Connection:
     def __init__(self, server, tls=False):
-        self.socket = socket.create_connection(("127.0.0.1", server.tls_port if tls else server.port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", server.tls_port if tls else server.port), timeout=serving.WAIT_S)
         if tls:
             context = ssl._create_unverified_context()
             context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -81,7 +80,7 @@ def test_upgrade(server):
 
 def test_tls_without_http2(server):
     context = ssl._create_unverified_context()
-    with context.wrap_socket(socket.create_connection(("127.0.0.1", server.tls_port), timeout=20)) as s:
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", server.tls_port), timeout=serving.WAIT_S)) as s:
         s.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert s.recv(100).startswith(b"HTTP/1.1 200")
 
@@ -118,7 +117,6 @@ def test_rapid_reset_ends_the_connection(server):
     before, ended, sent = count(), False, 0
     c = Connection(server)
     block = c.h2.encoder.encode([(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/v2/models/slow/infer")])
-    c.socket.settimeout(10)
     try:
         for first in range(1, 200_000, 200):
             burst = b""
@@ -155,7 +153,7 @@ def test_h2spec(server, tls):
     port = server.tls_port if tls else server.port
     run = subprocess.run(
         [H2SPEC, "-h", "127.0.0.1", "-p", str(port), "-P", "/v2/health/live", "-o", "5", *(["-t", "-k"] if tls else [])],
-        capture_output=True, text=True, timeout=110,
+        capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     total, passed, skipped, failed = map(int, re.search(r"(\d+) tests, (\d+) passed, (\d+) skipped, (\d+) failed", run.stdout).groups())
     assert total >= 140 and failed == 0, run.stdout[-4000:]
@@ -167,8 +165,7 @@ def test_goaway_on_drain(tmp_path):
         c.finish([c.start("GET", "/v2/health/live")])
         s.terminate()
         events = []
-        end = time.monotonic() + 30
-        while not any(isinstance(e, h2.events.ConnectionTerminated) for e in events) and time.monotonic() < end:
+        while not any(isinstance(e, h2.events.ConnectionTerminated) for e in events):
             data = c.socket.recv(65536)
             if not data:
                 break

@@ -29,8 +29,7 @@ def metric(server, name):
 
 
 def wait_for_no_requests(server):
-    while metric(server, "requests_open") > 1:  # the one that asks
-        pass
+    serving.wait_until(lambda: metric(server, "requests_open") <= 1, "no request is open but the one that asks")
 
 
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
@@ -96,11 +95,13 @@ def test_clients_leave_meanwhile(large, reset):
 
 def test_the_server_drains_meanwhile(tmp_path, made_models):
     with serving.Server(tmp_path / "log", {"identity": made_models["identity_fp32"]}) as s:
-        c = s.connect()
-        c.request("POST", "/v2/models/identity/infer", b" " * (40 << 20) + BODY)
-        while metric(s, "requests_open") < 2:
-            pass
-        s.terminate()
+        c, body = s.connect(), b" " * (40 << 20) + BODY
+        c.putrequest("POST", "/v2/models/identity/infer")
+        c.putheader("Content-Length", len(body))
+        c.endheaders(body[:-1])
+        with s.stopped():  # the drain and the parsing begin together
+            c.send(body[-1:])
+            s.terminate()
         response = c.getresponse()
         assert response.status == 200
         assert numpy.array_equal(serving.json_array(json.loads(response.read())["outputs"][0]), VALUES)

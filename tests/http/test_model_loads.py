@@ -14,7 +14,7 @@ import frames
 import serving
 
 LAYERS, CHANNELS, SIDE = 300, 64, 256
-END_S = 60  # no test waits that long unless it fails
+END_S = serving.WAIT_S  # no test waits that long unless it fails
 
 
 def endless_model(folder, name="endless"):
@@ -63,10 +63,7 @@ class Repository:
         return next(float(line.split()[1]) for line in lines if line.startswith(f"penstock_{name} "))
 
     def await_metric(self, name, value):
-        end = time.monotonic() + END_S
-        while self.metric(name) != value:
-            assert time.monotonic() < end, f"{name} is {self.metric(name)}"
-            time.sleep(0.02)
+        serving.wait_until(lambda: self.metric(name) == value, f"{name} is {value}")
 
     def order(self, verb, name):
         """Sends the order and leaves it at that: a connection whose answer is not read yet."""

@@ -1,4 +1,5 @@
-"""More work than the server can do: what a refused client is told is true."""
+"""More work than the server can do: a refused client is told when to come back, and is served when it does as it is told."""
+import threading
 import time
 
 import numpy
@@ -18,25 +19,25 @@ def server(tmp_path_factory):
 
 
 def test_a_full_queue_says_when_to_come_back(server):
+    """Forty clients that come back when told: all are served. (That the time is the right one is for tests/sim, which has a clock of its own.)"""
     body, headers = serving.binary_request({"in": numpy.ones((ROWS, 1024), numpy.float32)})
-
-    def send():
-        return server.post("/v2/models/slow/infer", body, headers)
+    is_over = threading.Event()
 
     def ask():
-        answer = send()
-        if answer.status == 429:
-            seconds = int(answer.headers["retry-after"])
-            assert "full" in answer.json()["error"] and "will have begun in" in answer.json()["error"]
-            time.sleep(seconds)
-            return seconds, send().status
-        return None, answer.status
+        """Until the queue was full; returns how many seconds it was told to wait, each time."""
+        waits, served = [], 0
+        while not is_over.is_set() or served == 0:
+            answer = server.post("/v2/models/slow/infer", body, headers)
+            if answer.status == 200:
+                served += 1
+                continue
+            assert answer.status == 429, answer
+            assert "full" in answer.json()["error"]
+            waits.append(int(answer.headers["retry-after"]))
+            if "will have begun in" in answer.json()["error"]:  # from when batches have been measured
+                is_over.set()
+            time.sleep(waits[-1])
+        return waits
 
-    serving.at_once([send] * 40, workers=40)  # how long batches take beside each other is measured here
-    answers = serving.at_once([ask] * 40, workers=40)
-    waits = [seconds for seconds, _ in answers if seconds is not None]
+    waits = [seconds for waits in serving.at_once([ask] * 40, workers=40) for seconds in waits]
     assert waits and min(waits) >= 1
-    # Who came back when told met others who did, and most of them found room: at most 12 of them at a time fit.
-    came_back = [status for seconds, status in answers if seconds is not None]
-    assert came_back.count(200) >= min(12, len(came_back)), came_back
-    assert all(status == 200 for seconds, status in answers if seconds is None)

@@ -46,7 +46,7 @@ def test_a_loop_that_is_stuck_is_told_and_recovers(tmp_path):
     with Stuck(tmp_path) as s:
         answer = ask(s.server, "/v2/health/live")
         assert answer.status == 503 and "event loop has been stuck" in answer.json()["error"]
-        assert re.search(r"loop 0 has been stuck for 1\.\d s; it is in [^\"]*\bh2o_evloop_run\+0x", s.server.log())
+        assert re.search(r"loop 0 has been stuck for \d+\.\d s; it is in [^\"]*\bh2o_evloop_run\+0x", s.server.log())
         metrics = ask(s.server, "/metrics").body.decode()
         assert 'penstock_loop_stalls_total{loop="0"} 1\n' in metrics
         assert float(re.search(r'penstock_loop_stuck_seconds{loop="0"} (\S+)', metrics)[1]) >= 1.5

@@ -12,6 +12,8 @@ sys.path.insert(0, str(ROOT / "tests/http"))
 
 import serving  # noqa: E402
 
+serving.START_S = 600  # programs are compiled
+
 
 def find_plugin():
     """The CPU plugin of the PyPI package xla-cpu-pjrt, in this environment or where PENSTOCK_PJRT_PLUGIN says."""

@@ -5,7 +5,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import time
 
 import devices
 import numpy
@@ -252,8 +251,4 @@ def test_the_host_dies_with_the_server(tmp_path, cache):
     assert host is not None
     s.process.kill()
     s.process.wait()
-    for _ in range(100):
-        if not pathlib.Path(f"/proc/{host}").exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError("the device host outlived the server")
+    serving.wait_until(lambda: not pathlib.Path(f"/proc/{host}").exists(), "the device host ends with the server")
