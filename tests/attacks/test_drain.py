@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+import serving
 import wire
 from wire import frame, head, http2
 
@@ -27,7 +28,7 @@ def test_a_head_that_is_never_completed(attack):
         while goaways < 2 and (got := reader.next()) is not None:
             goaways += got[0] == wire.GOAWAY
         wire.send_while_taken(client, frame(wire.CONTINUATION, 4, 3), 1)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(serving.STOP_S) == 0
     client.close()
 
 
@@ -75,7 +76,7 @@ def test_two_signals_of_one_moment_are_one(attack):
         server.process.send_signal(signal.SIGTERM)
         server.is_told = True
         server.polite.stop()
-        assert server.process.wait(30) == 0
+        assert server.process.wait(serving.STOP_S) == 0
 
 
 def test_clients_that_go_on_asking(attack):

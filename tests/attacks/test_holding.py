@@ -24,7 +24,7 @@ def keep_alive(client, is_over):
 
 def test_bodies_that_are_not_completed(attack):
     """32 streams of one connection; their time limit ends them although the connection is busy."""
-    with attack(*QUICK, memory_mib=200) as server, http2(server.port, timeout=20) as client:
+    with attack(*QUICK, memory_mib=200) as server, http2(server.port) as client:
         reader = wire.Reader(client)
         streams = range(1, 64, 2)
         client.sendall(b"".join(frame(wire.HEADERS, 4, s, head("POST", "/v2/models/digits/infer")) for s in streams))
@@ -45,7 +45,7 @@ def test_answers_that_are_not_taken(attack, echo):
     array = numpy.ones((16, 2000), numpy.float32)
     body = json.dumps(dict(inputs=[serving.json_input("in", array)])).encode()
     with attack(*QUICK, models=echo, memory_mib=40) as server:
-        clients = [http2(server.port, timeout=30, window=0) for _ in range(2)]
+        clients = [http2(server.port, window=0) for _ in range(2)]
         readers = [threading.Thread(target=wire.drain_quietly, args=(client,), daemon=True) for client in clients]
         over = threading.Event()
         for client, reader in zip(clients, readers):
@@ -57,7 +57,7 @@ def test_answers_that_are_not_taken(attack, echo):
                     break
             threading.Thread(target=keep_alive, args=(client, over.is_set), daemon=True).start()
         try:
-            wire.wait_until(lambda: not any(r.is_alive() for r in readers), "connections that take nothing are closed", 20)
+            wire.wait_until(lambda: not any(r.is_alive() for r in readers), "connections that take nothing are closed")
         finally:
             over.set()
             for client in clients:
@@ -67,7 +67,7 @@ def test_answers_that_are_not_taken(attack, echo):
 def test_heads_and_bodies_byte_by_byte(attack):
     """A byte every now and then does not move the time limit."""
     with attack(*QUICK) as server:
-        clients = [wire.connect(server.port, timeout=20) for _ in range(3)]
+        clients = [wire.connect(server.port) for _ in range(3)]
         parts = [GET[:-2] + b"X: " + b"y" * 400, POST % 5000 + b"{" * 400, wire.PREFACE + wire.settings() + frame(wire.HEADERS, 4, 1, head("POST")) + b"\0" * 400]
         over = threading.Event()
 
@@ -117,7 +117,7 @@ def test_slow_readers_do_not_shut_others_out(attack):
             except OSError:
                 return False
 
-        wire.wait_until(newcomer_is_served, "a new client is served", 12)
+        wire.wait_until(newcomer_is_served, "a new client is served")
         for client in clients:
             client.close()
 
@@ -126,7 +126,7 @@ def test_idle_connections_end(attack):
     with attack(*QUICK) as server:
         before = server.descriptors()
         clients = [http2(server.port) for _ in range(150)] + [wire.connect(server.port) for _ in range(150)]
-        wire.wait_until(lambda: server.descriptors() <= before + 5, "idle connections are closed", 30)
+        wire.wait_until(lambda: server.descriptors() <= before + 5, "idle connections are closed")
         for client in clients:
             client.close()
 
@@ -164,7 +164,7 @@ def test_orders_of_clients_that_have_gone(attack):
     """Loads and unloads that nobody waits for do not keep an operator waiting: there are at most so many."""
     with attack() as server:
         for _ in range(8):
-            with http2(server.port, timeout=10) as client:
+            with http2(server.port) as client:
                 streams = range(1, 181, 2)
                 client.sendall(b"".join(frame(wire.HEADERS, 5, s, head("POST", "/v2/repository/models/digits/load")) for s in streams))
                 client.recv(1)

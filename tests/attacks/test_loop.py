@@ -12,6 +12,7 @@ import serving
 import wire
 
 ONE_LOOP = ("--set", "server.loops=1")
+RUNS_MAX = 20  # of work beside which a probe is answered: a busy machine may leave the probe no time in the first ones
 
 
 class Probe:
@@ -46,7 +47,7 @@ class Pipeline:
         self.text = f"{get}\r\n".encode() * (count - 1) + f"{get}Connection: close\r\n\r\n".encode()
 
     def run(self, server):
-        with wire.connect(server.port, timeout=100) as client:
+        with wire.connect(server.port, timeout=600) as client:
             threading.Thread(target=wire.send_while_taken, args=(client, self.text, 1), daemon=True).start()
             wire.drain_quietly(client)
 
@@ -57,20 +58,23 @@ def test_pipelined_requests(attack, path, count):
     work = Pipeline(path, count)
     with attack(*ONE_LOOP) as server, Probe(server) as probe:
         before = probe.answers
-        work.run(server)
-        assert probe.answers - before >= 3
+        for runs in range(1, 1 + RUNS_MAX):
+            work.run(server)
+            if probe.answers - before >= 3 * runs:
+                return
+        raise AssertionError(f"{probe.answers - before} answers in {runs} runs")
 
 
 def test_pipelined_requests_of_a_client_that_leaves(attack):
     """Others are answered while what it left behind is."""
     with attack(*ONE_LOOP) as server, Probe(server) as probe:
         for _ in range(3):
-            with wire.connect(server.port, timeout=20) as client:
+            with wire.connect(server.port) as client:
                 client.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 5000)
                 client.recv(1)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leave by a reset
             before = probe.answers
-            wire.wait_until(lambda: probe.answers > before + 1, "the probe is answered", 10)
+            wire.wait_until(lambda: probe.answers > before + 1, "the probe is answered")
 
 
 MIB = 1 << 20
@@ -97,20 +101,22 @@ def test_small_bodies_that_unpack_to_large_ones(attack, kind):
 
 
 def test_others_are_answered_while_a_body_is_parsed(attack):
-    """Three bodies of 72 MB: a probe's round trip is a small part of one."""
+    """Bodies of 72 MB: a probe's round trip is a small part of one."""
     path = "/v2/models/digits/infer"
     packed = gzip.compress(b'{"x":"' + b"\\u0041" * (12 * MIB) + b'"}', 1)
     with attack(*ONE_LOOP, memory_mib=300) as server:
         with Probe(server) as probe:
             meanwhile = 0
-            for _ in range(3):
+            for runs in range(1, 1 + RUNS_MAX):
                 connection = server.connect()
                 connection.request("POST", path, packed, {"Content-Encoding": "gzip"})
                 before = probe.answers
                 connection.getresponse().read()
                 meanwhile += probe.answers - before
                 connection.close()
-            assert meanwhile >= 30
+                if meanwhile >= 10 * runs:
+                    return
+            raise AssertionError(f"{meanwhile} answers during {runs} bodies")
 
 
 def test_deep_and_long_json(attack):

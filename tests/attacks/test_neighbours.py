@@ -47,7 +47,7 @@ def test_a_full_queue_is_not_another_tenants(tmp_path, attack):
 
 def test_handshakes_that_wait_while_files_are_read_again(attack, certificate):
     """A handshake may need the certificate that was there when it began."""
-    with attack(tls=certificate) as server:
+    with attack("--set", f"timeouts.head_ms={serving.WAIT_S}000", tls=certificate) as server:
         clients = [wire.connect(server.tls_port) for _ in range(3)]
         for count in range(1, 25):
             server.process.send_signal(signal.SIGHUP)

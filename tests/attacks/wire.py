@@ -2,7 +2,8 @@
 import socket
 import ssl
 import struct
-import time
+
+from serving import wait_until  # noqa: F401
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RESET, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = range(10)
@@ -10,7 +11,7 @@ PRIORITY_UPDATE = 16
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 FRAME_BYTES_MAX = 16384
 WINDOW_MAX = 0x7FFFFFFF
-ENHANCE_YOUR_CALM = 11
+NO_ERROR, ENHANCE_YOUR_CALM = 0, 11
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -64,7 +65,7 @@ def head_frames(stream, block, flags=0):
     return out
 
 
-def connect(port, tls=False, is_slow=False, timeout=30, protocols=("h2",)):
+def connect(port, tls=False, is_slow=False, timeout=60, protocols=("h2",)):
     """`is_slow`: with as little room for what it receives as the system allows."""
     s = socket.socket()
     if is_slow:
@@ -79,7 +80,7 @@ def connect(port, tls=False, is_slow=False, timeout=30, protocols=("h2",)):
     return s
 
 
-def http2(port, tls=False, is_slow=False, timeout=30, **values):
+def http2(port, tls=False, is_slow=False, timeout=60, **values):
     s = connect(port, tls, is_slow, timeout)
     s.sendall(PREFACE + settings(**values))
     return s
@@ -125,13 +126,6 @@ def send_while_taken(connection, data, times, stop=lambda: False):
         except OSError:
             return sent
     return times
-
-
-def wait_until(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"never: {what}"
-        time.sleep(0.02)
 
 
 def drain_quietly(connection):

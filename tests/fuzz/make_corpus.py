@@ -193,6 +193,7 @@ def http2():
         "goaway": b"\0\xff" + get + frame(GOAWAY, 0, 0, struct.pack(">II", 0, 0)),
         "unknown": b"\0\xff" + frame(0x42, 0, 0, b"??") * 5 + get,
         "on_a_closed_stream": b"\0\xff" + get + body,
+        "large_head_of_bytes": b"\2\xff" + frame(HEADERS, 5, 1, head() + b"\xb8" * 12000),  # once counted as held although nothing of it was
     }
 
 

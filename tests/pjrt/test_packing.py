@@ -188,7 +188,8 @@ def with_positions(folder, count):
 
 
 def test_little_of_a_full_queue_is_padding(tmp_path, compiled):
-    """Lengths of real sentences, one device that is slower than 192 clients: less than a tenth of the positions is padding."""
+    """Lengths of real sentences, one device that is slower than 192 clients: less than a tenth of the positions is padding. Clients of a busy
+    machine may be slower than the first device, and leave it an empty queue; not so the last."""
     lengths = [int(line) for line in (serving.ROOT / "tests/data/sentence_lengths.txt").read_text().splitlines() if line[0] != "#"]
     folder = tmp_path / "m"
     shutil.copytree(HUGGING_FACE / "sentence", folder)
@@ -198,17 +199,17 @@ def test_little_of_a_full_queue_is_padding(tmp_path, compiled):
     requests = [dict(input_ids=random.integers(3, 20, (1, min(n, 256)), dtype=numpy.int64)) for n in lengths * 3]
     for values in requests:
         values["attention_mask"] = numpy.ones_like(values["input_ids"])
-    with devices.faults(plugin=PLUGIN, devices=1, execute_ms=60), start(tmp_path, dict(m=folder), compiled, plugin=FAULT) as s:
-        before = devices.metrics(s)
-        answer_all(s, "m", requests, workers=192)
-        after = devices.metrics(s)
-
-    def grown(name):
-        return devices.total(after, name) - devices.total(before, name)
-
-    waste = 1 - grown("real_tokens_total") / grown("computed_tokens_total")
-    print(f"{waste:.1%} of the positions are padding, {grown('packed_batches_total'):.0f} of {grown('batches_total'):.0f} batches are packed")
-    assert grown("real_tokens_total") == sum(v["input_ids"].size for v in requests)
-    assert waste < 0.1
-    assert devices.total(after, "compiles_total", phase="serving") == 0
-    assert devices.total(after, "fallbacks_total") == 0
+    for execute_ms in (60, 300, 1500):
+        with devices.faults(plugin=PLUGIN, devices=1, execute_ms=execute_ms), start(tmp_path, dict(m=folder), compiled, plugin=FAULT) as s:
+            before = devices.metrics(s)
+            answer_all(s, "m", requests, workers=192)
+            after = devices.metrics(s)
+        grown = {n: devices.total(after, n) - devices.total(before, n) for n in ("real_tokens_total", "computed_tokens_total", "packed_batches_total", "batches_total")}
+        waste = 1 - grown["real_tokens_total"] / grown["computed_tokens_total"]
+        print(f"{waste:.1%} of the positions are padding: {grown}")
+        assert grown["real_tokens_total"] == sum(v["input_ids"].size for v in requests)
+        assert devices.total(after, "compiles_total", phase="serving") == 0
+        assert devices.total(after, "fallbacks_total") == 0
+        if waste < 0.1:
+            return
+    raise AssertionError(f"{waste:.1%} of the positions are padding")

@@ -181,12 +181,13 @@ static int on_header(nghttp2_session *library, const nghttp2_frame *frame, const
     if (stream == NULL)
         return 0;
     size_t cost = name_bytes + value_bytes + 32; /* RFC 9113, section 10.5.1 */
-    stream->head_bytes += cost;
-    s->head_bytes += cost;
-    if (stream->head_bytes > s->limits.head_bytes_max) {
+    /* What is beyond the limit is not kept, so it does not count as held. */
+    if (stream->head.is_too_large || stream->head_bytes + cost > s->limits.head_bytes_max) {
         stream->head.is_too_large = true;
         return 0;
     }
+    stream->head_bytes += cost;
+    s->head_bytes += cost;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0; /* a trailer never counts as a header */
     bool is_pseudo = name_bytes > 0 && name[0] == ':';

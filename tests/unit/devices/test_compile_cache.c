@@ -76,7 +76,7 @@ static void write_file(const char *path, const void *data, size_t bytes)
 }
 
 Test(compile_cache, gives_back_what_it_took, .init = make_folder, .fini = remove_folder,
-     .timeout = 120)
+     .timeout = 300)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
@@ -94,7 +94,7 @@ Test(compile_cache, gives_back_what_it_took, .init = make_folder, .fini = remove
 }
 
 Test(compile_cache, everything_is_part_of_the_key, .init = make_folder, .fini = remove_folder,
-     .timeout = 120)
+     .timeout = 300)
 {
     compile_cache_identity all[8];
     for (int i = 0; i < 8; i++)
@@ -114,7 +114,7 @@ Test(compile_cache, everything_is_part_of_the_key, .init = make_folder, .fini = 
 }
 
 Test(compile_cache, distrusts_every_damage, .init = make_folder, .fini = remove_folder,
-     .timeout = 120)
+     .timeout = 300)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
@@ -149,7 +149,7 @@ Test(compile_cache, distrusts_every_damage, .init = make_folder, .fini = remove_
 }
 
 Test(compile_cache, an_entry_of_another_program_is_foreign, .init = make_folder,
-     .fini = remove_folder, .timeout = 60)
+     .fini = remove_folder, .timeout = 300)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_identity other = identity();
@@ -172,7 +172,7 @@ static bool is_empty_folder(const char *path)
 }
 
 Test(compile_cache, a_full_disk_leaves_nothing_behind, .init = make_folder, .fini = remove_folder,
-     .timeout = 120)
+     .timeout = 300)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());
@@ -191,7 +191,7 @@ Test(compile_cache, a_full_disk_leaves_nothing_behind, .init = make_folder, .fin
 }
 
 Test(compile_cache, a_folder_that_cannot_be_is_no_error, .init = make_folder, .fini = remove_folder,
-     .timeout = 120)
+     .timeout = 300)
 {
     char file[128], below[160];
     snprintf(file, sizeof file, "%s/file", folder);
@@ -206,7 +206,7 @@ Test(compile_cache, a_folder_that_cannot_be_is_no_error, .init = make_folder, .f
 }
 
 Test(compile_cache, a_read_only_folder_is_read, .init = make_folder, .fini = remove_folder,
-     .timeout = 120)
+     .timeout = 300)
 {
     compile_cache *c = open_cache(folder);
     compile_cache_key key = key_of(identity());

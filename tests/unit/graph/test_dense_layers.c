@@ -10,7 +10,7 @@ static graph_value_index add_matrix(graph *g, int64_t rows, int64_t columns)
     return graph_add_constant_f32(g, NULL, 2, (int64_t[]){rows, columns}, data);
 }
 
-Test(dense_layers, rows_are_all_leading_dims, .timeout = 60)
+Test(dense_layers, rows_are_all_leading_dims, .timeout = 300)
 {
     graph *g = graph_create("g");
     graph_dim dims[] = {graph_dim_constant(2), graph_dim_constant(5), graph_dim_constant(4)};
@@ -31,7 +31,7 @@ Test(dense_layers, rows_are_all_leading_dims, .timeout = 60)
     graph_destroy(g);
 }
 
-Test(dense_layers, waste_is_what_padding_adds, .timeout = 60)
+Test(dense_layers, waste_is_what_padding_adds, .timeout = 300)
 {
     graph_dense_layer l = {.rows = 128, .depth = 384, .width = 1536};
     cr_assert_float_eq(graph_dense_waste(&l, 128), 0, 1e-12);

@@ -20,7 +20,7 @@ static graph *make_lookup(void)
     return g;
 }
 
-Test(pjrt_ranges, finds_tables_behind_casts, .timeout = 60)
+Test(pjrt_ranges, finds_tables_behind_casts, .timeout = 300)
 {
     graph *g = make_lookup();
     arena a = {0};

@@ -75,7 +75,7 @@ static void check_common(const stablehlo_program *p)
     cr_assert_eq(p->arguments[0].input, 0);
 }
 
-Test(emit_stablehlo, fp32_takes_weights_as_arguments, .timeout = 60)
+Test(emit_stablehlo, fp32_takes_weights_as_arguments, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_TANH);
     stablehlo_program p;
@@ -89,7 +89,7 @@ Test(emit_stablehlo, fp32_takes_weights_as_arguments, .timeout = 60)
     graph_destroy(g);
 }
 
-Test(emit_stablehlo, bf16_multiplies_rounded_operands_and_adds_in_f32, .timeout = 60)
+Test(emit_stablehlo, bf16_multiplies_rounded_operands_and_adds_in_f32, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_ERF);
     stablehlo_program p;
@@ -102,7 +102,7 @@ Test(emit_stablehlo, bf16_multiplies_rounded_operands_and_adds_in_f32, .timeout 
     graph_destroy(g);
 }
 
-Test(emit_stablehlo, int8_scales_each_row_and_each_channel, .timeout = 60)
+Test(emit_stablehlo, int8_scales_each_row_and_each_channel, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_TANH);
     stablehlo_program p;
@@ -129,7 +129,7 @@ Test(emit_stablehlo, int8_scales_each_row_and_each_channel, .timeout = 60)
     graph_destroy(g);
 }
 
-Test(emit_stablehlo, a_transposed_weight_is_multiplied_as_it_is_stored, .timeout = 60)
+Test(emit_stablehlo, a_transposed_weight_is_multiplied_as_it_is_stored, .timeout = 300)
 {
     static const struct {
         stablehlo_precision precision;
@@ -153,7 +153,7 @@ Test(emit_stablehlo, a_transposed_weight_is_multiplied_as_it_is_stored, .timeout
     }
 }
 
-Test(emit_stablehlo, a_transposed_weight_that_something_else_reads_is_made, .timeout = 60)
+Test(emit_stablehlo, a_transposed_weight_that_something_else_reads_is_made, .timeout = 300)
 {
     graph *g = make_layer(GRAPH_OP_TANH, true);
     graph_add_output(g, g->nodes[0].outputs[0], "transposed");
@@ -165,7 +165,7 @@ Test(emit_stablehlo, a_transposed_weight_that_something_else_reads_is_made, .tim
     graph_destroy(g);
 }
 
-Test(emit_stablehlo, an_operator_without_a_form_is_named, .timeout = 60)
+Test(emit_stablehlo, an_operator_without_a_form_is_named, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_NON_ZERO);
     stablehlo_program p;

@@ -56,7 +56,7 @@ static void end(void)
     free(body);
 }
 
-TestSuite(parse, .init = begin, .fini = end, .timeout = 60);
+TestSuite(parse, .init = begin, .fini = end, .timeout = 300);
 
 static void on_parsed(request *r)
 {

@@ -51,7 +51,7 @@ static void begin(int threads, int waiting_max)
     cr_assert_eq(offload_pool_create(threads, waiting_max, &pool), STATUS_OK);
 }
 
-TestSuite(offload_pool, .timeout = 30);
+TestSuite(offload_pool, .timeout = 300);
 
 Test(offload_pool, one_source_is_served_in_order)
 {

@@ -83,7 +83,7 @@ static void check_module(const bytes *b)
     cr_assert_eq(s.unestimated, 1);
 }
 
-Test(hlo_summary, counts_products_and_cycles, .timeout = 60)
+Test(hlo_summary, counts_products_and_cycles, .timeout = 300)
 {
     bytes module = make_module(), wrapped = {.count = 0};
     check_module(&module);
@@ -103,14 +103,14 @@ static status summarise_exactly(const unsigned char *data, size_t count)
     return result;
 }
 
-Test(hlo_summary, cut_at_every_byte, .timeout = 60)
+Test(hlo_summary, cut_at_every_byte, .timeout = 300)
 {
     bytes module = make_module();
     for (size_t count = 0; count < module.count; count++)
         cr_assert_eq(summarise_exactly(module.data, count), STATUS_CORRUPT, "cut to %zu", count);
 }
 
-Test(hlo_summary, flipped_bytes_end, .timeout = 60)
+Test(hlo_summary, flipped_bytes_end, .timeout = 300)
 {
     bytes module = make_module();
     for (size_t i = 0; i < module.count; i++)
@@ -155,7 +155,7 @@ static void check_signature(const unsigned char *data, size_t length)
     hlo_signature_dispose(&s);
 }
 
-Test(hlo_signature, says_what_a_program_takes_and_gives, .timeout = 60)
+Test(hlo_signature, says_what_a_program_takes_and_gives, .timeout = 300)
 {
     unsigned char wrapped[sizeof signature_module + 2] = {0x0a, sizeof signature_module};
     memcpy(wrapped + 2, signature_module, sizeof signature_module);

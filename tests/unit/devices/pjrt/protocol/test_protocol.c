@@ -5,7 +5,7 @@
 
 #include "devices/pjrt/protocol/protocol.h"
 
-Test(pjrt_protocol, descriptors_travel_and_short_packets_are_refused, .timeout = 60)
+Test(pjrt_protocol, descriptors_travel_and_short_packets_are_refused, .timeout = 300)
 {
     int pair[2], fds[3], pipe_fds[2];
     cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);

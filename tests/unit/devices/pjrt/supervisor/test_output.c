@@ -3,7 +3,7 @@
 
 #include "devices/pjrt/supervisor/output.h"
 
-Test(pjrt_output, levels_by_the_letter, .timeout = 60)
+Test(pjrt_output, levels_by_the_letter, .timeout = 300)
 {
     cr_assert_eq(pjrt_output_level("I0000 00:00:1 a.cc:1] x"), LOG_DEBUG);
     cr_assert_eq(pjrt_output_level("W1231 00:00:1 a.cc:1] x"), LOG_DEBUG);
@@ -15,7 +15,7 @@ Test(pjrt_output, levels_by_the_letter, .timeout = 60)
     cr_assert_eq(pjrt_output_level(""), LOG_INFO);
 }
 
-Test(pjrt_output, lines_arrive_in_pieces, .timeout = 60)
+Test(pjrt_output, lines_arrive_in_pieces, .timeout = 300)
 {
     log_configure(LOG_ERROR, LOG_FORMAT_TEXT);
     static pjrt_output o;

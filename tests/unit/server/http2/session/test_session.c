@@ -18,7 +18,7 @@ static void tear_down(void)
         peer_dispose(&p);
 }
 
-TestSuite(http2_session, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(http2_session, .init = set_up, .fini = tear_down, .timeout = 300);
 
 Test(http2_session, answers_a_request_without_a_body)
 {
@@ -166,6 +166,23 @@ Test(http2_session, a_head_over_the_limit_is_431)
     peer_request *large = peer_find(&p, peer_ask(&p, path, 0));
     peer_run(&p);
     cr_assert_eq(large->status, 431);
+}
+
+/* Three thousand bytes that name 171,000 bytes of fields. */
+Test(http2_session, what_is_beyond_the_limit_of_a_head_is_not_held)
+{
+    uint8_t frame[9 + 6 + 3000] = {0, 0x0b, 0xbe, NGHTTP2_HEADERS, 5, 0, 0, 0, 1};
+    memcpy(frame + 9, "\x82\x86\x84\x41\1a", 6); /* GET, http, /, authority: a */
+    memset(frame + 9 + 6, 0x80 + 56, 3000);
+    p.limits.memory_bytes_max = 60000;
+    p.limits.head_bytes_max = 4096;
+    p.is_holding = true;
+    peer_start(&p);
+    peer_run(&p);
+    peer_inject(&p, frame, sizeof frame);
+    cr_assert_eq(p.failure, STATUS_OK, "%s", status_message());
+    cr_assert_lt(http2_session_held_bytes(p.server), 60000);
+    cr_assert(peer_find(&p, 1)->is_too_large);
 }
 
 Test(http2_session, rapid_resets_end_the_connection)
