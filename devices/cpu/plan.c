@@ -1,6 +1,7 @@
 #include "devices/cpu/plan.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,6 +356,28 @@ static status run_step(const cpu_plan *p, const plan_step *step, const tensor *i
                                   .state = step->state,
                                   .scratch = workspace + p->scratch_offset,
                                   .cancel = cancel});
+}
+
+int cpu_plan_step_count(const cpu_plan *p)
+{
+    return p->step_count;
+}
+
+status cpu_plan_run_step(const cpu_plan *p, int step, const tensor *inputs, tensor *outputs,
+                         void *workspace)
+{
+    assert(step >= 0 && step < p->step_count);
+    return run_step(p, &p->steps[step], inputs, outputs, workspace, NULL);
+}
+
+const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t bytes)
+{
+    const graph_node *node = p->steps[step].node;
+    const tensor *out = &p->values[node->outputs[0]].shape;
+    char shape[TENSOR_SHAPE_TEXT_BYTES];
+    snprintf(text, bytes, "%s \"%s\" %s %s", graph_op_name(node->op), node->name,
+             dtype_name(out->dtype), tensor_shape_text(shape, out->rank, out->dims));
+    return text;
 }
 
 status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,

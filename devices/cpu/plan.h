@@ -29,6 +29,13 @@ size_t cpu_plan_workspace_bytes(const cpu_plan *p);
 status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
                     const cancel_token *cancel) MUST_CHECK;
 
+/* For measuring (bench/models): the steps that cpu_plan_run() runs, one after the other. */
+int cpu_plan_step_count(const cpu_plan *p);
+status cpu_plan_run_step(const cpu_plan *p, int step, const tensor *inputs, tensor *outputs,
+                         void *workspace) MUST_CHECK;
+/* "Conv \"conv1\" f32 [1,8,8,64]": operator, node, first output. Returns `text`. */
+const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t bytes);
+
 /* For `penstock inspect` and tests. */
 typedef struct cpu_plan_facts {
     int fused_layer_count;     /* dense layers and convolutions, fused with what follows them */
