@@ -40,6 +40,8 @@ typedef enum kernels_activation {
     KERNELS_ACTIVATION_COUNT
 } kernels_activation;
 
+struct activation_f32;      /* kernels/activation.h */
+struct weighted_rows_f32;   /* kernels/activation.h */
 struct gemm_f32;            /* kernels/gemm_f32.h */
 struct gemm_f32_unpacked;   /* kernels/gemm_f32.h */
 struct gemm_u8s8;           /* kernels/gemm_scaled.h */
@@ -130,6 +132,11 @@ typedef struct kernels {
         silu_f32;
     /* max and min: NaN if either is NaN. */
     kernels_binary_f32 add_f32, sub_f32, mul_f32, div_f32, max_f32, min_f32;
+    /* a < 0 ? a * b : a, with b the slope. */
+    kernels_binary_f32 prelu_f32;
+    /* With parameters, and sums of rows: kernels/activation.h. */
+    void (*activation_f32)(const struct activation_f32 *a);
+    void (*weighted_rows_f32)(const struct weighted_rows_f32 *w);
 
     /* Conversions: exact, or round to nearest with ties to even; NaN stays NaN, quiet. */
     void (*convert_f16_f32)(const uint16_t *in, float *out, size_t count);

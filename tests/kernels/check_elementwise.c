@@ -178,6 +178,11 @@ static void check_min(const variant *v)
     check_binary(v, min_f32_scalar);
 }
 
+static void check_prelu(const variant *v)
+{
+    check_binary(v, prelu_f32_scalar);
+}
+
 typedef __typeof__(((kernels *)0)->convert_f16_f32) widen_fn;
 typedef __typeof__(((kernels *)0)->convert_f32_f16) narrow_fn;
 
@@ -286,6 +291,7 @@ const check checks_elementwise[] = {
     {"div_f32", check_div, NULL},
     {"max_f32", check_max, NULL},
     {"min_f32", check_min, NULL},
+    {"prelu_f32", check_prelu, NULL},
     {"convert_f16_f32", check_f16_f32, NULL},
     {"convert_f32_f16", check_f32_f16, NULL},
     {"convert_bf16_f32", check_bf16_f32, NULL},

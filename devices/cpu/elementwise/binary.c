@@ -1,10 +1,12 @@
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "devices/cpu/elementwise/binary_blocks.h"
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
+#include "kernels/activation.h"
 
 /* Operators of two (or more) broadcast inputs. */
 
@@ -92,6 +94,8 @@ static kernels_binary_f32 kernel_of(const kernels *k, graph_op op)
         return k->max_f32;
     case GRAPH_OP_MIN:
         return k->min_f32;
+    case GRAPH_OP_PRELU:
+        return k->prelu_f32;
     default:
         return NULL;
     }
@@ -275,11 +279,26 @@ static status prepare_clip(cpu_prepare *p)
     return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
+static void clip_f32(const cpu_call *c, const tensor *const bounds[2])
+{
+    activation_f32 p = {.kind = ACTIVATION_CLIP,
+                        .a = bounds[0] ? *(const float *)bounds[0]->data : -INFINITY,
+                        .b = bounds[1] ? *(const float *)bounds[1]->data : INFINITY,
+                        .in = c->inputs[0]->data,
+                        .out = c->outputs[0].data,
+                        .count = (size_t)tensor_count(c->inputs[0])};
+    c->kernels->activation_f32(&p);
+}
+
 static status run_clip(const cpu_call *c)
 {
     const tensor *in = c->inputs[0],
                  *bounds[2] = {cpu_input(c->inputs, c->node, 1), cpu_input(c->inputs, c->node, 2)};
     tensor *out = &c->outputs[0];
+    if (in->dtype == DTYPE_F32) {
+        clip_f32(c, bounds);
+        return STATUS_OK;
+    }
     cpu_compute compute = cpu_compute_of(in->dtype);
     cpu_binary_block max = blocks_of[compute][CPU_BINARY_MAX];
     cpu_binary_block min = blocks_of[compute][CPU_BINARY_MIN];

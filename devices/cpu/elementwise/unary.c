@@ -3,6 +3,7 @@
 #include "devices/cpu/elementwise/unary_blocks.h"
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/tensor_loops/block.h"
+#include "kernels/activation.h"
 
 /* Operators that take each element by itself. F16 and BF16 are computed as float. */
 
@@ -97,11 +98,42 @@ static kernels_unary_f32 kernel_of(const kernels *k, graph_op op, bool is_tanh_g
     }
 }
 
+/* The kind of kernels/activation.h that computes F32, or ACTIVATION_COUNT. */
+static activation_kind activation_of(graph_op op)
+{
+    switch (op) {
+    case GRAPH_OP_LEAKY_RELU:
+        return ACTIVATION_LEAKY_RELU;
+    case GRAPH_OP_HARD_SIGMOID:
+        return ACTIVATION_HARD_SIGMOID;
+    case GRAPH_OP_HARD_SWISH:
+        return ACTIVATION_HARD_SWISH;
+    case GRAPH_OP_ELU:
+        return ACTIVATION_ELU;
+    case GRAPH_OP_SOFTPLUS:
+        return ACTIVATION_SOFTPLUS;
+    case GRAPH_OP_MISH:
+        return ACTIVATION_MISH;
+    case GRAPH_OP_LOG:
+        return ACTIVATION_LOG;
+    case GRAPH_OP_SQRT:
+        return ACTIVATION_SQRT;
+    case GRAPH_OP_ABS:
+        return ACTIVATION_ABS;
+    case GRAPH_OP_NEG:
+        return ACTIVATION_NEGATE;
+    default:
+        return ACTIVATION_COUNT;
+    }
+}
+
 typedef struct unary_state {
     cpu_unary_f32_block f32;
     cpu_unary_f64_block f64;
     unary_i64_block i64;
-    kernels_unary_f32 kernel; /* NULL, or what computes F32 */
+    kernels_unary_f32 kernel;   /* NULL, or what computes F32 */
+    activation_kind activation; /* that of `kernels`, or ACTIVATION_COUNT */
+    const kernels *kernels;
     float parameters[PARAMETERS_MAX];
 } unary_state;
 
@@ -118,7 +150,9 @@ static status prepare_unary(cpu_prepare *p)
     *state = (unary_state){.f32 = cpu_unary_f32_blocks[block],
                            .f64 = cpu_unary_f64_blocks[block],
                            .i64 = row.i64,
-                           .kernel = kernel_of(p->kernels, node->op, is_tanh_gelu)};
+                           .kernel = kernel_of(p->kernels, node->op, is_tanh_gelu),
+                           .activation = activation_of(node->op),
+                           .kernels = p->kernels};
     for (int a = 0; a < PARAMETERS_MAX; a++) {
         const char *name = row.names[a];
         float otherwise = row.defaults[a];
@@ -132,13 +166,26 @@ static status prepare_unary(cpu_prepare *p)
     return STATUS_OK;
 }
 
+static void run_f32(const unary_state *state, const float *in, float *out, size_t count)
+{
+    if (state->kernel)
+        state->kernel(in, out, count);
+    else if (state->activation != ACTIVATION_COUNT)
+        state->kernels->activation_f32(&(activation_f32){.kind = state->activation,
+                                                         .a = state->parameters[0],
+                                                         .b = state->parameters[1],
+                                                         .in = in,
+                                                         .out = out,
+                                                         .count = count});
+    else
+        state->f32(in, out, count, state->parameters);
+}
+
 static void run_block(const unary_state *state, cpu_compute compute, const cpu_block *in,
                       cpu_block *out, size_t count)
 {
-    if (compute == CPU_COMPUTE_F32 && state->kernel)
-        state->kernel(in->f32, out->f32, count);
-    else if (compute == CPU_COMPUTE_F32)
-        state->f32(in->f32, out->f32, count, state->parameters);
+    if (compute == CPU_COMPUTE_F32)
+        run_f32(state, in->f32, out->f32, count);
     else if (compute == CPU_COMPUTE_F64)
         state->f64(in->f64, out->f64, count, state->parameters);
     else
@@ -151,10 +198,7 @@ static status run_unary(const cpu_call *c)
     const tensor *in = c->inputs[0], *out = &c->outputs[0];
     size_t count = (size_t)tensor_count(in);
     if (in->dtype == DTYPE_F32) {
-        if (state->kernel)
-            state->kernel(in->data, out->data, count);
-        else
-            state->f32(in->data, out->data, count, state->parameters);
+        run_f32(state, in->data, out->data, count);
         return STATUS_OK;
     }
     /* Every other operator on U64 is the identity: Abs, Relu, Ceil ... */

@@ -183,6 +183,8 @@ static void reduce_beside(const reduce_plan *p, const tensor *in, int64_t base, 
 /* One output whose inputs lie in long runs: a fixed number of lanes accumulates them, then the
  * lanes are combined in order. */
 #define LANES 8
+/* Shorter runs are reduced beside each other. */
+#define ALONG_MIN (2 * LANES)
 
 static void reduce_along(const reduce_plan *p, const tensor *in, int64_t base,
                          const cpu_block *maximum, cpu_block *sum)
@@ -266,7 +268,7 @@ static status run_reduce(const cpu_call *c)
         p.compute = CPU_COMPUTE_F64;
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
     int64_t run = cpu_walk_run(&p.kept), step = cpu_walk_step(&p.kept, 0);
-    bool is_along = cpu_walk_step(&p.reduced, 0) == 1 && cpu_walk_run(&p.reduced) > 1;
+    bool is_along = cpu_walk_step(&p.reduced, 0) == 1 && cpu_walk_run(&p.reduced) >= ALONG_MIN;
     int64_t group = is_along ? 1 : CPU_BLOCK_ELEMENTS;
     cpu_block sum;
     cpu_cursor at;

@@ -41,6 +41,33 @@ static inline vec vec_exp(vec x)
     return vec_select(is_tiny, vec_set(0), vec_scale(p, n));
 }
 
+/* x = m 2^e with m in sqrt(1/2) .. sqrt(2): log m + e log 2; log m = z - z^2/2 + z^3 P(z), z = m
+ * - 1. Coefficients of logf in Cephes 2.2 (single/logf.c). 0 and denormals give -inf. */
+static inline vec vec_log(vec x)
+{
+    vec m = vec_mantissa(x), e = vec_exponent(x), one = vec_set(1);
+    vec_mask is_large = vec_is_less(vec_set(1.41421356f), m);
+    m = vec_select(is_large, vec_mul(m, vec_set(0.5f)), m);
+    e = vec_select(is_large, vec_add(e, one), e);
+    vec z = vec_sub(m, one), z2 = vec_mul(z, z);
+    vec p = vec_fma(z, vec_set(7.0376836292e-2f), vec_set(-1.1514610310e-1f));
+    p = vec_fma(p, z, vec_set(1.1676998740e-1f));
+    p = vec_fma(p, z, vec_set(-1.2420140846e-1f));
+    p = vec_fma(p, z, vec_set(1.4249322787e-1f));
+    p = vec_fma(p, z, vec_set(-1.6668057665e-1f));
+    p = vec_fma(p, z, vec_set(2.0000714765e-1f));
+    p = vec_fma(p, z, vec_set(-2.4999993993e-1f));
+    p = vec_fma(p, z, vec_set(3.3333331174e-1f));
+    p = vec_mul(vec_mul(p, z), z2);
+    p = vec_fma(e, vec_set(-2.12194440e-4f), p);
+    p = vec_fnma(z2, vec_set(0.5f), p);
+    vec y = vec_fma(e, vec_set(0.693359375f), vec_add(z, p));
+    vec limit = vec_set(__builtin_inff());
+    y = vec_select(vec_is_less(x, limit), y, x); /* infinity and NaN */
+    y = vec_select(vec_is_less(x, vec_set(1.17549435e-38f)), vec_sub(vec_set(0), limit), y);
+    return vec_select(vec_is_less(x, vec_set(0)), vec_set(__builtin_nanf("")), y);
+}
+
 /* |x| < 1: x P(x^2), fit 3.9e-8 relative. Beyond: 1 - e^Q(|x|), fit of erfc 1.6e-9 up to |x| = 4,
  * where erf rounds to 1. */
 static inline vec vec_erf(vec x)

@@ -106,6 +106,29 @@ static inline vec vec_copy_sign(vec magnitude, vec sign)
     return _mm256_or_ps(_mm256_and_ps(bit, sign), _mm256_andnot_ps(bit, magnitude));
 }
 
+static inline vec vec_sqrt(vec a)
+{
+    return _mm256_sqrt_ps(a);
+}
+
+static inline vec vec_negate(vec a)
+{
+    return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
+}
+
+/* a = mantissa * 2^exponent, mantissa in 1 .. 2; for positive a that are not denormal. */
+static inline vec vec_mantissa(vec a)
+{
+    __m256i bits = _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(0x7fffff));
+    return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_set1_epi32(0x3f800000)));
+}
+
+static inline vec vec_exponent(vec a)
+{
+    __m256i biased = _mm256_srli_epi32(_mm256_castps_si256(a), 23);
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(biased, _mm256_set1_epi32(127)));
+}
+
 static inline vec vec_round(vec a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

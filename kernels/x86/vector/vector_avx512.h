@@ -109,6 +109,27 @@ static inline vec vec_copy_sign(vec magnitude, vec sign)
         bit, _mm512_castps_si512(sign), _mm512_castps_si512(magnitude), 0xca)); /* a ? b : c */
 }
 
+static inline vec vec_sqrt(vec a)
+{
+    return _mm512_sqrt_ps(a);
+}
+
+static inline vec vec_negate(vec a)
+{
+    return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f));
+}
+
+/* a = mantissa * 2^exponent, mantissa in 1 .. 2; for positive a that are not denormal. */
+static inline vec vec_mantissa(vec a)
+{
+    return _mm512_getmant_ps(a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_zero);
+}
+
+static inline vec vec_exponent(vec a)
+{
+    return _mm512_getexp_ps(a);
+}
+
 static inline vec vec_round(vec a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
