@@ -198,6 +198,11 @@ connections *connections_of_this_thread(void)
     return of_this_thread;
 }
 
+size_t connections_read_bytes_max(size_t bytes)
+{
+    return of_this_thread != NULL ? turn_read_bytes_max(&of_this_thread->turns, bytes) : bytes;
+}
+
 void connection_set_protocol(connection *c, const connection_protocol *protocol,
                              const request_transport *transport, void *state)
 {

@@ -98,6 +98,9 @@ void connection_accept_rest(h2o_socket_t *listener);
 /* Of the loop that runs on this thread: for functions that libh2o calls without a context. */
 connections *connections_of_this_thread(void);
 
+/* library_calls_hooks.read_bytes_max */
+size_t connections_read_bytes_max(size_t bytes);
+
 /* The connection goes on with that protocol, and with no other any more. */
 void connection_set_protocol(connection *c, const connection_protocol *protocol,
                              const request_transport *transport, void *state);

@@ -16,7 +16,7 @@ void connections_relieve_soon(connection *c, size_t bytes);
 /* connections.relief_entry.cb */
 void relief_on_timeout(h2o_timeout_entry_t *entry);
 
-/* library_memory_hook: libh2o got no memory on this thread. */
+/* library_calls_hooks.on_shortage: libh2o got no memory on this thread. */
 bool relief_on_shortage(size_t bytes);
 /* Makes the reserve whole; without memory for it, the next relief makes room. */
 void relief_restore(connections *all);

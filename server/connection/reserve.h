@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Memory that a loop keeps for libh2o, which ends the process when it gets none (library_memory.h).
+/* Memory that a loop keeps for libh2o, which ends the process when it gets none (library_calls.h).
  * One thread, the loop's.
  *
  * Whole: as always. Spent: it was freed, so that the library gets what it wants from there; nobody

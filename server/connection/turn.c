@@ -42,6 +42,17 @@ void turn_count_written(const turns *all, turn_share *share, size_t bytes)
     share->bytes += bytes;
 }
 
+size_t turn_read_bytes_max(turns *all, size_t bytes)
+{
+    size_t most = (TURN_READ_BYTES_MAX - all->read_bytes) / 4;
+    most = most < TURN_READ_BYTES_MIN ? TURN_READ_BYTES_MIN : most;
+    bytes = bytes < most ? bytes : most;
+    all->read_bytes += bytes;
+    if (all->read_bytes > TURN_READ_BYTES_MAX)
+        all->read_bytes = TURN_READ_BYTES_MAX;
+    return bytes;
+}
+
 void turn_wait(turns *all, turn_share *share, void (*go_on)(turn_share *share))
 {
     if (turn_is_waiting(share))
@@ -71,6 +82,7 @@ int turns_begin(turns *all)
     h2o_linklist_t now;
     int count = 0;
     all->number++;
+    all->read_bytes = 0;
     h2o_linklist_init_anchor(&now);
     h2o_linklist_insert_list(&now, &all->waiting);
     while (!h2o_linklist_is_empty(&now)) {

@@ -13,10 +13,14 @@
 #define TURN_REQUESTS_MAX 32
 #define TURN_NS_MAX 2000000              /* from its first request of a turn to its last */
 #define TURN_BYTES_MAX ((size_t)1 << 20) /* written */
+/* Read from all sockets, a quarter of what is left at a time, and so much of each in any case. */
+#define TURN_READ_BYTES_MAX ((size_t)1 << 20)
+#define TURN_READ_BYTES_MIN ((size_t)16384)
 
 /* Of a loop. */
 typedef struct turns {
     uint64_t number;        /* of this turn, from 1 */
+    size_t read_bytes;      /* allowed in it so far */
     h2o_linklist_t waiting; /* turn_share.link, for the next turn */
 } turns;
 
@@ -37,6 +41,9 @@ bool turn_take_request(const turns *all, turn_share *share, uint64_t now_ns);
 /* May more be written in this turn? */
 bool turn_may_write(const turns *all, turn_share *share);
 void turn_count_written(const turns *all, turn_share *share, size_t bytes);
+
+/* A socket has `bytes` of room: how much of it may be read now? */
+size_t turn_read_bytes_max(turns *all, size_t bytes);
 
 /* `go_on` is called in the next turn, once, unless turn_forget() comes first. Nothing happens if
  * the share waits already. */

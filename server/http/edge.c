@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/connection/library_memory.h"
+#include "server/connection/library_calls.h"
 #include "server/connection/relief.h"
 #include "server/http/listen.h"
 #include "server/http/loop.h"
@@ -117,7 +117,7 @@ status edge_start(service *s, const request_routes *routes, const request_routes
     pthread_cond_init(&shared->gate_changed, NULL);
     h2o_barrier_init(&shared->started, (size_t)loops + 1);
     http1_install_hooks(o->limits.body_bytes_max);
-    library_memory_install(relief_on_shortage);
+    library_calls_install(&(library_calls_hooks){relief_on_shortage, connections_read_bytes_max});
     configure_library(&shared->config, o);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
     while (!failure && e->loop_count < loops) {

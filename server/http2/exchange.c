@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
+
 #define IDLE_MAX 256             /* exchanges that a loop keeps */
 #define MEMORY_BLOCK_BYTES 2048  /* of a response's headers */
 #define MEMORY_KEEP_BYTES 8192   /* that an idle exchange keeps */
@@ -26,7 +28,7 @@ http2_exchange *http2_exchange_acquire(http2_exchange_pool *pool)
 
 static void free_body(http2_exchange *x)
 {
-    free(x->body);
+    large_memory_free(x->body, x->body_capacity);
     x->body = NULL;
     x->body_capacity = 0;
 }
@@ -89,7 +91,7 @@ status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int
         larger = larger < needed ? needed : larger;
         if (!hold(x, larger > BODY_KEEP_BYTES ? larger : needed, held))
             return status_fail(STATUS_UNAVAILABLE, "there is no room for the body now");
-        char *moved = realloc(x->body, larger);
+        char *moved = large_memory_grow(x->body, x->body_capacity, larger);
         if (moved == NULL)
             return status_fail(STATUS_UNAVAILABLE, "there is no memory for the body now");
         x->body = moved;

@@ -18,7 +18,7 @@ struct http2_exchange {
     bool is_arriving;        /* the body is not complete */
     bool is_running;         /* begun and not answered */
     bool is_waiting;         /* complete, for others' responses to be taken */
-    char *body;              /* malloc'd */
+    char *body;              /* of large_memory.h */
     size_t body_bytes, body_capacity;
     size_t body_held, response_held; /* counted in the connection's budget */
     uint64_t begun_ns;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
 #include "server/http2/internal.h"
 #include "server/protocol/text/number_write.h"
 #include "server/request/request.h"
@@ -79,6 +80,7 @@ static void keep_body(request *r)
 {
     http2_exchange *x = r->stream;
     r->kept_body = x->body;
+    r->kept_body_capacity = x->body_capacity;
     r->kept_body_bytes = x->body_held;
     x->body_held = 0;
     x->body = NULL;
@@ -87,7 +89,7 @@ static void keep_body(request *r)
 
 static void drop_body(request *r)
 {
-    free(r->kept_body);
+    large_memory_free(r->kept_body, r->kept_body_capacity);
     r->kept_body = NULL;
     budget_subtract(&r->connection->held, r->kept_body_bytes);
 }

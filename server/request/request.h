@@ -33,8 +33,9 @@ struct request {
     /* The transport's: its own request (NULL once the stream is closed) and a body it keeps. */
     void *stream, *kept_body;
     size_t kept_body_bytes; /* of the connection's budget */
-    bool can_borrow_body;   /* the body stays where it is until the stream is closed */
-    bool reads_body;        /* a helper thread does: as if jobs borrowed it */
+    size_t kept_body_capacity;
+    bool can_borrow_body; /* the body stays where it is until the stream is closed */
+    bool reads_body;      /* a helper thread does: as if jobs borrowed it */
 
     /* What was asked. */
     route route;

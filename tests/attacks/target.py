@@ -113,6 +113,13 @@ class Target(serving.Server):
             raise AssertionError(f"not drained within its limit\n{self.log()[-2000:]}")
 
 
+def wait_for_first(polite):
+    """Until its connection is a client's: one that has sent nothing yet may be closed for others."""
+    end = time.monotonic() + 60
+    while polite.answered < 2 and not polite.failures and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 @contextlib.contextmanager
 def attacked(tmp_path, *flags, memory_mib=64, polite_headers=None, polite_keeps=True, is_drained=True, **more):
     """The body is the attack. `memory_mib`: what the server may hold beyond what it held before. `is_drained`: False where the attack ends the
@@ -125,6 +132,7 @@ def attacked(tmp_path, *flags, memory_mib=64, polite_headers=None, polite_keeps=
         polite.ask(None)
         before, log_before = server.memory_bytes(), len(server.log())
         polite.thread.start()
+        wait_for_first(polite)
         server.polite = polite
         yield server
         if is_drained:

@@ -49,8 +49,8 @@ def test_bodies_beyond_the_budget_wait_outside(tmp_path):
     """Bodies that are not complete fill the budget: further ones get 503, small requests are served, and who stalls makes room."""
     with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(HELD)) as s:
         before, _ = held(s)
-        stalled = [open_http1(s, post_head(10 * MB) + b"[" * (9 * MB)) for _ in range(2)]
-        wait_until(lambda: held(s)[0] > 18 * MB, "two bodies are held")
+        stalled = [open_http1(s, post_head(10 * MB) + b"[" * (9 * MB)) for _ in range(3)]
+        wait_until(lambda: held(s)[0] > 27 * MB, "three bodies are held")
         got = upload(s, 10 * MB)
         assert got.startswith(b"HTTP/1.1 503 ") and b"Retry-After:" in got and b'{"error":' in got, got
         assert is_served(s)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
+
 #define DOUBLE_BYTES_MAX ((size_t)4 << 20) /* larger ones grow by a half */
 #define FD_OF_OURS (-2)                    /* the library's are -1, or a file's */
 
@@ -53,31 +55,54 @@ static size_t larger_capacity(const h2o_buffer_t *b, size_t bytes)
     size_t capacity = b->capacity;
     do {
         capacity = capacity < DOUBLE_BYTES_MAX ? 2 * capacity : capacity + capacity / 2;
-    } while (capacity - b->size < bytes);
+    } while (capacity - (size_t)(b->bytes - b->_buf) - b->size < bytes);
     return capacity;
 }
 
-static bool grow(h2o_buffer_t **slot, size_t capacity)
+static void set_owner(h2o_buffer_t *b, size_t capacity, void *owner)
+{
+    b->capacity = capacity;
+    memcpy(b->_buf + capacity, &owner, sizeof owner);
+}
+
+/* A buffer of the library's becomes ours. */
+static bool replace(h2o_buffer_t **slot, size_t capacity)
 {
     h2o_buffer_t *old = *slot;
-    bool is_ours = old->_fd == FD_OF_OURS;
-    void *owner = is_ours ? owner_of(old) : hooks.owner(slot);
-    /* While it is copied, both are there. */
+    void *owner = hooks.owner(slot);
     if (!hooks.grow(owner, block_bytes(capacity)))
         return false;
-    h2o_buffer_t *b = malloc(block_bytes(capacity));
+    h2o_buffer_t *b = large_memory_grow(NULL, 0, block_bytes(capacity));
     if (b == NULL) {
         hooks.shrink(owner, block_bytes(capacity));
         return false;
     }
-    b->size = old->size;
-    b->bytes = b->_buf;
-    b->capacity = capacity;
-    b->_prototype = old->_prototype;
-    b->_fd = FD_OF_OURS;
+    *b = (h2o_buffer_t){
+        .size = old->size, .bytes = b->_buf, ._prototype = old->_prototype, ._fd = FD_OF_OURS};
     memcpy(b->_buf, old->bytes, old->size);
-    memcpy(b->_buf + capacity, &owner, sizeof owner);
-    h2o_buffer__do_free(old);
+    set_owner(b, capacity, owner);
+    library_free(old);
+    *slot = b;
+    return true;
+}
+
+static bool grow(h2o_buffer_t **slot, size_t capacity)
+{
+    h2o_buffer_t *b = *slot;
+    if (b->_fd != FD_OF_OURS)
+        return replace(slot, capacity);
+    void *owner = owner_of(b);
+    size_t skipped = (size_t)(b->bytes - b->_buf), before = block_bytes(b->capacity);
+    size_t more = block_bytes(capacity) - before;
+    if (!hooks.grow(owner, more))
+        return false;
+    b = large_memory_grow(b, before, before + more);
+    if (b == NULL) {
+        hooks.shrink(owner, more);
+        return false;
+    }
+    b->bytes = b->_buf + skipped;
+    set_owner(b, capacity, owner);
     *slot = b;
     return true;
 }
@@ -95,7 +120,8 @@ h2o_iovec_t h2o_buffer_reserve(h2o_buffer_t **slot, size_t bytes)
     if (!grow(slot, capacity))
         return (h2o_iovec_t){NULL, 0};
     b = *slot;
-    return (h2o_iovec_t){b->bytes + b->size, capacity - b->size};
+    char *end = b->bytes + b->size;
+    return (h2o_iovec_t){end, (size_t)(b->_buf + capacity - end)};
 }
 
 void h2o_buffer__do_free(h2o_buffer_t *b)
@@ -105,5 +131,5 @@ void h2o_buffer__do_free(h2o_buffer_t *b)
         return;
     }
     hooks.shrink(owner_of(b), block_bytes(b->capacity));
-    free(b);
+    large_memory_free(b, block_bytes(b->capacity));
 }

@@ -100,3 +100,17 @@ Test(turn, who_is_forgotten_is_not_called)
     turn_forget(&a);
     cr_assert_eq(turns_begin(&all), 0);
 }
+
+Test(turn, what_is_read_from_all_sockets_has_a_limit)
+{
+    size_t room = TURN_READ_BYTES_MAX;
+    cr_expect_eq(turn_read_bytes_max(&all, 5), 5);
+    size_t first = turn_read_bytes_max(&all, room), sum = first;
+    cr_expect(first <= room / 4 && first > room / 8);
+    for (int i = 0; i < 20; i++)
+        sum += turn_read_bytes_max(&all, room);
+    cr_expect_leq(sum, room + 20 * TURN_READ_BYTES_MIN);
+    cr_expect_eq(turn_read_bytes_max(&all, room), TURN_READ_BYTES_MIN, "each gets something");
+    turns_begin(&all);
+    cr_expect_eq(turn_read_bytes_max(&all, room), room / 4);
+}
