@@ -3,14 +3,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "server/connection/library_calls.h"
-#include "server/connection/relief.h"
+#include "server/http/library.h"
 #include "server/http/listen.h"
 #include "server/http/loop.h"
-#include "server/http1/handler.h"
-#include "server/http1/library_errors.h"
-#include "server/http1/state.h"
-#include "server/http1/transport.h"
 
 struct edge {
     loop_shared shared;
@@ -18,25 +13,6 @@ struct edge {
     int loop_count; /* initialised */
     loop loops[];
 };
-
-static void configure_library(h2o_globalconf_t *config, const server_options *o)
-{
-    h2o_config_init(config);
-    config->server_name = h2o_iovec_init(H2O_STRLIT("penstock"));
-    config->max_request_entity_size = o->limits.body_bytes_max;
-    /* Ours are shorter (http1/check.c): the library has one for idle, head and body together. */
-    config->http1.req_timeout = o->timeouts.idle_ms + o->timeouts.request_ms + 60000;
-    config->http1.upgrade_to_http2 = 0; /* HTTP/2 is ours */
-    config->handshake_timeout = o->timeouts.handshake_ms;
-    /* Bodies stay in memory: the library would move 32 MiB and more to the temporary folder. */
-    h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
-    h2o_hostconf_t *host =
-        h2o_config_register_host(config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
-    h2o_pathconf_t *path = h2o_config_register_path(host, "/", 0);
-    http1_configure(path);
-    http1_transport_configure(path);
-    library_errors_configure(host);
-}
 
 static bool wants_tls(const server_options *o)
 {
@@ -116,9 +92,7 @@ status edge_start(service *s, const request_routes *routes, const request_routes
     pthread_mutex_init(&shared->gate_lock, NULL);
     pthread_cond_init(&shared->gate_changed, NULL);
     h2o_barrier_init(&shared->started, (size_t)loops + 1);
-    http1_install_hooks(o->limits.body_bytes_max);
-    library_calls_install(&(library_calls_hooks){relief_on_shortage, connections_read_bytes_max});
-    configure_library(&shared->config, o);
+    library_configure(&shared->config, o);
     status failure = wants_tls(o) ? tls_load(&shared->tls, &o->tls) : STATUS_OK;
     while (!failure && e->loop_count < loops) {
         bool is_health = service_is_health_loop(s, e->loop_count);

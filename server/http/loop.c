@@ -163,7 +163,7 @@ void loop_dispose(loop *l)
 }
 
 /* The library keeps state per thread, so what belongs to the loop is made on its own thread. */
-static void set_up(loop *l)
+void loop_begin(loop *l)
 {
     h2o_context_init(&l->context, h2o_evloop_create(), &l->shared->config);
     h2o_loop_t *events = l->context.loop;
@@ -212,13 +212,14 @@ static void look_before_sleep(loop *l)
 }
 
 /* The library reads the clock when it has waited for its sockets: a turn is what comes after. */
-static void run_turn(loop *l, service_loop *counters)
+void loop_turn(loop *l, int wait_ms)
 {
+    service_loop *counters = &l->shared->service->loops[l->requests.index];
     uint64_t before = atomic_load_explicit(&counters->watch.turns, memory_order_relaxed);
     atomic_store_explicit(&counters->watch.turns, before + 1, memory_order_relaxed);
     begin_turn(l);
     look_before_sleep(l);
-    if (h2o_evloop_run(l->context.loop, ITERATION_MS) != 0 && errno != EINTR)
+    if (h2o_evloop_run(l->context.loop, wait_ms) != 0 && errno != EINTR)
         log_error("server", "an event loop cannot watch a socket: %s", strerror(errno));
     uint64_t begin_ms = h2o_now(l->context.loop), end_ms = clock_wall_ns() / 1000000;
     service_count_turn(counters, end_ms > begin_ms ? end_ms - begin_ms : 0);
@@ -239,10 +240,10 @@ void *loop_run(void *context)
     loop *l = context;
     if (!wait_at_gate(l->shared))
         return NULL;
-    set_up(l);
+    loop_begin(l);
     h2o_barrier_wait(&l->shared->started);
     while (!l->is_ending)
-        run_turn(l, &l->shared->service->loops[l->requests.index]);
+        loop_turn(l, ITERATION_MS);
     request_end_all(&l->requests);
     access_log_flush(&l->requests.log);
     atomic_fetch_add(&l->shared->ended, 1);

@@ -57,6 +57,11 @@ status loop_init(loop *l, loop_shared *shared, const request_routes *routes, int
 /* Of a loop whose thread does not run. */
 void loop_dispose(loop *l);
 
+/* What loop_run() does: the loop's thread makes what belongs to it, once, and turns. A turn waits
+ * so long for something to happen. */
+void loop_begin(loop *l);
+void loop_turn(loop *l, int wait_ms);
+
 /* The body of a loop's thread; `context` is the loop. Returns only if the gate is cancelled. */
 void *loop_run(void *context);
 

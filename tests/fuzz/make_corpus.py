@@ -155,6 +155,37 @@ def chunked():
     }
 
 
+def http1_sessions():
+    """The first byte: 1 answer late, 2 with large responses, 4 the client leaves early, 8 it reads late, 16 drain; the second: the size of pieces."""
+    get, head = "GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD /v2 HTTP/1.1\r\nHost: a\r\n\r\n"
+    post = "POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+    chunks = "POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n"
+    large = "POST /v2/models/m/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n" + "x" * 9000
+    found = {
+        "pipeline": "\0\xff" + get + head + post + chunks + get,
+        "byte_by_byte": "\0\0" + post + chunks + head,
+        "late": "\1\x05" + get + post + chunks,
+        "large_responses": "\2\xff" + get * 3,
+        "unread": "\x0b\xff" + get * 5,
+        "leaves": "\7\x10" + get + post * 3,
+        "drains": "\x10\x05" + get + post + chunks,
+        "many": "\0\xff" + get * 40,
+        "half_a_body": "\0\xff" + post[:-2],
+        "half_a_head": "\1\xff" + get + get[:20],
+        "too_large": "\0\xff" + large + get,
+        "chunk_too_large": "\0\xff" + chunks.replace("5\r\nhello", "ffffff\r\nhello"),
+        "refused": "\0\xff" + get + "GET / HTTP/1.1\r\n\r\n" + get,
+        "expect": "\0\x10" + post.replace("Content-Length", "Expect: 100-continue\r\nContent-Length"),
+        "expect_else": "\0\xff" + post.replace("Content-Length", "Expect: x\r\nContent-Length"),
+        "old": "\0\xffGET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + get,
+        "close": "\1\xffGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" + get,
+        "wrong_verb": "\0\xff" + get.replace("GET", "DELETE") + get.replace("GET", "OPTIONS"),
+        "upgrade": "\0\xffGET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+        "foreign": "\0\xffEHLO a\r\n",
+    }
+    return {name: text.encode("latin-1") for name, text in found.items()}
+
+
 DATA, HEADERS, PRIORITY, RESET, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION, PRIORITY_UPDATE = *range(10), 16
 
 
@@ -348,7 +379,7 @@ def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     models = {name: data for name, data in {**small_models(), **node_models()}.items()}
     made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), numbers=numbers(), route=routes(), compress=compressed(),
-                http1_head=http1_heads(), http1_chunked=chunked(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
+                http1_head=http1_heads(), http1_chunked=chunked(), http1_session=http1_sessions(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
                 hugging_face=hugging_face(), safetensors=safetensors_files(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
                 load_lines=lines())  # fmt: skip
     for target, seeds in made.items():
