@@ -22,11 +22,10 @@ typedef struct pulled {
 
 static bool is_acceptable(const model_queue *q, const job *j)
 {
-    const model_batching *b = &j->model->batching;
     if (j->rows <= 0 || j->length < 0)
         return false;
     if (model_is_exact(j->model))
-        return b->can_batch || j->rows <= (b->batch_max > 1 ? b->batch_max : 1);
+        return true; /* in parts, or whole: how many rows there are was checked on admission */
     return bucket_find_sequence(&q->axes, j->length) >= 0;
 }
 

@@ -82,6 +82,9 @@ typedef struct device_model {
     device_precision precision;
     const device_samples *samples; /* or NULL; lives as long as the model */
     int mask_input;                /* graph input that says which tokens are real, or -1 */
+    /* Its programs take each request as it is, at any shape (DEVICE_WHOLE); the bucket is not read.
+     * Only the CPU has such programs. Always where graph->is_dynamic. */
+    bool is_whole;
     /* The programs of a model that was exported as StableHLO (devices/exported.h): they decide the
      * buckets, and the CPU cannot run them. Else NULL. */
     const struct device_exported *exported;

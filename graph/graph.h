@@ -37,6 +37,8 @@ typedef struct graph_value {
     const tensor *constant; /* initialiser or folded value, which outlives the graph; NULL:
                                computed, or an input */
     int32_t producer;       /* node index, or -1 for inputs and constants */
+    /* Of an input: the names of its dims in the file, NULL where a dim has none; NULL: no names. */
+    const char *const *dim_names;
 } graph_value;
 
 typedef enum graph_attribute_kind {

@@ -22,6 +22,7 @@ typedef struct model_tensor {
     /* Per dim: a size, or -1 where it varies. `batch_axis` and `sequence_axis` are -1 when the
      * tensor has none; a batch axis is always axis 0. */
     int64_t dims[TENSOR_RANK_MAX];
+    const char *const *dim_names; /* in the file, for people: NULL where a dim has none; or NULL */
     int batch_axis, sequence_axis;
     /* Inputs only. */
     double pad_value; /* fills padding: tokens beyond a row's length */
@@ -145,6 +146,10 @@ struct model {
     /* How requests share batches. */
     model_batching batching;
     const char *batching_note; /* what was found about batching, for people; "" when nothing was */
+    /* Requests run whole (models/batching/whole.h): why, and the inputs' shapes, without data, at
+     * which the model was tried; NULL where it is not tried. */
+    const char *whole_note;
+    const tensor *whole_inputs;
     model_packing packing;
     /* NULL: a row holds one sequence, packing_note says why; models/batching/packed_buckets.h. */
     struct encoder *packed_encoder;
@@ -177,6 +182,12 @@ struct model {
 static inline bool model_is_exact(const model *m)
 {
     return !m->batching.can_batch || (m->batching.sequence_max > 0 && !m->batching.can_pad);
+}
+
+/* Each request runs alone, at whatever shape it has, and its answer carries its own shape. */
+static inline bool model_is_whole(const model *m)
+{
+    return m->on_device.is_whole;
 }
 
 /* Zeroed, with counters of 0 and one reference. NULL when memory is out. */

@@ -11,6 +11,8 @@ static device_bucket exact_shape(const batch *b)
 {
     const model *m = b->model;
     device_bucket shape = {b->rows, b->length_max};
+    if (model_is_whole(m))
+        return (device_bucket){1, 0}; /* one program for all shapes */
     if (!m->batching.can_batch)
         return shape;
     for (int i = m->batch_bucket_count - 1; i >= 0; i--)

@@ -57,8 +57,8 @@ status job_allocate_outputs(job *j)
 {
     const model *m = j->model;
     assert(m != NULL);
-    /* The device sets shapes and data of what depends on values. */
-    if (m->graph != NULL && m->graph->is_dynamic) {
+    /* The device sets their shapes and data. */
+    if (model_is_whole(m)) {
         for (int i = 0; i < m->output_count; i++)
             j->outputs[i] = (tensor){.dtype = m->outputs[i].dtype, .rank = m->outputs[i].rank};
         return STATUS_OK;

@@ -13,6 +13,7 @@
 #include "devices/cpu/encoder/encoder.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/plan.h"
+#include "devices/cpu/shape_plans.h"
 #include "devices/cpu/threads/thread_pool.h"
 #include "devices/device.h"
 
@@ -56,8 +57,9 @@ typedef struct cpu_device {
 typedef struct cpu_program {
     device_program base;
     graph *specialised;
-    cpu_plan *plan;      /* NULL: the model's encoder, or `dynamic` */
-    cpu_dynamic dynamic; /* where the layout is DEVICE_WHOLE */
+    cpu_plan *plan; /* NULL: the model's encoder, or the layout is DEVICE_WHOLE, and then: */
+    cpu_shape_plans *shapes; /* NULL: `dynamic` */
+    cpu_dynamic dynamic;
     cpu_model *model;
 } cpu_program;
 
@@ -171,13 +173,13 @@ static void *allocate_workspace(size_t bytes)
     return memory;
 }
 
-/* Makes the first `workers` workspaces at least `bytes` large, and writes to them, so that no
- * execution allocates or faults pages in. */
-static status grow_workspaces(cpu_device *d, int workers, size_t bytes)
+/* Makes the workspaces of workers first to end - 1 at least `bytes` large, and writes to them, so
+ * that no execution allocates or faults pages in. */
+static status grow_workspaces(cpu_device *d, int first, int end, size_t bytes)
 {
     status s = STATUS_OK;
     pthread_mutex_lock(&d->grow_lock);
-    for (int i = 0; !s && i < workers; i++) {
+    for (int i = first; !s && i < end; i++) {
         if (d->workspace_bytes[i] >= bytes)
             continue;
         void *larger = allocate_workspace(bytes);
@@ -202,6 +204,7 @@ static void cpu_release(device *base, device_program *program)
     if (!p)
         return;
     cpu_plan_destroy(p->plan);
+    cpu_shape_plans_destroy(p->shapes);
     graph_destroy(p->specialised);
     if (p->model)
         release_model((cpu_device *)base, p->model);
@@ -217,7 +220,7 @@ static status compile_encoder(cpu_device *d, cpu_program *p)
                            "rows of %lld tokens; the model takes up to %zu", (long long)length,
                            e->length_max);
     p->base.layout = DEVICE_RAGGED;
-    return grow_workspaces(d, thread_pool_workers(d->threads),
+    return grow_workspaces(d, 0, thread_pool_workers(d->threads),
                            cpu_encoder_workspace_bytes(e, (size_t)length));
 }
 
@@ -249,14 +252,19 @@ static status compile_plan(cpu_device *d, cpu_program *p, const device_model *mo
     if (!s)
         s = cpu_plan_create(p->specialised, d->kernels, p->model->weights, &p->plan);
     if (!s)
-        s = grow_workspaces(d, d->base.slots, cpu_plan_workspace_bytes(p->plan));
+        s = grow_workspaces(d, 0, d->base.slots, cpu_plan_workspace_bytes(p->plan));
     return s;
 }
 
 /* Nothing is made beforehand: shapes are known when a request is there. */
-static status compile_dynamic(const cpu_device *d, cpu_program *p, const device_model *model)
+static status compile_whole(const cpu_device *d, cpu_program *p, const device_model *model)
 {
     p->base.layout = DEVICE_WHOLE;
+    if (!p->model->graph->is_dynamic) {
+        p->shapes =
+            cpu_shape_plans_create(p->model->graph, d->kernels, p->model->weights, model->budget);
+        return p->shapes ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
+    }
     p->dynamic = (cpu_dynamic){.graph = p->model->graph,
                                .kernels = d->kernels,
                                .weights = p->model->weights,
@@ -267,9 +275,7 @@ static status compile_dynamic(const cpu_device *d, cpu_program *p, const device_
 static status run_dynamic(const cpu_program *p, const device_batch *batch)
 {
     cpu_dynamic program = p->dynamic;
-    if (!batch->results)
-        return status_fail(STATUS_UNSUPPORTED,
-                           "a model whose shapes depend on values runs only where it is served");
+    assert(batch->results);
     program.budget.cancel = batch->cancel;
     return cpu_dynamic_run(&program, batch->inputs, batch->outputs, batch->results);
 }
@@ -287,8 +293,8 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
         goto fail;
     }
     p->base = (device_program){.layout = DEVICE_PADDED, .bucket = bucket};
-    if (model->graph->is_dynamic)
-        s = compile_dynamic(d, p, model);
+    if (model->is_whole || model->graph->is_dynamic)
+        s = compile_whole(d, p, model);
     else if (!(s = examine_model(d, p->model, model)))
         s = p->model->encoder ? compile_encoder(d, p) : compile_plan(d, p, model);
     if (s)
@@ -321,6 +327,26 @@ static status run_encoder(cpu_device *d, const cpu_program *p, int slot, int idl
     return s;
 }
 
+/* Before the slot's worker computes: it is locked while its workspace grows. */
+static status find_shape(cpu_device *d, const cpu_program *p, int slot, const device_batch *batch,
+                         cpu_shape_plan **out)
+{
+    bool is_new;
+    status s = cpu_shape_plans_acquire(p->shapes, batch->inputs, out, &is_new);
+    if (s)
+        return s;
+    if (is_new)
+        atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
+    s = grow_workspaces(d, slot, slot + 1, cpu_plan_workspace_bytes((*out)->plan));
+    if (!s)
+        s = cpu_shape_plan_allocate(*out, batch->outputs, batch->results);
+    if (s) {
+        cpu_shape_plans_release(p->shapes, *out);
+        *out = NULL;
+    }
+    return s;
+}
+
 static status cpu_execute(device *base, device_program *program, int slot,
                           const device_batch *batch)
 {
@@ -328,17 +354,23 @@ static status cpu_execute(device *base, device_program *program, int slot,
     const cpu_program *p = (const cpu_program *)program;
     assert(slot >= 0 && slot < base->slots);
     uint64_t start_ns = clock_now_ns();
+    cpu_shape_plan *shape = NULL;
     kernels_prepare_thread();
-    int idle_cores = thread_pool_begin(d->threads, slot);
-    status s;
-    if (p->base.layout == DEVICE_WHOLE)
-        s = run_dynamic(p, batch);
-    else if (p->plan)
-        s = cpu_plan_run(p->plan, batch->inputs, batch->outputs, d->workspaces[slot],
-                         batch->cancel);
-    else
-        s = run_encoder(d, p, slot, idle_cores, batch);
-    thread_pool_end(d->threads, slot);
+    status s = p->shapes ? find_shape(d, p, slot, batch, &shape) : STATUS_OK;
+    if (!s) {
+        const cpu_plan *plan = shape ? shape->plan : p->plan;
+        int idle_cores = thread_pool_begin(d->threads, slot);
+        if (plan)
+            s = cpu_plan_run(plan, batch->inputs, batch->outputs, d->workspaces[slot],
+                             batch->cancel);
+        else if (p->base.layout == DEVICE_WHOLE)
+            s = run_dynamic(p, batch);
+        else
+            s = run_encoder(d, p, slot, idle_cores, batch);
+        thread_pool_end(d->threads, slot);
+    }
+    if (shape)
+        cpu_shape_plans_release(p->shapes, shape);
     atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);
     if (s)
         atomic_fetch_add_explicit(&d->failures, 1, memory_order_relaxed);
@@ -371,7 +403,10 @@ static void cpu_explain(device *base, const device_program *program, char *text,
 {
     (void)base;
     const cpu_program *p = (const cpu_program *)program;
-    if (p->base.layout == DEVICE_WHOLE)
+    if (p->shapes)
+        snprintf(text, bytes, "runs as a plan per shape, in fp32; the last %d shapes are kept",
+                 CPU_SHAPE_PLANS_MAX);
+    else if (p->base.layout == DEVICE_WHOLE)
         snprintf(text, bytes, "runs node by node, in fp32: shapes depend on values");
     else if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text/nearest.h"
 #include "graph/onnx/importer.h"
 
 /* Which symbols of the inputs' dims are batch and sequence. Exporters name them freely ("batch",
@@ -80,6 +81,56 @@ static graph_dim read_dim(const onnx_importer *m, const symbols *known,
     return (graph_dim){.is_unknown = true};
 }
 
+#define NAMES_MAX 64
+
+/* A fixed dim that no input has is a typing error, or meant for another model. */
+static status check_fixed_dims(const onnx_importer *m, const Onnx__Shape *const *shapes,
+                               size_t count)
+{
+    const char *names[NAMES_MAX];
+    size_t name_count = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < shapes[i]->n_dim && name_count < NAMES_MAX; j++)
+            if (is_symbol(shapes[i]->dim[j]) && symbol_name(shapes[i]->dim[j]) != NULL)
+                names[name_count++] = symbol_name(shapes[i]->dim[j]);
+    for (int i = 0; i < m->options.fixed_dim_count; i++) {
+        const char *name = m->options.fixed_dims[i].symbol;
+        size_t k = 0;
+        while (k < name_count && strcmp(names[k], name) != 0)
+            k++;
+        if (k < name_count || name_count == NAMES_MAX)
+            continue;
+        const char *nearest = nearest_find(name, names, name_count);
+        const char *all = "";
+        for (k = 0; k < name_count; k++)
+            if (k == 0 || strcmp(names[k], names[k - 1]) != 0)
+                all = onnx_must(arena_format(&m->graph->memory, "%s%s\"%s\"", all,
+                                             all[0] != 0 ? ", " : "", names[k]));
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "dims: no input has a dim named \"%s\"%s%s%s; dims with names: %s", name,
+                           nearest ? " (did you mean \"" : "", nearest ? nearest : "",
+                           nearest ? "\"?)" : "", all[0] != 0 ? all : "none");
+    }
+    return STATUS_OK;
+}
+
+/* Keeps the names of an input's dims, for people; constant dims have none. */
+static void keep_names(const onnx_importer *m, graph_value *v, const Onnx__Shape *shape)
+{
+    bool has_any = false;
+    const char **names =
+        onnx_must(arena_allocate_zeroed(&m->graph->memory, shape->n_dim + 1, sizeof names[0]));
+    for (size_t j = 0; j < shape->n_dim; j++) {
+        int64_t size;
+        const char *name = is_symbol(shape->dim[j]) ? symbol_name(shape->dim[j]) : NULL;
+        if (name == NULL || find_fixed(m, name, &size))
+            continue;
+        names[j] = onnx_must(arena_copy_string(&m->graph->memory, name, strlen(name)));
+        has_any = true;
+    }
+    v->dim_names = has_any ? names : NULL;
+}
+
 status onnx_add_inputs(onnx_scope *scope)
 {
     onnx_importer *m = scope->importer;
@@ -111,6 +162,9 @@ status onnx_add_inputs(onnx_scope *scope)
         infos[count++] = info;
     }
     symbols known = find_symbols(m, shapes, count);
+    status failure = check_fixed_dims(m, shapes, count);
+    if (failure)
+        return failure;
     for (size_t i = 0; i < count; i++) {
         dtype type;
         graph_dim dims[TENSOR_RANK_MAX];
@@ -123,6 +177,7 @@ status onnx_add_inputs(onnx_scope *scope)
             dims[j] = read_dim(m, &known, shapes[i]->dim[j], j);
         graph_value_index value =
             graph_add_input(m->graph, infos[i]->name, type, (int)shapes[i]->n_dim, dims);
+        keep_names(m, &m->graph->values[value], shapes[i]);
         s = onnx_scope_define(scope, infos[i]->name, value);
         if (s)
             return s;

@@ -63,11 +63,14 @@ bool graph_fold_transposed(graph *g, const graph_budget *budget, graph_evaluate_
  * without data. INVALID_ARGUMENT where a dim follows neither or a size is out of range. */
 status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *inputs) MUST_CHECK;
 
-/* Folds constants (graph_fold_constants) and batch normalisations (fuse_batch_norm.h), then finds
- * every output's symbolic shape: specialises at probe points of (B, S), fits each output's dims as
- * constant + b*B + s*S + bs*B*S, and checks the fit at a further point. Sets
- * g->values[output].shape and dtype of all graph outputs (is_unknown where no fit exists). Errors:
- * those of graph_specialise(). */
+/* Once per model, before anything else: folds constants (graph_fold_constants) and batch
+ * normalisations (fuse_batch_norm.h). */
+void graph_prepare(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate);
+
+/* Prepares the graph, then finds every output's symbolic shape: specialises at probe points of (B,
+ * S), fits each output's dims as constant + b*B + s*S + bs*B*S, and checks the fit at further
+ * points. Sets g->values[output].shape and dtype of all graph outputs (is_unknown where no fit
+ * exists). Errors: those of graph_specialise(). */
 status graph_infer_symbolic(graph *g, const graph_budget *budget,
                             graph_evaluate_fn evaluate) MUST_CHECK;
 

@@ -130,10 +130,48 @@ static void fit_output(graph *g, int output, const tensor *found, const probe_se
     }
 }
 
-status graph_infer_symbolic(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
+/* Rows as long as these show what shorter ones hide: one frame for every 160 samples looks constant
+ * below 160. Where the model does not take them, it needs no such check. */
+static const int64_t long_rows[] = {163, 1601};
+
+static status check_long_rows(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate,
+                              const probe_set *set, tensor *found)
+{
+    for (size_t k = 0; k < sizeof long_rows / sizeof long_rows[0]; k++) {
+        status s = probe(g, budget, evaluate, set->batch, long_rows[k], UNRELATED_FIRST, found);
+        if (cancel_is_end(s))
+            return s;
+        for (int i = 0; s == STATUS_OK && i < g->output_count; i++) {
+            graph_shape *shape = &g->values[g->outputs[i]].shape;
+            for (int d = 0; d < shape->rank && d < found[i].rank; d++)
+                if (!shape->dims[d].is_unknown &&
+                    graph_dim_at(shape->dims[d], set->batch, long_rows[k]) != found[i].dims[d])
+                    shape->dims[d] = (graph_dim){.is_unknown = true};
+        }
+    }
+    return STATUS_OK;
+}
+
+static bool has_sequence(const graph *g)
+{
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_shape *shape = &g->values[g->inputs[i]].shape;
+        for (int d = 0; d < shape->rank; d++)
+            if (shape->dims[d].sequence != 0)
+                return true;
+    }
+    return false;
+}
+
+void graph_prepare(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
     graph_fold_constants(g, budget, evaluate);
     graph_fuse_batch_norms(g);
+}
+
+status graph_infer_symbolic(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
+{
+    graph_prepare(g, budget, evaluate);
     tensor *found = calloc(PROBES * ((size_t)g->output_count + 1), sizeof found[0]);
     if (found == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to probe \"%s\"", g->name);
@@ -142,17 +180,21 @@ status graph_infer_symbolic(graph *g, const graph_budget *budget, graph_evaluate
     status first = STATUS_OK;
     for (size_t i = 0; s && i < sizeof probe_sets / sizeof probe_sets[0]; i++) {
         s = probe_all(g, budget, evaluate, &probe_sets[i], found);
-        if (cancel_is_end(s)) {
-            free(found);
-            return s;
-        }
+        if (cancel_is_end(s))
+            break;
         if (s && first == STATUS_OK) {
             first = s;
             strcpy(first_message, status_message());
         }
         for (int k = 0; s == STATUS_OK && k < g->output_count; k++)
             fit_output(g, k, found, &probe_sets[i]);
+        if (s == STATUS_OK && has_sequence(g))
+            s = check_long_rows(g, budget, evaluate, &probe_sets[i], found);
+        if (cancel_is_end(s))
+            break;
     }
     free(found);
+    if (cancel_is_end(s))
+        return s;
     return s ? status_fail(first, "%s", first_message) : STATUS_OK;
 }

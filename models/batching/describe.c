@@ -25,13 +25,14 @@ static status describe_value(const model *m, graph_value_index index, model_tens
     *t = (model_tensor){.name = v->name,
                         .dtype = v->dtype,
                         .rank = v->shape.rank,
+                        .dim_names = v->dim_names,
                         .batch_axis = -1,
                         .sequence_axis = -1};
     for (int i = 0; i < t->rank; i++) {
         graph_dim d = v->shape.dims[i];
         t->dims[i] = graph_dim_is_constant(d) ? d.constant : -1;
-        if (m->graph->is_dynamic)
-            continue; /* runs alone: every dim that varies may be any size */
+        if (model_is_whole(m))
+            continue; /* every dim that varies may be any size */
         if (i == 0 && is_batch(d))
             t->batch_axis = 0;
         else if (is_sequence(d) && t->sequence_axis < 0)
@@ -108,7 +109,7 @@ status describe_tensors(model *m, const manifest *file, bool is_hugging_face)
             return failure;
         for (int k = 0; k < t->rank; k++) {
             const graph_dim *d = &g->values[g->inputs[i]].shape.dims[k];
-            if (d->is_unknown && !g->is_dynamic)
+            if (d->is_unknown && !model_is_whole(m))
                 return status_fail(STATUS_UNSUPPORTED,
                                    "input \"%s\": dim %d is neither batch nor sequence; give its "
                                    "size in model.json: \"dims\": {\"NAME\": SIZE}",

@@ -6,7 +6,8 @@
 
 /* Fills m->inputs and m->outputs from m->graph, whose shapes were inferred, and from the manifest's
  * "inputs". Names are borrowed from the graph.
- * STATUS_UNSUPPORTED: too many tensors, an input dim that is neither batch nor sequence;
+ * STATUS_UNSUPPORTED: too many tensors; of a model whose requests do not run whole, an input dim
+ * that is neither batch nor sequence;
  * STATUS_INVALID_ARGUMENT: the manifest names an input that the model does not have. */
 status describe_tensors(model *m, const manifest *file, bool is_hugging_face) MUST_CHECK;
 

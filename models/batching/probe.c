@@ -77,6 +77,19 @@ status probe_make_inputs(const model *m, device_bucket shape, uint64_t seed, are
     return STATUS_OK;
 }
 
+status probe_fill_inputs(const model *m, const tensor *shapes, arena *a, tensor *inputs)
+{
+    uint64_t state = 3;
+    int64_t bytes = 0;
+    for (int i = 0; i < m->input_count; i++) {
+        status failure = allocate(m, &m->inputs[i], shapes[i].dims, a, &bytes, &inputs[i]);
+        if (failure)
+            return failure;
+        fill_random(m, i, &inputs[i], &state);
+    }
+    return STATUS_OK;
+}
+
 status probe_make_outputs(const model *m, device_bucket shape, arena *a, tensor *outputs)
 {
     int64_t bytes = 0;

@@ -27,6 +27,8 @@ status probe_confirm(model *m, bool *is_changed) MUST_CHECK;
  */
 status probe_make_inputs(const model *m, device_bucket shape, uint64_t seed, arena *a,
                          tensor *inputs) MUST_CHECK;
+/* The same for the shapes of `shapes`. */
+status probe_fill_inputs(const model *m, const tensor *shapes, arena *a, tensor *inputs) MUST_CHECK;
 /* Outputs for that shape, zeroed. STATUS_UNSUPPORTED: a shape does not follow from the inputs'. */
 status probe_make_outputs(const model *m, device_bucket shape, arena *a,
                           tensor *outputs) MUST_CHECK;

@@ -16,6 +16,7 @@
 #include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
 #include "models/batching/probe_cache.h"
+#include "models/batching/whole.h"
 #include "models/latency.h"
 #include "models/loading/fingerprint.h"
 #include "models/loading/model_files.h"
@@ -205,27 +206,21 @@ static status make_packed(model *m, const load_request *r, const manifest *file)
     return packed_buckets_add(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
 }
 
-/* Nothing is measured: every request of a dynamic model runs by itself, at its own shape. */
-static status run_alone(model *m, const load_request *r, const manifest *file)
+static status run_whole(model *m, const load_request *r, const manifest *file)
 {
-    m->batching.can_batch = m->batching.can_pad = false;
-    m->batching.batch_basis = m->batching.pad_basis = MODEL_BASIS_NONE;
-    m->batching.sequence_max = 0;
-    m->batching.batch_max = 1;
-    m->batching_note = "shapes depend on values: each request runs alone, at its own shape";
-    log_info("models", "%s: %s", m->name, m->batching_note);
     compile_holder(m, 1);
     if (m->weights_holder == NULL)
         return status_fail(STATUS_UNSUPPORTED, "%s", status_message());
-    return make_buckets(m, r, file);
+    status failure = whole_try(m);
+    return failure ? failure : make_buckets(m, r, file);
 }
 
 /* The batching probe, or its cached results; then the buckets. */
 static status probe_batching(model *m, const load_request *r, const manifest *file)
 {
     char text[200];
-    if (m->graph->is_dynamic)
-        return run_alone(m, r, file);
+    if (model_is_whole(m))
+        return run_whole(m, r, file);
     model_batching before = m->batching;
     bool is_known = probe_cache_load(m, file, r->options->cache_folder);
     bool has_sequence = m->batching.sequence_max > 0;

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "devices/cpu/dynamic/dynamic.h"
-#include "devices/cpu/evaluate.h"
+#include "models/batching/whole.h"
 #include "models/loading/program_folder.h"
 
 #define PATH_BYTES_MAX 4096
@@ -86,22 +85,6 @@ const char *model_files_hint(const char *folder)
     return "";
 }
 
-/* A model whose shapes depend on values keeps the types that its file declares for the outputs, and
- * runs node by node. */
-static status infer_shapes(const model *m, graph *g)
-{
-    status failure = graph_infer_symbolic(g, &m->budget, cpu_evaluate_node);
-    if (failure != STATUS_UNSUPPORTED)
-        return failure;
-    for (int i = 0; i < g->output_count; i++) {
-        const graph_value *v = &g->values[g->outputs[i]];
-        if (!v->has_dtype || v->shape.rank < 0)
-            return failure;
-    }
-    g->is_dynamic = true;
-    return cpu_dynamic_check(g);
-}
-
 status model_files_import(model *m, const char *folder, const manifest *file,
                           bool *is_hugging_face_model)
 {
@@ -129,5 +112,5 @@ status model_files_import(model *m, const char *folder, const manifest *file,
     if (failure)
         return failure;
     m->graph = g;
-    return infer_shapes(m, g);
+    return whole_examine(m);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/batching/whole.h"
+
 void infer_scratch_dispose(infer_scratch *s)
 {
     for (int i = 0; i < MODEL_TENSORS_MAX; i++)
@@ -57,6 +59,9 @@ const char *infer_dims_text(char text[TENSOR_SHAPE_TEXT_BYTES], const model_tens
         const char *comma = i ? "," : "";
         if (i == t->batch_axis)
             n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%sbatch", comma);
+        else if (t->dims[i] < 0 && i != t->sequence_axis && t->dim_names && t->dim_names[i])
+            n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%s%.23s", comma,
+                          t->dim_names[i]);
         else if (i == t->sequence_axis)
             n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%ssequence", comma);
         else
@@ -190,7 +195,7 @@ status infer_check_size(const model *m, int64_t rows, int64_t length, const serv
 status infer_finish_job(const model *m, job *j, const bool *is_given, const server_limits *limits)
 {
     if (j->rows < 0)
-        j->rows = 1;
+        j->rows = model_is_whole(m) ? whole_count_rows(m, j->inputs) : 1;
     if (j->length < 0)
         j->length = m->batching.sequence_max > 0 ? 1 : 0;
     if (j->rows == 0)

@@ -130,7 +130,9 @@ static status finish_input(parser *p, input_fields *f)
                            f->has_data ? "both JSON and binary" : "no");
     p->is_given[index] = true;
     tensor *t = &p->job->inputs[index];
-    status failure = tensor_set_shape(t, f->datatype, f->rank, f->dims);
+    /* Many clients cannot write a shape of no dims: a scalar may come as [1]. */
+    bool is_scalar = m->inputs[index].rank == 0 && f->rank == 1 && f->dims[0] == 1;
+    status failure = tensor_set_shape(t, f->datatype, is_scalar ? 0 : f->rank, f->dims);
     if (!failure)
         failure = infer_check_input(m, index, t, p->job);
     if (!failure)

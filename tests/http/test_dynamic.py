@@ -71,6 +71,18 @@ def test_requests_of_many_shapes_at_once(server):
         assert status == 200 and shape == expected
 
 
+def test_a_scalar_may_come_as_one_element(server):
+    x = numpy.ones((2, 2), numpy.float32)
+    inputs = [{"name": "x", "shape": [2, 2], "datatype": "FP32", "data": x.ravel().tolist()},
+              {"name": "negate", "shape": [1], "datatype": "BOOL", "data": [True]}]
+    answer = server.post("/v2/models/positives/infer", {"inputs": inputs})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][1]["data"] == [-1] * 4
+    inputs[1]["shape"] = [2]
+    inputs[1]["data"] = [True, True]
+    assert server.post("/v2/models/positives/infer", {"inputs": inputs}).status == 400
+
+
 def test_metadata_names_the_dims_that_vary(server):
     metadata = server.get("/v2/models/positives").json()
     assert [o["shape"] for o in metadata["outputs"]] == [[-1, 2], [-1]]

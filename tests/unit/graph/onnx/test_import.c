@@ -82,7 +82,28 @@ Test(import_onnx, fixes_named_dims_when_asked)
     graph *g;
     cr_assert_eq(graph_import_onnx_bytes(data, bytes, NULL, &options, &g), STATUS_OK);
     check_dims(g, 0, "batch 3 20 30");
+    const char *const *names = g->values[g->inputs[0]].dim_names;
+    cr_assert_str_eq(names[0], "N");
+    cr_assert_null(names[2]); /* constant now */
     graph_destroy(g);
+}
+
+Test(import_onnx, fixed_dims_that_no_input_has_are_refused)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_add_input(b, "x", NAMES("N", "3", "height", "width"));
+    onnx_add(b, "Relu", NAMES("x"), NAMES("y"));
+    onnx_add_output(b, "y");
+    graph_fixed_dim fixed[] = {{"hieght", 20}};
+    graph_import_options options = {.fixed_dims = fixed, .fixed_dim_count = 1};
+    size_t bytes;
+    uint8_t *data = onnx_pack(b, &bytes);
+    graph *g = NULL;
+    cr_assert_eq(graph_import_onnx_bytes(data, bytes, NULL, &options, &g), STATUS_INVALID_ARGUMENT);
+    cr_assert_null(g);
+    cr_assert_str_eq(status_message(),
+                     "dims: no input has a dim named \"hieght\" (did you mean \"height\"?); dims "
+                     "with names: \"N\", \"height\", \"width\"");
 }
 
 Test(import_onnx, sorts_nodes_and_keeps_a_sorted_order)

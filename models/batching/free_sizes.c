@@ -1,0 +1,215 @@
+#include "models/batching/free_sizes.h"
+
+#include <string.h>
+
+#include "devices/cpu/evaluate.h"
+#include "graph/specialise/specialise.h"
+
+/* Tried for all sizes at once, in this order: what networks are usually made for, small ones first
+ * among them; then for pairs of sizes. */
+static const int64_t candidates[] = {64,  48,  32,  224, 16,  96, 128, 160, 192,  256,   320, 512,
+                                     640, 112, 299, 416, 80,  24, 8,   576, 1024, 16000, 5,   7,
+                                     3,   2,   1,   100, 400, 4,  10,  12,  20,   28,    40,  300};
+static const int64_t pairs[] = {64, 48, 32, 224, 128, 512, 1, 2, 16, 80, 320, 3};
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+/* What the search works on. */
+typedef struct search {
+    const graph *g;
+    const graph_budget *budget;
+    free_sizes *found;
+    int8_t *size_of; /* [input][dim]: index of its size, -1 where it is constant */
+    tensor *inputs;
+} search;
+
+static int8_t *size_at(const search *s, int input, int dim)
+{
+    return &s->size_of[input * TENSOR_RANK_MAX + dim];
+}
+
+static int find_size(const free_sizes *sizes, const char *name, bool is_batch)
+{
+    for (int i = 0; i < sizes->count; i++)
+        if ((is_batch && sizes->sizes[i].is_batch) ||
+            (!is_batch && !sizes->sizes[i].is_batch && name != NULL &&
+             strcmp(sizes->sizes[i].name, name) == 0))
+            return i;
+    return -1;
+}
+
+/* Dims that follow B are one size, dims of one name another. */
+static status list_sizes(search *s, arena *memory)
+{
+    for (int i = 0; i < s->g->input_count; i++) {
+        const graph_value *v = &s->g->values[s->g->inputs[i]];
+        for (int d = 0; d < v->shape.rank; d++) {
+            graph_dim dim = v->shape.dims[d];
+            const char *name = v->dim_names ? v->dim_names[d] : NULL;
+            bool is_batch = !dim.is_unknown && dim.batch == 1;
+            *size_at(s, i, d) = -1;
+            if (graph_dim_is_constant(dim))
+                continue;
+            if (!dim.is_unknown && dim.sequence == 1 && name == NULL)
+                name = "sequence";
+            int index = find_size(s->found, name, is_batch);
+            if (index < 0 && s->found->count == FREE_SIZES_MAX)
+                return status_fail(STATUS_UNSUPPORTED, "inputs with over %d free sizes",
+                                   FREE_SIZES_MAX);
+            if (index < 0) {
+                index = s->found->count++;
+                if (name == NULL)
+                    name = arena_format(memory, "%s[%d]", v->name, d);
+                if (name == NULL)
+                    return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+                s->found->sizes[index] = (free_size){.name = name, .is_batch = is_batch, .at = 1};
+            }
+            *size_at(s, i, d) = (int8_t)index;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Whether the graph accepts the sizes as they are. */
+static status accept(const search *s, tensor *outputs)
+{
+    graph_trace trace = {0};
+    for (int i = 0; i < s->g->input_count; i++) {
+        const graph_value *v = &s->g->values[s->g->inputs[i]];
+        int64_t dims[TENSOR_RANK_MAX];
+        for (int d = 0; d < v->shape.rank; d++) {
+            int8_t index = *size_at(s, i, d);
+            dims[d] = index < 0 ? v->shape.dims[d].constant : s->found->sizes[index].at;
+        }
+        s->inputs[i].data = NULL;
+        status failure = tensor_set_shape(&s->inputs[i], v->dtype, v->shape.rank, dims);
+        if (failure)
+            return failure;
+    }
+    status failure =
+        graph_trace_values(s->g, &(graph_binding){s->inputs, s->budget}, cpu_evaluate_node, &trace);
+    for (int i = 0; !failure && outputs != NULL && i < s->g->output_count; i++) {
+        outputs[i] = trace.values[s->g->outputs[i]];
+        outputs[i].data = NULL;
+    }
+    graph_trace_dispose(&trace);
+    return failure;
+}
+
+/* Failures that another size may cure. */
+static bool is_size_fault(status failure)
+{
+    return failure == STATUS_INVALID_ARGUMENT;
+}
+
+static status try_equal(const search *s, int64_t rows)
+{
+    status first = STATUS_OK;
+    char message[STATUS_MESSAGE_BYTES_MAX] = "";
+    for (size_t i = 0; i < COUNT(candidates); i++) {
+        for (int k = 0; k < s->found->count; k++)
+            s->found->sizes[k].at = s->found->sizes[k].is_batch ? rows : candidates[i];
+        status failure = accept(s, NULL);
+        if (!is_size_fault(failure))
+            return failure;
+        if (first == STATUS_OK) {
+            first = failure;
+            strcpy(message, status_message());
+        }
+    }
+    return status_fail(first, "%s", message);
+}
+
+/* Two sizes with values of their own, the others as the first. */
+static status try_pairs(const search *s)
+{
+    for (int one = 0; one < s->found->count; one++) {
+        for (size_t i = 0; i < COUNT(pairs) * COUNT(pairs); i++) {
+            int64_t own = pairs[i % COUNT(pairs)], others = pairs[i / COUNT(pairs)];
+            if (own == others || s->found->sizes[one].is_batch)
+                continue;
+            for (int k = 0; k < s->found->count; k++)
+                s->found->sizes[k].at = s->found->sizes[k].is_batch ? 1 : k == one ? own : others;
+            status failure = accept(s, NULL);
+            if (!is_size_fault(failure))
+                return failure;
+        }
+    }
+    return STATUS_INVALID_ARGUMENT;
+}
+
+static status try_size(const search *s, int index, int64_t size, bool *is_accepted)
+{
+    int64_t before = s->found->sizes[index].at;
+    s->found->sizes[index].at = size;
+    status failure = accept(s, NULL);
+    s->found->sizes[index].at = before;
+    *is_accepted = failure == STATUS_OK;
+    return cancel_is_end(failure) || failure == STATUS_OUT_OF_MEMORY ? failure : STATUS_OK;
+}
+
+/* The smallest power of two by which the size may grow, up to 64. */
+static status find_step(const search *s, int index)
+{
+    free_size *size = &s->found->sizes[index];
+    bool is_accepted = false;
+    size->step = 0;
+    for (int64_t step = 1; step <= 64; step *= 2) {
+        status failure = try_size(s, index, size->at + step, &is_accepted);
+        if (failure)
+            return failure;
+        if (is_accepted) {
+            size->step = step;
+            return STATUS_OK;
+        }
+    }
+    return STATUS_OK;
+}
+
+status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory, free_sizes *out,
+                       tensor *inputs, tensor *outputs)
+{
+    char message[STATUS_MESSAGE_BYTES_MAX];
+    *out = (free_sizes){0};
+    search s = {.g = g, .budget = budget, .found = out, .inputs = inputs};
+    s.size_of = arena_allocate(memory, (size_t)(g->input_count + 1) * TENSOR_RANK_MAX);
+    if (s.size_of == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    status failure = list_sizes(&s, memory);
+    if (failure)
+        return failure;
+    failure = try_equal(&s, 1);
+    if (is_size_fault(failure) && out->count > 0) {
+        strcpy(message, status_message());
+        failure = try_pairs(&s);
+        if (is_size_fault(failure))
+            failure = try_equal(&s, 2);
+        if (is_size_fault(failure))
+            return status_fail(failure, "%s", message);
+    }
+    for (int i = 0; !failure && i < out->count; i++) {
+        out->sizes[i].step = -1;
+        if (!out->sizes[i].is_batch)
+            failure = find_step(&s, i);
+    }
+    return failure ? failure : accept(&s, outputs);
+}
+
+const char *free_sizes_text(const free_sizes *sizes, arena *memory)
+{
+    const char *text = "";
+    for (int i = 0; i < sizes->count && text != NULL; i++) {
+        const free_size *size = &sizes->sizes[i];
+        const char *separator = text[0] != 0 ? "; " : "";
+        if (size->is_batch)
+            continue;
+        if (size->step == 1)
+            text = arena_format(memory, "%s%s%s: any", text, separator, size->name);
+        else if (size->step > 1)
+            text = arena_format(memory, "%s%s%s: %lld, and in steps of %lld", text, separator,
+                                size->name, (long long)size->at, (long long)size->step);
+        else
+            text = arena_format(memory, "%s%s%s: %lld", text, separator, size->name,
+                                (long long)size->at);
+    }
+    return text;
+}

@@ -1,0 +1,140 @@
+#include "models/batching/whole.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "devices/cpu/dynamic/dynamic.h"
+#include "devices/cpu/evaluate.h"
+#include "devices/slot.h"
+#include "graph/specialise/specialise.h"
+#include "models/batching/free_sizes.h"
+#include "models/batching/probe.h"
+
+static bool has_unknown_dims(const graph *g, const graph_value_index *values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const graph_shape *shape = &g->values[values[i]].shape;
+        for (int d = 0; d < shape->rank; d++)
+            if (shape->dims[d].is_unknown)
+                return true;
+    }
+    return false;
+}
+
+/* The types that the file declares for the outputs must do. */
+static status make_dynamic(model *m, graph *g)
+{
+    status failure = STATUS_UNSUPPORTED;
+    for (int i = 0; i < g->output_count; i++) {
+        const graph_value *v = &g->values[g->outputs[i]];
+        if (!v->has_dtype || v->shape.rank < 0)
+            return failure; /* its message says which shape depends on what */
+    }
+    g->is_dynamic = m->on_device.is_whole = true;
+    return cpu_dynamic_check(g);
+}
+
+/* Shapes that were seen once: constant is only what the file declares so. */
+static void set_output(graph_value *v, const tensor *seen)
+{
+    bool is_declared = v->has_dtype && v->shape.rank == seen->rank;
+    v->dtype = seen->dtype;
+    v->has_dtype = true;
+    v->shape.rank = seen->rank;
+    for (int d = 0; d < seen->rank; d++)
+        if (!is_declared || !graph_dim_is_constant(v->shape.dims[d]) ||
+            v->shape.dims[d].constant != seen->dims[d])
+            v->shape.dims[d] = (graph_dim){.is_unknown = true};
+}
+
+/* Finds shapes that the graph accepts; `why`: it has sizes beyond rows and tokens, or another
+ * reason in words. */
+static status find_shapes(model *m, graph *g, const char *why)
+{
+    free_sizes found;
+    tensor *inputs = arena_allocate_zeroed(&m->memory, (size_t)g->input_count + 1, sizeof *inputs);
+    tensor *outputs = calloc((size_t)g->output_count + 1, sizeof *outputs);
+    status failure = STATUS_OUT_OF_MEMORY;
+    if (inputs != NULL && outputs != NULL)
+        failure = free_sizes_find(g, &m->budget, &m->memory, &found, inputs, outputs);
+    if (!failure) {
+        const char *sizes = free_sizes_text(&found, &m->memory);
+        for (int i = 0; i < g->output_count; i++)
+            set_output(&g->values[g->outputs[i]], &outputs[i]);
+        m->on_device.is_whole = true;
+        m->whole_inputs = inputs;
+        m->whole_note = sizes == NULL ? why
+                        : sizes[0] == 0
+                            ? why
+                            : arena_format(&m->memory, "%s (sizes accepted: %s)", why, sizes);
+    }
+    free(outputs);
+    return failure;
+}
+
+status whole_examine(model *m)
+{
+    graph *g = m->graph;
+    const char *why = "its inputs have sizes beyond rows and tokens";
+    status failure = STATUS_INVALID_ARGUMENT;
+    if (has_unknown_dims(g, g->inputs, g->input_count)) {
+        graph_prepare(g, &m->budget, cpu_evaluate_node);
+    } else {
+        failure = graph_infer_symbolic(g, &m->budget, cpu_evaluate_node);
+        if (!failure && !has_unknown_dims(g, g->outputs, g->output_count))
+            return STATUS_OK;
+        why = failure ? "it takes some sizes only"
+                      : "the shapes of its outputs are no simple function of rows and tokens";
+    }
+    if (!failure || failure == STATUS_INVALID_ARGUMENT)
+        failure = find_shapes(m, g, why);
+    return failure == STATUS_UNSUPPORTED ? make_dynamic(m, g) : failure;
+}
+
+/* Runs the model on small numbers, at the shapes that were found. */
+static status run_once(model *m)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    arena memory = {0};
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    status failure = probe_fill_inputs(m, m->whole_inputs, &memory, inputs);
+    if (!failure) {
+        device_batch batch = {
+            .inputs = inputs, .outputs = outputs, .results = &memory, .cancel = m->budget.cancel};
+        int slot = device_slot_acquire(cpu, 0);
+        failure = cpu->interface->execute(cpu, m->weights_holder, slot, &batch);
+        device_slot_release(cpu, slot);
+    }
+    arena_dispose(&memory);
+    /* What small numbers do not suit, requests may. */
+    return failure == STATUS_INVALID_ARGUMENT ? STATUS_OK : failure;
+}
+
+status whole_try(model *m)
+{
+    bool is_dynamic = m->graph->is_dynamic;
+    m->batching.can_batch = m->batching.can_pad = false;
+    m->batching.batch_basis = m->batching.pad_basis = MODEL_BASIS_NONE;
+    m->batching.sequence_max = 0;
+    m->batching.batch_max = 1;
+    const char *note = arena_format(&m->memory, "each request runs alone, at its own shape: %s",
+                                    is_dynamic ? "shapes depend on values" : m->whole_note);
+    if (note == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    m->batching_note = note;
+    log_info("models", "%s: %s", m->name, note);
+    return is_dynamic ? STATUS_OK : run_once(m);
+}
+
+int64_t whole_count_rows(const model *m, const tensor *inputs)
+{
+    for (int i = 0; i < m->input_count; i++) {
+        int64_t most = m->batching.queue_rows_max;
+        if (m->inputs[i].rank == 0 || m->inputs[i].dims[0] >= 0)
+            continue;
+        int64_t rows = inputs[i].dims[0];
+        return rows < 1 ? 1 : rows < most ? rows : most;
+    }
+    return 1;
+}

@@ -1,0 +1,114 @@
+"""Models whose inputs have sizes that the file leaves open: any request that fits is answered, at its own shape."""
+import json
+import subprocess
+
+import numpy
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import serving
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def save_pooled(folder):
+    """An image of any size: its blocks of 4 x 4, averaged, and how many there are of them."""
+    nodes = [
+        helper.make_node("AveragePool", ["image"], ["blocks"], kernel_shape=[4, 4], strides=[4, 4]),
+        helper.make_node("Shape", ["blocks"], ["size"]),
+    ]
+    return serving.save_model(folder, "pooled", nodes, [value("image", ["batch", 1, "height", "width"])],
+                              [value("blocks", ["batch", 1, "h", "w"]), value("size", [4], TensorProto.INT64)])
+
+
+def save_frames(folder):
+    """Frames of 160 samples: their largest, one for each 160 and one more. Below 160 samples that looks constant."""
+    nodes = [
+        helper.make_node("Unsqueeze", ["samples", "one"], ["wide"]),
+        helper.make_node("Pad", ["wide", "pads"], ["padded"]),
+        helper.make_node("MaxPool", ["padded"], ["frames"], kernel_shape=[160], strides=[160]),
+        helper.make_node("Squeeze", ["frames", "one"], ["largest"]),
+    ]
+    weights = [numpy_helper.from_array(numpy.array([1]), "one"), numpy_helper.from_array(numpy.array([0, 0, 0, 0, 0, 160]), "pads")]
+    return serving.save_model(folder, "frames", nodes, [value("samples", ["batch", "n"])], [value("largest", ["batch", "t"])], weights)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder)}) as server:
+        yield server
+
+
+def tensor(name, x):
+    return {"name": name, "shape": list(x.shape), "datatype": "FP32", "data": x.ravel().tolist()}
+
+
+def check_pooled(server, shape):
+    x = numpy.random.default_rng(sum(shape)).normal(size=shape).astype(numpy.float32)
+    answer = server.post("/v2/models/pooled/infer", {"inputs": [tensor("image", x)]})
+    assert answer.status == 200, answer
+    n, c, h, w = shape
+    blocks, size = answer.json()["outputs"]
+    assert blocks["shape"] == size["data"] == [n, c, h // 4, w // 4]
+    cut = x[:, :, :h // 4 * 4, :w // 4 * 4].reshape(n, c, h // 4, 4, w // 4, 4)
+    assert numpy.allclose(blocks["data"], cut.mean(axis=(3, 5)).ravel(), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 4, 4), (1, 1, 37, 50), (3, 1, 8, 6), (40, 1, 4, 4)])
+def test_a_request_is_answered_at_its_own_size(server, shape):
+    check_pooled(server, shape)
+
+
+def test_requests_of_more_sizes_than_are_kept(server):
+    serving.at_once([lambda n=n: check_pooled(server, (n % 3 + 1, 1, 4 + n, 5 + n % 7)) for n in range(60)])
+
+
+def test_what_the_graph_does_not_accept_is_the_clients_error(server):
+    x = numpy.zeros((1, 1, 3, 50), numpy.float32)
+    answer = server.post("/v2/models/pooled/infer", {"inputs": [tensor("image", x)]})
+    assert answer.status == 400, answer
+    assert "AveragePool" in answer.json()["error"]
+    answer = server.post("/v2/models/pooled/infer", {"inputs": [tensor("image", x[:, :, 0])]})
+    assert answer.status == 400, answer
+    assert "[batch,1,height,width]" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("length", [1, 159, 160, 1000, 16000])
+def test_an_output_that_grows_in_steps(server, length):
+    x = numpy.random.default_rng(length).normal(size=(2, length)).astype(numpy.float32)
+    answer = server.post("/v2/models/frames/infer", {"inputs": [tensor("samples", x)]})
+    assert answer.status == 200, answer
+    output = answer.json()["outputs"][0]
+    assert output["shape"] == [2, length // 160 + 1]
+
+
+def test_rows_are_counted(server):
+    before = server.get("/v2/models/pooled/stats").json()["model_stats"][0]["inference_count"]
+    check_pooled(server, (5, 1, 4, 4))
+    after = server.get("/v2/models/pooled/stats").json()["model_stats"][0]["inference_count"]
+    assert after - before == 5
+
+
+def test_metadata_and_inspect_name_the_sizes(server, tmp_path):
+    metadata = server.get("/v2/models/pooled").json()
+    assert metadata["inputs"][0]["shape"] == [-1, 1, -1, -1]
+    found = subprocess.run([serving.BINARY, "inspect", "--json", save_pooled(tmp_path)], capture_output=True, text=True, check=True)
+    found = json.loads(found.stdout)
+    assert found["inputs"][0]["dims"] == "[batch,1,height,width]"
+    assert "height: any; width: any" in found["findings"]
+    assert found["can_batch"] is False
+
+
+def test_a_size_in_model_json_makes_it_a_model_of_rows(tmp_path):
+    folder = save_pooled(tmp_path)
+    (folder / "model.json").write_text('{"dims": {"height": 8, "width": 8}}')
+    found = subprocess.run([serving.BINARY, "inspect", "--json", folder], capture_output=True, text=True)
+    found = json.loads(found.stdout)
+    assert found["inputs"][0]["dims"] == "[batch,1,8,8]"
+    (folder / "model.json").write_text('{"dims": {"hight": 8}}')
+    found = subprocess.run([serving.BINARY, "inspect", folder], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert 'no input has a dim named "hight" (did you mean "height"?)' in found.stderr
