@@ -78,7 +78,9 @@ static void begin_frame(http2_session *s, const uint8_t *payload, size_t bytes)
         s->head_since_ns = s->now_ns;
     s->scan.ends_head = (type == NGHTTP2_HEADERS || type == NGHTTP2_CONTINUATION) &&
                         (flags & NGHTTP2_FLAG_END_HEADERS) != 0;
-    if (!is_useful(type, flags, length))
+    if (type == NGHTTP2_WINDOW_UPDATE && s->updates_paid > 0)
+        s->updates_paid--;
+    else if (!is_useful(type, flags, length))
         count_points(s, POINTS_FRAME);
     /* A stream that depends on itself (RFC 7540, section 5.3.1): the library ignores PRIORITY. */
     bool is_circle = type == NGHTTP2_PRIORITY && length == 5 && bytes >= 4 &&

@@ -53,6 +53,8 @@ struct http2_stream {
 #define STREAM_ZEROED_FROM offsetof(http2_stream, more)
 #define STREAM_ZEROED_TO offsetof(http2_stream, pieces)
 
+#define UPDATES_PAID_MAX 65536 /* for at least 64 MiB on their way */
+
 struct http2_session {
     nghttp2_session *library;
     http2_limits limits;
@@ -67,6 +69,7 @@ struct http2_session {
     uint64_t head_since_ns; /* when the head that is arriving began; 0: none is */
     uint64_t sent_bytes;    /* of response bodies */
     abuse_meter meter;
+    uint32_t updates_paid; /* WINDOW_UPDATE frames that the bytes sent have paid for */
     frame_scan scan;
     uint32_t reset_ids[RESET_IDS_KEPT];
     unsigned reset_count;

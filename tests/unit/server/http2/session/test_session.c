@@ -249,6 +249,25 @@ Test(http2_session, a_ping_a_second_is_no_abuse)
     }
 }
 
+/* As Go's client sends them: when it has all of a response, two for each 4096 bytes. */
+Test(http2_session, window_updates_for_what_was_sent_are_no_abuse)
+{
+    static const uint8_t update[13] = {0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    const size_t response_bytes = 50000;
+    const int updates = 100 * (int)(2 * response_bytes / 4096);
+    peer_start(&p);
+    p.is_consuming = true;
+    for (int i = 0; i < 100; i++)
+        peer_ask(&p, "/", response_bytes); /* the response is the body */
+    peer_run(&p);
+    for (int i = 0; i < updates; i++)
+        peer_inject(&p, update, sizeof update);
+    cr_assert_eq(p.failure, STATUS_OK);
+    for (int i = 0; i < updates + 3000 && !p.failure; i++)
+        peer_inject(&p, update, sizeof update);
+    cr_assert_eq(p.failure, STATUS_RESOURCE_EXHAUSTED, "and more of them are");
+}
+
 Test(http2_session, a_hundred_thousand_answered_requests_are_no_abuse)
 {
     peer_start(&p);
