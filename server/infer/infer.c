@@ -4,6 +4,7 @@
 
 #include "server/infer/admit.h"
 #include "server/infer/parse.h"
+#include "server/infer/refuse.h"
 #include "server/infer/results.h"
 #include "server/request/respond.h"
 
@@ -52,7 +53,7 @@ void infer_handle(request *r)
     failure = admit_before_parsing(r, m, &retry_after_ns);
     if (failure) {
         model_release(m);
-        respond_refusal(r, failure, status_message(), retry_after_ns);
+        refuse_request(r, failure, retry_after_ns);
         return;
     }
     failure = parse_request(r, m, on_parsed, &is_later);

@@ -41,6 +41,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->is_head = false;
     r->reads_body = false;
     r->resume = NULL;
+    r->on_due = NULL;
     r->waits_for = NULL;
     r->on_cancel = NULL;
     r->infer.model = NULL;
@@ -170,6 +171,14 @@ static void resume(request *r)
     request_handler handle = r->resume;
     r->resume = NULL;
     request_run(r, handle);
+}
+
+void request_due(request *r, request_handler handle, uint64_t due_ns)
+{
+    deadlines_remove(&r->loop->deadlines, &r->deadline);
+    r->resume = r->on_due = handle;
+    if (handle != NULL)
+        deadlines_add(&r->loop->deadlines, &r->deadline, due_ns);
 }
 
 /* On a worker's thread. */

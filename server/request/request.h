@@ -56,6 +56,8 @@ struct request {
     int jobs_out;         /* submitted and not back */
     uint64_t deadline_ns; /* UINT64_MAX: none */
     deadline deadline;
+    request_handler
+        on_due; /* resumed with this instead when `deadline` is due; NULL: it has passed */
 
     /* How it was answered. */
     int code;
@@ -117,6 +119,10 @@ void request_cancel(request *r);
 
 /* Hands the admitted jobs to the batcher; `resume` is called when the last one is back. */
 void request_submit(request *r, request_handler resume);
+
+/* The request waits until `due_ns`, and is resumed with `resume` then; again: that is changed.
+ * NULL: it waits no longer. It has no other deadline. */
+void request_due(request *r, request_handler resume, uint64_t due_ns);
 
 /* Memory that its response keeps until the stream is closed. */
 size_t request_response_held_bytes(const request *r);

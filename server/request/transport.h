@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "server/budget/budget.h"
+#include "server/budget/refusal_pace.h"
 
 /* How requests arrive and responses leave: what the HTTP library of a connection does for the
  * requests on it. Nothing above this interface knows the library. */
@@ -54,6 +55,7 @@ struct request_connection {
     int jobs;                 /* with the batcher */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
     budget_account held;      /* bytes held for it */
+    refusal_pace refusals;    /* told to it */
     request *waiting;         /* HTTP/1: the request that is watched */
 };
 

@@ -1,7 +1,9 @@
 """Tenants: who is one, what quotas are for those who are none, and what one tenant's full queue is to another."""
 import collections
 import json
+import re
 import threading
+import time
 
 import numpy
 import pytest
@@ -121,3 +123,57 @@ def test_a_full_queue_of_one_tenant_is_not_anothers(tmp_path):
                 t.join()
         assert served == [200] * 20 and full > 0, (served, full)
         assert set(codes) == {200, 429}
+
+
+LATE = 95  # refusals at once: more than a connection's burst, fewer than its streams
+
+
+def ask_too_often(server):
+    """A client with LATE requests over the quota that are open or answered, and what it sent."""
+    client = frames.Client(server.port)
+    return client, [client.ask(PATH, BODY) for _ in range(LATE)]
+
+
+def test_who_asks_again_at_once_is_told_late(server):
+    """Refusals beyond a burst come later than the response to another tenant's request behind them, and all come."""
+    for _ in range(20):  # on a machine that stands still for a second, all of them are late
+        client, _ = ask_too_often(server)
+        gold = client.ask(PATH, BODY, [("x-api-key", "s3cret")])
+        order, codes = [], collections.Counter()
+        while client.waiting:
+            for stream, code, _ in client.receive():
+                order.append(stream)
+                codes[code] += 1
+        client.close()
+        assert codes[429] >= LATE - 20 and set(codes) == {200, 429}, codes
+        if order[-1] != gold:
+            return
+    raise AssertionError("refusals are never late")
+
+
+def open_requests(server):
+    return int(re.search(r"^penstock_requests_open (\d+)", server.get("/metrics").body.decode(), re.M)[1])
+
+
+@pytest.mark.parametrize("leaves", ["connection", "streams", "http1"])
+def test_who_does_not_wait_for_a_late_refusal_leaves_nothing_behind(server, leaves):
+    if leaves == "http1":
+        connection = server.connect()
+        while server.post(PATH, BODY, {}, connection).status == 200:
+            pass
+        for _ in range(60):
+            server.post(PATH, BODY, {}, connection)
+        connection.request("POST", PATH, BODY)
+    else:
+        connection, streams = ask_too_often(server)
+        for stream in streams if leaves == "streams" else ():
+            connection.reset(stream)
+        assert leaves == "connection" or connection.ask(PATH, BODY, [("x-api-key", "s3cret")])
+        while leaves == "streams" and connection.waiting:
+            connection.receive()
+    connection.close()
+    end = time.monotonic() + 60
+    while open_requests(server) > 1:
+        assert time.monotonic() < end, "requests stay open"
+        time.sleep(0.02)
+    assert burst(server, {"X-API-Key": "s3cret"}) == {200: 30}
