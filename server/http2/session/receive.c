@@ -6,6 +6,10 @@
 
 /* Points on the abuse meter. A request pays nothing when it is answered. */
 #define SMALL_DATA_BYTES 64
+/* A head over the limit is answered with 431, for a peer that did not know. One that goes on to so
+ * many times the limit is no mistake: a byte of HPACK stands for a field of kilobytes, and each is
+ * checked byte by byte. */
+#define HEAD_EXCESS_MAX 16
 #define POINTS_FRAME 1   /* PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown, ... */
 #define CREDIT_ANSWER 10 /* a response that was sent whole */
 
@@ -125,6 +129,7 @@ static int on_invalid_frame(nghttp2_session *library, const nghttp2_frame *frame
 static int on_begin_headers(nghttp2_session *library, const nghttp2_frame *frame, void *user_data)
 {
     http2_session *s = user_data;
+    s->scan.decoded_bytes = 0;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     http2_stream *stream = http2_stream_open(s, frame->hd.stream_id);
@@ -180,9 +185,15 @@ static int on_header(nghttp2_session *library, const nghttp2_frame *frame, const
     http2_session *s = user_data;
     http2_stream *stream = nghttp2_session_get_stream_user_data(library, frame->hd.stream_id);
     (void)flags;
+    size_t cost = name_bytes + value_bytes + 32; /* RFC 9113, section 10.5.1 */
+    s->scan.decoded_bytes += cost;
+    if (s->scan.decoded_bytes / HEAD_EXCESS_MAX > s->limits.head_bytes_max) {
+        if (!s->is_abused)
+            http2_session_close_for_abuse(s);
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* the rest is not even checked */
+    }
     if (stream == NULL)
         return 0;
-    size_t cost = name_bytes + value_bytes + 32; /* RFC 9113, section 10.5.1 */
     /* What is beyond the limit is not kept, so it does not count as held. */
     if (stream->head.is_too_large || stream->head_bytes + cost > s->limits.head_bytes_max) {
         stream->head.is_too_large = true;

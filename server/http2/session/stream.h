@@ -17,10 +17,11 @@
 /* Where frames begin in the input (receive.c). */
 typedef struct frame_scan {
     uint8_t head[FRAME_HEAD_BYTES];
-    uint32_t head_bytes; /* of the frame that begins */
-    uint32_t skip;       /* of the payload, or of the preface, still to come */
-    uint32_t last_id;    /* the highest stream that the peer opened */
-    bool ends_head;      /* the frame is the last one of a head */
+    uint32_t head_bytes;  /* of the frame that begins */
+    uint32_t skip;        /* of the payload, or of the preface, still to come */
+    uint32_t last_id;     /* the highest stream that the peer opened */
+    bool ends_head;       /* the frame is the last one of a head */
+    size_t decoded_bytes; /* of the head that arrives */
 } frame_scan;
 
 /* Streams that this side has reset last: the peer may not know yet, so what it still sends on them

@@ -175,7 +175,7 @@ Test(http2_session, what_is_beyond_the_limit_of_a_head_is_not_held)
     memcpy(frame + 9, "\x82\x86\x84\x41\1a", 6); /* GET, http, /, authority: a */
     memset(frame + 9 + 6, 0x80 + 56, 3000);
     p.limits.memory_bytes_max = 60000;
-    p.limits.head_bytes_max = 4096;
+    p.limits.head_bytes_max = 12288;
     p.is_holding = true;
     peer_start(&p);
     peer_run(&p);
@@ -183,6 +183,24 @@ Test(http2_session, what_is_beyond_the_limit_of_a_head_is_not_held)
     cr_assert_eq(p.failure, STATUS_OK, "%s", status_message());
     cr_assert_lt(http2_session_held_bytes(p.server), 60000);
     cr_assert(peer_find(&p, 1)->is_too_large);
+}
+
+/* A value of 4,000 bytes, and 12,000 bytes that each name it again: 48 MB in a frame. */
+Test(http2_session, a_head_of_many_times_the_limit_ends_the_connection)
+{
+    enum { VALUE = 4000, AGAIN = 12000 };
+    static uint8_t frame[9 + 12 + VALUE + AGAIN] = {0, 0, 0, NGHTTP2_HEADERS, 5, 0, 0, 0, 1};
+    memcpy(frame + 9, "\x82\x86\x84\x41\1a\x40\1x\x7f\xa1\x1e", 12);
+    uint8_t *at = memset(frame + 9 + 12, 'v', VALUE);
+    memset(at + VALUE, 0xbe, AGAIN);
+    size_t payload = 12 + VALUE + AGAIN;
+    frame[1] = (uint8_t)(payload >> 8);
+    frame[2] = (uint8_t)payload;
+    peer_start(&p);
+    peer_run(&p);
+    peer_inject(&p, frame, 9 + payload);
+    cr_assert_eq(p.failure, STATUS_RESOURCE_EXHAUSTED, "%d %s", p.failure, status_message());
+    cr_assert_lt(p.server->scan.decoded_bytes, 17 * p.limits.head_bytes_max);
 }
 
 Test(http2_session, rapid_resets_end_the_connection)
