@@ -7,7 +7,9 @@
 
 #include "devices/cpu/memory.h"
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/weights.h"
 #include "graph/quantise/fuse.h"
+#include "graph/quantise/widen.h"
 
 typedef enum place {
     PLACE_NONE, /* not wanted */
@@ -32,7 +34,8 @@ typedef struct plan_step {
 
 struct cpu_plan {
     arena memory;
-    graph *graph; /* the specialised graph, its layers fused */
+    graph *wide;  /* the specialised graph without half precision; NULL: it has none */
+    graph *graph; /* the same, its layers fused */
     const kernels *kernels;
     cpu_weights *weights;
     plan_value *values;
@@ -206,6 +209,16 @@ static status place_buffers(cpu_plan *p)
     return result;
 }
 
+static const float *widen_constant(void *context, const tensor *half)
+{
+    static const float none = 0;
+    const cpu_plan *p = context;
+    if (tensor_count(half) == 0)
+        return &none;
+    return cpu_weights_find(p->weights, p->kernels,
+                            &(cpu_weights_key){.constant = half, .format = CPU_WEIGHTS_F32});
+}
+
 status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weights *weights,
                        cpu_plan **out)
 {
@@ -215,22 +228,25 @@ status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weigh
     arena_init(&p->memory, 0);
     p->kernels = table;
     fused_facts fused;
-    status s = graph_fuse_layers(specialised, &p->graph, &fused);
-    if (s)
+    status s = STATUS_OK;
+    if (weights)
+        cpu_weights_retain(weights);
+    p->weights = weights ? weights : cpu_weights_create(NULL);
+    if (!p->weights)
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    if (s || (s = graph_widen_halves(specialised, widen_constant, p, &p->wide)) ||
+        (s = graph_fuse_layers(p->wide ? p->wide : specialised, &p->graph, &fused)))
         goto fail;
     specialised = p->graph;
     p->facts.fused_layer_count = fused.fused_layer_count;
     p->facts.quantised_layer_count = fused.quantised_layer_count;
-    if (weights)
-        cpu_weights_retain(weights);
-    p->weights = weights ? weights : cpu_weights_create(NULL);
     size_t nodes = (size_t)specialised->node_count + 1,
            values = (size_t)specialised->value_count + 1;
     p->values = arena_allocate_zeroed(&p->memory, values, sizeof p->values[0]);
     p->steps = arena_allocate_zeroed(&p->memory, nodes, sizeof p->steps[0]);
     p->copies = arena_allocate_zeroed(&p->memory, (size_t)specialised->output_count + 1,
                                       sizeof p->copies[0]);
-    if (!p->weights || !p->values || !p->steps || !p->copies) {
+    if (!p->values || !p->steps || !p->copies) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
         goto fail;
     }
@@ -260,6 +276,7 @@ void cpu_plan_destroy(cpu_plan *p)
         return;
     cpu_weights_release(p->weights);
     graph_destroy(p->graph);
+    graph_destroy(p->wide);
     arena_dispose(&p->memory);
     free(p);
 }

@@ -148,8 +148,9 @@ static void plan_and_run(const graph *g, const char *level, const tensor *input,
     cpu_plan_destroy(plan);
 }
 
-/* Outputs at most `step` apart; more than a rounding apart in at most a hundredth of them. */
-static cpu_plan_facts check(net *n, graph_value_index out, double step)
+/* Outputs at most `step` apart; more than a rounding (`noise`) apart in at most a hundredth of
+ * them. */
+static cpu_plan_facts check_within(net *n, graph_value_index out, double step, double noise)
 {
     graph *specialised;
     tensor input = {0}, expected, shape;
@@ -176,8 +177,8 @@ static cpu_plan_facts check(net *n, graph_value_index out, double step)
         int64_t count = tensor_count(&expected), others = 0;
         for (int64_t i = 0; i < count; i++) {
             double d = fabs(tensor_get_number(&actual, i) - tensor_get_number(&expected, i));
-            others += d > 1e-4;
-            cr_assert(d <= step + 1e-4, "%s: [%lld] differs by %g of %g", levels[l], (long long)i,
+            others += d > noise;
+            cr_assert(d <= step + noise, "%s: [%lld] differs by %g of %g", levels[l], (long long)i,
                       d, step);
         }
         cr_assert(others * 100 <= count, "%lld of %lld differ", (long long)others,
@@ -187,6 +188,11 @@ static cpu_plan_facts check(net *n, graph_value_index out, double step)
     arena_dispose(&memory);
     graph_destroy(n->g);
     return facts;
+}
+
+static cpu_plan_facts check(net *n, graph_value_index out, double step)
+{
+    return check_within(n, out, step, 1e-4);
 }
 
 static net open_net(int turn, int rank, const int64_t *dims, graph_value_index *input)
@@ -450,4 +456,33 @@ Test(cpu_fused, what_others_read_is_still_computed)
     x = NODE(&n, GRAPH_OP_CONV, requantise(&n, x, 0.02, 128), weights(&n, 4, w, 0));
     x = NODE(&n, GRAPH_OP_SUB, requantise(&n, x, 0.05, 128), NODE(&n, GRAPH_OP_RELU, x));
     check(&n, x, 0.05);
+}
+
+/* Networks in half precision, with casts, are computed in F32. */
+Test(cpu_fused, halves)
+{
+    seed = 11;
+    for (int turn = 0; turn < 12; turn++) {
+        dtype half = turn % 3 == 2 ? DTYPE_BF16 : DTYPE_F16;
+        graph_attribute to_half = graph_make_int("to", dtype_to_onnx(half));
+        graph_attribute to_f32 = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+        int64_t dims[] = {1 + random_below(2), 8, 9, 7}, kernel[] = {8, 8, 3, 3}, width = 8;
+        graph_value_index x, y, z;
+        net n = open_net(turn, 4, dims, &x);
+        x = node(&n, GRAPH_OP_CAST, 1, &x, 1, &to_half);
+        graph_value_index in[] = {x, constant(&n, half, 4, kernel, 4),
+                                  constant(&n, half, 1, &width, 4)};
+        graph_attribute pads = graph_make_ints(n.g, "pads", 4, (int64_t[]){1, 1, 1, 1});
+        y = NODE(&n, GRAPH_OP_RELU, node(&n, GRAPH_OP_CONV, 3, in, 1, &pads));
+        z = node(&n, GRAPH_OP_CAST, 1, &y, 1, &to_f32);
+        z = NODE(&n, GRAPH_OP_SIGMOID, z);
+        z = node(&n, GRAPH_OP_CAST, 1, &z, 1, &to_half);
+        z = NODE(&n, GRAPH_OP_MUL, y, z);
+        z = NODE(&n, GRAPH_OP_FLOOR, NODE(&n, GRAPH_OP_ADD, z, number(&n, half, 0.5)));
+        if (turn % 2)
+            z = node(&n, GRAPH_OP_CAST, 1, &z, 1, &to_f32);
+        double step = half == DTYPE_F16 ? 1 : 8;
+        cpu_plan_facts facts = check_within(&n, z, step, step / 2);
+        cr_expect_eq(facts.fused_layer_count, 1);
+    }
 }
