@@ -26,6 +26,7 @@
 #include "models/planner.h"
 
 #define PATH_BYTES_MAX 4096
+#define SEQUENCE_DEFAULT 512
 #define AUTO_BUCKETS 8 /* of the sequence axis, planned from observed lengths */
 
 static void set_batching(model *m, const load_request *r, const manifest *file)
@@ -40,7 +41,7 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
                           ? file->sequence_buckets[file->sequence_bucket_count - 1]
                       : file->sequence_max ? file->sequence_max
                       : o->sequence_max    ? o->sequence_max
-                                           : 512;
+                                           : SEQUENCE_DEFAULT;
     b->queue_delay_ns = file->has_queue_delay ? file->queue_delay_ns : o->queue_delay_ns;
     b->queue_rows_max = file->queue_rows_max ? file->queue_rows_max
                         : o->queue_rows_max  ? o->queue_rows_max
@@ -57,6 +58,19 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
     m->on_device.precision = r->precision          ? *r->precision
                              : file->has_precision ? file->precision
                                                    : o->precision;
+}
+
+/* Rows that run at their own length have no buckets that would cost more with longer ones: where
+ * nobody asks for a limit, and the search for the longest row met none, the budget is theirs. */
+static void lift_limit(model *m, const load_request *r, const manifest *file)
+{
+    bool is_asked_for = r->options->sequence_max > 0 || file->sequence_max > 0 ||
+                        file->sequence_bucket_count > 0 || m->graph->sequence_max > 0;
+    if (is_asked_for || !model_is_exact(m) || m->batching.sequence_max < SEQUENCE_DEFAULT)
+        return;
+    m->batching.sequence_max = LOAD_ROW_MAX;
+    log_info("models", "%s: rows run at their own length: up to %lld tokens", m->name,
+             (long long)LOAD_ROW_MAX);
 }
 
 static void compile_holder(model *m, int64_t length)
@@ -288,6 +302,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     failure = m->on_device.exported != NULL ? use_programs(m, r, file) : probe_batching(m, r, file);
     if (failure)
         return failure;
+    lift_limit(m, r, file);
     if (model_is_exact(m)) {
         m->exact_programs = exact_programs_create(m->devices[m->device_count - 1]);
         if (m->exact_programs == NULL)

@@ -6,13 +6,16 @@
 /* Makes a model from a folder on disk: manifest, import, tensors, batching probe, buckets, warm-up.
  */
 
+/* Tokens of the longest row of a model for which nothing sets a limit. */
+#define LOAD_ROW_MAX ((int64_t)1 << 20)
+
 /* How models are loaded where model.json does not say otherwise. */
 typedef struct load_options {
     device_precision precision;
     int64_t batch_max;        /* 0: 16 */
     uint64_t queue_delay_ns;  /* default 0 */
     int64_t queue_rows_max;   /* 0: 1024 */
-    int64_t sequence_max;     /* 0: 512 */
+    int64_t sequence_max;     /* 0: 512; LOAD_ROW_MAX for models whose rows are not padded */
     model_packing packing;    /* of models that do not say otherwise */
     const char *cache_folder; /* or NULL */
     bool skips_warm_up;       /* for tools: buckets have no programs, nothing can be served */

@@ -35,10 +35,17 @@ def save_frames(folder):
     return serving.save_model(folder, "frames", nodes, [value("samples", ["batch", "n"])], [value("largest", ["batch", "t"])], weights)
 
 
+def save_sums(folder):
+    """Running sums of a signal: as long as it is, and each depends on those before it."""
+    weights = [numpy_helper.from_array(numpy.array(1), "axis")]
+    return serving.save_model(folder, "sums", [helper.make_node("CumSum", ["signal", "axis"], ["sums"])],
+                              [value("signal", ["batch", "n"])], [value("sums", ["batch", "n"])], weights)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder)}) as server:
+    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder), "sums": save_sums(folder)}) as server:
         yield server
 
 
@@ -112,3 +119,18 @@ def test_a_size_in_model_json_makes_it_a_model_of_rows(tmp_path):
     found = subprocess.run([serving.BINARY, "inspect", folder], capture_output=True, text=True)
     assert found.returncode == 1
     assert 'no input has a dim named "hight" (did you mean "height"?)' in found.stderr
+
+
+@pytest.mark.parametrize("length", [3, 512, 513, 20000])
+def test_rows_that_run_at_their_own_length_have_no_limit(server, length):
+    answer = server.post("/v2/models/sums/infer", {"inputs": [tensor("signal", numpy.ones((1, length), numpy.float32))]})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["data"][-1] == length
+
+
+def test_a_limit_that_was_asked_for_holds(tmp_path):
+    folder = save_sums(tmp_path)
+    (folder / "model.json").write_text('{"sequence_max": 512}')
+    with serving.Server(tmp_path / "log", {"sums": folder}) as server:
+        answer = server.post("/v2/models/sums/infer", {"inputs": [tensor("signal", numpy.ones((1, 513), numpy.float32))]})
+        assert answer.status == 400 and "the model's limit is 512" in answer.json()["error"], answer

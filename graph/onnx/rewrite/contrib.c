@@ -309,6 +309,7 @@ static const onnx_rewriting rewritings[] = {
     {"Attention", onnx_rewrite_attention},
     {"BiasGelu", rewrite_bias_gelu},
     {"DequantizeLinear", become_standard},
+    {"DynamicQuantizeLSTM", onnx_rewrite_dynamic_quantize_lstm},
     {"DynamicQuantizeMatMul", onnx_rewrite_dynamic_quantize_matmul},
     {"EmbedLayerNormalization", rewrite_embed_layer_normalization},
     {"FastGelu", rewrite_fast_gelu},

@@ -191,3 +191,60 @@ status onnx_rewrite_dynamic_quantize_matmul(onnx_node *n)
     finish_integer_matmul(n, operands, scale, onnx_input(n, 4));
     return STATUS_OK;
 }
+
+/* (w - zero) * scale, with scale and zero [directions] or [directions, columns] of a w
+ * [directions, rows, columns]; transposed to [directions, columns, rows]. */
+static status read_recurrent_weights(onnx_node *n, int weights, int scale, graph_value_index *out)
+{
+    const tensor *constant = n->graph->values[n->inputs[scale]].constant;
+    if (constant == NULL || constant->rank > 2)
+        return onnx_fail(
+            n, STATUS_UNSUPPORTED,
+            "a scale that is not a constant of rank 0 to 2; supported: such constants");
+    int64_t axes[] = {1, 2}, perm[] = {0, 2, 1};
+    int added = constant->rank == 0 ? 0 : 3 - constant->rank;
+    graph_value_index parts[] = {n->inputs[scale], onnx_input(n, scale + 1)};
+    for (int i = 0; i < 2; i++) {
+        if (parts[i] == GRAPH_NO_VALUE)
+            continue;
+        if (i == 1)
+            parts[i] = onnx_cast(n, parts[i], dtype_to_onnx(DTYPE_F32));
+        if (added > 0)
+            parts[i] = onnx_binary(n, GRAPH_OP_UNSQUEEZE, parts[i], onnx_ints(n, added, axes));
+    }
+    graph_value_index w = onnx_cast(n, n->inputs[weights], dtype_to_onnx(DTYPE_F32));
+    if (parts[1] != GRAPH_NO_VALUE)
+        w = onnx_binary(n, GRAPH_OP_SUB, w, parts[1]);
+    w = onnx_binary(n, GRAPH_OP_MUL, w, parts[0]);
+    graph_attribute order[] = {graph_make_ints(n->graph, "perm", 3, perm)};
+    *out = graph_add(n->graph, GRAPH_OP_TRANSPOSE, 1, &w, 1, order);
+    return STATUS_OK;
+}
+
+/* An LSTM whose matrices are stored in 8 bits. ONNX Runtime rounds its inputs and states to 8 bits
+ * too, with scales that depend on all rows; here they stay floats, and rows apart. Inputs: x, w, r,
+ * bias?, lengths?, h?, c?, peepholes?, w scale, w zero, r scale, r zero. Source: ONNX Runtime,
+ * ContribOperators.md, com.microsoft.DynamicQuantizeLSTM. */
+status onnx_rewrite_dynamic_quantize_lstm(onnx_node *n)
+{
+    static const int needed[] = {0, 1, 2, 8, 10};
+    status s = onnx_check_inputs(n, 3, 12);
+    for (int i = 0; i < 5 && !s; i++)
+        if (onnx_input(n, needed[i]) == GRAPH_NO_VALUE)
+            s = onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", needed[i]);
+    graph_value_index w, r;
+    if (!s)
+        s = read_recurrent_weights(n, 1, 8, &w);
+    if (!s)
+        s = read_recurrent_weights(n, 2, 10, &r);
+    if (s)
+        return s;
+    n->inputs[1] = w;
+    n->inputs[2] = r;
+    n->input_count = 8;
+    while (n->inputs[n->input_count - 1] == GRAPH_NO_VALUE)
+        n->input_count--;
+    n->op_type = graph_op_name(GRAPH_OP_LSTM);
+    n->domain = "";
+    return STATUS_OK;
+}

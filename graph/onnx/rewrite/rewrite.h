@@ -64,5 +64,6 @@ status onnx_rewrite_qlinear_unary(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_qlinear_concat(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_matmul_integer_to_float(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_dynamic_quantize_matmul(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_dynamic_quantize_lstm(onnx_node *n) MUST_CHECK;
 
 #endif

@@ -274,6 +274,10 @@ Test(import_onnx_normalise, rewrites_operators_of_onnx_runtime)
                   "DequantizeLinear DequantizeLinear Concat QuantizeLinear");
     check_contrib("DynamicQuantizeMatMul", NAMES("x", "b", "s", "z", "c"),
                   "DynamicQuantizeLinear Mul MatMulInteger Cast Mul Add");
+    check_contrib("DynamicQuantizeLSTM",
+                  NAMES("x", "w", "r", "", "", "", "", "", "s", "z", "t", "u"),
+                  "Unsqueeze Cast Unsqueeze Cast Sub Mul Transpose Unsqueeze Cast Unsqueeze Cast "
+                  "Sub Mul Transpose LSTM");
     check_contrib("MatMulIntegerToFloat", NAMES("x", "b", "s", "t", "", "", "c"),
                   "Mul MatMulInteger Cast Mul Add");
     check_contrib("EmbedLayerNormalization", NAMES("x", "i", "w", "p", "s", "g", "b"),
