@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds what test suites need, runs them and adds them up: the body of ./test.
 
-Two suites run at once, and a suite begins as soon as what it needs is built: sanitizer builds go on beside suites, at a lower priority. The whole
+Three suites run at once, and a suite begins as soon as what it needs is built: sanitizer builds go on beside suites, at a lower priority. The whole
 output of a suite goes to build/logs/NAME.log, one line about it to the terminal. What cannot run here is counted as skipped, with the reason.
 """
 import concurrent.futures
@@ -17,7 +17,7 @@ import time
 from suites import COMPILED, FUZZ_S, LOGS, ROOT, Counts, suites
 
 TIMEOUT_S = 900
-AT_ONCE = 2  # suites: they wait for clocks and sockets most of the time
+AT_ONCE = 3  # suites, on two cores: they wait for clocks and sockets much of the time
 
 # Criterion does not fail a run for these, so they are looked for in every log.
 SANITIZER_WORDS = ("LeakSanitizer", "AddressSanitizer", "ThreadSanitizer", "runtime error:")
@@ -40,10 +40,16 @@ class Preparation:
             targets = sorted({t for suite in chosen for t in suite.targets.get(preset, ())})
             if targets:
                 last = self.done[preset] = self.pool.submit(self.build, preset, targets, last)
-        steps = [step for step in ("test_python", "pjrt_python", "h2spec") if any(step in suite.prepared for suite in chosen)]
-        downloads = self.pool.submit(lambda: [shell(step) for step in steps])  # each needs the ones before it
-        for step in steps:
-            self.done[step] = downloads
+        before = None  # each step needs the ones before it
+        for step in ("test_python", "h2spec", "interop_programs", "pjrt_python"):
+            if any(step in suite.prepared for suite in chosen):
+                before = self.done[step] = self.pool.submit(self.prepare, step, before)
+
+    @staticmethod
+    def prepare(step, before):
+        if before is not None:
+            before.result()
+        return shell(step)
 
     @staticmethod
     def build(preset, targets, before):

@@ -79,6 +79,29 @@ pjrt_python() {
     [ $is_whole = 0 ] || cp tests/pjrt/requirements.txt .venv/pjrt-requirements.txt
 }
 
+# as_root COMMAND...: runs it with sudo where that is needed.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Proxies and clients of others. HAProxy and nginx are taken from Debian without being installed: installed, they would start to listen on this
+# machine. tools/packages/test.txt has the libraries they need.
+interop_programs() {
+    local name
+    for name in haproxy nginx; do
+        { [ ! -x .cache/interop/usr/sbin/$name ] && ! command -v $name >/dev/null && [ ! -x /usr/sbin/$name ]; } || continue
+        say "Downloading $name"
+        mkdir -p .cache/interop/packages
+        (cd .cache/interop/packages && { apt-get download -qq $name || { as_root apt-get update -qq && apt-get download -qq $name; }; } &&
+            dpkg -x ${name}_*.deb ..) >"$(log_file interop-$name)" 2>&1 || say "$name could not be downloaded (see build/logs/interop-$name.log): its tests are skipped"
+    done
+    [ ! -x .cache/bin/interop-go -o tests/interop/go/main.go -nt .cache/bin/interop-go ] && command -v go >/dev/null || return 0
+    say "Building the client in Go"
+    mkdir -p .cache/bin
+    (cd tests/interop/go && go build -o ../../../.cache/bin/interop-go .) >"$(log_file interop-go)" 2>&1 ||
+        say "The client in Go could not be built (see build/logs/interop-go.log): its tests are skipped"
+}
+
 # h2spec is a Go program; go.mod in tools/h2spec pins its versions.
 h2spec() {
     [ ! -x .cache/bin/h2spec ] && command -v go >/dev/null || return 0

@@ -42,7 +42,7 @@ class Suite:
     targets: dict  # preset -> what the suite needs built there
     files: list  # what must be there once that is built, or the suite is skipped
     environment: dict = dataclasses.field(default_factory=dict)
-    prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, pjrt_python, h2spec
+    prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, pjrt_python, h2spec, interop_programs
     after: str = ""  # the suite that must have ended before this one begins
     is_extra: bool = False  # runs only when it is named
 
@@ -139,7 +139,7 @@ def programs_named(pattern):
 
 
 def suites():
-    """In the order they begin: what is quick and basic first, then what takes long."""
+    """In the order they begin: what is quick and basic first, then what takes long, then sanitizers."""
     units, checks, threads = programs_named(r"unit_\w+"), programs_named(r"check\w+"), programs_named(r"check_\w+")
     plugins = ["fault_plugin", "not_a_plugin", "pjrt_golden", "pjrt_host"]
     found = [criterion(name) for name in units]
@@ -156,19 +156,21 @@ def suites():
     found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
     found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
     found.append(pytest("attacks", "tests/attacks"))
+    found.append(pytest("interop", "tests/interop", prepared=("test_python", "interop_programs")))
     found.append(program("netsim_http2"))
     found.append(pytest("netsim-http1", "tests/netsim"))
     found.append(pytest("torture", "tests/torture", targets=["penstock", "fail_calls"]))
     found.append(pytest("steady", "tests/steady", targets=["penstock", "count_allocations", "send_requests"]))
-    found += [criterion(name, "asan") for name in units]
-    found += [program(name, "asan") for name in checks]
+    # The longest of those that need a sanitizer begin first: the others fill the end.
+    # The server itself: the same clients, without those that only measure the protocol library.
+    found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
     # The server's side of the device path under the sanitizers. The plugin's process is the same program; it ends without exit handlers, so what
     # a plugin leaks is not looked for. Not here: programs of every precision and encoder and a full queue, minutes under the sanitizers that run
     # none of the server's code that the others do not.
     found.append(pytest("asan-pjrt", "tests/pjrt", "asan", ["penstock", *plugins], ("test_python", "pjrt_python"),
                         ["-k", "not answers_are_those_of and not models_give_their and not full_queue"], after="pjrt"))  # fmt: skip
-    # The server itself: the same clients, without those that only measure the protocol library.
-    found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
+    found += [program(name, "asan") for name in checks]
+    found += [criterion(name, "asan") for name in units]
     found += [program(name, "asan") for name in ("fuzz_replay", "netsim_http2")]
     found += [fuzzer(target) for target in fuzz_targets()]
     found += [program(name, "tsan") for name in threads]

@@ -47,7 +47,8 @@ static struct {
     int number;
     bool is_waiting, is_posted;
     text_buffer output;
-    bool has_ended; /* by the server */
+    bool takes_nothing; /* the server has closed its end */
+    bool has_ended;     /* and all it has sent is here */
 } client;
 
 /* Says which request it answers. */
@@ -155,7 +156,7 @@ static void send_piece(fuzz_input *in, size_t step)
     size_t n = in->bytes < step ? in->bytes : step;
     ssize_t sent = send(client.fd, in->data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN)
-        client.has_ended = true;
+        client.takes_nothing = true;
     in->data += sent > 0 ? (size_t)sent : 0;
     in->bytes -= sent > 0 ? (size_t)sent : 0;
 }
@@ -237,7 +238,7 @@ void fuzz_http1_session(const uint8_t *data, size_t bytes)
     client.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int failure = connect(client.fd, (struct sockaddr *)&edge.name, edge.name_bytes);
     assert(failure == 0);
-    for (int stalls = 0; in.bytes > 0 && !client.has_ended && stalls < 50; stalls++) {
+    for (int stalls = 0; in.bytes > 0 && !client.takes_nothing && stalls < 50; stalls++) {
         size_t before = in.bytes;
         send_piece(&in, step);
         stalls = in.bytes < before ? 0 : stalls;

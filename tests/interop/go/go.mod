@@ -1,0 +1,3 @@
+module penstock/tests/interop
+
+go 1.19
