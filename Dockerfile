@@ -16,7 +16,7 @@ RUN cmake --preset release -DPENSTOCK_TESTS=OFF \
 FROM debian:bookworm-slim
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-      libh2o-evloop0.13 libjansson4 libjemalloc2 liburing2 libnghttp2-14 libprotobuf-c1 libssl3 zlib1g \
+      libh2o-evloop0.13 libjansson4 libjemalloc2 liburing2 libnghttp2-14 libpcre2-8-0 libprotobuf-c1 libssl3 libutf8proc2 zlib1g \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/* /usr/share/doc /usr/share/man \
  && useradd --system --uid 65532 --no-create-home --shell /usr/sbin/nologin penstock
 COPY --from=build /source/build/release/bin/penstock /source/build/release/bin/penstock-load /usr/local/bin/

@@ -14,6 +14,7 @@ static const struct command {
     {"compile", "compile programs for a TPU on a machine without one", command_compile},
     {"bench", "measure the CPU engine in this process, without HTTP", command_bench},
     {"plan", "choose sequence buckets for observed lengths", command_plan},
+    {"tokenize", "print the token ids of texts", command_tokenize},
     {"device-host", "run a PJRT plugin for a server (internal)", command_device_host},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -41,7 +41,7 @@ class Preparation:
             if targets:
                 last = self.done[preset] = self.pool.submit(self.build, preset, targets, last)
         before = None  # each step needs the ones before it
-        for step in ("test_python", "h2spec", "interop_programs", "pjrt_python"):
+        for step in ("test_python", "text_python", "h2spec", "interop_programs", "pjrt_python"):
             if any(step in suite.prepared for suite in chosen):
                 before = self.done[step] = self.pool.submit(self.prepare, step, before)
 

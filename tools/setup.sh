@@ -68,6 +68,15 @@ python_environment() {
 
 test_python() { python_environment .venv tests/requirements.txt || say "No Python packages: suites that need them are skipped"; }
 
+text_python() {
+    [ -x .venv/bin/pip ] && ! cmp -s tests/text/requirements.txt .venv/text-requirements.txt || return 0
+    if .venv/bin/pip install --quiet --disable-pip-version-check -r tests/text/requirements.txt >"$(log_file python-text)" 2>&1; then
+        cp tests/text/requirements.txt .venv/text-requirements.txt
+    else
+        say "tokenizers could not be installed (see build/logs/python-text.log): its tests are skipped"
+    fi
+}
+
 # One package at a time: if one cannot be installed, only its tests are skipped.
 pjrt_python() {
     local package is_whole=1

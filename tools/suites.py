@@ -42,7 +42,7 @@ class Suite:
     targets: dict  # preset -> what the suite needs built there
     files: list  # what must be there once that is built, or the suite is skipped
     environment: dict = dataclasses.field(default_factory=dict)
-    prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, pjrt_python, h2spec, interop_programs
+    prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, text_python, pjrt_python, h2spec, interop_programs
     after: str = ""  # the suite that must have ended before this one begins
     is_extra: bool = False  # runs only when it is named
 
@@ -145,6 +145,7 @@ def suites():
     found = [criterion(name) for name in units]
     found += [program(name) for name in checks]
     found.append(pytest("load", "tests/load", targets=["penstock", "penstock-load", "load_test_server", "without_io_uring"]))
+    found.append(pytest("text", "tests/text", prepared=("test_python", "text_python")))
     found.append(program("specialise_models"))
     # The onnx package's node tests; what Penstock refuses with a reason is skipped.
     conformance = built("release", "conformance")

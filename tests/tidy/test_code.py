@@ -34,7 +34,7 @@ def test_every_header_compiles_alone():
     build = next((b for b in (ROOT / "build/release", *sorted(ROOT.glob("build/*"))) if (b / "graph/onnx/onnx.pb-c.h").exists()), None)
     if build is None:
         pytest.skip("nothing is built")
-    h2o = subprocess.run(["pkg-config", "--cflags", "libh2o-evloop", "jansson", "openssl", "libprotobuf-c"], capture_output=True, text=True)
+    h2o = subprocess.run(["pkg-config", "--cflags", "libh2o-evloop", "jansson", "openssl", "libprotobuf-c", "libpcre2-8", "libutf8proc"], capture_output=True, text=True)
     if h2o.returncode or shutil.which("gcc") is None:
         pytest.skip("no compiler or libraries")
     flags = ["-std=gnu11", "-D_GNU_SOURCE", "-DH2O_USE_LIBUV=0", "-Wall", "-fsyntax-only", f"-I{ROOT}", f"-I{build}", f"-I{build}/graph", *h2o.stdout.split()]

@@ -12,6 +12,7 @@ FILES = [f for f in FILES if f.is_file()]
 # ROOMS allows the room. So there is no circle of folders.
 FOLDERS = """
     base base/io base/text
+    text/unicode text/aligned text/pattern text/normalize text/split text/vocabulary text/model text/decode text/process text/load text
     kernels kernels/scalar kernels/x86/vector kernels/x86/gemm kernels/x86
     graph graph/shapes graph/cost graph/specialise graph/independence graph/quantise graph/encoder graph/hugging_face graph/onnx graph/onnx/rewrite graph/stablehlo
     devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/ops devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/dynamic devices/cpu/encoder devices/cpu
@@ -29,6 +30,7 @@ FOLDERS = """
 # room: what it may include beside itself
 ROOMS = {
     "base": "",
+    "text": "base",
     "kernels": "base",
     "graph": "base",
     "devices": "base kernels graph",
@@ -37,7 +39,7 @@ ROOMS = {
     "server": "base models batcher",
     # config fills the option structs of the rooms beneath it.
     "config": "base models batcher server",
-    "cli": "base graph devices models batcher server config",
+    "cli": "base text graph devices models batcher server config",
     "loadtest": "base",
 }
 ROOMS = {room: set(others.split()) for room, others in ROOMS.items()}

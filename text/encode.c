@@ -1,0 +1,214 @@
+/* One text to tokens: added tokens are cut out, the rest is normalised, cut into words and given to
+ * the model. */
+#include <assert.h>
+#include <string.h>
+
+#include "text/aligned/grow.h"
+#include "text/scratch.h"
+#include "text/unicode/properties.h"
+
+static status check_text(tokenizer_text text)
+{
+    assert(text.data != NULL || text.bytes == 0);
+    if (text.bytes > TOKENIZER_TEXT_BYTES_MAX)
+        return status_fail(STATUS_TOO_LARGE, "a text of %zu bytes; at most %u are allowed",
+                           text.bytes, TOKENIZER_TEXT_BYTES_MAX);
+    size_t valid = utf8_valid_bytes((const uint8_t *)text.data, text.bytes);
+    if (valid < text.bytes)
+        return status_fail(STATUS_INVALID_ARGUMENT, "the text is not UTF-8: byte %zu is 0x%02x",
+                           valid, (uint8_t)text.data[valid]);
+    return STATUS_OK;
+}
+
+/* Normalises in place where all steps are a table. False: they are not, for this text. */
+static bool normalize_by_table(const tokenizer *t, aligned_text *text, const pieces *p)
+{
+    if (!text->is_identity)
+        return false;
+    for (size_t i = 0; i < text->bytes; i++) {
+        if (t->ascii[text->data[i]] == NORMALIZER_SLOW)
+            return false;
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->items[i].id != PIECE_IS_TEXT)
+            continue;
+        for (size_t at = p->items[i].begin; at < p->items[i].end; at++)
+            text->data[at] = t->ascii[text->data[at]];
+    }
+    return true;
+}
+
+/* Appends bytes [begin, end) of texts[0], after all steps, to texts[1]. */
+static status normalize_piece(const tokenizer *t, tokenizer_scratch *s, size_t begin, size_t end)
+{
+    aligned_text steps[2] = {{0}}, *from = s->texts;
+    status failed = STATUS_OK;
+    for (size_t i = 0; i < t->normalizer_count && !failed; i++) {
+        bool is_last = i + 1 == t->normalizer_count;
+        aligned_text *to = is_last ? s->texts + 1 : i % 2 ? s->texts + 2 : steps;
+        if (!is_last)
+            aligned_text_clear(to);
+        failed = normalizer_apply(t->normalizers + i, from, begin, end, &s->pattern, to);
+        begin = 0;
+        end = to->bytes;
+        from = to;
+    }
+    aligned_text_dispose(steps);
+    return failed;
+}
+
+/* Gives texts and pieces back as `state`. */
+static status normalize_all(const tokenizer *t, tokenizer_scratch *s, split_state *state)
+{
+    if (t->normalizer_count == 0 || normalize_by_table(t, state->text, state->pieces))
+        return STATUS_OK;
+    aligned_text *to = s->texts + 1;
+    pieces *out = state->next_pieces;
+    aligned_text_clear(to);
+    out->count = 0;
+    for (size_t i = 0; i < state->pieces->count; i++) {
+        piece p = state->pieces->items[i];
+        size_t begin = to->bytes;
+        if (p.id != PIECE_IS_TEXT) {
+            aligned_text_copy(to, s->texts, p.begin, p.end);
+        } else {
+            status failed = normalize_piece(t, s, p.begin, p.end);
+            if (failed)
+                return failed;
+        }
+        if (to->bytes > UINT32_MAX / 4)
+            return status_fail(STATUS_TOO_LARGE, "the text is too long once it is normalised");
+        pieces_add(out, begin, to->bytes, p.id);
+    }
+    state->next_pieces = state->pieces;
+    state->pieces = out;
+    state->text = to;
+    state->next_text = s->texts;
+    return STATUS_OK;
+}
+
+static void split_added(const added_tokens *a, bool is_normalized, split_state *state)
+{
+    pieces *out = state->next_pieces;
+    out->count = 0;
+    for (size_t i = 0; i < state->pieces->count; i++) {
+        piece p = state->pieces->items[i];
+        if (p.id != PIECE_IS_TEXT)
+            pieces_add(out, p.begin, p.end, p.id);
+        else
+            added_tokens_split(a, is_normalized, state->text, p.begin, p.end, out);
+    }
+    state->next_pieces = state->pieces;
+    state->pieces = out;
+}
+
+static void reserve_tokens(sequence_tokens *q, size_t more)
+{
+    if (q->capacity - q->count >= more)
+        return;
+    q->capacity = grow_capacity(q->capacity, q->count + more);
+    q->ids = grow(q->ids, q->capacity, sizeof *q->ids);
+    q->spans = grow(q->spans, q->capacity, sizeof *q->spans);
+    q->spaces = grow(q->spaces, q->capacity, sizeof *q->spaces);
+}
+
+static bool is_trimmed(const uint8_t *p)
+{
+    uint32_t code = utf8_decode(p);
+    return code == 0x120 || unicode_properties(code) & UNICODE_SPACE;
+}
+
+/* Spaces, and bytes that stand for one, at both ends of a token's text. */
+static uint32_t count_spaces(const uint8_t *text, size_t bytes)
+{
+    uint32_t front = 0, back = 0;
+    for (size_t at = 0; at < bytes && is_trimmed(text + at); at += utf8_length(text[at]))
+        front++;
+    for (size_t at = bytes; at > 0 && is_trimmed(text + utf8_before(text, at));)
+        at = utf8_before(text, at), back++;
+    front = front > UINT16_MAX ? UINT16_MAX : front;
+    return front << 16 | (back > UINT16_MAX ? UINT16_MAX : back);
+}
+
+static void add_token(sequence_tokens *q, uint32_t id, const aligned_text *text, size_t begin,
+                      size_t end)
+{
+    span range = aligned_text_range(text, begin, end > begin ? end : begin + 1);
+    q->ids[q->count] = id;
+    q->spans[q->count++] = (tokenizer_span){range.begin, range.end};
+}
+
+static void add_model_tokens(const tokenizer *t, const model_memory *tokens,
+                             const aligned_text *text, piece p, sequence_tokens *q)
+{
+    reserve_tokens(q, tokens->token_count);
+    for (size_t i = 0; i < tokens->token_count; i++) {
+        model_token token = tokens->tokens[i];
+        if (t->processor.trims_spans) {
+            size_t bytes = 0;
+            const uint8_t *own = vocabulary_token(&t->model.vocabulary, token.id, &bytes);
+            q->spaces[q->count] = count_spaces(own, bytes);
+        }
+        add_token(q, token.id, text, p.begin + token.begin, p.begin + token.end);
+    }
+}
+
+static status tokenize_piece(const tokenizer *t, tokenizer_scratch *s, const aligned_text *text,
+                             piece p, sequence_tokens *q)
+{
+    if (p.id != PIECE_IS_TEXT) {
+        reserve_tokens(q, 1);
+        q->spaces[q->count] = count_spaces(text->data + p.begin, p.end - p.begin);
+        add_token(q, p.id, text, p.begin, p.end);
+        return STATUS_OK;
+    }
+    status failed =
+        model_tokenize(&t->model, t->serial, text->data + p.begin, p.end - p.begin, &s->model);
+    if (!failed)
+        add_model_tokens(t, &s->model, text, p, q);
+    return failed;
+}
+
+/* Stops at the first word that reaches tokens_max. */
+static status run_model(const tokenizer *t, tokenizer_scratch *s, const split_state *state,
+                        sequence_tokens *q, size_t tokens_max)
+{
+    for (size_t i = 0; i < state->pieces->count; i++) {
+        piece p = state->pieces->items[i];
+        status failed = tokenize_piece(t, s, state->text, p, q);
+        if (failed)
+            return failed;
+        if (tokens_max != 0 && p.id == PIECE_IS_TEXT && q->count >= tokens_max) {
+            q->is_cut = i + 1 < state->pieces->count;
+            break;
+        }
+    }
+    return STATUS_OK;
+}
+
+status text_encode_sequence(const tokenizer *t, tokenizer_scratch *s, int index,
+                            tokenizer_text text, size_t tokens_max)
+{
+    sequence_tokens *q = s->sequences + index;
+    split_state state = {s->texts, s->texts + 1, s->pieces, s->pieces + 1, &s->pattern};
+    const uint8_t *data = (const uint8_t *)text.data;
+    status failed = check_text(text);
+    if (failed)
+        return failed;
+    q->count = q->first = 0;
+    q->is_cut = false;
+    bool is_ascii = utf8_ascii_bytes(data, text.bytes) == text.bytes;
+    aligned_text_set(s->texts, data, text.bytes, is_ascii);
+    state.pieces->count = 0;
+    pieces_add(state.pieces, 0, text.bytes, PIECE_IS_TEXT);
+    if (t->added.before != NULL)
+        split_added(&t->added, false, &state);
+    failed = normalize_all(t, s, &state);
+    if (!failed && t->added.after != NULL)
+        split_added(&t->added, true, &state);
+    for (size_t i = 0; i < t->splitter_count && !failed; i++)
+        failed = splitter_apply(t->splitters + i, &state);
+    if (failed)
+        return failed;
+    return run_model(t, s, &state, q, tokens_max);
+}

@@ -1,0 +1,175 @@
+#include "text/tokenizer.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io/file_reader.h"
+#include "text/aligned/grow.h"
+#include "text/load/fields.h"
+#include "text/load/load.h"
+#include "text/scratch.h"
+#include "text/unicode/properties.h"
+
+static status read_truncation(const json_t *file, tokenizer *t)
+{
+    const json_t *c = json_object_get(file, "truncation");
+    status s = field_is_there(c) ? field_size(c, "max_length", &t->file_tokens_max) : STATUS_OK;
+    return s ? status_prefix(s, "\"truncation\"") : STATUS_OK;
+}
+
+static status load_parts(const json_t *file, tokenizer *t)
+{
+    static status (*const loaders[])(const json_t *, struct tokenizer *) = {
+        text_load_normalizers, text_load_splitters, text_load_model, text_load_added_tokens,
+        text_load_processor,   text_load_decoders,  read_truncation};
+    if (!json_is_object(file))
+        return status_fail(STATUS_CORRUPT, "expected an object");
+    for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++) {
+        status s = loaders[i](file, t);
+        if (s)
+            return s;
+    }
+    return STATUS_OK;
+}
+
+status tokenizer_parse(const char *json, size_t bytes, const char *name, tokenizer **out)
+{
+    static atomic_uint_fast64_t serials;
+    json_error_t error;
+    status s;
+    assert(json != NULL && out != NULL);
+    unicode_initialise();
+    json_t *file = json_loadb(json, bytes, JSON_ALLOW_NUL, &error);
+    if (file == NULL)
+        return status_fail(STATUS_CORRUPT, "%s: line %d: %s", name, error.line, error.text);
+    tokenizer *t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a tokenizer");
+        goto end;
+    }
+    t->serial = atomic_fetch_add(&serials, 1) + 1;
+    s = load_parts(file, t);
+    if (s) {
+        s = status_prefix(s, "%s", name);
+        tokenizer_destroy(t);
+        goto end;
+    }
+    *out = t;
+end:
+    json_decref(file);
+    return s;
+}
+
+status tokenizer_load(const char *folder, tokenizer **out)
+{
+    char path[4096];
+    void *data = NULL;
+    size_t bytes = 0;
+    if ((size_t)snprintf(path, sizeof path, "%s/tokenizer.json", folder) >= sizeof path)
+        return status_fail(STATUS_INVALID_ARGUMENT, "the path of the tokenizer is too long");
+    status s = file_reader_read_whole(path, TOKENIZER_FILE_BYTES_MAX, &data, &bytes);
+    if (s)
+        return s;
+    s = tokenizer_parse(data, bytes, path, out);
+    free(data);
+    return s;
+}
+
+void tokenizer_destroy(tokenizer *t)
+{
+    if (t == NULL)
+        return;
+    for (size_t i = 0; i < t->normalizer_count; i++)
+        normalizer_dispose(t->normalizers + i);
+    for (size_t i = 0; i < t->splitter_count; i++)
+        splitter_dispose(t->splitters + i);
+    for (size_t i = 0; i < t->decoder_count; i++)
+        decoder_dispose(t->decoders + i);
+    model_dispose(&t->model);
+    added_tokens_dispose(&t->added);
+    free(t);
+}
+
+tokenizer_scratch *tokenizer_scratch_create(void)
+{
+    tokenizer_scratch *s = grow(NULL, 1, sizeof *s);
+    *s = (tokenizer_scratch){0};
+    return s;
+}
+
+void tokenizer_scratch_destroy(tokenizer_scratch *s)
+{
+    if (s == NULL)
+        return;
+    for (int i = 0; i < 3; i++)
+        aligned_text_dispose(s->texts + i);
+    for (int i = 0; i < 2; i++) {
+        pieces_dispose(s->pieces + i);
+        free(s->sequences[i].ids);
+        free(s->sequences[i].spans);
+        free(s->sequences[i].spaces);
+    }
+    pattern_memory_dispose(&s->pattern);
+    model_memory_dispose(&s->model);
+    free(s->ids);
+    free(s->type_ids);
+    free(s->spans);
+    free(s->sequence_of);
+    free(s);
+}
+
+status tokenizer_encode(const tokenizer *t, tokenizer_scratch *s, tokenizer_text first,
+                        const tokenizer_text *second, const tokenizer_options *options,
+                        tokenizer_tokens *out)
+{
+    assert(t != NULL && s != NULL && out != NULL);
+    /* How a pair is truncated depends on the lengths of both; on the left the last tokens count. */
+    size_t most = second != NULL || options->truncates_left ? 0 : options->tokens_max;
+    status failed = text_encode_sequence(t, s, 0, first, most);
+    if (!failed && second != NULL)
+        failed = text_encode_sequence(t, s, 1, *second, most);
+    return failed ? failed : text_assemble(t, s, second != NULL, options, out);
+}
+
+const char *tokenizer_token(const tokenizer *t, uint32_t id, size_t *bytes)
+{
+    const added_token *added = added_tokens_find(&t->added, id);
+    if (added != NULL) {
+        *bytes = added->content_bytes;
+        return added->content;
+    }
+    return (const char *)vocabulary_token(&t->model.vocabulary, id, bytes);
+}
+
+bool tokenizer_find(const tokenizer *t, const char *token, size_t bytes, uint32_t *id)
+{
+    uint32_t found = vocabulary_find(&t->model.vocabulary, token, bytes);
+    for (size_t i = 0; i < t->added.count && found == TRIE_NONE; i++) {
+        const added_token *a = t->added.items + i;
+        if (a->content_bytes == bytes && memcmp(a->content, token, bytes) == 0)
+            found = a->id;
+    }
+    if (found == TRIE_NONE)
+        return false;
+    *id = found;
+    return true;
+}
+
+uint32_t tokenizer_id_count(const tokenizer *t)
+{
+    uint32_t own = t->model.vocabulary.id_count, added = t->added.id_count;
+    return own > added ? own : added;
+}
+
+size_t tokenizer_special_count(const tokenizer *t, bool is_pair)
+{
+    return is_pair ? t->processor.pair.special_count : t->processor.single.special_count;
+}
+
+size_t tokenizer_file_tokens_max(const tokenizer *t)
+{
+    return t->file_tokens_max;
+}
