@@ -11,13 +11,15 @@ static status open_work(fusion *w)
     w->made_values = malloc(values * sizeof w->made_values[0]);
     w->uses = calloc(values, sizeof w->uses[0]);
     w->reader = malloc(values * sizeof w->reader[0]);
+    w->first_reader = malloc(values * sizeof w->first_reader[0]);
     w->is_shifted = calloc(values, sizeof w->is_shifted[0]);
     w->roles = calloc(nodes, sizeof w->roles[0]);
-    if (!w->made || !w->made_values || !w->uses || !w->reader || !w->is_shifted || !w->roles)
+    if (!w->made || !w->made_values || !w->uses || !w->reader || !w->first_reader ||
+        !w->is_shifted || !w->roles)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
     for (size_t v = 0; v < values; v++) {
         w->made_values[v][LAYOUT_FIRST] = w->made_values[v][LAYOUT_LAST] = GRAPH_NO_VALUE;
-        w->reader[v] = -1;
+        w->reader[v] = w->first_reader[v] = -1;
     }
     w->made->source = w->g->source;
     w->made->sequence_max = w->g->sequence_max;
@@ -42,6 +44,7 @@ fail:
     free(w.made_values);
     free(w.uses);
     free(w.reader);
+    free(w.first_reader);
     free(w.is_shifted);
     free(w.roles);
     graph_destroy(w.made);

@@ -9,12 +9,15 @@
  * the order of float additions may change. Operators that only this pass makes:
  *
  *   penstock.Conv       x [N,H,W,C], weights [M,C/group,h,w] -> [N,H',W',M]
+ *   penstock.ConvTranspose  x [N,H,W,C], weights [C,h,w,M], bias (optional) -> [N,H',W',M]; floats
  *   penstock.Dense      x [...,K], weights [K,N] (transB: [N,K]) -> [...,N]
  *     inputs: 0 x (f32 or u8), 1 weights (f32 or i8), 2 bias (f32, or i32 in units of x_scale *
  *     w_scale; optional), 3 residual (f32, like the result; optional), and where x is u8: 4 x_scale
  *     (optional: 1), 5 x_zero, 6 w_scale (one, or one per output channel), 7 y_scale, 8 y_zero
  *     (optional: the result stays f32). Attributes: activation ("Relu", ...), those of Conv.
  *     y = quantise(activation((x - x_zero) * weights * x_scale * w_scale + bias + residual))
+ *     Where x is f32 also: activations with parameters alpha and beta, and scale and shift of their
+ *     result ("LeakyRelu", ... of kernels/activation.h); adds_last: activation(...) + residual.
  *   penstock.Pool       x [N,H,W,C] (f32; u8 for maxima) -> [N,H',W',C]; attributes of MaxPool and
  *     AveragePool, and kind: "Max" or "Average"
  *   penstock.Add        a, b (u8; b may be a trailing part of a's shape), a_scale, a_zero, b_scale,

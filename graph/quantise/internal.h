@@ -27,6 +27,10 @@ typedef struct fused_layer {
     const tensor *weights_rest; /* where the weights exceed int8: weights_made + weights_rest are
                                    the weights, and the results of both are added; else NULL */
     const char *activation;     /* NULL: none */
+    float a, b;                 /* its parameters, where it has them */
+    float scale, shift;         /* of its result, where `is_late` */
+    bool is_late;               /* of kernels/activation.h: computed behind the GEMM */
+    bool adds_last;             /* the residual is added to the result of the activation */
     bool is_transposed;         /* of Dense */
     bool is_quantised, has_quantised_result;
     quantised_tensor x_is, y_is;                /* `value` not used */
@@ -54,9 +58,10 @@ typedef struct fusion {
     const graph *g;
     graph *made;
     graph_value_index (*made_values)[LAYOUT_COUNT]; /* by value of g: its copies in `made` */
-    int32_t *uses, *reader; /* by value: how many readers, and the last of them */
-    bool *is_shifted;       /* by value: an int8 tensor kept as uint8 */
-    fusion_role *roles;     /* by node */
+    int32_t *uses;                                  /* by value: how many readers */
+    int32_t *first_reader, *reader; /* by value: the first and the last of them, or -1 */
+    bool *is_shifted;               /* by value: an int8 tensor kept as uint8 */
+    fusion_role *roles;             /* by node */
     fused_facts facts;
 } fusion;
 
@@ -68,12 +73,21 @@ void fusion_find_shifted(fusion *w);
 
 /* layer.c: each function recognises one kind of layer at node `at` and records it in the role of
  * the last node that the layer absorbs; no layer: nothing changes. Error: STATUS_OUT_OF_MEMORY. */
-/* Conv, MatMul, Gemm. */
+/* Conv, ConvTranspose, MatMul, Gemm. */
 status fusion_match_layer(fusion *w, int32_t at) MUST_CHECK;
 /* MatMulInteger, ConvInteger. */
 status fusion_match_dynamic_layer(fusion *w, int32_t at) MUST_CHECK;
 /* QLinearConv, QLinearMatMul. */
 status fusion_match_qlinear_layer(fusion *w, int32_t at) MUST_CHECK;
+
+/* The output channels of the layer at `n`. */
+int64_t fusion_layer_width(const fusion *w, const graph_node *n);
+/* False when `v` is no constant that can be the layer's bias. */
+bool fusion_set_bias(fusion *w, fused_layer *l, graph_value_index v);
+
+/* epilogue.c: absorbs the nodes behind l->out that an epilogue can compute; `last` is the layer's
+ * last node so far. Returns the last of all. */
+int32_t fusion_absorb_epilogue(fusion *w, fused_layer *l, int32_t last);
 
 /* query.c */
 /* The node that makes `v`, or NULL. */
@@ -95,5 +109,21 @@ bool fusion_is_move(const graph_node *n);
 
 /* layout.c: writes the nodes of `made`. */
 status fusion_emit(fusion *w) MUST_CHECK;
+/* The value of the made graph for `v` in that layout; writes what is missing. */
+graph_value_index fusion_get_value(fusion *w, graph_value_index v, channel_layout layout);
+/* A node that computes `v` in that layout. Inputs are values of the made graph. */
+graph_value_index fusion_write_node(fusion *w, graph_op op, const char *name, int input_count,
+                                    const graph_value_index *inputs, graph_value_index v,
+                                    channel_layout layout, int attribute_count,
+                                    const graph_attribute *attributes);
+/* Type and dims of `v` in that layout for value `at` of the made graph. */
+void fusion_describe(fusion *w, graph_value_index at, graph_value_index v, channel_layout layout);
+/* Computed with the channels last, and so far only there. */
+bool fusion_is_only_last(const fusion *w, graph_value_index v);
+
+/* channels_last.c: whether a node that is not fused runs with the channels last because its inputs
+ * are there; and writes it so. */
+bool fusion_runs_last(const fusion *w, const graph_node *n);
+status fusion_write_last(fusion *w, const graph_node *n) MUST_CHECK;
 
 #endif

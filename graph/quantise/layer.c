@@ -99,7 +99,7 @@ static bool set_weights(fusion *w, fused_layer *l, graph_value_index v, const te
     return is_made;
 }
 
-static int64_t layer_width(const fusion *w, const graph_node *n)
+int64_t fusion_layer_width(const fusion *w, const graph_node *n)
 {
     return fusion_dim(w, n->inputs[1], output_axis(n));
 }
@@ -154,9 +154,9 @@ static const tensor *integer_bias(const fusion *w, const fused_layer *l, graph_v
     return x;
 }
 
-static bool set_bias(fusion *w, fused_layer *l, graph_value_index v)
+bool fusion_set_bias(fusion *w, fused_layer *l, graph_value_index v)
 {
-    int64_t n = layer_width(w, l->anchor);
+    int64_t n = fusion_layer_width(w, l->anchor);
     const tensor *t = l->is_quantised ? integer_bias(w, l, v) : NULL;
     t = t ? t : float_constant(w, v);
     if (!t || tensor_count(t) != n)
@@ -200,7 +200,32 @@ static bool match_float_operands(fusion *w, fused_layer *l)
     return l->weights_made || (t && t->dtype == DTYPE_F32);
 }
 
-/* Whether penstock.Conv or penstock.Dense supports the shapes. */
+/* Without groups, and with pads that say where the output begins. */
+static bool is_plain_transpose(const graph_node *n)
+{
+    return graph_attribute_int(n, "group", 1) == 1 && !graph_find_attribute(n, "output_shape") &&
+           strncmp(graph_attribute_string(n, "auto_pad", "NOTSET"), "SAME", 4) != 0;
+}
+
+/* The weights of a ConvTranspose, [C,M,h,w], as [C,h,w,M]. */
+static bool make_transposed_weights(fusion *w, fused_layer *l)
+{
+    const tensor *t = fusion_constant(w, l->weights);
+    if (!t)
+        return false;
+    const tensor *made =
+        keep_tensor(w, DTYPE_F32, 4, (int64_t[]){t->dims[0], t->dims[2], t->dims[3], t->dims[1]});
+    int64_t taps = t->dims[2] * t->dims[3], channels = t->dims[1];
+    for (int64_t i = 0; made && i < tensor_count(t); i++) {
+        int64_t row = i / (taps * channels), channel = i / taps % channels;
+        ((float *)made->data)[(row * taps + i % taps) * channels + channel] =
+            ((const float *)t->data)[i];
+    }
+    l->weights_made = made;
+    return made != NULL;
+}
+
+/* Whether the fused operators support the shapes. */
 static bool has_supported_shape(const fusion *w, const graph_node *n)
 {
     int x = fusion_rank(w, n->inputs[0]), b = fusion_rank(w, n->inputs[1]);
@@ -208,93 +233,13 @@ static bool has_supported_shape(const fusion *w, const graph_node *n)
         return false;
     if (n->op == GRAPH_OP_CONV)
         return x == 4 && fusion_count(w, n->inputs[0]) > 0;
+    if (n->op == GRAPH_OP_CONV_TRANSPOSE)
+        return x == 4 && fusion_count(w, n->inputs[0]) > 0 && is_plain_transpose(n);
     if (n->op == GRAPH_OP_MATMUL)
         return x >= 2 && b == 2 && fusion_dim(w, n->inputs[1], 0) > 0;
     return n->op == GRAPH_OP_GEMM && !graph_attribute_int(n, "transA", 0) &&
            graph_attribute_float(n, "alpha", 1) == 1 && graph_attribute_float(n, "beta", 1) == 1 &&
            fusion_dim(w, n->inputs[0], 1) > 0;
-}
-
-static const char *activation_of(const fusion *w, const graph_node *n)
-{
-    switch (n->op) {
-    case GRAPH_OP_RELU:
-        return "Relu";
-    case GRAPH_OP_TANH:
-        return "Tanh";
-    case GRAPH_OP_SIGMOID:
-        return "Sigmoid";
-    case GRAPH_OP_GELU:
-        return strcmp(graph_attribute_string(n, "approximate", "none"), "tanh") == 0 ? "GeluTanh"
-                                                                                     : "Gelu";
-    case GRAPH_OP_CLIP: {
-        const tensor *low = fusion_constant(w, graph_input_of(n, 1));
-        if (graph_input_of(n, 2) == GRAPH_NO_VALUE && low && low->dtype == DTYPE_F32 &&
-            *(const float *)low->data == 0)
-            return "Relu";
-        return NULL;
-    }
-    default:
-        return NULL;
-    }
-}
-
-/* Whether `v`, added behind the layer, is a bias: one number per output channel, on its axis. */
-static bool lies_along_channels(const fusion *w, const fused_layer *l, graph_value_index v)
-{
-    int64_t n = layer_width(w, l->anchor);
-    int rank = fusion_rank(w, v), axis = l->op == GRAPH_OP_FUSED_CONV ? rank - 3 : rank - 1;
-    return rank <= fusion_rank(w, l->out) && axis >= 0 && fusion_count(w, v) == n &&
-           fusion_dim(w, v, axis) == n;
-}
-
-static bool absorb_add(fusion *w, fused_layer *l, const graph_node *n)
-{
-    graph_value_index other = n->inputs[0] == l->out ? n->inputs[1] : n->inputs[0];
-    bool has_bias = l->bias_made || l->bias != GRAPH_NO_VALUE;
-    if (!has_bias && l->residual == GRAPH_NO_VALUE && lies_along_channels(w, l, other) &&
-        set_bias(w, l, other))
-        return true;
-    int rank = fusion_rank(w, l->out);
-    bool is_same = l->residual == GRAPH_NO_VALUE && !fusion_constant(w, other) &&
-                   fusion_rank(w, other) == rank;
-    for (int i = 0; is_same && i < rank; i++)
-        is_same = fusion_dim(w, other, i) == fusion_dim(w, l->out, i);
-    if (is_same)
-        l->residual = other;
-    return is_same;
-}
-
-/* Absorbs the nodes behind l->out that an epilogue can compute; returns the last of them. */
-static int32_t absorb_epilogue(fusion *w, fused_layer *l, int32_t last)
-{
-    const graph *g = w->g;
-    while (w->uses[l->out] == 1 && w->reader[l->out] >= 0) {
-        int32_t at = w->reader[l->out];
-        const graph_node *n = &g->nodes[at];
-        if (w->roles[at].is_absorbed || w->roles[at].layer || n->output_count != 1)
-            break;
-        bool is_absorbed = false;
-        if (n->op == GRAPH_OP_ADD && !l->activation)
-            is_absorbed = absorb_add(w, l, n);
-        else if (n->inputs[0] == l->out && !l->activation && activation_of(w, n) &&
-                 !(l->is_quantised && n->op == GRAPH_OP_GELU)) { /* its uint8 kernel errs by 1e-4 */
-            l->activation = activation_of(w, n);
-            is_absorbed = true;
-        } else if (n->op == GRAPH_OP_QUANTIZE_LINEAR && n->inputs[0] == l->out && l->is_quantised &&
-                   l->residual == GRAPH_NO_VALUE && fusion_read_parameters(w, n, &l->y_is) &&
-                   (fusion_type(w, n->outputs[0]) == DTYPE_U8 || w->is_shifted[n->outputs[0]])) {
-            is_absorbed = l->has_quantised_result = true;
-        }
-        if (!is_absorbed)
-            break;
-        w->roles[last].is_absorbed = true;
-        last = at;
-        l->out = n->outputs[0];
-        if (l->has_quantised_result)
-            break;
-    }
-    return last;
 }
 
 static fused_layer *new_layer(fusion *w, const graph_node *n, graph_op op)
@@ -311,7 +256,7 @@ static fused_layer *new_layer(fusion *w, const graph_node *n, graph_op op)
 
 static status keep_layer(fusion *w, fused_layer *l, int32_t at)
 {
-    w->roles[absorb_epilogue(w, l, at)].layer = l;
+    w->roles[fusion_absorb_epilogue(w, l, at)].layer = l;
     w->facts.fused_layer_count++;
     w->facts.quantised_layer_count += l->is_quantised;
     return STATUS_OK;
@@ -322,18 +267,24 @@ status fusion_match_layer(fusion *w, int32_t at)
     const graph_node *n = &w->g->nodes[at];
     if (!has_supported_shape(w, n))
         return STATUS_OK;
-    fused_layer *l =
-        new_layer(w, n, n->op == GRAPH_OP_CONV ? GRAPH_OP_FUSED_CONV : GRAPH_OP_FUSED_DENSE);
+    bool is_back = n->op == GRAPH_OP_CONV_TRANSPOSE;
+    fused_layer *l = new_layer(w, n,
+                               is_back                  ? GRAPH_OP_FUSED_CONV_TRANSPOSE
+                               : n->op == GRAPH_OP_CONV ? GRAPH_OP_FUSED_CONV
+                                                        : GRAPH_OP_FUSED_DENSE);
     if (!l)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
-    if (!match_quantised_operands(w, l) && !match_float_operands(w, l))
+    bool is_quantised = !is_back && match_quantised_operands(w, l);
+    if (!is_quantised && !match_float_operands(w, l))
+        return STATUS_OK;
+    if (is_back && !make_transposed_weights(w, l))
         return STATUS_OK;
     l->is_transposed = l->op == GRAPH_OP_FUSED_DENSE && output_axis(n) == 0;
     graph_value_index bias = graph_input_of(n, 2);
     if (bias != GRAPH_NO_VALUE &&
         (fusion_rank(w, bias) == 0 ||
-         fusion_dim(w, bias, fusion_rank(w, bias) - 1) != layer_width(w, n) ||
-         !set_bias(w, l, bias)))
+         fusion_dim(w, bias, fusion_rank(w, bias) - 1) != fusion_layer_width(w, n) ||
+         !fusion_set_bias(w, l, bias)))
         return STATUS_OK;
     return keep_layer(w, l, at);
 }
@@ -347,7 +298,7 @@ static int32_t only_reader(const fusion *w, graph_value_index v)
 /* Whether `scale` is one number, or one for each output channel, on the right axis. */
 static bool is_scale_of(const fusion *w, const graph_node *n, graph_value_index scale)
 {
-    int64_t scales = fusion_count(w, scale), width = layer_width(w, n);
+    int64_t scales = fusion_count(w, scale), width = fusion_layer_width(w, n);
     int rank = fusion_rank(w, scale);
     int axis = rank - (n->op == GRAPH_OP_CONV_INTEGER ? 3 : 1);
     return rank <= fusion_rank(w, n->outputs[0]) &&

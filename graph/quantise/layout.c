@@ -10,27 +10,23 @@
 
 #define OPERANDS_MAX 9
 
-static graph_value_index get_value(fusion *w, graph_value_index v, channel_layout layout);
-
 static bool exists(const fusion *w, graph_value_index v, channel_layout layout)
 {
     return w->made_values[v][layout] != GRAPH_NO_VALUE;
 }
 
-/* Computed with the channels last, and so far only there. */
-static bool is_only_last(const fusion *w, graph_value_index v)
+bool fusion_is_only_last(const fusion *w, graph_value_index v)
 {
     if (v == GRAPH_NO_VALUE || w->g->values[v].constant)
         return false;
     const graph_node *n = fusion_producer(w, v);
     if (n && n->op == GRAPH_OP_DEQUANTIZE_LINEAR && !exists(w, v, LAYOUT_FIRST) &&
         !exists(w, v, LAYOUT_LAST))
-        return is_only_last(w, n->inputs[0]);
+        return fusion_is_only_last(w, n->inputs[0]);
     return exists(w, v, LAYOUT_LAST) && !exists(w, v, LAYOUT_FIRST);
 }
 
-/* Type and dims of `v` in that layout for value `at` of the made graph. */
-static void describe(fusion *w, graph_value_index at, graph_value_index v, channel_layout layout)
+void fusion_describe(fusion *w, graph_value_index at, graph_value_index v, channel_layout layout)
 {
     const graph_value *from = &w->g->values[v];
     graph_value *to = &w->made->values[at];
@@ -45,15 +41,14 @@ static void describe(fusion *w, graph_value_index at, graph_value_index v, chann
     }
 }
 
-/* A node that computes `v` in that layout. Inputs are values of the made graph. */
-static graph_value_index write_node(fusion *w, graph_op op, const char *name, int input_count,
+graph_value_index fusion_write_node(fusion *w, graph_op op, const char *name, int input_count,
                                     const graph_value_index *inputs, graph_value_index v,
                                     channel_layout layout, int attribute_count,
                                     const graph_attribute *attributes)
 {
     graph_value_index out =
         graph_add_value(w->made, layout == LAYOUT_FIRST ? w->g->values[v].name : NULL);
-    describe(w, out, v, layout);
+    fusion_describe(w, out, v, layout);
     graph_add_node_to(w->made, op, name, input_count, inputs, 1, &out, attribute_count, attributes);
     w->made_values[v][layout] = out;
     return out;
@@ -91,12 +86,12 @@ static void write_dequantise(fusion *w, graph_value_index v, channel_layout layo
                  layout; /* floats are transposed later, where a node needs it */
     if (!has_one_scale)
         layout = LAYOUT_FIRST;
-    inputs[0] = get_value(w, x, layout);
-    inputs[1] = get_value(w, n->inputs[1], LAYOUT_FIRST);
+    inputs[0] = fusion_get_value(w, x, layout);
+    inputs[1] = fusion_get_value(w, n->inputs[1], LAYOUT_FIRST);
     inputs[2] = w->is_shifted[x] ? write_zero(w, is.zero)
-                                 : get_value(w, graph_input_of(n, 2), LAYOUT_FIRST);
-    write_node(w, n->op, n->name, inputs[2] == GRAPH_NO_VALUE ? 2 : 3, inputs, v, layout,
-               n->attribute_count, n->attributes);
+                                 : fusion_get_value(w, graph_input_of(n, 2), LAYOUT_FIRST);
+    fusion_write_node(w, n->op, n->name, inputs[2] == GRAPH_NO_VALUE ? 2 : 3, inputs, v, layout,
+                      n->attribute_count, n->attributes);
 }
 
 /* Moves the channels of a value that exists in the other layout. */
@@ -111,15 +106,14 @@ static void write_transpose(fusion *w, graph_value_index v, channel_layout layou
         for (int i = 0; i < 4; i++)
             dims[i] = fusion_dim(w, v, layout == LAYOUT_LAST ? (int)orders[layout][i] : i);
         inputs[1] = graph_add_constant_i64(w->made, NULL, 1, (int64_t[]){4}, dims);
-        write_node(w, GRAPH_OP_RESHAPE, w->g->values[v].name, 2, inputs, v, layout, 0, NULL);
+        fusion_write_node(w, GRAPH_OP_RESHAPE, w->g->values[v].name, 2, inputs, v, layout, 0, NULL);
         return;
     }
     graph_attribute order = graph_make_ints(w->made, "perm", 4, orders[layout]);
-    write_node(w, GRAPH_OP_TRANSPOSE, w->g->values[v].name, 1, inputs, v, layout, 1, &order);
+    fusion_write_node(w, GRAPH_OP_TRANSPOSE, w->g->values[v].name, 1, inputs, v, layout, 1, &order);
 }
 
-/* The value of the made graph for `v` in that layout; writes what is missing. */
-static graph_value_index get_value(fusion *w, graph_value_index v, channel_layout layout)
+graph_value_index fusion_get_value(fusion *w, graph_value_index v, channel_layout layout)
 {
     if (v == GRAPH_NO_VALUE)
         return v;
@@ -140,9 +134,9 @@ static graph_value_index get_value(fusion *w, graph_value_index v, channel_layou
 static graph_attribute *layer_attributes(fusion *w, const fused_layer *l, const char *activation,
                                          int *count)
 {
-    int n = l->op == GRAPH_OP_FUSED_CONV ? l->anchor->attribute_count : 0;
+    int n = l->op == GRAPH_OP_FUSED_DENSE ? 0 : l->anchor->attribute_count;
     graph_attribute *attributes =
-        arena_allocate_zeroed(&w->made->memory, (size_t)n + 2, sizeof attributes[0]);
+        arena_allocate_zeroed(&w->made->memory, (size_t)n + 7, sizeof attributes[0]);
     assert(attributes);
     for (int i = 0; i < n; i++)
         attributes[i] = l->anchor->attributes[i];
@@ -150,6 +144,14 @@ static graph_attribute *layer_attributes(fusion *w, const fused_layer *l, const 
         attributes[n++] = graph_make_int("transB", 1);
     if (activation)
         attributes[n++] = graph_make_string("activation", activation);
+    if (activation && l->is_late) {
+        attributes[n++] = graph_make_float("alpha", l->a);
+        attributes[n++] = graph_make_float("beta", l->b);
+        attributes[n++] = graph_make_float("scale", l->scale);
+        attributes[n++] = graph_make_float("shift", l->shift);
+    }
+    if (l->adds_last)
+        attributes[n++] = graph_make_int("adds_last", 1);
     *count = n;
     return attributes;
 }
@@ -161,7 +163,7 @@ static graph_value_index write_floats(fusion *w, const fused_layer *l,
                                       channel_layout layout)
 {
     graph_value_index made = graph_add_value(w->made, NULL);
-    describe(w, made, l->out, layout);
+    fusion_describe(w, made, l->out, layout);
     w->made->values[made].dtype = DTYPE_F32;
     graph_add_node_to(w->made, l->op, l->anchor->name, count, in, 1, &made, attribute_count,
                       attributes);
@@ -170,21 +172,22 @@ static graph_value_index write_floats(fusion *w, const fused_layer *l,
 
 static void write_layer(fusion *w, const fused_layer *l)
 {
-    channel_layout layout = l->op == GRAPH_OP_FUSED_CONV ? LAYOUT_LAST : LAYOUT_FIRST;
+    channel_layout layout = l->op == GRAPH_OP_FUSED_DENSE ? LAYOUT_FIRST : LAYOUT_LAST;
     graph_value_index in[OPERANDS_MAX] = {0};
     int count = 4, attribute_count;
-    in[0] = get_value(w, l->x, layout);
+    in[0] = fusion_get_value(w, l->x, layout);
     in[1] = l->weights_made ? write_constant(w, l->weights_made)
-                            : get_value(w, l->weights, LAYOUT_FIRST);
+                            : fusion_get_value(w, l->weights, LAYOUT_FIRST);
     in[2] = write_constant(w, l->bias_made);
-    in[3] = get_value(w, l->residual, layout);
+    in[3] = fusion_get_value(w, l->residual, layout);
     if (l->is_quantised) {
         count = 7;
-        in[4] =
-            l->w_scale_is ? write_float(w, l->x_is.scale) : get_value(w, l->x_scale, LAYOUT_FIRST);
-        in[5] = l->w_scale_is ? write_zero(w, l->x_is.zero) : get_value(w, l->x_zero, LAYOUT_FIRST);
+        in[4] = l->w_scale_is ? write_float(w, l->x_is.scale)
+                              : fusion_get_value(w, l->x_scale, LAYOUT_FIRST);
+        in[5] = l->w_scale_is ? write_zero(w, l->x_is.zero)
+                              : fusion_get_value(w, l->x_zero, LAYOUT_FIRST);
         in[6] = l->w_scale_is ? write_constant(w, l->w_scale_is)
-                              : get_value(w, l->w_scale, LAYOUT_FIRST);
+                              : fusion_get_value(w, l->w_scale, LAYOUT_FIRST);
     }
     if (l->weights_rest) { /* the result of the rest is the residual; the layer's own residual is
                               added to it */
@@ -204,8 +207,8 @@ static void write_layer(fusion *w, const fused_layer *l)
     if (l->has_quantised_result && l->weights_rest) { /* a quantised result takes no residual */
         graph_value_index floats[] = {
             write_floats(w, l, in, count, attribute_count, attributes, layout), y_scale, y_zero};
-        write_node(w, GRAPH_OP_QUANTIZE_LINEAR, l->anchor->name, 3, floats, l->out, layout, 0,
-                   NULL);
+        fusion_write_node(w, GRAPH_OP_QUANTIZE_LINEAR, l->anchor->name, 3, floats, l->out, layout,
+                          0, NULL);
         return;
     }
     if (l->has_quantised_result) {
@@ -213,24 +216,27 @@ static void write_layer(fusion *w, const fused_layer *l)
         in[7] = y_scale;
         in[8] = y_zero;
     }
-    write_node(w, l->op, l->anchor->name, count, in, l->out, layout, attribute_count, attributes);
+    fusion_write_node(w, l->op, l->anchor->name, count, in, l->out, layout, attribute_count,
+                      attributes);
 }
 
 static void write_sum(fusion *w, const graph_node *n, const fused_sum *s)
 {
-    bool is_last = is_only_last(w, s->a.value) || is_only_last(w, s->b.value);
+    bool is_last = fusion_is_only_last(w, s->a.value) || fusion_is_only_last(w, s->b.value);
     for (int i = 0; i < 4; i++) /* a trailing part of a's shape has no channels to move */
         is_last = is_last && fusion_rank(w, s->a.value) == 4 && fusion_rank(w, s->b.value) == 4 &&
                   fusion_dim(w, s->a.value, i) == fusion_dim(w, s->b.value, i);
     channel_layout layout = is_last ? LAYOUT_LAST : LAYOUT_FIRST;
     const quantised_tensor *three[3] = {&s->a, &s->b, &s->y};
-    graph_value_index in[8] = {get_value(w, s->a.value, layout), get_value(w, s->b.value, layout)};
+    graph_value_index in[8] = {fusion_get_value(w, s->a.value, layout),
+                               fusion_get_value(w, s->b.value, layout)};
     for (int i = 0; i < 3; i++) {
         in[2 + 2 * i] = write_float(w, three[i]->scale);
         in[3 + 2 * i] = write_zero(w, three[i]->zero);
     }
     graph_attribute relu = graph_make_string("activation", "Relu");
-    write_node(w, GRAPH_OP_FUSED_ADD, n->name, 8, in, n->outputs[0], layout, s->has_relu, &relu);
+    fusion_write_node(w, GRAPH_OP_FUSED_ADD, n->name, 8, in, n->outputs[0], layout, s->has_relu,
+                      &relu);
 }
 
 /* Max and average pooling of images, on channels last. */
@@ -258,7 +264,7 @@ static bool is_image_pool(const fusion *w, const graph_node *n, graph_value_inde
 
 static void write_pool(fusion *w, const graph_node *n, graph_value_index x, graph_value_index out)
 {
-    graph_value_index in = get_value(w, x, LAYOUT_LAST);
+    graph_value_index in = fusion_get_value(w, x, LAYOUT_LAST);
     graph_attribute attributes[16];
     int count = 0;
     assert(n->attribute_count < 14);
@@ -270,129 +276,7 @@ static void write_pool(fusion *w, const graph_node *n, graph_value_index x, grap
             attributes[count] = n->attributes[count];
     }
     attributes[count++] = graph_make_string("kind", n->op == GRAPH_OP_MAX_POOL ? "Max" : "Average");
-    write_node(w, GRAPH_OP_FUSED_POOL, n->name, 1, &in, out, LAYOUT_LAST, count, attributes);
-}
-
-/* Operators that treat every element alike. */
-static bool is_elementwise(graph_op op)
-{
-    switch (op) {
-    case GRAPH_OP_RELU:
-    case GRAPH_OP_SIGMOID:
-    case GRAPH_OP_TANH:
-    case GRAPH_OP_HARD_SWISH:
-    case GRAPH_OP_HARD_SIGMOID:
-    case GRAPH_OP_LEAKY_RELU:
-    case GRAPH_OP_ELU:
-    case GRAPH_OP_CLIP:
-    case GRAPH_OP_GELU:
-    case GRAPH_OP_MISH:
-    case GRAPH_OP_SOFTPLUS:
-    case GRAPH_OP_ABS:
-    case GRAPH_OP_NEG:
-    case GRAPH_OP_SQRT:
-    case GRAPH_OP_EXP:
-    case GRAPH_OP_ERF:
-    case GRAPH_OP_ADD:
-    case GRAPH_OP_SUB:
-    case GRAPH_OP_MUL:
-    case GRAPH_OP_DIV:
-    case GRAPH_OP_MAX:
-    case GRAPH_OP_MIN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* A constant that broadcasts the same way with the channels last: one number, or one per channel.
- * Writes its dims there. */
-static bool moves_along(const fusion *w, graph_value_index v, int *rank, int64_t dims[4])
-{
-    int from = fusion_rank(w, v);
-    *rank = 0;
-    if (fusion_count(w, v) == 1)
-        return true;
-    if (from < 3 || from > 4 || fusion_count(w, v) != fusion_dim(w, v, from - 3))
-        return false;
-    *rank = 1;
-    dims[0] = fusion_count(w, v);
-    return true;
-}
-
-static bool is_computed_image(const fusion *w, graph_value_index v)
-{
-    return !w->g->values[v].constant && fusion_rank(w, v) == 4;
-}
-
-/* Whether an elementwise node runs with the channels last, because its inputs are there. */
-static bool runs_last(const fusion *w, const graph_node *n)
-{
-    bool has_last = false;
-    int rank;
-    int64_t dims[4];
-    if (!is_elementwise(n->op) || n->output_count != 1 || fusion_rank(w, n->outputs[0]) != 4)
-        return false;
-    for (int i = 0; i < n->input_count; i++) {
-        graph_value_index v = n->inputs[i];
-        if (v == GRAPH_NO_VALUE)
-            continue;
-        has_last |= is_only_last(w, v);
-        if (!is_computed_image(w, v) &&
-            !(w->g->values[v].constant && moves_along(w, v, &rank, dims)))
-            return false;
-    }
-    return has_last && n->input_count <= OPERANDS_MAX;
-}
-
-static void write_last(fusion *w, const graph_node *n)
-{
-    graph_value_index in[OPERANDS_MAX];
-    for (int i = 0; i < n->input_count; i++) {
-        graph_value_index v = n->inputs[i];
-        int rank;
-        int64_t dims[4];
-        if (v == GRAPH_NO_VALUE || is_computed_image(w, v)) {
-            in[i] = get_value(w, v, LAYOUT_LAST);
-            continue;
-        }
-        bool is_moved = moves_along(w, v, &rank, dims);
-        assert(is_moved);
-        tensor t = *w->g->values[v].constant;
-        t.rank = rank;
-        t.dims[0] = rank ? dims[0] : 1;
-        in[i] = graph_add_constant(w->made, NULL, &t);
-    }
-    write_node(w, n->op, n->name, n->input_count, in, n->outputs[0], LAYOUT_LAST,
-               n->attribute_count, n->attributes);
-}
-
-/* Whether a Concat of channels runs with the channels last, because some inputs are there. */
-static bool concatenates_last(const fusion *w, const graph_node *n)
-{
-    bool has_last = false;
-    if (n->op != GRAPH_OP_CONCAT || fusion_rank(w, n->outputs[0]) != 4 ||
-        (graph_attribute_int(n, "axis", 0) + 4) % 4 != 1)
-        return false;
-    for (int i = 0; i < n->input_count; i++) {
-        if (!is_computed_image(w, n->inputs[i]))
-            return false;
-        has_last |= is_only_last(w, n->inputs[i]);
-    }
-    return has_last;
-}
-
-static status write_concat(fusion *w, const graph_node *n)
-{
-    graph_value_index *in = calloc((size_t)n->input_count, sizeof in[0]);
-    if (!in)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
-    for (int i = 0; i < n->input_count; i++)
-        in[i] = get_value(w, n->inputs[i], LAYOUT_LAST);
-    graph_attribute axis = graph_make_int("axis", 3);
-    write_node(w, n->op, n->name, n->input_count, in, n->outputs[0], LAYOUT_LAST, 1, &axis);
-    free(in);
-    return STATUS_OK;
+    fusion_write_node(w, GRAPH_OP_FUSED_POOL, n->name, 1, &in, out, LAYOUT_LAST, count, attributes);
 }
 
 static void write_quantise(fusion *w, const graph_node *n)
@@ -400,13 +284,13 @@ static void write_quantise(fusion *w, const graph_node *n)
     quantised_tensor is;
     graph_value_index x = n->inputs[0], out = n->outputs[0], in[3];
     bool has_one_scale = fusion_read_parameters(w, n, &is);
-    channel_layout layout = has_one_scale && is_only_last(w, x) ? LAYOUT_LAST : LAYOUT_FIRST;
-    in[0] = get_value(w, x, layout);
-    in[1] = get_value(w, n->inputs[1], LAYOUT_FIRST);
+    channel_layout layout = has_one_scale && fusion_is_only_last(w, x) ? LAYOUT_LAST : LAYOUT_FIRST;
+    in[0] = fusion_get_value(w, x, layout);
+    in[1] = fusion_get_value(w, n->inputs[1], LAYOUT_FIRST);
     in[2] = w->is_shifted[out] ? write_zero(w, is.zero)
-                               : get_value(w, graph_input_of(n, 2), LAYOUT_FIRST);
-    write_node(w, n->op, n->name, in[2] == GRAPH_NO_VALUE ? 2 : 3, in, out, layout,
-               w->is_shifted[out] ? 0 : n->attribute_count, n->attributes);
+                               : fusion_get_value(w, graph_input_of(n, 2), LAYOUT_FIRST);
+    fusion_write_node(w, n->op, n->name, in[2] == GRAPH_NO_VALUE ? 2 : 3, in, out, layout,
+                      w->is_shifted[out] ? 0 : n->attribute_count, n->attributes);
 }
 
 /* Copies the node, in the model's own layout. `first_input` replaces input 0. */
@@ -419,13 +303,13 @@ static status write_plain(fusion *w, const graph_node *n, graph_value_index firs
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
     graph_value_index *out = places + n->input_count;
     for (int i = 0; i < n->input_count; i++)
-        places[i] = get_value(w, i == 0 ? first_input : n->inputs[i], LAYOUT_FIRST);
+        places[i] = fusion_get_value(w, i == 0 ? first_input : n->inputs[i], LAYOUT_FIRST);
     for (int i = 0; i < n->output_count; i++) {
         out[i] = GRAPH_NO_VALUE;
         if (outputs[i] == GRAPH_NO_VALUE)
             continue;
         out[i] = graph_add_value(w->made, w->g->values[outputs[i]].name);
-        describe(w, out[i], outputs[i], LAYOUT_FIRST);
+        fusion_describe(w, out[i], outputs[i], LAYOUT_FIRST);
         w->made_values[outputs[i]][LAYOUT_FIRST] = out[i];
     }
     graph_add_node_to(w->made, n->op, n->name, n->input_count, places, n->output_count, out,
@@ -453,10 +337,8 @@ static status write_one(fusion *w, int32_t at)
         write_quantise(w, n);
     else if (is_image_pool(w, n, n->inputs[0]))
         write_pool(w, n, n->inputs[0], n->outputs[0]);
-    else if (runs_last(w, n))
-        write_last(w, n);
-    else if (concatenates_last(w, n))
-        return write_concat(w, n);
+    else if (fusion_runs_last(w, n))
+        return fusion_write_last(w, n);
     else
         return write_plain(w, n, graph_input_of(n, 0), n->outputs);
     return STATUS_OK;
@@ -482,7 +364,7 @@ status fusion_emit(fusion *w)
     for (int32_t n = 0; !s && n < g->node_count; n++)
         s = write_one(w, n);
     for (int i = 0; !s && i < g->output_count; i++)
-        graph_add_output(w->made, get_value(w, g->outputs[i], LAYOUT_FIRST),
+        graph_add_output(w->made, fusion_get_value(w, g->outputs[i], LAYOUT_FIRST),
                          g->values[g->outputs[i]].name);
     return s;
 }

@@ -7,11 +7,13 @@ static void count_uses(fusion *w)
 {
     const graph *g = w->g;
     for (int32_t n = 0; n < g->node_count; n++)
-        for (int i = 0; i < g->nodes[n].input_count; i++)
-            if (g->nodes[n].inputs[i] != GRAPH_NO_VALUE) {
-                w->uses[g->nodes[n].inputs[i]]++;
-                w->reader[g->nodes[n].inputs[i]] = n;
-            }
+        for (int i = 0; i < g->nodes[n].input_count; i++) {
+            graph_value_index v = g->nodes[n].inputs[i];
+            if (v == GRAPH_NO_VALUE)
+                continue;
+            w->first_reader[v] = w->uses[v]++ ? w->first_reader[v] : n;
+            w->reader[v] = n;
+        }
     for (int i = 0; i < g->output_count; i++)
         w->uses[g->outputs[i]]++;
 }
@@ -96,6 +98,7 @@ status fusion_match(fusion *w)
     for (int32_t n = 0; !s && n < g->node_count; n++) {
         switch (g->nodes[n].op) {
         case GRAPH_OP_CONV:
+        case GRAPH_OP_CONV_TRANSPOSE:
         case GRAPH_OP_MATMUL:
         case GRAPH_OP_GEMM:
             s = fusion_match_layer(w, n);

@@ -4,58 +4,100 @@
 
 #include "graph/specialise/fuse_batch_norm.h"
 
-/* y = (conv(x) - mean) * scale / sqrt(variance + epsilon) + bias, channel by channel: a Conv whose
- * weights and bias are multiplied and shifted (arXiv 1502.03167, section 3.1). */
-typedef struct channel_constants {
-    const tensor *scale, *bias, *mean, *variance;
-    double epsilon;
-} channel_constants;
+/* What follows a Conv channel by channel: y = factor * conv(x) + shift, a Conv whose weights and
+ * bias are multiplied and shifted. */
+typedef struct channel_affine {
+    int64_t channels;
+    double *factor, *shift; /* [channels] */
+} channel_affine;
 
-static const tensor *find_floats(const graph *g, graph_value_index v, int rank, int64_t channels)
+/* One float per channel. */
+static const tensor *find_floats(const graph *g, graph_value_index v, int64_t channels)
 {
     const tensor *t = v == GRAPH_NO_VALUE ? NULL : g->values[v].constant;
-    if (t == NULL || t->dtype != DTYPE_F32 || (rank > 0 && t->rank != rank) || t->rank < 1 ||
-        t->dims[0] != channels)
-        return NULL;
-    return t;
+    bool fits = t && t->dtype == DTYPE_F32 && t->rank == 1 && t->dims[0] == channels;
+    return fits ? t : NULL;
 }
 
-static bool read_batch_norm(const graph *g, const graph_node *n, int64_t channels,
-                            channel_constants *out)
+/* (x - mean) * scale / sqrt(variance + epsilon) + bias (arXiv 1502.03167, section 3.1). */
+static bool read_batch_norm(const graph *g, const graph_node *n, channel_affine *out)
 {
+    const tensor *c[5] = {NULL};
     for (int i = 1; i < n->output_count; i++)
         if (n->outputs[i] != GRAPH_NO_VALUE)
             return false;
     if (graph_attribute_int(n, "training_mode", 0) != 0 || n->input_count != 5)
         return false;
-    out->scale = find_floats(g, n->inputs[1], 1, channels);
-    out->bias = find_floats(g, n->inputs[2], 1, channels);
-    out->mean = find_floats(g, n->inputs[3], 1, channels);
-    out->variance = find_floats(g, n->inputs[4], 1, channels);
-    out->epsilon = (double)graph_attribute_float(n, "epsilon", 1e-5f);
-    return out->scale != NULL && out->bias != NULL && out->mean != NULL && out->variance != NULL;
+    for (int i = 1; i < 5; i++)
+        if ((c[i] = find_floats(g, n->inputs[i], out->channels)) == NULL)
+            return false;
+    double epsilon = (double)graph_attribute_float(n, "epsilon", 1e-5f);
+    for (int64_t m = 0; m < out->channels; m++) {
+        const float *scale = c[1]->data, *bias = c[2]->data, *mean = c[3]->data;
+        const float *variance = c[4]->data;
+        out->factor[m] = (double)scale[m] / sqrt((double)variance[m] + epsilon);
+        out->shift[m] = (double)bias[m] - (double)mean[m] * out->factor[m];
+    }
+    return true;
 }
 
-/* Replaces weights and bias of `conv` by those that include the normalisation. */
+/* Whether `t` is one number, or one per channel of images of that rank. */
+static bool lies_along_channels(const tensor *t, int rank, int64_t channels)
+{
+    int64_t count = tensor_count(t);
+    int axis = t->rank - (rank - 1);
+    return t->dtype == DTYPE_F32 && t->rank <= rank &&
+           (count == 1 || (count == channels && axis >= 0 && t->dims[axis] == channels));
+}
+
+/* A Mul or an Add of constants. */
+static bool read_affine(const graph *g, const graph_node *n, graph_value_index between, int rank,
+                        channel_affine *out)
+{
+    if (n->input_count != 2 || (n->op != GRAPH_OP_MUL && n->op != GRAPH_OP_ADD))
+        return false;
+    const tensor *t = g->values[n->inputs[n->inputs[0] == between]].constant;
+    if (t == NULL || !lies_along_channels(t, rank, out->channels))
+        return false;
+    for (int64_t m = 0; m < out->channels; m++) {
+        double x = (double)((const float *)t->data)[tensor_count(t) == 1 ? 0 : m];
+        out->factor[m] = n->op == GRAPH_OP_MUL ? x : 1;
+        out->shift[m] = n->op == GRAPH_OP_MUL ? 0 : x;
+    }
+    return true;
+}
+
+/* Of the weights: which axis has the output channels. */
+static int channel_axis(const graph_node *conv)
+{
+    return conv->op == GRAPH_OP_CONV ? 0 : 1;
+}
+
+/* A Conv, or a ConvTranspose without groups. */
+static bool is_convolution(const graph_node *n)
+{
+    return n->op == GRAPH_OP_CONV ||
+           (n->op == GRAPH_OP_CONV_TRANSPOSE && graph_attribute_int(n, "group", 1) == 1);
+}
+
+/* Replaces weights and bias of `conv` by those that include `c`. */
 static void fold_channels(graph *g, graph_node *conv, const tensor *weights, const tensor *bias,
-                          const channel_constants *c)
+                          const channel_affine *c)
 {
     tensor folded, shifts;
-    int64_t channels = weights->dims[0];
+    int64_t inner = 1;
+    for (int d = channel_axis(conv) + 1; d < weights->rank; d++)
+        inner *= weights->dims[d];
     if (tensor_allocate(&folded, &g->memory, DTYPE_F32, weights->rank, weights->dims) ||
-        tensor_allocate(&shifts, &g->memory, DTYPE_F32, 1, &channels))
+        tensor_allocate(&shifts, &g->memory, DTYPE_F32, 1, &c->channels))
         abort();
     const float *w = weights->data, *b = bias != NULL ? bias->data : NULL;
-    int64_t per_channel = channels > 0 ? tensor_count(weights) / channels : 0;
-    for (int64_t m = 0; m < channels; m++) {
-        double factor = (double)((const float *)c->scale->data)[m] /
-                        sqrt((double)((const float *)c->variance->data)[m] + c->epsilon);
-        double from = (b != NULL ? (double)b[m] : 0) - (double)((const float *)c->mean->data)[m];
-        ((float *)shifts.data)[m] =
-            (float)(from * factor + (double)((const float *)c->bias->data)[m]);
-        for (int64_t i = m * per_channel; i < (m + 1) * per_channel; i++)
-            ((float *)folded.data)[i] = (float)((double)w[i] * factor);
+    for (int64_t m = 0; m < c->channels; m++) {
+        double from = b != NULL ? (double)b[m] : 0;
+        ((float *)shifts.data)[m] = (float)(from * c->factor[m] + c->shift[m]);
     }
+    for (int64_t i = 0; i < tensor_count(weights); i++)
+        ((float *)folded.data)[i] = (float)((double)w[i] * c->factor[i / inner % c->channels]);
     graph_value_index *inputs = arena_allocate(&g->memory, 3 * sizeof inputs[0]);
     if (inputs == NULL)
         abort();
@@ -81,27 +123,48 @@ static int32_t *count_readers(const graph *g)
     return readers;
 }
 
-/* Folds node `n` into the Conv before it; false: the node stays. */
-static bool fold_batch_norm(graph *g, const graph_node *n, const int32_t *readers)
+/* The value that a Conv makes for `n` alone, or GRAPH_NO_VALUE. */
+static graph_value_index find_between(const graph *g, const graph_node *n, const int32_t *readers,
+                                      int32_t values)
 {
-    graph_value_index between = n->inputs[0];
-    int32_t producer = g->values[between].producer;
-    channel_constants constants;
-    if (producer < 0 || readers[between] != 1 || g->nodes[producer].op != GRAPH_OP_CONV)
-        return false;
-    graph_node *conv = &g->nodes[producer];
-    const tensor *weights = g->values[conv->inputs[1]].constant, *bias = NULL;
-    if (weights == NULL || find_floats(g, conv->inputs[1], 0, weights->dims[0]) == NULL ||
-        !read_batch_norm(g, n, weights->dims[0], &constants))
-        return false;
-    if (graph_input_of(conv, 2) != GRAPH_NO_VALUE) {
-        bias = find_floats(g, conv->inputs[2], 1, weights->dims[0]);
-        if (bias == NULL)
-            return false;
+    if (n->op != GRAPH_OP_BATCH_NORMALIZATION && n->op != GRAPH_OP_MUL && n->op != GRAPH_OP_ADD)
+        return GRAPH_NO_VALUE;
+    int candidates = n->op == GRAPH_OP_BATCH_NORMALIZATION ? 1 : n->input_count;
+    for (int i = 0; i < candidates; i++) {
+        graph_value_index v = n->inputs[i];
+        if (v == GRAPH_NO_VALUE || v >= values)
+            continue;
+        int32_t producer = g->values[v].producer;
+        if (producer >= 0 && readers[v] == 1 && is_convolution(&g->nodes[producer]))
+            return v;
     }
-    fold_channels(g, conv, weights, bias, &constants);
-    conv->outputs[0] = n->outputs[0];
-    return true;
+    return GRAPH_NO_VALUE;
+}
+
+/* Folds node `n` into the Conv that makes `between`; false: the node stays. */
+static bool fold_node(graph *g, const graph_node *n, graph_value_index between)
+{
+    graph_node *conv = &g->nodes[g->values[between].producer];
+    const tensor *weights = g->values[conv->inputs[1]].constant, *bias = NULL;
+    if (weights == NULL || weights->dtype != DTYPE_F32 || weights->rank < 3)
+        return false;
+    int64_t channels = weights->dims[channel_axis(conv)];
+    if (graph_input_of(conv, 2) != GRAPH_NO_VALUE &&
+        (bias = find_floats(g, conv->inputs[2], channels)) == NULL)
+        return false;
+    channel_affine c = {channels, calloc(2 * (size_t)channels + 1, sizeof *c.factor), NULL};
+    if (c.factor == NULL)
+        abort();
+    c.shift = c.factor + channels;
+    bool is_read = n->op == GRAPH_OP_BATCH_NORMALIZATION
+                       ? read_batch_norm(g, n, &c)
+                       : read_affine(g, n, between, weights->rank, &c);
+    if (is_read) {
+        fold_channels(g, conv, weights, bias, &c);
+        conv->outputs[0] = n->outputs[0];
+    }
+    free(c.factor);
+    return is_read;
 }
 
 int graph_fuse_batch_norms(graph *g)
@@ -112,10 +175,10 @@ int graph_fuse_batch_norms(graph *g)
     int folded = 0;
     for (int32_t i = 0; i < g->node_count; i++) {
         graph_node n = g->nodes[i];
-        if (n.op == GRAPH_OP_BATCH_NORMALIZATION && n.inputs[0] < values &&
-            fold_batch_norm(g, &n, readers)) {
-            g->values[n.outputs[0]].producer = g->values[n.inputs[0]].producer;
-            g->values[n.inputs[0]].producer = -1;
+        graph_value_index between = find_between(g, &n, readers, values);
+        if (between != GRAPH_NO_VALUE && fold_node(g, &n, between)) {
+            g->values[n.outputs[0]].producer = g->values[between].producer;
+            g->values[between].producer = -1;
             folded++;
             continue;
         }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/fused/conv_u8s8.h"
+#include "devices/cpu/fused/epilogue.h"
 #include "devices/cpu/fused/fused.h"
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"
@@ -20,6 +21,8 @@ enum { X, WEIGHTS, BIAS, RESIDUAL, X_SCALE, X_ZERO, W_SCALE, Y_SCALE, Y_ZERO };
  * them would be read more often. */
 #define ROWS_BYTES (1 << 20)
 #define ROWS_MAX 384
+/* Results of a depthwise convolution at a time: half of an L1 cache of 32 KiB. */
+#define DEPTHWISE_FLOATS 4096
 /* Of a dense layer: multiplications and additions of one piece, and its fewest rows. */
 #define DENSE_STEPS_MAX ((size_t)1 << 35)
 #define DENSE_ROWS_MIN 384
@@ -40,31 +43,14 @@ typedef struct fused_state {
     size_t rows;               /* of A; of a convolution: per image */
     size_t rows_at_once, k, n; /* k and n of a group */
     image_window window;
-    kernels_activation activation;
-    const void **packed; /* by group */
+    kernels_activation activation; /* of the GEMM */
+    fused_epilogue after;          /* behind it */
+    const void **packed;           /* by group */
     int32_t y_zero;
     factors known;
     size_t rows_offset;            /* scratch: after the factors */
     const cpu_conv_u8s8 *in_place; /* runs the whole convolution; NULL: windows are unfolded */
 } fused_state;
-
-kernels_activation cpu_fused_activation(const graph_node *n)
-{
-    static const struct {
-        const char *name;
-        kernels_activation activation;
-    } names[] = {{"Relu", KERNELS_RELU},
-                 {"Tanh", KERNELS_TANH},
-                 {"Sigmoid", KERNELS_SIGMOID},
-                 {"Gelu", KERNELS_GELU},
-                 {"GeluTanh", KERNELS_GELU_TANH}};
-    const char *name = graph_attribute_string(n, "activation", "");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i].name) == 0)
-            return names[i].activation;
-    assert(name[0] == 0);
-    return KERNELS_IDENTITY;
-}
 
 static bool is_known(const cpu_prepare *p, int input)
 {
@@ -194,7 +180,7 @@ static status prepare_in_place(cpu_prepare *p, fused_state *s)
 static status finish_prepare(cpu_prepare *p, fused_state *s)
 {
     s->is_u8 = p->inputs[X]->dtype == DTYPE_U8;
-    s->activation = cpu_fused_activation(p->node);
+    fused_epilogue_prepare(p->node, s->is_depthwise && !s->is_u8, &s->activation, &s->after);
     status result = prepare_factors(p, s);
     p->state = s;
     p->scratch_bytes = s->rows_offset;
@@ -227,10 +213,10 @@ static status prepare_conv(cpu_prepare *p)
     s->n = (size_t)(weights->dims[0] / s->groups);
     s->k = (size_t)weights->dims[1] * w->kernel_height * w->kernel_width;
     s->is_depthwise = s->groups > 1 && s->n == 1 && weights->dims[1] == 1;
-    if (s->is_depthwise && cpu_input(p->inputs, p->node, RESIDUAL))
+    if (s->is_depthwise && x->dtype == DTYPE_U8 && cpu_input(p->inputs, p->node, RESIDUAL))
         s->is_depthwise = false;
-    if (s->is_depthwise && graph_find_attribute(p->node, "activation") &&
-        cpu_fused_activation(p->node) != KERNELS_RELU && x->dtype == DTYPE_U8)
+    if (s->is_depthwise && x->dtype == DTYPE_U8 && graph_find_attribute(p->node, "activation") &&
+        cpu_fused_activation(p->node) != KERNELS_RELU)
         s->is_depthwise = false;
     s->is_direct = s->groups == 1 && w->kernel_height * w->kernel_width == 1 &&
                    w->stride_x * w->stride_y == 1 && w->out_height == w->height &&
@@ -281,7 +267,8 @@ static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_row
 {
     size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
     const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
-    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    const tensor *residual =
+        s->after.adds_residual ? NULL : cpu_input(c->inputs, c->node, RESIDUAL);
     size_t at = p->row * stride + column;
     c->kernels->gemm_f32(
         &(gemm_f32){.m = p->count,
@@ -335,6 +322,17 @@ static void multiply(const cpu_call *c, const fused_state *s, const factors *f, 
         multiply_f32(c, s, p);
 }
 
+/* What the GEMM does not compute, for whole rows of the result. */
+static void finish_rows(const cpu_call *c, const fused_state *s, size_t first, size_t count)
+{
+    size_t width = s->n * (size_t)s->groups;
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    if (!s->is_u8)
+        fused_epilogue_run(&s->after, c->kernels,
+                           residual ? (const float *)residual->data + first * width : NULL,
+                           (float *)c->outputs[0].data + first * width, count * width);
+}
+
 static void convolve_depthwise(const cpu_call *c, const fused_state *s, const factors *f,
                                int64_t image)
 {
@@ -357,14 +355,20 @@ static void convolve_depthwise(const cpu_call *c, const fused_state *s, const fa
                               .out = is_u8_out ? (uint8_t *)c->outputs[0].data + out : NULL,
                               .out_f32 = is_u8_out ? NULL : (float *)c->outputs[0].data + out,
                               .zero = s->y_zero});
-    else
-        c->kernels->depthwise_f32(&(depthwise_f32){.window = *w,
-                                                   .in = (const float *)c->inputs[X]->data + in,
-                                                   .weights = s->packed[0],
-                                                   .bias = bias ? bias->data : NULL,
-                                                   .activation = s->activation,
-                                                   .count = s->rows,
-                                                   .out = (float *)c->outputs[0].data + out});
+    for (size_t first = 0, count; !s->is_u8 && first < s->rows; first += count) {
+        size_t most = DEPTHWISE_FLOATS / w->channels + 1;
+        count = s->rows - first < most ? s->rows - first : most;
+        c->kernels->depthwise_f32(
+            &(depthwise_f32){.window = *w,
+                             .in = (const float *)c->inputs[X]->data + in,
+                             .weights = s->packed[0],
+                             .bias = bias ? bias->data : NULL,
+                             .activation = s->activation,
+                             .first = first,
+                             .count = count,
+                             .out = (float *)c->outputs[0].data + out + first * w->channels});
+        finish_rows(c, s, (size_t)image * s->rows + first, count);
+    }
 }
 
 /* The windows of `count` output pixels from `first` on, counted over all images. */
@@ -408,6 +412,7 @@ static status convolve(const cpu_call *c, const fused_state *s, const factors *f
                      &(gemm_rows){
                          .a = rows, .a_stride = s->k, .count = count, .row = first, .group = g});
         }
+        finish_rows(c, s, first, count);
     }
     return STATUS_OK;
 }
@@ -425,6 +430,7 @@ static status multiply_rows(const cpu_call *c, const fused_state *s, const facto
                               .a_stride = s->k,
                               .count = count,
                               .row = first});
+        finish_rows(c, s, first, count);
     }
     return STATUS_OK;
 }

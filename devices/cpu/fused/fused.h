@@ -5,7 +5,7 @@
 
 /* Reads the attributes and quantisation inputs of the operators of graph/quantise/fuse.h. */
 
-/* The attribute "activation". */
+/* The attribute "activation", where kernels have it; KERNELS_IDENTITY for the others. */
 kernels_activation cpu_fused_activation(const graph_node *n);
 
 /* The scale of column i: one for all columns or one for each; 1 where `t` is NULL. */

@@ -3,12 +3,15 @@
 
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/tensor_loops/walk.h"
+#include "kernels/activation.h"
 
 /* Resize, Upsample and GridSample, in F32. Resize is separable: for each axis a table says which
  * input indices an output index is made of, with weights; an output is the sum over their product.
- * Formulas: onnx Operators.md, Resize. */
+ * With the channels last, an output pixel is a weighted sum of input pixels; with the channels
+ * first, rows are blended, then resized. Formulas: onnx Operators.md, Resize. */
 
 #define CANCEL_OUTPUTS 1024 /* between checks for cancellation */
+#define INNER_MIN 4         /* shorter runs are not blended as rows */
 
 typedef struct tap {
     int64_t offset; /* of the input index, in elements */
@@ -16,11 +19,19 @@ typedef struct tap {
 } tap;
 
 typedef struct resize_axis {
-    int64_t in, out, tap_count;
+    int64_t in, out, tap_count, stride;
     double scale, roi_start, roi_end;
     tap *taps;        /* [out][tap_count] */
     bool *is_outside; /* [out]: takes the extrapolation value */
 } resize_axis;
+
+typedef struct resize_state {
+    resize_axis axes[TENSOR_RANK_MAX];
+    int row_axis;
+    bool resizes_rows;
+    int64_t inner, in_row, out_row;
+    int64_t tap_count; /* of all axes before row_axis */
+} resize_state;
 
 typedef enum resize_mode { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC } resize_mode;
 
@@ -119,7 +130,7 @@ static int64_t tap_count_of(const graph_node *node, const resize_axis *a)
     return (int64_t)(2 - 2 * start);
 }
 
-static void fill_taps(const graph_node *node, resize_axis *a, int64_t stride)
+static void fill_taps(const graph_node *node, resize_axis *a)
 {
     bool is_upsample = node->op == GRAPH_OP_UPSAMPLE;
     const char *how =
@@ -148,12 +159,40 @@ static void fill_taps(const graph_node *node, resize_axis *a, int64_t stride)
             if (excludes && (at < 0 || at > (double)(a->in - 1)))
                 weight = 0;
             double inside = fmin(fmax(at, 0), (double)(a->in - 1));
-            a->taps[o * a->tap_count + t] = (tap){(int64_t)inside * stride, weight};
+            a->taps[o * a->tap_count + t] = (tap){(int64_t)inside * a->stride, weight};
             sum += weight;
         }
         for (int64_t t = 0; t < a->tap_count && sum != 0; t++)
             a->taps[o * a->tap_count + t].weight /= sum;
     }
+}
+
+/* Whether the axis is as it was. */
+static bool is_untouched(const resize_axis *a)
+{
+    for (int64_t o = 0; o < a->out; o++)
+        if (a->tap_count != 1 || a->in != a->out || a->is_outside[o] || a->taps[o].weight != 1 ||
+            a->taps[o].offset != o * a->stride)
+            return false;
+    return true;
+}
+
+/* Axes [0, row_axis) are blended as rows of `row` input elements; then, where the channels are
+ * first, axis row_axis is resized within the row. Behind the last resized axis lie `inner`
+ * elements. */
+static void find_rows(resize_state *s, const tensor *out)
+{
+    int last = -1;
+    for (int i = 0; i < out->rank; i++)
+        last = is_untouched(&s->axes[i]) ? last : i;
+    s->inner = cpu_dims_product(out->dims, last + 1, out->rank);
+    s->resizes_rows = last >= 0 && s->inner < INNER_MIN;
+    s->row_axis = s->resizes_rows ? last : last + 1;
+    s->in_row = s->resizes_rows ? s->axes[last].in * s->inner : s->inner;
+    s->out_row = s->resizes_rows ? s->axes[last].out * s->inner : s->inner;
+    s->tap_count = 1;
+    for (int i = 0; i < s->row_axis; i++)
+        s->tap_count *= s->axes[i].tap_count;
 }
 
 static status prepare_resize(cpu_prepare *p)
@@ -164,58 +203,125 @@ static status prepare_resize(cpu_prepare *p)
     for (int i = 1; i < p->node->input_count; i++)
         if (p->inputs[i] && tensor_count(p->inputs[i]) > 0 && !p->inputs[i]->data)
             return status_fail(STATUS_UNSUPPORTED, "input %d must be constant", i);
-    resize_axis *axes = arena_allocate_zeroed(p->memory, TENSOR_RANK_MAX, sizeof *axes);
-    if (!axes)
+    resize_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-    find_axes(p->node, p->inputs, out, axes);
+    p->state = s;
+    if (tensor_count(out) == 0)
+        return STATUS_OK;
+    find_axes(p->node, p->inputs, out, s->axes);
     int64_t strides[TENSOR_RANK_MAX];
     cpu_dense_strides(in->rank, in->dims, strides);
-    for (int i = 0; i < in->rank && tensor_count(out) > 0; i++) {
-        resize_axis *a = &axes[i];
+    for (int i = 0; i < in->rank; i++) {
+        resize_axis *a = &s->axes[i];
+        a->stride = strides[i];
         a->tap_count = tap_count_of(p->node, a);
         a->taps = arena_allocate_zeroed(p->memory, (size_t)(a->out * a->tap_count), sizeof(tap));
         a->is_outside = arena_allocate_zeroed(p->memory, (size_t)a->out, sizeof(bool));
         if (!a->taps || !a->is_outside)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-        fill_taps(p->node, a, strides[i]);
+        fill_taps(p->node, a);
     }
-    p->state = axes;
+    find_rows(s, out);
+    p->scratch_bytes = cpu_scratch_round((size_t)s->tap_count * sizeof(float *)) +
+                       cpu_scratch_round((size_t)s->tap_count * sizeof(float)) +
+                       (s->resizes_rows ? (size_t)s->in_row * sizeof(float) : 0);
     return STATUS_OK;
 }
 
-/* The weighted sum over the taps of axes [axis, rank). */
-static double sum_taps(const resize_axis *axes, int rank, int axis, const int64_t *at,
-                       const float *from)
+/* The input rows that output row `at` is made of, with their weights; returns how many. */
+static size_t collect_rows(const resize_state *s, const int64_t *at, const float *in,
+                           const float **rows, float *weights)
 {
-    if (axis == rank)
-        return (double)*from;
-    const resize_axis *a = &axes[axis];
-    const tap *taps = &a->taps[at[axis] * a->tap_count];
-    if (a->tap_count == 1)
-        return sum_taps(axes, rank, axis + 1, at, from + taps[0].offset);
-    double sum = 0;
-    for (int64_t t = 0; t < a->tap_count; t++)
-        if (taps[t].weight != 0)
-            sum += taps[t].weight * sum_taps(axes, rank, axis + 1, at, from + taps[t].offset);
-    return sum;
+    size_t count = 1;
+    rows[0] = in;
+    weights[0] = 1;
+    for (int d = 0; d < s->row_axis; d++) {
+        const resize_axis *a = &s->axes[d];
+        const tap *taps = &a->taps[at[d] * a->tap_count];
+        size_t made = count;
+        for (int64_t t = a->tap_count - 1; t >= 0; t--) { /* tap 0 last: it is written in place */
+            if (t > 0 && taps[t].weight == 0)
+                continue;
+            size_t to = t > 0 ? made : 0;
+            for (size_t i = 0; i < count; i++) {
+                rows[to + i] = rows[i] + taps[t].offset;
+                weights[to + i] = weights[i] * (float)taps[t].weight;
+            }
+            made += t > 0 ? count : 0;
+        }
+        count = made;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) { /* no weight, no NaN */
+        rows[kept] = rows[i];
+        weights[kept] = weights[i];
+        kept += weights[i] != 0;
+    }
+    return kept;
+}
+
+/* Axis row_axis of one row. */
+static void resize_row(const resize_state *s, const float *row, float extrapolation, float *out)
+{
+    const resize_axis *a = &s->axes[s->row_axis];
+    for (int64_t x = 0; x < a->out; x++) {
+        const tap *taps = &a->taps[x * a->tap_count];
+        for (int64_t i = 0; i < s->inner; i++) {
+            float sum = 0;
+            for (int64_t t = 0; t < a->tap_count; t++)
+                if (taps[t].weight != 0)
+                    sum += (float)taps[t].weight * row[taps[t].offset + i];
+            out[x * s->inner + i] = a->is_outside[x] ? extrapolation : sum;
+        }
+    }
+}
+
+static void run_row(const cpu_call *c, const int64_t *at, float extrapolation, float *out)
+{
+    const resize_state *s = c->state;
+    const float **rows = c->scratch;
+    float *weights =
+        (float *)((char *)c->scratch + cpu_scratch_round((size_t)s->tap_count * sizeof *rows));
+    float *blended =
+        (float *)((char *)weights + cpu_scratch_round((size_t)s->tap_count * sizeof *weights));
+    bool is_outside = false;
+    for (int d = 0; d < s->row_axis; d++)
+        is_outside |= s->axes[d].is_outside[at[d]];
+    for (int64_t i = 0; is_outside && i < s->out_row; i++)
+        out[i] = extrapolation;
+    if (is_outside)
+        return;
+    size_t count = collect_rows(s, at, c->inputs[0]->data, rows, weights);
+    bool is_copy = count == 1 && weights[0] == 1;
+    float *to = s->resizes_rows ? blended : out;
+    if (!is_copy)
+        c->kernels->weighted_rows_f32(&(weighted_rows_f32){.taps = count,
+                                                           .count = (size_t)s->in_row,
+                                                           .rows = rows,
+                                                           .weights = weights,
+                                                           .out = to});
+    else if (!s->resizes_rows)
+        memcpy(out, rows[0], (size_t)s->out_row * sizeof *out);
+    if (s->resizes_rows)
+        resize_row(s, is_copy ? rows[0] : blended, extrapolation, out);
 }
 
 static status run_resize(const cpu_call *c)
 {
-    const resize_axis *axes = c->state;
-    const tensor *in = c->inputs[0], *out = &c->outputs[0];
+    const resize_state *s = c->state;
+    const tensor *out = &c->outputs[0];
     float extrapolation = graph_attribute_float(c->node, "extrapolation_value", 0);
-    int64_t at[TENSOR_RANK_MAX] = {0}, count = tensor_count(out);
-    for (int64_t i = 0; i < count; i++) {
-        status end = i % CANCEL_OUTPUTS == 0 ? cancel_check(c->cancel) : STATUS_OK;
-        if (end)
-            return end;
-        bool is_outside = false;
-        for (int d = 0; d < out->rank; d++)
-            is_outside |= axes[d].is_outside[at[d]];
-        ((float *)out->data)[i] =
-            is_outside ? extrapolation : (float)sum_taps(axes, out->rank, 0, at, in->data);
-        for (int d = out->rank - 1; d >= 0 && ++at[d] == out->dims[d]; d--)
+    int64_t at[TENSOR_RANK_MAX] = {0}, count = tensor_count(out), checked = 0;
+    for (int64_t i = 0; i < count; i += s->out_row) {
+        if (i >= checked) {
+            status end = cancel_check(c->cancel);
+            if (end)
+                return end;
+            checked += CANCEL_OUTPUTS;
+        }
+        run_row(c, at, extrapolation, (float *)out->data + i);
+        for (int d = s->row_axis - 1; d >= 0 && ++at[d] == out->dims[d]; d--)
             at[d] = 0;
     }
     return STATUS_OK;

@@ -13,6 +13,9 @@
 /* Conv and BatchNormalization, in the variations that matter. */
 typedef struct net_pattern {
     bool has_bias, shows_conv, normalises_input;
+    bool is_transposed; /* ConvTranspose */
+    bool has_affine;    /* Mul and Add of constants behind it, by channel and by number */
+    bool has_wide_add;  /* Add of one number per column: nothing that a bias can be */
     int group;
 } net_pattern;
 
@@ -40,6 +43,14 @@ static graph_value_index normalise(graph *g, graph_value_index x, int64_t channe
     return graph_add(g, GRAPH_OP_BATCH_NORMALIZATION, 5, in, 1, &epsilon);
 }
 
+static graph_value_index add_affine(graph *g, graph_value_index x, int64_t channels)
+{
+    graph_value_index factor[] = {weights(g, 3, (int64_t[]){channels, 1, 1}, -2, 2), x};
+    x = graph_add(g, GRAPH_OP_MUL, 2, factor, 0, NULL);
+    graph_value_index shift[] = {x, weights(g, 1, (int64_t[]){1}, -2, 2)};
+    return graph_add(g, GRAPH_OP_ADD, 2, shift, 0, NULL);
+}
+
 static graph *make_net(const net_pattern *f)
 {
     graph *g = graph_create("net");
@@ -48,12 +59,20 @@ static graph *make_net(const net_pattern *f)
     graph_value_index x = graph_add_input(g, "x", DTYPE_F32, 4, dims);
     if (f->normalises_input)
         x = normalise(g, x, 4);
-    graph_value_index in[] = {x, weights(g, 4, (int64_t[]){channels, 4 / group, 3, 3}, -1, 1),
+    int64_t forth[] = {channels, 4 / group, 3, 3}, back[] = {4, channels, 3, 3};
+    graph_value_index in[] = {x, weights(g, 4, f->is_transposed ? back : forth, -1, 1),
                               f->has_bias ? weights(g, 1, &channels, -1, 1) : GRAPH_NO_VALUE};
     int64_t pads[] = {1, 1, 1, 1};
     graph_attribute a[] = {graph_make_int("group", group), graph_make_ints(g, "pads", 4, pads)};
-    graph_value_index conv = graph_add(g, GRAPH_OP_CONV, f->has_bias ? 3 : 2, in, 2, a);
-    graph_value_index y = normalise(g, conv, channels);
+    graph_op op = f->is_transposed ? GRAPH_OP_CONV_TRANSPOSE : GRAPH_OP_CONV;
+    graph_value_index conv = graph_add(g, op, f->has_bias ? 3 : 2, in, 2, a), y = conv;
+    if (f->has_affine)
+        y = add_affine(g, y, channels);
+    if (f->has_wide_add) {
+        graph_value_index sum[] = {y, weights(g, 1, (int64_t[]){7}, -1, 1)};
+        y = graph_add(g, GRAPH_OP_ADD, 2, sum, 0, NULL);
+    }
+    y = normalise(g, y, channels);
     y = graph_add(g, GRAPH_OP_RELU, 1, &y, 0, NULL);
     graph_add_output(g, y, "y");
     if (f->shows_conv)
@@ -128,6 +147,19 @@ Test(batch_norm, goes_into_the_convolution)
     check((net_pattern){0}, 1, 0);
     check((net_pattern){.has_bias = true}, 1, 0);
     check((net_pattern){.has_bias = true, .group = 2}, 1, 0);
+}
+
+Test(batch_norm, goes_into_a_transposed_convolution)
+{
+    check((net_pattern){.is_transposed = true}, 1, 0);
+    check((net_pattern){.is_transposed = true, .has_bias = true, .has_affine = true}, 3, 0);
+}
+
+Test(batch_norm, so_do_constants_that_multiply_or_are_added)
+{
+    check((net_pattern){.has_affine = true}, 3, 0);
+    check((net_pattern){.has_affine = true, .has_bias = true, .group = 2}, 3, 0);
+    check((net_pattern){.has_wide_add = true}, 0, 1);
 }
 
 Test(batch_norm, stays_where_the_convolution_is_seen)

@@ -1,0 +1,145 @@
+#include <assert.h>
+#include <string.h>
+
+#include "devices/cpu/fused/epilogue.h"
+#include "devices/cpu/fused/fused.h"
+#include "devices/cpu/ops/weights.h"
+#include "devices/cpu/tensor_loops/window.h"
+#include "kernels/gemm_f32.h"
+
+/* penstock.ConvTranspose of graph/quantise/fuse.h: a GEMM gives what each input pixel adds to the
+ * output, [taps][channels], some rows of pixels at a time; it is added there in the order of the
+ * pixels, so an output's bits depend on its own inputs only. */
+
+enum { X, WEIGHTS, BIAS, RESIDUAL };
+
+#define SUMS_BYTES (1 << 18) /* of one GEMM: they stay in the L2 cache */
+
+typedef struct transpose_state {
+    image_window window; /* of the convolution whose gradient this is: its input is our output */
+    int64_t images;
+    size_t in_channels, channels; /* channels of the output */
+    size_t taps, pixels_at_once;
+    const float *packed;
+    fused_epilogue after;
+} transpose_state;
+
+static status prepare_conv_transpose(cpu_prepare *p)
+{
+    const tensor *x = p->inputs[X], *weights = p->inputs[WEIGHTS];
+    transpose_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
+    if (!s)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    assert(p->weights && weights->data && x->dtype == DTYPE_F32);
+    status result =
+        cpu_window_init_image(&s->window, p->node, &p->outputs[0], x, weights->dims + 1);
+    if (result)
+        return result;
+    s->images = x->dims[0];
+    s->in_channels = (size_t)x->dims[3];
+    s->channels = (size_t)weights->dims[3];
+    s->taps = s->window.kernel_height * s->window.kernel_width;
+    size_t pixels = s->window.out_height * s->window.out_width;
+    size_t columns = s->taps * s->channels, most = SUMS_BYTES / sizeof(float) / (columns + 1) + 1;
+    s->pixels_at_once = most < pixels ? most : pixels;
+    s->packed = cpu_weights_find(p->weights, p->kernels,
+                                 &(cpu_weights_key){.constant = weights,
+                                                    .format = CPU_WEIGHTS_GEMM_F32,
+                                                    .k = s->in_channels,
+                                                    .n = columns,
+                                                    .row_stride = columns,
+                                                    .column_stride = 1});
+    if (!s->packed)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    fused_epilogue_prepare(p->node, true, NULL, &s->after);
+    p->scratch_bytes = s->pixels_at_once * columns * sizeof(float);
+    p->state = s;
+    return STATUS_OK;
+}
+
+static void add_run(const kernels *k, const float *from, float *to, size_t count)
+{
+    if (count >= 32) {
+        k->add_f32(to, 1, from, 1, to, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+/* Adds the sums of input pixel `pixel` to the output image. */
+static void spread(const transpose_state *s, const kernels *k, size_t pixel, const float *sums,
+                   float *out)
+{
+    const image_window *w = &s->window;
+    ptrdiff_t y0 = (ptrdiff_t)(pixel / w->out_width * w->stride_y) - (ptrdiff_t)w->pad_top;
+    ptrdiff_t x0 = (ptrdiff_t)(pixel % w->out_width * w->stride_x) - (ptrdiff_t)w->pad_left;
+    bool is_inside = w->dilation_x == 1 && x0 >= 0 && (size_t)x0 + w->kernel_width <= w->width;
+    for (size_t ky = 0; ky < w->kernel_height; ky++) {
+        ptrdiff_t y = y0 + (ptrdiff_t)(ky * w->dilation_y);
+        const float *from = sums + ky * w->kernel_width * s->channels;
+        if (y < 0 || (size_t)y >= w->height)
+            continue;
+        float *line = out + (size_t)y * w->width * s->channels;
+        if (is_inside) {
+            add_run(k, from, line + (size_t)x0 * s->channels, w->kernel_width * s->channels);
+            continue;
+        }
+        for (size_t kx = 0; kx < w->kernel_width; kx++) {
+            ptrdiff_t x = x0 + (ptrdiff_t)(kx * w->dilation_x);
+            if (x >= 0 && (size_t)x < w->width)
+                add_run(k, from + kx * s->channels, line + (size_t)x * s->channels, s->channels);
+        }
+    }
+}
+
+static void fill_bias(const transpose_state *s, const tensor *bias, float *out, size_t pixels)
+{
+    if (!bias) {
+        memset(out, 0, pixels * s->channels * sizeof *out);
+        return;
+    }
+    for (size_t i = 0; i < pixels; i++)
+        memcpy(out + i * s->channels, bias->data, s->channels * sizeof *out);
+}
+
+static status run_conv_transpose(const cpu_call *c)
+{
+    const transpose_state *s = c->state;
+    const image_window *w = &s->window;
+    const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    size_t pixels = w->out_height * w->out_width, columns = s->taps * s->channels;
+    size_t results = w->height * w->width * s->channels;
+    for (int64_t i = 0; i < s->images; i++) {
+        const float *x = (const float *)c->inputs[X]->data + (size_t)i * pixels * s->in_channels;
+        float *out = (float *)c->outputs[0].data + (size_t)i * results, *sums = c->scratch;
+        fill_bias(s, bias, out, w->height * w->width);
+        for (size_t first = 0, count; first < pixels; first += count) {
+            count = pixels - first < s->pixels_at_once ? pixels - first : s->pixels_at_once;
+            status end = cancel_check(c->cancel);
+            if (end)
+                return end;
+            c->kernels->gemm_f32(&(gemm_f32){.m = count,
+                                             .n = columns,
+                                             .k = s->in_channels,
+                                             .a = x + first * s->in_channels,
+                                             .a_stride = s->in_channels,
+                                             .b = s->packed,
+                                             .c = sums,
+                                             .c_stride = columns});
+            for (size_t p = 0; p < count; p++)
+                spread(s, c->kernels, first + p, sums + p * columns, out);
+        }
+        fused_epilogue_run(&s->after, c->kernels,
+                           residual ? (const float *)residual->data + (size_t)i * results : NULL,
+                           out, results);
+    }
+    return STATUS_OK;
+}
+
+static const cpu_op table[] = {
+    {GRAPH_OP_FUSED_CONV_TRANSPOSE, prepare_conv_transpose, run_conv_transpose, 0, false},
+};
+
+const cpu_op_family cpu_ops_conv_transpose = {table, sizeof table / sizeof table[0]};
