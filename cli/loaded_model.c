@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "models/start/start_budget.h"
+
 #define BATCH_MAX_DEFAULT 16
 
 status loaded_model_open(const loaded_model_options *o, loaded_model *out)
@@ -21,6 +23,7 @@ status loaded_model_open(const loaded_model_options *o, loaded_model *out)
         .load = {.precision = o->precision,
                  .batch_max = o->batch_max > 0 ? o->batch_max : BATCH_MAX_DEFAULT,
                  .queue_rows_max = 1024,
+                 .start_operations_max = START_OPERATIONS_DEFAULT,
                  .cache_folder = o->cpu.cache_folder,
                  .skips_warm_up = o->skips_warm_up,
                  .allows_no_device = o->allows_no_device}};

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "models/start/start_budget.h"
+
 void config_default(config *c)
 {
     memset(c, 0, sizeof *c);
@@ -11,6 +13,7 @@ void config_default(config *c)
     c->repository.models = c->model_list;
     c->repository.load.activation_bytes_max = (int64_t)4 << 30;
     c->repository.load.operations_max = INT64_C(100000000000000);
+    c->repository.load.start_operations_max = START_OPERATIONS_DEFAULT;
     c->repository.load_limit_ns = 1800000000000u;
     c->repository.orders_max = 16;
     c->scheduler.fallback = FALLBACK_WHEN_SOONER;

@@ -148,6 +148,7 @@ struct device {
 struct device_program {
     device_layout layout;
     device_bucket bucket;
+    graph_spent cost; /* of one execution, estimated; zero where it is not known */
 };
 
 /* The CPU, devices/cpu. */

@@ -83,13 +83,15 @@ typedef enum model_fallback {
 const char *model_fallback_name(model_fallback reason);
 
 typedef enum model_compile_phase {
-    MODEL_COMPILE_WARM_UP, /* before ready */
-    MODEL_COMPILE_EXACT,   /* after ready, on the CPU: models that cannot be padded, at a request's
-                              own shape */
-    MODEL_COMPILE_SERVING, /* after ready, on a device with static shapes: never, by design */
+    MODEL_COMPILE_WARM_UP,  /* before ready */
+    MODEL_COMPILE_EXACT,    /* after ready, on the CPU: models that cannot be padded, at a request's
+                               own shape */
+    MODEL_COMPILE_DEFERRED, /* after ready, on the CPU, off the request path: buckets that traffic
+                               wants (models/start/deferred_buckets.h) */
+    MODEL_COMPILE_SERVING,  /* after ready, on a device with static shapes: never, by design */
     MODEL_COMPILE_COUNT
 } model_compile_phase;
-/* "warm_up", "exact", "serving". Static. */
+/* "warm_up", "exact", "deferred", "serving". Static. */
 const char *model_compile_phase_name(model_compile_phase phase);
 
 /* Counts since load. Any thread reads; relaxed. */
@@ -139,6 +141,8 @@ struct model {
     device *const *devices; /* the CPU is the last */
     int device_count;
     graph_budget budget; /* what its programs may cost; `cancel` only while it is loaded */
+    /* models/start/start_budget.h: while it is loaded; NULL: no limit, or it is ready. */
+    struct start_budget *start;
     device_model on_device;
     device_model on_packed;         /* for packed buckets */
     device_program *weights_holder; /* keeps the CPU's packed weights alive; or NULL */
@@ -172,6 +176,9 @@ struct model {
     model_counters *counters;
     /* models/batching/exact_programs.h: written by workers; NULL: the model has buckets. */
     struct exact_programs *exact_programs;
+    /* models/start/deferred_buckets.h: written by workers and the loading thread; NULL: every
+     * bucket was made before ready. */
+    struct deferred_buckets *deferred;
     /* models/latency.h: written by warm-up, then by workers; NULL: nothing is known yet. */
     struct latency *latency;
     /* models/planner.h: lengths of requested rows, written on admission; or NULL. */

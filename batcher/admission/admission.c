@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "models/start/deferred_buckets.h"
+
 /* After so long without a measurement an estimate rejects no request: some batch has to measure. */
 #define STALE_NS UINT64_C(2000000000)
 
@@ -49,8 +51,8 @@ static bool padded_cost(const model *m, const latency *l, int device_index, int6
     *row_ns = *alone_ns = 0;
     for (int i = 0; i < m->bucket_count; i++) {
         const model_bucket *b = &m->buckets[i];
-        if (b->sequences > 0 || b->shape.sequence < length || b->programs == NULL ||
-            b->programs[device_index] == NULL)
+        if (b->sequences > 0 || b->shape.sequence < length ||
+            deferred_buckets_program(m, i, device_index) == NULL)
             continue;
         if (sequence >= 0 && b->shape.sequence != sequence)
             break;

@@ -4,6 +4,16 @@
 
 #include "base/clock.h"
 
+/* Rows that would have been in this batch, if its bucket had more room. */
+static int64_t rows_behind(const batch *b)
+{
+    if (b->model->deferred == NULL || b->bucket < 0 || b->packed != NULL)
+        return 0;
+    device_bucket shape = b->model->buckets[b->bucket].shape;
+    int sequence = bucket_find_sequence(&b->queue->axes, shape.sequence);
+    return b->rows < shape.batch || sequence < 0 ? 0 : b->queue->bucket_queue_rows[sequence];
+}
+
 void form_batch(worker *w, const dispatch_batch *taken, uint64_t now_ns)
 {
     batch *b = &w->batch;
@@ -14,6 +24,7 @@ void form_batch(worker *w, const dispatch_batch *taken, uint64_t now_ns)
     b->is_exact = taken->bucket < 0;
     b->count = taken->count;
     b->rows = taken->rows;
+    b->rows_behind = rows_behind(b);
     b->length_max = b->tokens = 0;
     b->cost_ns = 0;
     b->fell_back = false;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "devices/slot.h"
+#include "models/start/deferred_buckets.h"
 
 /* Models that cannot be padded run in their own shape, rounded up to a batch size where rows may
  * share a batch. */
@@ -30,7 +31,7 @@ status place_find_program(const worker *w, int device_index, place *out)
         out->bucket = -1;
         return exact_programs_acquire(m, exact_shape(b), &out->exact, &out->program);
     }
-    out->program = m->buckets[b->bucket].programs[device_index];
+    out->program = deferred_buckets_program(m, b->bucket, device_index);
     if (out->program != NULL)
         return STATUS_OK;
     const bucket_table *t = &b->queue->tables[device_index];
@@ -41,7 +42,7 @@ status place_find_program(const worker *w, int device_index, place *out)
         return status_fail(STATUS_UNAVAILABLE,
                            "device \"%s\" has no program for this batch of model \"%s\"",
                            w->executor->devices[device_index]->name, m->name);
-    out->program = m->buckets[out->bucket].programs[device_index];
+    out->program = deferred_buckets_program(m, out->bucket, device_index);
     return STATUS_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "batcher/execute/execute.h"
 #include "batcher/execute/form.h"
 #include "batcher/execute/retry.h"
+#include "models/start/deferred_buckets.h"
 
 /* The CPU took the batch. Had another device it, healthy? */
 static void count_fallback(worker *w)
@@ -51,6 +52,20 @@ static bool is_members_fault(status failure)
            failure != STATUS_DEADLINE_EXCEEDED;
 }
 
+/* A full batch that left more rows behind than the device's other slots take at once: a larger
+ * bucket would be of use, if there is one that has not been made. */
+static void want_larger_bucket(const worker *w)
+{
+    const batch *b = &w->batch;
+    if (b->rows_behind < w->executor->devices[w->device_index]->slots)
+        return;
+    device_bucket shape = b->model->buckets[b->bucket].shape;
+    int larger =
+        deferred_buckets_find(b->model, shape.sequence, shape.batch, b->rows + b->rows_behind);
+    if (larger >= 0)
+        deferred_buckets_want(b->model, larger);
+}
+
 void run_batch(worker *w)
 {
     batch *b = &w->batch;
@@ -58,6 +73,8 @@ void run_batch(worker *w)
     const model *m = b->model;
     model_retain(m); /* the last job to go may take the model with it */
     count_fallback(w);
+    if (b->rows_behind > 0)
+        want_larger_bucket(w);
     status failure = form_segments(w);
     if (!failure)
         failure = retry_members(w, 0, b->count);

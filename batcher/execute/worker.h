@@ -17,7 +17,8 @@ typedef struct batch {
     device_segment segments[BATCH_MEMBERS_MAX];
     int count;
     int64_t rows, length_max, tokens;
-    uint64_t cost_ns; /* what admission expected its members to take */
+    int64_t rows_behind; /* that its bucket queue still held; 0 where that does not matter */
+    uint64_t cost_ns;    /* what admission expected its members to take */
     bool is_exact;
     int bucket;                  /* index of model->buckets, as the policy chose; -1: exact */
     const bucket_packed *packed; /* of a packed bucket, else NULL */

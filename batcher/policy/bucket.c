@@ -3,12 +3,25 @@
 #include <assert.h>
 #include <string.h>
 
+#include "models/start/deferred_buckets.h"
+
 static int find_size(const int64_t *sizes, int count, int64_t size)
 {
     for (int i = 0; i < count; i++)
         if (sizes[i] == size)
             return i;
     return -1;
+}
+
+/* False: the axes do not have that size. */
+static bool put(bucket_table *t, device_bucket shape, int bucket)
+{
+    int s = find_size(t->sequences, t->sequence_count, shape.sequence);
+    int r = find_size(t->batches, t->batch_count, shape.batch);
+    if (s < 0 || r < 0)
+        return false;
+    atomic_store_explicit(&t->index[s * MODEL_AXIS_MAX + r], (int16_t)bucket, memory_order_release);
+    return true;
 }
 
 void bucket_table_init(bucket_table *t, const model *m, int device_index)
@@ -19,11 +32,12 @@ void bucket_table_init(bucket_table *t, const model *m, int device_index)
     memcpy(t->batches, m->batch_buckets, sizeof t->batches);
     t->has_any = t->is_ragged = false;
     for (int i = 0; i < MODEL_AXIS_MAX * MODEL_AXIS_MAX; i++)
-        t->index[i] = -1;
+        atomic_store_explicit(&t->index[i], (int16_t)-1, memory_order_relaxed);
     t->packed_count = 0;
     for (int i = 0; i < m->bucket_count; i++) {
         const model_bucket *b = &m->buckets[i];
-        if (b->programs == NULL || b->programs[device_index] == NULL)
+        const device_program *program = deferred_buckets_program(m, i, device_index);
+        if (program == NULL)
             continue;
         if (b->sequences > 0) {
             if (t->packed_count < BUCKET_PACKED_MAX)
@@ -31,14 +45,18 @@ void bucket_table_init(bucket_table *t, const model *m, int device_index)
                     (bucket_packed){i, b->shape.batch, b->shape.sequence, b->sequences};
             continue;
         }
-        int s = find_size(t->sequences, t->sequence_count, b->shape.sequence);
-        int r = find_size(t->batches, t->batch_count, b->shape.batch);
-        if (s < 0 || r < 0)
+        if (!put(t, b->shape, i))
             continue;
-        t->index[s * MODEL_AXIS_MAX + r] = (int16_t)i;
         t->has_any = true;
-        t->is_ragged |= b->programs[device_index]->layout == DEVICE_RAGGED;
+        t->is_ragged |= program->layout == DEVICE_RAGGED;
     }
+}
+
+void bucket_table_add_made(bucket_table *t, const model *m, int device_index)
+{
+    for (int i = 0; i < m->bucket_count; i++)
+        if (m->buckets[i].sequences == 0 && deferred_buckets_program(m, i, device_index) != NULL)
+            put(t, m->buckets[i].shape, i);
 }
 
 int bucket_find_sequence(const bucket_table *t, int64_t length)

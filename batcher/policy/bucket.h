@@ -15,14 +15,16 @@ typedef struct bucket_packed {
 typedef struct bucket_table {
     int sequence_count, batch_count;
     int64_t sequences[MODEL_AXIS_MAX], batches[MODEL_AXIS_MAX]; /* ascending */
-    int16_t index[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
+    _Atomic int16_t index[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
     bool has_any, is_ragged;
     bucket_packed packed[BUCKET_PACKED_MAX]; /* ascending by length, then rows */
     int packed_count;
 } bucket_table;
 
-/* Reads what is ready on that device. The model is immutable, so the table stays true. */
+/* Reads what is ready on that device. The table stays true: buckets are only added. */
 void bucket_table_init(bucket_table *t, const model *m, int device_index);
+/* Adds the buckets that were made after ready. One thread at a time; others may read meanwhile. */
+void bucket_table_add_made(bucket_table *t, const model *m, int device_index);
 
 /* Position on the sequence axis of the smallest size that holds `length`, or -1: too long. A model
  * without a sequence axis has the one size 0, which holds length 0. */

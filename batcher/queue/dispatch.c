@@ -97,8 +97,9 @@ static uint64_t time_max_ns(const dispatch *d, const model_queue *q, const dispa
 
 static void see_model(dispatch *d, int i, const dispatch_request *r)
 {
-    const model_queue *q = d->queues[i];
+    model_queue *q = d->queues[i];
     const model_batching *b = &q->model->batching;
+    model_queue_refresh(q);
     d->seen_models[i] = (policy_model){
         .table = &q->tables[r->device_index],
         .latency = q->latency,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/start/deferred_buckets.h"
+
 model_queue *model_queue_create(const model *m, int device_count, fair *f)
 {
     model_queue *q = calloc(1, sizeof *q);
@@ -23,6 +25,7 @@ model_queue *model_queue_create(const model *m, int device_count, fair *f)
         model_queue_destroy(q);
         return NULL;
     }
+    q->made_seen = deferred_buckets_made(m);
     for (int i = 0; i < device_count; i++)
         bucket_table_init(&q->tables[i], m, i);
     q->axes = q->tables[0];
@@ -49,6 +52,15 @@ void model_queue_destroy(model_queue *q)
         latency_destroy(q->latency);
     free(q->tables);
     free(q);
+}
+
+void model_queue_refresh(model_queue *q)
+{
+    uint32_t made = deferred_buckets_made(q->model);
+    if (made == q->made_seen)
+        return;
+    q->made_seen = made;
+    bucket_table_add_made(&q->tables[q->device_count - 1], q->model, q->device_count - 1);
 }
 
 void queue_stamp(uint64_t stage_ns[STAGE_COUNT], uint64_t now_ns)

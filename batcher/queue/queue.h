@@ -53,6 +53,7 @@ typedef struct model_queue {
     slo_controller slo; /* written at the end of batches, without the mutex */
     int device_count;
     bucket_table *tables; /* by device */
+    uint32_t made_seen;   /* deferred_buckets_made() when the CPU's table was read */
     latency *latency;     /* the model's, or own when it has none */
     bool owns_latency;
 } model_queue;
@@ -91,6 +92,9 @@ typedef struct queue_take {
 /* NULL when memory is out. */
 model_queue *model_queue_create(const model *m, int device_count, fair *f);
 void model_queue_destroy(model_queue *q); /* must hold no jobs */
+
+/* Takes over buckets that were made since. */
+void model_queue_refresh(model_queue *q);
 
 /* Takes the job in; it has at least one row and a length that some bucket holds. False: no memory.
  * Amortised O(log n) and, once the heaps have grown, without allocation. */

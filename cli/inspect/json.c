@@ -5,6 +5,7 @@
 #include "cli/inspect/facts.h"
 #include "cli/inspect/mxu.h"
 #include "cli/inspect/print.h"
+#include "models/start/deferred_buckets.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/text/text_write.h"
 
@@ -72,9 +73,10 @@ void inspect_print_json(const model *m)
     put_string(&out, m->batching_note);
     text_buffer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < inspect_padded_buckets(m); i++)
-        text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld}", i ? "," : "",
-                           (long long)m->buckets[i].shape.batch,
-                           (long long)m->buckets[i].shape.sequence);
+        text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld,\"is_deferred\":%s}",
+                           i ? "," : "", (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence,
+                           deferred_buckets_state(m, i) != DEFERRED_NOT ? "true" : "false");
     json_packing(&out, m);
     text_buffer_format(&out, ",\"nodes\":%d,\"operators\":{", m->graph->node_count);
     bool is_first = true;

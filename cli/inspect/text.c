@@ -5,6 +5,7 @@
 #include "base/text/wrap.h"
 #include "cli/inspect/facts.h"
 #include "cli/inspect/print.h"
+#include "models/start/deferred_buckets.h"
 #include "server/protocol/infer.h"
 
 static void print_titled(const char *title, const char *text)
@@ -28,13 +29,19 @@ static void print_tensors(const char *title, const model_tensor *tensors, int co
 typedef struct bucket_range {
     const model *m;
     int from, to;
+    bool is_deferred; /* only those that are made when traffic wants them */
 } bucket_range;
+
+static bool is_in(const bucket_range *r, int i)
+{
+    return !r->is_deferred || deferred_buckets_state(r->m, i) != DEFERRED_NOT;
+}
 
 /* Whether bucket `i` is the first one of its sequence length. */
 static bool is_first_of_length(const bucket_range *r, int i)
 {
     for (int k = r->from; k < i; k++)
-        if (r->m->buckets[k].shape.sequence == r->m->buckets[i].shape.sequence)
+        if (is_in(r, k) && r->m->buckets[k].shape.sequence == r->m->buckets[i].shape.sequence)
             return false;
     return true;
 }
@@ -44,7 +51,7 @@ static const char *rows_of_length(const bucket_range *r, int64_t sequence, text_
 {
     text_buffer_clear(out);
     for (int i = r->from; i < r->to; i++)
-        if (r->m->buckets[i].shape.sequence == sequence)
+        if (is_in(r, i) && r->m->buckets[i].shape.sequence == sequence)
             text_buffer_format(out, "%s%lld", out->bytes > 0 ? ", " : "",
                                (long long)r->m->buckets[i].shape.batch);
     text_buffer_put(out, " rows");
@@ -57,7 +64,7 @@ static void put_buckets(text_buffer *line, const bucket_range *r)
     text_buffer rows = {0}, previous = {0};
     for (int i = r->from; i < r->to; i++) {
         int64_t sequence = r->m->buckets[i].shape.sequence;
-        if (!is_first_of_length(r, i))
+        if (!is_in(r, i) || !is_first_of_length(r, i))
             continue;
         const char *text = rows_of_length(r, sequence, &rows);
         bool is_same = strcmp(text, text_buffer_string(&previous)) == 0;
@@ -81,10 +88,18 @@ static void print_buckets(const model *m)
     text_buffer line = {0};
     int padded = inspect_padded_buckets(m);
     if (padded > 0)
-        put_buckets(&line, &(bucket_range){m, 0, padded});
+        put_buckets(&line, &(bucket_range){.m = m, .to = padded});
     else
         text_buffer_put(&line, "none: batches run at the exact lengths of their rows");
     print_titled("buckets   ", text_buffer_string(&line));
+    text_buffer_clear(&line);
+    if (m->deferred != NULL) {
+        put_buckets(&line, &(bucket_range){.m = m, .to = padded, .is_deferred = true});
+        text_buffer_put(&line, ": made after ready, when traffic wants them; before ready they "
+                               "would cost more than limits.start_operations_max allows, or take "
+                               "too much memory");
+        print_titled("deferred  ", text_buffer_string(&line));
+    }
     text_buffer_dispose(&line);
 }
 
@@ -97,7 +112,7 @@ static void print_packing(const model *m)
     else
         text_buffer_put(&line, "on PJRT devices a row may hold several sequences: ");
     if (m->packed_encoder != NULL && m->bucket_count > padded)
-        put_buckets(&line, &(bucket_range){m, padded, m->bucket_count});
+        put_buckets(&line, &(bucket_range){.m = m, .from = padded, .to = m->bucket_count});
     print_titled("packing   ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }

@@ -23,6 +23,8 @@
 
 #define SLOTS_MAX 1024
 #define REASON_BYTES 400
+/* Up to so much is made in compile, for every slot; more when a slot first needs it. */
+#define SMALL_WORKSPACE_BYTES ((size_t)1 << 20)
 
 /* What the programs of one model share, as long as one of them lives. */
 typedef struct cpu_model {
@@ -47,7 +49,7 @@ typedef struct cpu_device {
     thread_pool *threads;
     pthread_mutex_t grow_lock; /* held while workspaces grow */
     void **workspaces;         /* by worker; changed under the worker's lock */
-    size_t *workspace_bytes;
+    _Atomic size_t *workspace_bytes;
     cpu_encoder_layout *layouts; /* by slot */
     _Atomic uint64_t compiles, cache_hits, executions, failures, busy_ns;
     /* Of encoders: the time their operations would take at the peak, and the time slots took. */
@@ -174,13 +176,13 @@ static void *allocate_workspace(size_t bytes)
 }
 
 /* Makes the workspaces of workers first to end - 1 at least `bytes` large, and writes to them, so
- * that no execution allocates or faults pages in. */
+ * that no later execution allocates or faults pages in. */
 static status grow_workspaces(cpu_device *d, int first, int end, size_t bytes)
 {
     status s = STATUS_OK;
     pthread_mutex_lock(&d->grow_lock);
     for (int i = first; !s && i < end; i++) {
-        if (d->workspace_bytes[i] >= bytes)
+        if (atomic_load_explicit(&d->workspace_bytes[i], memory_order_relaxed) >= bytes)
             continue;
         void *larger = allocate_workspace(bytes);
         if (!larger) {
@@ -190,7 +192,7 @@ static status grow_workspaces(cpu_device *d, int first, int end, size_t bytes)
         thread_pool_lock_worker(d->threads, i);
         void *old = d->workspaces[i];
         d->workspaces[i] = larger;
-        d->workspace_bytes[i] = bytes;
+        atomic_store_explicit(&d->workspace_bytes[i], bytes, memory_order_relaxed);
         thread_pool_unlock_worker(d->threads, i);
         free(old);
     }
@@ -220,14 +222,17 @@ static status compile_encoder(cpu_device *d, cpu_program *p)
                            "rows of %lld tokens; the model takes up to %zu", (long long)length,
                            e->length_max);
     p->base.layout = DEVICE_RAGGED;
+    p->base.cost.operations =
+        (int64_t)((double)p->base.bucket.batch * cpu_encoder_operations(e, (double)length));
     return grow_workspaces(d, 0, thread_pool_workers(d->threads),
                            cpu_encoder_workspace_bytes(e, (size_t)length));
 }
 
 /* Prepares no program that would cost more than the model may. */
-static status check_cost(const graph *specialised, const device_model *model, device_bucket bucket)
+static status check_cost(const graph *specialised, const device_model *model, device_bucket bucket,
+                         graph_spent *cost)
 {
-    status s = graph_cost_check(specialised, model->budget);
+    status s = graph_cost_measure(specialised, model->budget, cost);
     if (s != STATUS_TOO_LARGE)
         return s;
     return bucket.sequence > 0 ? status_prefix(s, "batches of %lld rows of %lld tokens",
@@ -248,10 +253,10 @@ static status compile_plan(cpu_device *d, cpu_program *p, const device_model *mo
                              &p->specialised);
     free(inputs);
     if (!s)
-        s = check_cost(p->specialised, model, bucket);
+        s = check_cost(p->specialised, model, bucket, &p->base.cost);
     if (!s)
         s = cpu_plan_create(p->specialised, d->kernels, p->model->weights, &p->plan);
-    if (!s)
+    if (!s && cpu_plan_workspace_bytes(p->plan) <= SMALL_WORKSPACE_BYTES)
         s = grow_workspaces(d, 0, d->base.slots, cpu_plan_workspace_bytes(p->plan));
     return s;
 }
@@ -327,8 +332,19 @@ static status run_encoder(cpu_device *d, const cpu_program *p, int slot, int idl
     return s;
 }
 
-/* Before the slot's worker computes: it is locked while its workspace grows. */
-static status find_shape(cpu_device *d, const cpu_program *p, int slot, const device_batch *batch,
+/* A large workspace grows when the slot's first batch needs it: slots, buckets and shapes that
+ * nobody uses take no memory. By the thread that holds the slot, outside begin and end: nothing
+ * runs on it. */
+static status reserve_workspace(cpu_device *d, const cpu_plan *plan, int slot)
+{
+    size_t bytes = cpu_plan_workspace_bytes(plan);
+    if (atomic_load_explicit(&d->workspace_bytes[slot], memory_order_relaxed) >= bytes)
+        return STATUS_OK;
+    return grow_workspaces(d, slot, slot + 1, bytes);
+}
+
+/* The plan for the shapes of that batch, and its outputs. */
+static status find_shape(cpu_device *d, const cpu_program *p, const device_batch *batch,
                          cpu_shape_plan **out)
 {
     bool is_new;
@@ -337,9 +353,7 @@ static status find_shape(cpu_device *d, const cpu_program *p, int slot, const de
         return s;
     if (is_new)
         atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
-    s = grow_workspaces(d, slot, slot + 1, cpu_plan_workspace_bytes((*out)->plan));
-    if (!s)
-        s = cpu_shape_plan_allocate(*out, batch->outputs, batch->results);
+    s = cpu_shape_plan_allocate(*out, batch->outputs, batch->results);
     if (s) {
         cpu_shape_plans_release(p->shapes, *out);
         *out = NULL;
@@ -356,9 +370,11 @@ static status cpu_execute(device *base, device_program *program, int slot,
     uint64_t start_ns = clock_now_ns();
     cpu_shape_plan *shape = NULL;
     kernels_prepare_thread();
-    status s = p->shapes ? find_shape(d, p, slot, batch, &shape) : STATUS_OK;
+    status s = p->shapes ? find_shape(d, p, batch, &shape) : STATUS_OK;
+    const cpu_plan *plan = shape ? shape->plan : p->plan;
+    if (!s && plan)
+        s = reserve_workspace(d, plan, slot);
     if (!s) {
-        const cpu_plan *plan = shape ? shape->plan : p->plan;
         int idle_cores = thread_pool_begin(d->threads, slot);
         if (plan)
             s = cpu_plan_run(plan, batch->inputs, batch->outputs, d->workspaces[slot],

@@ -303,7 +303,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
     pjrt_program_of_device *program = malloc(sizeof *program);
     assert(program != NULL);
     device_layout layout = model->packed_encoder ? DEVICE_PACKED : DEVICE_PADDED;
-    *program = (pjrt_program_of_device){{layout, bucket}, p};
+    *program = (pjrt_program_of_device){{.layout = layout, .bucket = bucket}, p};
     *out = &program->base;
     return STATUS_OK;
 }

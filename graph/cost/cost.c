@@ -171,10 +171,10 @@ static int64_t bytes_that_die(cost_walk *w, const graph_node *node, int32_t n)
     return dead;
 }
 
-static status check_nodes(cost_walk *w, const graph_budget *budget)
+static status check_nodes(cost_walk *w, const graph_budget *budget, graph_spent *cost)
 {
     const graph *g = w->g;
-    int64_t alive = 0, operations = 0;
+    int64_t alive = 0, most = 0, operations = 0;
     for (int i = 0; i < g->input_count; i++)
         alive = graph_cost_add(alive, w->values[g->inputs[i]].bytes);
     for (int32_t n = 0; n < g->node_count; n++) {
@@ -189,18 +189,26 @@ static status check_nodes(cost_walk *w, const graph_budget *budget)
         if (alive > budget->activation_bytes_max)
             return fail_bytes(node, "of activations at one time", alive,
                               budget->activation_bytes_max);
+        most = alive > most ? alive : most;
         alive -= bytes_that_die(w, node, n);
     }
+    *cost = (graph_spent){.bytes = most, .operations = operations};
     return STATUS_OK;
 }
 
 status graph_cost_check(const graph *specialised, const graph_budget *budget)
 {
+    graph_spent cost;
+    return graph_cost_measure(specialised, budget, &cost);
+}
+
+status graph_cost_measure(const graph *specialised, const graph_budget *budget, graph_spent *cost)
+{
     cost_walk w = {.g = specialised};
     status s = open_walk(&w);
     if (s == STATUS_OK) {
         describe_values(&w);
-        s = check_nodes(&w, budget != NULL ? budget : &graph_budget_default);
+        s = check_nodes(&w, budget != NULL ? budget : &graph_budget_default, cost);
     }
     close_walk(&w);
     return s;

@@ -17,7 +17,7 @@ typedef struct graph_budget {
 /* 4 GiB, 10^14 operations, never cancelled. */
 extern const graph_budget graph_budget_default;
 
-/* Spent so far; begins as zero. Sums saturate. */
+/* Spent so far, or the cost of one execution; begins as zero. Sums saturate. */
 typedef struct graph_spent {
     int64_t bytes, operations;
 } graph_spent;
@@ -35,6 +35,9 @@ status graph_cost_charge(const graph_budget *budget, const graph_node *node,
  * compares its operations, and the most bytes of inputs, outputs and intermediate values that are
  * alive at one node, with the budget. Errors: STATUS_TOO_LARGE, as above; STATUS_OUT_OF_MEMORY. */
 status graph_cost_check(const graph *specialised, const graph_budget *budget) MUST_CHECK;
+/* The same; `*cost` is what was compared. Untouched after a failure. */
+status graph_cost_measure(const graph *specialised, const graph_budget *budget,
+                          graph_spent *cost) MUST_CHECK;
 
 /* The sum, or INT64_MAX; a and b are not negative. */
 int64_t graph_cost_add(int64_t a, int64_t b);

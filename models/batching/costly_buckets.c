@@ -5,7 +5,7 @@
 #include "devices/cpu/evaluate.h"
 #include "graph/specialise/specialise.h"
 
-static status check_shape(const model *m, device_bucket shape)
+static status measure(const model *m, device_bucket shape, graph_spent *cost)
 {
     tensor *inputs = calloc((size_t)m->graph->input_count + 1, sizeof *inputs);
     graph *specialised = NULL;
@@ -17,7 +17,7 @@ static status check_shape(const model *m, device_bucket shape)
                                    cpu_evaluate_node, &specialised);
     free(inputs);
     if (!failure)
-        failure = graph_cost_check(specialised, &m->budget);
+        failure = graph_cost_measure(specialised, &m->budget, cost);
     graph_destroy(specialised);
     return failure == STATUS_TOO_LARGE
                ? status_prefix(failure, "batches of %lld rows", (long long)shape.batch)
@@ -33,7 +33,8 @@ static status find_batch_max(const model *m, int64_t sequence, int64_t *batch_ma
         device_bucket shape = m->buckets[i].shape;
         if (shape.sequence != sequence || m->buckets[i - 1].shape.sequence != sequence)
             continue;
-        status failure = check_shape(m, shape);
+        graph_spent cost;
+        status failure = measure(m, shape, &cost);
         if (failure != STATUS_TOO_LARGE)
             return failure;
         *batch_max = m->buckets[i - 1].shape.batch;
@@ -81,6 +82,24 @@ status costly_buckets_drop(model *m, const manifest *file, int64_t *dropped)
         keep_batches(m, sequence, batch_max);
     }
     if (*dropped > 0)
+        shorten_axis(m);
+    return STATUS_OK;
+}
+
+status costly_buckets_cap(model *m)
+{
+    for (int s = 0; m->bucket_count > 0 && s < m->sequence_bucket_count; s++) {
+        graph_spent cost;
+        int64_t sequence = m->sequence_buckets[s], least = m->batch_buckets[0];
+        status failure = measure(m, (device_bucket){least, sequence}, &cost);
+        if (failure)
+            return failure;
+        int64_t rows_max = least * (COSTLY_BUCKETS_OPERATIONS / (cost.operations + 1));
+        int64_t by_bytes = least * (COSTLY_BUCKETS_BYTES / (cost.bytes + 1));
+        rows_max = by_bytes < rows_max ? by_bytes : rows_max;
+        keep_batches(m, sequence, rows_max > least ? rows_max : least);
+    }
+    if (m->bucket_count > 0)
         shorten_axis(m);
     return STATUS_OK;
 }

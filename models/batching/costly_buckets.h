@@ -10,4 +10,11 @@
  * graph_specialise() and graph_cost_check(). */
 status costly_buckets_drop(model *m, const manifest *file, int64_t *dropped) MUST_CHECK;
 
+/* Drops batches by which a core of the CPU gains nothing: one row already keeps it busy for a
+ * while, and they take COSTLY_BUCKETS_OPERATIONS or COSTLY_BUCKETS_BYTES of activations. Batches of
+ * one row stay. Errors as above, but for STATUS_TOO_LARGE. */
+#define COSTLY_BUCKETS_OPERATIONS INT64_C(20000000000)
+#define COSTLY_BUCKETS_BYTES ((int64_t)128 << 20)
+status costly_buckets_cap(model *m) MUST_CHECK;
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "models/batching/probe.h"
 #include "models/batching/row_copy.h"
+#include "models/start/start_budget.h"
 
 #define TOLERANCE_UNIT 1e-5
 #define TOLERANCE_OTHER 1e-3
@@ -184,7 +185,7 @@ static status run(const model *m, const programs *p, device_program *program, ar
                   const tensor *inputs, tensor *outputs)
 {
     status s = probe_make_outputs(m, program->bucket, a, outputs);
-    return s ? s : probe_execute(p->cpu, program, m->budget.cancel, inputs, outputs);
+    return s ? s : probe_execute(m, p->cpu, program, inputs, outputs);
 }
 
 static status make_inputs(const model *m, device_bucket shape, uint64_t seed, input_kind kind,
@@ -238,6 +239,15 @@ status experiment_run(const model *m, const experiment *what, experiment_result 
     programs p = {0};
     *out = (experiment_result){.is_same = true, .inputs = pairs[0].words};
     status s = compile(m, what, &p);
+    if (!s && what->is_optional) {
+        int64_t operations = 0;
+        for (size_t i = 0; i < count; i++)
+            operations = graph_cost_add(
+                operations, graph_cost_add(p.alone->cost.operations, p.batch->cost.operations));
+        out->is_skipped = !start_budget_allows(m->start, operations);
+    }
+    if (out->is_skipped)
+        count = 0;
     for (size_t i = 0; i < count && !s && out->is_same; i++) {
         double difference = 0;
         s = compare(m, what, &p, &pairs[i], i + 1, &difference);

@@ -14,6 +14,8 @@ typedef struct experiment {
     int64_t batch_length; /* at least `length`: the row is padded to it */
     bool is_thorough;     /* with inputs of many scales, constants, zeros and outliers, and other
                              rows that differ from it by orders of magnitude; else one run */
+    bool is_optional;     /* it only supports a proof, or a note: skipped where m->start has not
+                             enough time left */
 } experiment;
 
 typedef struct experiment_result {
@@ -21,6 +23,7 @@ typedef struct experiment_result {
                            not run, or what is not a number differed */
     bool is_same;       /* every difference is within the bound for its inputs */
     const char *inputs; /* with which the largest difference came, in words; static */
+    bool is_skipped;    /* nothing ran: is_same is true, and says nothing */
 } experiment_result;
 
 /* Ends with the first difference that is over its bound: 1e-5 of the range for a row between -1 and

@@ -10,6 +10,7 @@
 #include "models/batching/describe.h"
 #include "models/batching/experiment.h"
 #include "models/batching/independence.h"
+#include "models/start/start_budget.h"
 
 static void fill_random(const model *m, int input, tensor *t, uint64_t *state)
 {
@@ -106,8 +107,8 @@ status probe_make_outputs(const model *m, device_bucket shape, arena *a, tensor 
     return STATUS_OK;
 }
 
-status probe_execute(device *d, device_program *program, const cancel_token *cancel,
-                     const tensor *inputs, tensor *outputs)
+status probe_execute(const model *m, device *d, device_program *program, const tensor *inputs,
+                     tensor *outputs)
 {
     device_segment segment = {.rows = program->bucket.batch,
                               .length = program->bucket.sequence,
@@ -117,10 +118,11 @@ status probe_execute(device *d, device_program *program, const cancel_token *can
                           .outputs = outputs,
                           .segments = &segment,
                           .segment_count = 1,
-                          .cancel = cancel};
+                          .cancel = m->budget.cancel};
     int slot = device_slot_acquire(d, 0);
     status failure = d->interface->execute(d, program, slot, &batch);
     device_slot_release(d, slot);
+    start_budget_spend(m->start, program->cost.operations);
     return failure;
 }
 
@@ -130,7 +132,9 @@ static device *cpu_of(const model *m)
     return m->devices[m->device_count - 1];
 }
 
-/* Compiles at the shape, which checks what it costs, and runs once. */
+/* Compiles at the shape, which checks what it costs, and runs once. An encoder's compilation checks
+ * the length already. A model without a sequence axis is asked for one shape only, which warm-up
+ * runs as well: it is not run here where that takes too long. */
 static status run(const model *m, device_bucket shape, arena *a, const tensor *inputs,
                   tensor *outputs)
 {
@@ -139,9 +143,11 @@ static status run(const model *m, device_bucket shape, arena *a, const tensor *i
     status failure = cpu->interface->compile(cpu, &m->on_device, shape, &program);
     if (failure)
         return failure;
+    bool must_run = shape.sequence > 0 ? program->layout != DEVICE_RAGGED
+                                       : start_budget_allows(m->start, program->cost.operations);
     failure = probe_make_outputs(m, shape, a, outputs);
-    if (!failure)
-        failure = probe_execute(cpu, program, m->budget.cancel, inputs, outputs);
+    if (!failure && must_run)
+        failure = probe_execute(m, cpu, program, inputs, outputs);
     cpu->interface->release(cpu, program);
     return failure;
 }
@@ -230,7 +236,9 @@ static void note(model *m, const char *added)
 /* "rows between -1 and 1: 3.1e-07 of the output's range". */
 static const char *found_text(char text[160], const experiment_result *r)
 {
-    if (isinf(r->difference))
+    if (r->is_skipped)
+        snprintf(text, 160, "an experiment would cost too much before ready");
+    else if (isinf(r->difference))
         snprintf(text, 160, "%s: results are no numbers, or a batch does not run", r->inputs);
     else if (r->difference == 0)
         snprintf(text, 160, "experiments give the same bits");
@@ -269,7 +277,8 @@ static status check_proof(model *m, const char *by, int64_t length)
 {
     char text[160];
     experiment_result r;
-    status failure = experiment_run(m, &(experiment){3, length, length, false}, &r);
+    experiment check = {.rows = 3, .length = length, .batch_length = length, .is_optional = true};
+    status failure = experiment_run(m, &check, &r);
     if (cancel_is_end(failure))
         return failure;
     m->batching.can_batch = !failure && r.is_same;
@@ -292,7 +301,12 @@ static status explain_undecided(model *m, const graph_independence *found, int64
 {
     char why[512], text[160];
     experiment_result r;
-    status failure = experiment_run(m, &(experiment){3, length, length, true}, &r);
+    experiment check = {.rows = 3,
+                        .length = length,
+                        .batch_length = length,
+                        .is_thorough = true,
+                        .is_optional = true};
+    status failure = experiment_run(m, &check, &r);
     if (cancel_is_end(failure))
         return failure;
     m->batching.can_batch = false;
@@ -301,7 +315,9 @@ static status explain_undecided(model *m, const graph_independence *found, int64
                          "each request runs alone: it is not proved that rows are independent (%s)",
                          graph_independence_text(why, found)));
     found_text(text, &r);
-    if (failure || !r.is_same)
+    if (r.is_skipped)
+        note(m, "; if you know that they are, set \"can_batch\": true in model.json");
+    else if (failure || !r.is_same)
         note(m, arena_format(&m->memory, "; in an experiment they are not (%s)", text));
     else
         note(m, arena_format(&m->memory,
@@ -360,6 +376,12 @@ static status decide_pad(model *m, const manifest *file, int64_t length, int64_t
     }
     if (!b->can_batch || b->sequence_max == 0)
         return STATUS_OK;
+    if (is_encoder(m) && m->device_count == 1) {
+        b->can_pad = true;
+        b->pad_basis = MODEL_BASIS_PROVED;
+        note(m, "; rows of all lengths run together, without padding");
+        return STATUS_OK;
+    }
     b->pad_basis = MODEL_BASIS_PROBED;
     if (length == longest) {
         note(m, "; rows run at their own length");
@@ -368,7 +390,8 @@ static status decide_pad(model *m, const manifest *file, int64_t length, int64_t
     status failure = independence_examine_tokens(m, length, &found);
     if (failure)
         return failure;
-    failure = experiment_run(m, &(experiment){3, length, longest, true}, &r);
+    experiment check = {.rows = 3, .length = length, .batch_length = longest, .is_thorough = true};
+    failure = experiment_run(m, &check, &r);
     if (cancel_is_end(failure))
         return failure;
     found_text(text, &r);

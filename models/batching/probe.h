@@ -8,10 +8,10 @@
  * m->batching, and m->batching_note.
  *
  * - The longest row: the largest length up to m->batching.sequence_max that compiles and runs
- *   (position tables end somewhere).
+ *   (position tables end somewhere). An encoder that the CPU recognised knows its own.
  * - can_batch: declared by the manifest; else the graph proves it (graph/independence), and an
- *   experiment agrees. What is neither proved nor disproved is not batched; experiments tell how
- *   it looks (experiment.h).
+ *   experiment agrees, unless it takes more than m->start has left. What is neither proved nor
+ *   disproved is not batched; experiments tell how it looks (experiment.h), within m->start too.
  * - can_pad: declared; else by experiments: a row that is padded, and masked, in a batch of longer
  *   rows gives the outputs that it gives alone.
  *
@@ -32,8 +32,8 @@ status probe_fill_inputs(const model *m, const tensor *shapes, arena *a, tensor 
 /* Outputs for that shape, zeroed. STATUS_UNSUPPORTED: a shape does not follow from the inputs'. */
 status probe_make_outputs(const model *m, device_bucket shape, arena *a,
                           tensor *outputs) MUST_CHECK;
-/* Executes once, on any slot of `d`; blocks. */
-status probe_execute(device *d, device_program *program, const cancel_token *cancel,
-                     const tensor *inputs, tensor *outputs) MUST_CHECK;
+/* Executes once, on any slot of `d`; blocks. Its operations count in m->start. */
+status probe_execute(const model *m, device *d, device_program *program, const tensor *inputs,
+                     tensor *outputs) MUST_CHECK;
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-#define LAYOUT 2 /* of the file, and of what the probe does */
+#define LAYOUT 3 /* of the file, and of what the probe does */
 #define NUMBERS 6
 #define NOTE_BYTES_MAX 2000
 
@@ -37,6 +37,7 @@ static uint64_t key_of(const model *m, const manifest *file, const model_batchin
                          file->can_pad,
                          before->batch_max,
                          before->sequence_max,
+                         m->device_count == 1,
                          m->input_count,
                          m->output_count};
     uint64_t hash = add(UINT64_C(14695981039346656037), numbers, sizeof numbers);

@@ -24,6 +24,7 @@
 #include "models/loading/samples.h"
 #include "models/loading/warm_up.h"
 #include "models/planner.h"
+#include "models/start/start_budget.h"
 
 #define PATH_BYTES_MAX 4096
 #define SEQUENCE_DEFAULT 512
@@ -191,6 +192,28 @@ static status make_buckets(model *m, const load_request *r, const manifest *file
     return buckets_make(m, &planned);
 }
 
+static bool is_batch_asked_for(const manifest *file)
+{
+    return file->batch_bucket_count > 0 || file->batch_max > 0;
+}
+
+/* The CPU alone runs the model, and nobody asked for large batches. */
+static status drop_useless(model *m, const manifest *file)
+{
+    int64_t before = m->batching.batch_max;
+    if (m->start == NULL || m->device_count > 1 || is_batch_asked_for(file))
+        return STATUS_OK;
+    status failure = costly_buckets_cap(m);
+    if (failure || m->batching.batch_max == before)
+        return failure;
+    add_note(m, "; ",
+             arena_format(&m->memory,
+                          "at most %lld rows a batch: a core gains nothing "
+                          "from larger ones",
+                          (long long)m->batching.batch_max));
+    return STATUS_OK;
+}
+
 /* Before anything large is computed. A ragged encoder's memory does not grow with the batch. */
 static status drop_costly(model *m, const manifest *file)
 {
@@ -199,12 +222,12 @@ static status drop_costly(model *m, const manifest *file)
         return STATUS_OK;
     status failure = costly_buckets_drop(m, file, &dropped);
     if (failure || dropped == 0)
-        return failure;
+        return failure ? failure : drop_useless(m, file);
     log_warning("models", "%s: batches of %lld rows and more cost too much: %s", m->name,
                 (long long)dropped, status_message());
     add_note(m, "; ", "without ");
     add_note(m, "", status_message());
-    return STATUS_OK;
+    return drop_useless(m, file);
 }
 
 /* For devices with static shapes, and for tools, which print what such a device would get. */
@@ -317,9 +340,12 @@ static status make(model *m, const load_request *r, const manifest *file)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->load_ns = clock_now_ns() - start_ns;
     bool can_run = m->on_device.exported == NULL || m->device_count > 1;
+    /* Batches that model.json asks for are made before ready; so is all that another device needs.
+     */
+    if (m->device_count > 1 || is_batch_asked_for(file))
+        m->start = NULL;
     if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->report, r->context);
-    m->budget.cancel = NULL; /* it belongs to the load */
     if (!failure) {
         note_cpu_program(m);
         warn_of_scales(m);
@@ -346,7 +372,12 @@ status load_model(const load_request *r, model **out)
     m->devices = r->devices;
     m->device_count = r->device_count;
     m->batching_note = m->packing_note = "";
+    start_budget start = {.operations_max = r->options->start_operations_max};
+    m->start = start.operations_max > 0 ? &start : NULL;
     failure = make(m, r, &file);
+    /* They belong to the load. */
+    m->start = NULL;
+    m->budget.cancel = NULL;
     manifest_dispose(&file);
     if (failure) {
         load_destroy(m);

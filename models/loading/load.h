@@ -24,6 +24,9 @@ typedef struct load_options {
     bool allows_no_device; /* for tools: also loads models that need a device which is not there */
     /* What one run of a model may cost (graph/cost/cost.h); 0: graph_budget_default. */
     int64_t activation_bytes_max, operations_max;
+    /* What may run before ready beyond what must (models/start/start_budget.h); 0: no limit, and
+     * every bucket is made before ready. */
+    int64_t start_operations_max;
 } load_options;
 
 typedef struct load_request {

@@ -11,6 +11,8 @@
 #include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
 #include "models/latency.h"
+#include "models/start/deferred_buckets.h"
+#include "models/start/start_budget.h"
 
 /* A compiler uses at least one core for each program; more at once only cost memory. */
 #define THREADS_MAX 4
@@ -55,17 +57,42 @@ static const device_model *model_of_bucket(const model *m, const model_bucket *b
     return b->sequences > 0 ? &m->on_packed : &m->on_device;
 }
 
-static status warm_once(model *m, model_bucket *b, device *d, const tensor *inputs, tensor *outputs,
+/* Executes twice, and seeds the latency table with the second time: the first execution paid for
+ * page faults and cold caches. Once, or not at all, where the start has not that much left. */
+static status execute(const model *m, const model_bucket *b, int device_index,
+                      device_program *program, const tensor *inputs, tensor *outputs)
+{
+    int64_t length = b->shape.sequence > 0 ? b->shape.sequence : 1;
+    latency_work done = {b->shape.batch, b->shape.batch * length, b->shape.batch * length * length};
+    uint64_t start_ns = 0, end_ns = 0;
+    for (int i = 0; i < 2 && start_budget_allows(m->start, program->cost.operations); i++) {
+        uint64_t now_ns = clock_now_ns();
+        status failure = probe_execute(m, m->devices[device_index], program, inputs, outputs);
+        if (failure && i == 0)
+            return failure;
+        if (failure)
+            break;
+        start_ns = now_ns;
+        end_ns = clock_now_ns();
+    }
+    if (m->latency != NULL && end_ns > 0)
+        latency_observe(m->latency, device_index, (int)(b - m->buckets), done, end_ns - start_ns,
+                        end_ns);
+    return STATUS_OK;
+}
+
+static status warm_once(const model *m, const model_bucket *b, int device_index,
+                        model_compile_phase phase, const tensor *inputs, tensor *outputs,
                         device_program **out)
 {
+    device *d = m->devices[device_index];
     device_program *program;
     status failure = d->interface->compile(d, model_of_bucket(m, b), b->shape, &program);
     if (failure)
         return failure;
-    atomic_fetch_add_explicit(&m->counters->compiles[MODEL_COMPILE_WARM_UP], 1,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->counters->compiles[phase], 1, memory_order_relaxed);
     if (must_execute(m, b, program))
-        failure = probe_execute(d, program, m->budget.cancel, inputs, outputs);
+        failure = execute(m, b, device_index, program, inputs, outputs);
     if (failure)
         d->interface->release(d, program);
     else
@@ -73,34 +100,16 @@ static status warm_once(model *m, model_bucket *b, device *d, const tensor *inpu
     return failure;
 }
 
-/* Executes once more to seed the latency table: the first execution paid for page faults and cold
- * caches. */
-static void measure(model *m, const model_bucket *b, int device_index, const tensor *inputs,
-                    tensor *outputs)
-{
-    int64_t length = b->shape.sequence > 0 ? b->shape.sequence : 1;
-    latency_work done = {b->shape.batch, b->shape.batch * length, b->shape.batch * length * length};
-    uint64_t start_ns = clock_now_ns();
-    if (m->latency == NULL || probe_execute(m->devices[device_index], b->programs[device_index],
-                                            m->budget.cancel, inputs, outputs))
-        return;
-    uint64_t end_ns = clock_now_ns();
-    latency_observe(m->latency, device_index, (int)(b - m->buckets), done, end_ns - start_ns,
-                    end_ns);
-}
-
 static status warm(model *m, model_bucket *b, int device_index, const tensor *inputs,
                    tensor *outputs)
 {
-    device *d = m->devices[device_index];
     status failure = STATUS_OK;
     for (int i = 0; i < TRIES_MAX; i++) {
-        failure = warm_once(m, b, d, inputs, outputs, &b->programs[device_index]);
+        failure = warm_once(m, b, device_index, MODEL_COMPILE_WARM_UP, inputs, outputs,
+                            &b->programs[device_index]);
         if (failure != STATUS_UNAVAILABLE || device_index == m->device_count - 1)
             break;
     }
-    if (!failure && must_execute(m, b, b->programs[device_index]))
-        measure(m, b, device_index, inputs, outputs);
     return failure;
 }
 
@@ -154,10 +163,38 @@ static status make_tensors(const model *m, const model_bucket *b, arena *a, tens
     return failure ? failure : probe_make_outputs(m, b->shape, a, outputs);
 }
 
+/* Whether the model can be ready without a bucket whose execution costs too much for the start, or
+ * needs too much memory. Estimated from the smallest bucket of that length, which is always made:
+ * batches use it, and warm_up_make_wanted() makes the others. Encoders have one program for all. */
+static bool can_defer(const model *m, const model_bucket *b)
+{
+    const model_bucket *least = b;
+    while (least > m->buckets && least[-1].shape.sequence == b->shape.sequence)
+        least--;
+    const device_program *program = least->programs[m->device_count - 1];
+    if (m->start == NULL || b == least || program == NULL || program->layout != DEVICE_PADDED)
+        return false;
+    int64_t times = (b->shape.batch + least->shape.batch - 1) / least->shape.batch, sum = 0;
+    for (int64_t i = 0; i < times; i++)
+        sum = graph_cost_add(sum, program->cost.operations);
+    return program->cost.bytes > START_ACTIVATION_BYTES / times ||
+           !start_budget_allows(m->start, sum);
+}
+
+static status defer(model *m, const model_bucket *b)
+{
+    if (m->deferred == NULL && (m->deferred = deferred_buckets_create()) == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    atomic_store(&m->deferred->states[b - m->buckets], DEFERRED_PENDING);
+    return STATUS_OK;
+}
+
 static status warm_bucket(warming *w, model_bucket *b, arena *a)
 {
     model *m = w->m;
     tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    if (can_defer(m, b))
+        return defer(m, b);
     arena_reset(a, SIZE_MAX);
     status failure = make_tensors(m, b, a, inputs, outputs);
     /* The CPU needs no packed buckets and runs no exported programs. */
@@ -315,8 +352,36 @@ status warm_up_model(model *m, void (*report)(void *context, const char *text), 
     return STATUS_OK;
 }
 
+bool warm_up_make_wanted(const model *m)
+{
+    int bucket = deferred_buckets_next(m);
+    if (bucket < 0)
+        return false;
+    const model_bucket *b = &m->buckets[bucket];
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    device_program *program = NULL;
+    arena a = {0};
+    uint64_t start_ns = clock_now_ns();
+    status failure = make_tensors(m, b, &a, inputs, outputs);
+    if (!failure)
+        failure =
+            warm_once(m, b, m->device_count - 1, MODEL_COMPILE_DEFERRED, inputs, outputs, &program);
+    arena_dispose(&a);
+    deferred_buckets_finish(m, bucket, program);
+    double took_ms = (double)(clock_now_ns() - start_ns) / 1e6;
+    long long rows = b->shape.batch, tokens = b->shape.sequence;
+    if (failure)
+        log_warning("models", "%s: traffic wants bucket %lldx%lld, which cannot be made: %s",
+                    m->name, rows, tokens, status_message());
+    else
+        log_info("models", "%s: traffic wanted bucket %lldx%lld: made in %.0f ms", m->name, rows,
+                 tokens, took_ms);
+    return true;
+}
+
 void warm_up_undo(model *m)
 {
+    deferred_buckets_dispose(m);
     for (int i = 0; i < m->bucket_count; i++)
         for (int d = 0; d < m->device_count && m->buckets[i].programs; d++)
             if (m->buckets[i].programs[d] != NULL) {

@@ -49,6 +49,7 @@ struct repository {
     model *unused[MODEL_INDEX_MAX]; /* models whose last reference is gone */
     int unused_count;
     bool is_stopping, has_loaded;
+    bool has_wanted; /* some model has a deferred bucket that traffic wants */
     status first_failure;
     char first_error[STATUS_MESSAGE_BYTES_MAX];       /* with paths: for who started it */
     char first_error_shown[STATUS_MESSAGE_BYTES_MAX]; /* to clients */
@@ -77,6 +78,8 @@ void repository_hide_folders(const repository *r, const served_name *n, char *te
 void repository_release_versions(served *versions, int count);
 /* Makes the present names and models visible to lookups. */
 void repository_publish(repository *r);
+/* Makes one deferred bucket that traffic wants. False: none is wanted. */
+bool repository_make_wanted(repository *r);
 /* Frees the models whose last reference is gone. */
 void repository_free_unused(repository *r);
 

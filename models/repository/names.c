@@ -10,7 +10,9 @@
 #include "base/text/replace.h"
 #include "models/loading/load.h"
 #include "models/loading/model_files.h"
+#include "models/loading/warm_up.h"
 #include "models/repository/internal.h"
+#include "models/start/deferred_buckets.h"
 
 /* The loading thread's: the served names, their versions on disk and in memory, and publishing them
  * to lookups. */
@@ -53,6 +55,26 @@ static void on_unused(void *owner, model *m)
     pthread_mutex_unlock(&r->mutex);
 }
 
+/* Traffic wants a bucket that was deferred. Any thread. */
+static void on_wanted(void *owner)
+{
+    repository *r = owner;
+    pthread_mutex_lock(&r->mutex);
+    r->has_wanted = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+bool repository_make_wanted(repository *r)
+{
+    for (int i = 0; i < r->name_count; i++)
+        for (int v = 0; v < r->names[i]->version_count; v++)
+            if (r->names[i]->versions[v].model != NULL &&
+                warm_up_make_wanted(r->names[i]->versions[v].model))
+                return true;
+    return false;
+}
+
 void repository_free_unused(repository *r)
 {
     pthread_mutex_lock(&r->mutex);
@@ -81,6 +103,10 @@ static status register_model(repository *r, model *m)
         m->serial = ++r->serial;
         m->references->owner = r;
         m->references->on_unused = on_unused;
+        if (m->deferred != NULL) {
+            m->deferred->owner = r;
+            m->deferred->on_wanted = on_wanted;
+        }
         r->models_alive++;
     }
     pthread_mutex_unlock(&r->mutex);

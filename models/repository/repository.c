@@ -130,6 +130,14 @@ static void execute(repository *r, const repository_command *c, bool stop)
     tell(orders, result, error);
 }
 
+/* One at a time: a load that was ordered meanwhile goes before the next. */
+static void ask_for_wanted(repository *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->has_wanted = true;
+    pthread_mutex_unlock(&r->mutex);
+}
+
 static void *loading_main(void *repository_pointer)
 {
     repository *r = repository_pointer;
@@ -138,16 +146,20 @@ static void *loading_main(void *repository_pointer)
     for (;;) {
         repository_free_unused(r);
         pthread_mutex_lock(&r->mutex);
-        while (r->commands.first == NULL && r->unused_count == 0 && !r->is_stopping)
+        while (r->commands.first == NULL && r->unused_count == 0 && !r->has_wanted &&
+               !r->is_stopping)
             pthread_cond_wait(&r->changed, &r->mutex);
-        bool stop = r->is_stopping;
+        bool stop = r->is_stopping, has_wanted = r->has_wanted;
         const repository_command *c = repository_commands_begin(&r->commands);
+        r->has_wanted = has_wanted && c != NULL; /* loads go first */
         begin_load(r);
         pthread_mutex_unlock(&r->mutex);
         if (c != NULL)
             execute(r, c, stop);
         else if (stop)
             return NULL;
+        else if (has_wanted && repository_make_wanted(r))
+            ask_for_wanted(r);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "models/start/deferred_buckets.h"
 #include "server/options/version.h"
 #include "server/protocol/text/text_write.h"
 #include "server/request/respond.h"
@@ -151,6 +152,23 @@ static void model_line(text_buffer *out, const char *name, const model *m, const
     text_buffer_put(out, "\n");
 }
 
+static void write_buckets(text_buffer *out, const model **models, int count)
+{
+    char label[100];
+    family(out, "buckets", "gauge",
+           "Buckets by state; pending and wanted ones are made after ready, when traffic wants "
+           "them.");
+    for (int i = 0; i < count; i++) {
+        int states[DEFERRED_STATES] = {0};
+        for (int b = 0; b < models[i]->bucket_count; b++)
+            states[deferred_buckets_state(models[i], b)]++;
+        for (int p = 0; p < DEFERRED_STATES; p++) {
+            snprintf(label, sizeof(label), ",state=\"%s\"", deferred_state_name(p));
+            model_line(out, "buckets", models[i], label, states[p]);
+        }
+    }
+}
+
 static void write_models(text_buffer *out, service *s, const model **models, int count)
 {
     static const struct {
@@ -168,7 +186,7 @@ static void write_models(text_buffer *out, service *s, const model **models, int
         {"isolations_total", "counter",
          "Batches repeated one request at a time, to find the one at fault."},
         {"load_seconds", "gauge", "Time to load the model."},
-        {"warm_up_seconds", "gauge", "Time to compile and execute every bucket."},
+        {"warm_up_seconds", "gauge", "Time to compile and execute buckets before ready."},
     };
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
         family(out, families[f].name, families[f].type, families[f].help);
@@ -192,6 +210,7 @@ static void write_models(text_buffer *out, service *s, const model **models, int
     char label[100];
     family(out, "compiles_total", "counter",
            "Programs made, by phase; exact: after ready, on the CPU, at a request's own shape; "
+           "deferred: after ready, on the CPU, buckets that traffic wanted; "
            "serving: after ready, on a device with static shapes, which is an error.");
     for (int i = 0; i < count; i++) {
         for (int p = 0; p < MODEL_COMPILE_COUNT; p++) {
@@ -481,6 +500,7 @@ static void write_all(request *r, const void *about, text_buffer *out)
     write_quantiles(out, s->recorder, now_ns);
     write_batch_sizes(out, s->recorder);
     write_models(out, s, models, count);
+    write_buckets(out, models, count);
     if (is_open) {
         write_devices(out, s, now_ns);
         write_device_info(out, s);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "models/planner.h"
+#include "models/start/deferred_buckets.h"
 #include "server/protocol/text/text_write.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
@@ -141,6 +142,23 @@ static void write_lengths(text_buffer *out, const model *m)
     text_buffer_put(out, "}");
 }
 
+/* Buckets that were not made before ready, and how far they are. */
+static void write_deferred(text_buffer *out, const model *m)
+{
+    bool is_first = true;
+    text_buffer_put(out, ",\"deferred_buckets\":[");
+    for (int i = 0; i < m->bucket_count; i++) {
+        deferred_state state = deferred_buckets_state(m, i);
+        if (state == DEFERRED_NOT)
+            continue;
+        text_buffer_format(out, "%s{\"batch\":%lld,\"sequence\":%lld,\"state\":\"%s\"}",
+                           is_first ? "" : ",", (long long)m->buckets[i].shape.batch,
+                           (long long)m->buckets[i].shape.sequence, deferred_state_name(state));
+        is_first = false;
+    }
+    text_buffer_put(out, "]");
+}
+
 static void write_one(text_buffer *out, service *s, const model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
@@ -173,6 +191,7 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
                        (long long)scheduler_queued_rows(s->work, m));
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
+    write_deferred(out, m);
     write_lengths(out, m);
     text_buffer_put(out, "}");
 }

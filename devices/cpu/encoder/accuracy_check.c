@@ -16,6 +16,7 @@
 #define GENERATED 8 /* samples of a model without warm-up data */
 #define GENERATED_LENGTH_MAX 64
 #define SAMPLE_LENGTH_MAX 256 /* tokens; longer samples are cut */
+#define RANKING_SAMPLES 2     /* for the order in which linear layers get a more precise format */
 #define REPORT_BYTES_MAX 4096
 #define FEW_ELEMENTS 16 /* outputs narrower than this are compared over all samples at once */
 
@@ -220,54 +221,92 @@ static bool is_reached(accuracy a, accuracy required)
     return a.mean >= required.mean && a.lowest >= required.lowest;
 }
 
-/* How far each linear layer alone, in its intended format, moves the results from FP32. */
-static status find_sensitivity(const cpu_encoder *e, const cpu_encoder *reference, trial *t,
-                               const tensor *expected, tensor *outputs, double *sensitivity)
+typedef struct ranked_linear {
+    int index; /* layer * ENCODER_LINEARS + linear */
+    double sensitivity;
+} ranked_linear;
+
+static int more_sensitive_first(const void *a, const void *b)
+{
+    const ranked_linear *x = a, *y = b;
+    if (x->sensitivity != y->sensitivity)
+        return x->sensitivity > y->sensitivity ? -1 : 1;
+    return x->index - y->index;
+}
+
+/* How far each linear layer alone, in its intended format, moves the results from FP32; the most
+ * sensitive first. On few samples: only their order matters. */
+static status rank_linears(const cpu_encoder *e, const cpu_encoder *reference, trial *t,
+                           const tensor *expected, tensor *outputs, ranked_linear *ranked)
 {
     cpu_encoder mixed;
+    int count = e->source.layer_count * ENCODER_LINEARS, samples = t->count;
     status s = cpu_encoder_view(reference, &mixed);
     if (s)
         return s;
-    for (int i = 0; !s && i < e->source.layer_count * ENCODER_LINEARS; i++) {
+    t->count = samples < RANKING_SAMPLES ? samples : RANKING_SAMPLES;
+    for (int i = 0; !s && i < count; i++) {
         cpu_encoder_linear *at = &mixed.layers[i / ENCODER_LINEARS].linears[i % ENCODER_LINEARS];
         cpu_encoder_linear kept = *at;
         *at = e->layers[i / ENCODER_LINEARS].linears[i % ENCODER_LINEARS];
         s = run(&mixed, t, outputs);
-        sensitivity[i] = 1 - compare(e, t, expected, outputs).mean;
+        ranked[i] = (ranked_linear){i, 1 - compare(e, t, expected, outputs).mean};
         *at = kept;
     }
+    t->count = samples;
     cpu_encoder_release_view(&mixed);
+    qsort(ranked, (size_t)count, sizeof *ranked, more_sensitive_first);
     return s;
 }
 
-/* Sets e->plan: the most sensitive linear layers get the format `closer`, until the required
- * accuracy is reached. */
-static status raise_precision(cpu_encoder *e, const cpu_encoder *reference, trial *t,
-                              const tensor *expected, tensor *outputs, accuracy required,
-                              cpu_encoder_format closer)
+/* Whether the results are as accurate as required with the first `raised` of `ranked` in FP32. */
+static status try_raised(cpu_encoder *mixed, const cpu_encoder *e, const cpu_encoder *reference,
+                         trial *t, const tensor *expected, tensor *outputs,
+                         const ranked_linear *ranked, int raised, bool *is_enough)
 {
-    int count = e->source.layer_count * ENCODER_LINEARS;
-    double *sensitivity = calloc((size_t)count + 1, sizeof *sensitivity);
-    cpu_encoder mixed = {0};
-    status s = sensitivity ? cpu_encoder_view(e, &mixed)
-                           : status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
-    if (!s)
-        s = find_sensitivity(e, reference, t, expected, outputs, sensitivity);
-    for (int raised = 0; !s && raised < count; raised++) {
-        int worst = 0;
-        for (int i = 1; i < count; i++)
-            worst = sensitivity[i] > sensitivity[worst] ? i : worst;
-        sensitivity[worst] = -1;
-        e->plan[worst] = closer;
-        int layer = worst / ENCODER_LINEARS, linear = worst % ENCODER_LINEARS;
-        mixed.layers[layer].linears[linear] = reference->layers[layer].linears[linear];
-        s = run(&mixed, t, outputs);
-        if (!s && is_reached(compare(e, t, expected, outputs), required))
-            break;
+    for (int i = 0; i < e->source.layer_count * ENCODER_LINEARS; i++) {
+        int layer = ranked[i].index / ENCODER_LINEARS, linear = ranked[i].index % ENCODER_LINEARS;
+        mixed->layers[layer].linears[linear] =
+            (i < raised ? reference : e)->layers[layer].linears[linear];
     }
-    if (sensitivity)
-        cpu_encoder_release_view(&mixed);
-    free(sensitivity);
+    status s = run(mixed, t, outputs);
+    if (!s)
+        *is_enough = is_reached(compare(e, t, expected, outputs), required_accuracy(e));
+    return s;
+}
+
+/* Sets e->plan: as few linear layers as reach the required accuracy get the format `closer`, the
+ * most sensitive first. Their number is doubled until it is enough, then bisected. */
+static status raise_precision(cpu_encoder *e, const cpu_encoder *reference, trial *t,
+                              const tensor *expected, tensor *outputs, cpu_encoder_format closer)
+{
+    int count = e->source.layer_count * ENCODER_LINEARS, too_few = 0, enough = 1;
+    ranked_linear *ranked = calloc((size_t)count + 1, sizeof *ranked);
+    cpu_encoder mixed = {0};
+    status s = ranked ? cpu_encoder_view(e, &mixed)
+                      : status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
+    if (s) {
+        free(ranked);
+        return s;
+    }
+    s = rank_linears(e, reference, t, expected, outputs, ranked);
+    for (bool is_enough = false; !s && enough < count && !is_enough;) {
+        s = try_raised(&mixed, e, reference, t, expected, outputs, ranked, enough, &is_enough);
+        if (!is_enough) {
+            too_few = enough;
+            enough = 2 * enough < count ? 2 * enough : count;
+        }
+    }
+    while (!s && enough - too_few > 1) {
+        int middle = too_few + (enough - too_few) / 2;
+        bool is_enough = false;
+        s = try_raised(&mixed, e, reference, t, expected, outputs, ranked, middle, &is_enough);
+        *(is_enough ? &enough : &too_few) = middle;
+    }
+    for (int i = 0; !s && i < enough; i++)
+        e->plan[ranked[i].index] = closer;
+    cpu_encoder_release_view(&mixed);
+    free(ranked);
     return s;
 }
 
@@ -326,7 +365,7 @@ static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
                      ? CPU_ENCODER_S16
                      : CPU_ENCODER_BF16;
     if (!is_reached(reached, required)) {
-        s = raise_precision(e, reference, t, expected, outputs, required, closer);
+        s = raise_precision(e, reference, t, expected, outputs, closer);
         if (s)
             return s;
         cpu_encoder_drop_image(e);

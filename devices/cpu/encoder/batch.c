@@ -226,8 +226,9 @@ static status check_segment(const cpu_encoder *e, const cpu_encoder_runner *r,
     return STATUS_OK;
 }
 
-static double operations_of(const encoder *s, double length)
+double cpu_encoder_operations(const cpu_encoder *e, double length)
 {
+    const encoder *s = &e->source;
     double hidden = (double)s->hidden, wide = (double)s->intermediate;
     return s->layer_count * length *
            (8 * hidden * hidden + 4 * hidden * wide + 4 * length * hidden);
@@ -253,7 +254,7 @@ status cpu_encoder_run(const cpu_encoder *e, const cpu_encoder_runner *r, int id
             size_t length = real_length(e, &segments[i], row);
             l->sequences[count++] = (cpu_encoder_sequence){&segments[i], row, length};
             tokens += length;
-            *operations += operations_of(&e->source, (double)length);
+            *operations += cpu_encoder_operations(e, (double)length);
         }
     }
     return count > 0 ? run_sequences(e, r, idle_cores, count, tokens) : STATUS_OK;

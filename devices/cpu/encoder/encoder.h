@@ -86,6 +86,9 @@ size_t cpu_encoder_length_max(const encoder *source);
 /* Bytes of one worker's scratch for sequences of up to `length` tokens; 64-byte aligned. */
 size_t cpu_encoder_workspace_bytes(const cpu_encoder *e, size_t length);
 
+/* Multiplications and additions of one sequence. */
+double cpu_encoder_operations(const cpu_encoder *e, double length);
+
 /* A batch as the caller splits it: into sequences, and those into chunks. One per slot, reused. */
 typedef struct cpu_encoder_sequence {
     const device_segment *segment;

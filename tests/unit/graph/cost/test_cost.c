@@ -74,6 +74,29 @@ static onnx_builder *with_list(const char *op, int count, const int64_t *list)
     return finish(b, "wide");
 }
 
+Test(cost, is_measured_as_it_is_checked)
+{
+    graph *g = NULL, *made = NULL;
+    tensor inputs[4] = {0};
+    graph_spent cost = {0};
+    onnx_builder *b = begin();
+    onnx_add(b, "Relu", NAMES("x"), NAMES("h"));
+    cr_assert_eq(onnx_import(finish(b, "h"), &g), STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_infer_symbolic(g, NULL, evaluate), STATUS_OK);
+    cr_assert_eq(graph_bind(g, 2, 0, inputs), STATUS_OK);
+    cr_assert_eq(graph_specialise(g, &(graph_binding){inputs, NULL}, evaluate, &made), STATUS_OK);
+    cr_assert_eq(graph_cost_measure(made, NULL, &cost), STATUS_OK);
+    int64_t elements = 2 * 3 * 32 * 32;
+    cr_expect_eq(cost.bytes, 2 * elements * 4 + 4, "x, h and y: %lld", (long long)cost.bytes);
+    cr_expect_geq(cost.operations, 2 * elements);
+    graph_budget least = {.activation_bytes_max = cost.bytes, .operations_max = cost.operations};
+    cr_expect_eq(graph_cost_check(made, &least), STATUS_OK);
+    least.activation_bytes_max--;
+    cr_expect_eq(graph_cost_check(made, &least), STATUS_TOO_LARGE);
+    graph_destroy(made);
+    graph_destroy(g);
+}
+
 Test(cost, pads_of_thousands)
 {
     int64_t pads[8] = {0, 0, 5000, 5000, 0, 0, 5000, 5000};

@@ -1,0 +1,16 @@
+#include "models/start/start_budget.h"
+
+#include <stddef.h>
+
+#include "graph/cost/cost.h"
+
+bool start_budget_allows(const start_budget *b, int64_t operations)
+{
+    return b == NULL || graph_cost_add(b->spent, operations) <= b->operations_max;
+}
+
+void start_budget_spend(start_budget *b, int64_t operations)
+{
+    if (b != NULL)
+        b->spent = graph_cost_add(b->spent, operations);
+}
