@@ -164,6 +164,17 @@ void budget_close(budget_account *a)
     *a = (budget_account){0};
 }
 
+void budget_lend(const budget_account *of, budget_account *loan)
+{
+    *loan = (budget_account){.of = of->of, .address = of->address};
+}
+
+void budget_return(budget_account *loan)
+{
+    loan->bytes = 0;
+    budget_trim(loan);
+}
+
 static size_t in_steps(size_t bytes)
 {
     return (bytes + BUDGET_STEP_BYTES - 1) / BUDGET_STEP_BYTES * BUDGET_STEP_BYTES;

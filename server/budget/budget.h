@@ -68,6 +68,12 @@ status budget_open(budget *b, budget_account *a, const struct sockaddr *peer) MU
 /* Gives back what it still holds. Of an account that is not open: nothing happens. */
 void budget_close(budget_account *a);
 
+/* An account of another thread, for what is held for the same connection: `of` must stay open. Its
+ * bytes count for the address and the process, and have the limit of a connection to themselves. */
+void budget_lend(const budget_account *of, budget_account *loan);
+/* Gives back what it still holds. */
+void budget_return(budget_account *loan);
+
 /* For budget_add() and budget_force(). */
 budget_verdict budget_reserve(budget_account *a, size_t bytes, bool is_forced) MUST_CHECK;
 /* Returns what is reserved and not held. */

@@ -29,6 +29,7 @@ request *accept_request(connection *c, const arrival *a)
     r->body = a->body;
     r->can_borrow_body = a->can_borrow_body;
     r->is_head = is_method(a->method, "HEAD");
+    r->is_about_server = a->path.bytes == 1 && a->path.data[0] == '*';
     return r;
 }
 
@@ -38,6 +39,14 @@ static bool has_verb(const request *r, request_text method)
         return true;
     return r->route.verb == ROUTE_GET ? r->is_head || is_method(method, "GET")
                                       : is_method(method, "POST");
+}
+
+/* RFC 9110, section 9.3.7. */
+static void respond_options(request *r)
+{
+    static const char allow[] = "GET, HEAD, OPTIONS, POST";
+    respond_header(r, "allow", allow, sizeof(allow) - 1);
+    respond_nothing(r);
 }
 
 static void respond_wrong_verb(request *r)
@@ -53,7 +62,9 @@ void accept_run(request *r, request_text method)
 {
     const request_routes *routes = r->loop->routes;
     const request_route *at = &routes->of[r->route.kind];
-    if (!has_verb(r, method))
+    if (r->is_about_server && is_method(method, "OPTIONS"))
+        request_run(r, respond_options);
+    else if (!has_verb(r, method))
         request_run(r, respond_wrong_verb);
     else
         request_run(r, at->is_early || service_is_open(r->loop->service) ? at->handle

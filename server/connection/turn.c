@@ -42,6 +42,14 @@ void turn_count_written(const turns *all, turn_share *share, size_t bytes)
     share->bytes += bytes;
 }
 
+bool turn_take_handshake(turns *all)
+{
+    if (all->handshakes == TURN_HANDSHAKES_MAX)
+        return false;
+    all->handshakes++;
+    return true;
+}
+
 size_t turn_read_bytes_max(turns *all, size_t bytes)
 {
     size_t most = (TURN_READ_BYTES_MAX - all->read_bytes) / 4;
@@ -83,6 +91,7 @@ int turns_begin(turns *all)
     int count = 0;
     all->number++;
     all->read_bytes = 0;
+    all->handshakes = 0;
     h2o_linklist_init_anchor(&now);
     h2o_linklist_insert_list(&now, &all->waiting);
     while (!h2o_linklist_is_empty(&now)) {

@@ -16,11 +16,13 @@
 /* Read from all sockets, a quarter of what is left at a time, and so much of each in any case. */
 #define TURN_READ_BYTES_MAX ((size_t)1 << 20)
 #define TURN_READ_BYTES_MIN ((size_t)16384)
+#define TURN_HANDSHAKES_MAX 4 /* of TLS, of all connections: a millisecond each */
 
 /* Of a loop. */
 typedef struct turns {
     uint64_t number;        /* of this turn, from 1 */
     size_t read_bytes;      /* allowed in it so far */
+    int handshakes;         /* begun in it */
     h2o_linklist_t waiting; /* turn_share.link, for the next turn */
 } turns;
 
@@ -42,6 +44,8 @@ bool turn_take_request(const turns *all, turn_share *share, uint64_t now_ns);
 bool turn_may_write(const turns *all, turn_share *share);
 void turn_count_written(const turns *all, turn_share *share, size_t bytes);
 
+/* A TLS handshake begins. False: there were enough of them in this turn. */
+bool turn_take_handshake(turns *all);
 /* A socket has `bytes` of room: how much of it may be read now? */
 size_t turn_read_bytes_max(turns *all, size_t bytes);
 

@@ -13,7 +13,9 @@ void library_configure(h2o_globalconf_t *config, const server_options *o)
     library_calls_install(&(library_calls_hooks){relief_on_shortage, connections_read_bytes_max});
     h2o_config_init(config);
     config->server_name = h2o_iovec_init(H2O_STRLIT("penstock"));
-    config->max_request_entity_size = o->limits.body_bytes_max;
+    /* One more than the limit, which handler.c checks: of a chunked body the library refuses what
+     * is as large as its own. */
+    config->max_request_entity_size = o->limits.body_bytes_max + 1;
     /* Ours are shorter (http1/check.c): the library has one for idle, head and body together. */
     config->http1.req_timeout = o->timeouts.idle_ms + o->timeouts.request_ms + 60000;
     config->http1.upgrade_to_http2 = 0; /* HTTP/2 is ours */

@@ -66,6 +66,11 @@ static void respond_empty_path(request *r)
     respond_error(r, 400, "the path is empty");
 }
 
+static void respond_large_body(request *r)
+{
+    respond_error(r, 413, "the body is larger than the limit");
+}
+
 /* The head was refused while it was read (overrides/parse_request.h). */
 static void respond_refused_head(request *r)
 {
@@ -97,6 +102,8 @@ static void serve(connection *c, h2o_req_t *stream, uint64_t now_ns)
         request_run(r, respond_refused_head);
     } else if (stream->input.path.len == 0) {
         request_run(r, respond_empty_path);
+    } else if (a.body.bytes > c->base.loop->service->options->limits.body_bytes_max) {
+        request_run(r, respond_large_body);
     } else {
         accept_run(r, a.method);
     }

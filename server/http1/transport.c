@@ -82,7 +82,7 @@ static void send_response(request *r, int code, const char *reason, const reques
         out[i] = h2o_iovec_init(pieces[i].data, pieces[i].bytes);
     stream->res.status = code;
     stream->res.reason = reason;
-    stream->res.content_length = r->response_bytes;
+    stream->res.content_length = code == 204 ? SIZE_MAX : r->response_bytes; /* RFC 9110, 8.6 */
     http1_state *state = http1_state_of((connection *)r->connection);
     state->is_responding = true;
     state->response_held = request_response_held_bytes(r);

@@ -59,7 +59,8 @@ static void send_response(request *r, int code, const char *reason, const reques
     (void)reason;
     assert(count <= HTTP2_PIECES_MAX);
     size_t n = (size_t)(number_write_u64(digits, r->response_bytes) - digits);
-    add_header(r, TEXT("content-length"), (request_text){digits, n});
+    if (code != 204) /* RFC 9110, section 8.6 */
+        add_header(r, TEXT("content-length"), (request_text){digits, n});
     h2o_context_t *context = x->on->shared->context;
     h2o_get_timestamp(context, NULL, NULL);
     const char *now = context->_timestamp_cache.value->rfc1123;

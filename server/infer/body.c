@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
 #include "server/infer/decimal.h"
 
 #define LONG_JSON_BYTES 65536
@@ -35,7 +36,8 @@ status infer_body_read_headers(const request *r, infer_body *out)
 {
     *out = (infer_body){.is_kserve = r->route.kind == ROUTE_INFER,
                         .text = r->body,
-                        .can_borrow = r->can_borrow_body};
+                        .can_borrow = r->can_borrow_body,
+                        .held = &r->connection->held};
     status failure = read_coding(r, &out->coding);
     if (failure || !out->is_kserve)
         return failure;
@@ -80,11 +82,12 @@ status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
     c->can_borrow = b->can_borrow && b->coding == CODING_IDENTITY;
     if (b->coding != CODING_IDENTITY) {
         failure = decompress(b->coding, text.data, text.bytes, decompressed_bytes_max, c->cancel,
-                             &unpacked, &capacity, &text.bytes);
+                             b->held, &unpacked, &capacity, &text.bytes);
         text.data = unpacked;
     }
     if (!failure)
         failure = parse(b, text, q, c);
-    free(unpacked);
+    budget_subtract(b->held, capacity);
+    large_memory_free(unpacked, capacity);
     return failure;
 }

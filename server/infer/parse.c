@@ -16,6 +16,7 @@ typedef struct parsing {
     request_work work; /* first */
     const server_options *options;
     infer_body body;
+    budget_account held; /* the helper's */
     infer_request infer;
     job *first;   /* of the loop's pool, until the parser takes it */
     int reserved; /* jobs that the loop's pool has counted, and the parser may still create */
@@ -145,6 +146,7 @@ static void run(request_work *work)
     if (p->result)
         strncpy(p->error, status_message(), sizeof p->error - 1);
     infer_scratch_dispose(&scratch);
+    budget_return(&p->held);
 }
 
 /* What a helper may need of the loop's jobs: one; more where rows of different lengths make a job
@@ -172,6 +174,8 @@ static status parse_beside(request *r, const infer_body *body, request_handler r
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to parse a body");
     p->options = request_service(r)->options;
     p->body = *body;
+    p->body.held = &p->held;
+    budget_lend(&r->connection->held, &p->held);
     p->holds_model = true;
     infer_request_init(&p->infer, q->model, q->protocol, p->jobs, q->job_capacity);
     reserve_jobs(r, p);

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/large_memory.h"
+
 #define GZIP_WINDOW (15 + 16)        /* zlib: +16 selects the gzip wrapper */
 #define STEP_BYTES ((size_t)1 << 20) /* inflated before it is asked whether to go on */
 
@@ -79,8 +81,27 @@ static int inflate_step(z_stream *z, char *room, size_t room_bytes, size_t *used
     return code;
 }
 
+static status make_room(budget_account *held, size_t wanted, char **room, size_t *room_bytes)
+{
+    if (wanted <= *room_bytes)
+        return STATUS_OK;
+    size_t more = wanted - *room_bytes;
+    if (held != NULL && budget_add(held, more) != BUDGET_GRANTED)
+        return status_fail(STATUS_UNAVAILABLE, "there is no room for the decompressed body now");
+    char *moved = large_memory_grow(*room, *room_bytes, wanted);
+    if (moved == NULL) {
+        if (held != NULL)
+            budget_subtract(held, more);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
+    }
+    *room = moved;
+    *room_bytes = wanted;
+    return STATUS_OK;
+}
+
 status decompress(content_coding coding, const char *data, size_t bytes, size_t bytes_max,
-                  const cancel_token *cancel, char **room, size_t *room_bytes, size_t *out_bytes)
+                  const cancel_token *cancel, budget_account *held, char **room, size_t *room_bytes,
+                  size_t *out_bytes)
 {
     status failure = STATUS_OK;
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes};
@@ -92,15 +113,8 @@ status decompress(content_coding coding, const char *data, size_t bytes, size_t 
     for (int code = Z_OK; code != Z_STREAM_END;) {
         if (wanted > bytes_max + 1)
             wanted = bytes_max + 1;
-        if (wanted > *room_bytes) {
-            char *moved = realloc(*room, wanted);
-            if (moved == NULL) {
-                failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory to decompress");
-                break;
-            }
-            *room = moved;
-            *room_bytes = wanted;
-        }
+        if ((failure = make_room(held, wanted, room, room_bytes)))
+            break;
         code = inflate_step(&z, *room, *room_bytes, &used);
         if ((failure = cancel_check(cancel)))
             break;

@@ -11,8 +11,9 @@ status request_loop_init(request_loop *l, service *s, const struct request_route
                         .routes = routes,
                         .index = index,
                         .capacity = server_capacity_of(s->options),
-                        .log = {.fd = service_is_health_loop(s, index) ? -1 : s->log_fd},
                         .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    access_log_init(&l->log, service_is_health_loop(s, index) ? -1 : s->log_fd,
+                    &s->loops[index].log_dropped);
     mailbox_init(&l->returned);
     mailbox_init(&l->messages);
     job_pool_init(&l->jobs, l->capacity.jobs_max, l->capacity.idle_bytes_max);

@@ -39,8 +39,9 @@ struct request {
 
     /* What was asked. */
     route route;
-    request_text body; /* valid while the stream is open */
-    bool is_head;      /* the response has no body */
+    request_text body;    /* valid while the stream is open */
+    bool is_head;         /* the response has no body */
+    bool is_about_server; /* its target is "*" */
 
     /* What it waits for. Once that is done, `resume` is called, even if the request has ended in
      * the meantime; if not, it must end it, or let it wait again. NULL: it does not wait. */

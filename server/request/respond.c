@@ -17,6 +17,8 @@ static const char *reason_of(int code)
     switch (code) {
     case 200:
         return "OK";
+    case 204:
+        return "No Content";
     case 400:
         return "Bad Request";
     case 404:
@@ -119,7 +121,8 @@ static void add_common_headers(request *r, const char *type)
         r->is_short_of_memory |= line->is_broken;
         respond_header(r, "endpoint-load-metrics", line->data, line->bytes);
     }
-    add_header(r, "content-type", (request_text){type, strlen(type)});
+    if (type != NULL)
+        add_header(r, "content-type", (request_text){type, strlen(type)});
 }
 
 static size_t sum_bytes(const request_text *pieces, int count)
@@ -272,6 +275,12 @@ void respond_text(request *r, int code, const char *type, const char *text, size
 {
     request_text body = copy(r, text, bytes);
     finish(r, code, type, &body, bytes > 0);
+}
+
+void respond_nothing(request *r)
+{
+    request_text none = {NULL, 0};
+    send_pieces(r, 204, NULL, &none, 0);
 }
 
 void respond_buffer(request *r, int code, const char *type, const text_buffer *body)

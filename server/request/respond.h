@@ -14,6 +14,8 @@ int respond_code(status s, bool is_tensorflow);
 void respond_text(request *r, int code, const char *type, const char *text, size_t bytes);
 /* The same of a buffer, which stays the caller's. */
 void respond_buffer(request *r, int code, const char *type, const text_buffer *body);
+/* 204, without a body. */
+void respond_nothing(request *r);
 
 /* A success whose text costs much to make (shared_text.h): one made earlier, or what `write`
  * appends to `out`. `about`: what it depends on beside the route. */

@@ -446,14 +446,19 @@ static void write_loops(text_buffer *out, const service *s)
 
 static void write_loop_totals(text_buffer *out, const service *s)
 {
-    uint64_t yields = 0, shortages = 0;
+    uint64_t yields = 0, shortages = 0, dropped = 0;
     for (int i = 0; i < s->loop_count + s->has_health; i++) {
         yields += atomic_load_explicit(&s->loops[i].yields, memory_order_relaxed);
         shortages += atomic_load_explicit(&s->loops[i].shortages, memory_order_relaxed);
+        dropped += atomic_load_explicit(&s->loops[i].log_dropped, memory_order_relaxed);
     }
     family(out, "connection_yields_total", "counter",
            "Times that a connection had used up its share of a turn of its event loop.");
     text_buffer_format(out, "penstock_connection_yields_total %llu\n", (unsigned long long)yields);
+    family(out, "access_log_dropped_total", "counter",
+           "Lines of the access log that were not written: its reader is too slow, or it failed.");
+    text_buffer_format(out, "penstock_access_log_dropped_total %llu\n",
+                       (unsigned long long)dropped);
     family(out, "memory_shortages_total", "counter",
            "Times that a connection needed memory and there was none but the reserve.");
     text_buffer_format(out, "penstock_memory_shortages_total %llu\n",

@@ -33,8 +33,9 @@ typedef struct service_loop {
     _Atomic uint64_t closures[CLOSURE_COUNT]; /* connections that the server ended */
     watched watch;
     _Atomic uint64_t turn_cells[SERVICE_TURN_CELLS], turn_ms;
-    _Atomic uint64_t yields;    /* times that a connection had used up its share of a turn */
-    _Atomic uint64_t shortages; /* times that libh2o found no memory */
+    _Atomic uint64_t yields;      /* times that a connection had used up its share of a turn */
+    _Atomic uint64_t shortages;   /* times that libh2o found no memory */
+    _Atomic uint64_t log_dropped; /* lines of the access log that were not written */
 } __attribute__((aligned(64))) service_loop;
 
 typedef struct service {

@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,28 +16,108 @@
 #define METHOD_BYTES_MAX 32
 #define TRACE_BYTES_MAX 128
 
+static bool has_slow_reader(int fd)
+{
+    struct stat about;
+    return fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode));
+}
+
+static bool is_socket(int fd)
+{
+    struct stat about;
+    return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode);
+}
+
+/* O_NONBLOCK belongs to what was opened, and others write to the same standard output: of a pipe it
+ * is opened once more. A socket, such as the journal's, is sent to without waiting. */
+static int open_standard_output(void)
+{
+    int fd = has_slow_reader(STDOUT_FILENO)
+                 ? open("/proc/self/fd/1", O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC)
+                 : -1;
+    return fd >= 0 ? fd : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+}
+
+static int open_file(const char *file)
+{
+    int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (fd >= 0 && has_slow_reader(fd))
+        fcntl(fd, F_SETFL, O_APPEND | O_NONBLOCK);
+    return fd;
+}
+
 status access_log_open(const char *file, int *fd)
 {
     *fd = -1;
     if (file == NULL)
         return STATUS_OK;
-    *fd = strcmp(file, "-") == 0 ? dup(STDOUT_FILENO)
-                                 : open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    *fd = strcmp(file, "-") == 0 ? open_standard_output() : open_file(file);
     if (*fd < 0)
         return status_fail(STATUS_IO, "access_log %s: %s", file, strerror(errno));
     return STATUS_OK;
 }
 
+void access_log_init(access_log *log, int fd, _Atomic uint64_t *dropped)
+{
+    *log = (access_log){.fd = fd,
+                        .is_pipe = fd >= 0 && has_slow_reader(fd),
+                        .is_socket = fd >= 0 && is_socket(fd),
+                        .flush_bytes = FLUSH_BYTES,
+                        .dropped = dropped};
+}
+
+static void count_dropped(access_log *log, uint64_t lines)
+{
+    if (log->dropped != NULL && lines > 0)
+        atomic_fetch_add_explicit(log->dropped, lines, memory_order_relaxed);
+}
+
+static uint64_t count_lines(const char *data, size_t bytes)
+{
+    uint64_t count = 0;
+    for (const char *at = data, *end = data + bytes;
+         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* What is written at once: to a pipe whole lines, which do not mix with those of other loops. */
+static size_t piece_bytes(const access_log *log, const char *data, size_t bytes)
+{
+    if (!log->is_pipe || bytes <= PIPE_BUF)
+        return bytes;
+    const char *end = memrchr(data, '\n', PIPE_BUF);
+    if (end == NULL)
+        end = memchr(data, '\n', bytes);
+    return end != NULL ? (size_t)(end - data) + 1 : bytes;
+}
+
 void access_log_flush(access_log *log)
 {
     text_buffer *t = &log->lines;
-    for (size_t done = 0; done < t->bytes;) {
-        ssize_t n = write(log->fd, t->data + done, t->bytes - done);
+    size_t done = 0;
+    ssize_t n = 0;
+    while (done < t->bytes) {
+        const char *piece = t->data + done;
+        size_t bytes = piece_bytes(log, piece, t->bytes - done);
+        n = log->is_socket ? send(log->fd, piece, bytes, MSG_DONTWAIT | MSG_NOSIGNAL)
+                           : write(log->fd, piece, bytes);
         if (n <= 0)
-            break; /* a full disk must not stop the server */
+            break;
         done += (size_t)n;
     }
-    text_buffer_reset(t, 4 * FLUSH_BYTES);
+    size_t left = t->bytes - done;
+    if (left > 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR))) {
+        count_dropped(log,
+                      count_lines(t->data + done, left)); /* a full disk, a reader that is gone */
+        left = 0;
+    }
+    if (left > 0)
+        memmove(t->data, t->data + done, left);
+    else
+        text_buffer_reset(t, 4 * FLUSH_BYTES);
+    t->bytes = left;
+    log->flush_bytes = left + FLUSH_BYTES;
 }
 
 void access_log_dispose(access_log *log)
@@ -70,6 +153,11 @@ void access_log_add(access_log *log, const access_entry *e, uint64_t now_ns)
 {
     text_buffer *out = &log->lines;
     const record_sample *s = e->sample;
+    size_t before = out->bytes;
+    if (before > ACCESS_LOG_BYTES_MAX) {
+        count_dropped(log, 1);
+        return;
+    }
     uint64_t end_ns = s->stage_ns[STAGE_RESPOND] ? s->stage_ns[STAGE_RESPOND] : now_ns;
     uint64_t began_ms = (clock_wall_ns() - (now_ns - s->begin_ns)) / 1000000;
     text_buffer_format(out, "{\"time_ms\":%llu", (unsigned long long)began_ms);
@@ -86,6 +174,11 @@ void access_log_add(access_log *log, const access_entry *e, uint64_t now_ns)
     if (e->trace.data != NULL)
         put_text(out, ",\"traceparent\":", e->trace, TRACE_BYTES_MAX);
     text_buffer_put(out, "}\n");
-    if (out->bytes >= FLUSH_BYTES)
+    if (out->is_broken) {
+        out->bytes = before;
+        out->is_broken = false;
+        count_dropped(log, 1);
+    }
+    if (out->bytes >= log->flush_bytes)
         access_log_flush(log);
 }

@@ -9,10 +9,17 @@
 #include "server/telemetry/record.h"
 
 /* One JSON object a line for each request. Each loop gathers its lines and writes them in one go,
- * at the latest when access_log_flush() is called. */
+ * at the latest when access_log_flush() is called. A loop waits for no reader: lines that a pipe
+ * has no room for wait, up to ACCESS_LOG_BYTES_MAX, and further ones are dropped and counted. */
+#define ACCESS_LOG_BYTES_MAX ((size_t)1 << 20)
+
 typedef struct access_log {
-    int fd; /* -1: there is no log */
+    int fd;       /* -1: there is no log */
+    bool is_pipe; /* or a terminal: its reader may be slow */
+    bool is_socket;
     text_buffer lines;
+    size_t flush_bytes;        /* written when so much has gathered */
+    _Atomic uint64_t *dropped; /* counts lines that were not written; NULL: nobody counts */
 } access_log;
 
 typedef struct access_text {
@@ -30,10 +37,14 @@ typedef struct access_entry {
     const record_sample *sample;
 } access_entry;
 
-/* Opens the file for appending; "-" is standard output, NULL gives -1. STATUS_IO names the file. */
+/* Opens the file for appending; "-" is standard output, NULL gives -1. Pipes are opened so that a
+ * write does not wait. STATUS_IO names the file. */
 status access_log_open(const char *file, int *fd) MUST_CHECK;
+/* Of a loop; `fd` is borrowed. */
+void access_log_init(access_log *log, int fd, _Atomic uint64_t *dropped);
 
-/* Appends a line, and writes what has gathered if that is much. */
+/* Appends a line, and writes what has gathered if that is much. Lines of a pipe are written whole,
+ * as far as PIPE_BUF allows: loops share it. */
 void access_log_add(access_log *log, const access_entry *e, uint64_t now_ns);
 void access_log_flush(access_log *log);
 void access_log_dispose(access_log *log);

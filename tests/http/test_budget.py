@@ -160,3 +160,14 @@ def test_connections_of_one_address(tmp_path):
         for c in kept:
             c.close()
         wait_until(lambda: serving.at_once([s.is_ready], 1) == [True], "served again")
+
+
+def test_a_decompressed_body_counts(tmp_path):
+    """A few kilobytes that unpack to more than the budget: 503, and nothing stays counted."""
+    limits = dict(HELD, **{"limits.decompressed_bytes_max": 200 * MB})
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(limits)) as s:
+        before, _ = held(s)
+        answer = s.post("/v2/models/digits/infer", gzip.compress(b"[" * (100 * MB)), {"Content-Encoding": "gzip"})
+        assert answer.status == 503 and "room for the decompressed body" in answer.json()["error"]
+        assert s.post("/v2/models/digits/infer", gzip.compress(b"[" * MB), {"Content-Encoding": "gzip"}).status == 400
+        wait_until(lambda: held(s)[0] < before + MB, "nothing is held any more")

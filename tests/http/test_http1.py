@@ -1,4 +1,5 @@
 """HTTP/1 to the letter (RFC 9112), over clear text and TLS: targets, Host, trailers, Expect, limits of bodies, half-closed clients."""
+import contextlib
 import json
 import socket
 import ssl
@@ -109,7 +110,11 @@ def test_malformed_targets(wire, target):
 def test_methods(wire):
     assert ask(wire, head(method=b"CONNECT", path=b"a:443") + get()).startswith(b"HTTP/1.1 501 ")
     assert ask(wire, head(method=b"G(T", path=LIVE)).startswith(b"HTTP/1.1 400 ")
-    assert ask(wire, head(CLOSE, method=b"OPTIONS", path=b"*")).startswith(b"HTTP/1.1 404 ")
+    got = ask(wire, head(method=b"OPTIONS", path=b"*") + get())
+    assert got.startswith(b"HTTP/1.1 204 No Content\r\n") and b"\r\nallow: GET, HEAD, OPTIONS, POST\r\n" in got
+    options, live = got.split(b"\r\n\r\n", 1)
+    assert b"content-length" not in options.lower() and b"transfer-encoding" not in options.lower()
+    assert live.startswith(b"HTTP/1.1 200 ")
 
 
 def test_empty_lines_before_a_request(wire):
@@ -139,6 +144,34 @@ def test_trailers_are_no_headers(wire):
     trailers = b"Content-Encoding: gzip\r\nContent-Length: 1\r\nInference-Header-Content-Length: 1\r\nConnection: close\r\n"
     got = ask(wire, head(CHUNKED) + CHUNK + b"0\r\n" + trailers + b"\r\n" + get())
     assert got.count(b"HTTP/1.1 200 ") == 2
+
+
+def test_a_body_as_large_as_the_limit(server):
+    """It is accepted (and is no JSON); a byte more is not."""
+    limit = 8 << 20
+    body = b"[" * limit
+    exact = [head(b"Content-Length: %d" % limit, CLOSE) + body, head(CHUNKED, CLOSE) + b"%x\r\n" % limit + body + b"\r\n0\r\n\r\n"]
+    larger = [head(b"Content-Length: %d" % (limit + 1), CLOSE) + body + b"[", head(CHUNKED, CLOSE) + b"%x\r\n" % limit + body + b"\r\n1\r\n["]
+    assert [server.raw(request)[:13] for request in exact] == [b"HTTP/1.1 400 "] * 2
+    assert [server.raw(request)[:13] for request in larger] == [b"HTTP/1.1 413 "] * 2
+
+
+def test_a_handshake_in_pieces(server):
+    """Its first message may come byte by byte; in several records it is refused."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ssl._create_unverified_context().wrap_bio(incoming, outgoing).do_handshake()
+    hello = outgoing.read()
+    with socket.create_connection(("127.0.0.1", server.tls_port), timeout=60) as s:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(hello), 40):
+            s.sendall(hello[at : at + 40])
+        assert s.recv(3) == b"\x16\x03\x03"
+    message = hello[5:]
+    record = lambda part: hello[:3] + len(part).to_bytes(2, "big") + part
+    with socket.create_connection(("127.0.0.1", server.tls_port), timeout=60) as s:
+        s.sendall(record(message[:50]))
+        assert s.recv(3) == b""
 
 
 @pytest.mark.parametrize("size", [b"800001", b"40000000", b"fffffffffffffff"])

@@ -1,6 +1,9 @@
 """/metrics as Prometheus reads it, and the access log."""
+import contextlib
 import json
+import os
 import re
+import time
 
 import numpy
 import pytest
@@ -130,3 +133,25 @@ def test_device_time_by_tenant(tmp_path):
         times = {x.labels["tenant"]: x.value for x in samples(s)[1] if x.name == "penstock_tenant_device_seconds_total"}
     assert set(times) == {"", "gold", "idle"}
     assert times["gold"] > 0 and times[""] > 0 and times["idle"] == 0
+
+
+def test_an_access_log_that_nobody_reads(tmp_path):
+    """A full pipe holds no request up: lines are dropped and counted, and those that are written are whole."""
+    pipe = tmp_path / "access"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", str(pipe), "--set", "server.loops=1") as s:
+        connection = s.connect()
+        for _ in range(1500):
+            assert s.request("GET", "/v2/" + 1000 * "x", connection=connection).status == 404
+        assert next(x.value for x in samples(s)[1] if x.name == "penstock_access_log_dropped_total") > 0
+        text, end = b"", time.monotonic() + 60
+        while b"/v2/last" not in text:  # it is read again, and goes on
+            assert time.monotonic() < end
+            s.get("/v2/last")
+            with contextlib.suppress(BlockingIOError):
+                while part := os.read(reader, 1 << 20):
+                    text += part
+    for line in text.splitlines()[:-1]:
+        assert json.loads(line)["code"] in (200, 404, 503)
+    os.close(reader)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
 #include "server/protocol/compress.h"
 #include "server/protocol/route.h"
 #include "server/protocol/text/number_scan.h"
@@ -57,17 +58,17 @@ void fuzz_compress(const uint8_t *data, size_t bytes)
     size_t room_bytes = 0, out_bytes = 0, packed_bytes = 0;
     assert(content_coding_parse(text, in.bytes) <= CODING_UNKNOWN);
     assert(content_coding_choose(text, in.bytes) < CODING_UNKNOWN);
-    if (decompress(coding, text, in.bytes, UNPACKED_BYTES_MAX, NULL, &room, &room_bytes,
+    if (decompress(coding, text, in.bytes, UNPACKED_BYTES_MAX, NULL, NULL, &room, &room_bytes,
                    &out_bytes) == STATUS_OK)
         assert(out_bytes <= UNPACKED_BYTES_MAX && out_bytes <= room_bytes);
     compress_piece pieces[] = {{text, in.bytes / 3},
                                {text + in.bytes / 3, in.bytes - in.bytes / 3}};
     if (compress_pieces(coding, pieces, 2, &packed, &packed_bytes) == STATUS_OK) {
-        status failure = decompress(coding, packed, packed_bytes, in.bytes, NULL, &room,
+        status failure = decompress(coding, packed, packed_bytes, in.bytes, NULL, NULL, &room,
                                     &room_bytes, &out_bytes);
         assert(!failure && out_bytes == in.bytes);
         assert(in.bytes == 0 || memcmp(room, text, in.bytes) == 0);
     }
     free(packed);
-    free(room);
+    large_memory_free(room, room_bytes);
 }

@@ -114,3 +114,12 @@ Test(turn, what_is_read_from_all_sockets_has_a_limit)
     turns_begin(&all);
     cr_expect_eq(turn_read_bytes_max(&all, room), room / 4);
 }
+
+Test(turn, handshakes_begin_in_the_next_turn_when_there_were_enough)
+{
+    for (int i = 0; i < TURN_HANDSHAKES_MAX; i++)
+        cr_assert(turn_take_handshake(&all));
+    cr_expect_not(turn_take_handshake(&all));
+    turns_begin(&all);
+    cr_expect(turn_take_handshake(&all));
+}
