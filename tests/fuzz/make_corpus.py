@@ -288,6 +288,7 @@ def small_models():
             [node("SplitToSequence", ["x", "two"], ["s"], axis=1), node("SequenceInsert", ["s", "x", "zero"], ["t"]), node("SequenceErase", ["t", "zero"], ["u"]),
              node("ConcatFromSequence", ["u"], ["y"], axis=0)], [x], [value("y", ["n", 2])], [weight("two", numpy.array(2)), weight("zero", numpy.array(0))]),
         "non_zero": model([node("NonZero", ["x"], ["n"]), node("Transpose", ["n"], ["t"]), node("GatherND", ["x", "t"], ["y"])], [x], [value("y", ["n"])]),
+        "tile_to_nothing": model([node("Tile", ["x", "n"], ["y"])], [value("x", [2, 3]), value("n", [2], TensorProto.INT16)], [value("y", ["a", "b"])]),
         "function": model([node("Twice", ["x"], ["y"], domain="own")], [x], [value("y", ["batch", 4])], functions=[twice]),
         "computed_shape": model(
             [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Concat", ["n", "two"], ["t"], axis=0), node("Reshape", ["x", "t"], ["y"])],

@@ -147,9 +147,11 @@ static status run_expand(const cpu_call *c)
     return STATUS_OK;
 }
 
-/* Tables for cpu_copy_mapped lie in scratch, one after the other. */
+/* Tables for cpu_copy_mapped lie in scratch, one after the other; it is there even if all of them
+ * are empty. */
 static status prepare_mapped(cpu_prepare *p)
 {
+    p->scratch_bytes += sizeof(int64_t);
     for (int i = 0; i < p->outputs[0].rank; i++)
         p->scratch_bytes += (size_t)p->outputs[0].dims[i] * sizeof(int64_t);
     return STATUS_OK;
