@@ -8,7 +8,7 @@ COMMANDS = ["serve", "inspect", "compile", "bench", "plan"]
 
 
 def run(*arguments):
-    return subprocess.run([str(serving.BINARY), *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([str(serving.BINARY), *arguments], capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -35,7 +35,7 @@ def inspect(folder, name, model, **manifest):
     onnx.save(model, path)
     if manifest:
         (folder / name / "model.json").write_text(json.dumps(manifest))
-    done = subprocess.run([str(serving.BINARY), "inspect", str(folder / name), "--json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(serving.BINARY), "inspect", str(folder / name), "--json"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

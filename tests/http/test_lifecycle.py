@@ -16,7 +16,7 @@ import serving
 from serving import make_certificate
 
 
-def penstock(*arguments, timeout=60):
+def penstock(*arguments, timeout=600):
     return subprocess.run([serving.BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, cwd=serving.ROOT)
 
 

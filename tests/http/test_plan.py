@@ -8,7 +8,7 @@ import serving
 
 
 def plan(*arguments):
-    return subprocess.run([serving.BINARY, "plan", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([serving.BINARY, "plan", *map(str, arguments)], capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize(

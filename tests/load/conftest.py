@@ -40,7 +40,7 @@ class Server:
         if self.made is None:
             self.process.send_signal(signal.SIGTERM)
             self.made = json.loads(self.process.stdout.read() or "null")
-            self.process.wait(10)
+            self.process.wait()
         return self.made
 
 
@@ -65,7 +65,7 @@ def load():
         command = [*map(str, wrapper), str(BIN / "penstock-load"), *map(str, arguments)]
         if json_report:
             command.append("--json")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=110, env=dict(os.environ, **(env or {})))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=dict(os.environ, **(env or {})))
         report = json.loads(done.stdout) if json_report and done.stdout.startswith("{") else None
         return done.returncode, report, done.stderr + ("" if json_report else done.stdout)
 

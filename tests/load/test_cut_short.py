@@ -20,7 +20,7 @@ def stop_after(lines, number, server, *arguments):
         time.sleep(1.5)
     assert process.poll() is None, told + process.stderr.read()
     process.send_signal(number)
-    out, error = process.communicate(timeout=20)
+    out, error = process.communicate(timeout=600)
     return process.returncode, json.loads(out) if out else None, told + error
 
 

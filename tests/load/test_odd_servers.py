@@ -146,4 +146,4 @@ def test_a_table_that_cannot_be_written_is_a_failure(scripted):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
     with open("/dev/full", "w") as full:
-        assert subprocess.run([BIN / "penstock-load", url, *SHORT], stdout=full, timeout=60).returncode == 3
+        assert subprocess.run([BIN / "penstock-load", url, *SHORT], stdout=full, timeout=600).returncode == 3

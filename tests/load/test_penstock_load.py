@@ -71,7 +71,7 @@ def test_an_answer_that_is_read_late_was_not_late(start, io):
     process.send_signal(signal.SIGSTOP)
     time.sleep(1)
     process.send_signal(signal.SIGCONT)
-    report = json.loads(process.communicate(timeout=30)[0])
+    report = json.loads(process.communicate(timeout=600)[0])
     assert report["errors"] == 0 and 195 < report["service_ms"]["max"] < 700
     assert report["latency_ms"]["max"] > 900  # those that should have been sent meanwhile
 
@@ -154,7 +154,7 @@ def test_a_server_that_dies(start, load):
         process.wait(0.8)
     except subprocess.TimeoutExpired:
         server.stop()
-    report = json.loads(process.communicate(timeout=30)[0])
+    report = json.loads(process.communicate(timeout=600)[0])
     assert report["answered"] > 20 and report["errors_by_kind"]["connect"] > 20
     assert report["answered"] + report["errors"] == report["requests"] == 200
 

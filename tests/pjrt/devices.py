@@ -74,7 +74,7 @@ def compile_for(tmp_path, model, *flags, target="tpu:v5e:1x1", plugin=FAULT, **o
     """`penstock compile` into tmp_path/cache, with the fault plugin in libtpu's place."""
     command = [str(serving.BINARY), "compile", "--model", str(model), "--target", target, "--cache", str(tmp_path / "cache"), "--plugin", str(plugin)]
     with faults(plugin=PLUGIN, topology="TPU v5 lite", **orders):
-        return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=300)
+        return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=1800)
 
 
 def lines_of(done):

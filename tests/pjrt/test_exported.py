@@ -107,7 +107,7 @@ def test_the_exporter_refuses_what_padding_changes(tmp_path):
 
 def ends(tmp_path, model, *flags):
     command = [str(serving.BINARY), "serve", "--model", f"exported={model}", "--listen", "127.0.0.1:0", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     return done.returncode, done.stdout + done.stderr
 
 

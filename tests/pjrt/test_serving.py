@@ -94,7 +94,7 @@ def test_indices_out_of_range_are_refused_as_on_the_cpu(tmp_path, cache, referen
 def ends(tmp_path, *flags, plugin=PLUGIN):
     """Exit code and output of a server that does not start."""
     command = [str(serving.BINARY), "serve", "--model", f"bert={devices.bert(tmp_path)}", "--listen", "127.0.0.1:0", "--device", f"pjrt:{plugin}", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -64,7 +64,7 @@ def test_a_device_that_is_in_use_for_too_long(tmp_path, expected):
             log = s.log()
         command = [str(serving.BINARY), "serve", "--model", f"bert={devices.bert(tmp_path)}", "--listen", "127.0.0.1:0"]
         command += ["--device", f"pjrt:{FAULT}", "--require-device", "--set", "device_start_timeout_s=1"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert devices.total(found, "device_start_failures_total") >= 3
     assert devices.total(found, "device_missing") == 1
     assert ready["ready"] is True
