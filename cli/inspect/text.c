@@ -90,7 +90,11 @@ static void print_buckets(const model *m)
     if (padded > 0)
         put_buckets(&line, &(bucket_range){.m = m, .to = padded});
     else
-        text_buffer_put(&line, "none: batches run at the exact lengths of their rows");
+        text_buffer_put(&line, m->graph->is_dynamic
+                                   ? "none: the model runs node by node"
+                               : model_is_whole(m)
+                                   ? "none: the model is planned for each shape that requests have"
+                                   : "none: batches run at the exact lengths of their rows");
     print_titled("buckets   ", text_buffer_string(&line));
     text_buffer_clear(&line);
     if (m->deferred != NULL) {
@@ -158,6 +162,25 @@ static const char *basis_text(model_basis basis)
     return "";
 }
 
+static void print_batching(const model *m)
+{
+    if (model_is_whole(m)) {
+        printf("batching  each request runs alone, at its own shape\n");
+        return;
+    }
+    printf("batching  %s%s, %s%s; at most %lld row%s",
+           m->batching.can_batch ? "rows are independent" : "rows run alone",
+           basis_text(m->batching.batch_basis),
+           m->batching.sequence_max == 0 ? "no sequence axis"
+           : m->batching.can_pad         ? "rows can be padded"
+                                         : "rows run at their own length",
+           basis_text(m->batching.pad_basis), (long long)m->batching.batch_max,
+           m->batching.batch_max == 1 ? "" : "s");
+    if (m->batching.sequence_max > 0)
+        printf(" of at most %lld tokens", (long long)m->batching.sequence_max);
+    printf("\n");
+}
+
 void inspect_print_text(const model *m)
 {
     int counts[GRAPH_OP_COUNT];
@@ -165,23 +188,16 @@ void inspect_print_text(const model *m)
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
-    printf("batching  %s%s, %s%s; at most %lld rows",
-           m->batching.can_batch ? "rows are independent" : "rows run alone",
-           basis_text(m->batching.batch_basis),
-           m->batching.sequence_max == 0 ? "no sequence axis"
-           : m->batching.can_pad         ? "rows can be padded"
-                                         : "rows run at their own length",
-           basis_text(m->batching.pad_basis), (long long)m->batching.batch_max);
-    if (m->batching.sequence_max > 0)
-        printf(" of at most %lld tokens", (long long)m->batching.sequence_max);
-    printf("\n");
+    print_batching(m);
     if (m->batching_note && m->batching_note[0])
         print_titled("why       ", m->batching_note);
     print_buckets(m);
     if (m->on_device.exported != NULL)
         return;
-    print_packing(m);
-    print_fusion(m);
+    if (!model_is_whole(m)) {
+        print_packing(m);
+        print_fusion(m);
+    }
     print_operators(m, counts);
     printf("loaded in %.1f ms, warm-up %.1f ms\n", (double)m->load_ns / 1e6,
            (double)m->warm_up_ns / 1e6);

@@ -201,16 +201,16 @@ static status find_length(model *m)
 }
 
 /* Dims that are neither constant, nor batch, nor sequence: such tensors cannot be batched. */
-static bool has_other_dims(const model *m)
+static const char *with_other_dims(const model *m)
 {
     for (int i = 0; i < m->input_count + m->output_count; i++) {
         const model_tensor *t =
             i < m->input_count ? &m->inputs[i] : &m->outputs[i - m->input_count];
         for (int k = 0; k < t->rank; k++)
             if (t->dims[k] < 0 && k != t->batch_axis && k != t->sequence_axis)
-                return true;
+                return t->name;
     }
-    return false;
+    return NULL;
 }
 
 static const char *without_batch_axis(const model *m)
@@ -221,6 +221,21 @@ static const char *without_batch_axis(const model *m)
         if (t->batch_axis != 0)
             return t->name;
     }
+    return NULL;
+}
+
+/* Why a row cannot be cut out of a batch's tensors, or NULL. */
+static const char *cannot_cut(model *m)
+{
+    const char *unbatched = without_batch_axis(m), *odd = with_other_dims(m);
+    if (unbatched != NULL)
+        return arena_format(&m->memory,
+                            "each request runs alone: \"%s\" has no batch axis of its own",
+                            unbatched);
+    if (odd != NULL)
+        return arena_format(&m->memory,
+                            "each request runs alone: a dim of \"%s\" is neither rows nor tokens",
+                            odd);
     return NULL;
 }
 
@@ -448,15 +463,13 @@ status probe_model(model *m, const manifest *file)
     status failure = b->sequence_max > 0 ? find_length(m) : try_length(m, 0);
     if (failure)
         return failure;
-    const char *unbatched = without_batch_axis(m);
+    const char *why = cannot_cut(m);
     m->batching_note = "";
-    if (unbatched != NULL || has_other_dims(m)) {
+    if (why != NULL) {
         b->can_batch = b->can_pad = false;
         if (!describe_has_batch(m))
             b->batch_max = 1;
-        note(m, arena_format(&m->memory,
-                             "each request runs alone: \"%s\" has no batch axis of its own",
-                             unbatched ? unbatched : m->name));
+        note(m, why);
     } else {
         int64_t length, longest;
         failure = choose_lengths(m, &length, &longest);

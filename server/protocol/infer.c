@@ -59,7 +59,9 @@ const char *infer_dims_text(char text[TENSOR_SHAPE_TEXT_BYTES], const model_tens
         const char *comma = i ? "," : "";
         if (i == t->batch_axis)
             n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%sbatch", comma);
-        else if (t->dims[i] < 0 && i != t->sequence_axis && t->dim_names && t->dim_names[i])
+        else if (t->dims[i] < 0 && i != t->sequence_axis && !(t->dim_names && t->dim_names[i]))
+            n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%sany", comma);
+        else if (t->dims[i] < 0 && i != t->sequence_axis)
             n += snprintf(text + n, (size_t)(TENSOR_SHAPE_TEXT_BYTES - n), "%s%.23s", comma,
                           t->dim_names[i]);
         else if (i == t->sequence_axis)

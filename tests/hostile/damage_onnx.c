@@ -79,6 +79,8 @@ static Onnx__Tensor *choose_tensor(Onnx__Graph *g, chance *c)
 
 static void change_input(Onnx__Graph *g, chance *c)
 {
+    if (g->n_input == 0)
+        return;
     Onnx__ValueInfo *info = g->input[chance_below(c, (uint32_t)g->n_input)];
     Onnx__Type__Tensor *type = info->type != NULL ? info->type->tensor_type : NULL;
     if (type == NULL || type->shape == NULL || type->shape->n_dim == 0)

@@ -327,14 +327,19 @@ static status run_resize(const cpu_call *c)
     return STATUS_OK;
 }
 
-/* GridSample of images [n, c, h, w] at grid [n, h', w', 2] of (x, y) in -1 .. 1. */
+/* GridSample of images [n, c, h, w] at grid [n, h', w', 2] of (x, y) in -1 .. 1, and of volumes
+ * [n, c, d, h, w] at (x, y, z). */
+#define GRID_AXES_MAX 3
+
 typedef enum grid_padding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION } grid_padding;
 
 typedef struct grid_sampler {
     resize_mode mode;
     grid_padding padding;
     bool aligns_corners;
-    int64_t h, w;
+    int axes;
+    int64_t size[GRID_AXES_MAX]; /* w, h, d */
+    int64_t elements;            /* of one image or volume */
 } grid_sampler;
 
 static double reflect(double x, double low, double high)
@@ -346,77 +351,98 @@ static double reflect(double x, double low, double high)
     return low + (away > range ? 2 * range - away : away);
 }
 
-/* Pixel (x, y) of the plane, padded; 0 outside. */
-static double pixel(const grid_sampler *g, const float *plane, double x, double y)
+/* The element at x, y and z, padded; 0 outside. */
+static double element(const grid_sampler *g, const float *from, const double *at)
 {
-    double size[2] = {(double)g->w, (double)g->h}, at[2] = {x, y};
-    for (int d = 0; d < 2; d++) {
-        if (!(fabs(at[d]) < 1e15)) /* NaN and what cannot be an index */
-            at[d] = g->padding == GRID_ZEROS                 ? -1
-                    : at[d] > 0 && g->padding == GRID_BORDER ? size[d] - 1
-                                                             : 0;
+    int64_t index = 0, stride = 1;
+    for (int d = 0; d < g->axes; d++) {
+        double x = at[d], last = (double)g->size[d] - 1;
+        if (!(fabs(x) < 1e15)) /* NaN and what cannot be an index */
+            x = g->padding == GRID_ZEROS ? -1 : x > 0 && g->padding == GRID_BORDER ? last : 0;
         if (g->padding == GRID_REFLECTION)
-            at[d] = g->aligns_corners ? reflect(at[d], 0, size[d] - 1)
-                                      : reflect(at[d], -0.5, size[d] - 0.5);
-        if (g->padding == GRID_ZEROS && (at[d] < 0 || at[d] > size[d] - 1))
+            x = g->aligns_corners ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
+        if (g->padding == GRID_ZEROS && (x < 0 || x > last))
             return 0;
-        at[d] = fmin(fmax(nearbyint(at[d]), 0), size[d] - 1);
+        index += (int64_t)fmin(fmax(nearbyint(x), 0), last) * stride;
+        stride *= g->size[d];
     }
-    return (double)plane[(int64_t)at[1] * g->w + (int64_t)at[0]];
+    return (double)from[index];
 }
 
-static double sample(const grid_sampler *g, const float *plane, double x, double y)
+/* The elements around a place, each weighted by its distance along each axis. */
+static double sample(const grid_sampler *g, const float *from, const double *at)
 {
+    bool is_linear = g->mode == RESIZE_LINEAR;
+    int first = is_linear ? 0 : -1, taps = is_linear ? 2 : 4, total = 1;
+    double low[GRID_AXES_MAX], sum = 0;
+    for (int d = 0; d < g->axes; d++) {
+        low[d] = g->mode == RESIZE_NEAREST ? nearbyint(at[d]) : floor(at[d]);
+        total *= taps;
+    }
     if (g->mode == RESIZE_NEAREST)
-        return pixel(g, plane, nearbyint(x), nearbyint(y));
-    double x0 = floor(x), y0 = floor(y), sum = 0;
-    int first = g->mode == RESIZE_LINEAR ? 0 : -1, end = g->mode == RESIZE_LINEAR ? 2 : 3;
-    for (int j = first; j < end; j++)
-        for (int i = first; i < end; i++) {
-            double dx = x - (x0 + i), dy = y - (y0 + j);
-            double weight = g->mode == RESIZE_LINEAR ? (1 - fabs(dx)) * (1 - fabs(dy))
-                                                     : cubic(dx, -0.75) * cubic(dy, -0.75);
-            sum += weight * pixel(g, plane, x0 + i, y0 + j);
+        return element(g, from, low);
+    for (int t = 0; t < total; t++) {
+        double place[GRID_AXES_MAX], weight = 1;
+        for (int d = 0, left = t; d < g->axes; d++, left /= taps) {
+            place[d] = low[d] + first + left % taps;
+            double away = at[d] - place[d];
+            weight *= is_linear ? 1 - fabs(away) : cubic(away, -0.75);
         }
+        sum += weight * element(g, from, place);
+    }
     return sum;
 }
 
 static status prepare_grid_sample(cpu_prepare *p)
 {
+    int axes = p->inputs[0]->rank - 2;
     if (p->inputs[0]->dtype != DTYPE_F32)
         return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
-    if (p->inputs[0]->rank != 4)
-        return status_fail(STATUS_UNSUPPORTED, "inputs of rank %d; rank 4 is supported",
+    if (axes < 1 || axes > GRID_AXES_MAX)
+        return status_fail(STATUS_UNSUPPORTED, "inputs of rank %d; ranks 3 to 5 are supported",
                            p->inputs[0]->rank);
     return STATUS_OK;
 }
 
-static status run_grid_sample(const cpu_call *c)
+static grid_sampler make_sampler(const graph_node *node, const tensor *in)
 {
-    const tensor *in = c->inputs[0], *grid = c->inputs[1], *out = &c->outputs[0];
-    const char *padding = graph_attribute_string(c->node, "padding_mode", "zeros");
-    const char *mode = graph_attribute_string(c->node, "mode", "linear");
+    const char *padding = graph_attribute_string(node, "padding_mode", "zeros");
+    const char *mode = graph_attribute_string(node, "mode", "linear");
     grid_sampler g = {.mode = mode[0] == 'n'          ? RESIZE_NEAREST
                               : strstr(mode, "cubic") ? RESIZE_CUBIC
                                                       : RESIZE_LINEAR,
                       .padding = padding[0] == 'b'   ? GRID_BORDER
                                  : padding[0] == 'r' ? GRID_REFLECTION
                                                      : GRID_ZEROS,
-                      .aligns_corners = graph_attribute_int(c->node, "align_corners", 0) != 0,
-                      .h = in->dims[2],
-                      .w = in->dims[3]};
-    int64_t points = out->dims[2] * out->dims[3];
-    double w = (double)g.w, h = (double)g.h;
-    for (int64_t i = 0; i < out->dims[0] * out->dims[1]; i++)
+                      .aligns_corners = graph_attribute_int(node, "align_corners", 0) != 0,
+                      .axes = in->rank - 2,
+                      .elements = 1};
+    for (int d = 0; d < g.axes; d++) {
+        g.size[d] = in->dims[in->rank - 1 - d];
+        g.elements *= g.size[d];
+    }
+    return g;
+}
+
+static status run_grid_sample(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0], *grid = c->inputs[1], *out = &c->outputs[0];
+    grid_sampler g = make_sampler(c->node, in);
+    int64_t planes = out->dims[0] * out->dims[1], points = 1;
+    for (int d = 2; d < out->rank; d++)
+        points *= out->dims[d];
+    for (int64_t i = 0; i < planes; i++)
         for (int64_t p = 0; p < points; p++) {
-            const float *at = (const float *)grid->data + (i / out->dims[1] * points + p) * 2;
-            double x = (double)at[0], y = (double)at[1];
-            x = g.aligns_corners ? (x + 1) / 2 * (w - 1) : ((x + 1) * w - 1) / 2;
-            y = g.aligns_corners ? (y + 1) / 2 * (h - 1) : ((y + 1) * h - 1) / 2;
+            const float *given =
+                (const float *)grid->data + (i / out->dims[1] * points + p) * g.axes;
+            double at[GRID_AXES_MAX];
+            for (int d = 0; d < g.axes; d++) {
+                double size = (double)g.size[d], x = (double)given[d];
+                at[d] = g.aligns_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
+            }
             ((float *)out->data)[i * points + p] =
-                in->dims[2] > 0 && in->dims[3] > 0
-                    ? (float)sample(&g, (const float *)in->data + i * g.h * g.w, x, y)
-                    : 0;
+                g.elements > 0 ? (float)sample(&g, (const float *)in->data + i * g.elements, at)
+                               : 0;
         }
     return STATUS_OK;
 }
