@@ -90,8 +90,7 @@ static void print_buckets(const model *m)
     if (padded > 0)
         put_buckets(&line, &(bucket_range){.m = m, .to = padded});
     else
-        text_buffer_put(&line, m->graph->is_dynamic
-                                   ? "none: the model runs node by node"
+        text_buffer_put(&line, m->graph->is_dynamic ? "none: the model runs node by node"
                                : model_is_whole(m)
                                    ? "none: the model is planned for each shape that requests have"
                                    : "none: batches run at the exact lengths of their rows");

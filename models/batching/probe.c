@@ -229,13 +229,11 @@ static const char *cannot_cut(model *m)
 {
     const char *unbatched = without_batch_axis(m), *odd = with_other_dims(m);
     if (unbatched != NULL)
-        return arena_format(&m->memory,
-                            "each request runs alone: \"%s\" has no batch axis of its own",
-                            unbatched);
+        return arena_format(
+            &m->memory, "each request runs alone: \"%s\" has no batch axis of its own", unbatched);
     if (odd != NULL)
-        return arena_format(&m->memory,
-                            "each request runs alone: a dim of \"%s\" is neither rows nor tokens",
-                            odd);
+        return arena_format(
+            &m->memory, "each request runs alone: a dim of \"%s\" is neither rows nor tokens", odd);
     return NULL;
 }
 

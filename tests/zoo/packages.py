@@ -64,6 +64,17 @@ def shapes_of(fetcher, model):
     return shapes
 
 
+def noise(random, dims):
+    """Areas with edges between them, as images have, and noise."""
+    if len(dims) < 4:
+        return random.standard_normal(dims)
+    areas = random.standard_normal([(d + 15) // 16 if d >= 32 else d for d in dims])
+    for axis, d in enumerate(dims):
+        if d >= 32:
+            areas = numpy.repeat(areas, 16, axis).take(range(d), axis)
+    return areas + .1 * random.standard_normal(dims)
+
+
 def make_request(model, shapes, types, seed):
     random, feeds = numpy.random.default_rng(seed), {}
     for name, dims in shapes.items():
@@ -72,7 +83,7 @@ def make_request(model, shapes, types, seed):
         elif name in model.get("values", {}):
             feeds[name] = numpy.asarray(random.integers(*model["values"][name], dims)).astype(types[name])
         else:
-            feeds[name] = (random.standard_normal(dims) * .3).astype(types[name])
+            feeds[name] = (noise(random, dims) * (1 if len(dims) == 4 else .3)).astype(types[name])
     return feeds
 
 
