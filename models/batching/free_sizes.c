@@ -11,6 +11,9 @@ static const int64_t candidates[] = {64,  48,  32,  224, 16,  96, 128, 160, 192,
                                      640, 112, 299, 416, 80,  24, 8,   576, 1024, 16000, 5,   7,
                                      3,   2,   1,   100, 400, 4,  10,  12,  20,   28,    40,  300};
 static const int64_t pairs[] = {64, 48, 32, 224, 128, 512, 1, 2, 16, 80, 320, 3};
+#define PAIRED_MAX 4 /* sizes that are tried with a value of their own */
+/* Where one row is not enough: an index into rows, or the largest of some. */
+static const int64_t rows[] = {2, 3, 4, 8, 16, 64, 256};
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* What the search works on. */
@@ -101,15 +104,15 @@ static bool is_size_fault(status failure)
     return failure == STATUS_INVALID_ARGUMENT;
 }
 
-static status try_equal(const search *s, int64_t rows)
+static status try_equal(const search *s, int64_t batch, const int64_t *list, size_t count)
 {
     status first = STATUS_OK;
     char message[STATUS_MESSAGE_BYTES_MAX] = "";
-    for (size_t i = 0; i < COUNT(candidates); i++) {
+    for (size_t i = 0; i < count; i++) {
         for (int k = 0; k < s->found->count; k++)
-            s->found->sizes[k].at = s->found->sizes[k].is_batch ? rows : candidates[i];
+            s->found->sizes[k].at = s->found->sizes[k].is_batch ? batch : list[i];
         status failure = accept(s, NULL);
-        if (!is_size_fault(failure))
+        if (!is_size_fault(failure) || s->found->count == 0)
             return failure;
         if (first == STATUS_OK) {
             first = failure;
@@ -122,7 +125,7 @@ static status try_equal(const search *s, int64_t rows)
 /* Two sizes with values of their own, the others as the first. */
 static status try_pairs(const search *s)
 {
-    for (int one = 0; one < s->found->count; one++) {
+    for (int one = 0; one < s->found->count && one < PAIRED_MAX; one++) {
         for (size_t i = 0; i < COUNT(pairs) * COUNT(pairs); i++) {
             int64_t own = pairs[i % COUNT(pairs)], others = pairs[i / COUNT(pairs)];
             if (own == others || s->found->sizes[one].is_batch)
@@ -177,12 +180,12 @@ status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory
     status failure = list_sizes(&s, memory);
     if (failure)
         return failure;
-    failure = try_equal(&s, 1);
+    failure = try_equal(&s, 1, candidates, COUNT(candidates));
     if (is_size_fault(failure) && out->count > 0) {
         strcpy(message, status_message());
         failure = try_pairs(&s);
-        if (is_size_fault(failure))
-            failure = try_equal(&s, 2);
+        for (size_t i = 0; i < COUNT(rows) && is_size_fault(failure); i++)
+            failure = try_equal(&s, rows[i], pairs, COUNT(pairs));
         if (is_size_fault(failure))
             return status_fail(failure, "%s", message);
     }

@@ -58,6 +58,11 @@ static status find_shapes(model *m, graph *g, const char *why)
     status failure = STATUS_OUT_OF_MEMORY;
     if (inputs != NULL && outputs != NULL)
         failure = free_sizes_find(g, &m->budget, &m->memory, &found, inputs, outputs);
+    if (failure == STATUS_INVALID_ARGUMENT && found.count > 0)
+        failure = status_fail(failure,
+                              "%s; no sizes were found that the model accepts: if you know some, "
+                              "give them in model.json: \"dims\": {\"NAME\": SIZE}",
+                              status_message());
     if (!failure) {
         const char *sizes = free_sizes_text(&found, &m->memory);
         for (int i = 0; i < g->output_count; i++)

@@ -134,3 +134,23 @@ def test_a_limit_that_was_asked_for_holds(tmp_path):
     with serving.Server(tmp_path / "log", {"sums": folder}) as server:
         answer = server.post("/v2/models/sums/infer", {"inputs": [tensor("signal", numpy.ones((1, 513), numpy.float32))]})
         assert answer.status == 400 and "the model's limit is 512" in answer.json()["error"], answer
+
+
+def test_a_size_that_costs_too_much_is_refused(tmp_path):
+    with serving.Server(tmp_path / "log", {"pooled": save_pooled(tmp_path)}, "--set", "limits.activation_bytes_max=1048576") as server:
+        check_pooled(server, (1, 1, 40, 40))
+        x = numpy.zeros((1, 1, 600, 600), numpy.float32)
+        answer = server.post("/v2/models/pooled/infer", {"inputs": [tensor("image", x)]})
+        assert answer.status == 413 and "the limit is" in answer.json()["error"], answer
+        check_pooled(server, (1, 1, 40, 40))
+
+
+def test_where_no_size_fits_the_message_says_what_to_do(tmp_path):
+    weights = [numpy_helper.from_array(numpy.zeros((77, 3), numpy.float32), "w")]
+    folder = serving.save_model(tmp_path, "odd", [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                                [value("x", ["rows", 2, "width"])], [value("y", ["rows", 2, 3])], weights)
+    found = subprocess.run([serving.BINARY, "inspect", folder], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert "(MatMul)" in found.stderr and '"dims": {"NAME": SIZE}' in found.stderr
+    (folder / "model.json").write_text('{"dims": {"width": 77}}')
+    subprocess.run([serving.BINARY, "inspect", folder], check=True, capture_output=True)

@@ -82,6 +82,21 @@ Test(free_sizes, dims_without_a_name_are_named_by_input_and_place)
     arena_dispose(&memory);
 }
 
+/* The largest five of the rows. */
+Test(free_sizes, several_rows_are_tried_where_one_is_refused)
+{
+    graph *g = begin(1, (graph_dim[]){rows}, NULL);
+    graph_value_index k = graph_add_constant_i64(g, "k", 1, (int64_t[]){1}, (int64_t[]){5});
+    graph_value_index in[] = {g->inputs[0], k};
+    int32_t top = graph_add_node(g, GRAPH_OP_TOP_K, NULL, 2, in, 2, 0, NULL);
+    graph_add_output(g, g->nodes[top].outputs[0], "y");
+    arena memory = {0};
+    tensor shape;
+    cr_assert_str_eq(find(g, &shape, &memory, STATUS_OK), "");
+    cr_assert_eq(shape.dims[0], 8);
+    arena_dispose(&memory);
+}
+
 Test(free_sizes, where_no_size_fits_the_first_message_stays)
 {
     graph *g = begin(2, (graph_dim[]){any, graph_dim_constant(5)}, NULL);
