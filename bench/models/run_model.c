@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/plan.h"
+#include "devices/cpu/threads/thread_pool.h"
 #include "graph/import.h"
 #include "graph/specialise/fuse_batch_norm.h"
 #include "graph/specialise/specialise.h"
@@ -28,6 +30,8 @@ typedef struct runner {
     void *workspace;
     arena results;
     const kernels *kernels;
+    thread_pool *pool;
+    int threads;
 } runner;
 
 static void stop(const char *what)
@@ -100,7 +104,7 @@ static status make_plan(runner *r)
     status s =
         graph_specialise(g, &(graph_binding){.inputs = shapes}, cpu_evaluate_node, &r->specialised);
     if (!s)
-        s = cpu_plan_create(r->specialised, r->kernels, r->weights, &r->plan);
+        s = cpu_plan_create_for(r->specialised, r->kernels, r->weights, r->threads, &r->plan);
     return s;
 }
 
@@ -131,7 +135,11 @@ static void run(runner *r)
 {
     status s;
     if (r->plan) {
-        s = cpu_plan_run(r->plan, r->inputs, r->outputs, r->workspace, NULL);
+        int idle = thread_pool_begin(r->pool, 0);
+        const cpu_team team = {r->pool, 0, 1, idle + 1};
+        s = cpu_plan_run_with(r->plan, r->inputs, r->outputs, r->workspace, idle > 0 ? &team : NULL,
+                              NULL);
+        thread_pool_end(r->pool, 0);
     } else {
         arena_reset(&r->results, 0);
         s = cpu_dynamic_run(&r->dynamic, r->inputs, r->outputs, &r->results);
@@ -169,7 +177,7 @@ static void profile_for(runner *r, double seconds)
         return;
     }
     int steps = cpu_plan_step_count(r->plan);
-    uint64_t *least = allocate((size_t)steps * sizeof *least);
+    uint64_t *least = allocate((size_t)steps * sizeof *least); /* on one thread */
     memset(least, 0xff, (size_t)steps * sizeof *least);
     uint64_t end = clock_now_ns() + (uint64_t)(seconds * 1e9);
     do {
@@ -203,7 +211,8 @@ static void write_outputs(runner *r, const char *folder)
     for (int i = 0; i < r->source->output_count; i++) {
         char path[4096];
         const tensor *t = &r->outputs[i];
-        snprintf(path, sizeof path, "%s/out.%d", folder, i);
+        if (snprintf(path, sizeof path, "%s/out.%d", folder, i) >= (int)sizeof path)
+            stop(folder);
         FILE *out = fopen(path, "wb");
         if (!out || fwrite(t->data, 1, tensor_bytes(t), out) != tensor_bytes(t) || fclose(out))
             stop(path);
@@ -223,6 +232,9 @@ int main(int argc, char **argv)
     }
     kernels_prepare_thread();
     arena_init(&r.results, 0);
+    r.threads = argc > 3 ? atoi(argv[3]) : 1;
+    if (r.threads < 1 || thread_pool_create(1, r.threads, &r.pool))
+        stop("threads");
     if (kernels_select(argc > 4 ? argv[4] : NULL, &r.kernels) ||
         graph_import_onnx(argv[1], NULL, &r.source))
         stop(argv[1]);

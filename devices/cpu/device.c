@@ -12,6 +12,7 @@
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/encoder/encoder.h"
 #include "devices/cpu/evaluate.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/plan.h"
 #include "devices/cpu/shape_plans.h"
 #include "devices/cpu/threads/thread_pool.h"
@@ -255,7 +256,8 @@ static status compile_plan(cpu_device *d, cpu_program *p, const device_model *mo
     if (!s)
         s = check_cost(p->specialised, model, bucket, &p->base.cost);
     if (!s)
-        s = cpu_plan_create(p->specialised, d->kernels, p->model->weights, &p->plan);
+        s = cpu_plan_create_for(p->specialised, d->kernels, p->model->weights, d->base.slots,
+                                &p->plan);
     if (!s && cpu_plan_workspace_bytes(p->plan) <= SMALL_WORKSPACE_BYTES)
         s = grow_workspaces(d, 0, d->base.slots, cpu_plan_workspace_bytes(p->plan));
     return s;
@@ -266,8 +268,8 @@ static status compile_whole(const cpu_device *d, cpu_program *p, const device_mo
 {
     p->base.layout = DEVICE_WHOLE;
     if (!p->model->graph->is_dynamic) {
-        p->shapes =
-            cpu_shape_plans_create(p->model->graph, d->kernels, p->model->weights, model->budget);
+        p->shapes = cpu_shape_plans_create(p->model->graph, d->kernels, p->model->weights,
+                                           model->budget, d->base.slots);
         return p->shapes ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
     }
     p->dynamic = (cpu_dynamic){.graph = p->model->graph,
@@ -376,9 +378,10 @@ static status cpu_execute(device *base, device_program *program, int slot,
         s = reserve_workspace(d, plan, slot);
     if (!s) {
         int idle_cores = thread_pool_begin(d->threads, slot);
+        const cpu_team team = {d->threads, slot, d->base.slots, idle_cores + 1};
         if (plan)
-            s = cpu_plan_run(plan, batch->inputs, batch->outputs, d->workspaces[slot],
-                             batch->cancel);
+            s = cpu_plan_run_with(plan, batch->inputs, batch->outputs, d->workspaces[slot],
+                                  idle_cores > 0 ? &team : NULL, batch->cancel);
         else if (p->base.layout == DEVICE_WHOLE)
             s = run_dynamic(p, batch);
         else

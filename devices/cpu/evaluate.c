@@ -20,8 +20,9 @@ status cpu_evaluate_node(const graph_node *node, const tensor *const *inputs, te
     s = cpu_op_prepare(&prepare);
     if (s)
         goto fail;
-    scratch = aligned_alloc(CPU_SCRATCH_ALIGNMENT,
-                            cpu_scratch_round(prepare.scratch_bytes ? prepare.scratch_bytes : 1));
+    size_t whole = cpu_scratch_round(prepare.scratch_bytes);
+    scratch =
+        aligned_alloc(CPU_SCRATCH_ALIGNMENT, cpu_scratch_round(whole + prepare.part_bytes + 1));
     if (!scratch) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory to fold node \"%s\"", node->name);
         goto fail;
@@ -32,6 +33,7 @@ status cpu_evaluate_node(const graph_node *node, const tensor *const *inputs, te
                      .kernels = table,
                      .state = prepare.state,
                      .scratch = scratch,
+                     .parts = (char *)scratch + whole,
                      .cancel = cancel};
     s = cpu_op_run(&call);
 fail:

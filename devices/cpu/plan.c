@@ -7,9 +7,12 @@
 
 #include "devices/cpu/memory.h"
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "graph/quantise/fuse.h"
 #include "graph/quantise/widen.h"
+
+#define PARTS_MAX 16 /* threads that may work on one run */
 
 typedef enum place {
     PLACE_NONE, /* not wanted */
@@ -46,9 +49,11 @@ struct cpu_plan {
         int output;
     } * copies;
     int copy_count;
-    /* The workspace: operands of the running step, its scratch, then the buffers. */
+    /* The workspace: operands of the running step, its scratch, that of each thread, then the
+     * buffers. */
     int operands_max;
-    size_t scratch_offset, buffers_offset, workspace_bytes;
+    size_t scratch_offset, parts_offset, part_stride, buffers_offset, workspace_bytes;
+    int threads; /* parts of scratch */
     cpu_plan_facts facts;
 };
 
@@ -143,6 +148,8 @@ static status prepare_step(cpu_plan *p, const graph_node *node, tensor *operands
         return s;
     if (prepare.scratch_bytes > *scratch)
         *scratch = prepare.scratch_bytes;
+    if (prepare.part_bytes > p->part_stride)
+        p->part_stride = cpu_scratch_round(prepare.part_bytes);
     p->steps[p->step_count++] = (plan_step){.node = node, .state = prepare.state};
     return STATUS_OK;
 }
@@ -222,11 +229,19 @@ static const float *widen_constant(void *context, const tensor *half)
 status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weights *weights,
                        cpu_plan **out)
 {
+    return cpu_plan_create_for(specialised, table, weights, 1, out);
+}
+
+status cpu_plan_create_for(const graph *specialised, const kernels *table, cpu_weights *weights,
+                           int threads, cpu_plan **out)
+{
+    assert(threads > 0);
     cpu_plan *p = calloc(1, sizeof *p);
     if (!p)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
     arena_init(&p->memory, 0);
     p->kernels = table;
+    p->threads = threads < PARTS_MAX ? threads : PARTS_MAX;
     fused_facts fused;
     status s = STATUS_OK;
     if (weights)
@@ -261,7 +276,9 @@ status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weigh
     p->facts.step_count = p->step_count;
     p->facts.copy_count = p->copy_count;
     p->scratch_offset = operands_bytes(p);
-    p->buffers_offset = p->scratch_offset + cpu_scratch_round(p->facts.scratch_bytes);
+    p->parts_offset = p->scratch_offset + cpu_scratch_round(p->facts.scratch_bytes);
+    p->facts.scratch_bytes += p->part_stride * (size_t)p->threads;
+    p->buffers_offset = p->parts_offset + p->part_stride * (size_t)p->threads;
     p->workspace_bytes = p->buffers_offset + p->facts.buffer_bytes;
     *out = p;
     return STATUS_OK;
@@ -345,11 +362,16 @@ static status check_tensors(const cpu_plan *p, const tensor *inputs, const tenso
     return STATUS_OK;
 }
 
+typedef struct run_options {
+    const cpu_team *team;
+    const cancel_token *cancel;
+} run_options;
+
 static status run_step(const cpu_plan *p, const plan_step *step, const tensor *inputs,
-                       tensor *outputs, char *workspace, const cancel_token *cancel)
+                       tensor *outputs, char *workspace, const run_options *o)
 {
     const graph_node *node = step->node;
-    status s = cancel_check(cancel);
+    status s = cancel_check(o->cancel);
     if (s)
         return s;
     tensor *operands = (tensor *)workspace;
@@ -372,7 +394,10 @@ static status run_step(const cpu_plan *p, const plan_step *step, const tensor *i
                                   .kernels = p->kernels,
                                   .state = step->state,
                                   .scratch = workspace + p->scratch_offset,
-                                  .cancel = cancel});
+                                  .parts = workspace + p->parts_offset,
+                                  .part_stride = p->part_stride,
+                                  .team = o->team,
+                                  .cancel = o->cancel});
 }
 
 int cpu_plan_step_count(const cpu_plan *p)
@@ -384,7 +409,7 @@ status cpu_plan_run_step(const cpu_plan *p, int step, const tensor *inputs, tens
                          void *workspace)
 {
     assert(step >= 0 && step < p->step_count);
-    return run_step(p, &p->steps[step], inputs, outputs, workspace, NULL);
+    return run_step(p, &p->steps[step], inputs, outputs, workspace, &(run_options){0});
 }
 
 const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t bytes)
@@ -400,10 +425,23 @@ const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t b
 status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
                     const cancel_token *cancel)
 {
+    return cpu_plan_run_with(p, inputs, outputs, workspace, NULL, cancel);
+}
+
+status cpu_plan_run_with(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
+                         const cpu_team *team, const cancel_token *cancel)
+{
+    cpu_team some;
+    if (team && team->threads > p->threads) {
+        some = *team;
+        some.threads = p->threads;
+        team = p->threads > 1 ? &some : NULL;
+    }
+    const run_options options = {team, cancel};
     assert(((uintptr_t)workspace & (CPU_PLAN_WORKSPACE_ALIGNMENT - 1)) == 0);
     status s = check_tensors(p, inputs, outputs);
     for (int i = 0; !s && i < p->step_count; i++)
-        s = run_step(p, &p->steps[i], inputs, outputs, workspace, cancel);
+        s = run_step(p, &p->steps[i], inputs, outputs, workspace, &options);
     for (int i = 0; !s && i < p->copy_count; i++) {
         const plan_value *value = &p->values[p->copies[i].value];
         size_t bytes = tensor_bytes(&value->shape);

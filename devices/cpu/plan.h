@@ -8,6 +8,7 @@
  * Constant once made: any number of threads may run one plan, each with a workspace of its own. */
 
 typedef struct cpu_plan cpu_plan;
+struct cpu_team; /* devices/cpu/ops/split.h */
 
 #define CPU_PLAN_WORKSPACE_ALIGNMENT 64
 
@@ -16,6 +17,9 @@ typedef struct cpu_plan cpu_plan;
  * STATUS_OUT_OF_MEMORY. Any thread. */
 status cpu_plan_create(const graph *specialised, const kernels *table, cpu_weights *weights,
                        cpu_plan **out) MUST_CHECK;
+/* The same for runs that up to `threads` threads work on: its workspace has scratch for each. */
+status cpu_plan_create_for(const graph *specialised, const kernels *table, cpu_weights *weights,
+                           int threads, cpu_plan **out) MUST_CHECK;
 void cpu_plan_destroy(cpu_plan *p); /* accepts NULL */
 
 /* Bytes of workspace that each run needs, CPU_PLAN_WORKSPACE_ALIGNMENT aligned. */
@@ -28,6 +32,10 @@ size_t cpu_plan_workspace_bytes(const cpu_plan *p);
  * asked between steps (`cancel` NULL: never). Outputs are undefined after a failure. */
 status cpu_plan_run(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
                     const cancel_token *cancel) MUST_CHECK;
+
+/* The same with the help of `team` (NULL: alone), which must be the caller's own. */
+status cpu_plan_run_with(const cpu_plan *p, const tensor *inputs, tensor *outputs, void *workspace,
+                         const struct cpu_team *team, const cancel_token *cancel) MUST_CHECK;
 
 /* For measuring (bench/models): the steps that cpu_plan_run() runs, one after the other. */
 int cpu_plan_step_count(const cpu_plan *p);

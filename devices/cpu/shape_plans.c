@@ -8,6 +8,7 @@
 #include "graph/specialise/specialise.h"
 
 struct cpu_shape_plans {
+    int threads;          /* that may work on a run */
     pthread_mutex_t lock; /* of all below; held while CPU_SHAPE_PLANS_MAX plans are searched */
     const graph *source;
     const kernels *table;
@@ -20,7 +21,8 @@ struct cpu_shape_plans {
 };
 
 cpu_shape_plans *cpu_shape_plans_create(const graph *source, const kernels *table,
-                                        cpu_weights *weights, const graph_budget *budget)
+                                        cpu_weights *weights, const graph_budget *budget,
+                                        int threads)
 {
     cpu_shape_plans *p = calloc(1, sizeof *p);
     if (!p)
@@ -28,6 +30,7 @@ cpu_shape_plans *cpu_shape_plans_create(const graph *source, const kernels *tabl
     pthread_mutex_init(&p->lock, NULL);
     p->source = source;
     p->table = table;
+    p->threads = threads;
     p->weights = weights;
     p->budget = budget ? *budget : graph_budget_default;
     p->budget.cancel = NULL; /* it belongs to the load, which ends before */
@@ -121,7 +124,7 @@ static status make(const cpu_shape_plans *p, const tensor *inputs, cpu_shape_pla
     if (!s)
         s = graph_cost_check(e->specialised, &p->budget);
     if (!s)
-        s = cpu_plan_create(e->specialised, p->table, p->weights, &e->plan);
+        s = cpu_plan_create_for(e->specialised, p->table, p->weights, p->threads, &e->plan);
     if (s) {
         destroy_plan(e);
         return s;

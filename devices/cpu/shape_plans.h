@@ -24,10 +24,10 @@ typedef struct cpu_shape_plan {
 } cpu_shape_plan;
 
 /* `source` is symbolic and borrowed; `weights` is borrowed; `budget` (NULL: graph_budget_default)
- * bounds each plan. NULL when memory is out. */
+ * bounds each plan; up to `threads` threads work on a run. NULL when memory is out. */
 cpu_shape_plans *cpu_shape_plans_create(const graph *source, const kernels *table,
-                                        cpu_weights *weights,
-                                        const graph_budget *budget) MUST_CHECK;
+                                        cpu_weights *weights, const graph_budget *budget,
+                                        int threads) MUST_CHECK;
 void cpu_shape_plans_destroy(cpu_shape_plans *p); /* no plan in use; accepts NULL */
 
 /* The plan for inputs of exactly these shapes, until it is released; their data is not read.

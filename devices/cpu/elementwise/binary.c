@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "devices/cpu/elementwise/binary_blocks.h"
-#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/activation.h"
 
 /* Operators of two (or more) broadcast inputs. */
+
+#define PIECE 16384 /* floats that one thread computes at a time */
 
 static const cpu_binary_block *const blocks_of[CPU_COMPUTE_COUNT] = {
     [CPU_COMPUTE_F32] = cpu_binary_blocks_f32,
@@ -138,31 +140,55 @@ static status prepare_binary(cpu_prepare *p)
     return STATUS_OK;
 }
 
-static void run_pair(const binary_state *state, const tensor *a, const tensor *b, tensor *out)
+/* One run of floats, in pieces. */
+typedef struct f32_run {
+    kernels_binary_f32 kernel;
+    const float *a, *b;
+    size_t a_step, b_step, count;
+    float *out;
+} f32_run;
+
+static void run_piece(const void *context, void *memory, size_t unit)
 {
+    (void)memory;
+    const f32_run *r = context;
+    size_t first = unit * PIECE, count = r->count - first < PIECE ? r->count - first : PIECE;
+    r->kernel(r->a + first * r->a_step, r->a_step, r->b + first * r->b_step, r->b_step,
+              r->out + first, count);
+}
+
+static void run_pair(const cpu_call *c, const tensor *a, const tensor *b, tensor *out)
+{
+    const binary_state *state = c->state;
     cpu_walk w;
     cpu_walk_broadcast(&w, out, 2, (const tensor *const[]){a, b});
     int64_t run = cpu_walk_run(&w), a_step = cpu_walk_step(&w, 1), b_step = cpu_walk_step(&w, 2);
-    cpu_cursor c;
-    for (bool more = cpu_walk_start(&w, &c); more; more = cpu_walk_next(&w, &c)) {
+    if (state->kernel && run == tensor_count(out) && run > 0) {
+        f32_run r = {state->kernel,  a->data,     b->data,  (size_t)a_step,
+                     (size_t)b_step, (size_t)run, out->data};
+        cpu_split(c, (double)run / 4, run_piece, &r, (r.count + PIECE - 1) / PIECE);
+        return;
+    }
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
         if (state->kernel) {
             /* Dense inputs: along a run they step by one or repeat. */
             assert((a_step | b_step | 1) == 1);
-            state->kernel((const float *)a->data + c.offsets[1], (size_t)a_step,
-                          (const float *)b->data + c.offsets[2], (size_t)b_step,
-                          (float *)out->data + c.offsets[0], (size_t)run);
+            state->kernel((const float *)a->data + at.offsets[1], (size_t)a_step,
+                          (const float *)b->data + at.offsets[2], (size_t)b_step,
+                          (float *)out->data + at.offsets[0], (size_t)run);
             continue;
         }
         cpu_block x, y, z;
         for (int64_t i = 0; i < run; i += CPU_BLOCK_ELEMENTS) {
             size_t n = (size_t)(run - i < CPU_BLOCK_ELEMENTS ? run - i : CPU_BLOCK_ELEMENTS);
-            cpu_load(state->compute, a->dtype, a->data, c.offsets[1] + i * a_step, a_step, n, &x);
-            cpu_load(state->compute, b->dtype, b->data, c.offsets[2] + i * b_step, b_step, n, &y);
+            cpu_load(state->compute, a->dtype, a->data, at.offsets[1] + i * a_step, a_step, n, &x);
+            cpu_load(state->compute, b->dtype, b->data, at.offsets[2] + i * b_step, b_step, n, &y);
             state->block(&x, &y, &z, n);
             if (state->is_compare)
-                memcpy((uint8_t *)out->data + c.offsets[0] + i, z.u8, n);
+                memcpy((uint8_t *)out->data + at.offsets[0] + i, z.u8, n);
             else
-                cpu_store(state->compute, out->dtype, &z, out->data, c.offsets[0] + i, 1, n);
+                cpu_store(state->compute, out->dtype, &z, out->data, at.offsets[0] + i, 1, n);
         }
     }
 }
@@ -196,7 +222,7 @@ static status run_binary(const cpu_call *c)
     if (c->inputs[0]->dtype == DTYPE_BYTES)
         run_equal_strings(c->inputs[0], c->inputs[1], &c->outputs[0]);
     else
-        run_pair(c->state, c->inputs[0], c->inputs[1], &c->outputs[0]);
+        run_pair(c, c->inputs[0], c->inputs[1], &c->outputs[0]);
     return STATUS_OK;
 }
 
@@ -222,9 +248,9 @@ static status run_variadic(const cpu_call *c)
     if (count == 1)
         broadcast_copy(c->inputs[0], out);
     else
-        run_pair(c->state, c->inputs[0], c->inputs[1], out);
+        run_pair(c, c->inputs[0], c->inputs[1], out);
     for (int i = 2; i < count; i++)
-        run_pair(c->state, out, c->inputs[i], out);
+        run_pair(c, out, c->inputs[i], out);
     if (c->node->op != GRAPH_OP_MEAN)
         return STATUS_OK;
     cpu_block x;

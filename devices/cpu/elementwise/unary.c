@@ -1,13 +1,14 @@
 #include <math.h>
 
 #include "devices/cpu/elementwise/unary_blocks.h"
-#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/activation.h"
 
 /* Operators that take each element by itself. F16 and BF16 are computed as float. */
 
 #define PARAMETERS_MAX 2
+#define PIECE 16384 /* floats that one thread computes at a time */
 
 typedef void (*unary_i64_block)(const int64_t *in, int64_t *out, size_t count);
 
@@ -192,13 +193,29 @@ static void run_block(const unary_state *state, cpu_compute compute, const cpu_b
         state->i64(in->i64, out->i64, count);
 }
 
+typedef struct f32_run {
+    const unary_state *state;
+    const float *in;
+    float *out;
+    size_t count;
+} f32_run;
+
+static void run_piece(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const f32_run *r = context;
+    size_t first = unit * PIECE, count = r->count - first < PIECE ? r->count - first : PIECE;
+    run_f32(r->state, r->in + first, r->out + first, count);
+}
+
 static status run_unary(const cpu_call *c)
 {
     const unary_state *state = c->state;
     const tensor *in = c->inputs[0], *out = &c->outputs[0];
     size_t count = (size_t)tensor_count(in);
     if (in->dtype == DTYPE_F32) {
-        run_f32(state, in->data, out->data, count);
+        f32_run r = {state, in->data, out->data, count};
+        cpu_split(c, (double)count / 2, run_piece, &r, (count + PIECE - 1) / PIECE);
         return STATUS_OK;
     }
     /* Every other operator on U64 is the identity: Abs, Relu, Ceil ... */

@@ -4,6 +4,7 @@
 #include "devices/cpu/fused/conv_u8s8.h"
 #include "devices/cpu/fused/epilogue.h"
 #include "devices/cpu/fused/fused.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/convolution.h"
@@ -23,6 +24,9 @@ enum { X, WEIGHTS, BIAS, RESIDUAL, X_SCALE, X_ZERO, W_SCALE, Y_SCALE, Y_ZERO };
 #define ROWS_MAX 384
 /* Results of a depthwise convolution at a time: half of an L1 cache of 32 KiB. */
 #define DEPTHWISE_FLOATS 4096
+/* Fewer rows are split by columns among threads. */
+#define FEW_ROWS 48
+#define BLOCK_NS_MIN 20000 /* what takes less is not split further */
 /* Of a dense layer: multiplications and additions of one piece, and its fewest rows. */
 #define DENSE_STEPS_MAX ((size_t)1 << 35)
 #define DENSE_ROWS_MIN 384
@@ -190,8 +194,7 @@ static status finish_prepare(cpu_prepare *p, fused_state *s)
         return result;
     result = prepare_weights(p, s);
     if (s->is_conv && !s->is_direct && !s->is_depthwise)
-        p->scratch_bytes +=
-            cpu_scratch_round(s->rows_at_once * s->k * (s->is_u8 ? 1 : sizeof(float)));
+        p->part_bytes = cpu_scratch_round(s->rows_at_once * s->k * (s->is_u8 ? 1 : sizeof(float)));
     return result;
 }
 
@@ -261,28 +264,29 @@ typedef struct gemm_rows {
     size_t a_stride, count;
     size_t row; /* of the result, counted over all images */
     int64_t group;
+    size_t column, columns; /* of floats: 0 columns are all of them */
 } gemm_rows;
 
 static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_rows *p)
 {
-    size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group;
+    size_t stride = s->n * (size_t)s->groups, column = s->n * (size_t)p->group + p->column;
     const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
     const tensor *residual =
         s->after.adds_residual ? NULL : cpu_input(c->inputs, c->node, RESIDUAL);
     size_t at = p->row * stride + column;
-    c->kernels->gemm_f32(
-        &(gemm_f32){.m = p->count,
-                    .n = s->n,
-                    .k = s->k,
-                    .a = p->a,
-                    .a_stride = p->a_stride,
-                    .b = s->packed[p->group],
-                    .c = (float *)c->outputs[0].data + at,
-                    .c_stride = stride,
-                    .epilogue = {.bias = bias ? (const float *)bias->data + column : NULL,
-                                 .residual = residual ? (const float *)residual->data + at : NULL,
-                                 .residual_stride = stride,
-                                 .activation = s->activation}});
+    c->kernels->gemm_f32(&(gemm_f32){
+        .m = p->count,
+        .n = p->columns ? p->columns : s->n,
+        .k = s->k,
+        .a = p->a,
+        .a_stride = p->a_stride,
+        .b = (const float *)s->packed[p->group] + gemm_f32_packed_offset(s->k, p->column),
+        .c = (float *)c->outputs[0].data + at,
+        .c_stride = stride,
+        .epilogue = {.bias = bias ? (const float *)bias->data + column : NULL,
+                     .residual = residual ? (const float *)residual->data + at : NULL,
+                     .residual_stride = stride,
+                     .activation = s->activation}});
 }
 
 static void multiply_u8s8(const cpu_call *c, const fused_state *s, const factors *f,
@@ -333,13 +337,13 @@ static void finish_rows(const cpu_call *c, const fused_state *s, size_t first, s
                            (float *)c->outputs[0].data + first * width, count * width);
 }
 
+/* Pixels first .. first + count - 1 of an image; of uint8 all of them. */
 static void convolve_depthwise(const cpu_call *c, const fused_state *s, const factors *f,
-                               int64_t image)
+                               size_t image, size_t first, size_t count)
 {
     const image_window *w = &s->window;
     const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
-    size_t in = (size_t)image * w->height * w->width * w->channels;
-    size_t out = (size_t)image * s->rows * w->channels;
+    size_t in = image * w->height * w->width * w->channels, out = image * s->rows * w->channels;
     bool is_u8_out = c->outputs[0].dtype == DTYPE_U8;
     if (s->is_u8)
         c->kernels->depthwise_u8s8(
@@ -355,9 +359,9 @@ static void convolve_depthwise(const cpu_call *c, const fused_state *s, const fa
                               .out = is_u8_out ? (uint8_t *)c->outputs[0].data + out : NULL,
                               .out_f32 = is_u8_out ? NULL : (float *)c->outputs[0].data + out,
                               .zero = s->y_zero});
-    for (size_t first = 0, count; !s->is_u8 && first < s->rows; first += count) {
-        size_t most = DEPTHWISE_FLOATS / w->channels + 1;
-        count = s->rows - first < most ? s->rows - first : most;
+    size_t most = DEPTHWISE_FLOATS / w->channels + 1;
+    for (size_t some; !s->is_u8 && count > 0; first += some, count -= some) {
+        some = count < most ? count : most;
         c->kernels->depthwise_f32(
             &(depthwise_f32){.window = *w,
                              .in = (const float *)c->inputs[X]->data + in,
@@ -365,9 +369,9 @@ static void convolve_depthwise(const cpu_call *c, const fused_state *s, const fa
                              .bias = bias ? bias->data : NULL,
                              .activation = s->activation,
                              .first = first,
-                             .count = count,
+                             .count = some,
                              .out = (float *)c->outputs[0].data + out + first * w->channels});
-        finish_rows(c, s, (size_t)image * s->rows + first, count);
+        finish_rows(c, s, image * s->rows + first, some);
     }
 }
 
@@ -398,41 +402,108 @@ static void unfold(const cpu_call *c, const fused_state *s, const factors *f, in
     }
 }
 
-static status convolve(const cpu_call *c, const fused_state *s, const factors *f, char *rows)
+/* One execution, split into blocks of `items` rows, pixels or columns. */
+typedef struct fused_run {
+    const cpu_call *call;
+    const fused_state *s;
+    const factors *f;
+    size_t total, items;
+} fused_run;
+
+static size_t block_of(const fused_run *r, size_t unit, size_t *count)
 {
-    size_t total = (size_t)s->images * s->rows;
-    for (size_t first = 0; first < total; first += s->rows_at_once) {
-        size_t count = total - first < s->rows_at_once ? total - first : s->rows_at_once;
-        status end = cancel_check(c->cancel);
-        if (end)
-            return end;
-        for (int64_t g = 0; g < s->groups; g++) {
-            unfold(c, s, f, g, first, count, rows);
-            multiply(c, s, f,
-                     &(gemm_rows){
-                         .a = rows, .a_stride = s->k, .count = count, .row = first, .group = g});
-        }
-        finish_rows(c, s, first, count);
-    }
-    return STATUS_OK;
+    size_t first = unit * r->items;
+    *count = r->total - first < r->items ? r->total - first : r->items;
+    return cancel_check(r->call->cancel) ? r->total : first;
 }
 
-static status multiply_rows(const cpu_call *c, const fused_state *s, const factors *f)
+/* About how long `rows` rows take on one core, at a usual speed of the kernels. */
+static double estimate_ns(const fused_state *s, size_t rows)
 {
-    size_t item = s->is_u8 ? 1 : sizeof(float);
-    for (size_t first = 0; first < s->rows; first += s->rows_at_once) {
-        size_t count = s->rows - first < s->rows_at_once ? s->rows - first : s->rows_at_once;
-        status end = cancel_check(c->cancel);
-        if (end)
-            return end;
-        multiply(c, s, f,
-                 &(gemm_rows){.a = (const char *)c->inputs[X]->data + first * s->k * item,
-                              .a_stride = s->k,
-                              .count = count,
-                              .row = first});
-        finish_rows(c, s, first, count);
+    double steps = (double)rows * (double)s->k * (double)s->n * (double)s->groups;
+    return s->is_depthwise ? steps / 4 : steps / (s->is_u8 ? 100 : 32);
+}
+
+static void convolve_block(const void *context, void *memory, size_t unit)
+{
+    const fused_run *r = context;
+    size_t count, first = block_of(r, unit, &count);
+    for (int64_t g = 0; first < r->total && g < r->s->groups; g++) {
+        unfold(r->call, r->s, r->f, g, first, count, memory);
+        multiply(r->call, r->s, r->f,
+                 &(gemm_rows){
+                     .a = memory, .a_stride = r->s->k, .count = count, .row = first, .group = g});
     }
-    return STATUS_OK;
+    if (first < r->total)
+        finish_rows(r->call, r->s, first, count);
+}
+
+static void multiply_block(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const fused_run *r = context;
+    size_t item = r->s->is_u8 ? 1 : sizeof(float), count, first = block_of(r, unit, &count);
+    if (first >= r->total)
+        return;
+    multiply(r->call, r->s, r->f,
+             &(gemm_rows){.a = (const char *)r->call->inputs[X]->data + first * r->s->k * item,
+                          .a_stride = r->s->k,
+                          .count = count,
+                          .row = first});
+    finish_rows(r->call, r->s, first, count);
+}
+
+/* Some columns of few rows: a dense layer of one row is as wide as its weights. */
+static void multiply_columns(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const fused_run *r = context;
+    size_t count, first = block_of(r, unit, &count);
+    if (first < r->total)
+        multiply_f32(r->call, r->s,
+                     &(gemm_rows){.a = r->call->inputs[X]->data,
+                                  .a_stride = r->s->k,
+                                  .count = r->s->rows,
+                                  .column = first,
+                                  .columns = count});
+}
+
+static void run_rows(const cpu_call *c, const fused_state *s, const factors *f)
+{
+    bool is_by_columns = s->is_direct && !s->is_u8 && s->rows <= FEW_ROWS && c->team &&
+                         s->n >= 2 * GEMM_F32_PANEL_COLUMNS;
+    fused_run r = {.call = c, .s = s, .f = f, .total = (size_t)s->images * s->rows};
+    cpu_part part = s->is_direct ? multiply_block : convolve_block;
+    double ns = estimate_ns(s, r.total);
+    r.items =
+        ns < BLOCK_NS_MIN ? s->rows_at_once : cpu_split_items(c, r.total, s->rows_at_once, 12);
+    if (is_by_columns) {
+        part = multiply_columns;
+        r.total = s->n;
+        r.items = cpu_split_items(c, s->n, s->n, GEMM_F32_PANEL_COLUMNS);
+    }
+    cpu_split(c, ns, part, &r, (r.total + r.items - 1) / r.items);
+    if (is_by_columns)
+        finish_rows(c, s, 0, s->rows);
+}
+
+static void depthwise_block(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const fused_run *r = context;
+    size_t count, first = block_of(r, unit, &count);
+    for (size_t some; count > 0 && first < r->total; first += some, count -= some) {
+        size_t left = r->s->rows - first % r->s->rows; /* of the image */
+        some = count < left ? count : left;
+        convolve_depthwise(r->call, r->s, r->f, first / r->s->rows, first % r->s->rows, some);
+    }
+}
+
+static void run_depthwise(const cpu_call *c, const fused_state *s, const factors *f)
+{
+    fused_run r = {.call = c, .s = s, .f = f, .total = (size_t)s->images * s->rows};
+    r.items = s->is_u8 ? s->rows : cpu_split_items(c, r.total, r.total, 1);
+    cpu_split(c, estimate_ns(s, r.total), depthwise_block, &r, (r.total + r.items - 1) / r.items);
 }
 
 static status run_gemm(const cpu_call *c)
@@ -448,18 +519,11 @@ static status run_gemm(const cpu_call *c)
         place_factors(s, c->scratch, &f);
         fill_factors(s, c->inputs, c->node, &f);
     }
-    char *rows = (char *)c->scratch + s->rows_offset;
-    if (s->is_direct)
-        return multiply_rows(c, s, &f);
-    if (!s->is_depthwise)
-        return convolve(c, s, &f, rows);
-    for (int64_t i = 0; i < s->images; i++) {
-        status end = cancel_check(c->cancel);
-        if (end)
-            return end;
-        convolve_depthwise(c, s, &f, i);
-    }
-    return STATUS_OK;
+    if (s->is_depthwise)
+        run_depthwise(c, s, &f);
+    else
+        run_rows(c, s, &f);
+    return cancel_check(c->cancel);
 }
 
 static const cpu_op table[] = {

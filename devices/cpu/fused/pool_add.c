@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/fused/fused.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/convolution.h"
 #include "kernels/tensor_u8.h"
@@ -29,26 +30,49 @@ static status prepare_pool(cpu_prepare *p)
     return cpu_window_init_image(&s->window, p->node, p->inputs[0], &p->outputs[0], kernel->ints);
 }
 
+typedef struct pool_run {
+    const cpu_call *call;
+    size_t pixels, items, units; /* of one image: its pixels, in units of `items` */
+} pool_run;
+
+static void pool_piece(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const pool_run *r = context;
+    const pool_state *s = r->call->state;
+    const image_window *w = &s->window;
+    size_t image = unit / r->units, first = unit % r->units * r->items;
+    size_t count = r->pixels - first < r->items ? r->pixels - first : r->items;
+    size_t in = image * w->height * w->width * w->channels;
+    size_t out = (image * r->pixels + first) * w->channels;
+    r->call->kernels->pool_f32(&(pool_f32){.window = *w,
+                                           .kind = s->kind,
+                                           .in = (const float *)r->call->inputs[0]->data + in,
+                                           .first = first,
+                                           .count = count,
+                                           .out = (float *)r->call->outputs[0].data + out});
+}
+
 static status run_pool(const cpu_call *c)
 {
     const pool_state *s = c->state;
     const image_window *w = &s->window;
     const tensor *x = c->inputs[0];
     size_t pixels = w->out_height * w->out_width, in = w->height * w->width * w->channels;
-    for (size_t i = 0; i < (size_t)x->dims[0]; i++) {
-        size_t out = i * pixels * w->channels;
-        if (x->dtype == DTYPE_U8)
-            c->kernels->pool_u8(&(pool_u8){.window = *w,
-                                           .in = (const uint8_t *)x->data + i * in,
-                                           .count = pixels,
-                                           .out = (uint8_t *)c->outputs[0].data + out});
-        else
-            c->kernels->pool_f32(&(pool_f32){.window = *w,
-                                             .kind = s->kind,
-                                             .in = (const float *)x->data + i * in,
-                                             .count = pixels,
-                                             .out = (float *)c->outputs[0].data + out});
+    size_t images = (size_t)x->dims[0], results = images * pixels * w->channels;
+    pool_run r = {c, pixels, cpu_split_items(c, pixels, pixels, 1), 1};
+    r.units = (pixels + r.items - 1) / r.items;
+    if (x->dtype != DTYPE_U8) {
+        double ns = (double)(results * w->kernel_height * w->kernel_width) / 4;
+        cpu_split(c, ns, pool_piece, &r, images * r.units);
+        return STATUS_OK;
     }
+    for (size_t i = 0; i < images; i++)
+        c->kernels->pool_u8(
+            &(pool_u8){.window = *w,
+                       .in = (const uint8_t *)x->data + i * in,
+                       .count = pixels,
+                       .out = (uint8_t *)c->outputs[0].data + i * pixels * w->channels});
     return STATUS_OK;
 }
 

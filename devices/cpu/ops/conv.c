@@ -1,7 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/gemm_f32.h"
 
@@ -39,7 +39,7 @@ static status prepare_conv(cpu_prepare *p)
     for (int d = 0; d < CPU_WINDOW_DIMS; d++)
         s->is_pointwise &= w->stride[d] == 1 && w->pad_begin[d] == 0;
     if (!s->is_depthwise)
-        p->scratch_bytes = (size_t)(s->in_channels * w->taps * GEMM_COLUMNS) * sizeof(float);
+        p->part_bytes = (size_t)(s->in_channels * w->taps * GEMM_COLUMNS) * sizeof(float);
     p->state = s;
     return STATUS_OK;
 }
@@ -93,32 +93,47 @@ static void unfold(const conv_state *s, const float *x, int64_t first, int64_t c
     }
 }
 
+typedef struct gemm_run {
+    const conv_state *s;
+    const cpu_call *call;
+    const float *x, *weights;
+    float *out;
+} gemm_run;
+
+/* GEMM_COLUMNS outputs of all channels. */
+static void convolve_columns(const void *context, void *memory, size_t unit)
+{
+    const gemm_run *r = context;
+    const conv_state *s = r->s;
+    const kernels *k = r->call->kernels;
+    const cpu_window *w = &s->window;
+    int64_t rows = s->in_channels * w->taps, first = (int64_t)unit * GEMM_COLUMNS;
+    int64_t n = w->out_plane - first < GEMM_COLUMNS ? w->out_plane - first : GEMM_COLUMNS;
+    if (cancel_check(r->call->cancel))
+        return;
+    if (s->is_pointwise)
+        k->gemm_pack_f32(r->x + first, (size_t)w->in_plane, 1, (size_t)rows, (size_t)n, memory);
+    else
+        unfold(s, r->x, first, n, memory);
+    k->gemm_f32(&(gemm_f32){.m = (size_t)s->out_channels,
+                            .n = (size_t)n,
+                            .k = (size_t)rows,
+                            .a = r->weights,
+                            .a_stride = (size_t)rows,
+                            .b = memory,
+                            .c = r->out + first,
+                            .c_stride = (size_t)w->out_plane});
+}
+
 static status convolve_gemm(const conv_state *s, const cpu_call *c, const float *x,
                             const float *weights, float *out)
 {
-    const kernels *k = c->kernels;
-    float *scratch = c->scratch;
     const cpu_window *w = &s->window;
-    int64_t rows = s->in_channels * w->taps;
-    for (int64_t first = 0; first < w->out_plane; first += GEMM_COLUMNS) {
-        int64_t n = w->out_plane - first < GEMM_COLUMNS ? w->out_plane - first : GEMM_COLUMNS;
-        status end = cancel_check(c->cancel);
-        if (end)
-            return end;
-        if (s->is_pointwise)
-            k->gemm_pack_f32(x + first, (size_t)w->in_plane, 1, (size_t)rows, (size_t)n, scratch);
-        else
-            unfold(s, x, first, n, scratch);
-        k->gemm_f32(&(gemm_f32){.m = (size_t)s->out_channels,
-                                .n = (size_t)n,
-                                .k = (size_t)rows,
-                                .a = weights,
-                                .a_stride = (size_t)rows,
-                                .b = scratch,
-                                .c = out + first,
-                                .c_stride = (size_t)w->out_plane});
-    }
-    return STATUS_OK;
+    gemm_run r = {s, c, x, weights, out};
+    double steps = (double)w->out_plane * (double)(s->in_channels * w->taps * s->out_channels);
+    cpu_split(c, steps / 32, convolve_columns, &r,
+              (size_t)((w->out_plane + GEMM_COLUMNS - 1) / GEMM_COLUMNS));
+    return cancel_check(c->cancel);
 }
 
 typedef struct plane {

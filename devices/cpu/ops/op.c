@@ -128,6 +128,7 @@ static status prepare_widened(const cpu_op *op, cpu_prepare *p)
     w->scratch_offset = bytes;
     p->state = w;
     p->scratch_bytes = bytes + inner.scratch_bytes;
+    p->part_bytes = inner.part_bytes;
     return STATUS_OK;
 }
 
@@ -195,7 +196,7 @@ status cpu_op_prepare(cpu_prepare *p)
 {
     const cpu_op *op = cpu_op_find(p->node->op);
     p->state = NULL;
-    p->scratch_bytes = 0;
+    p->scratch_bytes = p->part_bytes = 0;
     if (!op)
         return name_node(status_fail(STATUS_UNSUPPORTED, "the CPU has no such operator"), p->node);
     status s = STATUS_OK;

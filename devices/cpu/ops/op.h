@@ -25,6 +25,7 @@ typedef struct cpu_prepare {
     struct cpu_weights *weights; /* constants packed once per model; NULL: do not pack */
     const void *state;           /* set by the operator: passed to each run */
     size_t scratch_bytes;        /* set by the operator: of each run */
+    size_t part_bytes;           /* the same, of each thread of a run (split.h) */
 } cpu_prepare;
 
 /* One run. Inputs and outputs are dense and do not overlap. */
@@ -35,6 +36,9 @@ typedef struct cpu_call {
     const kernels *kernels;
     const void *state;
     void *scratch; /* CPU_SCRATCH_ALIGNMENT aligned, uninitialised */
+    void *parts;   /* the same: one part of cpu_prepare.part_bytes per thread, part_stride apart */
+    size_t part_stride;
+    const struct cpu_team *team; /* of split.h; NULL: nobody helps */
     /* Of a load, or NULL. An operator whose work grows faster than its tensors checks it about once
      * per 100 ms of work, and returns the failure. */
     const cancel_token *cancel;

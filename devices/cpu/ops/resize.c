@@ -1,7 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/activation.h"
 
@@ -10,8 +10,8 @@
  * With the channels last, an output pixel is a weighted sum of input pixels; with the channels
  * first, rows are blended, then resized. Formulas: onnx Operators.md, Resize. */
 
-#define CANCEL_OUTPUTS 1024 /* between checks for cancellation */
-#define INNER_MIN 4         /* shorter runs are not blended as rows */
+#define PIECE 16384 /* outputs that one thread computes at a time */
+#define INNER_MIN 4 /* shorter runs are not blended as rows */
 
 typedef struct tap {
     int64_t offset; /* of the input index, in elements */
@@ -223,9 +223,9 @@ static status prepare_resize(cpu_prepare *p)
         fill_taps(p->node, a);
     }
     find_rows(s, out);
-    p->scratch_bytes = cpu_scratch_round((size_t)s->tap_count * sizeof(float *)) +
-                       cpu_scratch_round((size_t)s->tap_count * sizeof(float)) +
-                       (s->resizes_rows ? (size_t)s->in_row * sizeof(float) : 0);
+    p->part_bytes = cpu_scratch_round((size_t)s->tap_count * sizeof(float *)) +
+                    cpu_scratch_round((size_t)s->tap_count * sizeof(float)) +
+                    (s->resizes_rows ? (size_t)s->in_row * sizeof(float) : 0);
     return STATUS_OK;
 }
 
@@ -277,12 +277,13 @@ static void resize_row(const resize_state *s, const float *row, float extrapolat
     }
 }
 
-static void run_row(const cpu_call *c, const int64_t *at, float extrapolation, float *out)
+static void run_row(const cpu_call *c, void *memory, const int64_t *at, float extrapolation,
+                    float *out)
 {
     const resize_state *s = c->state;
-    const float **rows = c->scratch;
+    const float **rows = memory;
     float *weights =
-        (float *)((char *)c->scratch + cpu_scratch_round((size_t)s->tap_count * sizeof *rows));
+        (float *)((char *)memory + cpu_scratch_round((size_t)s->tap_count * sizeof *rows));
     float *blended =
         (float *)((char *)weights + cpu_scratch_round((size_t)s->tap_count * sizeof *weights));
     bool is_outside = false;
@@ -307,24 +308,43 @@ static void run_row(const cpu_call *c, const int64_t *at, float extrapolation, f
         resize_row(s, is_copy ? rows[0] : blended, extrapolation, out);
 }
 
-static status run_resize(const cpu_call *c)
+typedef struct resize_run {
+    const cpu_call *call;
+    int64_t rows; /* of a unit */
+} resize_run;
+
+static void run_some_rows(const void *context, void *memory, size_t unit)
 {
+    const resize_run *r = context;
+    const cpu_call *c = r->call;
     const resize_state *s = c->state;
     const tensor *out = &c->outputs[0];
     float extrapolation = graph_attribute_float(c->node, "extrapolation_value", 0);
-    int64_t at[TENSOR_RANK_MAX] = {0}, count = tensor_count(out), checked = 0;
-    for (int64_t i = 0; i < count; i += s->out_row) {
-        if (i >= checked) {
-            status end = cancel_check(c->cancel);
-            if (end)
-                return end;
-            checked += CANCEL_OUTPUTS;
-        }
-        run_row(c, at, extrapolation, (float *)out->data + i);
+    int64_t at[TENSOR_RANK_MAX] = {0}, row = (int64_t)unit * r->rows, left = row;
+    int64_t end = tensor_count(out) / s->out_row;
+    end = end - row < r->rows ? end : row + r->rows;
+    for (int d = s->row_axis - 1; d >= 0; d--) {
+        at[d] = left % out->dims[d];
+        left /= out->dims[d];
+    }
+    for (; row < end && !cancel_check(c->cancel); row++) {
+        run_row(c, memory, at, extrapolation, (float *)out->data + row * s->out_row);
         for (int d = s->row_axis - 1; d >= 0 && ++at[d] == out->dims[d]; d--)
             at[d] = 0;
     }
-    return STATUS_OK;
+}
+
+static status run_resize(const cpu_call *c)
+{
+    const resize_state *s = c->state;
+    int64_t count = tensor_count(&c->outputs[0]);
+    if (count == 0)
+        return STATUS_OK;
+    resize_run r = {c, PIECE / s->out_row + 1};
+    int64_t rows = count / s->out_row;
+    cpu_split(c, (double)(count * s->tap_count) / 4, run_some_rows, &r,
+              (size_t)((rows + r.rows - 1) / r.rows));
+    return cancel_check(c->cancel);
 }
 
 /* GridSample of images [n, c, h, w] at grid [n, h', w', 2] of (x, y) in -1 .. 1, and of volumes

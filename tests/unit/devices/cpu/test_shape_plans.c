@@ -34,7 +34,7 @@ static cpu_shape_plan *acquire(cpu_shape_plans *p, int64_t size, bool is_new)
 Test(cpu_shape_plans, a_shape_is_planned_once)
 {
     graph *g = make_relu();
-    cpu_shape_plans *p = cpu_shape_plans_create(g, table(), NULL, NULL);
+    cpu_shape_plans *p = cpu_shape_plans_create(g, table(), NULL, NULL, 1);
     cpu_shape_plan *first = acquire(p, 3, true), *again = acquire(p, 3, false),
                    *other = acquire(p, 4, true);
     cr_assert_eq(first, again);
@@ -55,7 +55,7 @@ Test(cpu_shape_plans, a_shape_is_planned_once)
 Test(cpu_shape_plans, the_shapes_used_last_are_kept)
 {
     graph *g = make_relu();
-    cpu_shape_plans *p = cpu_shape_plans_create(g, table(), NULL, NULL);
+    cpu_shape_plans *p = cpu_shape_plans_create(g, table(), NULL, NULL, 1);
     cpu_shape_plan *held = acquire(p, 1, true);
     for (int64_t size = 2; size <= CPU_SHAPE_PLANS_MAX; size++)
         cpu_shape_plans_release(p, acquire(p, size, true));
@@ -75,7 +75,7 @@ Test(cpu_shape_plans, a_shape_over_the_budget_is_refused)
     graph *g = make_relu();
     graph_budget budget = graph_budget_default;
     budget.activation_bytes_max = 1 << 10;
-    cpu_shape_plans *p = cpu_shape_plans_create(g, table(), NULL, &budget);
+    cpu_shape_plans *p = cpu_shape_plans_create(g, table(), NULL, &budget, 1);
     cpu_shape_plan *found = NULL;
     bool is_new;
     tensor x = {.dtype = DTYPE_F32, .rank = 1, .dims = {1 << 20}};

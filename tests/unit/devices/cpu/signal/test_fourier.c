@@ -28,7 +28,7 @@ static void check_dft(int64_t samples, int64_t length, bool is_inverse)
     tensor *x = cpu_case_random(&c, DTYPE_F32, DIMS(1, samples, 2, 2));
     cpu_case_input(&c, DTYPE_I64, DIMS(), (double[]){(double)length});
     cpu_case_input(&c, DTYPE_I64, DIMS(), (double[]){1});
-    cr_assert_eq(cpu_case_run(&c, GRAPH_OP_DFT, 1), STATUS_OK);
+    cr_assert_eq(cpu_case_run(&c, GRAPH_OP_DFT, 1), STATUS_OK, "%s", status_message());
     for (int64_t line = 0; line < 2; line++) {
         for (int64_t t = 0; t < samples; t++) {
             re[t] = cpu_case_get(x, (t * 2 + line) * 2);
@@ -61,7 +61,7 @@ Test(cpu_fourier, a_onesided_spectrum_transforms_back)
         int64_t n = length > 100 ? SAMPLES + length % 2 : length;
         cpu_case c = {.attributes = {graph_make_int("onesided", 1)}, .attribute_count = 1};
         tensor *x = cpu_case_random(&c, DTYPE_F32, DIMS(n, 1));
-        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_DFT, 1), STATUS_OK);
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_DFT, 1), STATUS_OK, "%s", status_message());
         cpu_case back = {
             .attributes = {graph_make_int("onesided", 1), graph_make_int("inverse", 1)},
             .attribute_count = 2};

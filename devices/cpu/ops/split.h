@@ -1,0 +1,31 @@
+#ifndef DEVICES_CPU_OPS_SPLIT_H
+#define DEVICES_CPU_OPS_SPLIT_H
+
+#include "devices/cpu/ops/op.h"
+
+/* Operators of one execution on several cores: the caller's, and those that are idle. */
+
+struct thread_pool;
+
+/* Who may help a caller between thread_pool_begin and thread_pool_end. */
+typedef struct cpu_team {
+    struct thread_pool *pool;
+    int caller, callers; /* the caller's number, and how many callers the pool has */
+    int threads;         /* the caller and its helpers: at most as many as the plan has parts */
+} cpu_team;
+
+/* Computes unit `unit`. `memory` is the thread's own: cpu_prepare.part_bytes, uninitialised. */
+typedef void (*cpu_part)(const void *context, void *memory, size_t unit);
+
+/* 1 where nobody helps. */
+size_t cpu_split_threads(const cpu_call *c);
+
+/* Runs `part` for each unit below `units`, in no order, on the threads of the call; `ns`: about how
+ * long all of them take on one. Results must not depend on who computes what. */
+void cpu_split(const cpu_call *c, double ns, cpu_part part, const void *context, size_t units);
+
+/* Items in each unit when `total` items are split evenly among the threads: at most `most`, and
+ * a multiple of `step` unless they are all. */
+size_t cpu_split_items(const cpu_call *c, size_t total, size_t most, size_t step);
+
+#endif
