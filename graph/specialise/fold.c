@@ -6,6 +6,13 @@
 #include "graph/shapes/rules.h"
 #include "graph/specialise/internal.h"
 
+static bool only_repeats(graph_op op)
+{
+    return op == GRAPH_OP_EXPAND || op == GRAPH_OP_TILE || op == GRAPH_OP_CONSTANT_OF_SHAPE ||
+           op == GRAPH_OP_RANGE || op == GRAPH_OP_EYE_LIKE || op == GRAPH_OP_PAD ||
+           op == GRAPH_OP_RESIZE || op == GRAPH_OP_GATHER || op == GRAPH_OP_ONE_HOT;
+}
+
 bool specialise_is_worth_folding(const graph_node *node, const tensor *const *in,
                                  const tensor *outputs)
 {
@@ -16,7 +23,8 @@ bool specialise_is_worth_folding(const graph_node *node, const tensor *const *in
         in_bytes += in[i] != NULL ? tensor_bytes(in[i]) : 0;
     for (int i = 0; i < node->output_count; i++)
         out_bytes += tensor_bytes(&outputs[i]);
-    return out_bytes <= FOLD_BYTES_ALWAYS || out_bytes / FOLD_GROWTH_MAX <= in_bytes;
+    return out_bytes <= FOLD_BYTES_ALWAYS || out_bytes / FOLD_GROWTH_MAX <= in_bytes ||
+           (out_bytes <= FOLD_BYTES_COMPUTED && !only_repeats(node->op));
 }
 
 bool specialise_is_transposed_matrix(const graph_node *node, const tensor *const *in)

@@ -8,6 +8,8 @@
 
 /* A constant up to this size is folded whatever it is computed from. */
 #define FOLD_BYTES_ALWAYS 65536
+/* Of operators that compute, such as the filters of a resampler: this size. */
+#define FOLD_BYTES_COMPUTED ((size_t)1 << 20)
 /* A larger one only while it is at most this many times larger than its inputs (4: int8 to f32). */
 #define FOLD_GROWTH_MAX 4
 

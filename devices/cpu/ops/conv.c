@@ -2,21 +2,44 @@
 #include <string.h>
 
 #include "devices/cpu/ops/split.h"
+#include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/gemm_f32.h"
 
-/* Convolution in F32. The weights [channels out, channels in * taps] are the A of a GEMM whose B is
- * the input unfolded (im2col), some hundred outputs at a time and directly into the GEMM's
- * packed panels; so an output's bits depend on its own window only. Depthwise convolutions need no
- * GEMM. */
+/* Convolution in F32, channels first, of what is no image of two dimensions. The weights [channels
+ * out, channels in * taps] are the A of a GEMM whose B is the input unfolded (im2col), some hundred
+ * outputs at a time and directly into the GEMM's packed panels; so an output's bits depend on its
+ * own window only. Depthwise convolutions need no GEMM. Small planes would fill few columns: there
+ * the windows of all images are the rows of A, and the weights, packed, are B. */
 
 #define GEMM_COLUMNS 256 /* outputs per GEMM; a multiple of the panel width */
+
+#define SMALL_PLANE 96 /* outputs of a plane: fewer are rows of A */
+#define ROWS_AT_ONCE 96
 
 typedef struct conv_state {
     cpu_window window;
     int64_t batch, groups, in_channels, out_channels; /* channels per group */
     bool is_depthwise, is_pointwise;
+    const float *packed; /* of small planes: [channels in * taps, channels out]; else NULL */
 } conv_state;
+
+static status prepare_rows(cpu_prepare *p, conv_state *s)
+{
+    size_t k = (size_t)(s->in_channels * s->window.taps), n = (size_t)s->out_channels;
+    s->packed = cpu_weights_find(p->weights, p->kernels,
+                                 &(cpu_weights_key){.constant = p->inputs[1],
+                                                    .format = CPU_WEIGHTS_GEMM_F32,
+                                                    .k = k,
+                                                    .n = n,
+                                                    .row_stride = 1,
+                                                    .column_stride = k});
+    if (!s->packed)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    p->part_bytes = (k + n) * ROWS_AT_ONCE * sizeof(float);
+    p->state = s;
+    return STATUS_OK;
+}
 
 static status prepare_conv(cpu_prepare *p)
 {
@@ -38,6 +61,9 @@ static status prepare_conv(cpu_prepare *p)
     s->is_pointwise = w->taps == 1 && w->in_plane == w->out_plane;
     for (int d = 0; d < CPU_WINDOW_DIMS; d++)
         s->is_pointwise &= w->stride[d] == 1 && w->pad_begin[d] == 0;
+    if (s->groups == 1 && w->out_plane < SMALL_PLANE && w->out_plane > 0 && s->in_channels > 0 &&
+        p->weights && weights->data)
+        return prepare_rows(p, s);
     if (!s->is_depthwise)
         p->part_bytes = (size_t)(s->in_channels * w->taps * GEMM_COLUMNS) * sizeof(float);
     p->state = s;
@@ -136,6 +162,61 @@ static status convolve_gemm(const conv_state *s, const cpu_call *c, const float 
     return cancel_check(c->cancel);
 }
 
+/* The window of one output: [channel][taps]. */
+static void copy_window(const conv_state *s, const float *x, int64_t pixel, float *to)
+{
+    const cpu_window *w = &s->window;
+    int64_t start[CPU_WINDOW_DIMS];
+    for (int d = CPU_WINDOW_DIMS - 1; d >= 0; d--) {
+        start[d] = pixel % w->out[d] * w->stride[d] - w->pad_begin[d];
+        pixel /= w->out[d];
+    }
+    bool is_inside = w->dilation[2] == 1 && start[2] >= 0 && start[2] + w->kernel[2] <= w->in[2];
+    for (int64_t ch = 0; ch < s->in_channels; ch++, x += w->in_plane)
+        for (int64_t a = 0; a < w->kernel[0]; a++)
+            for (int64_t b = 0; b < w->kernel[1]; b++, to += w->kernel[2]) {
+                int64_t z = start[0] + a * w->dilation[0], y = start[1] + b * w->dilation[1];
+                bool is_padding = z < 0 || z >= w->in[0] || y < 0 || y >= w->in[1];
+                const float *row = is_padding ? x : x + (z * w->in[1] + y) * w->in[2];
+                for (int64_t t = 0; t < w->kernel[2]; t++) {
+                    int64_t at = start[2] + t * w->dilation[2];
+                    to[t] = !is_padding && (is_inside || (at >= 0 && at < w->in[2])) ? row[at] : 0;
+                }
+            }
+}
+
+/* ROWS_AT_ONCE outputs, counted over all images. */
+static void convolve_rows(const void *context, void *memory, size_t unit)
+{
+    const cpu_call *c = context;
+    const conv_state *s = c->state;
+    const cpu_window *w = &s->window;
+    const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    int64_t total = s->batch * w->out_plane, first = (int64_t)unit * ROWS_AT_ONCE;
+    int64_t count = total - first < ROWS_AT_ONCE ? total - first : ROWS_AT_ONCE;
+    int64_t k = s->in_channels * w->taps, n = s->out_channels;
+    float *rows = memory, *sums = rows + k * ROWS_AT_ONCE, *out = c->outputs[0].data;
+    for (int64_t r = 0; r < count; r++)
+        copy_window(s,
+                    (const float *)c->inputs[0]->data +
+                        (first + r) / w->out_plane * s->in_channels * w->in_plane,
+                    (first + r) % w->out_plane, rows + r * k);
+    c->kernels->gemm_f32(&(gemm_f32){.m = (size_t)count,
+                                     .n = (size_t)n,
+                                     .k = (size_t)k,
+                                     .a = rows,
+                                     .a_stride = (size_t)k,
+                                     .b = s->packed,
+                                     .c = sums,
+                                     .c_stride = (size_t)n,
+                                     .epilogue = {.bias = bias ? bias->data : NULL}});
+    for (int64_t r = 0; r < count; r++) {
+        int64_t image = (first + r) / w->out_plane, pixel = (first + r) % w->out_plane;
+        for (int64_t o = 0; o < n; o++)
+            out[(image * n + o) * w->out_plane + pixel] = sums[r * n + o];
+    }
+}
+
 typedef struct plane {
     const float *x, *weights;
     float *out;
@@ -166,6 +247,12 @@ static status run_conv(const cpu_call *c)
     float *out = c->outputs[0].data;
     if (w->out_plane == 0)
         return STATUS_OK;
+    if (s->packed) {
+        size_t rows = (size_t)(s->batch * w->out_plane);
+        double steps = (double)rows * (double)(s->in_channels * w->taps * s->out_channels);
+        cpu_split(c, steps / 32, convolve_rows, c, (rows + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE);
+        return cancel_check(c->cancel);
+    }
     int64_t group_weights = s->out_channels * s->in_channels * w->taps;
     status end = STATUS_OK;
     for (int64_t i = 0; i < s->batch * s->groups; i++) {

@@ -63,6 +63,12 @@ static status run_range(const cpu_call *c)
     cpu_block start, delta;
     cpu_load(compute, c->inputs[0]->dtype, c->inputs[0]->data, 0, 0, 1, &start);
     cpu_load(compute, c->inputs[2]->dtype, c->inputs[2]->data, 0, 0, 1, &delta);
+    if (out->dtype == DTYPE_I64) {
+        uint64_t *to = out->data;
+        for (int64_t i = 0; i < count; i++)
+            to[i] = start.u64[0] + (uint64_t)i * delta.u64[0];
+        return STATUS_OK;
+    }
     for (int64_t i = 0; i < count; i++) {
         cpu_block x;
         if (compute == CPU_COMPUTE_F64)

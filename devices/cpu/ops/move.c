@@ -52,6 +52,18 @@ static status run_transpose(const cpu_call *c)
     return STATUS_OK;
 }
 
+/* `rows` rows of `bytes` bytes, one after the other, to places `stride` bytes apart. */
+static void copy_rows(int64_t rows, size_t bytes, const char *from, char *to, size_t stride)
+{
+    if (bytes == sizeof(uint32_t)) { /* Stack on a new last axis */
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(to + (size_t)i * stride, from + (size_t)i * sizeof(uint32_t), sizeof(uint32_t));
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + (size_t)i * stride, from + (size_t)i * bytes, bytes);
+}
+
 static status run_concat(const cpu_call *c)
 {
     tensor *out = &c->outputs[0];
@@ -65,9 +77,7 @@ static status run_concat(const cpu_call *c)
         size_t row = (size_t)(in->dims[axis] * inner) * bytes;
         if (row == 0)
             continue;
-        for (int64_t o = 0; o < outer; o++)
-            memcpy((char *)out->data + (size_t)o * out_row + offset,
-                   (const char *)in->data + (size_t)o * row, row);
+        copy_rows(outer, row, in->data, (char *)out->data + offset, out_row);
         offset += row;
     }
     return STATUS_OK;
@@ -225,7 +235,9 @@ static status run_pad(const cpu_call *c)
     cpu_dense_strides(in->rank, in->dims, dense);
     for (int i = 0; i < out->rank; i++)
         for (int64_t j = 0; j < out->dims[i]; j++) {
-            int64_t from = in->dims[i] ? pad_source(mode, j - begin[i], in->dims[i]) : -1;
+            int64_t from = j - begin[i]; /* inside, or: */
+            if (from < 0 || from >= in->dims[i])
+                from = in->dims[i] ? pad_source(mode, from, in->dims[i]) : -1;
             maps[i][j] = from < 0 ? -1 : from * dense[i];
         }
     static const uint8_t zeros[16];

@@ -199,6 +199,15 @@ void cpu_copy_strided(size_t element_bytes, int rank, const int64_t *dims, const
     while (cpu_walk_next(&outer, &c));
 }
 
+/* How many elements from the first of `map` lie one after the other, or are filled. */
+static int64_t mapped_run(const int64_t *map, int64_t count)
+{
+    int64_t i = 1, step = map[0] >= 0;
+    while (i < count && map[i] == map[0] + i * step)
+        i++;
+    return i;
+}
+
 void cpu_copy_mapped(size_t element_bytes, int rank, const int64_t *dims,
                      const int64_t *const *maps, const void *from, const void *fill, void *to)
 {
@@ -220,11 +229,13 @@ void cpu_copy_mapped(size_t element_bytes, int rank, const int64_t *dims,
             base += offset;
         }
         const int64_t *map = maps[rank - 1];
-        for (int64_t j = 0; j < run; j++, t += element_bytes) {
-            bool is_fill = is_filled || map[j] < 0;
-            const char *f =
-                is_fill ? fill : (const char *)from + (base + map[j]) * (int64_t)element_bytes;
-            memcpy(t, f, element_bytes);
+        for (int64_t j = 0, same; j < run; j += same, t += same * (int64_t)element_bytes) {
+            same = is_filled ? run : mapped_run(map + j, run - j);
+            if (is_filled || map[j] < 0)
+                cpu_fill(element_bytes, fill, t, same);
+            else
+                memcpy(t, (const char *)from + (base + map[j]) * (int64_t)element_bytes,
+                       (size_t)same * element_bytes);
         }
         for (int i = rank - 2; i >= 0 && ++index[i] == dims[i]; i--)
             index[i] = 0;

@@ -183,3 +183,28 @@ Test(cpu_epilogue, transposed_convolutions)
         cr_expect_eq(facts.fused_layer_count, 1);
     }
 }
+
+Test(cpu_epilogue, lines_and_volumes_with_small_planes)
+{
+    seed = 15;
+    for (int turn = 0; turn < 40; turn++) {
+        bool is_volume = turn % 2, has_bias = turn % 3 != 0;
+        int64_t dims[] = {3, 5, 9 + random_below(30), 7, 6}, out = 1 + random_below(40);
+        int64_t w[] = {out, 5, 1 + random_below(5), 2, 3};
+        int64_t stride = 1 + random_below(3), pad = random_below(3);
+        int rank = is_volume ? 5 : 3;
+        net n = {.g = graph_create("net")};
+        graph_dim shape[5];
+        for (int d = 0; d < rank; d++)
+            shape[d] = graph_dim_constant(dims[d]);
+        graph_value_index x = graph_add_input(n.g, "x", DTYPE_F32, rank, shape);
+        size_t spatial = (size_t)rank - 2;
+        graph_attribute a[] = {
+            graph_make_ints(n.g, "strides", spatial, (int64_t[]){stride, 2, 2}),
+            graph_make_ints(n.g, "dilations", spatial, (int64_t[]){1 + random_below(2), 1, 2}),
+            graph_make_ints(n.g, "pads", 2 * spatial, (int64_t[]){pad, 1, 0, 2, 1, 1})};
+        graph_value_index in[] = {x, constant(&n, DTYPE_F32, rank, w, 0.4),
+                                  constant(&n, DTYPE_F32, 1, &out, 0.5)};
+        check(&n, node(&n, GRAPH_OP_CONV, has_bias ? 3 : 2, in, 3, a), 0);
+    }
+}
