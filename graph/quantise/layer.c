@@ -314,13 +314,32 @@ static bool has_supported_dynamic_shape(const fusion *w, const graph_node *n)
                     : x >= 2 && b == 2 && fusion_dim(w, n->inputs[1], 0) > 0);
 }
 
-/* MatMulInteger or ConvInteger(x, weights, x_zero) -> Cast to f32 -> Mul by a scale: what dynamic
- * quantisation makes. */
+/* An Add of one i32 per output channel behind the integer layer at `at`: the value of those
+ * numbers, or GRAPH_NO_VALUE. */
+static graph_value_index integer_sum(const fusion *w, int32_t at, int32_t add_at)
+{
+    const graph_node *n = &w->g->nodes[at], *add = add_at < 0 ? NULL : &w->g->nodes[add_at];
+    if (!add || add->op != GRAPH_OP_ADD || fusion_type(w, add->outputs[0]) != DTYPE_I32)
+        return GRAPH_NO_VALUE;
+    graph_value_index other = add->inputs[add->inputs[0] == n->outputs[0]];
+    int64_t width = fusion_layer_width(w, n);
+    int rank = fusion_rank(w, other), axis = rank - (n->op == GRAPH_OP_CONV_INTEGER ? 3 : 1);
+    bool fits = rank <= fusion_rank(w, n->outputs[0]) && fusion_count(w, other) == width &&
+                axis >= 0 && fusion_dim(w, other, axis) == width;
+    return fits ? other : GRAPH_NO_VALUE;
+}
+
+/* MatMulInteger or ConvInteger(x, weights, x_zero) -> Add of a bias in i32, or not -> Cast to f32
+ * -> Mul by a scale: what dynamic quantisation makes. */
 status fusion_match_dynamic_layer(fusion *w, int32_t at)
 {
     const graph *g = w->g;
     const graph_node *n = &g->nodes[at];
     int32_t cast_at = has_supported_dynamic_shape(w, n) ? only_reader(w, n->outputs[0]) : -1;
+    int32_t add_at = cast_at;
+    graph_value_index bias = integer_sum(w, at, add_at);
+    if (bias != GRAPH_NO_VALUE)
+        cast_at = only_reader(w, g->nodes[add_at].outputs[0]);
     if (cast_at < 0 || g->nodes[cast_at].op != GRAPH_OP_CAST ||
         fusion_type(w, g->nodes[cast_at].outputs[0]) != DTYPE_F32)
         return STATUS_OK;
@@ -344,7 +363,9 @@ status fusion_match_dynamic_layer(fusion *w, int32_t at)
     l->x = n->inputs[0];
     l->x_zero = zero;
     l->w_scale = scale;
+    l->bias = bias;
     w->roles[at].is_absorbed = w->roles[cast_at].is_absorbed = true;
+    w->roles[add_at].is_absorbed = true; /* the same node where there is no bias */
     l->out = mul->outputs[0];
     return keep_layer(w, l, last);
 }

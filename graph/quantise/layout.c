@@ -178,7 +178,8 @@ static void write_layer(fusion *w, const fused_layer *l)
     in[0] = fusion_get_value(w, l->x, layout);
     in[1] = l->weights_made ? write_constant(w, l->weights_made)
                             : fusion_get_value(w, l->weights, LAYOUT_FIRST);
-    in[2] = write_constant(w, l->bias_made);
+    in[2] =
+        l->bias_made ? write_constant(w, l->bias_made) : fusion_get_value(w, l->bias, LAYOUT_FIRST);
     in[3] = fusion_get_value(w, l->residual, layout);
     if (l->is_quantised) {
         count = 7;

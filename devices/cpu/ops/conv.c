@@ -70,6 +70,22 @@ static status prepare_conv(cpu_prepare *p)
     return STATUS_OK;
 }
 
+/* out[i] = row[at + i * stride], 0 beyond the row's `width`. */
+static void unfold_row(const float *row, int64_t width, int64_t at, int64_t stride, int64_t count,
+                       float *out)
+{
+    int64_t first = at < 0 ? (-at + stride - 1) / stride : 0;
+    int64_t end = at < width ? (width - at + stride - 1) / stride : 0;
+    end = end < count ? end : count;
+    first = first < end ? first : end;
+    memset(out, 0, (size_t)first * sizeof *out);
+    if (stride == 1)
+        memcpy(out + first, row + at + first, (size_t)(end - first) * sizeof *out);
+    for (int64_t i = first; stride != 1 && i < end; i++)
+        out[i] = row[at + i * stride];
+    memset(out + end, 0, (size_t)(count - end) * sizeof *out);
+}
+
 /* One tap of one channel for outputs [first, first + count) of the plane: out[i] = x or 0. */
 static void unfold_tap(const cpu_window *w, const float *x, const int64_t tap[CPU_WINDOW_DIMS],
                        int64_t first, int64_t count, float *out)
@@ -85,9 +101,7 @@ static void unfold_tap(const cpu_window *w, const float *x, const int64_t tap[CP
             memset(out, 0, (size_t)run * sizeof *out);
         } else {
             const float *row = x + (id * w->in[1] + ih) * w->in[2];
-            int64_t iw = ow * w->stride[2] + shift;
-            for (int64_t i = 0; i < run; i++, iw += w->stride[2])
-                out[i] = iw >= 0 && iw < w->in[2] ? row[iw] : 0;
+            unfold_row(row, w->in[2], ow * w->stride[2] + shift, w->stride[2], run, out);
         }
         out += run;
         count -= run;

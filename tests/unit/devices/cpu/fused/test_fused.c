@@ -48,6 +48,8 @@ static graph_value_index convolve_dynamically(net *n, graph_value_index x, int64
         graph_make_int("group", groups)};
     graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
     graph_value_index y = node(n, GRAPH_OP_CONV_INTEGER, 4, in, 3, a);
+    if (random_below(2)) /* a bias in units of both scales */
+        y = NODE(n, GRAPH_OP_ADD, constant(n, DTYPE_I32, 3, along, 4000), y);
     y = node(n, GRAPH_OP_CAST, 1, &y, 1, &to);
     graph_value_index w_scale =
         has_scales ? constant(n, DTYPE_F32, 3, along, 0.004) : number(n, DTYPE_F32, 0.003);
