@@ -7,6 +7,7 @@
 
 #include "text/load/fields.h"
 #include "text/load/load.h"
+#include "text/load/score.h"
 
 #define UNKNOWN_PENALTY 10.0 /* SentencePiece's kUnkPenalty */
 
@@ -52,7 +53,7 @@ static status read_scored_vocabulary(const json_t *c, model *m)
                            (uint32_t)i);
         if (s)
             return status_prefix(s, "\"vocab\"[%zu]", i);
-        m->scores[i] = json_number_value(score);
+        m->scores[i] = score_as_read(json_number_value(score));
         lowest = m->scores[i] < lowest ? m->scores[i] : lowest;
     }
     m->unknown_score = lowest - UNKNOWN_PENALTY;
