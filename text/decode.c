@@ -4,6 +4,8 @@
 
 #include "text/scratch.h"
 
+#define DECODED_BYTES_MAX (256u << 20)
+
 /* The text that the decoders get for a token; NULL: left out. */
 static const char *find_text(const tokenizer *t, uint32_t id, bool skips_special, size_t *bytes)
 {
@@ -48,6 +50,8 @@ status tokenizer_decode(const tokenizer *t, const uint32_t *ids, size_t count,
     for (size_t i = 0; i < t->decoder_count && !s; i++) {
         token_texts_clear(&next);
         s = decoder_apply(t->decoders + i, &texts, &next);
+        if (!s && next.bytes > DECODED_BYTES_MAX)
+            s = status_fail(STATUS_TOO_LARGE, "the text of the tokens is too long");
         token_texts swapped = texts;
         texts = next;
         next = swapped;

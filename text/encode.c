@@ -7,6 +7,10 @@
 #include "text/scratch.h"
 #include "text/unicode/properties.h"
 
+#define GROWTH_MAX 32 /* NFKC: 11 times, U+FDFA */
+#define GROWTH_FREE_BYTES 65536
+#define STEP_BYTES_MAX (256u << 20)
+
 static status check_text(tokenizer_text text)
 {
     assert(text.data != NULL || text.bytes == 0);
@@ -39,7 +43,8 @@ static bool normalize_by_table(const tokenizer *t, aligned_text *text, const pie
 }
 
 /* Appends bytes [begin, end) of texts[0], after all steps, to texts[1]. */
-static status normalize_piece(const tokenizer *t, tokenizer_scratch *s, size_t begin, size_t end)
+static status normalize_piece(const tokenizer *t, tokenizer_scratch *s, size_t begin, size_t end,
+                              size_t bytes_max)
 {
     aligned_text steps[2] = {{0}}, *from = s->texts;
     status failed = STATUS_OK;
@@ -48,7 +53,7 @@ static status normalize_piece(const tokenizer *t, tokenizer_scratch *s, size_t b
         aligned_text *to = is_last ? s->texts + 1 : i % 2 ? s->texts + 2 : steps;
         if (!is_last)
             aligned_text_clear(to);
-        failed = normalizer_apply(t->normalizers + i, from, begin, end, &s->pattern, to);
+        failed = normalizer_apply(t->normalizers + i, from, begin, end, &s->pattern, bytes_max, to);
         begin = 0;
         end = to->bytes;
         from = to;
@@ -58,7 +63,8 @@ static status normalize_piece(const tokenizer *t, tokenizer_scratch *s, size_t b
 }
 
 /* Gives texts and pieces back as `state`. */
-static status normalize_all(const tokenizer *t, tokenizer_scratch *s, split_state *state)
+static status normalize_all(const tokenizer *t, tokenizer_scratch *s, size_t bytes_max,
+                            split_state *state)
 {
     if (t->normalizer_count == 0 || normalize_by_table(t, state->text, state->pieces))
         return STATUS_OK;
@@ -72,12 +78,10 @@ static status normalize_all(const tokenizer *t, tokenizer_scratch *s, split_stat
         if (p.id != PIECE_IS_TEXT) {
             aligned_text_copy(to, s->texts, p.begin, p.end);
         } else {
-            status failed = normalize_piece(t, s, p.begin, p.end);
+            status failed = normalize_piece(t, s, p.begin, p.end, bytes_max);
             if (failed)
                 return failed;
         }
-        if (to->bytes > UINT32_MAX / 4)
-            return status_fail(STATUS_TOO_LARGE, "the text is too long once it is normalised");
         pieces_add(out, begin, to->bytes, p.id);
     }
     state->next_pieces = state->pieces;
@@ -192,9 +196,12 @@ status text_encode_sequence(const tokenizer *t, tokenizer_scratch *s, int index,
     sequence_tokens *q = s->sequences + index;
     split_state state = {s->texts, s->texts + 1, s->pieces, s->pieces + 1, &s->pattern};
     const uint8_t *data = (const uint8_t *)text.data;
+    /* Steps may make the text longer; a hostile file would let them double it each time. */
+    size_t bytes_max = GROWTH_MAX * text.bytes + GROWTH_FREE_BYTES;
     status failed = check_text(text);
     if (failed)
         return failed;
+    bytes_max = bytes_max < STEP_BYTES_MAX ? bytes_max : STEP_BYTES_MAX;
     q->count = q->first = 0;
     q->is_cut = false;
     bool is_ascii = utf8_ascii_bytes(data, text.bytes) == text.bytes;
@@ -203,11 +210,14 @@ status text_encode_sequence(const tokenizer *t, tokenizer_scratch *s, int index,
     pieces_add(state.pieces, 0, text.bytes, PIECE_IS_TEXT);
     if (t->added.before != NULL)
         split_added(&t->added, false, &state);
-    failed = normalize_all(t, s, &state);
+    failed = normalize_all(t, s, bytes_max, &state);
     if (!failed && t->added.after != NULL)
         split_added(&t->added, true, &state);
-    for (size_t i = 0; i < t->splitter_count && !failed; i++)
+    for (size_t i = 0; i < t->splitter_count && !failed; i++) {
         failed = splitter_apply(t->splitters + i, &state);
+        if (!failed && state.text->bytes > bytes_max)
+            failed = status_fail(STATUS_TOO_LARGE, "the text becomes too long in pre-tokenizers");
+    }
     if (failed)
         return failed;
     return run_model(t, s, &state, q, tokens_max);

@@ -3,8 +3,7 @@
     cmake --build build/release --target bench_text
     .venv/bin/python bench/text/run.py --text ../shared/text --tokenizers ../shared/tokenizers .cache/minilm
 
-Both get the same lines, all of a language in one batch, and the fastest of several rounds counts; rounds of the two alternate, so that a busy
-machine slows both. The package is called with encode_batch_fast(), which computes no offsets, and with encode_batch(), which does; ours always
+Both get the same lines, all of a language in one batch. Processor time of the fastest of several rounds counts; rounds of the two alternate. The package is called with encode_batch_fast(), which computes no offsets, and with encode_batch(), which does; ours always
 computes them.
 """
 import argparse
@@ -34,9 +33,9 @@ def ours(folder, file, rounds):
 
 
 def theirs(encode, lines):
-    begin = time.perf_counter()
+    begin = time.process_time()
     result = encode(lines)
-    return sum(len(e) for e in result), time.perf_counter() - begin
+    return sum(len(e) for e in result), time.process_time() - begin
 
 
 def measure(folder, tokenizer, lines, rounds):

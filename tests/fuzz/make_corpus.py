@@ -17,6 +17,8 @@ import onnx
 import onnx.backend.test.case.node as node_cases
 from onnx import TensorProto, helper, numpy_helper
 
+import tokenizer_seeds
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORPUS = HERE / "corpus"
@@ -382,7 +384,7 @@ def main():
     made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), numbers=numbers(), route=routes(), compress=compressed(),
                 http1_head=http1_heads(), http1_chunked=chunked(), http1_session=http1_sessions(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
                 hugging_face=hugging_face(), safetensors=safetensors_files(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
-                load_lines=lines())  # fmt: skip
+                load_lines=lines(), tokenizer=tokenizer_seeds.files(), tokenize=tokenizer_seeds.texts())  # fmt: skip
     for target, seeds in made.items():
         write(target, seeds)
     onnx.checker.check_model(models["layer"])

@@ -17,7 +17,8 @@ static status find_text(const struct tokenizer *t, added_token *a)
     aligned_text_set(&text, (const uint8_t *)a->content, a->content_bytes, false);
     for (size_t i = 0; i < t->normalizer_count && a->normalized && !s; i++) {
         aligned_text_clear(&next);
-        s = normalizer_apply(t->normalizers + i, &text, 0, text.bytes, &memory, &next);
+        s = normalizer_apply(t->normalizers + i, &text, 0, text.bytes, &memory,
+                             ADDED_TOKEN_BYTES_MAX * 16, &next);
         aligned_text swapped = text;
         text = next;
         next = swapped;

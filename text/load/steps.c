@@ -13,6 +13,7 @@
 #define SPLITTERS                                                                                  \
     "BertPreTokenizer, Whitespace, WhitespaceSplit, ByteLevel, Metaspace, Split, Punctuation, "    \
     "Digits, CharDelimiterSplit, FixedLength, Sequence"
+#define CONTENT_BYTES_MAX 1024 /* of what replaces or is prepended */
 #define DECODERS                                                                                   \
     "WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse, Replace, Strip, CTC, "       \
     "Sequence"
@@ -20,6 +21,12 @@
 static status too_many(const char *what)
 {
     return status_fail(STATUS_TOO_LARGE, "more than %d %s", TOKENIZER_STEPS_MAX, what);
+}
+
+static status too_long_content(size_t bytes)
+{
+    return status_fail(STATUS_TOO_LARGE, "a text of %zu bytes to insert; at most %d are supported",
+                       bytes, CONTENT_BYTES_MAX);
 }
 
 status text_load_pattern(const json_t *component, pattern **out)
@@ -111,7 +118,8 @@ static status read_normalizer(const json_t *c, const char *type, void *context)
             return too_many("normalizers");
         normalizer *n = t->normalizers + t->normalizer_count++;
         n->kind = normalizer_types[i].kind;
-        return read_normalizer_fields(c, n);
+        status s = read_normalizer_fields(c, n);
+        return s || n->content_bytes <= CONTENT_BYTES_MAX ? s : too_long_content(n->content_bytes);
     }
     return field_unknown_type("normalizer", type, NORMALIZERS);
 }
@@ -335,6 +343,8 @@ static status read_decoder(const json_t *c, const char *type, void *context)
     status s = read_decoder_fields(c, type, d);
     if (!s && d->text == NULL)
         s = field_copy("", 0, &d->text);
+    if (!s && d->text_bytes > CONTENT_BYTES_MAX)
+        return too_long_content(d->text_bytes);
     return s || d->delimiter != NULL ? s : field_copy("", 0, &d->delimiter);
 }
 

@@ -7,6 +7,9 @@
 
 #include "text/unicode/utf8.h"
 
+#define REPLACEMENT_BYTES_MAX 256 /* no more than this for a character: the file may have others   \
+                                   */
+
 struct charsmap {
     uint32_t unit_count;
     size_t text_bytes;
@@ -77,8 +80,8 @@ const uint8_t *charsmap_find(const charsmap *m, const uint8_t *key, size_t bytes
             /* A replacement begins with a character: the file may say otherwise. */
             if (value > m->text_bytes || !utf8_is_first(m->text[value]))
                 return NULL;
-            *replacement_bytes = strlen((const char *)m->text + value);
-            return m->text + value;
+            *replacement_bytes = strnlen((const char *)m->text + value, REPLACEMENT_BYTES_MAX + 1);
+            return *replacement_bytes <= REPLACEMENT_BYTES_MAX ? m->text + value : NULL;
         }
     }
     return NULL;

@@ -106,8 +106,13 @@ static void insert(const normalizer *n, const aligned_text *from, size_t begin, 
         edit_put(&e, utf8_decode(content + i), 1);
 }
 
+static status too_long(void)
+{
+    return status_fail(STATUS_TOO_LARGE, "the text becomes too long when it is normalised");
+}
+
 static status replace(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
-                      pattern_memory *memory, aligned_text *to)
+                      pattern_memory *memory, size_t bytes_max, aligned_text *to)
 {
     pattern_search search;
     bool found = begin < end;
@@ -122,6 +127,8 @@ static status replace(const normalizer *n, const aligned_text *from, size_t begi
         aligned_text_copy(to, from, copied, begin + first);
         insert(n, from, begin, begin + last, to);
         copied = begin + last;
+        if (to->bytes > bytes_max)
+            return too_long();
     }
     aligned_text_copy(to, from, copied, end);
     return STATUS_OK;
@@ -206,7 +213,7 @@ void normalize_byte_level(const aligned_text *from, size_t begin, size_t end, al
 }
 
 status normalizer_apply(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
-                        pattern_memory *memory, aligned_text *to)
+                        pattern_memory *memory, size_t bytes_max, aligned_text *to)
 {
     assert(!to->is_identity && begin <= end && end <= from->bytes);
     switch (n->kind) {
@@ -231,7 +238,7 @@ status normalizer_apply(const normalizer *n, const aligned_text *from, size_t be
         filter(is_not_mark, from, begin, end, to);
         break;
     case NORMALIZER_REPLACE:
-        return replace(n, from, begin, end, memory, to);
+        return replace(n, from, begin, end, memory, bytes_max, to);
     case NORMALIZER_PREPEND:
         prepend(n, from, begin, end, to);
         break;
@@ -245,7 +252,7 @@ status normalizer_apply(const normalizer *n, const aligned_text *from, size_t be
         normalize_byte_level(from, begin, end, to);
         break;
     }
-    return STATUS_OK;
+    return to->bytes > bytes_max ? too_long() : STATUS_OK;
 }
 
 /* What a step makes of an ASCII character wherever it stands. */

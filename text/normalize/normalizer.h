@@ -38,9 +38,10 @@ typedef struct normalizer {
 void normalizer_dispose(normalizer *n);
 
 /* Appends bytes [begin, end) of `from`, normalised, to `to`, which keeps spans. STATUS_UNSUPPORTED
- * when a regular expression gives up. Any thread. */
+ * when a regular expression gives up; STATUS_TOO_LARGE when `to` has more than `bytes_max` bytes.
+ * Any thread. */
 status normalizer_apply(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
-                        pattern_memory *memory, aligned_text *to) MUST_CHECK;
+                        pattern_memory *memory, size_t bytes_max, aligned_text *to) MUST_CHECK;
 
 /* What the steps make of an ASCII character where that depends on nothing else: a character, or
  * NORMALIZER_SLOW. */

@@ -10,9 +10,7 @@
 #include "text/unicode/utf8.h"
 
 #define PATTERN_BYTES_MAX 16384
-#define MATCH_LIMIT                                                                                \
-    10000000 /* steps of one match without JIT; with it, the stack's size limits                   \
-              */
+#define MATCH_LIMIT 1000000 /* steps of one match */
 
 struct pattern {
     pcre2_code *code; /* NULL: plain text */
