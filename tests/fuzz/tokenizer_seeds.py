@@ -83,7 +83,9 @@ TEXTS = ["unaffable \u00e9\u0323\u0301 \u4e00. [SEP]x", "abc  abc's 123\u00a0\u0
 
 
 def files():
-    return {name: json.dumps(made(), separators=(",", ":")).encode() + b"\0\0" + TEXTS[i].encode() + b"\0" + TEXTS[-i].encode() for i, (name, made) in enumerate(FAMILIES.items())}
+    """Also what was found: a normaliser that fails to load."""
+    broken = dict(normalizer=dict(type="Precompiled", precompiled_charsmap="AAAA"))
+    return {"broken_charsmap": json.dumps(broken).encode()} | {name: json.dumps(made(), separators=(",", ":")).encode() + b"\0\0" + TEXTS[i].encode() + b"\0" + TEXTS[-i].encode() for i, (name, made) in enumerate(FAMILIES.items())}
 
 
 def texts():

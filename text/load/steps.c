@@ -128,8 +128,10 @@ status text_load_normalizers(const json_t *file, struct tokenizer *t)
 {
     const json_t *c = json_object_get(file, "normalizer");
     status s = field_is_there(c) ? field_each(c, "normalizers", read_normalizer, t) : STATUS_OK;
+    if (s)
+        return status_prefix(s, "\"normalizer\"");
     normalizer_ascii_table(t->normalizers, t->normalizer_count, t->ascii);
-    return s ? status_prefix(s, "\"normalizer\"") : STATUS_OK;
+    return STATUS_OK;
 }
 
 static status read_behavior(const json_t *c, split_behavior *out)

@@ -112,6 +112,9 @@ Test(tokenizer, refuses_what_it_does_not_know_by_name)
     expect_refused("{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": -1}}}", STATUS_CORRUPT,
                    "\"vocab\": \"a\": expected a token id");
     expect_refused("{\"model\"", STATUS_CORRUPT, "t.json: line 1");
+    expect_refused("{\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": "
+                   "\"AAAA\"}}",
+                   STATUS_CORRUPT, "precompiled_charsmap has 3 bytes");
 }
 
 Test(tokenizer, refuses_text_that_is_not_utf8_with_its_place)
