@@ -10,6 +10,7 @@
 #include "text/aligned/grow.h"
 #include "text/load/fields.h"
 #include "text/load/load.h"
+#include "text/load/older.h"
 #include "text/scratch.h"
 #include "text/unicode/properties.h"
 
@@ -35,16 +36,12 @@ static status load_parts(const json_t *file, tokenizer *t)
     return STATUS_OK;
 }
 
-status tokenizer_parse(const char *json, size_t bytes, const char *name, tokenizer **out)
+/* Takes `file`. */
+static status make(json_t *file, const char *name, tokenizer **out)
 {
     static atomic_uint_fast64_t serials;
-    json_error_t error;
     status s;
-    assert(json != NULL && out != NULL);
     unicode_initialise();
-    json_t *file = json_loadb(json, bytes, JSON_ALLOW_NUL, &error);
-    if (file == NULL)
-        return status_fail(STATUS_CORRUPT, "%s: line %d: %s", name, error.line, error.text);
     tokenizer *t = calloc(1, sizeof *t);
     if (t == NULL) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a tokenizer");
@@ -63,6 +60,16 @@ end:
     return s;
 }
 
+status tokenizer_parse(const char *json, size_t bytes, const char *name, tokenizer **out)
+{
+    json_error_t error;
+    assert(json != NULL && out != NULL);
+    json_t *file = json_loadb(json, bytes, JSON_ALLOW_NUL, &error);
+    if (file == NULL)
+        return status_fail(STATUS_CORRUPT, "%s: line %d: %s", name, error.line, error.text);
+    return make(file, name, out);
+}
+
 status tokenizer_load(const char *folder, tokenizer **out)
 {
     char path[4096];
@@ -71,6 +78,11 @@ status tokenizer_load(const char *folder, tokenizer **out)
     if ((size_t)snprintf(path, sizeof path, "%s/tokenizer.json", folder) >= sizeof path)
         return status_fail(STATUS_INVALID_ARGUMENT, "the path of the tokenizer is too long");
     status s = file_reader_read_whole(path, TOKENIZER_FILE_BYTES_MAX, &data, &bytes);
+    if (s == STATUS_NOT_FOUND) {
+        json_t *file = NULL;
+        s = text_load_older(folder, &file);
+        return s ? s : make(file, folder, out);
+    }
     if (s)
         return s;
     s = tokenizer_parse(data, bytes, path, out);
