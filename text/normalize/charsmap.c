@@ -7,8 +7,9 @@
 
 #include "text/unicode/utf8.h"
 
-#define REPLACEMENT_BYTES_MAX 256 /* no more than this for a character: the file may have others   \
-                                   */
+#define REPLACEMENT_BYTES_MAX                                                                      \
+    256 /* no more than this for a character: the file may have others                             \
+         */
 
 struct charsmap {
     uint32_t unit_count;
