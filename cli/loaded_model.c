@@ -22,7 +22,7 @@ status loaded_model_open(const loaded_model_options *o, loaded_model *out)
         .model_count = 1,
         .load = {.precision = o->precision,
                  .batch_max = o->batch_max > 0 ? o->batch_max : BATCH_MAX_DEFAULT,
-                 .queue_rows_max = 1024,
+                 .queue_rows_max = 2048,
                  .start_operations_max = START_OPERATIONS_DEFAULT,
                  .cache_folder = o->cpu.cache_folder,
                  .skips_warm_up = o->skips_warm_up,

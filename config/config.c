@@ -9,7 +9,7 @@ void config_default(config *c)
     memset(c, 0, sizeof *c);
     server_options_default(&c->server);
     c->repository.load.batch_max = 16;
-    c->repository.load.queue_rows_max = 1024;
+    c->repository.load.queue_rows_max = 2048;
     c->repository.models = c->model_list;
     c->repository.load.activation_bytes_max = (int64_t)4 << 30;
     c->repository.load.operations_max = INT64_C(100000000000000);

@@ -145,12 +145,13 @@ static status find_metadata(discovery *d, const options *o, const target *t)
 
 status discover(discovery *d, const options *o, const target *t)
 {
-    static const source_format formats[] = {SOURCE_KSERVE, SOURCE_KSERVE, SOURCE_KSERVE_BINARY,
-                                            SOURCE_TENSORFLOW, SOURCE_RAW};
+    static const source_format formats[] = {SOURCE_KSERVE,     SOURCE_KSERVE, SOURCE_KSERVE_BINARY,
+                                            SOURCE_TENSORFLOW, SOURCE_OPENAI, SOURCE_TEI,
+                                            SOURCE_RAW};
     *d = (discovery){.format = formats[o->format], .method = o->method ? o->method : "POST"};
     char model[256];
     source_format of_path;
-    bool bodies = o->data_file != NULL; /* whole bodies need no metadata */
+    bool bodies = o->data_file != NULL || o->text_file != NULL; /* whole bodies need no metadata */
     bool plain = strcmp(t->path, "/") != 0;
     status s = STATUS_OK;
     if (plain && (o->format == FORMAT_RAW || o->model == NULL)) {
@@ -182,8 +183,11 @@ status discover(discovery *d, const options *o, const target *t)
         s = STATUS_OK; /* path and bodies are given: no metadata is needed */
     if (!s && d->path == NULL) {
         bool tensorflow = d->format == SOURCE_TENSORFLOW;
-        d->path = model_path(tensorflow ? "/v1/models/" : "/v2/models/", d->model, o->model_version,
-                             tensorflow ? ":predict" : "/infer");
+        d->path = d->format == SOURCE_OPENAI ? memory_copy_string("/v1/embeddings", 14)
+                  : d->format == SOURCE_TEI
+                      ? model_path("/models/", d->model, NULL, "/embed")
+                      : model_path(tensorflow ? "/v1/models/" : "/v2/models/", d->model,
+                                   o->model_version, tensorflow ? ":predict" : "/infer");
     }
     return s;
 }

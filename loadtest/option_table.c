@@ -91,14 +91,16 @@ static status read_spin(options *o, const char *value)
 
 static status read_format(options *o, const char *value)
 {
-    static const char *const names[] = {"auto", "kserve", "binary", "tensorflow", "raw"};
-    for (int i = 0; i < 5; i++)
+    static const char *const names[] = {"auto",   "kserve", "binary", "tensorflow",
+                                        "openai", "tei",    "raw"};
+    for (int i = 0; i < 7; i++)
         if (strcmp(value, names[i]) == 0) {
             o->format = i;
             return STATUS_OK;
         }
     return status_fail(STATUS_INVALID_ARGUMENT,
-                       "\"%s\" is not one of auto, kserve, binary, tensorflow, raw", value);
+                       "\"%s\" is not one of auto, kserve, binary, tensorflow, openai, tei, raw",
+                       value);
 }
 
 static status read_protocol(options *o, const char *value)
@@ -173,6 +175,7 @@ static const option_entry entries[] = {
     {"rows", OPTION_INTEGER, FIELD(rows), RANGE(1, 1e6)},
     {"vocabulary", OPTION_INTEGER, FIELD(vocabulary), RANGE(1, 1e9)},
     {"ids", OPTION_TEXT, FIELD(ids_file)},
+    {"text", OPTION_TEXT, FIELD(text_file)},
     {"data", OPTION_TEXT, FIELD(data_file)},
     {"shuffle", OPTION_SWITCH, FIELD(shuffle)},
     {"pool", OPTION_INTEGER, FIELD(pool), RANGE(1, 100000)},

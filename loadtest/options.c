@@ -26,6 +26,10 @@ static status derive(options *o)
         return status_fail(STATUS_INVALID_ARGUMENT, "unexpected argument \"%s\"", o->files[0]);
     if (o->data_file != NULL && o->ids_file != NULL)
         return bad("--data and --ids exclude each other");
+    if (o->text_file != NULL && (o->data_file != NULL || o->ids_file != NULL))
+        return bad("--text excludes --data and --ids");
+    if ((o->format == FORMAT_OPENAI || o->format == FORMAT_TEI) && o->text_file == NULL)
+        return bad("the formats openai and tei need --text");
     status s = STATUS_OK;
     if (o->lengths_text != NULL && (s = length_parse(&o->lengths, o->lengths_text)) != STATUS_OK)
         return status_prefix(s, "--lengths");

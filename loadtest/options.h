@@ -25,8 +25,17 @@ typedef struct options {
     bool help, version;
     const char *url;
     /* what is sent */
-    const char *model, *model_version, *method, *data_file, *ids_file, *expect_file, *trace_file;
-    enum { FORMAT_AUTO, FORMAT_KSERVE, FORMAT_BINARY, FORMAT_TENSORFLOW, FORMAT_RAW } format;
+    const char *model, *model_version, *method, *data_file, *ids_file, *text_file, *expect_file,
+        *trace_file;
+    enum {
+        FORMAT_AUTO,
+        FORMAT_KSERVE,
+        FORMAT_BINARY,
+        FORMAT_TENSORFLOW,
+        FORMAT_OPENAI,
+        FORMAT_TEI,
+        FORMAT_RAW
+    } format;
     length_spec lengths;
     const char *lengths_text;
     uint32_t rows, vocabulary, pool;

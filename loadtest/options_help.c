@@ -21,6 +21,7 @@ static const char help[] =
     "  --rows N                rows per request (1)\n"
     "  --vocabulary N          generated token ids are below N (1000)\n"
     "  --ids FILE              token ids, one request a line\n"
+    "  --text FILE             texts, one request a line\n"
     "  --data FILE             JSON bodies, one request a line\n"
     "  --shuffle               send the lines in random order\n"
     "  --pool N                different requests to generate (512, fewer if they are "

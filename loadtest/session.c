@@ -43,6 +43,8 @@ static status prepare_source(session *p)
     source_options from = {.format = p->discovery.format,
                            .data_file = o->data_file,
                            .ids_file = o->ids_file,
+                           .text_file = o->text_file,
+                           .model = p->discovery.model,
                            .trace = p->trace.count ? &p->trace : NULL,
                            .lengths = &o->lengths,
                            .rows = o->rows,
@@ -74,8 +76,9 @@ static void plan_arrivals(session *p)
 
 static void describe_setup(session *p, result_setup *s)
 {
-    static const char *const formats[] = {"KServe v2 JSON", "KServe v2 binary",
-                                          "TensorFlow Serving", "raw"};
+    static const char *const formats[] = {"KServe v2 JSON",     "KServe v2 binary",
+                                          "TensorFlow Serving", "OpenAI embeddings",
+                                          "TEI embed",          "raw"};
     const options *o = &p->options;
     snprintf(s->url, sizeof s->url, "%s://%s%s", p->head.scheme, p->head.authority, p->head.path);
     snprintf(s->model, sizeof s->model, "%s", p->discovery.model ? p->discovery.model : "");

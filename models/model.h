@@ -109,6 +109,7 @@ typedef struct model_counters {
 } model_counters;
 
 typedef struct model model;
+typedef struct model_text model_text;
 
 /* Who still uses a loaded version. Any thread, by model_retain() and model_release(). */
 typedef struct model_references {
@@ -146,6 +147,10 @@ struct model {
     device_model on_device;
     device_model on_packed;         /* for packed buckets */
     device_program *weights_holder; /* keeps the CPU's packed weights alive; or NULL */
+
+    /* Text as input (models/text/model_text.h); NULL: it takes none, and text_note says why. */
+    struct model_text *text;
+    const char *text_note;
 
     /* How requests share batches. */
     model_batching batching;

@@ -11,8 +11,10 @@ typedef enum stage {
     /* The request arrived, from its first byte (HTTP/2: its HEADERS) to its last: begin_ns is when
      * that was. server/connection/accept.c */
     STAGE_ACCEPT,
-    /* The body became tensors, in jobs. server/infer/parse.c */
+    /* The body became tensors, in jobs, or texts. server/infer/parse.c */
     STAGE_PARSE,
+    /* Texts became tokens, in jobs; no time where there are none. server/infer/tokenize.c */
+    STAGE_TOKENIZE,
     /* Ceilings and quotas were checked, and whether the deadline can be met; the jobs hold their
      * places in the queue. server/infer/admit.c */
     STAGE_ADMIT,

@@ -6,12 +6,24 @@
 #include "cli/inspect/mxu.h"
 #include "cli/inspect/print.h"
 #include "models/start/deferred_buckets.h"
+#include "models/text/model_text.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/text/text_write.h"
 
 static void put_string(text_buffer *out, const char *s)
 {
     text_write_json_string(out, s ? s : "", s ? strlen(s) : 0);
+}
+
+/* What takes text, or why nothing does. */
+static void json_text(text_buffer *out, const model *m)
+{
+    text_buffer_put(out, ",\"text\":{\"file\":");
+    put_string(out, m->text != NULL ? m->text->file : "");
+    text_buffer_format(out, ",\"tokens_max\":%lld,\"note\":",
+                       m->text != NULL ? (long long)m->text->tokens_max : 0ll);
+    put_string(out, m->text_note);
+    text_buffer_put(out, "}");
 }
 
 static void json_tensors(text_buffer *out, const char *key, const model_tensor *tensors, int count,
@@ -62,6 +74,7 @@ void inspect_print_json(const model *m)
     put_string(&out, m->graph->source);
     json_tensors(&out, "inputs", m->inputs, m->input_count, true);
     json_tensors(&out, "outputs", m->outputs, m->output_count, false);
+    json_text(&out, m);
     text_buffer_format(
         &out,
         ",\"can_batch\":%s,\"can_pad\":%s,\"batch_basis\":\"%s\","

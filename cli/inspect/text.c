@@ -6,6 +6,7 @@
 #include "cli/inspect/facts.h"
 #include "cli/inspect/print.h"
 #include "models/start/deferred_buckets.h"
+#include "models/text/model_text.h"
 #include "server/protocol/infer.h"
 
 static void print_titled(const char *title, const char *text)
@@ -187,6 +188,11 @@ void inspect_print_text(const model *m)
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
+    if (m->text != NULL)
+        printf("text      taken: %s, at most %lld tokens, %d prompts\n", m->text->file,
+               (long long)m->text->tokens_max, m->text->prompt_count);
+    else
+        print_titled("text      ", m->text_note);
     print_batching(m);
     if (m->batching_note && m->batching_note[0])
         print_titled("why       ", m->batching_note);

@@ -23,7 +23,14 @@ static void begin(metadata *m, size_t count)
     *m = (metadata){.inputs = memory_allocate(count, sizeof *m->inputs)};
 }
 
-static status add_kserve(metadata *m, const json_t *entry)
+/* Beside other inputs, which stand for the same: tokens. */
+static bool is_text(const char *name, dtype type, size_t inputs)
+{
+    return inputs > 1 && type == DTYPE_BYTES &&
+           (strcmp(name, "text") == 0 || strcmp(name, "text_pair") == 0);
+}
+
+static status add_kserve(metadata *m, const json_t *entry, size_t inputs)
 {
     const char *name = json_string_value(json_object_get(entry, "name"));
     const char *type = json_string_value(json_object_get(entry, "datatype"));
@@ -33,6 +40,8 @@ static status add_kserve(metadata *m, const json_t *entry)
         return malformed("an input without name, datatype or shape");
     if (!dtype_from_kserve_name(type, strlen(type), &input->type))
         return status_fail(STATUS_UNSUPPORTED, "input %s has the unknown datatype %s", name, type);
+    if (is_text(name, input->type, inputs))
+        return STATUS_OK;
     if (json_array_size(shape) > METADATA_DIMENSIONS_MAX)
         return status_fail(STATUS_UNSUPPORTED, "input %s has over %d dimensions", name,
                            METADATA_DIMENSIONS_MAX);
@@ -66,7 +75,7 @@ status metadata_parse_kserve(metadata *m, const char *text, size_t bytes)
     json_t *entry;
     json_array_foreach(inputs, i, entry)
     {
-        s = add_kserve(&parsed, entry);
+        s = add_kserve(&parsed, entry, json_array_size(inputs));
         if (s)
             goto done;
     }

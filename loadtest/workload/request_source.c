@@ -2,6 +2,7 @@
 
 #include "loadtest/wire/memory.h"
 #include "loadtest/workload/random.h"
+#include "loadtest/workload/text_body.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -392,9 +393,20 @@ static status add_ids(collection *to, const source_options *o, const metadata *m
     return s;
 }
 
+/* A line of --text as a request. */
+static status add_text(collection *to, const source_options *o, const char *line)
+{
+    text_buffer body = {0};
+    status s = text_body_write(&body, o->format, o->model, line);
+    if (!s)
+        s = add_payload(to, &body, 0, 0);
+    text_buffer_dispose(&body);
+    return s;
+}
+
 static status add_lines(collection *to, const source_options *o, const metadata *m, random_state *r)
 {
-    const char *path = o->ids_file ? o->ids_file : o->data_file;
+    const char *path = o->ids_file ? o->ids_file : o->text_file ? o->text_file : o->data_file;
     char *text;
     size_t bytes, number = 1;
     status failed = quantity_read_file(path, &text, &bytes);
@@ -409,6 +421,8 @@ static status add_lines(collection *to, const source_options *o, const metadata 
         *end = 0;
         if (end > at && ids != NULL) {
             failed = add_ids(to, o, m, at, ids, r);
+        } else if (end > at && o->text_file != NULL) {
+            failed = add_text(to, o, at);
         } else if (end > at) {
             text_buffer line = {.data = at, .bytes = (size_t)(end - at)};
             failed = add_payload(to, &line, 0, 0);
@@ -482,7 +496,7 @@ status request_source_create(request_source *s, const source_options *o, const m
     collection to = {
         .source = s, .head = head, .bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT};
     status failed;
-    if (o->data_file != NULL || o->ids_file != NULL) {
+    if (o->data_file != NULL || o->ids_file != NULL || o->text_file != NULL) {
         failed = add_lines(&to, o, m, &r);
     } else if (m == NULL && !of_trace) {
         made.pool = 1; /* no bodies: the same request over and over */

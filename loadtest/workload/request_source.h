@@ -12,6 +12,8 @@ typedef enum source_format {
     SOURCE_KSERVE,        /* JSON of the Open Inference Protocol */
     SOURCE_KSERVE_BINARY, /* the same with binary tensors both ways */
     SOURCE_TENSORFLOW,    /* TensorFlow Serving's "instances" */
+    SOURCE_OPENAI,        /* POST /v1/embeddings; texts only */
+    SOURCE_TEI,           /* POST /embed of text-embeddings-inference; texts only */
     SOURCE_RAW            /* lines of a file as they are */
 } source_format;
 
@@ -19,6 +21,8 @@ typedef struct source_options {
     source_format format;
     const char *data_file; /* JSON lines, each a whole body; or NULL */
     const char *ids_file;  /* token ids, a line per request: "[1,2]" or "1 2"; or NULL */
+    const char *text_file; /* texts, a line per request; or NULL */
+    const char *model;     /* for bodies that name it */
     const trace *trace;    /* or NULL */
     const length_spec *lengths;
     uint32_t rows;       /* per request */

@@ -25,6 +25,7 @@
 #include "models/loading/warm_up.h"
 #include "models/planner.h"
 #include "models/start/start_budget.h"
+#include "models/text/load_text.h"
 
 #define PATH_BYTES_MAX 4096
 #define SEQUENCE_DEFAULT 512
@@ -46,7 +47,7 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
     b->queue_delay_ns = file->has_queue_delay ? file->queue_delay_ns : o->queue_delay_ns;
     b->queue_rows_max = file->queue_rows_max ? file->queue_rows_max
                         : o->queue_rows_max  ? o->queue_rows_max
-                                             : 1024;
+                                             : 2048;
     m->budget = (graph_budget){
         .activation_bytes_max = o->activation_bytes_max ? o->activation_bytes_max
                                                         : graph_budget_default.activation_bytes_max,
@@ -295,6 +296,19 @@ static status use_programs(model *m, const load_request *r, const manifest *file
     return program_folder_make_buckets(m, file);
 }
 
+static status read_text_files(model *m, const load_request *r)
+{
+    status failure = model_text_load(m, r->folder);
+    if (failure || m->text == NULL) {
+        if (!failure)
+            log_debug("models", "%s takes no text: %s", m->name, m->text_note);
+        return failure;
+    }
+    log_info("models", "%s takes text: %s, at most %lld tokens", m->name, m->text->file,
+             (long long)m->text->tokens_max);
+    return STATUS_OK;
+}
+
 static status make(model *m, const load_request *r, const manifest *file)
 {
     bool is_hf;
@@ -326,6 +340,9 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (failure)
         return failure;
     lift_limit(m, r, file);
+    failure = read_text_files(m, r);
+    if (failure)
+        return failure;
     if (model_is_exact(m)) {
         m->exact_programs = exact_programs_create(m->devices[m->device_count - 1]);
         if (m->exact_programs == NULL)
@@ -371,7 +388,7 @@ status load_model(const load_request *r, model **out)
     m->version = r->version;
     m->devices = r->devices;
     m->device_count = r->device_count;
-    m->batching_note = m->packing_note = "";
+    m->batching_note = m->packing_note = m->text_note = "";
     start_budget start = {.operations_max = r->options->start_operations_max};
     m->start = start.operations_max > 0 ? &start : NULL;
     failure = make(m, r, &file);
@@ -399,6 +416,7 @@ void load_destroy(model *m)
         m->devices[m->device_count - 1]->interface->release(m->devices[m->device_count - 1],
                                                             m->weights_holder);
     packed_buckets_dispose(m);
+    model_text_dispose(m);
     latency_destroy(m->latency);
     free(m->lengths);
     graph_destroy(m->graph);

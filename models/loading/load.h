@@ -14,7 +14,7 @@ typedef struct load_options {
     device_precision precision;
     int64_t batch_max;        /* 0: 16 */
     uint64_t queue_delay_ns;  /* default 0 */
-    int64_t queue_rows_max;   /* 0: 1024 */
+    int64_t queue_rows_max;   /* 0: 2048, as many as OpenAI takes texts */
     int64_t sequence_max;     /* 0: 512; LOAD_ROW_MAX for models whose rows are not padded */
     model_packing packing;    /* of models that do not say otherwise */
     const char *cache_folder; /* or NULL */

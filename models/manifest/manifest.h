@@ -9,7 +9,7 @@
  *   { "precision": "fp32" | "bf16" | "int8",
  *     "buckets": "auto" | {"batch": [1, 8], "sequence": [16, 64]},
  *     "batch_max": 16, "sequence_max": 256,
- *     "queue_delay_us": 0, "queue_rows_max": 1024, "slo_ms": 50, "priority": 0, "weight": 1,
+ *     "queue_delay_us": 0, "queue_rows_max": 2048, "slo_ms": 50, "priority": 0, "weight": 1,
  *     "inputs": {"input_ids": {"pad": 0}, "attention_mask": {"mask": true, "optional": true},
  *                "token_type_ids": {"optional": true, "default": 0}},
  *     "dims": {"height": 224}, "labels": {"stable": 1}, "pooling": "none"|"mean"|"cls"|"max",

@@ -54,7 +54,7 @@ static void respond_wrong_verb(request *r)
     bool is_get = r->route.verb == ROUTE_GET;
     const char *allow = is_get ? "GET, HEAD" : "POST";
     respond_header(r, "allow", allow, strlen(allow));
-    respond_error(r, r->route.is_tensorflow ? 400 : 405,
+    respond_error(r, r->route.dialect == ROUTE_TENSORFLOW ? 400 : 405,
                   is_get ? "this route takes GET" : "this route takes POST");
 }
 

@@ -72,22 +72,54 @@ static status parse(const infer_body *b, request_text text, infer_request *q,
     return parse_kserve(q, c, text.data, text.bytes, json_bytes);
 }
 
+/* What a body that was compressed has become; empty: it was not. */
+typedef struct unpacked {
+    char *data;
+    size_t capacity; /* counted in b->held */
+} unpacked;
+
+/* The body as it was before it was compressed: itself, or `room`, for the caller to give back. */
+static status unpack(const infer_body *b, size_t bytes_max, const cancel_token *cancel,
+                     unpacked *room, request_text *out)
+{
+    *out = b->text;
+    *room = (unpacked){NULL, 0};
+    if (b->coding == CODING_IDENTITY)
+        return STATUS_OK;
+    status failure = decompress(b->coding, b->text.data, b->text.bytes, bytes_max, cancel, b->held,
+                                &room->data, &room->capacity, &out->bytes);
+    out->data = room->data;
+    return failure;
+}
+
+static void give_back(const infer_body *b, const unpacked *room)
+{
+    budget_subtract(b->held, room->capacity);
+    large_memory_free(room->data, room->capacity);
+}
+
 status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
                         size_t decompressed_bytes_max)
 {
-    request_text text = b->text;
-    char *unpacked = NULL;
-    size_t capacity = 0;
-    status failure = STATUS_OK;
+    request_text text;
+    unpacked room;
     c->can_borrow = b->can_borrow && b->coding == CODING_IDENTITY;
-    if (b->coding != CODING_IDENTITY) {
-        failure = decompress(b->coding, text.data, text.bytes, decompressed_bytes_max, c->cancel,
-                             b->held, &unpacked, &capacity, &text.bytes);
-        text.data = unpacked;
-    }
+    status failure = unpack(b, decompressed_bytes_max, c->cancel, &room, &text);
     if (!failure)
         failure = parse(b, text, q, c);
-    budget_subtract(b->held, capacity);
-    large_memory_free(unpacked, capacity);
+    give_back(b, &room);
+    return failure;
+}
+
+status infer_body_parse_language(const infer_body *b, language_request *r, route_kind kind,
+                                 language_limits *l, size_t decompressed_bytes_max)
+{
+    request_text text;
+    unpacked room;
+    l->keeps_body = b->can_borrow && b->coding == CODING_IDENTITY;
+    status failure = unpack(b, decompressed_bytes_max, l->cancel, &room, &text);
+    if (!failure)
+        failure = language_parse(r, kind, l, text.data, text.bytes);
+    give_back(b, &room);
     return failure;
 }

@@ -2,6 +2,7 @@
 #define SERVER_INFER_BODY_H
 
 #include "server/protocol/compress.h"
+#include "server/protocol/language/language.h"
 #include "server/request/request.h"
 
 /* The body of an inference request, and what its headers say about it: all that parsing needs of
@@ -26,5 +27,8 @@ bool infer_body_is_long(const infer_body *b);
  * but for `can_borrow`. Any thread. */
 status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
                         size_t decompressed_bytes_max) MUST_CHECK;
+/* The same of a body of a route that takes text. `l` is complete but for `keeps_body`. */
+status infer_body_parse_language(const infer_body *b, language_request *r, route_kind kind,
+                                 language_limits *l, size_t decompressed_bytes_max) MUST_CHECK;
 
 #endif

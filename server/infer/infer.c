@@ -1,34 +1,28 @@
 #include "server/infer/infer.h"
 
-#include <string.h>
-
 #include "server/infer/admit.h"
 #include "server/infer/parse.h"
 #include "server/infer/refuse.h"
-#include "server/infer/results.h"
+#include "server/infer/submit.h"
+#include "server/infer/tokenize.h"
 #include "server/request/respond.h"
 
-static void choose_outputs(const infer_request *q)
+/* A helper thread has tokenized the texts. */
+static void on_tokenized(request *r)
 {
-    for (int i = 0; i < q->job_count; i++) {
-        job *j = q->jobs[i];
-        memset(j->output_wanted, 0, (size_t)q->model->output_count * sizeof(j->output_wanted[0]));
-        for (int o = 0; o < q->output_count; o++)
-            j->output_wanted[q->outputs[o].index] = true;
-    }
+    status failure = tokenize_finish(r);
+    if (!request_has_ended(r))
+        infer_submit(r, failure);
 }
 
-static void admit_and_submit(request *r, status failure)
+/* The body has been parsed, or `failure` says why not. */
+static void go_on(request *r, status failure)
 {
-    uint64_t retry_after_ns = 0;
-    if (!failure)
-        failure = admit_request(r, &retry_after_ns);
-    if (failure) {
-        respond_refusal(r, failure, status_message(), retry_after_ns);
-        return;
-    }
-    choose_outputs(&r->infer);
-    request_submit(r, respond_with_results);
+    bool is_later = false;
+    if (!failure && r->infer.texts.count > 0)
+        failure = tokenize_request(r, on_tokenized, &is_later);
+    if (!is_later)
+        infer_submit(r, failure);
 }
 
 /* A helper thread has parsed the body. */
@@ -36,7 +30,7 @@ static void on_parsed(request *r)
 {
     status failure = parse_finish(r);
     if (!request_has_ended(r))
-        admit_and_submit(r, failure);
+        go_on(r, failure);
 }
 
 void infer_handle(request *r)
@@ -58,5 +52,5 @@ void infer_handle(request *r)
     }
     failure = parse_request(r, m, on_parsed, &is_later);
     if (!is_later)
-        admit_and_submit(r, failure);
+        go_on(r, failure);
 }

@@ -15,4 +15,8 @@ status parse_request(request *r, const model *m, request_handler resume, bool *i
  * then nothing is left of the jobs. */
 status parse_finish(request *r) MUST_CHECK;
 
+/* The same of a body of a route that takes text, into r->language: the model is not known yet, and
+ * there are no jobs. */
+status parse_language(request *r, request_handler resume, bool *is_later) MUST_CHECK;
+
 #endif

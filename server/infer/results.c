@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/protocol/language/write_language.h"
+#include "server/protocol/rows/merge_rows.h"
 #include "server/protocol/text/number_write.h"
 #include "server/protocol/write_infer.h"
 #include "server/request/respond.h"
@@ -119,18 +121,36 @@ typedef struct body_pieces {
     int count;
 } body_pieces;
 
+static status write_text(const infer_request *q, tokenizer_scratch *scratch, text_buffer *text)
+{
+    if (q->protocol == INFER_LANGUAGE)
+        return language_write(text, q, scratch);
+    if (q->protocol != INFER_KSERVE) {
+        write_tensorflow(text, q);
+        return STATUS_OK;
+    }
+    status failure = merge_rows(q);
+    if (!failure)
+        write_kserve(text, q);
+    return failure;
+}
+
 /* Any thread: the jobs are the caller's. `text` is scratch memory. */
-static status make_pieces(const infer_request *q, bool is_strict, text_buffer *text,
-                          body_pieces *out)
+static status make_pieces(const infer_request *q, bool is_strict, text_scratches *scratches,
+                          text_buffer *text, body_pieces *out)
 {
     job *first = q->jobs[0];
     if (is_strict && !can_write(q))
         return status_fail(STATUS_INTERNAL,
                            "the result holds NaN or Infinity, which strict JSON does not have");
-    if (q->protocol == INFER_KSERVE)
-        write_kserve(text, q);
-    else
-        write_tensorflow(text, q);
+    tokenizer_scratch *scratch = NULL; /* for offsets, which are not kept */
+    if (q->protocol == INFER_LANGUAGE && q->language->task == LANGUAGE_PREDICT)
+        scratch = text_scratches_take(scratches);
+    status failure = write_text(q, scratch, text);
+    if (scratch != NULL)
+        text_scratches_return(scratches, scratch);
+    if (failure)
+        return failure;
     char *json = text->is_broken ? NULL : arena_allocate(&first->memory, text->bytes);
     if (json == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the response");
@@ -140,7 +160,7 @@ static status make_pieces(const infer_request *q, bool is_strict, text_buffer *t
         if (!q->outputs[i].is_binary)
             continue;
         request_text *piece = &out->of[out->count];
-        status failure = binary_piece(first, &first->outputs[q->outputs[i].index], piece);
+        failure = binary_piece(first, &first->outputs[q->outputs[i].index], piece);
         if (failure)
             return failure;
         out->count += piece->bytes > 0;
@@ -152,6 +172,7 @@ static status make_pieces(const infer_request *q, bool is_strict, text_buffer *t
 typedef struct writing {
     request_work work; /* first */
     const infer_request *infer;
+    text_scratches *scratches;
     bool is_strict;
     content_coding coding;
     body_pieces pieces;
@@ -165,7 +186,7 @@ static void run(request_work *work)
 {
     writing *w = (writing *)work;
     text_buffer text = {0};
-    w->result = make_pieces(w->infer, w->is_strict, &text, &w->pieces);
+    w->result = make_pieces(w->infer, w->is_strict, w->scratches, &text, &w->pieces);
     text_buffer_dispose(&text);
     if (w->result) {
         strncpy(w->error, status_message(), sizeof w->error - 1);
@@ -239,6 +260,7 @@ static bool write_beside(request *r)
         return false;
     w->work.run = run;
     w->infer = &r->infer;
+    w->scratches = &request_service(r)->text_scratches;
     w->is_strict = request_service(r)->options->strict_json;
     w->coding = coding;
     bool is_taken = request_offload(r, &w->work, true, respond_written);
@@ -263,7 +285,8 @@ void respond_with_results(request *r)
     if (write_beside(r))
         return;
     text_buffer_reset(text, TEXT_KEEP_BYTES);
-    status failure = make_pieces(q, request_service(r)->options->strict_json, text, &pieces);
+    service *s = request_service(r);
+    status failure = make_pieces(q, s->options->strict_json, &s->text_scratches, text, &pieces);
     if (failure)
         respond_status(r, failure, status_message());
     else

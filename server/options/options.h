@@ -42,6 +42,8 @@ typedef struct server_limits {
     size_t response_bytes_max;    /* that wait for a peer before its next request is begun */
     int64_t response_bytes_per_s_min; /* of responses that wait for their peer; 0: any */
     size_t output_bytes_max;          /* of one request, as the model makes them */
+    int text_items_max;    /* texts in one request, where the API sets no number itself */
+    size_t text_bytes_max; /* of all texts of one request, the query of a rerank with each */
 } server_limits;
 
 typedef struct server_timeouts {
@@ -89,6 +91,7 @@ typedef struct server_options {
     int tenant_count;
     server_tenant default_tenant; /* clients that are none of them: number 0; it has no key */
     const char *tenant_header;    /* names a tenant that has no key */
+    const char *default_model;    /* of routes that name none; NULL: the only one that takes text */
     bool slo_deadline;            /* requests without a deadline get their model's objective */
 } server_options;
 

@@ -30,6 +30,9 @@ void infer_request_init(infer_request *r, const model *m, infer_protocol protoco
     r->job_capacity = job_capacity;
     r->rows = NULL;
     r->row_count = 0;
+    r->texts = (text_list){NULL, 0, 0, 0};
+    r->text_options = (text_options){.truncates = true};
+    r->language = NULL;
     r->borrows_body = false;
 }
 

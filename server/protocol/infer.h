@@ -5,14 +5,16 @@
 #include "batcher/job/job.h"
 #include "server/options/options.h"
 #include "server/protocol/text/json_scan.h"
+#include "server/protocol/text/text_item.h"
 
 /* A parsed inference request, whatever its protocol: data without a life of its own. The parsers
  * fill it, write_infer.h writes its response. */
 
 typedef enum infer_protocol {
     INFER_KSERVE,
-    INFER_TENSORFLOW_ROWS,   /* "instances" -> "predictions" */
-    INFER_TENSORFLOW_COLUMNS /* "inputs" -> "outputs" */
+    INFER_TENSORFLOW_ROWS,    /* "instances" -> "predictions" */
+    INFER_TENSORFLOW_COLUMNS, /* "inputs" -> "outputs" */
+    INFER_LANGUAGE            /* the routes that take text (language/language.h) */
 } infer_protocol;
 
 typedef struct infer_output {
@@ -38,6 +40,11 @@ typedef struct infer_request {
     int job_count, job_capacity;
     infer_row *rows; /* NULL when there is one job with the rows in order; held by jobs[0] */
     int64_t row_count;
+    /* Texts that become rows when they are tokens (text_rows.h); the strings lie in the body or
+     * with jobs[0]. `language` has its own. */
+    text_list texts;
+    text_options text_options;
+    struct language_request *language; /* INFER_LANGUAGE; borrowed */
     bool borrows_body; /* a tensor's data lies in the body: keep it until the jobs are back */
 } infer_request;
 

@@ -5,6 +5,7 @@
 
 #include "server/protocol/infer.h"
 #include "server/protocol/tensor_scan.h"
+#include "server/protocol/text/text_fields.h"
 
 typedef struct parser {
     infer_request *request;
@@ -14,6 +15,7 @@ typedef struct parser {
     const char *binary, *binary_end; /* the part of the body that no tensor has yet */
     bool is_given[MODEL_TENSORS_MAX];
     bool binary_by_default, has_outputs;
+    bool has_text, has_pair; /* in place of the inputs */
     /* Per output in the request: its own `binary_data`, or -1. */
     int8_t output_binary[MODEL_TENSORS_MAX];
 } parser;
@@ -110,35 +112,22 @@ static status read_data(parser *p, tensor *t, json_scan *s, const char *name)
     return STATUS_OK;
 }
 
-static status finish_input(parser *p, input_fields *f)
+/* What every input needs beside its name. */
+static status check_fields(const input_fields *f, const char *name)
 {
-    const model *m = p->request->model;
-    if (!f->has_name)
-        return status_fail(STATUS_INVALID_ARGUMENT, "an input has no name");
-    int index = infer_find_input(m, f->name);
-    if (index < 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no input \"%.*s\"",
-                           (int)(f->name.bytes < 200 ? f->name.bytes : 200), f->name.text);
-    const char *name = m->inputs[index].name;
-    if (p->is_given[index])
-        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
     if (!f->has_datatype || !f->has_shape)
         return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" has no %s", name,
                            f->has_shape ? "datatype" : "shape");
     if (f->has_data == (f->binary_bytes >= 0))
         return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" has %s data", name,
                            f->has_data ? "both JSON and binary" : "no");
-    p->is_given[index] = true;
-    tensor *t = &p->job->inputs[index];
-    /* Many clients cannot write a shape of no dims: a scalar may come as [1]. */
-    bool is_scalar = m->inputs[index].rank == 0 && f->rank == 1 && f->dims[0] == 1;
-    status failure = tensor_set_shape(t, f->datatype, is_scalar ? 0 : f->rank, f->dims);
-    if (!failure)
-        failure = infer_check_input(m, index, t, p->job);
-    if (!failure)
-        failure = infer_check_size(m, p->job->rows, p->job->length, p->context->limits);
-    if (failure)
-        return failure;
+    return STATUS_OK;
+}
+
+/* The data of `t`, whose shape has been checked. */
+static status fill_input(parser *p, const input_fields *f, tensor *t, const char *name)
+{
+    status failure;
     if (f->has_data) {
         json_scan again = p->json; /* the data, once everything about it is known */
         again.at = f->data_at;
@@ -158,6 +147,77 @@ static status finish_input(parser *p, input_fields *f)
     p->binary += f->binary_bytes;
     p->request->borrows_body |= !failure && is_borrowed;
     return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
+}
+
+/* "text" and "text_pair" of a model with a tokenizer, in place of the inputs that hold tokens. */
+static status finish_text(parser *p, const input_fields *f)
+{
+    bool is_pair = json_string_is(f->name, TEXT_PAIR_INPUT);
+    const char *name = is_pair ? TEXT_PAIR_INPUT : TEXT_INPUT;
+    bool *is_given = is_pair ? &p->has_pair : &p->has_text;
+    tensor t;
+    if (*is_given)
+        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
+    *is_given = true;
+    status failure = check_fields(f, name);
+    if (!failure)
+        failure = tensor_set_shape(&t, f->datatype, f->rank, f->dims);
+    if (!failure && f->rank > 0 && f->dims[0] > p->request->model->batching.queue_rows_max)
+        failure = infer_check_size(p->request->model, f->dims[0], -1, p->context->limits);
+    if (!failure)
+        failure = fill_input(p, f, &t, name);
+    return failure ? failure : text_take_tensor(&t, is_pair, &p->job->memory, &p->request->texts);
+}
+
+static status fail_unknown(const model *m, json_string name)
+{
+    int bytes = (int)(name.bytes < 200 ? name.bytes : 200);
+    if (!json_string_is(name, TEXT_INPUT) && !json_string_is(name, TEXT_PAIR_INPUT))
+        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no input \"%.*s\"", bytes,
+                           name.text);
+    return status_fail(STATUS_INVALID_ARGUMENT, "the model takes no text: %s",
+                       m->text_note != NULL ? m->text_note : "");
+}
+
+static status finish_input(parser *p, input_fields *f)
+{
+    const model *m = p->request->model;
+    if (!f->has_name)
+        return status_fail(STATUS_INVALID_ARGUMENT, "an input has no name");
+    int index = infer_find_input(m, f->name);
+    if (index < 0 && m->text != NULL &&
+        (json_string_is(f->name, TEXT_INPUT) || json_string_is(f->name, TEXT_PAIR_INPUT)))
+        return finish_text(p, f);
+    if (index < 0)
+        return fail_unknown(m, f->name);
+    const char *name = m->inputs[index].name;
+    if (p->is_given[index])
+        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
+    tensor *t = &p->job->inputs[index];
+    status failure = check_fields(f, name);
+    if (failure)
+        return failure;
+    p->is_given[index] = true;
+    /* Many clients cannot write a shape of no dims: a scalar may come as [1]. */
+    bool is_scalar = m->inputs[index].rank == 0 && f->rank == 1 && f->dims[0] == 1;
+    failure = tensor_set_shape(t, f->datatype, is_scalar ? 0 : f->rank, f->dims);
+    if (!failure)
+        failure = infer_check_input(m, index, t, p->job);
+    if (!failure)
+        failure = infer_check_size(m, p->job->rows, p->job->length, p->context->limits);
+    return failure ? failure : fill_input(p, f, t, name);
+}
+
+/* Texts stand for all the inputs. */
+static status check_texts(const parser *p)
+{
+    const model *m = p->request->model;
+    for (int i = 0; i < m->input_count; i++) {
+        if (p->is_given[i])
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "inputs \"text\" and \"%s\" exclude each other", m->inputs[i].name);
+    }
+    return text_check(&p->request->texts);
 }
 
 /* `data` last, with shape and datatype before it, is the usual order and is read without a second
@@ -273,6 +333,8 @@ static status read_parameters(parser *p)
     while (!failure && !(failure = json_object_next(s, &o, &key, &has_key)) && has_key) {
         if (json_string_is(key, "binary_data_output")) {
             failure = json_read_bool(s, &p->binary_by_default);
+        } else if (json_string_is(key, "truncate")) {
+            failure = json_read_bool(s, &p->request->text_options.truncates);
         } else if (json_string_is(key, "timeout")) {
             failure = json_read_i64(s, &number);
             if (!failure && number < 0)
@@ -334,7 +396,7 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
     p.job = j;
     p.binary = body + json_bytes;
     p.binary_end = body + bytes;
-    p.binary_by_default = p.has_outputs = false;
+    p.binary_by_default = p.has_outputs = p.has_text = p.has_pair = false;
     memset(p.is_given, 0, sizeof(p.is_given));
     json_scan_init(&p.json, body, json_bytes, c->limits->json_depth_max, c->is_strict, &j->memory);
     p.json.cancel = c->cancel;
@@ -360,5 +422,7 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
         if (r->id.text == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
     }
+    if (p.has_text || p.has_pair)
+        return check_texts(&p); /* rows are made of them when they are tokens */
     return infer_finish_job(m, j, p.is_given, c->limits);
 }

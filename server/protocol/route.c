@@ -95,7 +95,12 @@ static bool cut_predict(segment *s)
 /* /v1/models/M[/versions/V|/labels/L][/metadata | :predict] */
 static void parse_v1(segment *s, int count, route *out)
 {
-    out->is_tensorflow = true;
+    out->dialect = ROUTE_TENSORFLOW;
+    if (count == 2 && is(s[1], "models")) {
+        out->dialect = ROUTE_OPENAI;
+        set(out, ROUTE_MODELS, ROUTE_GET);
+        return;
+    }
     if (count < 3 || !is(s[1], "models"))
         return;
     bool is_predict = cut_predict(&s[count - 1]);
@@ -175,11 +180,45 @@ static void parse_v2(const segment *s, int count, route *out)
         set(out, ROUTE_MODEL_STATS, ROUTE_GET);
 }
 
+/* The routes that take text, from segment `at` on; false: it is none of them. */
+static bool parse_language(const segment *s, int count, int at, route *out)
+{
+    static const struct {
+        const char *first, *second; /* second NULL: there is none */
+        route_kind kind;
+        route_verb verb;
+        route_dialect dialect;
+    } routes[] = {
+        {"v1", "embeddings", ROUTE_EMBEDDINGS, ROUTE_POST, ROUTE_OPENAI},
+        {"v1", "rerank", ROUTE_V1_RERANK, ROUTE_POST, ROUTE_COHERE},
+        {"embed", NULL, ROUTE_EMBED, ROUTE_POST, ROUTE_TEI},
+        {"embed_all", NULL, ROUTE_EMBED_ALL, ROUTE_POST, ROUTE_TEI},
+        {"embed_sparse", NULL, ROUTE_EMBED_SPARSE, ROUTE_POST, ROUTE_TEI},
+        {"rerank", NULL, ROUTE_RERANK, ROUTE_POST, ROUTE_TEI},
+        {"predict", NULL, ROUTE_PREDICT, ROUTE_POST, ROUTE_TEI},
+        {"similarity", NULL, ROUTE_SIMILARITY, ROUTE_POST, ROUTE_TEI},
+        {"tokenize", NULL, ROUTE_TOKENIZE, ROUTE_POST, ROUTE_TEI},
+        {"decode", NULL, ROUTE_DECODE, ROUTE_POST, ROUTE_TEI},
+        {"info", NULL, ROUTE_INFO, ROUTE_GET, ROUTE_TEI},
+        {"health", NULL, ROUTE_HEALTH, ROUTE_GET, ROUTE_TEI},
+    };
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        bool has_second = routes[i].second != NULL;
+        if (count != at + 1 + has_second || !is(s[at], routes[i].first) ||
+            (has_second && !is(s[at + 1], routes[i].second)))
+            continue;
+        out->dialect = routes[i].dialect;
+        set(out, routes[i].kind, routes[i].verb);
+        return true;
+    }
+    return false;
+}
+
 void route_parse(const char *path, size_t bytes, route *out)
 {
     out->kind = ROUTE_UNKNOWN;
     out->verb = ROUTE_GET;
-    out->is_tensorflow = false;
+    out->dialect = ROUTE_KSERVE;
     out->name[0] = out->label[0] = '\0';
     out->name_bytes = out->label_bytes = 0;
     out->version = 0;
@@ -193,6 +232,10 @@ void route_parse(const char *path, size_t bytes, route *out)
         return;
     else if (is(s[0], "v2"))
         parse_v2(s, count, out);
+    else if (is(s[0], "models") && count > 2 && decode(s[1], out->name, &out->name_bytes))
+        parse_language(s, count, 2, out);
+    else if (parse_language(s, count, 0, out))
+        return;
     else if (is(s[0], "v1"))
         parse_v1(s, count, out);
     else if (is(s[0], "metrics") && count == 1)

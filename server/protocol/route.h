@@ -25,8 +25,30 @@ typedef enum route_kind {
     ROUTE_TF_STATUS,       /* GET /v1/models/M[/versions/V|/labels/L] */
     ROUTE_TF_METADATA,     /* .../metadata */
     ROUTE_TF_PREDICT,      /* POST ...:predict */
+    ROUTE_MODELS,          /* GET /v1/models */
+    ROUTE_EMBEDDINGS,      /* POST /v1/embeddings; these may stand below /models/M */
+    ROUTE_V1_RERANK,       /* POST /v1/rerank */
+    ROUTE_EMBED,           /* POST /embed */
+    ROUTE_EMBED_ALL,       /* POST /embed_all */
+    ROUTE_EMBED_SPARSE,    /* POST /embed_sparse */
+    ROUTE_RERANK,          /* POST /rerank */
+    ROUTE_PREDICT,         /* POST /predict */
+    ROUTE_SIMILARITY,      /* POST /similarity */
+    ROUTE_TOKENIZE,        /* POST /tokenize */
+    ROUTE_DECODE,          /* POST /decode */
+    ROUTE_INFO,            /* GET /info */
+    ROUTE_HEALTH,          /* GET /health */
     ROUTE_KIND_COUNT
 } route_kind;
+
+/* Whose API a route belongs to: they differ in the codes and bodies of errors. */
+typedef enum route_dialect {
+    ROUTE_KSERVE, /* and our own */
+    ROUTE_TENSORFLOW,
+    ROUTE_OPENAI,
+    ROUTE_TEI, /* Hugging Face's text-embeddings-inference */
+    ROUTE_COHERE,
+} route_dialect;
 
 typedef enum route_verb { ROUTE_GET, ROUTE_POST } route_verb;
 
@@ -34,8 +56,8 @@ typedef enum route_verb { ROUTE_GET, ROUTE_POST } route_verb;
 
 typedef struct route {
     route_kind kind;
-    route_verb verb;    /* the one the resource takes; GET includes HEAD */
-    bool is_tensorflow; /* below /v1: its error codes differ */
+    route_verb verb; /* the one the resource takes; GET includes HEAD */
+    route_dialect dialect;
     char name[ROUTE_NAME_BYTES], label[ROUTE_NAME_BYTES]; /* decoded; "" when absent */
     size_t name_bytes, label_bytes;
     int64_t version; /* 0: none named */

@@ -4,6 +4,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* What idle requests for routes that take text keep. */
+#define IDLE_LANGUAGES_MAX 256
+#define IDLE_LANGUAGE_BYTES 65536
+
 status request_loop_init(request_loop *l, service *s, const struct request_routes *routes,
                          int index)
 {
@@ -36,6 +40,12 @@ void request_loop_dispose(request_loop *l)
     job_pool_dispose(&l->jobs);
     deadlines_dispose(&l->deadlines);
     infer_scratch_dispose(&l->scratch);
+    tokenizer_scratch_destroy(l->text_scratch);
+    for (language_request *idle = l->idle_languages, *next; idle != NULL; idle = next) {
+        next = idle->next;
+        arena_dispose(&idle->memory);
+        free(idle);
+    }
     text_buffer_dispose(&l->text);
     shared_texts_dispose(&l->shared_texts);
     access_log_dispose(&l->log);
@@ -44,6 +54,30 @@ void request_loop_dispose(request_loop *l)
     if (l->wake_fd >= 0)
         close(l->wake_fd);
     *l = (request_loop){.wake_fd = -1};
+}
+
+language_request *request_loop_acquire_language(request_loop *l)
+{
+    language_request *language = l->idle_languages;
+    if (language == NULL)
+        return calloc(1, sizeof(*language));
+    l->idle_languages = language->next;
+    l->idle_language_count--;
+    language->next = NULL;
+    return language;
+}
+
+void request_loop_release_language(request_loop *l, language_request *language)
+{
+    if (l->idle_language_count == IDLE_LANGUAGES_MAX) {
+        arena_dispose(&language->memory);
+        free(language);
+        return;
+    }
+    language_request_reset(language, IDLE_LANGUAGE_BYTES);
+    language->next = l->idle_languages;
+    l->idle_languages = language;
+    l->idle_language_count++;
 }
 
 void request_loop_wake(request_loop *l)

@@ -5,11 +5,13 @@
 #include "batcher/job/pool.h"
 #include "server/options/capacity.h"
 #include "server/protocol/infer.h"
+#include "server/protocol/language/language.h"
 #include "server/request/deadlines.h"
 #include "server/request/shared_text.h"
 #include "server/request/transport.h"
 #include "server/service/endpoint_load.h"
 #include "server/telemetry/access_log.h"
+#include "text/tokenizer.h"
 
 /* What the requests of one event loop share: their pools, the scratch memory of parsers and
  * writers, and the mailboxes through which work comes home. Its thread owns all of it but the
@@ -29,6 +31,9 @@ typedef struct request_loop {
 
     job **parsed_jobs; /* where parsers put jobs: limits.request_jobs_max */
     infer_scratch scratch;
+    tokenizer_scratch *text_scratch;  /* NULL until it is needed */
+    language_request *idle_languages; /* linked by `next` */
+    int idle_language_count;
     text_buffer text; /* a response while it is written */
     shared_texts shared_texts;
     endpoint_load load;
@@ -45,6 +50,10 @@ status request_loop_init(request_loop *l, service *s, const struct request_route
                          int index) MUST_CHECK;
 /* Every request must have been released, unless the process ends. */
 void request_loop_dispose(request_loop *l);
+
+/* A reset one from the loop's pool; NULL: memory is out. */
+language_request *request_loop_acquire_language(request_loop *l);
+void request_loop_release_language(request_loop *l, language_request *language);
 
 /* Makes the loop look into its mailboxes. Any thread. Writes to the descriptor only if the loop
  * sleeps, so call it after posting. */

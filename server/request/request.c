@@ -44,6 +44,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->on_due = NULL;
     r->waits_for = NULL;
     r->on_cancel = NULL;
+    r->language = NULL;
     r->infer.model = NULL;
     r->infer.job_count = 0;
     r->infer.borrows_body = false;
@@ -88,6 +89,8 @@ static void release(request *r)
     r->infer.job_count = 0;
     if (r->holds_model)
         model_release(r->infer.model);
+    if (r->language != NULL)
+        request_loop_release_language(l, r->language);
     if (r->kept_body != NULL)
         r->connection->transport->drop_body(r);
     free(r->compressed);

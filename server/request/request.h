@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/protocol/infer.h"
+#include "server/protocol/language/language.h"
 #include "server/protocol/route.h"
 #include "server/request/deadlines.h"
 #include "server/request/life.h"
@@ -50,7 +51,8 @@ struct request {
     request_handler on_cancel; /* nobody waits for the response any more; at most once, or NULL */
 
     /* Inference. */
-    int tenant; /* number */
+    int tenant;                 /* number */
+    language_request *language; /* of the loop's pool; NULL: the route is none that takes text */
     infer_request infer;
     job *one_job;         /* where infer.jobs points in the usual case */
     bool holds_model;     /* a reference to infer.model, else its jobs have them */
@@ -93,7 +95,8 @@ static inline bool request_needs_body(const request *r)
 }
 static inline bool request_is_inference(const request *r)
 {
-    return r->route.kind == ROUTE_INFER || r->route.kind == ROUTE_TF_PREDICT;
+    return r->route.kind == ROUTE_INFER || r->route.kind == ROUTE_TF_PREDICT ||
+           (r->route.kind >= ROUTE_EMBEDDINGS && r->route.kind <= ROUTE_SIMILARITY);
 }
 
 /* A request has arrived on `c` as the transport's `stream`. Its fields under "what was asked" are

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "server/protocol/compress.h"
+#include "server/protocol/language/error.h"
 #include "server/protocol/text/text_write.h"
 
 #define COMPRESS_BYTES_MIN 1024
@@ -31,6 +32,10 @@ static const char *reason_of(int code)
         return "Content Too Large";
     case 415:
         return "Unsupported Media Type";
+    case 422:
+        return "Unprocessable Content";
+    case 424:
+        return "Failed Dependency";
     case 431:
         return "Request Header Fields Too Large";
     case 429:
@@ -295,14 +300,29 @@ void respond_json(request *r, text_buffer *body)
     text_buffer_dispose(body);
 }
 
+/* Does the API of the route have errors of its own? */
+static bool is_language(const request *r)
+{
+    return r->route.dialect != ROUTE_KSERVE && r->route.dialect != ROUTE_TENSORFLOW;
+}
+
+static const language_fault *fault_of(const request *r)
+{
+    return r->language != NULL ? &r->language->fault : NULL;
+}
+
 static void respond_message(request *r, int code, const char *message, uint64_t retry_after_ns)
 {
     text_buffer *body = &r->loop->text;
     const char *text = message[0] ? message : reason_of(code);
     text_buffer_clear(body);
-    text_buffer_put(body, "{\"error\":");
-    text_write_json_text(body, text);
-    text_buffer_put(body, "}");
+    if (is_language(r)) {
+        language_write_error(body, r->route.dialect, code, text, fault_of(r));
+    } else {
+        text_buffer_put(body, "{\"error\":");
+        text_write_json_text(body, text);
+        text_buffer_put(body, "}");
+    }
     if (code == 429 || code == 503) {
         /* Whole seconds, rounded up: who comes back then is not told to wait again. */
         char seconds[24];
@@ -320,7 +340,9 @@ void respond_error(request *r, int code, const char *message)
 
 void respond_refusal(request *r, status s, const char *message, uint64_t retry_after_ns)
 {
-    respond_message(r, respond_code(s, r->route.is_tensorflow), message, retry_after_ns);
+    int code = is_language(r) ? language_error_code(r->route.dialect, s, fault_of(r))
+                              : respond_code(s, r->route.dialect == ROUTE_TENSORFLOW);
+    respond_message(r, code, message, retry_after_ns);
 }
 
 void respond_status(request *r, status s, const char *message)

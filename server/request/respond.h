@@ -7,7 +7,8 @@
  * loop's thread, for a request that has not ended. This is the only place that turns a status into
  * an HTTP code. Without memory for a response or a header of it, the request is answered 503. */
 
-/* The HTTP code of a status. TensorFlow Serving's routes differ: a full queue is 503, not 429. */
+/* The HTTP code of a status, as KServe and TensorFlow Serving have it. The latter's routes differ:
+ * a full queue is 503, not 429. */
 int respond_code(status s, bool is_tensorflow);
 
 /* A success, or what is said of readiness: `text` is copied. */
@@ -35,7 +36,8 @@ content_coding respond_coding(const request *r);
 void respond_compressed(request *r, const char *type, content_coding coding, char *data,
                         size_t bytes);
 
-/* {"error": message}. `retry_after_ns`, of a status that says "try later": 0: a second. */
+/* {"error": message}, or as the API of the route has it. `retry_after_ns`, of a status that says
+ * "try later": 0: a second. */
 void respond_refusal(request *r, status s, const char *message, uint64_t retry_after_ns);
 void respond_status(request *r, status s, const char *message);
 /* The same with the HTTP code itself. */

@@ -1,11 +1,12 @@
 #include "server/routes/routes.h"
 
 #include "server/infer/infer.h"
+#include "server/infer/language.h"
 #include "server/request/respond.h"
 
 void serve_unknown(request *r)
 {
-    respond_error(r, r->route.is_tensorflow ? 400 : 404, "no such route");
+    respond_error(r, r->route.dialect == ROUTE_TENSORFLOW ? 400 : 404, "no such route");
 }
 
 const request_routes *routes_table(void)
@@ -31,6 +32,10 @@ const request_routes *routes_table(void)
                 [ROUTE_TF_STATUS] = {serve_tensorflow_metadata},
                 [ROUTE_TF_METADATA] = {serve_tensorflow_metadata},
                 [ROUTE_TF_PREDICT] = {infer_handle},
+                [ROUTE_MODELS] = {serve_models},
+                [ROUTE_EMBEDDINGS... ROUTE_DECODE] = {language_handle},
+                [ROUTE_INFO] = {serve_text_info},
+                [ROUTE_HEALTH] = {serve_text_health},
             },
         .starting = serve_starting,
     };

@@ -5,6 +5,7 @@
 #include "server/protocol/text/text_write.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
+#include "server/routes/text_models.h"
 
 #define ENTRIES_MAX 1024
 
@@ -35,7 +36,9 @@ static void serve_tensorflow_status(request *r, service *s)
         return;
     }
     text_buffer body = {0};
-    text_buffer_put(&body, "{\"model_version_status\":[");
+    text_buffer_put(&body, "{");
+    text_models_write_members(&body, s, r->route.name);
+    text_buffer_put(&body, ",\"model_version_status\":[");
     for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
         const repository_entry *entry = &entries[i];
         if (strcmp(entry->name, r->route.name) != 0 || (version && version != entry->version))

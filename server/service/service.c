@@ -72,6 +72,7 @@ void service_destroy(service *s)
     if (s == NULL)
         return;
     offload_pool_destroy(s->helpers);
+    text_scratches_dispose(&s->text_scratches);
     recorder_destroy(s->recorder);
     if (s->budget.addresses != NULL && s->budget.address_count == 0)
         budget_dispose(&s->budget);

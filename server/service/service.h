@@ -10,6 +10,7 @@
 #include "server/options/options.h"
 #include "server/service/closure.h"
 #include "server/service/tenant.h"
+#include "server/service/text_scratches.h"
 #include "server/telemetry/record.h"
 #include "server/watchdog/watchdog.h"
 
@@ -55,7 +56,8 @@ typedef struct service {
     char progress[SERVICE_PROGRESS_BYTES]; /* what the start is doing, before it is open */
 
     struct offload_pool *helpers; /* threads for what would hold a loop; NULL in tests */
-    budget budget;                /* bytes held for clients */
+    text_scratches text_scratches;
+    budget budget; /* bytes held for clients */
     recorder *recorder;
     int log_fd; /* of the access log; -1: there is none */
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];

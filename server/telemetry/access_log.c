@@ -142,6 +142,8 @@ static void put_stages(text_buffer *out, const record_sample *s)
 {
     const uint64_t *at = s->stage_ns;
     put_span(out, "parse", at[STAGE_ACCEPT], at[STAGE_PARSE]);
+    if (at[STAGE_TOKENIZE] > 0)
+        put_span(out, "tokenize", at[STAGE_PARSE], at[STAGE_TOKENIZE]);
     put_span(out, "queue", at[STAGE_ADMIT], at[STAGE_QUEUE]);
     put_span(out, "batch", at[STAGE_QUEUE], at[STAGE_PLACE]);
     put_span(out, "execute", at[STAGE_PLACE], at[STAGE_EXECUTE]);

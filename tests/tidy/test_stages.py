@@ -8,7 +8,7 @@ STAGES = [s.lower() for s in STAGES if s != "COUNT"]
 
 
 def test_the_stages_are_those_of_the_metrics():
-    assert STAGES == "accept parse admit queue form pad place execute slice respond record".split()
+    assert STAGES == "accept parse tokenize admit queue form pad place execute slice respond record".split()
     spoken = re.findall(r'"([a-z]+)"', text(ROOT / "batcher/job/stage.c"))
     assert [s for s in spoken if s in STAGES] == STAGES
 

@@ -17,9 +17,9 @@ FOLDERS = """
     graph graph/shapes graph/cost graph/specialise graph/independence graph/quantise graph/encoder graph/hugging_face graph/onnx graph/onnx/rewrite graph/stablehlo
     devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/ops devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/dynamic devices/cpu/encoder devices/cpu
     devices/pjrt/protocol devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
-    models models/manifest models/start models/batching models/loading models/repository
+    models models/manifest models/start models/text models/batching models/loading models/repository
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher
-    server/options server/budget server/protocol/text server/protocol server/telemetry server/offload server/watchdog server/service server/request
+    server/options server/budget server/protocol/text server/protocol server/protocol/rows server/protocol/language server/telemetry server/offload server/watchdog server/service server/request
     server/connection
     server/http2/session server/http2 server/http1/overrides server/http1 server/http server/infer server/routes server
     config
@@ -34,11 +34,11 @@ ROOMS = {
     "kernels": "base",
     "graph": "base",
     "devices": "base kernels graph",
-    "models": "base graph devices",
-    "batcher": "base devices models",
-    "server": "base models batcher",
+    "models": "base text graph devices",
+    "batcher": "base text devices models",
+    "server": "base text models batcher",
     # config fills the option structs of the rooms beneath it.
-    "config": "base models batcher server",
+    "config": "base text models batcher server",
     "cli": "base text graph devices models batcher server config",
     "loadtest": "base",
 }

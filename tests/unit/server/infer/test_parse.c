@@ -211,7 +211,7 @@ Test(parse, jobs_that_a_helper_creates_go_to_the_pool_of_the_loop)
         "[1,1]},{\"ids\":[1,2,3],\"attention_mask\":[1,1,1]}]}";
     request *r = arrive();
     r->route.kind = ROUTE_TF_PREDICT;
-    r->route.is_tensorflow = true;
+    r->route.dialect = ROUTE_TENSORFLOW;
     memset(body, ' ', BODY_BYTES);
     memcpy(body, rows, sizeof rows - 1);
     request_run(r, infer);

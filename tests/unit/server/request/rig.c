@@ -111,7 +111,7 @@ request *rig_arrive(void)
     request *r = request_begin(&rig.loop, rig.connection, &rig, clock_now_ns());
     cr_assert_not_null(r);
     r->route.kind = ROUTE_INFER;
-    r->route.is_tensorflow = false;
+    r->route.dialect = ROUTE_KSERVE;
     r->body = (request_text){body, sizeof(body) - 1};
     stage_stamp(r->sample.stage_ns, STAGE_ACCEPT, clock_now_ns());
     return r;

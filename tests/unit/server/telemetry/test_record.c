@@ -79,10 +79,10 @@ Test(record, buckets_and_stages_are_kept_apart)
 {
     histogram h;
     record_shape shape;
-    give(200, 10 * S, 11000000);
+    give(200, 10 * S, STAGE_COUNT * 1000000ull);
     cr_assert(record_read_bucket(r, record, 3, 1, false, 0, &h, &shape));
     cr_assert(shape.size.batch == 8 && shape.size.sequence == 16 && shape.is_packed);
-    cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1e6, 2e4, "execute is one eleventh");
+    cr_assert_float_eq((double)histogram_quantile(&h, 0.5), 1e6, 2e4, "execute takes its share");
     cr_assert_not(record_read_bucket(r, record, 4, 1, false, 0, &h, &shape));
 }
 
@@ -101,8 +101,9 @@ Test(record, buckets_have_a_window_too)
 Test(record, four_shares_of_a_batch_are_one_batch)
 {
     record_batches b;
+    uint64_t all_ns = STAGE_COUNT * 1000000ull;
     for (int i = 0; i < 4; i++)
-        give(200, 100 * S, 11000000); /* two rows of eight; each stage takes a millisecond */
+        give(200, 100 * S, all_ns); /* two rows of eight; each stage takes a millisecond */
     cr_assert(record_read_size(r, record, 8, &b));
     cr_assert_eq(b.count, 1);
     cr_assert_eq(b.infer_ns, 1000000);
@@ -150,7 +151,7 @@ Test(record, recording_is_the_last_stage)
 
 Test(record, a_recorder_frees_what_it_made)
 {
-    give(200, 10 * S, 11000000);
+    give(200, 10 * S, STAGE_COUNT * 1000000ull);
     recorder_destroy(r);
     recorder_destroy(NULL);
 }

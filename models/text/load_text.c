@@ -1,0 +1,110 @@
+#include "models/text/load_text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "models/text/files.h"
+#include "models/text/roles.h"
+
+/* Where a tokenizer may lie, seen from a model's folder: beside the model, in the folder of the
+ * first module of sentence-transformers, above the folder of a version or of exported files. */
+static const char *const places[] = {"", "/0_Transformer", "/.."};
+
+/* A model may be a file itself. */
+static void folder_of(const char *path, char out[PATH_MAX])
+{
+    struct stat s;
+    snprintf(out, PATH_MAX, "%s", path);
+    char *slash = strrchr(out, '/');
+    if (stat(path, &s) == 0 && S_ISREG(s.st_mode)) {
+        if (slash != NULL)
+            *slash = '\0';
+        else
+            strcpy(out, ".");
+    }
+}
+
+static status find_tokenizer(const char *folder, char found[PATH_MAX], tokenizer **out)
+{
+    status failure = STATUS_NOT_FOUND;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && failure == STATUS_NOT_FOUND; i++) {
+        if (snprintf(found, PATH_MAX, "%s%s", folder, places[i]) < PATH_MAX)
+            failure = tokenizer_load(found, out);
+    }
+    return failure;
+}
+
+static status note(model *m, const char *text)
+{
+    m->text_note = arena_copy_string(&m->memory, text, strlen(text));
+    return m->text_note != NULL ? STATUS_OK
+                                : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+}
+
+static status note_missing(model *m, const char *folder)
+{
+    char text[PATH_MAX + 128];
+    snprintf(text, sizeof text,
+             "there is no tokenizer.json (or vocab.txt, or vocab.json with merges.txt) in %s",
+             folder);
+    return note(m, text);
+}
+
+/* The file that tokenizer_load() has read. */
+static const char *name_file(model *m, const char *folder)
+{
+    static const char *const names[] = {"tokenizer.json", "vocab.txt", "vocab.json"};
+    char path[PATH_MAX];
+    for (int i = 0; i < 3; i++) {
+        if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) < PATH_MAX &&
+            access(path, R_OK) == 0)
+            return arena_copy_string(&m->memory, path, strlen(path));
+    }
+    return folder[0] ? arena_copy_string(&m->memory, folder, strlen(folder)) : NULL;
+}
+
+static status read_all(model *m, model_text *t, const char *folder)
+{
+    text_head head;
+    status failure = text_files_read(t, &m->memory, folder, &head);
+    return failure ? failure : text_roles_find(t, m, head);
+}
+
+status model_text_load(model *m, const char *path)
+{
+    char folder[PATH_MAX], found[PATH_MAX];
+    m->text_note = "its inputs are not tokens";
+    if (m->batching.sequence_max == 0)
+        return STATUS_OK;
+    model_text *t = arena_allocate_zeroed(&m->memory, 1, sizeof(*t));
+    if (t == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    t->tokens_max = m->batching.sequence_max;
+    folder_of(path, folder);
+    status failure = find_tokenizer(folder, found, &t->tokenizer);
+    if (failure == STATUS_NOT_FOUND)
+        return note_missing(m, folder);
+    if (!failure)
+        failure = read_all(m, t, found);
+    if (!failure) {
+        t->file = name_file(m, found);
+        failure = t->file != NULL ? note(m, "") : STATUS_OUT_OF_MEMORY;
+    }
+    if (!failure) {
+        m->text = t;
+        return STATUS_OK;
+    }
+    tokenizer_destroy(t->tokenizer);
+    return failure == STATUS_OUT_OF_MEMORY ? failure : note(m, status_message());
+}
+
+void model_text_dispose(model *m)
+{
+    if (m->text != NULL)
+        tokenizer_destroy(m->text->tokenizer);
+    m->text = NULL;
+}
