@@ -35,6 +35,18 @@ def save_frames(folder):
     return serving.save_model(folder, "frames", nodes, [value("samples", ["batch", "n"])], [value("largest", ["batch", "t"])], weights)
 
 
+def save_seconds(folder):
+    """One number for each second of 16000 samples, and one more."""
+    nodes = [
+        helper.make_node("Pad", ["samples", "pads"], ["padded"]),
+        helper.make_node("Unsqueeze", ["padded", "one"], ["wide"]),
+        helper.make_node("MaxPool", ["wide"], ["seconds"], kernel_shape=[16000], strides=[16000]),
+        helper.make_node("Squeeze", ["seconds", "one"], ["largest"]),
+    ]
+    weights = [numpy_helper.from_array(numpy.array([1]), "one"), numpy_helper.from_array(numpy.array([0, 0, 0, 16000]), "pads")]
+    return serving.save_model(folder, "seconds", nodes, [value("samples", ["batch", "n"])], [value("largest", ["batch", "t"])], weights)
+
+
 def save_sums(folder):
     """Running sums of a signal: as long as it is, and each depends on those before it."""
     weights = [numpy_helper.from_array(numpy.array(1), "axis")]
@@ -45,7 +57,7 @@ def save_sums(folder):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder), "sums": save_sums(folder)}) as server:
+    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder), "sums": save_sums(folder), "seconds": save_seconds(folder)}) as server:
         yield server
 
 
@@ -90,6 +102,13 @@ def test_an_output_that_grows_in_steps(server, length):
     assert answer.status == 200, answer
     output = answer.json()["outputs"][0]
     assert output["shape"] == [2, length // 160 + 1]
+
+
+@pytest.mark.parametrize("length", [5, 20000, 70000])
+def test_an_output_that_grows_in_large_steps(server, length):
+    answer = server.post("/v2/models/seconds/infer", {"inputs": [tensor("samples", numpy.ones((1, length), numpy.float32))]})
+    assert answer.status == 200, answer
+    assert answer.json()["outputs"][0]["shape"] == [1, length // 16000 + 1]
 
 
 def test_rows_are_counted(server):
