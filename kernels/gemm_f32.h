@@ -22,11 +22,14 @@ typedef struct gemm_f32_epilogue {
     kernels_activation activation;
 } gemm_f32_epilogue;
 
-/* Strides count elements between the starts of rows. A and C must not overlap. */
+/* Strides count elements between the starts of rows. A and C must not overlap. A row of A may lie
+ * in segments, such as the lines of a window in an image; rows may then overlap. */
 typedef struct gemm_f32 {
     size_t m, n, k;
     const float *a; /* [m, k] */
     size_t a_stride;
+    size_t a_segment; /* elements of a segment, of which k is a multiple; 0: k */
+    size_t a_segment_stride;
     const float *b; /* packed by gemm_pack_f32; 64-byte aligned is fastest */
     float *c;       /* [m, n] */
     size_t c_stride;

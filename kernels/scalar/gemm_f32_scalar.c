@@ -39,7 +39,9 @@ void gemm_f32_scalar(const struct gemm_f32 *g)
         for (size_t m = 0; m < g->m; m++) {
             float sum[PANEL] = {0};
             for (size_t k = 0; k < g->k; k++) {
-                float a = g->a[m * g->a_stride + k];
+                size_t at =
+                    g->a_segment ? k / g->a_segment * g->a_segment_stride + k % g->a_segment : k;
+                float a = g->a[m * g->a_stride + at];
                 for (size_t j = 0; j < PANEL; j++)
                     sum[j] += a * panel[k * PANEL + j];
             }

@@ -10,25 +10,87 @@
 
 #ifdef VEC_LANES
 
+#define DEPTHWISE_PIXELS 4
+#define DEPTHWISE_VECTORS 4
+
+/* `vectors` vectors of channels from `c` on, the last of `last` channels, of `pixels` neighbouring
+ * pixels with the same taps. A sum alone would wait for the latency of its additions; neighbours
+ * share the weights. Constants at every call, so that sums live in registers. */
+static inline __attribute__((always_inline)) void
+depthwise_block(const depthwise_f32 *d, const image_taps *p, const int pixels, const int vectors,
+                size_t c, size_t last, float *out)
+{
+    const image_window *w = &d->window;
+    size_t channels = w->channels, step = w->stride_x * channels;
+    vec sums[DEPTHWISE_PIXELS][DEPTHWISE_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+        size_t n = v + 1 < vectors ? VEC_LANES : last;
+        vec bias = d->bias ? vec_load_first(d->bias + c + v * VEC_LANES, n) : vec_set(0);
+#pragma GCC unroll 4
+        for (int q = 0; q < pixels; q++)
+            sums[q][v] = bias;
+    }
+    for (size_t y = p->y0; y < p->y1; y++) {
+        const float *weights = d->weights + (y * w->kernel_width + p->x0) * channels + c;
+        const float *in = d->in + image_taps_pixel(p, y, p->x0) * (ptrdiff_t)channels + c;
+        for (size_t x = p->x0; x < p->x1; x++) {
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) {
+                size_t n = v + 1 < vectors ? VEC_LANES : last;
+                vec weight = vec_load_first(weights + v * VEC_LANES, n);
+#pragma GCC unroll 4
+                for (int q = 0; q < pixels; q++)
+                    sums[q][v] = vec_fma(vec_load_first(in + (size_t)q * step + v * VEC_LANES, n),
+                                         weight, sums[q][v]);
+            }
+            weights += channels;
+            in += p->column_step * (ptrdiff_t)channels;
+        }
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < pixels; q++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            vec_store_first(out + (size_t)q * channels + c + v * VEC_LANES,
+                            v + 1 < vectors ? VEC_LANES : last,
+                            vec_activate(d->activation, sums[q][v]));
+    }
+}
+
+/* All channels of `pixels` neighbours, `vectors` vectors at a time. */
+static inline __attribute__((always_inline)) void depthwise_run(const depthwise_f32 *d,
+                                                                const image_taps *p,
+                                                                const int pixels, const int vectors,
+                                                                float *out)
+{
+    size_t c = 0, channels = d->window.channels;
+    for (; c + (size_t)vectors * VEC_LANES <= channels; c += (size_t)vectors * VEC_LANES)
+        depthwise_block(d, p, pixels, vectors, c, VEC_LANES, out);
+    for (; c + VEC_LANES <= channels; c += VEC_LANES)
+        depthwise_block(d, p, pixels, 1, c, VEC_LANES, out);
+    if (c < channels)
+        depthwise_block(d, p, pixels, 1, c, channels - c, out);
+}
+
 static inline void depthwise_pixels(const depthwise_f32 *d)
 {
     const image_window *w = &d->window;
-    size_t channels = w->channels;
-    for (size_t i = 0; i < d->count; i++) {
+    size_t last_tap = (w->kernel_width - 1) * w->dilation_x;
+    for (size_t i = 0, pixels; i < d->count; i += pixels) {
         image_taps p = image_taps_of(w, d->first + i);
-        for (size_t c = 0; c < channels; c += VEC_LANES) {
-            size_t n = channels - c < VEC_LANES ? channels - c : VEC_LANES;
-            vec sum = d->bias ? vec_load_first(d->bias + c, n) : vec_set(0);
-            for (size_t y = p.y0; y < p.y1; y++) {
-                const float *weights = d->weights + (y * w->kernel_width) * channels + c;
-                for (size_t x = p.x0; x < p.x1; x++) {
-                    const float *in = d->in + image_taps_pixel(&p, y, x) * (ptrdiff_t)channels + c;
-                    sum = vec_fma(vec_load_first(in, n), vec_load_first(weights + x * channels, n),
-                                  sum);
-                }
-            }
-            vec_store_first(d->out + i * channels + c, n, vec_activate(d->activation, sum));
-        }
+        float *out = d->out + i * w->channels;
+        size_t x = (d->first + i) % w->out_width;
+        size_t end = (x + DEPTHWISE_PIXELS - 1) * w->stride_x + last_tap;
+        bool is_inside = x * w->stride_x >= w->pad_left && end < w->width + w->pad_left;
+        pixels =
+            is_inside && d->count - i >= DEPTHWISE_PIXELS && w->out_width - x >= DEPTHWISE_PIXELS
+                ? DEPTHWISE_PIXELS
+                : 1;
+        if (pixels > 1)
+            depthwise_run(d, &p, DEPTHWISE_PIXELS, 2, out);
+        else
+            depthwise_run(d, &p, 1, DEPTHWISE_VECTORS, out);
     }
 }
 

@@ -120,7 +120,15 @@ static gemm_f32 packed_problem(const gemm_f32_unpacked *u)
 {
     float *packed = check_buffer(gemm_f32_packed_count(u->k, u->n) * sizeof(float), 4);
     gemm_pack_f32_scalar(u->b, u->b_row_stride, u->b_column_stride, u->k, u->n, packed);
-    return (gemm_f32){u->m, u->n, u->k, u->a, u->a_stride, packed, u->c, u->c_stride, u->epilogue};
+    return (gemm_f32){.m = u->m,
+                      .n = u->n,
+                      .k = u->k,
+                      .a = u->a,
+                      .a_stride = u->a_stride,
+                      .b = packed,
+                      .c = u->c,
+                      .c_stride = u->c_stride,
+                      .epilogue = u->epilogue};
 }
 
 /* Each row alone must give the bits it gave among the others. */
@@ -140,6 +148,32 @@ static void check_rows_alone(gemm_fn run, const gemm_f32 *g)
     }
 }
 
+/* A in segments must give the same bits as A in whole rows. */
+static void check_segments(gemm_fn run, const gemm_f32 *g)
+{
+    size_t pieces = g->k % 3 == 0 ? 3 : g->k % 2 == 0 ? 2 : 1, segment = g->k / pieces;
+    if (g->k == 0 || g->m == 0 || g->n == 0)
+        return;
+    gemm_f32 other = *g;
+    other.a_segment = segment;
+    other.a_stride = segment + 1;
+    other.a_segment_stride = g->m * other.a_stride;
+    float *a = check_floats((pieces * g->m - 1) * other.a_stride + segment);
+    for (size_t m = 0; m < g->m; m++)
+        for (size_t s = 0; s < pieces; s++)
+            memcpy(a + s * other.a_segment_stride + m * other.a_stride,
+                   g->a + m * g->a_stride + s * segment, segment * sizeof *a);
+    other.a = a;
+    other.c = check_floats((g->m - 1) * g->c_stride + g->n);
+    run(&other);
+    for (size_t m = 0; m < g->m; m++)
+        if (memcmp(other.c + m * g->c_stride, g->c + m * g->c_stride, g->n * sizeof *a) != 0) {
+            check_fail("row %zu of %zu x %zu x %zu has other bits in %zu segments", m, g->m, g->n,
+                       g->k, pieces);
+            return;
+        }
+}
+
 static void check_packed(const variant *v)
 {
     gemm_fn run = (gemm_fn)v->function;
@@ -149,8 +183,10 @@ static void check_packed(const variant *v)
         gemm_f32 g = packed_problem(&u);
         run(&g);
         compare(&u, residual);
-        if (!residual)
+        if (!residual) {
             check_rows_alone(run, &g);
+            check_segments(run, &g);
+        }
         check_reset();
     }
 }

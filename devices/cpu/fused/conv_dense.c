@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devices/cpu/fused/conv_lines.h"
 #include "devices/cpu/fused/conv_u8s8.h"
 #include "devices/cpu/fused/epilogue.h"
 #include "devices/cpu/fused/fused.h"
@@ -52,7 +53,9 @@ typedef struct fused_state {
     const void **packed;           /* by group */
     int32_t y_zero;
     factors known;
-    size_t rows_offset;            /* scratch: after the factors */
+    size_t rows_offset; /* scratch: after the factors */
+    bool is_by_line;    /* windows of floats are read in place: */
+    cpu_conv_lines lines;
     const cpu_conv_u8s8 *in_place; /* runs the whole convolution; NULL: windows are unfolded */
 } fused_state;
 
@@ -193,7 +196,12 @@ static status finish_prepare(cpu_prepare *p, fused_state *s)
     if (result || s->in_place)
         return result;
     result = prepare_weights(p, s);
-    if (s->is_conv && !s->is_direct && !s->is_depthwise)
+    bool is_wide = s->is_conv && !s->is_direct && !s->is_depthwise;
+    s->is_by_line =
+        is_wide && !s->is_u8 && s->groups == 1 && cpu_conv_lines_init(&s->lines, &s->window, s->n);
+    if (s->is_by_line)
+        p->part_bytes = cpu_scratch_round(cpu_conv_lines_scratch(&s->lines) * sizeof(float));
+    else if (is_wide)
         p->part_bytes = cpu_scratch_round(s->rows_at_once * s->k * (s->is_u8 ? 1 : sizeof(float)));
     return result;
 }
@@ -264,7 +272,8 @@ typedef struct gemm_rows {
     size_t a_stride, count;
     size_t row; /* of the result, counted over all images */
     int64_t group;
-    size_t column, columns; /* of floats: 0 columns are all of them */
+    size_t segment, segment_stride; /* of a, in floats; 0: none */
+    size_t column, columns;         /* of floats: 0 columns are all of them */
 } gemm_rows;
 
 static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_rows *p)
@@ -280,6 +289,8 @@ static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_row
         .k = s->k,
         .a = p->a,
         .a_stride = p->a_stride,
+        .a_segment = p->segment,
+        .a_segment_stride = p->segment_stride,
         .b = (const float *)s->packed[p->group] + gemm_f32_packed_offset(s->k, p->column),
         .c = (float *)c->outputs[0].data + at,
         .c_stride = stride,
@@ -438,6 +449,41 @@ static void convolve_block(const void *context, void *memory, size_t unit)
         finish_rows(r->call, r->s, first, count);
 }
 
+/* Items are lines of the results of all images. */
+static void convolve_lines(const void *context, void *memory, size_t unit)
+{
+    const fused_run *r = context;
+    const fused_state *s = r->s;
+    const image_window *w = &s->window;
+    size_t left, first = block_of(r, unit, &left), length = s->lines.pixels * w->channels, some;
+    for (; left > 0 && first < r->total; first += some, left -= some) {
+        size_t y = first % w->out_height, row = first * w->out_width;
+        some = w->out_height - y < left ? w->out_height - y : left;
+        some = some < s->lines.at_once ? some : s->lines.at_once;
+        const float *in = (const float *)r->call->inputs[X]->data +
+                          first / w->out_height * w->height * w->width * w->channels;
+        const float *a = cpu_conv_lines_place(&s->lines, in, y, some, memory);
+        for (size_t i = 0; i < some; i++, a += w->stride_y * length, row += w->out_width) {
+            multiply_f32(r->call, s,
+                         &(gemm_rows){.a = a,
+                                      .a_stride = w->stride_x * w->channels,
+                                      .segment = w->kernel_width * w->channels,
+                                      .segment_stride = w->dilation_y * length,
+                                      .count = w->out_width,
+                                      .row = row});
+            finish_rows(r->call, s, row, w->out_width);
+        }
+    }
+}
+
+static void run_lines(const cpu_call *c, const fused_state *s, const factors *f)
+{
+    fused_run r = {.call = c, .s = s, .f = f, .total = (size_t)s->images * s->window.out_height};
+    r.items = cpu_split_items(c, r.total, s->lines.at_once, 1);
+    cpu_split(c, estimate_ns(s, r.total * s->window.out_width), convolve_lines, &r,
+              (r.total + r.items - 1) / r.items);
+}
+
 static void multiply_block(const void *context, void *memory, size_t unit)
 {
     (void)memory;
@@ -521,6 +567,8 @@ static status run_gemm(const cpu_call *c)
     }
     if (s->is_depthwise)
         run_depthwise(c, s, &f);
+    else if (s->is_by_line)
+        run_lines(c, s, &f);
     else
         run_rows(c, s, &f);
     return cancel_check(c->cancel);

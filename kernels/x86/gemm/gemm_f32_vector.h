@@ -21,12 +21,20 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
+/* The rows of A of a tile: `k` elements in segments of `segment`. */
+typedef struct tile_a {
+    const float *a;
+    size_t stride, k, segment, segment_stride;
+} tile_a;
+
 /* sums[rows][vectors * VEC_LANES] (+)= A[rows][k] * panel[k][..]; one accumulator per element, k
  * ascending. `rows` and `vectors` are constants at every call, so the loops over them unroll and
  * `c` lives in registers. */
-TILE_INLINE void tile(const int rows, const int vectors, const float *a, size_t a_stride,
-                      const float *panel, size_t k, float *sums, size_t sums_stride, int is_first)
+TILE_INLINE void tile(const int rows, const int vectors, const tile_a *t, const float *panel,
+                      float *sums, size_t sums_stride, int is_first)
 {
+    const float *a = t->a;
+    size_t a_stride = t->stride;
     vec c[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++) {
@@ -34,18 +42,20 @@ TILE_INLINE void tile(const int rows, const int vectors, const float *a, size_t 
         for (int j = 0; j < vectors; j++)
             c[i][j] = is_first ? vec_set(0) : vec_load(sums + i * sums_stride + j * VEC_LANES);
     }
-    for (size_t p = 0; p < k; p++) {
-        vec b[TILE_VECTORS];
-#pragma GCC unroll 2
-        for (int j = 0; j < vectors; j++)
-            b[j] = vec_load(panel + j * VEC_LANES);
-        panel += PANEL;
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
-            vec x = vec_set(a[i * a_stride + p]);
+    for (size_t left = t->k; left > 0; left -= t->segment, a += t->segment_stride) {
+        for (size_t p = 0; p < t->segment; p++) {
+            vec b[TILE_VECTORS];
 #pragma GCC unroll 2
             for (int j = 0; j < vectors; j++)
-                c[i][j] = vec_fma(x, b[j], c[i][j]);
+                b[j] = vec_load(panel + j * VEC_LANES);
+            panel += PANEL;
+#pragma GCC unroll 16
+            for (int i = 0; i < rows; i++) {
+                vec x = vec_set(a[i * a_stride + p]);
+#pragma GCC unroll 2
+                for (int j = 0; j < vectors; j++)
+                    c[i][j] = vec_fma(x, b[j], c[i][j]);
+            }
         }
     }
 #pragma GCC unroll 16
@@ -61,13 +71,13 @@ TILE_INLINE void tile(const int rows, const int vectors, const float *a, size_t 
 #define TILE_CASE(rows)                                                                            \
     case rows:                                                                                     \
         if (columns > VEC_LANES)                                                                   \
-            tile(rows, 2, a, a_stride, panel, k, sums, sums_stride, is_first);                     \
+            tile(rows, 2, t, panel, sums, sums_stride, is_first);                                  \
         else                                                                                       \
-            tile(rows, 1, a, a_stride, panel, k, sums, sums_stride, is_first);                     \
+            tile(rows, 1, t, panel, sums, sums_stride, is_first);                                  \
         break
 
-static void tile_of(size_t rows, size_t columns, const float *a, size_t a_stride,
-                    const float *panel, size_t k, float *sums, size_t sums_stride, int is_first)
+static void tile_of(size_t rows, size_t columns, const tile_a *t, const float *panel, float *sums,
+                    size_t sums_stride, int is_first)
 {
     switch (rows) {
         TILE_CASE(1);
@@ -152,6 +162,10 @@ static inline void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0
     size_t columns = g->n - n0 < PANEL ? g->n - n0 : PANEL;
     size_t panel_bytes = n0 + PANEL < g->n ? g->k * PANEL * sizeof *panel : 0;
     const char *next = (const char *)(panel + g->k * PANEL);
+    tile_a t = {.stride = g->a_stride,
+                .k = g->k,
+                .segment = g->a_segment ? g->a_segment : g->k,
+                .segment_stride = g->a_segment_stride};
     size_t tiles = (m1 - m0 + TILE_ROWS - 1) / TILE_ROWS, tile_index = 0;
     for (size_t m = m0, rows; m < m1; m += rows, tile_index++) {
         rows = tile_rows(m1 - m);
@@ -159,8 +173,8 @@ static inline void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0
                       panel_bytes * (tile_index + 1) / tiles);
         for (size_t j = 0; j < columns; j += TILE_COLUMNS) {
             size_t width = columns - j < TILE_COLUMNS ? columns - j : TILE_COLUMNS;
-            tile_of(rows, width, g->a + m * g->a_stride, g->a_stride, panel + j, g->k, sums,
-                    TILE_COLUMNS, 1);
+            t.a = g->a + m * g->a_stride;
+            tile_of(rows, width, &t, panel + j, sums, TILE_COLUMNS, 1);
             finish_of(&g->epilogue, m, n0 + j, rows, width, sums, g->c + m * g->c_stride + n0 + j,
                       g->c_stride);
         }
@@ -195,7 +209,8 @@ static inline void unpacked_block(const gemm_f32_unpacked *g, size_t m0, size_t 
         for (size_t m = m0, rows; m < m1; m += rows) {
             rows = tile_rows(m1 - m);
             for (size_t j = 0; j < columns; j += TILE_COLUMNS)
-                tile_of(rows, columns - j, g->a + m * g->a_stride + k0, g->a_stride, packed + j, k,
+                tile_of(rows, columns - j,
+                        &(tile_a){g->a + m * g->a_stride + k0, g->a_stride, k, k, 0}, packed + j,
                         sums[j / TILE_COLUMNS] + (m - m0) * TILE_COLUMNS, TILE_COLUMNS, k0 == 0);
         }
         k0 += k;

@@ -121,7 +121,15 @@ Test(scalar, gemm_f32_by_hand)
     float packed[64], c[2][2];
     cr_assert_eq(gemm_f32_packed_count(2, 2), 64);
     gemm_pack_f32_scalar(&b[0][0], 2, 1, 2, 2, packed);
-    gemm_f32 g = {2, 2, 2, &a[0][0], 2, packed, &c[0][0], 2, {.bias = bias}};
+    gemm_f32 g = {.m = 2,
+                  .n = 2,
+                  .k = 2,
+                  .a = &a[0][0],
+                  .a_stride = 2,
+                  .b = packed,
+                  .c = &c[0][0],
+                  .c_stride = 2,
+                  .epilogue = {.bias = bias}};
     g.epilogue.activation = KERNELS_RELU;
     gemm_f32_scalar(&g);
     cr_assert_eq(c[0][0], 20);
