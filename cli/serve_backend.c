@@ -202,6 +202,7 @@ void serve_backend_stop(serve_backend *b)
     pthread_join(b->thread, NULL);
     /* In this order: jobs hold models, and models hold programs of devices. */
     scheduler_destroy(b->work);
+    server_collect(b->edge);
     repository_destroy(b->models);
     for (int i = 0; i < b->device_count; i++)
         b->devices[i]->interface->destroy(b->devices[i]);

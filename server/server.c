@@ -268,6 +268,11 @@ void server_run(server *s)
     }
 }
 
+void server_collect(server *s)
+{
+    edge_collect(s->edge);
+}
+
 void server_release(server *s)
 {
     free(s);

@@ -41,6 +41,9 @@ void server_block_signals(void);
  * and returns; a second one ends the process at once. */
 void server_run(server *s);
 
+/* After server_run() and scheduler_destroy(): jobs that came back last give up their models. */
+void server_collect(server *s);
+
 /* After server_run(), or instead of it: `s` is gone. The loops' threads sleep, and keep what they
  * share, until the process ends. */
 void server_release(server *s);

@@ -6,6 +6,7 @@
 #include "server/http/library.h"
 #include "server/http/listen.h"
 #include "server/http/loop.h"
+#include "server/request/request.h"
 
 struct edge {
     loop_shared shared;
@@ -146,6 +147,12 @@ void edge_close(edge *e)
 void edge_end(edge *e)
 {
     command_all(e, e->loop_count, LOOP_COMMAND_END);
+}
+
+void edge_collect(edge *e)
+{
+    for (int i = 0; i < e->loop_count; i++)
+        request_take_returned(&e->loops[i].requests);
 }
 
 bool edge_has_ended(edge *e)

@@ -28,6 +28,9 @@ status edge_reload_tls(edge *e, bool *has_tls) MUST_CHECK;
 void edge_close(edge *e);
 /* Tells the loops to end. */
 void edge_end(edge *e);
+/* Requests that have ended take their jobs home: after the loops have ended and the batcher has
+ * stopped. The jobs hold models. */
+void edge_collect(edge *e);
 /* Does none of them run any more? */
 bool edge_has_ended(edge *e);
 

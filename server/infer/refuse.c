@@ -24,7 +24,9 @@ static void refuse_now(request *r)
 static void cancel(request *r)
 {
     request_due(r, request_has_ended(r) ? NULL : refuse_now, 0);
-    if (request_has_ended(r))
+    if (!request_has_ended(r))
+        r->on_cancel = cancel; /* the stream may be closed before that */
+    else
         request_advance(r, LIFE_WORK_DONE, clock_now_ns());
 }
 
