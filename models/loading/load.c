@@ -261,6 +261,8 @@ static status probe_batching(model *m, const load_request *r, const manifest *fi
         return run_whole(m, r, file);
     model_batching before = m->batching;
     bool is_known = probe_cache_load(m, file, r->options->cache_folder);
+    if (m->start != NULL)
+        m->start->is_known = is_known;
     bool has_sequence = m->batching.sequence_max > 0;
     hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
     snprintf(text, sizeof text, "%s: probing how it may be batched", m->name);

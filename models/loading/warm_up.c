@@ -65,7 +65,8 @@ static status execute(const model *m, const model_bucket *b, int device_index,
     int64_t length = b->shape.sequence > 0 ? b->shape.sequence : 1;
     latency_work done = {b->shape.batch, b->shape.batch * length, b->shape.batch * length * length};
     uint64_t start_ns = 0, end_ns = 0;
-    for (int i = 0; i < 2 && start_budget_allows(m->start, program->cost.operations); i++) {
+    for (int i = 0; i < 2 && start_budget_allows_execution(m->start, program->cost.operations);
+         i++) {
         uint64_t now_ns = clock_now_ns();
         status failure = probe_execute(m, m->devices[device_index], program, inputs, outputs);
         if (failure && i == 0)

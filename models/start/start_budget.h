@@ -16,11 +16,15 @@
 
 typedef struct start_budget {
     int64_t operations_max, spent;
+    bool is_known; /* an earlier start has run the model and kept what it found (probe_cache.h) */
 } start_budget;
 
 /* Whether executions of so many operations in all fit into what is left. `b` NULL: everything
  * does. */
 bool start_budget_allows(const start_budget *b, int64_t operations);
+/* The same for the execution of a bucket. Of a known model it only measures, and touches memory:
+ * it may take a tenth of what is left. */
+bool start_budget_allows_execution(const start_budget *b, int64_t operations);
 /* `b` NULL: nothing happens. */
 void start_budget_spend(start_budget *b, int64_t operations);
 
