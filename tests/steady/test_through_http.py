@@ -76,7 +76,8 @@ def named(frame):
 def is_the_librarys(frames):
     """Did libh2o want that memory itself? Its functions that get memory for whoever calls them do not count."""
     for frame in frames:
-        if not named(frame).startswith(MEMORY_FUNCTIONS):
+        name = named(frame)
+        if not name.startswith(MEMORY_FUNCTIONS) and "library_calls.c" not in name:  # server/connection: malloc for libh2o
             return "libh2o" in frame
     return False
 
