@@ -3,8 +3,10 @@ import signal
 import socket
 import threading
 
+import numpy
 import pytest
 
+import frames
 import serving
 import wire
 from wire import frame, head, http2
@@ -94,3 +96,20 @@ def test_clients_that_go_on_asking(attack):
         threads = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
         for t in threads:
             t.start()
+
+
+def test_clients_that_leave_while_their_requests_run(tmp_path):
+    """Their jobs come back when the loops may have ended: the models must have been given up by then."""
+    models = {"slow": serving.slow_model(tmp_path)}
+    body, headers = serving.binary_request({"in": numpy.zeros((1, 1024), numpy.float32)})
+    fields = [(name.lower(), value) for name, value in headers.items()]
+    with serving.Server(tmp_path / "log", models, "--set", "batching.queue_rows_max=64", "--set", "drain.limit_ms=5000") as server:
+        clients = [frames.Client(server.port) for _ in range(3)]
+        for client in clients:
+            for _ in range(40):
+                client.ask("/v2/models/slow/infer", body, fields)
+        for client in clients:
+            client.receive()
+            client.close()
+        server.terminate()
+        assert server.process.wait(serving.STOP_S) == 0, server.log()[-3000:]
