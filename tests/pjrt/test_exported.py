@@ -263,7 +263,7 @@ def test_inspect_needs_no_device(exported):
     done = subprocess.run([str(serving.BINARY), "inspect", str(exported), "--json"], capture_output=True, text=True)
     shown = json.loads(done.stdout)
     assert done.returncode == 0 and shown["platform"] == "stablehlo"
-    assert shown["buckets"] == [dict(batch=b, sequence=s) for b, s in [(1, 8), (4, 8), (4, 16)]]
+    assert shown["buckets"] == [dict(batch=b, sequence=s, is_deferred=False) for b, s in [(1, 8), (4, 8), (4, 16)]]
     assert "PJRT devices only" in shown["findings"]
 
 
