@@ -20,7 +20,7 @@ TIMEOUT_S = 900
 AT_ONCE = 3  # suites, on two cores: they wait for clocks and sockets much of the time
 
 # Criterion does not fail a run for these, so they are looked for in every log.
-SANITIZER_WORDS = ("LeakSanitizer", "AddressSanitizer", "ThreadSanitizer", "runtime error:")
+SANITIZER_WORDS = ("LeakSanitizer", "ERROR: AddressSanitizer", "ThreadSanitizer", "runtime error:")
 CONFIGURE = {"release": "configure release -DPENSTOCK_TESTS=ON", "asan": "configure asan", "tsan": "configure tsan", "fuzz": "install_packages fuzz; configure fuzz"}
 
 

@@ -14,7 +14,7 @@ PYTHON = ROOT / ".venv/bin/python"
 # Programs that suites of PJRT devices compile, for those that follow: each is compiled once in a run.
 COMPILED = ROOT / "build/test-compiled"
 
-ASAN = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1",
+ASAN = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
         "LSAN_OPTIONS": f"suppressions={ROOT / 'tools/lsan.supp'}:print_suppressions=0"}  # fmt: skip
 TSAN = {"TSAN_OPTIONS": "halt_on_error=0 exitcode=66 second_deadlock_stack=1"}
 ENVIRONMENTS = {"release": {}, "asan": ASAN, "tsan": TSAN, "fuzz": ASAN}
