@@ -1,4 +1,5 @@
 """An event loop that is stuck: in a write of its access log, to a pipe that nobody reads."""
+import ctypes
 import fcntl
 import os
 import re
@@ -10,6 +11,22 @@ import serving
 from test_health_listener import ask
 
 pytestmark = pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="no F_SETPIPE_SZ")
+
+
+PIDFD_GETFD = 438  # the number of the system call, on every architecture
+
+
+def make_blocking(process, path):
+    """Writes of that process to that file wait from now on: O_NONBLOCK belongs to the open file, not to the descriptor."""
+    folder = f"/proc/{process.pid}/fd"
+    number = next(int(n) for n in os.listdir(folder) if os.readlink(f"{folder}/{n}") == str(path))
+    whose = os.pidfd_open(process.pid)
+    ours = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, whose, number, 0)
+    os.close(whose)
+    if ours < 0:
+        pytest.skip(f"pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+    os.set_blocking(ours, True)
+    os.close(ours)
 
 
 class Stuck:
@@ -24,11 +41,15 @@ class Stuck:
 
     def __enter__(self):
         self.server.__enter__()
+        try:
+            make_blocking(self.server.process, self.pipe)
+        except BaseException:
+            self.__exit__()
+            raise
         fcntl.fcntl(self.reader, fcntl.F_SETPIPE_SZ, 4096)
         with serving.socket.create_connection(("127.0.0.1", self.server.port)) as s:
             s.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n" * 200)
-        while ask(self.server, "/v2/health/live").status == 200:
-            pass
+        serving.wait_until(lambda: ask(self.server, "/v2/health/live").status != 200, "the loop is stuck")
         return self
 
     def __exit__(self, *_):
@@ -52,8 +73,7 @@ def test_a_loop_that_is_stuck_is_told_and_recovers(tmp_path):
         assert float(re.search(r'penstock_loop_stuck_seconds{loop="0"} (\S+)', metrics)[1]) >= 1.5
         assert 'penstock_loop_stuck_seconds{loop="1"} 0.000\n' in metrics
         s.free()
-        while ask(s.server, "/v2/health/live").status != 200:
-            pass
+        serving.wait_until(lambda: ask(s.server, "/v2/health/live").status == 200, "the loop turns again")
         assert s.server.get("/v2/health/ready").status == 200
         assert "loop 0 turns again" in s.server.log()
         assert s.server.stop() == 0
