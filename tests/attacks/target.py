@@ -18,6 +18,9 @@ START_LOG_BYTES = 64 << 10
 DRAIN_LIMIT_MS, DRAIN_SLACK_S = 5000, 60  # the slack is for busy machines and sanitizers
 
 
+TURNED_AWAY_MAX = 20  # in a row
+
+
 class Polite:
     """One client that asks again and again; each answer is compared with the first. `keeps_connection`: not a new one for each request."""
 
@@ -43,7 +46,7 @@ class Polite:
         return answer
 
     def run(self):
-        connection, used = None, time.monotonic()
+        connection, used, turned_away = None, time.monotonic(), 0
         while not self.is_over:
             # One that was idle for long, on a busy machine, may be closed by now: a client that means well does not ask there.
             if connection and time.monotonic() - used > IDLE_S:
@@ -55,8 +58,12 @@ class Polite:
                 if answer.headers.get("Connection", "").lower() == "close" or not self.keeps_connection:
                     connection.close()
                     connection = None
+                turned_away = 0
             except Exception as error:  # noqa: BLE001: every kind is a failure
-                self.failures.append(repr(error))
+                # A new connection may be turned away while others make room; it says so before anything was taken, and is tried again.
+                turned_away += 1
+                if self.keeps_connection or not isinstance(error, ConnectionError) or turned_away > TURNED_AWAY_MAX:
+                    self.failures.append(repr(error))
                 connection = None
             used = time.monotonic()
             time.sleep(0.02)
