@@ -21,7 +21,7 @@ static size_t make_key(uint64_t *state, uint8_t key[KEY_BYTES_MAX])
 static uint32_t find_slowly(const trie_key *keys, const uint8_t *key, size_t bytes)
 {
     for (size_t i = 0; i < KEYS; i++) {
-        if (keys[i].bytes == bytes && memcmp(keys[i].data, key, bytes) == 0)
+        if (keys[i].data != NULL && keys[i].bytes == bytes && memcmp(keys[i].data, key, bytes) == 0)
             return keys[i].value;
     }
     return TRIE_NONE;
