@@ -58,7 +58,7 @@ def test_a_device_that_is_in_use_for_a_while(tmp_path, expected, compiled, code)
 
 def test_a_device_that_is_in_use_for_too_long(tmp_path, expected):
     with devices.faults(plugin=PLUGIN, create_fails=1000):
-        with start(tmp_path, "--device-start-timeout", "1") as s:
+        with start(tmp_path, "--device-start-timeout", "8") as s:  # time for three tries on a slow machine
             check(s, expected)
             found, ready = devices.metrics(s), s.get("/v2/health/ready").json()
             log = s.log()
