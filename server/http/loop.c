@@ -172,7 +172,7 @@ void loop_begin(loop *l)
     l->wake_socket->data = l;
     h2o_socket_read_start(l->wake_socket, on_wake);
     connections_start(&l->connections, events);
-    http2_shared_start(&l->http2, &l->context);
+    http2_shared_start(&l->http2, &l->context, l->shared->service->helpers);
     l->connections.http2 = &l->http2;
     h2o_timeout_init(events, &l->tick, TICK_MS);
     l->tick_entry.cb = on_tick;

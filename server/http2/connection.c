@@ -18,9 +18,9 @@
 #define WRITE_BYTES 65536                /* written at once */
 #define OUT_KEEP_BYTES (2 * WRITE_BYTES) /* of a buffer that waits to be used again */
 
-void http2_shared_start(http2_shared *shared, h2o_context_t *context)
+void http2_shared_start(http2_shared *shared, h2o_context_t *context, struct offload_pool *helpers)
 {
-    *shared = (http2_shared){.context = context};
+    *shared = (http2_shared){.context = context, .exchanges = {.helpers = helpers}};
 }
 
 static const server_options *options_of(const http2_connection *h)
@@ -296,7 +296,7 @@ static void refuse_body(http2_exchange *x, size_t bytes)
 void http2_connection_respond_early(http2_exchange *x, request_handler handle)
 {
     x->is_arriving = false;
-    http2_exchange_drop_body(x, &x->on->base->base.held);
+    http2_exchange_drop_body(&x->on->shared->exchanges, x, &x->on->base->base.held);
     request *r = begin(x);
     if (r != NULL)
         request_run(r, handle);

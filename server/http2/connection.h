@@ -16,8 +16,8 @@ typedef struct http2_shared {
     int spare_count;
 } http2_shared;
 
-/* On the loop's thread, before it runs. */
-void http2_shared_start(http2_shared *shared, h2o_context_t *context);
+/* On the loop's thread, before it runs. `helpers` may be NULL. */
+void http2_shared_start(http2_shared *shared, h2o_context_t *context, struct offload_pool *helpers);
 
 /* The connection, whose first bytes may be in its socket's input, speaks HTTP/2. */
 void http2_start(connection *c);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/large_memory.h"
+#include "server/offload/pool.h"
 
 #define IDLE_MAX 256             /* exchanges that a loop keeps */
 #define MEMORY_BLOCK_BYTES 2048  /* of a response's headers */
@@ -26,9 +27,9 @@ http2_exchange *http2_exchange_acquire(http2_exchange_pool *pool)
     return x;
 }
 
-static void free_body(http2_exchange *x)
+static void free_body(http2_exchange_pool *pool, http2_exchange *x)
 {
-    large_memory_free(x->body, x->body_capacity);
+    offload_pool_free(pool->helpers, x->body, x->body_capacity);
     x->body = NULL;
     x->body_capacity = 0;
 }
@@ -36,9 +37,9 @@ static void free_body(http2_exchange *x)
 void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
 {
     if (x->body_capacity > BODY_KEEP_BYTES)
-        free_body(x);
+        free_body(pool, x);
     if (pool->idle_count == IDLE_MAX) {
-        free_body(x);
+        free_body(pool, x);
         arena_dispose(&x->memory);
         free(x);
         return;
@@ -57,12 +58,12 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
     pool->idle_count++;
 }
 
-void http2_exchange_drop_body(http2_exchange *x, budget_account *held)
+void http2_exchange_drop_body(http2_exchange_pool *pool, http2_exchange *x, budget_account *held)
 {
     budget_subtract(held, x->body_held);
     x->body_held = x->body_bytes = 0;
     if (x->body_capacity > BODY_KEEP_BYTES)
-        free_body(x);
+        free_body(pool, x);
 }
 
 /* Small buffers are the pool's. */

@@ -29,10 +29,11 @@ struct http2_exchange {
     int field_count;
 };
 
-/* A loop's exchanges that wait to be used again. Zeroed is empty. */
+/* A loop's exchanges that wait to be used again. Zeroed is empty, and has no helpers. */
 typedef struct http2_exchange_pool {
     http2_exchange *idle;
     int idle_count;
+    struct offload_pool *helpers; /* they free large bodies; NULL: nobody else does */
 } http2_exchange_pool;
 
 /* NULL: no memory. */
@@ -44,6 +45,6 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x);
 status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int64_t expected,
                           size_t bytes_max, budget_account *held) MUST_CHECK;
 /* The body is not needed. */
-void http2_exchange_drop_body(http2_exchange *x, budget_account *held);
+void http2_exchange_drop_body(http2_exchange_pool *pool, http2_exchange *x, budget_account *held);
 
 #endif

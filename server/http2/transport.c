@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/large_memory.h"
 #include "server/http2/internal.h"
+#include "server/offload/pool.h"
 #include "server/protocol/text/number_write.h"
 #include "server/request/request.h"
 
@@ -90,7 +90,7 @@ static void keep_body(request *r)
 
 static void drop_body(request *r)
 {
-    large_memory_free(r->kept_body, r->kept_body_capacity);
+    offload_pool_free(request_service(r)->helpers, r->kept_body, r->kept_body_capacity);
     r->kept_body = NULL;
     budget_subtract(&r->connection->held, r->kept_body_bytes);
 }

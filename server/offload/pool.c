@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/large_memory.h"
+
 #define SOURCE_PART 4 /* of the queue, for one source */
 #define NICE 5        /* above the loops' and workers' */
+#define FREE_LATER_BYTES ((size_t)4 << 20)
 
 typedef struct helper {
     pthread_t thread;
@@ -118,6 +121,28 @@ bool offload_pool_submit(offload_pool *pool, offload_task *task, bool is_urgent)
     }
     pthread_mutex_unlock(&pool->lock);
     return is_taken;
+}
+
+/* The task of a block that is to be freed lies in the block: nothing is allocated. */
+typedef struct block {
+    offload_task task;
+    size_t bytes;
+} block;
+
+static void free_block(offload_task *task)
+{
+    block *b = (block *)task;
+    large_memory_free(b, b->bytes);
+}
+
+void offload_pool_free(offload_pool *pool, void *p, size_t bytes)
+{
+    block *b = p;
+    bool is_later = pool != NULL && p != NULL && bytes >= FREE_LATER_BYTES;
+    if (is_later)
+        *b = (block){{.source = pool, .run = free_block}, bytes};
+    if (!is_later || !offload_pool_submit(pool, &b->task, true))
+        large_memory_free(p, bytes);
 }
 
 int offload_pool_waiting(offload_pool *pool)

@@ -2,6 +2,7 @@
 #define SERVER_OFFLOAD_POOL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/status.h"
 
@@ -27,6 +28,10 @@ status offload_pool_create(int threads, int waiting_max, offload_pool **out) MUS
 /* Any thread. False: `waiting_max` tasks wait, or a quarter of that of this source; `is_urgent`
  * tasks are not refused: what was begun is ended. */
 bool offload_pool_submit(offload_pool *pool, offload_task *task, bool is_urgent) MUST_CHECK;
+
+/* Frees memory of large_memory.h, `bytes` long: on a helper where that takes the kernel more than a
+ * millisecond, because its pages are given back one by one. `pool` may be NULL. Any thread. */
+void offload_pool_free(offload_pool *pool, void *p, size_t bytes);
 
 /* Tasks that wait. Any thread. */
 int offload_pool_waiting(offload_pool *pool);

@@ -1,4 +1,5 @@
 """Bodies and responses that would hold an event loop: helper threads parse and write them."""
+import fcntl
 import gzip
 import json
 import re
@@ -6,6 +7,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import termios
 
 import numpy
 import pytest
@@ -93,12 +95,18 @@ def test_clients_leave_meanwhile(large, reset):
     assert numpy.array_equal(large.infer("identity", {"in": VALUES})["out"], VALUES)
 
 
+def bytes_not_taken(sock):
+    return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)))[0]
+
+
 def test_the_server_drains_meanwhile(tmp_path, made_models):
     with serving.Server(tmp_path / "log", {"identity": made_models["identity_fp32"]}) as s:
         c, body = s.connect(), b" " * (40 << 20) + BODY
         c.putrequest("POST", "/v2/models/identity/infer")
         c.putheader("Content-Length", len(body))
         c.endheaders(body[:-1])
+        # The last byte must fit into the socket's buffers while the server is stopped.
+        serving.wait_until(lambda: bytes_not_taken(c.sock) == 0, "the server's side has the body but for its last byte")
         with s.stopped():  # the drain and the parsing begin together
             c.send(body[-1:])
             s.terminate()

@@ -2,7 +2,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include "base/large_memory.h"
 #include "server/offload/pool.h"
 
 /* Tasks write down when they begin; one that is held waits for its semaphore. */
@@ -128,5 +130,30 @@ Test(offload_pool, the_queue_is_bounded_for_all_and_for_one)
     for (int i = 0; i < count; i++)
         free(notes[i]);
     free(full);
+    free(first);
+}
+
+static bool is_mapped(void *p)
+{
+    unsigned char is_resident;
+    return mincore(p, 1, &is_resident) == 0;
+}
+
+Test(offload_pool, large_memory_is_freed_on_a_helper)
+{
+    int a;
+    size_t bytes = 8u << 20;
+    void *later = large_memory_grow(NULL, 0, bytes), *now = large_memory_grow(NULL, 0, bytes);
+    note *first = make(0, &a, true);
+    begin(1, 1);
+    cr_assert(offload_pool_submit(pool, &first->task, false));
+    wait_for(&begins, 1);
+    offload_pool_free(pool, later, bytes);
+    cr_assert(is_mapped(later), "the only helper is busy");
+    offload_pool_free(NULL, now, bytes);
+    cr_assert_not(is_mapped(now), "without helpers");
+    sem_post(&first->go_on);
+    offload_pool_destroy(pool);
+    cr_assert_not(is_mapped(later));
     free(first);
 }
