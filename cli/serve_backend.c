@@ -148,7 +148,7 @@ static status start_scheduler(serve_backend *b)
     return scheduler_create(&options, b->devices, b->device_count, &b->work);
 }
 
-/* Before the server is ready, a failure ends the process. */
+/* What the server cannot do without. */
 static void exit_with_failure(const char *what)
 {
     log_error("server", "%s: %s", what, status_message());
@@ -173,7 +173,8 @@ static void *start_all(void *context)
                                            .device_count = b->device_count,
                                            .missing = b->no_device_reason});
     status failure = repository_wait(b->models);
-    if (failure && failure != STATUS_CANCELLED) /* that is serve_backend_stop() */
+    if (failure && failure != STATUS_CANCELLED && /* that is serve_backend_stop() */
+        repository_must_exit(b->models))
         exit_with_failure("models");
     return NULL;
 }

@@ -11,6 +11,7 @@ void config_default(config *c)
     c->repository.load.batch_max = 16;
     c->repository.load.queue_rows_max = 2048;
     c->repository.models = c->model_list;
+    c->repository.readiness.kind = READINESS_STARTED;
     c->repository.load.activation_bytes_max = (int64_t)4 << 30;
     c->repository.load.operations_max = INT64_C(100000000000000);
     c->repository.load.start_operations_max = START_OPERATIONS_DEFAULT;

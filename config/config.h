@@ -40,6 +40,7 @@ typedef struct config {
     const char *file;                                       /* of --config, or NULL */
     repository_model_options model_list[CONFIG_MODELS_MAX]; /* repository.model_count of them */
     bool is_model_of_flag[CONFIG_MODELS_MAX];               /* beside model_list */
+    const char *ready_names[CONFIG_MODELS_MAX];             /* of repository.readiness */
     arena memory;                                           /* of every string above */
 } config;
 

@@ -35,8 +35,10 @@ static status read_root(config *c, json_t *root, config_origin *o)
     json_object_foreach(root, key, value)
     {
         json_path here = {&config_root_path, key, 0};
-        status s = config_is_section(key) ? read_section(c, key, value, o)
-                                          : config_set_member(c, NULL, key, value, o, &here);
+        bool is_short = strcmp(key, "repository") == 0 && !json_is_object(value);
+        status s = config_is_section(key) && !is_short
+                       ? read_section(c, key, value, o)
+                       : config_set_member(c, NULL, key, value, o, &here);
         if (s)
             return s;
     }

@@ -14,6 +14,7 @@ typedef enum config_kind {
     CONFIG_DEVICES,   /* array of strings */
     CONFIG_LISTENERS, /* array of "HOST:PORT"; `minimum` is a config_listener_kind */
     CONFIG_TENANTS,   /* object: name -> {"key": ..., "weight": ...} */
+    CONFIG_READINESS, /* a word or an array of model names */
     CONFIG_MODELS,    /* object: name -> {"path": ..., "precision": ...} */
 } config_kind;
 

@@ -88,3 +88,50 @@ status config_set_models(config *c, json_t *value, const config_origin *o, const
     }
     return STATUS_OK;
 }
+
+static const char *const readiness_words[] = {"all", "started", "any", NULL};
+_Static_assert(READINESS_ALL == 0 && READINESS_STARTED == 1 && READINESS_ANY == 2,
+               "readiness_words");
+
+static status set_readiness_list(config *c, const json_t *value, const config_origin *o,
+                                 const json_path *path)
+{
+    size_t count = json_array_size(value);
+    if (count == 0 || count > CONFIG_MODELS_MAX)
+        return config_fail(o, path, "must name 1 to %d models", CONFIG_MODELS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        json_path here = {path, NULL, i};
+        const json_t *name = json_array_get(value, i);
+        if (!json_is_string(name))
+            return config_fail_type(o, &here, "a model's name", name);
+        status failure = config_copy_string(c, o, &here, name, &c->ready_names[i]);
+        if (failure)
+            return failure;
+    }
+    c->repository.readiness = (repository_readiness){
+        .kind = READINESS_LIST, .names = c->ready_names, .name_count = (int)count};
+    return STATUS_OK;
+}
+
+status config_set_readiness(config *c, const json_t *value, const config_origin *o,
+                            const json_path *path)
+{
+    int choice;
+    if (json_is_array(value))
+        return set_readiness_list(c, value, o, path);
+    status failure = config_read_choice(readiness_words, value, o, path, &choice);
+    if (!failure)
+        c->repository.readiness = (repository_readiness){.kind = (repository_readiness_kind)choice};
+    return failure;
+}
+
+json_t *config_readiness_json(const config *c)
+{
+    const repository_readiness *wanted = &c->repository.readiness;
+    if (wanted->kind != READINESS_LIST)
+        return json_string(readiness_words[wanted->kind]);
+    json_t *list = json_array();
+    for (int i = 0; i < wanted->name_count; i++)
+        json_array_append_new(list, json_string(wanted->names[i]));
+    return list;
+}

@@ -16,4 +16,10 @@ status config_add_model(config *c, const char *name, size_t name_bytes, const ch
 status config_set_models(config *c, json_t *value, const config_origin *o,
                          const json_path *path) MUST_CHECK;
 
+/* The key "readiness": "all", "started", "any", or an array of model names. */
+status config_set_readiness(config *c, const json_t *value, const config_origin *o,
+                            const json_path *path) MUST_CHECK;
+/* What it was set to. */
+json_t *config_readiness_json(const config *c);
+
 #endif

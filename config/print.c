@@ -8,6 +8,7 @@
 #include "base/text/wrap.h"
 #include "config/keys.h"
 #include "config/lists.h"
+#include "config/models.h"
 #include "config/tenants.h"
 
 /* From the struct and the table to text: --print-config, --help, docs/configuration.md. */
@@ -82,6 +83,8 @@ static json_t *value_json(const config *c, const config_key *k)
         return listeners_json(c, (config_listener_kind)k->minimum);
     case CONFIG_TENANTS:
         return tenants_json(c);
+    case CONFIG_READINESS:
+        return config_readiness_json(c);
     case CONFIG_MODELS:
         return models_json(c);
     }
@@ -183,9 +186,10 @@ void config_print_help(FILE *out)
     print_flag(out, "--print-config", NULL,
                "Print the configuration as JSON, with every default, and exit.");
     print_flag(out, "--help", NULL, "Print this help and exit.");
-    fputs("\nSignals: SIGTERM finishes the open requests and exits; a second one exits at once.\n"
-          "         SIGHUP reads the TLS certificate and key again.\n",
-          out);
+    fputs(
+        "\nSignals: SIGTERM finishes the open requests and exits; a second one exits at once.\n"
+        "         SIGHUP reads the TLS certificate and key again, and looks for changed models.\n",
+        out);
 }
 
 static void print_range(FILE *out, const config_key *k)
@@ -209,6 +213,9 @@ static void print_range(FILE *out, const config_key *k)
         break;
     case CONFIG_LISTENERS:
         fputs("array of `HOST:PORT`", out);
+        break;
+    case CONFIG_READINESS:
+        fputs("`all`, `started`, `any`, or array of model names", out);
         break;
     case CONFIG_TENANTS:
     case CONFIG_MODELS:

@@ -45,6 +45,8 @@ status config_set(config *c, const config_key *k, json_t *value, config_origin *
         return config_set_listeners(c, value, (config_listener_kind)k->minimum, o, path);
     case CONFIG_TENANTS:
         return config_set_tenants(c, value, o, path);
+    case CONFIG_READINESS:
+        return config_set_readiness(c, value, o, path);
     case CONFIG_MODELS:
         return config_set_models(c, value, o, path);
     }
@@ -90,6 +92,12 @@ static const char *suggest(const char *section, const char *key, char scratch[SE
     return NULL;
 }
 
+/* The key of that path; "repository" is short for its folder. */
+static const config_key *find(const char *path)
+{
+    return config_key_find(strcmp(path, "repository") == 0 ? "repository.folder" : path);
+}
+
 bool config_is_section(const char *name)
 {
     size_t bytes = strlen(name);
@@ -105,7 +113,7 @@ status config_set_member(config *c, const char *section, const char *key, json_t
     char full[128], scratch[SECTION_BYTES];
     snprintf(full, sizeof full, "%s%s%s", section != NULL ? section : "",
              section != NULL ? "." : "", key);
-    const config_key *k = strchr(key, '.') == NULL ? config_key_find(full) : NULL;
+    const config_key *k = strchr(key, '.') == NULL ? find(full) : NULL;
     if (k == NULL)
         return config_fail_unknown_key(o, path, suggest(section, key, scratch));
     return config_set(c, k, value, o, path);
@@ -113,7 +121,7 @@ status config_set_member(config *c, const char *section, const char *key, json_t
 
 status config_set_path(config *c, const char *path, json_t *value, config_origin *o)
 {
-    const config_key *k = config_key_find(path);
+    const config_key *k = find(path);
     if (k != NULL)
         return config_set(c, k, value, o, &config_root_path);
     char section[SECTION_BYTES], scratch[SECTION_BYTES];

@@ -53,7 +53,8 @@ status file_store_reject_lfs_pointer(const void *data, size_t bytes)
                                        "where it was cloned");
 }
 
-static status load(stored_file *file, const char *path, size_t bytes_max, bool is_mapped)
+static status load(stored_file *file, const graph *g, const char *path, size_t bytes_max,
+                   bool is_mapped)
 {
     int descriptor;
     uint64_t bytes;
@@ -61,7 +62,7 @@ static status load(stored_file *file, const char *path, size_t bytes_max, bool i
     if (s)
         return s;
     close(descriptor);
-    if (bytes <= FILE_STORE_READ_BYTES_MAX && !is_mapped)
+    if (g->copies_files || (bytes <= FILE_STORE_READ_BYTES_MAX && !is_mapped))
         return file_reader_read_whole(path, bytes_max, &file->read, &file->bytes);
     s = file_map_open(&file->map, path, bytes_max);
     file->bytes = file->map.bytes;
@@ -89,7 +90,7 @@ static status open_file(graph *g, const char *path, size_t bytes_max, bool is_ma
             free(file);
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
         }
-        status s = load(file, path, bytes_max, is_mapped);
+        status s = load(file, g, path, bytes_max, is_mapped);
         if (s == STATUS_OK && (s = file_store_reject_lfs_pointer(contents(file), file->bytes)))
             s = status_prefix(s, "%s", path);
         if (s) {

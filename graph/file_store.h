@@ -10,7 +10,7 @@
 /* The contents of the weight files that a graph's constants point into, kept until the graph is
  * destroyed. Files up to FILE_STORE_READ_BYTES_MAX are read at once through base/io/file_reader.h
  * (fast from a cold disk); larger ones are mapped, so that processes share their pages. A mapped
- * file must be replaced by rename, not rewritten in place. */
+ * file must be replaced by rename, not rewritten in place. With g->copies_files none is mapped. */
 
 #define FILE_STORE_READ_BYTES_MAX ((size_t)256 << 20)
 

@@ -87,6 +87,7 @@ typedef struct graph {
     int input_count, output_count;
     bool is_dynamic; /* shapes or ways depend on values: it runs node by node, not specialised */
     int64_t sequence_max; /* longest sequence that the position table allows; 0: unknown */
+    bool copies_files;    /* none of them stays mapped (import.h) */
     /* Called by graph_destroy(): releases the files and memory of the constants. */
     void (*release)(void *context);
     void *release_context;

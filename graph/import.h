@@ -15,6 +15,7 @@ typedef struct graph_import_options {
     int32_t nodes_max;     /* default 200,000 */
     const graph_fixed_dim *fixed_dims;
     int fixed_dim_count;
+    bool copies_files; /* none stays mapped: they may be written into later */
 } graph_import_options;
 
 /* ONNX (IR version 4 and later, opsets 11-21). External data is read from the folder of the

@@ -259,6 +259,8 @@ void server_run(server *s)
             continue;
         if (signal == SIGHUP) {
             reload_tls(s);
+            if (service_is_open(s->service))
+                repository_rescan(s->service->models);
             continue;
         }
         atomic_store(&told_ns, clock_now_ns());

@@ -126,6 +126,8 @@ status graph_import_hugging_face(const char *folder, const char *pooling,
     hf_weights *weights = calloc(1, sizeof *weights);
     graph *g = graph_create("");
     status s;
+    if (g != NULL)
+        g->copies_files = options != NULL && options->copies_files;
     if (weights == NULL || g == NULL)
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory");
     else

@@ -130,6 +130,7 @@ static status import_bytes(const void *data, size_t bytes, const char *folder,
     m.graph = graph_create("");
     if (m.graph == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
+    m.graph->copies_files = m.options.copies_files;
     status s = parse(m.graph, data, bytes, &m.model);
     if (s == STATUS_OK) {
         const char *name = m.model->graph->name;

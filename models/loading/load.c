@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 #include "models/batching/probe_cache.h"
 #include "models/batching/whole.h"
 #include "models/latency.h"
+#include "models/loading/file_state.h"
 #include "models/loading/fingerprint.h"
 #include "models/loading/model_files.h"
 #include "models/loading/program_folder.h"
@@ -157,6 +159,9 @@ static status read_samples(model *m, const load_request *r, const manifest *file
     if (file->warm_up == NULL)
         return STATUS_OK;
     warm_up_path(r, file, path);
+    struct stat s;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode)) /* reading a FIFO would never end */
+        return status_fail(STATUS_INVALID_ARGUMENT, "warm_up: %s: not a regular file", path);
     device_samples *samples = arena_allocate(&m->memory, sizeof *samples);
     if (samples == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for samples");
@@ -311,15 +316,23 @@ static status read_text_files(model *m, const load_request *r)
     return STATUS_OK;
 }
 
+/* A model read from files that somebody was writing may be half of each. */
+static status check_unchanged(const load_request *r, uint64_t before)
+{
+    if (file_state(r->folder) == before)
+        return STATUS_OK;
+    return status_fail(STATUS_UNAVAILABLE, "its files changed while they were read");
+}
+
 static status make(model *m, const load_request *r, const manifest *file)
 {
     bool is_hf;
-    uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns = clock_now_ns(), before = file_state(r->folder);
     char text[200];
     snprintf(text, sizeof text, "%s: reading", m->name);
     r->report(r->context, text);
     set_batching(m, r, file);
-    status failure = model_files_import(m, r->folder, file, &is_hf);
+    status failure = model_files_import(m, r->folder, file, r->options->copies_files, &is_hf);
     if (failure)
         return failure;
     /* Rows must not be longer than the model's position table. */
@@ -330,7 +343,10 @@ static status make(model *m, const load_request *r, const manifest *file)
     m->on_device.name = m->name;
     m->on_device.model_key =
         fingerprint_model(r->folder, r->options->cache_folder, clock_wall_ns());
-    failure = cancel_check(r->cancel);
+    /* What caches keep under that key must be of these files. */
+    failure = check_unchanged(r, before);
+    if (!failure)
+        failure = cancel_check(r->cancel);
     if (!failure)
         failure = read_samples(m, r, file);
     if (failure)
@@ -365,6 +381,8 @@ static status make(model *m, const load_request *r, const manifest *file)
         m->start = NULL;
     if (can_run && !r->options->skips_warm_up)
         failure = warm_up_model(m, r->report, r->context);
+    if (!failure)
+        failure = check_unchanged(r, before);
     if (!failure) {
         note_cpu_program(m);
         warn_of_scales(m);

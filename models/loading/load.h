@@ -18,6 +18,7 @@ typedef struct load_options {
     int64_t sequence_max;     /* 0: 512; LOAD_ROW_MAX for models whose rows are not padded */
     model_packing packing;    /* of models that do not say otherwise */
     const char *cache_folder; /* or NULL */
+    bool copies_files;        /* nothing of the files stays mapped: they may be written into */
     bool skips_warm_up;       /* for tools: buckets have no programs, nothing can be served */
     const char
         *no_device_reason; /* why only the CPU is there although more was configured, or NULL */
@@ -45,7 +46,8 @@ typedef struct load_request {
 } load_request;
 
 /* The result has one reference, no index, serial 0 and no on_unused. Errors: what is wrong with the
- * files; STATUS_TOO_LARGE: the model costs more than the options allow; those of cancel_check(). */
+ * files; STATUS_TOO_LARGE: the model costs more than the options allow; STATUS_UNAVAILABLE: the
+ * files changed while they were read; those of cancel_check(). */
 status load_model(const load_request *request, model **out) MUST_CHECK;
 /* The last reference is gone. */
 void load_destroy(model *m);

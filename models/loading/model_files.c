@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "models/batching/whole.h"
+#include "models/loading/foreign_files.h"
 #include "models/loading/program_folder.h"
 
 #define PATH_BYTES_MAX 4096
@@ -80,16 +81,18 @@ const char *model_files_hint(const char *folder)
     if (snprintf(inner, sizeof inner, "%s/onnx", folder) < (int)sizeof inner &&
         count_onnx(inner, path) > 0)
         return "; its folder onnx has .onnx files: name the path of one";
-    if (is_file(folder, "config.json", path))
+    const char *advice = foreign_files_advice(folder);
+    if (advice[0] == 0 && is_file(folder, "config.json", path))
         return "; it has a config.json without model.safetensors";
-    return "";
+    return advice;
 }
 
-status model_files_import(model *m, const char *folder, const manifest *file,
+status model_files_import(model *m, const char *folder, const manifest *file, bool copies_files,
                           bool *is_hugging_face_model)
 {
     graph_import_options options = {.fixed_dims = file->fixed_dims,
-                                    .fixed_dim_count = file->fixed_dim_count};
+                                    .fixed_dim_count = file->fixed_dim_count,
+                                    .copies_files = copies_files};
     char path[PATH_BYTES_MAX];
     graph *g = NULL;
     status failure;

@@ -12,9 +12,10 @@ bool model_files_exist(const char *folder);
 const char *model_files_hint(const char *folder);
 
 /* Imports what the folder holds: m->platform, m->graph with its shapes inferred; with programs also
- * m->on_device.given. The model owns the graph. STATUS_NOT_FOUND: there is no model; else the
- * importer's errors. */
-status model_files_import(model *m, const char *folder, const manifest *file,
+ * m->on_device.given. The model owns the graph. `copies_files`: nothing of the files stays mapped,
+ * so that they may be written into later. STATUS_NOT_FOUND: there is no model; else the importer's
+ * errors. */
+status model_files_import(model *m, const char *folder, const manifest *file, bool copies_files,
                           bool *is_hugging_face) MUST_CHECK;
 
 #endif

@@ -137,13 +137,15 @@ typedef enum key {
     KEY_WARM_UP,
     KEY_PACKING,
     KEY_PROGRAM,
+    KEY_VERSION_POLICY,
     KEY_COUNT
 } key;
 
 static const char *const key_names[KEY_COUNT] = {
-    "precision", "buckets",   "batch_max", "sequence_max", "queue_delay_us", "queue_rows_max",
-    "slo_ms",    "priority",  "weight",    "inputs",       "dims",           "labels",
-    "pooling",   "can_batch", "can_pad",   "warm_up",      "packing",        "program"};
+    "precision",      "buckets", "batch_max", "sequence_max",  "queue_delay_us",
+    "queue_rows_max", "slo_ms",  "priority",  "weight",        "inputs",
+    "dims",           "labels",  "pooling",   "can_batch",     "can_pad",
+    "warm_up",        "packing", "program",   "version_policy"};
 
 static status read_flag(manifest_reader *r, json_t *v, int *out)
 {
@@ -233,6 +235,8 @@ static status read_key(manifest_reader *r, json_t *v)
         return manifest_read_string(r, v, &m->warm_up);
     case KEY_PROGRAM:
         return manifest_read_program(r, v);
+    case KEY_VERSION_POLICY:
+        return manifest_read_policy(r, v);
     case KEY_COUNT:
         return manifest_fail_key(r, key_names, KEY_COUNT);
     default:

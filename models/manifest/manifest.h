@@ -15,6 +15,7 @@
  *     "dims": {"height": 224}, "labels": {"stable": 1}, "pooling": "none"|"mean"|"cls"|"max",
  *     "can_batch": true, "can_pad": true, "packing": "auto" | "never" | "always",
  *     "warm_up": "lengths.txt",
+ *     "version_policy": "all" | "latest" | "latest:2" | [1, 3],
  *     "program": {                       needed beside program.<bucket>.mlir, and only there
  *       "inputs": [{"name": "input_ids", "datatype": "INT32", "dims": ["batch", "sequence"]}],
  *       "outputs": [{"name": "logits", "datatype": "FP32", "dims": ["batch", 2]}],
@@ -52,7 +53,23 @@ typedef struct manifest_program {
     int argument_count;
 } manifest_program;
 
+/* Which versions of a name are served; of a version's own model.json it means nothing. */
+#define MANIFEST_VERSIONS_MAX 64
+typedef enum manifest_policy_kind {
+    POLICY_ALL,
+    POLICY_LATEST,
+    POLICY_SPECIFIC
+} manifest_policy_kind;
+
+typedef struct manifest_policy {
+    manifest_policy_kind kind;
+    int latest; /* the highest so many */
+    int64_t versions[MANIFEST_VERSIONS_MAX];
+    int count;
+} manifest_policy;
+
 typedef struct manifest {
+    manifest_policy policy;
     bool has_precision;
     device_precision precision;
     bool has_packing;

@@ -7,7 +7,7 @@
 #include "models/manifest/manifest.h"
 
 /* Reads JSON values into a manifest; each error names the file, the line and the path of the key.
- * For manifest.c and program.c. */
+ * For manifest.c, policy.c and program.c. */
 
 typedef struct manifest_reader {
     const char *name, *text;
@@ -32,5 +32,7 @@ status manifest_read_array(manifest_reader *r, json_t *array, size_t most,
 
 /* program.c: the key "program". */
 status manifest_read_program(manifest_reader *r, json_t *v) MUST_CHECK;
+/* policy.c: the key "version_policy". */
+status manifest_read_policy(manifest_reader *r, json_t *v) MUST_CHECK;
 
 #endif

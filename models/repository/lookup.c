@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/repository/internal.h"
@@ -32,7 +33,7 @@ static status find_in(const snapshot *s, const char *name, size_t bytes, int64_t
     }
     if (unready != NULL) {
         static const char *const states[] = {"is loading", "is ready", "failed to load",
-                                             "is unloaded"};
+                                             "is unloaded", "is no model"};
         return status_fail(STATUS_UNAVAILABLE, "model \"%.*s\" version %lld %s%s%s", (int)bytes,
                            name, (long long)unready->entry.version, states[unready->entry.state],
                            unready->entry.reason[0] ? ": " : "", unready->entry.reason);
@@ -87,6 +88,50 @@ int repository_list(repository *r, repository_entry *out, int capacity)
     return count;
 }
 
+repository_entry *repository_list_all(repository *r, int *count)
+{
+    int token;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    int all = s ? s->entry_count : 0;
+    repository_entry *out = malloc((size_t)(all > 0 ? all : 1) * sizeof *out);
+    for (int i = 0; out != NULL && i < all; i++)
+        out[i] = s->entries[i].entry;
+    snapshot_leave(&r->box, token);
+    *count = out != NULL ? all : 0;
+    return out;
+}
+
+int repository_count(repository *r, model_state state)
+{
+    int token, count = 0;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    for (int i = 0; s != NULL && i < s->entry_count; i++)
+        count += s->entries[i].entry.state == state;
+    snapshot_leave(&r->box, token);
+    int ignored = atomic_load(&r->ignored_total);
+    return state == MODEL_IGNORED && ignored > count ? ignored : count;
+}
+
+static bool is_unavailable(const repository_entry *e)
+{
+    return e->state == MODEL_FAILED || e->state == MODEL_IGNORED;
+}
+
+int repository_unavailable(repository *r, repository_entry *out, int capacity)
+{
+    int token, count = 0;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    for (int i = 0; s != NULL && i < s->entry_count; i++) {
+        if (!is_unavailable(&s->entries[i].entry))
+            continue;
+        if (count < capacity)
+            out[count] = s->entries[i].entry;
+        count++;
+    }
+    snapshot_leave(&r->box, token);
+    return count;
+}
+
 int repository_ready_models(repository *r, const model **out, int capacity)
 {
     int token, count = 0;
@@ -115,6 +160,14 @@ bool repository_is_ready(repository *r, char *progress, size_t progress_bytes)
         pthread_mutex_unlock(&r->mutex);
     }
     return false;
+}
+
+bool repository_must_exit(repository *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool must_exit = r->must_exit;
+    pthread_mutex_unlock(&r->mutex);
+    return must_exit;
 }
 
 status repository_wait(repository *r)

@@ -1,23 +1,17 @@
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text/replace.h"
 #include "models/loading/load.h"
-#include "models/loading/model_files.h"
 #include "models/loading/warm_up.h"
 #include "models/repository/internal.h"
 #include "models/start/deferred_buckets.h"
 
-/* The loading thread's: the served names, their versions on disk and in memory, and publishing them
- * to lookups. */
+/* The loading thread's: the served names, and publishing them to lookups. */
 
-static void report(void *context, const char *text)
+void repository_report(void *context, const char *text)
 {
     repository *r = context;
     pthread_mutex_lock(&r->mutex);
@@ -34,15 +28,6 @@ void repository_hide_folders(const repository *r, const served_name *n, char *te
         text_replace(text, bytes, folder, "REPOSITORY");
     if (cache != NULL && cache[0] != 0)
         text_replace(text, bytes, cache, "CACHE");
-}
-
-/* The entry of a version that did not load, with the failure just told. */
-static void set_reason(const repository *r, const served_name *n, repository_entry *entry)
-{
-    char text[STATUS_MESSAGE_BYTES_MAX];
-    snprintf(text, sizeof text, "%s", status_message());
-    repository_hide_folders(r, n, text, sizeof text);
-    snprintf(entry->reason, sizeof entry->reason, "%.255s", text);
 }
 
 /* The last reference of a model is gone. Any thread. */
@@ -90,8 +75,7 @@ void repository_free_unused(repository *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* Gives the model an index and a serial; destroys it when there is no index left. */
-static status register_model(repository *r, model *m)
+status repository_register_model(repository *r, model *m)
 {
     pthread_mutex_lock(&r->mutex);
     int index = 0;
@@ -116,9 +100,75 @@ static status register_model(repository *r, model *m)
     return status_fail(STATUS_RESOURCE_EXHAUSTED, "over %d models are loaded", MODEL_INDEX_MAX);
 }
 
+/* The first that may be a model and has failed. */
+static const repository_entry *find_failed(const repository *r)
+{
+    for (int i = 0; i < r->name_count; i++)
+        for (int v = 0; v < r->names[i]->version_count; v++)
+            if (r->names[i]->versions[v].entry.state == MODEL_FAILED)
+                return &r->names[i]->versions[v].entry;
+    for (int i = 0; i < r->ignored_count; i++)
+        if (r->ignored[i].is_a_folder)
+            return &r->ignored[i].entry;
+    return NULL;
+}
+
+static bool has_ready(const served_name *n)
+{
+    for (int v = 0; n != NULL && v < n->version_count; v++)
+        if (n->versions[v].model != NULL)
+            return true;
+    return false;
+}
+
+/* Are those of the list? If not, the first that is missing. */
+static bool is_list_ready(repository *r, const char **missing)
+{
+    const repository_readiness *wanted = &r->options.readiness;
+    for (int i = 0; i < wanted->name_count; i++) {
+        *missing = wanted->names[i];
+        if (!has_ready(repository_find_name(r, wanted->names[i])))
+            return false;
+    }
+    return true;
+}
+
+/* Whether options.readiness is met; if not, what is missing. */
+static bool is_met(repository *r, char *missing, size_t bytes)
+{
+    repository_readiness_kind kind = r->options.readiness.kind;
+    const repository_entry *failed = find_failed(r);
+    const char *name;
+    int ready = 0;
+    if (kind == READINESS_LIST) {
+        bool is_ready = is_list_ready(r, &name);
+        if (!is_ready)
+            snprintf(missing, bytes, "model \"%s\" is not ready", name);
+        return is_ready;
+    }
+    for (int i = 0; i < r->name_count; i++)
+        ready += has_ready(r->names[i]);
+    if (failed != NULL)
+        snprintf(missing, bytes, "model \"%s\" is not ready: %s", failed->name, failed->reason);
+    else
+        snprintf(missing, bytes, "no model is ready");
+    if (kind == READINESS_ANY)
+        return ready > 0;
+    return r->is_start_over && (failed == NULL || (kind == READINESS_STARTED && ready > 0));
+}
+
+static void update_readiness(repository *r)
+{
+    char missing[STATUS_MESSAGE_BYTES_MAX];
+    bool is_ready = is_met(r, missing, sizeof missing);
+    if (!is_ready && r->is_start_over)
+        repository_report(r, missing);
+    atomic_store(&r->is_ready, is_ready);
+}
+
 void repository_publish(repository *r)
 {
-    int entries = 0, labels = 0;
+    int entries = r->ignored_count, labels = 0;
     for (int i = 0; i < r->name_count; i++) {
         entries += r->names[i]->version_count;
         labels += r->names[i]->label_count;
@@ -141,6 +191,9 @@ void repository_publish(repository *r)
         memcpy(l, n->labels, (size_t)n->label_count * sizeof *l);
         l += n->label_count;
     }
+    for (int i = 0; i < r->ignored_count; i++, e++)
+        e->entry = r->ignored[i].entry;
+    update_readiness(r);
     snapshot_replace(&r->box, s);
     repository_free_unused(r);
 }
@@ -150,159 +203,6 @@ void repository_release_versions(served *versions, int count)
     for (int i = 0; i < count; i++)
         if (versions[i].model != NULL)
             model_release(versions[i].model);
-}
-
-static int compare_versions(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* Folders named by a positive number, highest first. */
-static int find_versions(const char *path, int64_t versions[REPOSITORY_VERSIONS_MAX])
-{
-    int count = 0;
-    DIR *d = opendir(path);
-    for (struct dirent *e;
-         d != NULL && count < REPOSITORY_VERSIONS_MAX && (e = readdir(d)) != NULL;) {
-        char *end;
-        errno = 0;
-        long long version = strtoll(e->d_name, &end, 10);
-        char below[REPOSITORY_PATH_BYTES_MAX + 300];
-        struct stat s;
-        snprintf(below, sizeof below, "%s/%s", path, e->d_name);
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && *end == 0 && errno == 0 &&
-            stat(below, &s) == 0 && S_ISDIR(s.st_mode))
-            versions[count++] = version;
-    }
-    if (d != NULL)
-        closedir(d);
-    qsort(versions, (size_t)count, sizeof *versions, compare_versions);
-    return count;
-}
-
-static status load_version(repository *r, const served_name *n, int64_t version, bool is_own_folder,
-                           served *out)
-{
-    char folder[REPOSITORY_PATH_BYTES_MAX + 32], file[REPOSITORY_PATH_BYTES_MAX + 64];
-    if (is_own_folder)
-        snprintf(folder, sizeof folder, "%s", n->path);
-    else
-        snprintf(folder, sizeof folder, "%s/%lld", n->path, (long long)version);
-    /* A version's own model.json replaces that of the name. */
-    snprintf(file, sizeof file, "%s/model.json", folder);
-    if (access(file, F_OK) != 0)
-        snprintf(file, sizeof file, "%s/model.json", n->path);
-    bool has_precision = n->own != NULL && n->own->has_precision;
-    load_request request = {.name = n->name,
-                            .version = version,
-                            .folder = folder,
-                            .manifest = file,
-                            .options = &r->options.load,
-                            .precision = has_precision ? &n->own->precision : NULL,
-                            .devices = r->devices,
-                            .device_count = r->device_count,
-                            .report = report,
-                            .context = r,
-                            .cancel = &r->load_token};
-    *out = (served){.entry = {.version = version, .state = MODEL_FAILED}};
-    snprintf(out->entry.name, sizeof out->entry.name, "%s", n->name);
-    model *m;
-    status failure = load_model(&request, &m);
-    if (!failure)
-        failure = register_model(r, m);
-    if (failure == STATUS_DEADLINE_EXCEEDED)
-        status_fail(failure, "it was not loaded within %.3g s, the time limit of a load",
-                    (double)r->options.load_limit_ns / 1e9);
-    if (failure) {
-        status_prefix(failure, "model \"%s\" version %lld", n->name, (long long)version);
-        set_reason(r, n, &out->entry);
-        if (failure == STATUS_CANCELLED)
-            log_info("models", "%s", status_message());
-        else
-            log_error("models", "%s", status_message());
-        return failure;
-    }
-    out->model = m;
-    out->entry.state = MODEL_READY;
-    return STATUS_OK;
-}
-
-static void read_labels(served_name *n)
-{
-    char path[REPOSITORY_PATH_BYTES_MAX + 32];
-    manifest file;
-    snprintf(path, sizeof path, "%s/model.json", n->path);
-    n->label_count = 0;
-    if (manifest_read(path, &file) != STATUS_OK)
-        return;
-    for (int i = 0; i < file.label_count; i++) {
-        snapshot_label *l = &n->labels[n->label_count++];
-        *l = (snapshot_label){.version = file.labels[i].version};
-        memcpy(l->name, n->name, sizeof l->name);
-        snprintf(l->label, sizeof l->label, "%s", file.labels[i].name);
-    }
-    manifest_dispose(&file);
-}
-
-status repository_load_name(repository *r, served_name *n)
-{
-    int64_t versions[REPOSITORY_VERSIONS_MAX];
-    int count = 1;
-    struct stat s;
-    status failure = STATUS_OK;
-    bool is_own_folder = false;
-    if (stat(n->path, &s) != 0)
-        failure = status_fail(STATUS_NOT_FOUND, "model \"%s\": %s: %s", n->name, n->path,
-                              strerror(errno));
-    else
-        is_own_folder = S_ISREG(s.st_mode) || model_files_exist(n->path);
-    if (!failure && !is_own_folder) {
-        count = find_versions(n->path, versions);
-        if (count == 0)
-            failure = status_fail(STATUS_NOT_FOUND,
-                                  "model \"%s\": %s holds neither a model file nor a folder "
-                                  "named by a version number%s",
-                                  n->name, n->path, model_files_hint(n->path));
-    } else {
-        versions[0] = 1;
-    }
-    served *fresh = calloc(REPOSITORY_VERSIONS_MAX, sizeof *fresh);
-    if (!failure && fresh == NULL)
-        failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for model \"%s\"", n->name);
-    if (failure) {
-        free(fresh);
-        if (n->version_count == 0 || n->versions[0].model == NULL) {
-            n->version_count = 1;
-            n->versions[0] = (served){.entry = {.version = 1, .state = MODEL_FAILED}};
-            snprintf(n->versions[0].entry.name, sizeof n->name, "%s", n->name);
-            set_reason(r, n, &n->versions[0].entry);
-        }
-        log_error("models", "%s", status_message());
-        repository_publish(r);
-        return failure;
-    }
-    char error[STATUS_MESSAGE_BYTES_MAX] = "";
-    for (int i = 0; i < count; i++) {
-        status one = load_version(r, n, versions[i], is_own_folder, &fresh[i]);
-        if (one && !failure) {
-            failure = one;
-            snprintf(error, sizeof error, "%s", status_message());
-        }
-        for (int k = 0; one && k < n->version_count; k++) {
-            if (n->versions[k].entry.version == versions[i] && n->versions[k].model != NULL) {
-                fresh[i] = n->versions[k];
-                model_retain(fresh[i].model);
-            }
-        }
-    }
-    repository_release_versions(n->versions, n->version_count);
-    memcpy(n->versions, fresh, (size_t)count * sizeof *fresh);
-    n->version_count = count;
-    free(fresh);
-    read_labels(n);
-    repository_publish(r);
-    return failure ? status_fail(failure, "%s", error) : STATUS_OK;
 }
 
 served_name *repository_find_name(repository *r, const char *name)
@@ -344,28 +244,15 @@ status repository_add_name(repository *r, const char *name, const char *path,
     return STATUS_OK;
 }
 
-status repository_scan(repository *r)
+void repository_remove_name(repository *r, served_name *n)
 {
-    struct dirent **list;
-    served_name *n;
-    int count = scandir(r->options.folder, &list, NULL, alphasort);
-    status failure = STATUS_OK;
-    if (count < 0)
-        return status_fail(STATUS_NOT_FOUND, "repository %s: %s", r->options.folder,
-                           strerror(errno));
-    for (int i = 0; i < count; i++) {
-        char path[REPOSITORY_PATH_BYTES_MAX];
-        struct stat s;
-        const char *name = list[i]->d_name;
-        int bytes = snprintf(path, sizeof path, "%s/%s", r->options.folder, name);
-        /* A name given by --model hides a folder of that name. */
-        if (!failure && name[0] != '.' && bytes < (int)sizeof path && stat(path, &s) == 0 &&
-            S_ISDIR(s.st_mode) && repository_find_name(r, name) == NULL)
-            failure = repository_add_name(r, name, path, NULL, &n);
-        free(list[i]);
-    }
-    free(list);
-    return failure;
+    int at = 0;
+    while (r->names[at] != n)
+        at++;
+    memmove(&r->names[at], &r->names[at + 1], (size_t)(r->name_count - at - 1) * sizeof *r->names);
+    r->name_count--;
+    repository_release_versions(n->versions, n->version_count);
+    free(n);
 }
 
 status repository_unload_name(repository *r, const char *name)
@@ -381,6 +268,7 @@ status repository_unload_name(repository *r, const char *name)
         v->entry.state = MODEL_UNLOADED;
         snprintf(v->entry.reason, sizeof v->entry.reason, "unloaded on request");
     }
+    n->is_unloaded = true;
     repository_publish(r);
     return STATUS_OK;
 }

@@ -1,17 +1,21 @@
 #include "models/repository/repository.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "models/repository/internal.h"
 
 /* The loading thread: everything at start, then one command after another. */
 
 #define ORDERS_MAX 16
+#define SECOND_POLL_NS 1000000000u
 
 const char *repository_load_result_name(repository_load_result result)
 {
@@ -29,14 +33,12 @@ static void count_load(repository *r, status result)
     atomic_fetch_add_explicit(&r->loads[as], 1, memory_order_relaxed);
 }
 
-static void note_failure(repository *r, const served_name *n, status failure)
+void repository_note_failure(repository *r, status failure)
 {
     pthread_mutex_lock(&r->mutex);
     if (!r->first_failure) {
         r->first_failure = failure;
         snprintf(r->first_error, sizeof r->first_error, "%s", status_message());
-        snprintf(r->first_error_shown, sizeof r->first_error_shown, "%s", status_message());
-        repository_hide_folders(r, n, r->first_error_shown, sizeof r->first_error_shown);
     }
     pthread_mutex_unlock(&r->mutex);
 }
@@ -49,41 +51,60 @@ static void begin_load(repository *r)
     atomic_store(&r->load_token.is_requested, r->is_stopping);
 }
 
-static status load_at_start(repository *r, served_name *n)
+status repository_load_now(repository *r, served_name *n, bool only_changed)
 {
     pthread_mutex_lock(&r->mutex);
     begin_load(r);
     pthread_mutex_unlock(&r->mutex);
-    status failure = repository_load_name(r, n);
+    status failure = repository_load_name(r, n, only_changed);
     count_load(r, failure);
     return failure;
 }
 
-static void load_everything(repository *r)
+/* At the start a folder that may be a model is taken for one. */
+static void on_found(repository *r, const char *name, const char *path)
 {
     served_name *n;
+    if (repository_add_name(r, name, path, NULL, &n))
+        log_error("models", "repository: %s", status_message());
+}
+
+/* The models that the options name, and those of the folder. False: the options are wrong. */
+static bool add_names(repository *r)
+{
+    served_name *n;
+    bool is_right = true;
     for (int i = 0; i < r->options.model_count; i++) {
         const repository_model_options *o = &r->options.models[i];
         status failure = repository_add_name(r, o->name, o->path, o, &n);
         if (failure)
-            note_failure(r, NULL, failure);
+            repository_note_failure(r, failure);
+        is_right &= !failure;
     }
-    status failure = r->options.folder ? repository_scan(r) : STATUS_OK;
+    status failure = r->options.folder ? repository_scan(r, on_found) : STATUS_OK;
     if (failure)
-        note_failure(r, NULL, failure);
+        repository_note_failure(r, failure);
+    return is_right && !failure;
+}
+
+static void load_everything(repository *r)
+{
+    bool is_right = add_names(r);
+    status failure = STATUS_OK;
     repository_publish(r);
-    failure = STATUS_OK;
     for (int i = 0; i < r->name_count && failure != STATUS_CANCELLED; i++) {
-        failure = load_at_start(r, r->names[i]);
+        failure = repository_load_now(r, r->names[i], false);
         if (failure)
-            note_failure(r, r->names[i], failure);
+            repository_note_failure(r, failure);
     }
+    r->is_start_over = true;
+    repository_publish(r);
+    bool has_ready = repository_ready_models(r, NULL, 0) > 0;
     pthread_mutex_lock(&r->mutex);
+    bool has_failed = r->first_failure != STATUS_OK;
     r->has_loaded = true;
-    if (r->first_failure)
-        snprintf(r->progress, sizeof r->progress, "%s", r->first_error_shown);
-    else
-        atomic_store(&r->is_ready, true);
+    r->must_exit = !is_right || (has_failed && r->options.exits_on_error) ||
+                   (has_failed && !has_ready && r->options.folder == NULL);
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
 }
@@ -92,7 +113,7 @@ static status load(repository *r, const char *name)
 {
     served_name *n = repository_find_name(r, name);
     if (n != NULL)
-        return repository_load_name(r, n);
+        return repository_load_name(r, n, false);
     char path[REPOSITORY_PATH_BYTES_MAX];
     struct stat s;
     /* The name comes from a client: it must not leave the folder. */
@@ -100,8 +121,9 @@ static status load(repository *r, const char *name)
         snprintf(path, sizeof path, "%s/%s", r->options.folder, name) >= (int)sizeof path ||
         stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
         return status_fail(STATUS_NOT_FOUND, "no model \"%s\" in the repository", name);
+    repository_forget_ignored(r, name);
     status failure = repository_add_name(r, name, path, NULL, &n);
-    return failure ? failure : repository_load_name(r, n);
+    return failure ? failure : repository_load_name(r, n, false);
 }
 
 static void tell(repository_order *orders, status result, const char *error)
@@ -138,29 +160,66 @@ static void ask_for_wanted(repository *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
+static void poll_disk(repository *r, bool is_asked_for)
+{
+    uint64_t poll_ns = r->options.poll_ns, pause_ns = poll_ns;
+    bool is_unsettled = repository_poll(r);
+    if (is_unsettled && (is_asked_for || poll_ns == 0))
+        pause_ns = poll_ns > 0 && poll_ns < SECOND_POLL_NS ? poll_ns : SECOND_POLL_NS;
+    r->next_poll_ns = pause_ns > 0 ? clock_now_ns() + pause_ns : 0;
+}
+
+/* Under the mutex. Sleeps until there is something to do, or the disk is to be looked at. */
+static void wait_for_work(repository *r)
+{
+    while (r->commands.first == NULL && r->unused_count == 0 && !r->has_wanted && !r->is_stopping &&
+           !r->wants_poll) {
+        if (r->next_poll_ns == 0) {
+            pthread_cond_wait(&r->changed, &r->mutex);
+            continue;
+        }
+        struct timespec until = {.tv_sec = (time_t)(r->next_poll_ns / 1000000000),
+                                 .tv_nsec = (long)(r->next_poll_ns % 1000000000)};
+        if (pthread_cond_timedwait(&r->changed, &r->mutex, &until) == ETIMEDOUT)
+            return;
+    }
+}
+
 static void *loading_main(void *repository_pointer)
 {
     repository *r = repository_pointer;
     pthread_setname_np(pthread_self(), "loading");
     load_everything(r);
+    r->next_poll_ns = r->options.poll_ns > 0 ? clock_now_ns() + r->options.poll_ns : 0;
     for (;;) {
         repository_free_unused(r);
         pthread_mutex_lock(&r->mutex);
-        while (r->commands.first == NULL && r->unused_count == 0 && !r->has_wanted &&
-               !r->is_stopping)
-            pthread_cond_wait(&r->changed, &r->mutex);
-        bool stop = r->is_stopping, has_wanted = r->has_wanted;
+        wait_for_work(r);
+        bool stop = r->is_stopping, has_wanted = r->has_wanted, wants_poll = r->wants_poll;
         const repository_command *c = repository_commands_begin(&r->commands);
-        r->has_wanted = has_wanted && c != NULL; /* loads go first */
+        bool polls = c == NULL && !stop &&
+                     (wants_poll || (r->next_poll_ns > 0 && clock_now_ns() >= r->next_poll_ns));
+        r->has_wanted = has_wanted && (c != NULL || polls); /* loads go first */
+        r->wants_poll = wants_poll && c != NULL;
         begin_load(r);
         pthread_mutex_unlock(&r->mutex);
         if (c != NULL)
             execute(r, c, stop);
         else if (stop)
             return NULL;
+        else if (polls)
+            poll_disk(r, wants_poll);
         else if (has_wanted && repository_make_wanted(r))
             ask_for_wanted(r);
     }
+}
+
+void repository_rescan(repository *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->wants_poll = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 static status add(repository *r, bool is_load, const char *name, repository_order *o)
@@ -228,11 +287,16 @@ status repository_create(const repository_options *options, device *const *devic
     if (r == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the repository");
     r->options = *options;
+    r->options.load.copies_files = options->load.copies_files || options->poll_ns > 0;
     r->devices = devices;
     r->device_count = device_count;
     r->commands.count_max = options->orders_max ? options->orders_max : ORDERS_MAX;
     pthread_mutex_init(&r->mutex, NULL);
-    pthread_cond_init(&r->changed, NULL);
+    pthread_condattr_t monotonic; /* as clock_now_ns() */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     snprintf(r->progress, sizeof r->progress, "starting");
     if (pthread_create(&r->thread, NULL, loading_main, r) != 0) {
         pthread_cond_destroy(&r->changed);
@@ -259,6 +323,7 @@ void repository_destroy(repository *r)
     repository_free_unused(r);
     assert(r->models_alive == 0);
     free(r->names);
+    free(r->ignored);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->mutex);
     free(r);

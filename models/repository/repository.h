@@ -17,8 +17,25 @@ typedef struct repository_model_options { /* one entry of config "models", or
     bool has_precision;
 } repository_model_options;
 
+/* When the repository is ready. */
+typedef enum repository_readiness_kind {
+    READINESS_ALL,     /* the start is over, and nothing that may be a model has failed */
+    READINESS_STARTED, /* the start is over, and one model is ready, or none has failed */
+    READINESS_ANY,     /* one model is ready */
+    READINESS_LIST     /* those of the list are */
+} repository_readiness_kind;
+
+typedef struct repository_readiness {
+    repository_readiness_kind kind;
+    const char *const *names;
+    int name_count;
+} repository_readiness;
+
 typedef struct repository_options {
-    const char *folder; /* --repository, or NULL */
+    const char *folder;  /* --repository, or NULL */
+    bool exits_on_error; /* at the start, when a model fails */
+    repository_readiness readiness;
+    uint64_t poll_ns; /* how often the disk is looked at; 0: when repository_rescan() asks */
     const repository_model_options *models;
     int model_count;
     load_options load;
@@ -49,14 +66,28 @@ status repository_find(repository *r, const char *name, size_t name_bytes, int64
 status repository_find_label(repository *r, const char *name, size_t name_bytes, const char *label,
                              size_t label_bytes, const model **out) MUST_CHECK;
 
-/* True when all models asked for at start are ready; else `progress` says what is being done:
+/* True while options.readiness is met; else `progress` says what is being done, or missing:
  * "minilm: warming bucket 7 of 30". */
 bool repository_is_ready(repository *r, char *progress, size_t progress_bytes);
-/* Blocks until loading has ended. STATUS of the first model that failed. */
+/* Blocks until the loading of the start has ended. STATUS of the first model that failed. */
 status repository_wait(repository *r) MUST_CHECK;
+/* Afterwards: the start has failed. The options are wrong, a model failed and exits_on_error is
+ * set, or no model is ready and there is no folder from which one could come. */
+bool repository_must_exit(repository *r);
+
+/* Looks at the disk soon, and a second later if something has changed: what is new or has changed,
+ * and does not change between the two, is loaded; what has gone is unloaded. Any thread. */
+void repository_rescan(repository *r);
 
 /* Lists every known model version; returns the total, writes at most `capacity`. Any thread. */
 int repository_list(repository *r, repository_entry *out, int capacity);
+/* The same in memory for free(); NULL, with a count of 0: there is none. */
+repository_entry *repository_list_all(repository *r, int *count);
+
+/* How many versions there are in that state, ignored folders included. Any thread. */
+int repository_count(repository *r, model_state state);
+/* Lists those that have failed or are ignored; returns the total, writes at most `capacity`. */
+int repository_unavailable(repository *r, repository_entry *out, int capacity);
 
 /* The ready models, a reference to each for the caller to release; returns the total, writes at
  * most `capacity`. Any thread. For metrics and the status page. */

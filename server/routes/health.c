@@ -1,9 +1,30 @@
 /* Liveness, readiness and model readiness. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "server/protocol/text/text_write.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
+
+#define UNAVAILABLE_MAX 128 /* that are named; the others are counted */
+
+/* What is not served, and why. */
+static void write_unavailable(text_buffer *out, service *s)
+{
+    repository_entry *entries = malloc(UNAVAILABLE_MAX * sizeof(*entries));
+    int count = entries ? repository_unavailable(s->models, entries, UNAVAILABLE_MAX) : 0;
+    if (count > 0)
+        text_buffer_format(out, ",\"unavailable_count\":%d,\"unavailable\":[", count);
+    for (int i = 0; i < count && i < UNAVAILABLE_MAX; i++) {
+        text_buffer_put(out, i ? ",{\"name\":" : "{\"name\":");
+        text_write_json_text(out, entries[i].name);
+        text_buffer_format(out, ",\"version\":\"%lld\",\"reason\":", (long long)entries[i].version);
+        text_write_json_text(out, entries[i].reason);
+        text_buffer_put(out, "}");
+    }
+    text_buffer_put(out, count > 0 ? "]" : "");
+    free(entries);
+}
 
 static void respond_ready(request *r, bool is_ready, const char *state, const char *progress,
                           const char *warning)
@@ -28,6 +49,8 @@ static void respond_ready(request *r, bool is_ready, const char *state, const ch
         text_write_json_text(&body, why);
         respond_header(r, "retry-after", "1", 1);
     }
+    if (r->route.kind == ROUTE_READY && service_is_open(request_service(r)))
+        write_unavailable(&body, request_service(r));
     text_buffer_put(&body, "}");
     respond_buffer(r, is_ready ? 200 : 503, "application/json", &body);
     text_buffer_dispose(&body);

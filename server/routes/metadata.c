@@ -8,8 +8,6 @@
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
 
-#define ENTRIES_MAX 1024
-
 static void write_dims(text_buffer *out, const model_tensor *t, int from)
 {
     text_buffer_put(out, "[");
@@ -90,13 +88,13 @@ static int all_inputs(const model *m, model_tensor out[MODEL_TENSORS_MAX + 2])
 
 static void write_model(text_buffer *out, const model *m, const service *s)
 {
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
-    int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
+    int count;
+    repository_entry *entries = repository_list_all(s->models, &count);
     text_buffer_put(out, "{\"name\":");
     text_write_json_text(out, m->name);
     text_buffer_put(out, ",\"versions\":[");
     int written = 0;
-    for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
+    for (int i = 0; i < count; i++) {
         if (strcmp(entries[i].name, m->name) == 0 && entries[i].state == MODEL_READY)
             text_buffer_format(out, "%s\"%lld\"", written++ ? "," : "",
                                (long long)entries[i].version);

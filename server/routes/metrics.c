@@ -343,6 +343,13 @@ static void write_loads(text_buffer *out, service *s)
             out, "penstock_loads_total{result=\"%s\"} %llu\n",
             repository_load_result_name((repository_load_result)i),
             (unsigned long long)repository_loads(s->models, (repository_load_result)i));
+    static const char *const states[MODEL_STATES] = {"loading", "ready", "failed", "unloaded",
+                                                     "ignored"};
+    family(out, "model_versions", "gauge",
+           "Versions of models by state; ignored: what stands in the repository and is no model.");
+    for (int i = 0; i < MODEL_STATES; i++)
+        text_buffer_format(out, "penstock_model_versions{state=\"%s\"} %d\n", states[i],
+                           repository_count(s->models, (model_state)i));
     gauge(out, "loads_waiting", "Loads and unloads that wait for the one under way.", waiting);
     gauge(out, "loads_under_way", "1 while a model is loaded or unloaded.", is_one_under_way);
 }
@@ -473,7 +480,8 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
                     repository_is_ready(s->models, progress, sizeof(progress));
     family(out, "build_info", "gauge", "Version.");
     text_buffer_put(out, "penstock_build_info{version=\"" PENSTOCK_VERSION "\"} 1\n");
-    gauge(out, "ready", "1 when every model asked for is ready and the server is not draining.",
+    gauge(out, "ready",
+          "1 when the models asked for are ready (readiness) and the server is not draining.",
           is_ready);
     gauge(out, "device_missing", "1 when a device that was asked for could not be started.",
           is_open && s->missing_device[0] != 0);

@@ -8,8 +8,6 @@
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
 
-#define ENTRIES_MAX 1024
-
 /* {"ready": true} asks for ready ones only; an empty body for all. */
 static status read_index_body(const request *r, bool *only_ready)
 {
@@ -35,7 +33,8 @@ static status read_index_body(const request *r, bool *only_ready)
 
 static void write_entry(text_buffer *out, const repository_entry *entry)
 {
-    static const char *const states[] = {"LOADING", "READY", "UNAVAILABLE", "UNAVAILABLE"};
+    static const char *const states[MODEL_STATES] = {"LOADING", "READY", "UNAVAILABLE",
+                                                     "UNAVAILABLE", "UNAVAILABLE"};
     const char *reason = entry->state == MODEL_UNLOADED ? "unloaded" : entry->reason;
     text_buffer_put(out, "{\"name\":");
     text_write_json_text(out, entry->name);
@@ -49,10 +48,10 @@ static const char only_ready_index, whole_index;
 
 static void write_index(request *r, const void *about, text_buffer *out)
 {
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
-    int count = entries ? repository_list(request_service(r)->models, entries, ENTRIES_MAX) : 0;
+    int count;
+    repository_entry *entries = repository_list_all(request_service(r)->models, &count);
     text_buffer_put(out, "[");
-    for (int i = 0, written = 0; i < count && i < ENTRIES_MAX; i++) {
+    for (int i = 0, written = 0; i < count; i++) {
         if (about == &only_ready_index && entries[i].state != MODEL_READY)
             continue;
         text_buffer_put(out, written++ ? "," : "");

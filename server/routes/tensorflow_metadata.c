@@ -7,8 +7,6 @@
 #include "server/routes/routes.h"
 #include "server/routes/text_models.h"
 
-#define ENTRIES_MAX 1024
-
 static const char *tensorflow_state(model_state state)
 {
     switch (state) {
@@ -23,8 +21,8 @@ static const char *tensorflow_state(model_state state)
 
 static void serve_tensorflow_status(request *r, service *s)
 {
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof(*entries));
-    int count = entries ? repository_list(s->models, entries, ENTRIES_MAX) : 0, written = 0;
+    int count, written = 0;
+    repository_entry *entries = repository_list_all(s->models, &count);
     int64_t version = r->route.version;
     const model *m = NULL;
     if (r->route.label_bytes > 0 && !request_find_model(r, &m)) {
@@ -39,7 +37,7 @@ static void serve_tensorflow_status(request *r, service *s)
     text_buffer_put(&body, "{");
     text_models_write_members(&body, s, r->route.name);
     text_buffer_put(&body, ",\"model_version_status\":[");
-    for (int i = 0; i < count && i < ENTRIES_MAX; i++) {
+    for (int i = 0; i < count; i++) {
         const repository_entry *entry = &entries[i];
         if (strcmp(entry->name, r->route.name) != 0 || (version && version != entry->version))
             continue;

@@ -63,6 +63,13 @@ Test(config_file, wrong_files_are_named_by_line_path_and_nearest_name)
         {"{\"tenants\": {\"a\": {\"key\": \"\"}}}", "p.json:1: tenants.a.key: must not be empty"},
         {"{\"tenants\": {\"default\": {\"key\": \"k\"}}}",
          "p.json:1: tenants.default.key: unknown key"},
+        {"{\"readiness\": \"al\"}",
+         "p.json:1: readiness: \"al\" is not one of all, started, any; did you mean \"all\"?"},
+        {"{\"readiness\": []}", "p.json:1: readiness: must name 1 to 256 models"},
+        {"{\"readiness\": [1]}", "p.json:1: readiness[0]: must be a model's name, not an integer"},
+        {"{\"repository\": 7}", "p.json:1: repository: must be a string or null, not an integer"},
+        {"{\"repository\": {\"pol_s\": 1}}",
+         "p.json:1: repository.pol_s: unknown key; did you mean \"poll_s\"?"},
         {"[]", "p.json:1: must be an object, not an array"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -76,6 +83,25 @@ Test(config_file, what_is_not_json_is_refused_with_its_place)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         cr_expect_eq(strncmp(message_of_text(texts[i]), "p.json:1:", 9), 0, "%s: %s", texts[i],
                      message_of_text(texts[i]));
+}
+
+Test(config_file, the_repository_is_a_folder_or_a_section)
+{
+    static const char *const texts[] = {
+        "{\"repository\": \"/m\", \"readiness\": [\"a\", \"b\"]}",
+        "{\"repository\": {\"folder\": \"/m\"}, \"readiness\": [\"a\", \"b\"]}"};
+    for (size_t i = 0; i < 2; i++) {
+        static config c;
+        config_default(&c);
+        cr_assert_eq(c.repository.readiness.kind, READINESS_STARTED);
+        cr_assert_eq(config_read_text(&c, "f", texts[i], strlen(texts[i])), STATUS_OK, "%s",
+                     status_message());
+        cr_expect_str_eq(c.repository.folder, "/m");
+        cr_expect_eq(c.repository.readiness.kind, READINESS_LIST);
+        cr_expect_eq(c.repository.readiness.name_count, 2);
+        cr_expect_str_eq(c.repository.readiness.names[1], "b");
+        config_dispose(&c);
+    }
 }
 
 /* Who leaves the key out gains nothing by it, unless the file says otherwise. */

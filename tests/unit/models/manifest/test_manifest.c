@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "models/manifest/manifest.h"
@@ -39,6 +40,47 @@ static void refused(const char *text, const char *words, const char *more)
     cr_assert_eq(read(text, &m), STATUS_INVALID_ARGUMENT);
     cr_assert(strstr(status_message(), words), "%s", status_message());
     cr_assert(strstr(status_message(), more), "%s", status_message());
+}
+
+static manifest_policy policy_of(const char *value)
+{
+    char text[200];
+    manifest m;
+    snprintf(text, sizeof text, "{\"version_policy\": %s}", value);
+    cr_assert_eq(read(text, &m), STATUS_OK, "%s: %s", value, status_message());
+    manifest_policy policy = m.policy;
+    manifest_dispose(&m);
+    return policy;
+}
+
+Test(manifest, version_policy_has_our_words_and_tritons)
+{
+    manifest m;
+    cr_assert_eq(policy_of("\"all\"").kind, POLICY_ALL);
+    cr_assert_eq(policy_of("{\"all\": {}}").kind, POLICY_ALL);
+    cr_assert_eq(policy_of("\"latest\"").latest, 1);
+    cr_assert_eq(policy_of("\"latest:3\"").latest, 3);
+    cr_assert_eq(policy_of("{\"latest\": {\"num_versions\": 2}}").latest, 2);
+    cr_assert_eq(policy_of("{\"latest\": 4}").latest, 4);
+    cr_assert_eq(policy_of("[5, 7]").versions[1], 7);
+    cr_assert_eq(policy_of("{\"specific\": {\"versions\": [\"9\", 2]}}").versions[0], 9);
+    static const char *const wrong[] = {"\"newest\"",
+                                        "\"latest:\"",
+                                        "\"latest:0\"",
+                                        "\"latest:65\"",
+                                        "[]",
+                                        "[0]",
+                                        "{}",
+                                        "{\"newest\": 1}",
+                                        "{\"latest\": \"x\"}",
+                                        "{\"latest\": {\"count\": 1}}",
+                                        "3"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{\"version_policy\": %s}", wrong[i]);
+        cr_assert_eq(read(text, &m), STATUS_INVALID_ARGUMENT, "%s", wrong[i]);
+        cr_assert(strstr(status_message(), "version_policy"), "%s", status_message());
+    }
 }
 
 Test(manifest, what_is_wrong_is_named_by_line_and_path)
