@@ -6,29 +6,29 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text/text_buffer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
 #include "devices/device.h"
+#include "devices/pjrt/make.h"
 #include "devices/pjrt/plugin/ahead_of_time.h"
-#include "devices/pjrt/program.h"
-#include "devices/pjrt/protocol/hlo_summary.h"
 #include "devices/pjrt/protocol/signature.h"
 
 typedef struct target_facts {
     const char *prefix;          /* of the topology */
-    double clock_hz;             /* of the tensor core, to turn cycles into seconds */
-    double bf16_flops, int8_ops; /* published peaks per chip */
+    double clock_hz;             /* of the tensor core, to turn cycles into seconds; 0: not known */
+    double bf16_flops, int8_ops; /* published peaks per device */
     const char *generation;
 } target_facts;
 
-/* Peaks as on Google Cloud's pages on TPU system architecture; v4's int8 rate is its bf16 rate. The
- * clock turns the compiler's estimated cycles into seconds. */
+/* Peaks as on Google Cloud's pages on TPU system architecture; v4's int8 rate is its bf16 rate, and
+ * for tpu7x, whose chips are two devices, none is published. The clock turns the compiler's
+ * estimated cycles into seconds. */
 static const target_facts targets[] = {
-    {"v4", 1.05e9, 275e12, 275e12, "v4"},
-    {"v5e", 1.5e9, 197e12, 394e12, "v5e"},
-    {"v5p", 1.75e9, 459e12, 918e12, "v5p"},
-    {"v6e", 1.75e9, 918e12, 1836e12, "v6e"},
+    {"v4", 1.05e9, 275e12, 275e12, "v4"},        {"v5e", 1.5e9, 197e12, 394e12, "v5e"},
+    {"v5p", 1.75e9, 459e12, 918e12, "v5p"},      {"v6e", 1.75e9, 918e12, 1836e12, "v6e"},
+    {"tpu7x", 0, 1153.5e12, 1153.5e12, "tpu7x"},
 };
 
 #define SIZE_LARGEST 1000000 /* of a batch or a sequence */
@@ -37,12 +37,12 @@ typedef struct compile_options {
     const char *model, *target, *cache, *plugin;
     device_precision precision;
     flag_list batch, sequence; /* empty: the model's own */
-    bool is_json;
+    bool is_json, is_tuning;
+    double tune_seconds; /* of a bucket; 0: no limit */
 } compile_options;
 
 typedef struct totals {
-    int compiled, already, failed;
-    double seconds;
+    int already, failed; /* buckets */
 } totals;
 
 static const target_facts *facts_of(const char *topology)
@@ -55,126 +55,85 @@ static const target_facts *facts_of(const char *topology)
     return NULL;
 }
 
-/* What the dense layers are computed in, as the compiler left them. */
-static const char *arithmetic_of(const device_model *what, const stablehlo_program *program,
-                                 const hlo_summary *hlo)
+/* `"chosen":...` of a line of JSON: the candidate, why, and what else was tried. */
+static void json_choice(const pjrt_made *made, text_buffer *out)
 {
-    if (what->exported != NULL)
-        return "as exported";
-    if (hlo->products == 0)
-        return "none";
-    if (hlo->products_s8 == 0 && hlo->products_bf16 == 0)
-        return "fp32";
-    if (hlo->products_s8 == 0 && hlo->products_bf16 >= program->dense_count)
-        return "bf16";
-    bool is_int8 = program->dense_int8_count == program->dense_count &&
-                   hlo->products_s8 >= program->dense_count;
-    return is_int8 ? "int8" : "mixed";
+    const pjrt_choice *c = &made->choice;
+    text_buffer_format(out, "\"candidate\":\"%s\",\"reason\":\"%s\",\"tried\":[",
+                       made->candidate.name, pjrt_choice_reason(c));
+    for (int i = 0; i < c->count; i++)
+        text_buffer_format(out, "%s{\"candidate\":\"%s\",\"estimated_cycles\":%lld}",
+                           i > 0 ? "," : "", c->trials[i].name, (long long)c->trials[i].cycles);
+    text_buffer_put(out, "]");
+}
+
+static void print_json(const compile_options *o, const device_model *what, device_bucket bucket,
+                       const char *state, const pjrt_made *made, double rate, const char *mfu)
+{
+    const hlo_summary *hlo = &made->facts.hlo;
+    text_buffer choice = {0};
+    json_choice(made, &choice);
+    printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
+           "\"packed\":%s,\"arithmetic\":\"%s\",%s,\"state\":\"%s\",\"compile_seconds\":%.3f,"
+           "\"code_bytes\":%lld,"
+           "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
+           "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
+           "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%s,\"dense_layers\":%d,"
+           "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
+           "\"products_bf16\":%d,\"products_f32\":%d}\n",
+           o->target, what->exported ? "as exported" : device_precision_names[o->precision],
+           (long long)bucket.batch, (long long)bucket.sequence,
+           what->packed_encoder ? "true" : "false",
+           pjrt_program_arithmetic(what, &made->program, hlo), text_buffer_string(&choice), state,
+           made->facts.seconds, (long long)made->facts.code_bytes,
+           (long long)made->facts.temporary_bytes, (long long)made->facts.peak_bytes,
+           made->binary.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate, mfu,
+           made->program.dense_count, made->program.dense_int8_count, hlo->products,
+           hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+    text_buffer_dispose(&choice);
+}
+
+static void print_row(const device_model *what, device_bucket bucket, const char *state,
+                      const pjrt_made *made, double rate, const char *percent)
+{
+    const hlo_summary *hlo = &made->facts.hlo;
+    printf("%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %s, %d of %d products int8",
+           (long long)bucket.batch, (long long)bucket.sequence, what->packed_encoder ? 'p' : ' ',
+           state, made->facts.seconds, (double)made->facts.code_bytes / 1048576,
+           (double)made->facts.temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
+           percent, pjrt_program_arithmetic(what, &made->program, hlo), hlo->products_s8,
+           hlo->products);
+    const pjrt_choice *c = &made->choice;
+    for (int i = 0; i < c->count; i++)
+        if (i != c->chosen)
+            printf("%s%s %lld", i == (c->chosen == 0) ? "; rejected: " : ", ", c->trials[i].name,
+                   (long long)c->trials[i].cycles);
+    printf("\n");
 }
 
 static void print_bucket(const compile_options *o, const device_model *what, device_bucket bucket,
-                         const char *state, double seconds, const stablehlo_program *program,
-                         const pjrt_ahead_of_time *made, const hlo_summary *hlo,
-                         const target_facts *facts)
+                         const pjrt_made *made, const target_facts *facts)
 {
-    double run_seconds =
-        hlo->estimated_cycles > 0 ? (double)hlo->estimated_cycles / facts->clock_hz : 0;
+    const hlo_summary *hlo = &made->facts.hlo;
+    bool is_known = hlo->estimated_cycles > 0 && facts->clock_hz > 0;
+    double run_seconds = is_known ? (double)hlo->estimated_cycles / facts->clock_hz : 0;
     double tokens = (double)bucket.batch * (double)(bucket.sequence ? bucket.sequence : 1);
-    double peak = o->precision == DEVICE_INT8 ? facts->int8_ops : facts->bf16_flops;
+    double peak = made->program.dense_int8_count > 0 ? facts->int8_ops : facts->bf16_flops;
     double rate = run_seconds > 0 ? tokens / run_seconds : 0;
+    const char *state = made->is_cached ? "in the cache" : made->is_kept ? "kept" : "not kept";
     /* null for exported programs, whose operations are not counted, and for compilers that estimate
      * no cycles. */
     char mfu[24] = "null", percent[24] = "-";
     if (what->exported == NULL && run_seconds > 0) {
-        double share = program->flops / run_seconds / peak;
+        double share = made->program.flops / run_seconds / peak;
         snprintf(mfu, sizeof mfu, "%.4f", share);
         snprintf(percent, sizeof percent, "%.1f%%", 100 * share);
     }
-    const char *precision = what->exported ? "as exported" : device_precision_names[o->precision];
-    const char *arithmetic = arithmetic_of(what, program, hlo);
     if (o->is_json)
-        printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
-               "\"packed\":%s,\"arithmetic\":\"%s\",\"state\":\"%s\",\"compile_seconds\":%.3f,"
-               "\"code_bytes\":%lld,"
-               "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
-               "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
-               "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%s,\"dense_layers\":%d,"
-               "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
-               "\"products_bf16\":%d,\"products_f32\":%d}\n",
-               o->target, precision, (long long)bucket.batch, (long long)bucket.sequence,
-               what->packed_encoder ? "true" : "false", arithmetic, state, seconds,
-               (long long)made->code_bytes, (long long)made->temporary_bytes,
-               (long long)made->peak_bytes, made->serialized.bytes,
-               (long long)hlo->estimated_cycles, hlo->unestimated, rate, mfu, program->dense_count,
-               program->dense_int8_count, hlo->products, hlo->products_s8, hlo->products_bf16,
-               hlo->products_f32);
+        print_json(o, what, bucket, state, made, rate, mfu);
     else
-        printf(
-            "%6lld %6lld%c %-12s %8.1f %9.1f %9.1f %12lld %12.0f %7s  %s, %d of %d products int8\n",
-            (long long)bucket.batch, (long long)bucket.sequence, what->packed_encoder ? 'p' : ' ',
-            state, seconds, (double)made->code_bytes / 1048576,
-            (double)made->temporary_bytes / 1048576, (long long)hlo->estimated_cycles, rate,
-            percent, arithmetic, hlo->products_s8, hlo->products);
+        print_row(what, bucket, state, made, rate, percent);
     fflush(stdout);
-}
-
-static status store(compile_cache *cache, const compile_cache_key *key, const device_model *what,
-                    device_bucket bucket, const stablehlo_program *program,
-                    const pjrt_ahead_of_time *made, const hlo_summary *hlo, const char *compiler,
-                    double seconds)
-{
-    char text[PJRT_SUMMARY_BYTES + 400];
-    int bytes =
-        pjrt_program_summary(text, what, bucket, program, made->device_kind, compiler, seconds);
-    bytes += snprintf(text + bytes, sizeof text - (size_t)bytes,
-                      "code_bytes %lld\ntemporary_bytes %lld\npeak_bytes %lld\nestimated_cycles "
-                      "%lld\nproducts %d\n"
-                      "products_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n"
-                      "unestimated_instructions %d\n",
-                      (long long)made->code_bytes, (long long)made->temporary_bytes,
-                      (long long)made->peak_bytes, (long long)hlo->estimated_cycles, hlo->products,
-                      hlo->products_s8, hlo->products_bf16, hlo->products_f32, hlo->unestimated);
-    compile_cache_entry entry = {made->serialized.data, made->serialized.bytes, text,
-                                 (size_t)bytes};
-    return compile_cache_put(cache, key, &entry);
-}
-
-/* The figure of that name in an entry's summary, or `otherwise`. */
-static double figure(const char *summary, const char *name, double otherwise)
-{
-    size_t bytes = strlen(name);
-    for (const char *line = summary; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, name, bytes) == 0 && line[bytes] == ' ')
-            return strtod(line + bytes, NULL);
-    }
-    return otherwise;
-}
-
-/* Prints what the cache holds for that bucket. False: it has no valid entry. */
-static bool print_cached(const compile_options *o, const device_model *what, compile_cache *cache,
-                         const compile_cache_key *key, device_bucket bucket,
-                         const stablehlo_program *program, totals *t)
-{
-    compile_cache_entry entry;
-    if (compile_cache_get(cache, key, &entry))
-        return false;
-    const char *s = entry.summary;
-    pjrt_ahead_of_time made = {.serialized = {.bytes = entry.program_bytes},
-                               .code_bytes = (int64_t)figure(s, "code_bytes", -1),
-                               .temporary_bytes = (int64_t)figure(s, "temporary_bytes", -1),
-                               .peak_bytes = (int64_t)figure(s, "peak_bytes", -1)};
-    hlo_summary hlo = {.estimated_cycles = (int64_t)figure(s, "estimated_cycles", 0),
-                       .unestimated = (int)figure(s, "unestimated_instructions", 0),
-                       .products = (int)figure(s, "products", 0),
-                       .products_s8 = (int)figure(s, "products_s8", 0),
-                       .products_bf16 = (int)figure(s, "products_bf16", 0),
-                       .products_f32 = (int)figure(s, "products_f32", 0)};
-    print_bucket(o, what, bucket, "in the cache", figure(s, "compile_seconds", 0), program, &made,
-                 &hlo, facts_of(o->target + 4));
-    compile_cache_entry_dispose(&entry);
-    t->already++;
-    return true;
 }
 
 /* The compiler and the chip that it compiles for. */
@@ -183,6 +142,8 @@ typedef struct compiler {
     const char *topology;
     char device_kind[64];
     compile_cache *cache;
+    int compiled; /* programs, kept or not, and the seconds that took */
+    double seconds;
 } compiler;
 
 /* Checks an exported program against what model.json declares. */
@@ -198,47 +159,53 @@ static status check_given(const device_model *what, device_bucket bucket,
     return s;
 }
 
-static status compile_program(const compile_options *o, const compiler *c, const device_model *what,
-                              device_bucket bucket, const stablehlo_program *program,
-                              const compile_cache_key *key, totals *t)
+/* Of pjrt_maker; `context` is the compiler. */
+static status compile_program(void *context, const device_model *what, device_bucket bucket,
+                              const stablehlo_program *program, pjrt_compiled *out,
+                              pjrt_binary *binary)
 {
+    compiler *c = context;
     pjrt_ahead_of_time made = {0};
-    hlo_summary hlo = {0};
     uint64_t start_ns = clock_now_ns();
     status s = pjrt_compile_ahead(c->plugin, c->topology, program->text, program->bytes, &made);
-    double seconds = (double)(clock_now_ns() - start_ns) * 1e-9;
+    *out = (pjrt_compiled){.seconds = (double)(clock_now_ns() - start_ns) * 1e-9,
+                           .code_bytes = made.code_bytes,
+                           .temporary_bytes = made.temporary_bytes,
+                           .peak_bytes = made.peak_bytes};
     if (s == STATUS_OK)
         s = check_given(what, bucket, program, &made.optimized_hlo);
     if (s == STATUS_OK) {
-        t->compiled++;
-        t->seconds += seconds;
+        c->compiled++;
+        c->seconds += out->seconds;
         if (made.optimized_hlo.bytes > 0 &&
-            hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &hlo))
+            hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &out->hlo))
             log_warning("server", "%s", status_message());
-        s = store(c->cache, key, what, bucket, program, &made, &hlo, c->plugin->version_text,
-                  seconds);
-        print_bucket(o, what, bucket, s ? "not kept" : "kept", seconds, program, &made, &hlo,
-                     facts_of(c->topology));
+        *binary = (pjrt_binary){made.serialized.data, made.serialized.bytes, -1};
+        made.serialized = (pjrt_bytes){0};
     }
     pjrt_ahead_of_time_dispose(&made);
     return s;
 }
 
-static status compile_bucket(const compile_options *o, const compiler *c, const device_model *what,
+static status compile_bucket(const compile_options *o, compiler *c, const device_model *what,
                              device_bucket bucket, totals *t)
 {
-    graph *specialised = NULL;
-    stablehlo_program program;
-    status s = pjrt_program_emit(what, bucket, &specialised, &program);
+    const pjrt_maker maker = {.cache = c->cache,
+                              .is_tuning = o->is_tuning,
+                              .tune_seconds = o->tune_seconds,
+                              .device_kind = c->device_kind,
+                              .compiler = c->plugin->version_text,
+                              .context = c,
+                              .compile = compile_program};
+    pjrt_made made;
+    status s = pjrt_make(&maker, what, bucket, &made);
     if (s)
         return s;
-    compile_cache_key key =
-        pjrt_program_key(what, bucket, &program, c->device_kind, c->plugin->version_text);
-    if (!print_cached(o, what, c->cache, &key, bucket, &program, t))
-        s = compile_program(o, c, what, bucket, &program, &key, t);
-    stablehlo_program_dispose(&program);
-    graph_destroy(specialised);
-    return s;
+    print_bucket(o, what, bucket, &made, facts_of(c->topology));
+    if (made.is_cached)
+        t->already++;
+    pjrt_made_dispose(&made);
+    return STATUS_OK;
 }
 
 typedef struct chosen_bucket {
@@ -265,7 +232,7 @@ static int choose_buckets(const compile_options *o, const model *m, chosen_bucke
     return count;
 }
 
-static int compile_model(const compile_options *o, const compiler *c, const model *m)
+static int compile_model(const compile_options *o, compiler *c, const model *m)
 {
     totals t = {0};
     static chosen_bucket buckets[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
@@ -293,7 +260,7 @@ static int compile_model(const compile_options *o, const compiler *c, const mode
         printf(
             "\np: rows hold several sequences\n%d program%s compiled in %.1f s, %d already in the "
             "cache %s\n",
-            t.compiled, t.compiled == 1 ? "" : "s", t.seconds, t.already, o->cache);
+            c->compiled, c->compiled == 1 ? "" : "s", c->seconds, t.already, o->cache);
     return t.failed > 0 ? 1 : 0;
 }
 
@@ -328,8 +295,8 @@ static status check_options(const compile_options *o)
                            "--plugin FILE is missing: libtpu.so of the PyPI package libtpu");
     if (strncmp(o->target, "tpu:", 4) != 0 || facts_of(o->target + 4) == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "--target: \"%s\" is not tpu:GENERATION:TOPOLOGY with v4, v5e, v5p or "
-                           "v6e, such as tpu:v5e:1x1",
+                           "--target: \"%s\" is not tpu:GENERATION:TOPOLOGY with v4, v5e, v5p, v6e "
+                           "or tpu7x, such as tpu:v5e:1x1",
                            o->target);
     return STATUS_OK;
 }
@@ -341,7 +308,8 @@ int command_compile(int argc, char **argv)
         flag_required(flag_text("--model", "DIR",
                                 "A model as `penstock inspect` takes it, or NAME=DIR.", &o.model)),
         flag_required(flag_text("--target", "T",
-                                "tpu:v4:2x2x1, tpu:v5e:1x1, tpu:v5p:2x2x1, tpu:v6e:1x1, ...",
+                                "tpu:v4:2x2x1, tpu:v5e:1x1, tpu:v5p:2x2x1, tpu:v6e:1x1, "
+                                "tpu:tpu7x:1x1x1, ...",
                                 &o.target)),
         flag_required(flag_text("--cache", "DIR",
                                 "Folder of the compile cache; created if missing.", &o.cache)),
@@ -352,6 +320,14 @@ int command_compile(int argc, char **argv)
                       SIZE_LARGEST),
         flag_integers("--sequence", "Sequence lengths to compile instead of the model's own.",
                       &o.sequence, SIZE_LARGEST),
+        flag_switch("--tune",
+                    "Try every way to compute a bucket and keep the one with the fewest estimated "
+                    "cycles.",
+                    &o.is_tuning),
+        flag_number("--tune-seconds", "S",
+                    "With --tune: start no compilation of a bucket after so many seconds; 0 "
+                    "(default): no limit.",
+                    &o.tune_seconds, 0, 1e6),
         flag_switch("--json", "Print one JSON object a bucket, one a line.", &o.is_json),
     };
     const flags_usage usage = {

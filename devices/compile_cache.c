@@ -202,6 +202,13 @@ status compile_cache_get(compile_cache *c, const compile_cache_key *key, compile
     return STATUS_OK;
 }
 
+bool compile_cache_has(const compile_cache *c, const compile_cache_key *key)
+{
+    char path[4096];
+    path_of(c, key, path, sizeof path);
+    return access(path, R_OK) == 0;
+}
+
 status compile_cache_put(compile_cache *c, const compile_cache_key *key,
                          const compile_cache_entry *entry)
 {

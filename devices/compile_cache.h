@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,8 @@ compile_cache_key compile_cache_make_key(const compile_cache_identity *identity)
 /* STATUS_NOT_FOUND: no (believable) entry. */
 status compile_cache_get(compile_cache *c, const compile_cache_key *key,
                          compile_cache_entry *out) MUST_CHECK;
+/* Whether there is a file for that key, believable or not; counts nothing. */
+bool compile_cache_has(const compile_cache *c, const compile_cache_key *key);
 /* STATUS_IO when it could not be kept (disk full, read-only): the caller goes on without. */
 status compile_cache_put(compile_cache *c, const compile_cache_key *key,
                          const compile_cache_entry *entry) MUST_CHECK;

@@ -11,12 +11,11 @@
 #include "base/log.h"
 #include "devices/compile_cache.h"
 #include "devices/exported.h"
-#include "devices/pjrt/program.h"
+#include "devices/pjrt/make.h"
 #include "devices/pjrt/ranges.h"
 #include "devices/pjrt/supervisor/supervisor.h"
 #include "devices/pjrt/weights.h"
 #include "graph/encoder/packed.h"
-#include "graph/stablehlo/emit.h"
 
 #define ROOM "devices"
 
@@ -42,6 +41,7 @@ typedef struct shared_program {
     pjrt_range *ranges; /* in `memory` */
     int range_count;
     arena memory;
+    char how[600];               /* it computes, and why so; begins with the arithmetic */
     _Atomic uint64_t longest_ns; /* of its executions */
 } shared_program;
 
@@ -85,75 +85,65 @@ static bool is_same_program(const shared_program *p, const device_model *model,
 
 /* --- compiling --- */
 
-static status compile_now(pjrt_group *g, const device_model *model, device_bucket bucket,
-                          const stablehlo_program *program, const compile_cache_key *key, int *fd,
-                          size_t *bytes)
+/* Of pjrt_maker; `context` is the group. */
+static status compile_on_host(void *context, const device_model *model, device_bucket bucket,
+                              const stablehlo_program *program, pjrt_compiled *out,
+                              pjrt_binary *binary)
 {
+    pjrt_group *g = context;
     if (model->serving_compiles != NULL) {
         atomic_fetch_add(model->serving_compiles, 1);
         log_error(ROOM, "%s: compiling %lldx%lld although the model is ready", model->name,
                   (long long)bucket.batch, (long long)bucket.sequence);
     }
-    uint64_t compile_ns = 0;
     pjrt_declaration declared = {0};
     if (model->exported != NULL)
         pjrt_declaration_make(model, bucket, program, &declared);
-    status s =
-        pjrt_supervisor_compile(g->supervisor, program->text, program->bytes,
-                                model->exported != NULL ? &declared : NULL, fd, bytes, &compile_ns);
+    pjrt_host_compiled made = {.fd = -1};
+    status s = pjrt_supervisor_compile(g->supervisor, program->text, program->bytes,
+                                       model->exported != NULL ? &declared : NULL, &made);
     pjrt_declaration_dispose(&declared);
     if (s)
         return model->exported == NULL
                    ? s
                    : status_prefix(s, "%s", device_exported_find(model->exported, bucket)->name);
     atomic_fetch_add(&g->compiles, 1);
-    if (g->cache == NULL)
-        return STATUS_OK;
-    void *data = NULL;
-    s = pjrt_memory_map(*fd, *bytes, false, &data);
-    if (s == STATUS_OK) {
-        char summary[PJRT_SUMMARY_BYTES];
-        int summary_bytes = pjrt_program_summary(summary, model, bucket, program, g->cache_kind,
-                                                 g->facts.version, (double)compile_ns * 1e-9);
-        compile_cache_entry entry = {data, *bytes, summary, (size_t)summary_bytes};
-        if (compile_cache_put(g->cache, key, &entry))
-            log_warning(ROOM, "%s", status_message());
-        pjrt_memory_unmap(data, *bytes);
-    }
-    return STATUS_OK;
+    *out = (pjrt_compiled){.hlo = made.hlo,
+                           .seconds = (double)made.compile_ns * 1e-9,
+                           .code_bytes = -1,
+                           .temporary_bytes = -1,
+                           .peak_bytes = -1};
+    binary->bytes = made.bytes;
+    s = pjrt_memory_map(made.fd, made.bytes, false, &binary->data);
+    if (s)
+        close(made.fd);
+    else
+        binary->fd = made.fd;
+    return s;
 }
 
-/* The serialised program: from the cache, or compiled now and stored there. The caller closes the
- * memfd. `*is_cached`: in, whether the cache may be used; out, whether the program came from it. */
-static status obtain(pjrt_group *g, const device_model *model, device_bucket bucket,
-                     const stablehlo_program *program, bool *is_cached, int *fd, size_t *bytes)
+static status add_program(pjrt_group *g, const pjrt_made *made, const pjrt_argument *arguments,
+                          uint32_t *number)
 {
-    compile_cache_key key =
-        pjrt_program_key(model, bucket, program, g->cache_kind, g->facts.version);
-    compile_cache_entry entry;
-    if (*is_cached && g->cache != NULL && compile_cache_get(g->cache, &key, &entry) == STATUS_OK) {
-        status s =
-            pjrt_memory_create_from("penstock-program", entry.program, entry.program_bytes, fd);
-        *bytes = entry.program_bytes;
-        compile_cache_entry_dispose(&entry);
-        atomic_fetch_add(&g->cache_hits, 1);
-        return s;
-    }
-    *is_cached = false;
-    char name[80];
-    compile_cache_file_name(&key, name);
-    if (g->is_cache_only)
-        return status_fail(STATUS_NOT_FOUND,
-                           "%s at %lldx%lld: %s is not in the compile cache, and --cache-only "
-                           "forbids compiling",
-                           model->name, (long long)bucket.batch, (long long)bucket.sequence, name);
-    return compile_now(g, model, bucket, program, &key, fd, bytes);
+    const pjrt_binary *b = &made->binary;
+    int fd = b->fd;
+    status s = STATUS_OK;
+    if (fd < 0)
+        s = pjrt_memory_create_from("penstock-program", b->data, b->bytes, &fd);
+    if (s == STATUS_OK)
+        s = pjrt_supervisor_add_program(g->supervisor, fd, b->bytes, arguments,
+                                        made->program.argument_count, made->program.output_count,
+                                        number);
+    if (b->fd < 0 && fd >= 0)
+        close(fd);
+    return s;
 }
 
-static status load_program(pjrt_group *g, const device_model *model,
-                           const stablehlo_program *program, int fd, size_t bytes,
+/* Gives the program and its weights to the host. */
+static status load_program(pjrt_group *g, const device_model *model, pjrt_made *made,
                            shared_program *p)
 {
+    const stablehlo_program *program = &made->program;
     pjrt_argument *arguments = calloc((size_t)program->argument_count + 1, sizeof *arguments);
     p->weights = calloc((size_t)program->argument_count + 1, sizeof *p->weights);
     assert(arguments != NULL && p->weights != NULL);
@@ -168,8 +158,7 @@ static status load_program(pjrt_group *g, const device_model *model,
             p->weights[p->weight_count++] = arguments[i].index;
     }
     if (s == STATUS_OK)
-        s = pjrt_supervisor_add_program(g->supervisor, fd, bytes, arguments,
-                                        program->argument_count, program->output_count, &p->number);
+        s = add_program(g, made, arguments, &p->number);
     free(arguments);
     for (; s != STATUS_OK && p->weight_count > 0; p->weight_count--)
         pjrt_weights_release(g->weights, model->graph, p->weights[p->weight_count - 1]);
@@ -184,25 +173,47 @@ static bool has_host_ended(pjrt_group *g, uint64_t restarts)
     return now.state != DEVICE_HEALTHY || now.restarts != restarts;
 }
 
-static status make_loaded(pjrt_group *g, const device_model *model,
-                          const stablehlo_program *program, shared_program *p)
+/* What a program computes in, and why: "bf16: the fewest estimated cycles: int8 300, bf16 200". */
+static void describe_program(const device_model *model, const pjrt_made *made, shared_program *p)
+{
+    const pjrt_choice *c = &made->choice;
+    size_t room = sizeof p->how;
+    int n = snprintf(p->how, room, "%s",
+                     pjrt_program_arithmetic(model, &made->program, &made->facts.hlo));
+    n += snprintf(p->how + n, room - (size_t)n, ": %s%s", pjrt_choice_reason(c),
+                  c->count > 0 ? ": " : "");
+    for (int i = 0; i < c->count && n < (int)room; i++)
+        n += snprintf(p->how + n, room - (size_t)n, "%s%s %lld", i > 0 ? ", " : "",
+                      c->trials[i].name, (long long)c->trials[i].cycles);
+}
+
+static status make_loaded(pjrt_group *g, const device_model *model, shared_program *p)
 {
     status s = STATUS_OK;
-    bool may_be_cached = true;
+    pjrt_maker maker = {.cache = g->cache,
+                        .is_cache_only = g->is_cache_only,
+                        .device_kind = g->cache_kind,
+                        .compiler = g->facts.version,
+                        .context = g,
+                        .compile = compile_on_host};
     for (int i = 0; i < TRIES_MAX; i++) {
         s = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
         if (s)
             return s;
         device_status before = {0};
         pjrt_supervisor_describe(g->supervisor, &before);
-        bool is_cached = may_be_cached;
-        int fd = -1;
-        size_t bytes = 0;
-        s = obtain(g, model, p->bucket, program, &is_cached, &fd, &bytes);
+        pjrt_made made = {.binary = {.fd = -1}};
+        s = pjrt_make(&maker, model, p->bucket, &made);
+        bool is_cached = made.is_cached;
+        if (s == STATUS_OK) {
+            atomic_fetch_add(&g->cache_hits, is_cached);
+            s = load_program(g, model, &made, p);
+        }
+        if (s == STATUS_OK && made.specialised != NULL)
+            p->range_count = pjrt_ranges_find(made.specialised, &p->memory, &p->ranges);
         if (s == STATUS_OK)
-            s = load_program(g, model, program, fd, bytes, p);
-        if (fd >= 0)
-            close(fd);
+            describe_program(model, &made, p);
+        pjrt_made_dispose(&made);
         if (s == STATUS_OK || g->is_cache_only)
             return s;
         if (is_cached) { /* its checksum is right, but the plugin cannot load it */
@@ -211,26 +222,11 @@ static status make_loaded(pjrt_group *g, const device_model *model,
                         "compiling it again",
                         model->name, status_message());
             compile_cache_distrust(g->cache);
-            may_be_cached = false;
+            maker.ignores_cache = true;
         } else if (!has_host_ended(g, before.restarts)) {
             return s;
         }
     }
-    return s;
-}
-
-static status make_program(pjrt_group *g, const device_model *model, shared_program *p)
-{
-    graph *specialised = NULL;
-    stablehlo_program program;
-    status s = pjrt_program_emit(model, p->bucket, &specialised, &program);
-    if (s)
-        return s;
-    if (specialised != NULL)
-        p->range_count = pjrt_ranges_find(specialised, &p->memory, &p->ranges);
-    s = make_loaded(g, model, &program, p);
-    stablehlo_program_dispose(&program);
-    graph_destroy(specialised);
     return s;
 }
 
@@ -287,7 +283,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
         pthread_cond_wait(&g->changed, &g->lock);
     pthread_mutex_unlock(&g->lock);
     if (is_first) {
-        status made = make_program(g, model, p);
+        status made = make_loaded(g, model, p);
         pthread_mutex_lock(&g->lock);
         p->result = made;
         snprintf(p->error, sizeof p->error, "%s", made ? status_message() : "");
@@ -374,11 +370,18 @@ static void pjrt_destroy(device *base)
         destroy_group(g);
 }
 
+static void pjrt_explain(device *base, const device_program *program, char *text, size_t bytes)
+{
+    (void)base;
+    snprintf(text, bytes, "%s", ((const pjrt_program_of_device *)program)->shared->how);
+}
+
 static const device_interface pjrt_interface = {
     .compile = pjrt_compile,
     .release = pjrt_release,
     .execute = pjrt_execute,
     .describe = pjrt_describe,
+    .explain = pjrt_explain,
     .destroy = pjrt_destroy,
 };
 

@@ -15,14 +15,6 @@
  * compilations the same. */
 #define COMPILE_OPTIONS_TEXT "replicas 1 partitions 1 portable"
 
-static stablehlo_precision emit_precision(device_precision precision)
-{
-    static const stablehlo_precision precisions[] = {[DEVICE_FP32] = STABLEHLO_FP32,
-                                                     [DEVICE_BF16] = STABLEHLO_BF16,
-                                                     [DEVICE_INT8] = STABLEHLO_INT8};
-    return precisions[precision];
-}
-
 /* Arguments of an exported program at that bucket; `inputs` are the graph's there. */
 static void copy_arguments(const device_model *model, const tensor *inputs, stablehlo_program *out)
 {
@@ -64,24 +56,7 @@ static status copy_exported(const device_model *model, device_bucket bucket, con
     return STATUS_OK;
 }
 
-static status emit_packed(const device_model *model, device_bucket bucket, graph **specialised,
-                          stablehlo_program *out)
-{
-    graph *made = NULL;
-    encoder_packing packing = encoder_packing_of(bucket.batch, bucket.sequence);
-    status s = encoder_pack(model->packed_encoder, model->graph, model->budget, cpu_evaluate_node,
-                            packing, &made);
-    if (s == STATUS_OK)
-        s = graph_emit_stablehlo(made, emit_precision(model->precision), out);
-    if (s)
-        graph_destroy(made);
-    else
-        *specialised = made;
-    return s;
-}
-
-status pjrt_program_emit(const device_model *model, device_bucket bucket, graph **specialised,
-                         stablehlo_program *out)
+status pjrt_program_specialise(const device_model *model, device_bucket bucket, graph **out)
 {
     tensor inputs[PJRT_SLOT_TENSORS_MAX];
     const graph *g = model->graph;
@@ -89,34 +64,37 @@ status pjrt_program_emit(const device_model *model, device_bucket bucket, graph 
         return status_fail(STATUS_UNSUPPORTED,
                            "%d inputs and %d outputs; a device takes %d of each", g->input_count,
                            g->output_count, PJRT_SLOT_TENSORS_MAX);
-    memset(inputs, 0, sizeof inputs);
-    graph *made = NULL;
+    if (model->exported != NULL) {
+        *out = NULL;
+        return STATUS_OK;
+    }
     if (model->packed_encoder != NULL)
-        return emit_packed(model, bucket, specialised, out);
+        return encoder_pack(model->packed_encoder, g, model->budget, cpu_evaluate_node,
+                            encoder_packing_of(bucket.batch, bucket.sequence), out);
+    memset(inputs, 0, sizeof inputs);
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
-    if (s == STATUS_OK && model->exported != NULL) {
-        *specialised = NULL;
-        return copy_exported(model, bucket, inputs, out);
-    }
-    if (s == STATUS_OK)
-        s = graph_specialise(g, &(graph_binding){inputs, model->budget}, cpu_evaluate_node, &made);
-    if (s == STATUS_OK)
-        s = graph_emit_stablehlo(made, emit_precision(model->precision), out);
-    if (s) {
-        graph_destroy(made);
-        return s;
-    }
-    *specialised = made;
-    return STATUS_OK;
+    return s ? s
+             : graph_specialise(g, &(graph_binding){inputs, model->budget}, cpu_evaluate_node, out);
+}
+
+status pjrt_program_emit(const device_model *model, device_bucket bucket, const graph *specialised,
+                         const stablehlo_options *options, stablehlo_program *out)
+{
+    tensor inputs[PJRT_SLOT_TENSORS_MAX];
+    if (model->exported == NULL)
+        return graph_emit_stablehlo(specialised, options, out);
+    memset(inputs, 0, sizeof inputs);
+    status s = graph_bind(model->graph, bucket.batch, bucket.sequence, inputs);
+    return s ? s : copy_exported(model, bucket, inputs, out);
 }
 
 compile_cache_key pjrt_program_key(const device_model *model, device_bucket bucket,
-                                   const stablehlo_program *program, const char *device_kind,
-                                   const char *compiler)
+                                   const stablehlo_program *program, const char *candidate,
+                                   const char *device_kind, const char *compiler)
 {
     compile_cache_identity identity = {.program = program->text,
                                        .program_bytes = program->bytes,
-                                       .precision = device_precision_names[model->precision],
+                                       .precision = candidate,
                                        .batch = bucket.batch,
                                        .sequence = bucket.sequence,
                                        .device_kind = device_kind,
@@ -156,14 +134,66 @@ void pjrt_program_cache_kind(const char *platform, const char *device_kind, char
 
 int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model,
                          device_bucket bucket, const stablehlo_program *program,
-                         const char *device_kind, const char *compiler, double compile_seconds)
+                         const char *candidate, const char *device_kind, const char *compiler,
+                         const pjrt_compiled *made)
 {
-    int bytes =
-        snprintf(out, PJRT_SUMMARY_BYTES,
-                 "model %s\nprecision %s\nbatch %lld\nsequence %lld\ndevice %s\ncompiler %s\n"
-                 "compile_seconds %.3f\nflops %.0f\ndense_layers %d\ndense_layers_int8 %d\n",
-                 model->name, device_precision_names[model->precision], (long long)bucket.batch,
-                 (long long)bucket.sequence, device_kind, compiler, compile_seconds, program->flops,
-                 program->dense_count, program->dense_int8_count);
+    const hlo_summary *hlo = &made->hlo;
+    int bytes = snprintf(
+        out, PJRT_SUMMARY_BYTES,
+        "model %s\nmodel_key %016llx\nprecision %s\ncandidate %s\nbatch %lld\nsequence %lld\n"
+        "packed %d\ndevice %s\ncompiler %s\n"
+        "compile_seconds %.3f\nflops %.0f\ndense_layers %d\ndense_layers_int8 %d\n"
+        "code_bytes %lld\ntemporary_bytes %lld\npeak_bytes %lld\nestimated_cycles %lld\n"
+        "products %d\nproducts_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n"
+        "unestimated_instructions %d\n",
+        model->name, (unsigned long long)model->model_key, device_precision_names[model->precision],
+        candidate, (long long)bucket.batch, (long long)bucket.sequence,
+        model->packed_encoder != NULL, device_kind, compiler, made->seconds, program->flops,
+        program->dense_count, program->dense_int8_count, (long long)made->code_bytes,
+        (long long)made->temporary_bytes, (long long)made->peak_bytes,
+        (long long)hlo->estimated_cycles, hlo->products, hlo->products_s8, hlo->products_bf16,
+        hlo->products_f32, hlo->unestimated);
     return bytes < PJRT_SUMMARY_BYTES ? bytes : PJRT_SUMMARY_BYTES - 1;
+}
+
+/* The figure of that name in an entry's summary, or `otherwise`. */
+static double figure(const char *summary, const char *name, double otherwise)
+{
+    size_t bytes = strlen(name);
+    for (const char *line = summary; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, bytes) == 0 && line[bytes] == ' ')
+            return strtod(line + bytes, NULL);
+    }
+    return otherwise;
+}
+
+void pjrt_program_figures(const char *summary, pjrt_compiled *out)
+{
+    out->seconds = figure(summary, "compile_seconds", 0);
+    out->code_bytes = (int64_t)figure(summary, "code_bytes", -1);
+    out->temporary_bytes = (int64_t)figure(summary, "temporary_bytes", -1);
+    out->peak_bytes = (int64_t)figure(summary, "peak_bytes", -1);
+    out->hlo = (hlo_summary){.estimated_cycles = (int64_t)figure(summary, "estimated_cycles", 0),
+                             .unestimated = (int)figure(summary, "unestimated_instructions", 0),
+                             .products = (int)figure(summary, "products", 0),
+                             .products_s8 = (int)figure(summary, "products_s8", 0),
+                             .products_bf16 = (int)figure(summary, "products_bf16", 0),
+                             .products_f32 = (int)figure(summary, "products_f32", 0)};
+}
+
+const char *pjrt_program_arithmetic(const device_model *model, const stablehlo_program *program,
+                                    const hlo_summary *hlo)
+{
+    if (model->exported != NULL)
+        return "as exported";
+    if (hlo->products == 0)
+        return "none";
+    if (hlo->products_s8 == 0 && hlo->products_bf16 == 0)
+        return "fp32";
+    if (hlo->products_s8 == 0 && hlo->products_bf16 >= program->dense_count)
+        return "bf16";
+    bool is_int8 = program->dense_int8_count == program->dense_count &&
+                   hlo->products_s8 >= program->dense_count;
+    return is_int8 ? "int8" : "mixed";
 }

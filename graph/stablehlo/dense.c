@@ -107,10 +107,16 @@ static status emit_matmul(emitter *e, const graph_node *n)
     ssa a = emit_input(e, n, 0), v;
     int k_axis = 0;
     const tensor *weight = dense_weight(e, n, &k_axis);
-    if (weight != NULL && a.rank >= 2)
+    if (weight != NULL && a.rank >= 2) {
         v = dense_layer(e, a, weight, k_axis);
-    else
+    } else {
         v = matmul(e, operand(e, a), operand(e, emit_input(e, n, 1)), a.dtype);
+        if (e->options.are_scores_bf16)
+            v = emit_rounded(e, v);
+    }
+    const ssa *divisor = &e->divisors[n->inputs[0]];
+    if (divisor->number != 0)
+        v = hlo_broadcast_binary(e, "divide", v, *divisor);
     emit_output(e, n, 0, v);
     return STATUS_OK;
 }
@@ -135,7 +141,7 @@ static status emit_gemm(emitter *e, const graph_node *n)
         v = hlo_binary(e, "add", v,
                        beta == 1 ? c : hlo_scalar_binary(e, "multiply", c, (double)beta));
     }
-    emit_output(e, n, 0, v);
+    emit_output(e, n, 0, e->options.are_sums_bf16 ? emit_rounded(e, v) : v);
     return STATUS_OK;
 }
 

@@ -118,16 +118,24 @@ static status emit_pow(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
+/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), in the type of x. */
+static ssa gelu_by_tanh(emitter *e, ssa x)
+{
+    ssa square = hlo_binary(e, "multiply", x, x);
+    ssa inner = hlo_scalar_binary(e, "multiply", square, 0.044715 * sqrt(2 / M_PI));
+    inner = hlo_scalar_binary(e, "add", inner, sqrt(2 / M_PI));
+    ssa bent = hlo_unary(e, "tanh", hlo_binary(e, "multiply", x, inner));
+    ssa half = hlo_scalar_binary(e, "multiply", x, 0.5);
+    return hlo_binary(e, "add", half, hlo_binary(e, "multiply", half, bent));
+}
+
 static ssa gelu(emitter *e, ssa x, bool is_tanh)
 {
-    ssa inner;
-    if (is_tanh) { /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-        ssa cube = hlo_binary(e, "multiply", hlo_binary(e, "multiply", x, x), x);
-        ssa sum = hlo_binary(e, "add", x, hlo_scalar_binary(e, "multiply", cube, 0.044715));
-        inner = hlo_unary(e, "tanh", hlo_scalar_binary(e, "multiply", sum, sqrt(2 / M_PI)));
-    } else {
-        inner = hlo_erf(e, hlo_scalar_binary(e, "multiply", x, M_SQRT1_2));
-    }
+    if (e->options.gelu == STABLEHLO_GELU_TANH_BF16 && x.dtype == DTYPE_F32)
+        return hlo_convert(e, gelu_by_tanh(e, hlo_convert(e, x, DTYPE_BF16)), x.dtype);
+    if (is_tanh || e->options.gelu != STABLEHLO_GELU_EXACT)
+        return gelu_by_tanh(e, x);
+    ssa inner = hlo_erf(e, hlo_scalar_binary(e, "multiply", x, M_SQRT1_2));
     ssa half = hlo_scalar_binary(e, "multiply", x, 0.5);
     return hlo_binary(e, "multiply", half, hlo_scalar_binary(e, "add", inner, 1));
 }

@@ -54,13 +54,17 @@ static void write_module(emitter *e)
     free(body);
 }
 
-status graph_emit_stablehlo(const graph *g, stablehlo_precision precision, stablehlo_program *out)
+status graph_emit_stablehlo(const graph *g, const stablehlo_options *options,
+                            stablehlo_program *out)
 {
     stablehlo_program program = {.output_count = g->output_count};
-    emitter e = {.graph = g, .precision = precision, .program = &program};
+    emitter e = {.graph = g, .precision = options->precision, .program = &program};
+    if (options->precision != STABLEHLO_FP32)
+        e.options = *options;
+    e.divisors = calloc((size_t)g->value_count + 1, sizeof *e.divisors);
     e.values = calloc((size_t)g->value_count + 1, sizeof *e.values);
     e.transposed_weights = calloc((size_t)g->value_count + 1, sizeof *e.transposed_weights);
-    assert(e.values != NULL && e.transposed_weights != NULL);
+    assert(e.values != NULL && e.transposed_weights != NULL && e.divisors != NULL);
     status s = STATUS_OK;
     /* Every graph input is an argument, used or not, so that callers need not know which are used.
      */
@@ -91,6 +95,7 @@ status graph_emit_stablehlo(const graph *g, stablehlo_precision precision, stabl
 done:
     free(e.values);
     free(e.transposed_weights);
+    free(e.divisors);
     free(e.body);
     if (s)
         stablehlo_program_dispose(&program);

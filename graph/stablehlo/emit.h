@@ -7,7 +7,7 @@
 /* A specialised graph (graph/specialise/specialise.h) as StableHLO text for XLA compilers, in
  * conservative operators only (no chlo). The caller disposes of `*out`. STATUS_UNSUPPORTED: the
  * message names the node and its operator, which has no StableHLO form here. */
-status graph_emit_stablehlo(const graph *g, stablehlo_precision precision,
+status graph_emit_stablehlo(const graph *g, const stablehlo_options *options,
                             stablehlo_program *out) MUST_CHECK;
 
 #endif

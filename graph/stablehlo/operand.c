@@ -147,6 +147,11 @@ void emit_output(emitter *e, const graph_node *n, int i, ssa v)
     e->values[n->outputs[i]] = v;
 }
 
+ssa emit_rounded(emitter *e, ssa v)
+{
+    return v.dtype == DTYPE_F32 ? hlo_convert(e, hlo_convert(e, v, DTYPE_BF16), DTYPE_F32) : v;
+}
+
 int emit_axis(const graph_node *n, const char *name, int64_t otherwise, int rank)
 {
     int64_t axis = graph_attribute_int(n, name, otherwise);

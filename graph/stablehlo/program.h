@@ -1,6 +1,8 @@
 #ifndef GRAPH_STABLEHLO_PROGRAM_H
 #define GRAPH_STABLEHLO_PROGRAM_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/tensor.h"
@@ -14,6 +16,24 @@ typedef enum stablehlo_precision {
     STABLEHLO_INT8, /* dense layers with constant weights: s8 x s8 -> s32, weights scaled per output
                        channel, activations per row (token) */
 } stablehlo_precision;
+
+/* How a graph is written. */
+typedef enum stablehlo_gelu {
+    STABLEHLO_GELU_EXACT,     /* by erf, in f32 */
+    STABLEHLO_GELU_TANH,      /* by tanh, within 5e-4 of it, in f32 */
+    STABLEHLO_GELU_TANH_BF16, /* the same in bf16 */
+} stablehlo_gelu;
+
+typedef struct stablehlo_options {
+    stablehlo_precision precision;
+    /* What lies between the matrix multiplications; only where the precision is not FP32. */
+    stablehlo_gelu gelu;
+    bool is_norm_one_pass; /* variance as the mean of squares less the square of the mean */
+    bool is_softmax_late;  /* divided by its sum after the product that follows it */
+    bool is_stream_bf16;   /* normalised values are rounded to bf16 */
+    bool are_sums_bf16;    /* so are results of dense layers */
+    bool are_scores_bf16;  /* so are products of two computed tensors: attention scores */
+} stablehlo_options;
 
 /* How a constant of the graph becomes an argument. The INT8 pair comes from one [K,N] weight. */
 typedef enum stablehlo_transform {

@@ -76,6 +76,21 @@ static status emit_reduce(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
+/* Whether a matrix multiplication alone reads the value, as its first operand. */
+static bool is_left_factor(const emitter *e, graph_value_index v)
+{
+    int readers = 0;
+    for (int i = 0; i < e->graph->output_count; i++)
+        readers += 2 * (e->graph->outputs[i] == v);
+    for (int32_t i = 0; i < e->graph->node_count && readers < 2; i++) {
+        const graph_node *n = &e->graph->nodes[i];
+        for (int k = 0; k < n->input_count; k++)
+            if (n->inputs[k] == v)
+                readers += n->op == GRAPH_OP_MATMUL && k == 0 ? 1 : 2;
+    }
+    return readers == 1;
+}
+
 static status emit_softmax(emitter *e, const graph_node *n)
 {
     ssa x = emit_input(e, n, 0);
@@ -85,6 +100,12 @@ static status emit_softmax(emitter *e, const graph_node *n)
     ssa moved = hlo_broadcast_binary(e, "subtract", x, top);
     ssa raised = hlo_unary(e, "exponential", moved);
     ssa sum = hlo_reduce_keep(e, "add", raised, 0, is_reduced);
+    if (e->options.is_softmax_late && n->op == GRAPH_OP_SOFTMAX && is_reduced[x.rank - 1] &&
+        x.rank > 2 && is_left_factor(e, n->outputs[0])) {
+        emit_output(e, n, 0, raised);
+        e->divisors[n->outputs[0]] = sum;
+        return STATUS_OK;
+    }
     emit_output(e, n, 0,
                 n->op == GRAPH_OP_SOFTMAX
                     ? hlo_broadcast_binary(e, "divide", raised, sum)
@@ -102,8 +123,13 @@ static ssa standardise(emitter *e, ssa x, const bool *is_reduced, double epsilon
         count *= is_reduced[i] ? (double)x.dims[i] : 1;
     ssa mean = hlo_scalar_binary(e, "divide", hlo_reduce_keep(e, "add", x, 0, is_reduced), count);
     ssa moved = hlo_broadcast_binary(e, "subtract", x, mean);
-    ssa squares = hlo_reduce_keep(e, "add", hlo_binary(e, "multiply", moved, moved), 0, is_reduced);
+    ssa from = e->options.is_norm_one_pass ? x : moved;
+    ssa squares = hlo_reduce_keep(e, "add", hlo_binary(e, "multiply", from, from), 0, is_reduced);
     ssa variance = hlo_scalar_binary(e, "divide", squares, count);
+    if (e->options.is_norm_one_pass) {
+        variance = hlo_binary(e, "subtract", variance, hlo_binary(e, "multiply", mean, mean));
+        variance = hlo_scalar_binary(e, "maximum", variance, 0);
+    }
     ssa inverse = hlo_unary(e, "rsqrt", hlo_scalar_binary(e, "add", variance, epsilon));
     if (mean_out != NULL) {
         *mean_out = mean;
@@ -123,7 +149,7 @@ static status emit_layer_normalization(emitter *e, const graph_node *n)
     v = hlo_broadcast_binary(e, "multiply", hlo_convert(e, v, x.dtype), emit_input(e, n, 1));
     if (emit_has_input(n, 2))
         v = hlo_broadcast_binary(e, "add", v, emit_input(e, n, 2));
-    emit_output(e, n, 0, v);
+    emit_output(e, n, 0, e->options.is_stream_bf16 ? emit_rounded(e, v) : v);
     emit_output(e, n, 1, mean);
     emit_output(e, n, 2, inverse);
     return STATUS_OK;

@@ -25,11 +25,15 @@ typedef struct ssa {
 typedef struct emitter {
     const graph *graph;
     stablehlo_precision precision;
+    stablehlo_options options; /* the forms are those of FP32 where the precision is */
     stablehlo_program *program;
     char *body; /* text so far, malloc'd */
     size_t body_bytes, body_capacity;
     int last_number;
     ssa *values; /* by graph value; number 0: not emitted yet */
+    /* By graph value: what it must still be divided by, number 0: nothing. A softmax leaves that to
+     * the matrix multiplication that reads it, which is its only reader. */
+    ssa *divisors;
     /* By graph value: the Transpose of a constant matrix that makes it, or NULL. A product reads
      * the matrix as it is stored; the node is emitted when something else wants its result. */
     const graph_node **transposed_weights;

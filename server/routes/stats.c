@@ -159,6 +159,49 @@ static void write_deferred(text_buffer *out, const model *m)
     text_buffer_put(out, "]");
 }
 
+/* "bf16: why" as the members of an object. */
+static void put_how(text_buffer *out, const char *how)
+{
+    size_t word = strcspn(how, ":");
+    text_buffer_format(out, "\"arithmetic\":\"%.*s\",\"reason\":", (int)word, how);
+    text_write_json_text(out, how + word + 2 * (how[word] == ':'));
+}
+
+/* Devices of one kind have the same programs: those of the first are told. */
+static bool tells_programs(const model *m, int device_index)
+{
+    const device *on = m->devices[device_index];
+    for (int i = 0; i < device_index; i++)
+        if (strcmp(m->devices[i]->kind, on->kind) == 0)
+            return false;
+    return on->interface->explain != NULL;
+}
+
+/* What the programs of each bucket compute in on devices with static shapes, and why. */
+static void write_programs(text_buffer *out, const model *m)
+{
+    const char *separator = "";
+    text_buffer_put(out, ",\"device_programs\":[");
+    for (int d = 0; d + 1 < m->device_count; d++) {
+        for (int i = 0; i < m->bucket_count && tells_programs(m, d); i++) {
+            const model_bucket *b = &m->buckets[i];
+            char how[700];
+            if (b->programs[d] == NULL)
+                continue;
+            m->devices[d]->interface->explain(m->devices[d], b->programs[d], how, sizeof how);
+            text_buffer_format(out, "%s{\"device\":", separator);
+            text_write_json_text(out, m->devices[d]->kind);
+            text_buffer_format(out, ",\"batch\":%lld,\"sequence\":%lld,\"packed\":%s,",
+                               (long long)b->shape.batch, (long long)b->shape.sequence,
+                               b->sequences > 0 ? "true" : "false");
+            put_how(out, how);
+            text_buffer_put(out, "}");
+            separator = ",";
+        }
+    }
+    text_buffer_put(out, "]");
+}
+
 static void write_one(text_buffer *out, service *s, const model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
@@ -192,6 +235,7 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
     write_deferred(out, m);
+    write_programs(out, m);
     write_lengths(out, m);
     text_buffer_put(out, "}");
 }

@@ -6,15 +6,18 @@ from conftest import PLUGIN
 FIGURES = ("compile_seconds code_bytes temporary_bytes peak_bytes program_bytes estimated_cycles unestimated_instructions estimated_tokens_per_s"
            " estimated_mfu dense_layers dense_layers_int8 products products_s8 products_bf16 products_f32").split()  # fmt: skip
 
+CHOICE = ["candidate", "reason", "tried"]
+
 
 def test_a_line_of_json_for_each_bucket(tmp_path):
     model = devices.bert(tmp_path, (1, 4), (8,), packing="always")
     first = devices.lines_of(devices.compile_for(tmp_path, model, "--json"))
     assert sorted((l["batch"], l["sequence"], l["packed"]) for l in first) == [(b, 8, p) for b in (1, 4) for p in (False, True)]
     for line in first:
-        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "arithmetic", "state", *FIGURES]
+        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "arithmetic", *CHOICE, "state", *FIGURES]
         assert (line["target"], line["precision"], line["state"]) == ("tpu:v5e:1x1", "bf16", "kept")
         assert line["dense_layers"] > 0 and line["dense_layers_int8"] == 0 and line["program_bytes"] > 0
+        assert (line["candidate"], line["tried"], line["reason"]) == ("bf16", [], "the default")
         # This compiler estimates no cycles: no share of the peak can be told.
         assert line["estimated_cycles"] == 0 and line["estimated_mfu"] is None
     kept = sorted((tmp_path / "cache").glob("*.program"))
@@ -29,6 +32,26 @@ def test_precision_and_buckets_can_be_chosen(tmp_path):
     (line,) = devices.lines_of(devices.compile_for(tmp_path, model, "--json", "--precision", "int8", "--batch", "2", "--sequence", "16"))
     assert (line["precision"], line["batch"], line["sequence"], line["packed"]) == ("int8", 2, 16, False)
     assert line["dense_layers_int8"] > 0
+
+
+def tried(line):
+    return {t["candidate"]: t["estimated_cycles"] for t in line["tried"]}
+
+
+@pytest.mark.parametrize("s8, bf16, chosen", [(900, 500, "bf16"), (500, 900, "int8"), (700, 700, "int8")])
+def test_int8_is_the_cheaper_of_int8_and_bf16(tmp_path, s8, bf16, chosen):
+    model = devices.bert(tmp_path, (2,), (8,))
+    estimates = dict(cycles=f"xi8>:{s8},:{bf16}")
+    (first,) = devices.lines_of(devices.compile_for(tmp_path, model, "--json", "--precision", "int8", **estimates))
+    assert (first["precision"], first["arithmetic"], first["candidate"]) == ("int8", chosen, chosen)
+    assert first["estimated_cycles"] == min(s8, bf16) and tried(first) == dict(int8=s8, bf16=bf16)
+    assert (first["products_s8"] > 0) == (first["dense_layers_int8"] > 0) == (chosen == "int8")
+    # Only what was chosen is kept, beside the choice; the second run compiles nothing.
+    assert len(list((tmp_path / "cache").glob("*.program"))) == 2
+    (again,) = devices.lines_of(devices.compile_for(tmp_path, model, "--json", "--precision", "int8", compile_fails=1))
+    assert again == dict(first, state="in the cache")
+    table = devices.compile_for(tmp_path, model, "--precision", "int8", compile_fails=1)
+    assert f"; rejected: {'int8' if chosen == 'bf16' else 'bf16'} {max(s8, bf16)}" in table.stdout
 
 
 def test_a_table_for_people(tmp_path):

@@ -45,23 +45,33 @@ typedef struct host_request {
     int fds[3];
 } host_request;
 
-/* Compares the program with what model.json declares, where the plugin shows its programs. */
-static status check_declared(const host_request *r, pjrt_loaded_executable *e)
+/* Compares the program with what model.json declares. */
+static status check_declared(const host_request *r, const pjrt_bytes *hlo)
 {
     pjrt_declaration d = {.argument_count = (int)r->message.argument_count,
                           .output_count = (int)r->message.output_count};
     size_t table_bytes = (size_t)(d.argument_count + d.output_count) * sizeof *d.items;
     void *table = NULL;
-    pjrt_bytes hlo = {0};
     status s = pjrt_memory_map(r->fds[1], table_bytes, false, &table);
     if (s)
         return s;
     d.items = table;
-    pjrt_session_optimized(&host.session, e, &hlo);
-    if (hlo.bytes > 0)
-        s = pjrt_declaration_check(&d, hlo.data, hlo.bytes);
-    free(hlo.data);
+    s = pjrt_declaration_check(&d, hlo->data, hlo->bytes);
     pjrt_memory_unmap(table, table_bytes);
+    return s;
+}
+
+/* Reads the optimized program, where the plugin shows its programs. */
+static status examine(const host_request *r, pjrt_loaded_executable *e, pjrt_message *result)
+{
+    pjrt_bytes hlo = {0};
+    pjrt_session_optimized(&host.session, e, &hlo);
+    if (hlo.bytes == 0)
+        return STATUS_OK;
+    status s = r->fds[1] >= 0 ? check_declared(r, &hlo) : STATUS_OK;
+    if (s == STATUS_OK && hlo_summarise(hlo.data, hlo.bytes, &result->hlo))
+        result->hlo = (hlo_summary){0};
+    free(hlo.data);
     return s;
 }
 
@@ -77,8 +87,7 @@ static status compile_program(const host_request *r, pjrt_message *result, int *
     if (s)
         return s;
     pjrt_bytes bytes = {0};
-    if (r->fds[1] >= 0)
-        s = check_declared(r, e);
+    s = examine(r, e, result);
     if (s == STATUS_OK)
         s = pjrt_session_serialize(&host.session, e, &bytes);
     pjrt_session_release(&host.session, e);

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/tensor.h"
+#include "devices/pjrt/protocol/hlo_summary.h"
 
 /* What the server and its device host (a child process that runs a PJRT plugin) send to each other.
  *
@@ -31,7 +32,7 @@ typedef enum pjrt_message_kind {
     PJRT_WEIGHT,  /* upload a tensor to every device; fd: memfd with its data */
     PJRT_COMPILE, /* fds: memfd with StableHLO, and for exported programs a memfd with the
                      pjrt_declared of arguments, then outputs; the reply's fd: memfd with
-                     the serialised program */
+                     the serialised program, and `hlo` tells of it */
     PJRT_LOAD,    /* fds: memfd with the serialised program, memfd with its argument table */
     PJRT_RELEASE, /* a program */
     PJRT_RELEASE_WEIGHT,
@@ -55,6 +56,7 @@ typedef struct pjrt_message {
     pjrt_tensor_shape shape;                          /* PJRT_WEIGHT */
     int32_t device_count;                             /* PJRT_HELLO */
     char device_kind[64], platform[64], version[256]; /* PJRT_HELLO */
+    hlo_summary hlo;                                  /* PJRT_COMPILE, in replies */
     char text[PJRT_TEXT_BYTES_MAX];                   /* why it failed */
 } pjrt_message;
 

@@ -66,9 +66,9 @@ status pjrt_supervisor_add_weight(pjrt_supervisor *s, const tensor *t, uint32_t 
 }
 
 status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t bytes,
-                               const pjrt_declaration *declared, int *program_fd,
-                               size_t *program_bytes, uint64_t *compile_ns)
+                               const pjrt_declaration *declared, pjrt_host_compiled *out)
 {
+    int program_fd = -1;
     int fds[2] = {-1, -1};
     status result = pjrt_memory_create_from("penstock-stablehlo", text, bytes, &fds[0]);
     if (result)
@@ -82,17 +82,16 @@ status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t byte
                                          items * sizeof *declared->items, &fds[1]);
     }
     if (result == STATUS_OK)
-        result = pjrt_supervisor_call(s, &m, fds, declared != NULL ? 2 : 1, program_fd,
+        result = pjrt_supervisor_call(s, &m, fds, declared != NULL ? 2 : 1, &program_fd,
                                       s->options.compile_timeout_ns);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             close(fds[i]);
     if (result)
         return result;
-    if (*program_fd < 0)
+    if (program_fd < 0)
         return status_fail(STATUS_INTERNAL, "the device host compiled but sent no program");
-    *program_bytes = m.bytes;
-    *compile_ns = m.elapsed_ns;
+    *out = (pjrt_host_compiled){program_fd, m.bytes, m.elapsed_ns, m.hlo};
     return STATUS_OK;
 }
 

@@ -51,11 +51,17 @@ status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns) MUST_CHECK;
 
 /* Uploads a tensor to every device, now and after each restart. Its data is copied. */
 status pjrt_supervisor_add_weight(pjrt_supervisor *s, const tensor *t, uint32_t *number) MUST_CHECK;
-/* Compiles in the host; the serialised program is in a memfd that the caller closes. `declared` (or
- * NULL): the arguments and outputs that the program must have, else STATUS_INVALID_ARGUMENT. */
+typedef struct pjrt_host_compiled {
+    int fd; /* a memfd with the serialised program; the caller closes it */
+    size_t bytes;
+    uint64_t compile_ns;
+    hlo_summary hlo; /* zero where the plugin does not show its programs */
+} pjrt_host_compiled;
+/* Compiles in the host. `declared` (or NULL): the arguments and outputs that the program must have,
+ * else STATUS_INVALID_ARGUMENT. */
 status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t bytes,
-                               const pjrt_declaration *declared, int *program_fd,
-                               size_t *program_bytes, uint64_t *compile_ns) MUST_CHECK;
+                               const pjrt_declaration *declared,
+                               pjrt_host_compiled *out) MUST_CHECK;
 /* Loads a serialised program (the memfd is duplicated). `arguments` are copied. */
 status pjrt_supervisor_add_program(pjrt_supervisor *s, int program_fd, size_t program_bytes,
                                    const pjrt_argument *arguments, int argument_count,

@@ -79,7 +79,8 @@ Test(emit_stablehlo, fp32_takes_weights_as_arguments, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_TANH);
     stablehlo_program p;
-    cr_assert_eq(graph_emit_stablehlo(g, STABLEHLO_FP32, &p), STATUS_OK);
+    cr_assert_eq(graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_FP32}, &p),
+                 STATUS_OK);
     check_common(&p);
     cr_assert_eq(p.argument_count, 2); /* x and w; b is short enough for the text */
     cr_assert_eq(p.arguments[1].transform, STABLEHLO_AS_IS);
@@ -93,7 +94,8 @@ Test(emit_stablehlo, bf16_multiplies_rounded_operands_and_adds_in_f32, .timeout 
 {
     graph *g = make_dense(GRAPH_OP_ERF);
     stablehlo_program p;
-    cr_assert_eq(graph_emit_stablehlo(g, STABLEHLO_BF16, &p), STATUS_OK);
+    cr_assert_eq(graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_BF16}, &p),
+                 STATUS_OK);
     check_common(&p);
     cr_assert_eq(p.arguments[1].dtype, DTYPE_BF16);
     cr_assert_eq(count_of(&p, "(tensor<4x64xbf16>, tensor<64x48xbf16>) -> tensor<4x48xf32>"), 1);
@@ -106,7 +108,8 @@ Test(emit_stablehlo, int8_scales_each_row_and_each_channel, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_TANH);
     stablehlo_program p;
-    cr_assert_eq(graph_emit_stablehlo(g, STABLEHLO_INT8, &p), STATUS_OK);
+    cr_assert_eq(graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_INT8}, &p),
+                 STATUS_OK);
     check_common(&p);
     cr_assert_eq(p.dense_int8_count, 1);
     cr_assert_eq(count_of(&p, "(tensor<4x64xi8>, tensor<64x48xi8>) -> tensor<4x48xi32>"), 1);
@@ -143,7 +146,9 @@ Test(emit_stablehlo, a_transposed_weight_is_multiplied_as_it_is_stored, .timeout
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         graph *g = make_layer(GRAPH_OP_TANH, true);
         stablehlo_program p;
-        cr_assert_eq(graph_emit_stablehlo(g, table[i].precision, &p), STATUS_OK);
+        cr_assert_eq(
+            graph_emit_stablehlo(g, &(stablehlo_options){.precision = table[i].precision}, &p),
+            STATUS_OK);
         check_common(&p);
         cr_assert_eq(p.dense_int8_count, table[i].int8_count);
         cr_assert_eq(count_of(&p, table[i].product), 1, "%s", p.text);
@@ -158,7 +163,8 @@ Test(emit_stablehlo, a_transposed_weight_that_something_else_reads_is_made, .tim
     graph *g = make_layer(GRAPH_OP_TANH, true);
     graph_add_output(g, g->nodes[0].outputs[0], "transposed");
     stablehlo_program p;
-    cr_assert_eq(graph_emit_stablehlo(g, STABLEHLO_INT8, &p), STATUS_OK);
+    cr_assert_eq(graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_INT8}, &p),
+                 STATUS_OK);
     cr_assert_eq(p.dense_int8_count, 1);
     cr_assert_eq(count_of(&p, "stablehlo.transpose"), 1);
     stablehlo_program_dispose(&p);
@@ -169,7 +175,8 @@ Test(emit_stablehlo, an_operator_without_a_form_is_named, .timeout = 300)
 {
     graph *g = make_dense(GRAPH_OP_NON_ZERO);
     stablehlo_program p;
-    cr_assert_eq(graph_emit_stablehlo(g, STABLEHLO_FP32, &p), STATUS_UNSUPPORTED);
+    cr_assert_eq(graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_FP32}, &p),
+                 STATUS_UNSUPPORTED);
     cr_assert_not_null(strstr(status_message(), "NonZero"));
     graph_destroy(g);
 }

@@ -1,0 +1,55 @@
+#ifndef DEVICES_PJRT_CHOICE_H
+#define DEVICES_PJRT_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "devices/device.h"
+#include "graph/stablehlo/program.h"
+
+/* Which of several programs with the same promise of accuracy a bucket gets: the one that the
+ * compiler expects to be the fastest. */
+
+/* A way to compute the same thing. */
+typedef struct pjrt_candidate {
+    char name[64]; /* "int8", "bf16" ...: unique in its list */
+    stablehlo_options options;
+} pjrt_candidate;
+
+#define PJRT_CANDIDATES_MAX 24
+
+/* What may stand for `precision` on a device of that kind: programs at least as accurate as the
+ * promise. The default comes first, then what a first start tries, then what only tuning tries.
+ * Returns how many, at least one. */
+int pjrt_candidates(device_precision precision, const char *device_kind, bool is_tuning,
+                    pjrt_candidate out[PJRT_CANDIDATES_MAX]);
+
+typedef struct pjrt_trial {
+    char name[64];
+    int64_t cycles;  /* estimated; 0: the compiler estimates none */
+    int unestimated; /* instructions that are not in the sum */
+} pjrt_trial;
+
+typedef struct pjrt_choice {
+    pjrt_trial trials[PJRT_CANDIDATES_MAX];
+    int count;     /* 0: there was nothing to choose */
+    int chosen;    /* of `trials` */
+    int left_out;  /* candidates that failed, or that the budget did not reach */
+    bool is_tuned; /* all that there is was tried, within a budget */
+} pjrt_choice;
+
+/* Sets `chosen`: the fewest estimated cycles; among equals the earlier one. Without an estimate the
+ * first one. */
+void pjrt_choice_decide(pjrt_choice *c);
+/* Why that one, in words. */
+const char *pjrt_choice_reason(const pjrt_choice *c);
+
+#define PJRT_CHOICE_BYTES 4096
+/* Lines for a cache entry; returns the bytes written. */
+int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES]);
+/* STATUS_CORRUPT: it was not written so. */
+status pjrt_choice_read(const char *text, pjrt_choice *out) MUST_CHECK;
+
+#endif

@@ -1,0 +1,306 @@
+#include "devices/pjrt/make.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "devices/pjrt/protocol/protocol.h"
+
+#define ROOM "devices"
+
+/* One way to make the bucket. */
+typedef struct attempt {
+    stablehlo_program program;
+    pjrt_binary binary;
+    pjrt_compiled facts;
+    compile_cache_key key;
+    bool is_cached;
+} attempt;
+
+typedef struct work {
+    const pjrt_maker *maker;
+    const device_model *model;
+    device_bucket bucket;
+    const graph *specialised;
+    pjrt_candidate candidates[PJRT_CANDIDATES_MAX];
+    int count;
+    uint64_t start_ns;
+} work;
+
+void pjrt_binary_dispose(pjrt_binary *b)
+{
+    if (b->fd >= 0) {
+        pjrt_memory_unmap(b->data, b->bytes);
+        close(b->fd);
+    } else {
+        free(b->data);
+    }
+    *b = (pjrt_binary){.fd = -1};
+}
+
+static void dispose(attempt *a)
+{
+    stablehlo_program_dispose(&a->program);
+    pjrt_binary_dispose(&a->binary);
+}
+
+void pjrt_made_dispose(pjrt_made *m)
+{
+    stablehlo_program_dispose(&m->program);
+    pjrt_binary_dispose(&m->binary);
+    graph_destroy(m->specialised);
+    m->specialised = NULL;
+}
+
+static bool reads_cache(const work *w)
+{
+    return w->maker->cache != NULL && !w->maker->ignores_cache;
+}
+
+/* The candidate as StableHLO, and its key. */
+static status emit(const work *w, const pjrt_candidate *c, attempt *out)
+{
+    *out = (attempt){.binary = {.fd = -1}};
+    status s = pjrt_program_emit(w->model, w->bucket, w->specialised, &c->options, &out->program);
+    if (s == STATUS_OK)
+        out->key = pjrt_program_key(w->model, w->bucket, &out->program, c->name,
+                                    w->maker->device_kind, w->maker->compiler);
+    return s;
+}
+
+static bool find_cached(const work *w, attempt *a)
+{
+    compile_cache_entry entry;
+    if (!reads_cache(w) || compile_cache_get(w->maker->cache, &a->key, &entry) != STATUS_OK)
+        return false;
+    a->binary = (pjrt_binary){entry.program, entry.program_bytes, -1};
+    a->is_cached = true;
+    pjrt_program_figures(entry.summary, &a->facts);
+    entry.program = NULL;
+    compile_cache_entry_dispose(&entry);
+    return true;
+}
+
+static status reject_missing(const work *w, const attempt *a)
+{
+    char name[80];
+    compile_cache_file_name(&a->key, name);
+    return status_fail(STATUS_NOT_FOUND,
+                       "%s at %lldx%lld: %s is not in the compile cache, and --cache-only "
+                       "forbids compiling",
+                       w->model->name, (long long)w->bucket.batch, (long long)w->bucket.sequence,
+                       name);
+}
+
+/* From the cache or compiled. `out` is disposed of after a failure. */
+static status obtain(const work *w, const pjrt_candidate *c, attempt *out)
+{
+    const pjrt_maker *m = w->maker;
+    status s = emit(w, c, out);
+    if (s == STATUS_OK && !find_cached(w, out))
+        s = m->is_cache_only ? reject_missing(w, out)
+                             : m->compile(m->context, w->model, w->bucket, &out->program,
+                                          &out->facts, &out->binary);
+    if (s)
+        dispose(out);
+    return s;
+}
+
+static bool keep(const work *w, const pjrt_candidate *c, const attempt *a)
+{
+    if (a->is_cached)
+        return true;
+    if (w->maker->cache == NULL)
+        return false;
+    char summary[PJRT_SUMMARY_BYTES];
+    int bytes = pjrt_program_summary(summary, w->model, w->bucket, &a->program, c->name,
+                                     w->maker->device_kind, w->maker->compiler, &a->facts);
+    compile_cache_entry entry = {a->binary.data, a->binary.bytes, summary, (size_t)bytes};
+    status s = compile_cache_put(w->maker->cache, &a->key, &entry);
+    if (s)
+        log_warning(ROOM, "%s", status_message());
+    return s == STATUS_OK;
+}
+
+/* --- the choice --- */
+
+/* Of what was chosen: by the default program, which changes with the model and with what is
+ * emitted for it. */
+static compile_cache_key key_of_choice(const work *w, const stablehlo_program *first)
+{
+    char name[80];
+    snprintf(name, sizeof name, "choice for %s", device_precision_names[w->model->precision]);
+    return pjrt_program_key(w->model, w->bucket, first, name, w->maker->device_kind,
+                            w->maker->compiler);
+}
+
+static int find_candidate(const work *w, const char *name)
+{
+    for (int i = 0; i < w->count; i++)
+        if (strcmp(w->candidates[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* What an earlier process has chosen among at least these candidates. */
+static bool read_choice(const work *w, const compile_cache_key *key, pjrt_choice *out)
+{
+    compile_cache_entry entry;
+    pjrt_choice c;
+    if (!reads_cache(w) || !compile_cache_has(w->maker->cache, key) ||
+        compile_cache_get(w->maker->cache, key, &entry))
+        return false;
+    status s = pjrt_choice_read(entry.summary, &c);
+    compile_cache_entry_dispose(&entry);
+    if (s || find_candidate(w, c.trials[c.chosen].name) < 0)
+        return false;
+    if (w->maker->is_tuning && !c.is_tuned)
+        return false;
+    *out = c;
+    return true;
+}
+
+static void write_choice(const work *w, const compile_cache_key *key, const pjrt_choice *c)
+{
+    char text[PJRT_SUMMARY_BYTES + PJRT_CHOICE_BYTES];
+    if (w->maker->cache == NULL)
+        return;
+    int bytes = snprintf(text, PJRT_SUMMARY_BYTES,
+                         "choice_of %s\nmodel_key %016llx\nprecision %s\nbatch %lld\nsequence "
+                         "%lld\npacked %d\ndevice %s\ncompiler %s\n",
+                         w->model->name, (unsigned long long)w->model->model_key,
+                         device_precision_names[w->model->precision], (long long)w->bucket.batch,
+                         (long long)w->bucket.sequence, w->model->packed_encoder != NULL,
+                         w->maker->device_kind, w->maker->compiler);
+    bytes += pjrt_choice_write(c, text + bytes);
+    compile_cache_entry entry = {"", 0, text, (size_t)bytes};
+    if (compile_cache_put(w->maker->cache, key, &entry))
+        log_warning(ROOM, "%s", status_message());
+}
+
+static bool is_budget_spent(const work *w)
+{
+    double spent = (double)(clock_now_ns() - w->start_ns) * 1e-9;
+    return w->maker->is_tuning && w->maker->tune_seconds > 0 && spent > w->maker->tune_seconds;
+}
+
+/* Tries the candidate; `*best` becomes the attempt if it is the best so far. */
+static status try_candidate(const work *w, int index, pjrt_choice *c, attempt *best)
+{
+    attempt a;
+    const pjrt_candidate *candidate = &w->candidates[index];
+    status s = obtain(w, candidate, &a);
+    if (s == STATUS_UNAVAILABLE || (s && index == 0))
+        return s;
+    if (s) { /* the others remain */
+        log_warning(ROOM, "%s at %lldx%lld: %s is left out: %s", w->model->name,
+                    (long long)w->bucket.batch, (long long)w->bucket.sequence, candidate->name,
+                    status_message());
+        c->left_out++;
+        return STATUS_OK;
+    }
+    pjrt_trial *t = &c->trials[c->count++];
+    *t = (pjrt_trial){.cycles = a.facts.hlo.estimated_cycles,
+                      .unestimated = a.facts.hlo.unestimated};
+    snprintf(t->name, sizeof t->name, "%s", candidate->name);
+    pjrt_choice_decide(c);
+    if (c->chosen == c->count - 1) {
+        dispose(best);
+        *best = a;
+    } else {
+        dispose(&a);
+    }
+    return STATUS_OK;
+}
+
+static status try_all(const work *w, int count, pjrt_choice *c, attempt *best)
+{
+    *c = (pjrt_choice){.is_tuned = w->maker->is_tuning};
+    *best = (attempt){.binary = {.fd = -1}};
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && is_budget_spent(w)) {
+            c->left_out++;
+            continue;
+        }
+        status s = try_candidate(w, i, c, best);
+        if (s) {
+            dispose(best);
+            return s;
+        }
+        if (c->trials[0].cycles == 0) { /* nothing to compare by: the default */
+            c->count = 0;
+            break;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* `count`: how many of the candidates are tried when none has been chosen yet. */
+static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
+{
+    attempt first;
+    status s = emit(w, &w->candidates[0], &first);
+    if (s)
+        return s;
+    compile_cache_key key = key_of_choice(w, &first.program);
+    dispose(&first);
+    if (read_choice(w, &key, c))
+        return obtain(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], best);
+    *c = (pjrt_choice){0};
+    if (count == 1 || w->maker->is_cache_only)
+        return obtain(w, &w->candidates[0], best);
+    s = try_all(w, count, c, best);
+    if (s == STATUS_OK && c->count > 1)
+        write_choice(w, &key, c);
+    return s;
+}
+
+static status make(work *w, pjrt_made *out)
+{
+    const char *kind = w->maker->device_kind;
+    attempt best;
+    /* All that may have been chosen; the first `tried` of them are tried now. */
+    w->count = pjrt_candidates(w->model->precision, kind, true, w->candidates);
+    int tried = w->maker->is_tuning ? w->count
+                                    : pjrt_candidates(w->model->precision, kind, false,
+                                                      (pjrt_candidate[PJRT_CANDIDATES_MAX]){0});
+    if (w->model->exported != NULL)
+        w->count = tried = 1;
+    status s = choose(w, tried, &out->choice, &best);
+    if (s)
+        return s;
+    int chosen =
+        out->choice.count > 0 ? find_candidate(w, out->choice.trials[out->choice.chosen].name) : 0;
+    out->candidate = w->candidates[chosen];
+    out->program = best.program;
+    out->binary = best.binary;
+    out->facts = best.facts;
+    out->is_cached = best.is_cached;
+    out->is_kept = keep(w, &out->candidate, &best);
+    return STATUS_OK;
+}
+
+status pjrt_make(const pjrt_maker *maker, const device_model *model, device_bucket bucket,
+                 pjrt_made *out)
+{
+    graph *specialised = NULL;
+    status s = pjrt_program_specialise(model, bucket, &specialised);
+    if (s)
+        return s;
+    work w = {.maker = maker,
+              .model = model,
+              .bucket = bucket,
+              .specialised = specialised,
+              .start_ns = clock_now_ns()};
+    pjrt_made made = {.specialised = specialised, .binary = {.fd = -1}};
+    s = make(&w, &made);
+    if (s)
+        graph_destroy(specialised);
+    else
+        *out = made;
+    return s;
+}
