@@ -5,7 +5,8 @@
 
 /* Matrix multiplication of quantised operands, and what is done to its sums before they are stored.
  *
- *   sum[m][n] = start[n] + sum over k of (A[m][k] - a_zero[m]) * B[k][n]      in int32, wrapping
+ *   sum[m][n] = start[n] + row_start[m] + sum over k of (A[m][k] - a_zero[m]) * B[k][n]
+ *               in int32, wrapping
  *   x         = sum * (row_scale[m] * column_scale[n]) + bias[n] + residual[m][n]
  *   C[m][n]   = activation(x), or that rounded and shifted to u8
  *
@@ -43,9 +44,10 @@ typedef struct gemm_u8s8 {
     size_t m, n, k;
     const uint8_t *a; /* [m, k] */
     size_t a_stride;
-    const int32_t *a_zero; /* [m], 0 to 255; NULL: 128 for all */
-    const void *b;         /* packed; 64-byte aligned */
-    const int32_t *start;  /* [n]; NULL: 0 */
+    const int32_t *a_zero;    /* [m], 0 to 255; NULL: 128 for all */
+    const void *b;            /* packed; 64-byte aligned */
+    const int32_t *start;     /* [n]; NULL: 0 */
+    const int32_t *row_start; /* [m]; NULL: 0 */
     gemm_output output;
     void *c;         /* [m, n] of int32, float or u8 */
     size_t c_stride; /* elements */

@@ -10,6 +10,7 @@
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "graph/quantise/fuse.h"
+#include "graph/quantise/lines.h"
 #include "graph/quantise/widen.h"
 
 #define PARTS_MAX 16 /* threads that may work on one run */
@@ -38,6 +39,7 @@ typedef struct plan_step {
 struct cpu_plan {
     arena memory;
     graph *wide;  /* the specialised graph without half precision; NULL: it has none */
+    graph *lines; /* that with lines as images; NULL: it has none */
     graph *graph; /* the same, its layers fused */
     const kernels *kernels;
     cpu_weights *weights;
@@ -249,8 +251,11 @@ status cpu_plan_create_for(const graph *specialised, const kernels *table, cpu_w
     p->weights = weights ? weights : cpu_weights_create(NULL);
     if (!p->weights)
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-    if (s || (s = graph_widen_halves(specialised, widen_constant, p, &p->wide)) ||
-        (s = graph_fuse_layers(p->wide ? p->wide : specialised, &p->graph, &fused)))
+    if (s || (s = graph_widen_halves(specialised, widen_constant, p, &p->wide)))
+        goto fail;
+    specialised = p->wide ? p->wide : specialised;
+    if ((s = graph_lift_lines(specialised, &p->lines)) ||
+        (s = graph_fuse_layers(p->lines ? p->lines : specialised, &p->graph, &fused)))
         goto fail;
     specialised = p->graph;
     p->facts.fused_layer_count = fused.fused_layer_count;
@@ -293,6 +298,7 @@ void cpu_plan_destroy(cpu_plan *p)
         return;
     cpu_weights_release(p->weights);
     graph_destroy(p->graph);
+    graph_destroy(p->lines);
     graph_destroy(p->wide);
     arena_dispose(&p->memory);
     free(p);
@@ -406,10 +412,11 @@ int cpu_plan_step_count(const cpu_plan *p)
 }
 
 status cpu_plan_run_step(const cpu_plan *p, int step, const tensor *inputs, tensor *outputs,
-                         void *workspace)
+                         void *workspace, const cpu_team *team)
 {
     assert(step >= 0 && step < p->step_count);
-    return run_step(p, &p->steps[step], inputs, outputs, workspace, &(run_options){0});
+    assert(!team || team->threads <= p->threads);
+    return run_step(p, &p->steps[step], inputs, outputs, workspace, &(run_options){team, NULL});
 }
 
 const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t bytes)

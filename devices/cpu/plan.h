@@ -40,7 +40,7 @@ status cpu_plan_run_with(const cpu_plan *p, const tensor *inputs, tensor *output
 /* For measuring (bench/models): the steps that cpu_plan_run() runs, one after the other. */
 int cpu_plan_step_count(const cpu_plan *p);
 status cpu_plan_run_step(const cpu_plan *p, int step, const tensor *inputs, tensor *outputs,
-                         void *workspace) MUST_CHECK;
+                         void *workspace, const struct cpu_team *team) MUST_CHECK;
 /* "Conv \"conv1\" f32 [1,8,8,64]": operator, node, first output. Returns `text`. */
 const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t bytes);
 

@@ -10,8 +10,7 @@
 
 #define OPERANDS_MAX 9
 
-/* Operators that treat every element alike. */
-static bool is_elementwise(graph_op op)
+bool fusion_is_elementwise(graph_op op)
 {
     switch (op) {
     case GRAPH_OP_RELU:
@@ -80,7 +79,7 @@ static bool is_elementwise_last(const fusion *w, const graph_node *n)
     bool has_last = false;
     int rank;
     int64_t dims[4];
-    if (!is_elementwise(n->op) || n->output_count != 1 || fusion_rank(w, n->outputs[0]) != 4)
+    if (!fusion_is_elementwise(n->op) || n->output_count != 1 || fusion_rank(w, n->outputs[0]) != 4)
         return false;
     for (int i = 0; i < n->input_count; i++) {
         graph_value_index v = n->inputs[i];

@@ -16,6 +16,7 @@
  *     (optional: 1), 5 x_zero, 6 w_scale (one, or one per output channel), 7 y_scale, 8 y_zero
  *     (optional: the result stays f32). Attributes: activation ("Relu", ...), those of Conv.
  *     y = quantise(activation((x - x_zero) * weights * x_scale * w_scale + bias + residual))
+ *     Attribute weights_shift of int8 weights: to be added to each of them (no depthwise Conv).
  *     Where x is f32 also: activations with parameters alpha and beta, and scale and shift of their
  *     result ("LeakyRelu", ... of kernels/activation.h); adds_last: activation(...) + residual.
  *   penstock.Pool       x [N,H,W,C] (f32; u8 for maxima) -> [N,H',W',C]; attributes of MaxPool and

@@ -24,8 +24,10 @@ typedef struct fused_layer {
     const graph_node *anchor; /* the MatMul, Gemm or Conv */
     graph_value_index x, weights, bias, residual, out;
     const tensor *weights_made, *bias_made; /* used instead of the values where not NULL */
-    const tensor *weights_rest; /* where the weights exceed int8: weights_made + weights_rest are
-                                   the weights, and the results of both are added; else NULL */
+    int32_t weights_shift;      /* to be added to each of the weights, which then exceed int8 */
+    const tensor *weights_rest; /* where zero points differ and the weights exceed int8:
+                                   weights_made + weights_rest are the weights, and the results of
+                                   both are added; else NULL */
     const char *activation;     /* NULL: none */
     float a, b;                 /* its parameters, where it has them */
     float scale, shift;         /* of its result, where `is_late` */
@@ -125,5 +127,7 @@ bool fusion_is_only_last(const fusion *w, graph_value_index v);
  * are there; and writes it so. */
 bool fusion_runs_last(const fusion *w, const graph_node *n);
 status fusion_write_last(fusion *w, const graph_node *n) MUST_CHECK;
+/* Operators that treat every element alike. */
+bool fusion_is_elementwise(graph_op op);
 
 #endif

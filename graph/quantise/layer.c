@@ -49,19 +49,31 @@ static int16_t *subtract_zeros(const tensor *t, const tensor *zero, int64_t chan
     return out;
 }
 
-/* Sets weights_made to `x` as int8. Where `x` exceeds int8, weights_made has one half of each
- * weight and weights_rest the other. */
-static bool make_weights(fusion *w, fused_layer *l, const tensor *t, const int16_t *x)
+static bool exceeds_int8(const int16_t *x, int64_t count)
 {
-    int64_t count = tensor_count(t);
     int16_t low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }
-    bool is_far = low < INT8_MIN || high > INT8_MAX;
-    if (high > 2 * INT8_MAX)
-        return false;
+    return low < INT8_MIN || high > INT8_MAX;
+}
+
+/* The weights among the inputs. */
+static int weights_input(const graph_node *n)
+{
+    return n->op == GRAPH_OP_QLINEAR_CONV || n->op == GRAPH_OP_QLINEAR_MATMUL ? 3 : 1;
+}
+
+/* Sets weights_made to `x` as int8. Where `x` exceeds int8, weights_made has one half of each
+ * weight and weights_rest the other. */
+static bool make_weights(fusion *w, fused_layer *l, const tensor *t, const int16_t *x)
+{
+    int64_t count = tensor_count(t);
+    bool is_far = exceeds_int8(x, count);
+    for (int64_t i = 0; i < count; i++)
+        if (x[i] > 2 * INT8_MAX)
+            return false;
     const tensor *made = keep_tensor(w, DTYPE_I8, t->rank, t->dims);
     const tensor *rest = is_far ? keep_tensor(w, DTYPE_I8, t->rank, t->dims) : NULL;
     if (!made || (is_far && !rest))
@@ -76,6 +88,28 @@ static bool make_weights(fusion *w, fused_layer *l, const tensor *t, const int16
     l->weights_made = made;
     l->weights_rest = rest;
     return true;
+}
+
+/* Whether the layer's operators add a shift: not those that are no GEMM. */
+static bool can_shift(const fusion *w, const graph_node *n)
+{
+    bool is_conv =
+        n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_INTEGER || n->op == GRAPH_OP_QLINEAR_CONV;
+    return !is_conv || fusion_dim(w, n->inputs[weights_input(n)], 1) > 1 ||
+           graph_attribute_int(n, "group", 1) == 1;
+}
+
+/* Weights that exceed int8 less their one zero point: as int8, and the shift that is missing. */
+static bool set_shifted(fusion *w, fused_layer *l, const tensor *t, int32_t zero)
+{
+    l->weights_shift = (t->dtype == DTYPE_U8 ? 128 : 0) - zero;
+    if (t->dtype == DTYPE_I8)
+        return true;
+    const tensor *made = keep_tensor(w, DTYPE_I8, t->rank, t->dims);
+    for (int64_t i = 0; made && i < tensor_count(t); i++)
+        ((int8_t *)made->data)[i] = (int8_t)(((const uint8_t *)t->data)[i] - 128);
+    l->weights_made = made;
+    return made != NULL;
 }
 
 /* False when `v` is no int8 or uint8 constant. `zero`: NULL, one, or one per output channel. */
@@ -94,7 +128,13 @@ static bool set_weights(fusion *w, fused_layer *l, graph_value_index v, const te
     if ((zero && zero->dtype != t->dtype) || (zeros > 1 && zeros != t->dims[axis]))
         return false;
     int16_t *x = subtract_zeros(t, zero, t->dims[axis], inner);
-    bool is_made = x && make_weights(w, l, t, x);
+    int32_t one_zero = zeros > 0 ? int8_at(zero, 0) : 0;
+    bool is_made = false;
+    if (x && exceeds_int8(x, tensor_count(t)) && all_equal(zero, one_zero) &&
+        can_shift(w, l->anchor))
+        is_made = set_shifted(w, l, t, one_zero);
+    else if (x)
+        is_made = make_weights(w, l, t, x);
     free(x);
     return is_made;
 }

@@ -136,12 +136,14 @@ static graph_attribute *layer_attributes(fusion *w, const fused_layer *l, const 
 {
     int n = l->op == GRAPH_OP_FUSED_DENSE ? 0 : l->anchor->attribute_count;
     graph_attribute *attributes =
-        arena_allocate_zeroed(&w->made->memory, (size_t)n + 7, sizeof attributes[0]);
+        arena_allocate_zeroed(&w->made->memory, (size_t)n + 8, sizeof attributes[0]);
     assert(attributes);
     for (int i = 0; i < n; i++)
         attributes[i] = l->anchor->attributes[i];
     if (l->is_transposed)
         attributes[n++] = graph_make_int("transB", 1);
+    if (l->weights_shift)
+        attributes[n++] = graph_make_int("weights_shift", l->weights_shift);
     if (activation)
         attributes[n++] = graph_make_string("activation", activation);
     if (activation && l->is_late) {
@@ -319,6 +321,27 @@ static status write_plain(fusion *w, const graph_node *n, graph_value_index firs
     return STATUS_OK;
 }
 
+/* A Transpose of the model between the two layouts: the other layout of its operand is the result,
+ * or the operand is the other layout of the result. */
+static bool write_exchange(fusion *w, const graph_node *n)
+{
+    static const int64_t to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
+    const graph_attribute *perm =
+        n->op == GRAPH_OP_TRANSPOSE ? graph_find_attribute(n, "perm") : NULL;
+    graph_value_index x = n->inputs[0], out = n->outputs[0];
+    if (!perm || perm->count != 4 || w->g->values[x].constant)
+        return false;
+    bool is_to_last = memcmp(perm->ints, to_last, sizeof to_last) == 0;
+    channel_layout from = is_to_last ? LAYOUT_LAST : LAYOUT_FIRST;
+    if (!is_to_last && memcmp(perm->ints, to_first, sizeof to_first) != 0)
+        return false;
+    if (!exists(w, x, from))
+        return false;
+    fusion_write_node(w, GRAPH_OP_IDENTITY, n->name, 1, &w->made_values[x][from], out,
+                      is_to_last ? LAYOUT_FIRST : LAYOUT_LAST, 0, NULL);
+    return true;
+}
+
 static status write_one(fusion *w, int32_t at)
 {
     const graph_node *n = &w->g->nodes[at];
@@ -340,7 +363,7 @@ static status write_one(fusion *w, int32_t at)
         write_pool(w, n, n->inputs[0], n->outputs[0]);
     else if (fusion_runs_last(w, n))
         return fusion_write_last(w, n);
-    else
+    else if (!write_exchange(w, n))
         return write_plain(w, n, graph_input_of(n, 0), n->outputs);
     return STATUS_OK;
 }

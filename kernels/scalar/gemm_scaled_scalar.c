@@ -81,9 +81,10 @@ void gemm_u8s8_scalar(const struct gemm_u8s8 *g)
         size_t columns = g->n - n0 < PANEL ? g->n - n0 : PANEL;
         for (size_t m = 0; m < g->m; m++) {
             uint32_t zero = g->a_zero ? (uint32_t)g->a_zero[m] : 128, sums[PANEL];
+            uint32_t row_start = g->row_start ? (uint32_t)g->row_start[m] : 0;
             for (size_t j = 0; j < columns; j++)
-                sums[j] =
-                    (g->start ? (uint32_t)g->start[n0 + j] : 0) + zero * (uint32_t)negative_sums[j];
+                sums[j] = (g->start ? (uint32_t)g->start[n0 + j] : 0) + row_start +
+                          zero * (uint32_t)negative_sums[j];
             for (size_t k = 0; k < g->k; k++) {
                 const int8_t *b = groups + k / 4 * PANEL * 4 + k % 4;
                 for (size_t j = 0; j < columns; j++)

@@ -129,6 +129,12 @@ static gemm_u8s8 make_u8s8(const size_t size[3], unsigned turn)
             start[i] >>= 16;
         g.start = start;
     }
+    if (turn % 5 == 3) {
+        int32_t *row_start = check_buffer(g.m * 4, 4);
+        for (size_t i = 0; i < g.m; i++)
+            row_start[i] = (int32_t)check_random_below(1 << 20) - (1 << 19);
+        g.row_start = row_start;
+    }
     g.output = (gemm_output)(turn / 2 % 3);
     g.c_zero = (int32_t)check_random_below(256);
     g.epilogue = make_epilogue(g.m, g.n, g.c_stride, 5000 * sqrtf((float)g.k + 1), turn);
@@ -193,6 +199,7 @@ static void compare_rows_alone(u8s8_fn run, const gemm_u8s8 *g)
         one.m = 1;
         one.a = g->a + m * g->a_stride;
         one.a_zero = g->a_zero ? g->a_zero + m : NULL;
+        one.row_start = g->row_start ? g->row_start + m : NULL;
         one.c = row;
         one.epilogue.row_scale = g->epilogue.row_scale ? g->epilogue.row_scale + m : NULL;
         one.epilogue.row_low = one.epilogue.row_high = NULL;

@@ -157,6 +157,48 @@ static void run_piece(const void *context, void *memory, size_t unit)
               r->out + first, count);
 }
 
+/* Runs of floats, in pieces of one of the outer dims. */
+typedef struct f32_walk {
+    kernels_binary_f32 kernel;
+    cpu_walk walk;
+    int axis;
+    int64_t items; /* of that axis in a piece */
+    const float *a, *b;
+    float *out;
+} f32_walk;
+
+static void walk_piece(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const f32_walk *r = context;
+    cpu_walk w = r->walk;
+    int64_t first = (int64_t)unit * r->items, left = w.dims[r->axis] - first;
+    w.dims[r->axis] = left < r->items ? left : r->items;
+    float *out = r->out + first * w.strides[0][r->axis];
+    const float *a = r->a + first * w.strides[1][r->axis];
+    const float *b = r->b + first * w.strides[2][r->axis];
+    size_t run = (size_t)cpu_walk_run(&w), a_step = (size_t)cpu_walk_step(&w, 1);
+    size_t b_step = (size_t)cpu_walk_step(&w, 2);
+    assert((a_step | b_step | 1) == 1); /* dense inputs: along a run they step by one or repeat */
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at))
+        r->kernel(a + at.offsets[1], a_step, b + at.offsets[2], b_step, out + at.offsets[0], run);
+}
+
+static void walk_f32(const cpu_call *c, const cpu_walk *w, const tensor *a, const tensor *b,
+                     tensor *out)
+{
+    const binary_state *state = c->state;
+    f32_walk r = {state->kernel, *w, 0, 1, a->data, b->data, out->data};
+    for (int i = 1; i < w->rank - 1; i++)
+        r.axis = w->dims[i] > w->dims[r.axis] ? i : r.axis;
+    size_t count = (size_t)w->dims[r.axis];
+    r.items = w->rank > 1 ? (int64_t)cpu_split_items(c, count, count, 1) : (int64_t)count;
+    if (count > 0)
+        cpu_split(c, (double)tensor_count(out) / 4, walk_piece, &r,
+                  (count + (size_t)r.items - 1) / (size_t)r.items);
+}
+
 static void run_pair(const cpu_call *c, const tensor *a, const tensor *b, tensor *out)
 {
     const binary_state *state = c->state;
@@ -169,16 +211,12 @@ static void run_pair(const cpu_call *c, const tensor *a, const tensor *b, tensor
         cpu_split(c, (double)run / 4, run_piece, &r, (r.count + PIECE - 1) / PIECE);
         return;
     }
+    if (state->kernel) {
+        walk_f32(c, &w, a, b, out);
+        return;
+    }
     cpu_cursor at;
     for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
-        if (state->kernel) {
-            /* Dense inputs: along a run they step by one or repeat. */
-            assert((a_step | b_step | 1) == 1);
-            state->kernel((const float *)a->data + at.offsets[1], (size_t)a_step,
-                          (const float *)b->data + at.offsets[2], (size_t)b_step,
-                          (float *)out->data + at.offsets[0], (size_t)run);
-            continue;
-        }
         cpu_block x, y, z;
         for (int64_t i = 0; i < run; i += CPU_BLOCK_ELEMENTS) {
             size_t n = (size_t)(run - i < CPU_BLOCK_ELEMENTS ? run - i : CPU_BLOCK_ELEMENTS);
@@ -305,14 +343,16 @@ static status prepare_clip(cpu_prepare *p)
     return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
-static void clip_f32(const cpu_call *c, const tensor *const bounds[2])
+static void clip_some(const cpu_call *c, void *memory, size_t first, size_t count)
 {
+    (void)memory;
+    const tensor *low = cpu_input(c->inputs, c->node, 1), *high = cpu_input(c->inputs, c->node, 2);
     activation_f32 p = {.kind = ACTIVATION_CLIP,
-                        .a = bounds[0] ? *(const float *)bounds[0]->data : -INFINITY,
-                        .b = bounds[1] ? *(const float *)bounds[1]->data : INFINITY,
-                        .in = c->inputs[0]->data,
-                        .out = c->outputs[0].data,
-                        .count = (size_t)tensor_count(c->inputs[0])};
+                        .a = low ? *(const float *)low->data : -INFINITY,
+                        .b = high ? *(const float *)high->data : INFINITY,
+                        .in = (const float *)c->inputs[0]->data + first,
+                        .out = (float *)c->outputs[0].data + first,
+                        .count = count};
     c->kernels->activation_f32(&p);
 }
 
@@ -322,7 +362,8 @@ static status run_clip(const cpu_call *c)
                  *bounds[2] = {cpu_input(c->inputs, c->node, 1), cpu_input(c->inputs, c->node, 2)};
     tensor *out = &c->outputs[0];
     if (in->dtype == DTYPE_F32) {
-        clip_f32(c, bounds);
+        size_t count = (size_t)tensor_count(in);
+        cpu_split_rows(c, (double)count / 4, clip_some, count);
         return STATUS_OK;
     }
     cpu_compute compute = cpu_compute_of(in->dtype);

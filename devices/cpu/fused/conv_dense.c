@@ -52,6 +52,8 @@ typedef struct fused_state {
     fused_epilogue after;          /* behind it */
     const void **packed;           /* by group */
     int32_t y_zero;
+    int32_t weights_shift;   /* of fuse.h; then: */
+    size_t row_start_offset; /* in the part of each thread */
     factors known;
     size_t rows_offset; /* scratch: after the factors */
     bool is_by_line;    /* windows of floats are read in place: */
@@ -63,16 +65,6 @@ static bool is_known(const cpu_prepare *p, int input)
 {
     const tensor *t = cpu_input(p->inputs, p->node, input);
     return !t || t->data;
-}
-
-float cpu_fused_scale(const tensor *t, size_t i)
-{
-    return t ? ((const float *)t->data)[tensor_count(t) == 1 ? 0 : i] : 1;
-}
-
-int32_t cpu_fused_zero(const tensor *t)
-{
-    return t ? (int32_t)tensor_get_integer(t, 0) : 0;
 }
 
 static size_t factors_bytes(const fused_state *s)
@@ -169,7 +161,7 @@ static status prepare_factors(cpu_prepare *p, fused_state *s)
 static status prepare_in_place(cpu_prepare *p, fused_state *s)
 {
     bool is_simple = s->activation == KERNELS_IDENTITY || s->activation == KERNELS_RELU;
-    if (!s->is_conv || !s->is_known || !is_simple || s->groups > 1 ||
+    if (!s->is_conv || !s->is_known || !is_simple || s->groups > 1 || s->weights_shift ||
         p->outputs[0].dtype != DTYPE_U8 || cpu_input(p->inputs, p->node, RESIDUAL))
         return STATUS_OK;
     cpu_conv_u8s8_spec spec = {.window = s->window,
@@ -187,6 +179,8 @@ static status prepare_in_place(cpu_prepare *p, fused_state *s)
 static status finish_prepare(cpu_prepare *p, fused_state *s)
 {
     s->is_u8 = p->inputs[X]->dtype == DTYPE_U8;
+    s->weights_shift = (int32_t)graph_attribute_int(p->node, "weights_shift", 0);
+    assert(!s->weights_shift || (s->is_u8 && !s->is_depthwise));
     fused_epilogue_prepare(p->node, s->is_depthwise && !s->is_u8, &s->activation, &s->after);
     status result = prepare_factors(p, s);
     p->state = s;
@@ -203,6 +197,9 @@ static status finish_prepare(cpu_prepare *p, fused_state *s)
         p->part_bytes = cpu_scratch_round(cpu_conv_lines_scratch(&s->lines) * sizeof(float));
     else if (is_wide)
         p->part_bytes = cpu_scratch_round(s->rows_at_once * s->k * (s->is_u8 ? 1 : sizeof(float)));
+    s->row_start_offset = p->part_bytes;
+    if (s->weights_shift)
+        p->part_bytes += cpu_scratch_round(s->rows_at_once * sizeof(int32_t));
     return result;
 }
 
@@ -272,6 +269,7 @@ typedef struct gemm_rows {
     size_t a_stride, count;
     size_t row; /* of the result, counted over all images */
     int64_t group;
+    void *memory;                   /* of the thread */
     size_t segment, segment_stride; /* of a, in floats; 0: none */
     size_t column, columns;         /* of floats: 0 columns are all of them */
 } gemm_rows;
@@ -300,6 +298,19 @@ static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_row
                      .activation = s->activation}});
 }
 
+/* What a shift of all weights adds to the sums of each row, since
+ * sum of (a - zero) * (b + shift) = sum of (a - zero) * b + shift * sum of (a - zero). */
+static void sum_rows(const fused_state *s, const factors *f, const gemm_rows *p, int32_t *out)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const uint8_t *a = (const uint8_t *)p->a + i * p->a_stride;
+        uint32_t sum = 0 - (uint32_t)s->k * (uint32_t)f->x_zero[i];
+        for (size_t k = 0; k < s->k; k++)
+            sum += a[k];
+        out[i] = (int32_t)(sum * (uint32_t)s->weights_shift);
+    }
+}
+
 static void multiply_u8s8(const cpu_call *c, const fused_state *s, const factors *f,
                           const gemm_rows *p)
 {
@@ -307,6 +318,10 @@ static void multiply_u8s8(const cpu_call *c, const fused_state *s, const factors
     const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
     size_t at = p->row * stride + column;
     bool is_u8_out = c->outputs[0].dtype == DTYPE_U8;
+    int32_t *row_start =
+        s->weights_shift ? (int32_t *)((char *)p->memory + s->row_start_offset) : NULL;
+    if (row_start)
+        sum_rows(s, f, p, row_start);
     void *out = is_u8_out ? (void *)((uint8_t *)c->outputs[0].data + at)
                           : (void *)((float *)c->outputs[0].data + at);
     c->kernels->gemm_u8s8(
@@ -318,6 +333,7 @@ static void multiply_u8s8(const cpu_call *c, const fused_state *s, const factors
                      .a_zero = f->x_zero,
                      .b = s->packed[p->group],
                      .start = f->start ? f->start + column : NULL,
+                     .row_start = row_start,
                      .output = is_u8_out ? GEMM_U8 : GEMM_F32,
                      .c = out,
                      .c_stride = stride,
@@ -442,8 +458,12 @@ static void convolve_block(const void *context, void *memory, size_t unit)
     for (int64_t g = 0; first < r->total && g < r->s->groups; g++) {
         unfold(r->call, r->s, r->f, g, first, count, memory);
         multiply(r->call, r->s, r->f,
-                 &(gemm_rows){
-                     .a = memory, .a_stride = r->s->k, .count = count, .row = first, .group = g});
+                 &(gemm_rows){.a = memory,
+                              .a_stride = r->s->k,
+                              .count = count,
+                              .row = first,
+                              .group = g,
+                              .memory = memory});
     }
     if (first < r->total)
         finish_rows(r->call, r->s, first, count);
@@ -486,7 +506,6 @@ static void run_lines(const cpu_call *c, const fused_state *s, const factors *f)
 
 static void multiply_block(const void *context, void *memory, size_t unit)
 {
-    (void)memory;
     const fused_run *r = context;
     size_t item = r->s->is_u8 ? 1 : sizeof(float), count, first = block_of(r, unit, &count);
     if (first >= r->total)
@@ -495,7 +514,8 @@ static void multiply_block(const void *context, void *memory, size_t unit)
              &(gemm_rows){.a = (const char *)r->call->inputs[X]->data + first * r->s->k * item,
                           .a_stride = r->s->k,
                           .count = count,
-                          .row = first});
+                          .row = first,
+                          .memory = memory});
     finish_rows(r->call, r->s, first, count);
 }
 

@@ -5,6 +5,16 @@
 
 #include "devices/cpu/fused/fused.h"
 
+float cpu_fused_scale(const tensor *t, size_t i)
+{
+    return t ? ((const float *)t->data)[tensor_count(t) == 1 ? 0 : i] : 1;
+}
+
+int32_t cpu_fused_zero(const tensor *t)
+{
+    return t ? (int32_t)tensor_get_integer(t, 0) : 0;
+}
+
 kernels_activation cpu_fused_activation(const graph_node *n)
 {
     static const struct {

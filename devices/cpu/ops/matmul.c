@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
@@ -126,65 +127,110 @@ static status multiply_plain(const matmul_state *s, const cpu_call *c, int64_t a
     return STATUS_OK;
 }
 
-static void multiply_rows(const matmul_state *s, const kernels *k, int64_t rows, const float *a,
-                          const float *b, float *out)
+/* Some rows and columns of one product. */
+typedef struct piece {
+    int64_t row, rows, column, columns;
+} piece;
+
+static void multiply_piece(const matmul_state *s, const kernels *k, const piece *p, const float *a,
+                           const float *b, float *out)
 {
+    a += p->row * s->k;
+    out += p->row * s->n + p->column;
     if (s->packed)
-        k->gemm_f32(&(gemm_f32){.m = (size_t)rows,
-                                .n = (size_t)s->n,
-                                .k = (size_t)s->k,
-                                .a = a,
-                                .a_stride = (size_t)s->k,
-                                .b = s->packed,
-                                .c = out,
-                                .c_stride = (size_t)s->n});
+        k->gemm_f32(
+            &(gemm_f32){.m = (size_t)p->rows,
+                        .n = (size_t)p->columns,
+                        .k = (size_t)s->k,
+                        .a = a,
+                        .a_stride = (size_t)s->k,
+                        .b = s->packed + gemm_f32_packed_offset((size_t)s->k, (size_t)p->column),
+                        .c = out,
+                        .c_stride = (size_t)s->n});
     else
-        k->gemm_unpacked_f32(&(gemm_f32_unpacked){.m = (size_t)rows,
-                                                  .n = (size_t)s->n,
+        k->gemm_unpacked_f32(&(gemm_f32_unpacked){.m = (size_t)p->rows,
+                                                  .n = (size_t)p->columns,
                                                   .k = (size_t)s->k,
                                                   .a = a,
                                                   .a_stride = (size_t)s->k,
-                                                  .b = b,
+                                                  .b = b + p->column,
                                                   .b_row_stride = (size_t)s->n,
                                                   .b_column_stride = 1,
                                                   .c = out,
                                                   .c_stride = (size_t)s->n});
 }
 
-/* A multiplication of many seconds goes in pieces of rows, with a check between them. */
-static status multiply_f32(const matmul_state *s, const cpu_call *c, const float *a, const float *b,
-                           float *out)
+/* All products of F32, in pieces of `rows` x `columns`. */
+typedef struct f32_run {
+    const cpu_call *call;
+    int64_t rows, columns, row_pieces, column_pieces;
+} f32_run;
+
+static void multiply_f32(const void *context, void *memory, size_t unit)
 {
-    status end = STATUS_OK;
-    int64_t rows = cancel_rows(s->m, s->n, s->k);
-    for (int64_t row = 0; row < s->m && !(end = cancel_check(c->cancel)); row += rows)
-        multiply_rows(s, c->kernels, s->m - row < rows ? s->m - row : rows, a + row * s->k, b,
-                      out + row * s->n);
-    return end;
+    (void)memory;
+    const f32_run *r = context;
+    const matmul_state *s = r->call->state;
+    int64_t at[CPU_WALK_OPERANDS_MAX], index = (int64_t)unit;
+    piece p = {.column = index % r->column_pieces * r->columns};
+    index /= r->column_pieces;
+    p.row = index % r->row_pieces * r->rows;
+    cpu_walk_find(&s->batches, index / r->row_pieces, at);
+    p.rows = s->m - p.row < r->rows ? s->m - p.row : r->rows;
+    p.columns = s->n - p.column < r->columns ? s->n - p.column : r->columns;
+    if (!cancel_check(r->call->cancel))
+        multiply_piece(s, r->call->kernels, &p, (const float *)r->call->inputs[0]->data + at[1],
+                       (const float *)r->call->inputs[1]->data + at[2],
+                       (float *)r->call->outputs[0].data + at[0]);
+}
+
+#define STEPS_PER_NS 32 /* multiplications and additions, at a usual speed of the kernels */
+#define SPLIT_STEPS_MIN ((double)(1 << 18)) /* smaller products are one piece */
+#define FEW_ROWS 48                         /* are split by columns */
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* A multiplication of many seconds goes in pieces of rows, with a check between them; others in as
+ * many as threads want. */
+static status run_f32(const cpu_call *c)
+{
+    const matmul_state *s = c->state;
+    f32_run r = {c, cancel_rows(s->m, s->n, s->k), s->n, 1, 1};
+    double steps = (double)s->m * (double)s->n * (double)s->k;
+    int64_t matrices = cpu_dims_product(s->batches.dims, 0, s->batches.rank);
+    size_t threads = cpu_split_threads(c);
+    if (threads > 1 && matrices < (int64_t)threads && steps >= SPLIT_STEPS_MIN) {
+        if (s->m <= FEW_ROWS)
+            r.columns =
+                (int64_t)cpu_split_items(c, (size_t)s->n, (size_t)s->n, GEMM_F32_PANEL_COLUMNS);
+        else
+            r.rows = (int64_t)cpu_split_items(c, (size_t)s->m, (size_t)r.rows, 12);
+    }
+    r.row_pieces = divide_up(s->m, r.rows);
+    r.column_pieces = divide_up(s->n, r.columns);
+    cpu_split(c, steps * (double)matrices / STEPS_PER_NS, multiply_f32, &r,
+              (size_t)(matrices * r.row_pieces * r.column_pieces));
+    return cancel_check(c->cancel);
 }
 
 static status run_matmul(const cpu_call *c)
 {
     const matmul_state *s = c->state;
-    const tensor *a = c->inputs[0], *b = c->inputs[1], *out = &c->outputs[0];
     cpu_cursor at;
     status end = STATUS_OK;
-    if (tensor_count(out) == 0)
+    if (tensor_count(&c->outputs[0]) == 0)
         return STATUS_OK;
+    if (c->inputs[0]->dtype == DTYPE_F32)
+        return run_f32(c);
     for (bool more = cpu_walk_start(&s->batches, &at); more; more = cpu_walk_next(&s->batches, &at))
-        for (int64_t i = 0; i < cpu_walk_run(&s->batches); i++) {
-            int64_t out_at = at.offsets[0] + i * cpu_walk_step(&s->batches, 0);
-            int64_t a_at = at.offsets[1] + i * cpu_walk_step(&s->batches, 1);
-            int64_t b_at = at.offsets[2] + i * cpu_walk_step(&s->batches, 2);
-            if (a->dtype == DTYPE_F32)
-                end = multiply_f32(s, c, (const float *)a->data + a_at,
-                                   (const float *)b->data + b_at, (float *)out->data + out_at);
-            else
-                end = multiply_plain(s, c, a_at, b_at, out_at);
-            if (end)
-                return end;
-        }
-    return STATUS_OK;
+        for (int64_t i = 0; !end && i < cpu_walk_run(&s->batches); i++)
+            end = multiply_plain(s, c, at.offsets[1] + i * cpu_walk_step(&s->batches, 1),
+                                 at.offsets[2] + i * cpu_walk_step(&s->batches, 2),
+                                 at.offsets[0] + i * cpu_walk_step(&s->batches, 0));
+    return end;
 }
 
 /* Gemm: alpha * A' B' + beta * C, where C broadcasts to [m, n]. */

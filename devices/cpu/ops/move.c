@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/tensor_u8.h"
 
@@ -48,7 +49,7 @@ static status run_transpose(const cpu_call *c)
     cpu_dense_strides(out->rank, out->dims, to);
     for (int i = 0; i < in->rank; i++)
         from[i] = dense[perm ? cpu_axis(perm->ints[i], in->rank) : in->rank - 1 - i];
-    cpu_copy_strided(dtype_bytes(in->dtype), out->rank, out->dims, in->data, from, out->data, to);
+    cpu_split_copy(c, dtype_bytes(in->dtype), out->rank, out->dims, in->data, from, out->data, to);
     return STATUS_OK;
 }
 
@@ -139,8 +140,8 @@ static status run_slice(const cpu_call *c)
         from[axis] = step * dense[axis];
     }
     size_t bytes = dtype_bytes(in->dtype);
-    cpu_copy_strided(bytes, out->rank, out->dims, (const char *)in->data + offset * (int64_t)bytes,
-                     from, out->data, to);
+    cpu_split_copy(c, bytes, out->rank, out->dims, (const char *)in->data + offset * (int64_t)bytes,
+                   from, out->data, to);
     return STATUS_OK;
 }
 
@@ -153,7 +154,7 @@ static status run_expand(const cpu_call *c)
     cpu_dense_strides(out->rank, out->dims, to);
     for (int i = 0; i < out->rank; i++)
         from[i] = i < missing || in->dims[i - missing] == 1 ? 0 : dense[i - missing];
-    cpu_copy_strided(dtype_bytes(in->dtype), out->rank, out->dims, in->data, from, out->data, to);
+    cpu_split_copy(c, dtype_bytes(in->dtype), out->rank, out->dims, in->data, from, out->data, to);
     return STATUS_OK;
 }
 
@@ -215,34 +216,102 @@ static int64_t pad_source(pad_mode mode, int64_t j, int64_t n)
     return -1;
 }
 
+/* How a tensor is padded. The last dim is copied in runs, the others go through tables. */
+typedef struct padding {
+    pad_mode mode;
+    size_t bytes;      /* of an element */
+    int64_t begin, in; /* of the last dim */
+    const void *fill;
+} padding;
+
+/* Elements j .. end - 1 of a padded line, whose unpadded elements are at `from`. */
+static void pad_edge(const padding *p, const char *from, int64_t j, int64_t end, char *to)
+{
+    to += j * (int64_t)p->bytes;
+    if (p->mode == PAD_CONSTANT && j < end) {
+        cpu_fill(p->bytes, p->fill, to, end - j);
+        return;
+    }
+    for (; j < end; j++, to += p->bytes) {
+        int64_t source = p->in ? pad_source(p->mode, j - p->begin, p->in) : -1;
+        memcpy(to, source < 0 ? p->fill : from + source * (int64_t)p->bytes, p->bytes);
+    }
+}
+
+/* One line of `out` elements; `from` NULL: all are the fill. */
+static void pad_line(const padding *p, const char *from, int64_t out, char *to)
+{
+    int64_t first = p->begin < 0 ? 0 : p->begin, end = p->begin + p->in;
+    end = end < out ? end : out;
+    if (!from) {
+        cpu_fill(p->bytes, p->fill, to, out);
+        return;
+    }
+    if (first >= end) {
+        pad_edge(p, from, 0, out, to);
+        return;
+    }
+    pad_edge(p, from, 0, first, to);
+    memcpy(to + first * (int64_t)p->bytes, from + (first - p->begin) * (int64_t)p->bytes,
+           (size_t)(end - first) * p->bytes);
+    pad_edge(p, from, end, out, to);
+}
+
+static void pad_lines(const padding *p, int rank, const int64_t *dims, int64_t *const *maps,
+                      const char *from, char *to)
+{
+    int64_t index[TENSOR_RANK_MAX] = {0}, lines = cpu_dims_product(dims, 0, rank - 1);
+    size_t line_bytes = (size_t)dims[rank - 1] * p->bytes;
+    for (int64_t line = 0; line < lines; line++, to += line_bytes) {
+        int64_t base = 0;
+        bool is_filled = false;
+        for (int i = 0; i < rank - 1; i++) {
+            base += maps[i][index[i]];
+            is_filled |= maps[i][index[i]] < 0;
+        }
+        pad_line(p, is_filled ? NULL : from + base * (int64_t)p->bytes, dims[rank - 1], to);
+        for (int i = rank - 2; i >= 0 && ++index[i] == dims[i]; i--)
+            index[i] = 0;
+    }
+}
+
 static status run_pad(const cpu_call *c)
 {
+    static const uint8_t zeros[16];
     const tensor *in = c->inputs[0], *out = &c->outputs[0], *pads = c->inputs[1];
     const tensor *value = cpu_input(c->inputs, c->node, 2),
                  *axes = cpu_input(c->inputs, c->node, 3);
     const char *name = graph_attribute_string(c->node, "mode", "constant");
-    pad_mode mode = name[0] == 'r'   ? PAD_REFLECT
-                    : name[0] == 'e' ? PAD_EDGE
-                    : name[0] == 'w' ? PAD_WRAP
-                                     : PAD_CONSTANT;
+    padding p = {.mode = name[0] == 'r'   ? PAD_REFLECT
+                         : name[0] == 'e' ? PAD_EDGE
+                         : name[0] == 'w' ? PAD_WRAP
+                                          : PAD_CONSTANT,
+                 .bytes = dtype_bytes(in->dtype),
+                 .fill = value ? value->data : zeros};
     int64_t begin[TENSOR_RANK_MAX] = {0}, dense[TENSOR_RANK_MAX];
     int64_t padded = tensor_count(pads) / 2;
+    if (tensor_count(out) == 0)
+        return STATUS_OK;
+    if (out->rank == 0) {
+        memcpy(out->data, in->data, p.bytes);
+        return STATUS_OK;
+    }
     for (int64_t i = 0; i < padded; i++)
         begin[cpu_axis(axes ? tensor_get_integer(axes, i) : i, in->rank)] =
             tensor_get_integer(pads, i);
     int64_t *maps[TENSOR_RANK_MAX];
     place_maps(c, maps);
     cpu_dense_strides(in->rank, in->dims, dense);
-    for (int i = 0; i < out->rank; i++)
+    for (int i = 0; i + 1 < out->rank; i++)
         for (int64_t j = 0; j < out->dims[i]; j++) {
             int64_t from = j - begin[i]; /* inside, or: */
             if (from < 0 || from >= in->dims[i])
-                from = in->dims[i] ? pad_source(mode, from, in->dims[i]) : -1;
+                from = in->dims[i] ? pad_source(p.mode, from, in->dims[i]) : -1;
             maps[i][j] = from < 0 ? -1 : from * dense[i];
         }
-    static const uint8_t zeros[16];
-    cpu_copy_mapped(dtype_bytes(in->dtype), out->rank, out->dims, (const int64_t *const *)maps,
-                    in->data, value ? value->data : zeros, out->data);
+    p.begin = begin[out->rank - 1];
+    p.in = in->dims[out->rank - 1];
+    pad_lines(&p, out->rank, out->dims, maps, in->data, out->data);
     return STATUS_OK;
 }
 
@@ -262,7 +331,7 @@ static status run_depth_to_space(const cpu_call *c)
     from[5] = is_crd ? plane : depth * plane;
     from[2] = w;
     from[4] = 1;
-    cpu_copy_strided(dtype_bytes(in->dtype), 6, dims, in->data, from, out->data, to);
+    cpu_split_copy(c, dtype_bytes(in->dtype), 6, dims, in->data, from, out->data, to);
     return STATUS_OK;
 }
 
@@ -280,7 +349,7 @@ static status run_space_to_depth(const cpu_call *c)
         to[1] = b * h * w;
         to[2] = h * w;
     }
-    cpu_copy_strided(dtype_bytes(in->dtype), 6, dims, in->data, from, out->data, to);
+    cpu_split_copy(c, dtype_bytes(in->dtype), 6, dims, in->data, from, out->data, to);
     return STATUS_OK;
 }
 

@@ -2,23 +2,32 @@
 #include <math.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "kernels/rows.h"
 
-/* Normalisations, in F32 (others widen). Sums are double, in order. */
+/* Normalisations, in F32 (others widen). Long sums are doubles of the kernels' sums of BLOCK
+ * floats, in order. */
+
+#define BLOCK 1024
 
 typedef struct moments {
     double mean, inverse_deviation;
 } moments;
 
-static moments moments_of(const float *x, int64_t n, double epsilon)
+static moments moments_of(const kernels *k, const float *x, int64_t n, double epsilon)
 {
     double sum = 0, squares = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i];
-    double mean = sum / (double)n;
-    for (int64_t i = 0; i < n; i++)
-        squares += ((double)x[i] - mean) * ((double)x[i] - mean);
-    return (moments){mean, 1 / sqrt(squares / (double)n + epsilon)};
+    float spare[BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK)
+        sum += (double)k->reduce_sum_f32(x + i, (size_t)(n - i < BLOCK ? n - i : BLOCK));
+    float mean = (float)(sum / (double)n);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        size_t some = (size_t)(n - i < BLOCK ? n - i : BLOCK);
+        k->sub_f32(x + i, 1, &mean, 0, spare, some);
+        k->mul_f32(spare, 1, spare, 1, spare, some);
+        squares += (double)k->reduce_sum_f32(spare, some);
+    }
+    return (moments){(double)mean, 1 / sqrt(squares / (double)n + epsilon)};
 }
 
 static status prepare_f32(cpu_prepare *p)
@@ -45,6 +54,26 @@ static float parameter_at(const tensor *t, const tensor *x, int axis, int64_t i,
     return ((const float *)t->data)[at];
 }
 
+/* Scale and bias hold all normalised elements. */
+static void layer_norm_rows(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *x = c->inputs[0], *scale = cpu_input(c->inputs, c->node, 1);
+    const tensor *bias = cpu_input(c->inputs, c->node, 2);
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), x->rank);
+    size_t width = (size_t)cpu_dims_product(x->dims, axis, x->rank);
+    c->kernels->layer_norm_f32(
+        &(layer_norm_f32){.rows = count,
+                          .width = width,
+                          .x = (const float *)x->data + first * width,
+                          .x_stride = width,
+                          .gamma = scale ? scale->data : NULL,
+                          .beta = bias ? bias->data : NULL,
+                          .epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f),
+                          .out = (float *)c->outputs[0].data + first * width,
+                          .out_stride = width});
+}
+
 static status run_layer_normalization(const cpu_call *c)
 {
     const tensor *x = c->inputs[0], *scale = cpu_input(c->inputs, c->node, 1);
@@ -59,22 +88,14 @@ static status run_layer_normalization(const cpu_call *c)
     bool is_plain =
         (!scale || tensor_count(scale) == width) && (!bias || tensor_count(bias) == width);
     if (is_plain && out->data)
-        c->kernels->layer_norm_f32(&(layer_norm_f32){.rows = (size_t)rows,
-                                                     .width = (size_t)width,
-                                                     .x = x->data,
-                                                     .x_stride = (size_t)width,
-                                                     .gamma = scale ? scale->data : NULL,
-                                                     .beta = bias ? bias->data : NULL,
-                                                     .epsilon = epsilon,
-                                                     .out = out->data,
-                                                     .out_stride = (size_t)width});
+        cpu_split_rows(c, (double)(rows * width), layer_norm_rows, (size_t)rows);
     float *means = c->node->output_count > 1 ? c->outputs[1].data : NULL;
     float *inverses = c->node->output_count > 2 ? c->outputs[2].data : NULL;
     if (is_plain && !means && !inverses)
         return STATUS_OK;
     for (int64_t r = 0; r < rows; r++) {
         const float *from = (const float *)x->data + r * width;
-        moments m = moments_of(from, width, (double)epsilon);
+        moments m = moments_of(c->kernels, from, width, (double)epsilon);
         if (means)
             means[r] = (float)m.mean;
         if (inverses)
@@ -89,24 +110,31 @@ static status run_layer_normalization(const cpu_call *c)
 }
 
 /* Inference form: y = (x - mean) / sqrt(variance + epsilon) * scale + bias per channel. */
-static status run_batch_normalization(const cpu_call *c)
+static void scale_planes(const cpu_call *c, void *memory, size_t first, size_t count)
 {
+    (void)memory;
     const tensor *x = c->inputs[0];
     const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
     const float *mean = c->inputs[3]->data, *variance = c->inputs[4]->data;
     float epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f);
-    int64_t channels = x->rank > 1 ? x->dims[1] : 1, plane = cpu_dims_product(x->dims, 2, x->rank);
-    if (x->rank < 2)
-        plane = 1;
-    float *out = c->outputs[0].data;
-    for (int64_t i = 0; i < x->dims[0] * channels; i++) {
-        int64_t ch = i % channels;
-        float factor = scale[ch] / sqrtf(variance[ch] + epsilon);
-        float shift = bias[ch] - mean[ch] * factor;
+    size_t channels = x->rank > 1 ? (size_t)x->dims[1] : 1;
+    size_t plane = x->rank < 2 ? 1 : (size_t)cpu_dims_product(x->dims, 2, x->rank);
+    for (size_t i = first; i < first + count; i++) {
+        size_t channel = i % channels;
+        float factor = scale[channel] / sqrtf(variance[channel] + epsilon);
+        float shift = bias[channel] - mean[channel] * factor;
         const float *from = (const float *)x->data + i * plane;
-        c->kernels->mul_f32(from, 1, &factor, 0, out + i * plane, (size_t)plane);
-        c->kernels->add_f32(out + i * plane, 1, &shift, 0, out + i * plane, (size_t)plane);
+        float *out = (float *)c->outputs[0].data + i * plane;
+        c->kernels->mul_f32(from, 1, &factor, 0, out, plane);
+        c->kernels->add_f32(out, 1, &shift, 0, out, plane);
     }
+}
+
+static status run_batch_normalization(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    size_t channels = x->rank > 1 ? (size_t)x->dims[1] : 1;
+    cpu_split_rows(c, (double)tensor_count(x) / 2, scale_planes, (size_t)x->dims[0] * channels);
     return STATUS_OK;
 }
 
@@ -118,28 +146,47 @@ static status prepare_batch_normalization(cpu_prepare *p)
 }
 
 /* out = (x - mean) * inverse * scale + bias */
-static void apply(const float *x, int64_t n, moments m, float scale, float bias, float *out)
+static void apply(const kernels *k, const float *x, int64_t n, moments m, float scale, float bias,
+                  float *out)
 {
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (float)(((double)x[i] - m.mean) * m.inverse_deviation) * scale + bias;
+    float mean = (float)m.mean, factor = (float)m.inverse_deviation * scale;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        size_t some = (size_t)(n - i < BLOCK ? n - i : BLOCK);
+        k->sub_f32(x + i, 1, &mean, 0, out + i, some);
+        k->mul_f32(out + i, 1, &factor, 0, out + i, some);
+        k->add_f32(out + i, 1, &bias, 0, out + i, some);
+    }
+}
+
+/* Planes first .. first + count - 1, counted over the whole batch. */
+static void normalise_planes(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *x = c->inputs[0];
+    const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
+    double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
+    int64_t channels = x->dims[1], plane = cpu_dims_product(x->dims, 2, x->rank);
+    for (size_t i = first; i < first + count; i++) {
+        const float *from = (const float *)x->data + i * (size_t)plane;
+        size_t channel = i % (size_t)channels;
+        apply(c->kernels, from, plane, moments_of(c->kernels, from, plane, epsilon), scale[channel],
+              bias[channel], (float *)c->outputs[0].data + i * (size_t)plane);
+    }
 }
 
 static status run_instance_normalization(const cpu_call *c)
 {
     const tensor *x = c->inputs[0];
-    const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
-    double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
-    int64_t channels = x->dims[1], plane = cpu_dims_product(x->dims, 2, x->rank);
-    for (int64_t i = 0; i < x->dims[0] * channels && plane; i++) {
-        const float *from = (const float *)x->data + i * plane;
-        apply(from, plane, moments_of(from, plane, epsilon), scale[i % channels],
-              bias[i % channels], (float *)c->outputs[0].data + i * plane);
-    }
+    double count = (double)tensor_count(x);
+    if (count > 0)
+        cpu_split_rows(c, count, normalise_planes, (size_t)(x->dims[0] * x->dims[1]));
     return STATUS_OK;
 }
 
-static status run_group_normalization(const cpu_call *c)
+/* Groups first .. first + count - 1, counted over the whole batch. */
+static void normalise_groups(const cpu_call *c, void *memory, size_t first, size_t count)
 {
+    (void)memory;
     const tensor *x = c->inputs[0], *scale = c->inputs[1];
     const float *scales = scale->data, *biases = c->inputs[2]->data;
     double epsilon = (double)graph_attribute_float(c->node, "epsilon", 1e-5f);
@@ -147,15 +194,24 @@ static status run_group_normalization(const cpu_call *c)
     int64_t plane = cpu_dims_product(x->dims, 2, x->rank), size = channels / groups;
     /* Opset 21 scales each channel; opset 18 each group. */
     bool is_per_channel = scale->dims[0] == channels;
-    for (int64_t i = 0; i < x->dims[0] * groups && plane; i++) {
+    for (int64_t i = (int64_t)first; i < (int64_t)(first + count); i++) {
         const float *from = (const float *)x->data + i * size * plane;
-        moments m = moments_of(from, size * plane, epsilon);
+        moments m = moments_of(c->kernels, from, size * plane, epsilon);
         for (int64_t j = 0; j < size; j++) {
             int64_t p = is_per_channel ? i % groups * size + j : i % groups;
-            apply(from + j * plane, plane, m, scales[p], biases[p],
+            apply(c->kernels, from + j * plane, plane, m, scales[p], biases[p],
                   (float *)c->outputs[0].data + (i * size + j) * plane);
         }
     }
+}
+
+static status run_group_normalization(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    double count = (double)tensor_count(x);
+    int64_t groups = graph_attribute_int(c->node, "num_groups", 1);
+    if (count > 0)
+        cpu_split_rows(c, count, normalise_groups, (size_t)(x->dims[0] * groups));
     return STATUS_OK;
 }
 

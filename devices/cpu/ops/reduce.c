@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
 
@@ -258,26 +259,159 @@ static void reduce_outputs(graph_op op, const reduce_plan *p, const tensor *in, 
     finish(op, p, &maximum, sum, n);
 }
 
+/* Sums, means and extremes of F32 by kernels. Sums of SUM_ELEMENTS floats are added as doubles. */
+
+#define SUM_ELEMENTS 256
+#define FLUSH_EVERY 32 /* floats of sums beside each other */
+
+static bool has_kernel(const reduce_plan *p, dtype type)
+{
+    return type == DTYPE_F32 && p->reduced_count > 0 &&
+           (p->kind == REDUCE_SUM || p->kind == REDUCE_SUM_SQUARE || p->kind == REDUCE_MAX ||
+            p->kind == REDUCE_MIN);
+}
+
+/* One run of neighbours. */
+static double reduce_run(const kernels *k, reduce_kind kind, const float *x, size_t count)
+{
+    if (kind == REDUCE_MAX)
+        return (double)k->reduce_max_f32(x, count);
+    if (kind == REDUCE_MIN)
+        return (double)k->reduce_min_f32(x, count);
+    double sum = 0;
+    float squares[SUM_ELEMENTS];
+    for (size_t i = 0; i < count; i += SUM_ELEMENTS) {
+        size_t n = count - i < SUM_ELEMENTS ? count - i : SUM_ELEMENTS;
+        if (kind == REDUCE_SUM_SQUARE)
+            k->mul_f32(x + i, 1, x + i, 1, squares, n);
+        sum += (double)k->reduce_sum_f32(kind == REDUCE_SUM_SQUARE ? squares : x + i, n);
+    }
+    return sum;
+}
+
+static void reduce_along_f32(const kernels *k, const reduce_plan *p, const float *in,
+                             cpu_block *sum)
+{
+    cpu_block x;
+    cpu_cursor c;
+    start(p, sum, 1);
+    reduce_plan fold = *p;
+    fold.kind = p->kind == REDUCE_SUM_SQUARE ? REDUCE_SUM : p->kind;
+    for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c)) {
+        x.f64[0] = reduce_run(k, p->kind, in + c.offsets[0], (size_t)cpu_walk_run(&p->reduced));
+        combine(&fold, sum, &x, NULL, 1);
+    }
+}
+
+/* Adds `some` to the sums, and empties it. */
+static void flush(float *some, cpu_block *sum, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sum->f64[i] += (double)some[i];
+        some[i] = 0;
+    }
+}
+
+/* `n` neighbouring outputs, whose inputs are `step` apart. */
+static void reduce_beside_f32(const kernels *k, const reduce_plan *p, const float *in, int64_t step,
+                              size_t n, cpu_block *sum)
+{
+    bool is_extreme = p->kind == REDUCE_MAX || p->kind == REDUCE_MIN;
+    float some[CPU_BLOCK_ELEMENTS], squares[CPU_BLOCK_ELEMENTS], apart[CPU_BLOCK_ELEMENTS];
+    int64_t run = cpu_walk_run(&p->reduced), along = cpu_walk_step(&p->reduced, 0), added = 0;
+    cpu_cursor c;
+    start(p, sum, n);
+    for (size_t i = 0; i < n; i++)
+        some[i] = is_extreme ? (float)sum->f64[i] : 0;
+    for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c))
+        for (int64_t i = 0; i < run; i++) {
+            const float *x = in + c.offsets[0] + i * along;
+            for (size_t j = 0; step != 1 && j < n; j++)
+                apart[j] = x[(int64_t)j * step];
+            x = step != 1 ? apart : x;
+            if (p->kind == REDUCE_MAX)
+                k->max_f32(some, 1, x, 1, some, n);
+            else if (p->kind == REDUCE_MIN)
+                k->min_f32(some, 1, x, 1, some, n);
+            else if (p->kind == REDUCE_SUM_SQUARE)
+                k->mul_f32(x, 1, x, 1, squares, n);
+            if (!is_extreme)
+                k->add_f32(some, 1, p->kind == REDUCE_SUM_SQUARE ? squares : x, 1, some, n);
+            if (!is_extreme && ++added % FLUSH_EVERY == 0)
+                flush(some, sum, n);
+        }
+    for (size_t i = 0; is_extreme && i < n; i++)
+        sum->f64[i] = (double)some[i];
+    if (!is_extreme)
+        flush(some, sum, n);
+}
+
+/* A reduction of one execution, in pieces of one of the kept dims. */
+typedef struct reduce_run_of {
+    const cpu_call *call;
+    const reduce_plan *plan;
+    bool is_along, has_kernel;
+    int axis;
+    int64_t items; /* of that dim in a piece */
+} reduce_run_of;
+
+static void reduce_some(const reduce_run_of *r, int64_t from, size_t n, cpu_block *sum)
+{
+    const cpu_call *c = r->call;
+    const reduce_plan *p = r->plan;
+    int64_t step = cpu_walk_step(&p->kept, 0);
+    const float *in = c->inputs[0]->data;
+    if (!r->has_kernel) {
+        reduce_outputs(c->node->op, p, c->inputs[0], from, step, n, r->is_along, sum);
+        return;
+    }
+    if (r->is_along)
+        reduce_along_f32(c->kernels, p, in + from, sum);
+    else
+        reduce_beside_f32(c->kernels, p, in + from, step, n, sum);
+    finish(c->node->op, p, NULL, sum, n);
+}
+
+static void reduce_piece(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const reduce_run_of *r = context;
+    const reduce_plan *p = r->plan;
+    tensor *out = &r->call->outputs[0];
+    cpu_walk kept = p->kept;
+    int64_t first = (int64_t)unit * r->items, left = kept.dims[r->axis] - first;
+    kept.dims[r->axis] = left < r->items ? left : r->items;
+    int64_t from = first * kept.strides[0][r->axis], to = first * kept.strides[1][r->axis];
+    int64_t run = cpu_walk_run(&kept), step = cpu_walk_step(&kept, 0);
+    int64_t group = r->is_along ? 1 : CPU_BLOCK_ELEMENTS;
+    cpu_block sum;
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&kept, &at); more; more = cpu_walk_next(&kept, &at))
+        for (int64_t i = 0; i < run; i += group) {
+            size_t n = (size_t)(run - i < group ? run - i : group);
+            reduce_some(r, from + at.offsets[0] + i * step, n, &sum);
+            cpu_store(p->compute, out->dtype, &sum, out->data, to + at.offsets[1] + i, 1, n);
+        }
+}
+
 static status run_reduce(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
-    tensor *out = &c->outputs[0];
     graph_op op = c->node->op;
     reduce_plan p = {.kind = kind_of(op), .compute = cpu_compute_of(in->dtype), .type = in->dtype};
     if (p.compute == CPU_COMPUTE_F32 || op == GRAPH_OP_REDUCE_LOG_SUM_EXP)
         p.compute = CPU_COMPUTE_F64;
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
-    int64_t run = cpu_walk_run(&p.kept), step = cpu_walk_step(&p.kept, 0);
     bool is_along = cpu_walk_step(&p.reduced, 0) == 1 && cpu_walk_run(&p.reduced) >= ALONG_MIN;
-    int64_t group = is_along ? 1 : CPU_BLOCK_ELEMENTS;
-    cpu_block sum;
-    cpu_cursor at;
-    for (bool more = cpu_walk_start(&p.kept, &at); more; more = cpu_walk_next(&p.kept, &at))
-        for (int64_t i = 0; i < run; i += group) {
-            size_t n = (size_t)(run - i < group ? run - i : group);
-            reduce_outputs(op, &p, in, at.offsets[0] + i * step, step, n, is_along, &sum);
-            cpu_store(p.compute, out->dtype, &sum, out->data, at.offsets[1] + i, 1, n);
-        }
+    reduce_run_of r = {c, &p, is_along, has_kernel(&p, in->dtype), 0, 0};
+    for (int i = 1; i < p.kept.rank; i++)
+        r.axis = p.kept.dims[i] > p.kept.dims[r.axis] ? i : r.axis;
+    size_t count = (size_t)p.kept.dims[r.axis];
+    bool is_last = r.axis == p.kept.rank - 1 && !is_along;
+    r.items = (int64_t)cpu_split_items(c, count, count, is_last ? 16 : 1);
+    if (count > 0)
+        cpu_split(c, (double)tensor_count(in) / (r.has_kernel ? 4 : 1), reduce_piece, &r,
+                  (count + (size_t)r.items - 1) / (size_t)r.items);
     return STATUS_OK;
 }
 
@@ -285,45 +419,6 @@ static status prepare_reduce(cpu_prepare *p)
 {
     return p->inputs[0]->dtype < DTYPE_BYTES ? STATUS_OK
                                              : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
-}
-
-/* Whether x comes before the best so far. The first NaN wins, as in NumPy. */
-#define IS_BETTER(x, best)                                                                         \
-    ((x) != (x)         ? (best) == (best)                                                         \
-     : (best) != (best) ? false                                                                    \
-     : is_max           ? (x) > (best)                                                             \
-                        : (x) < (best))
-
-static status run_arg(const cpu_call *c)
-{
-    const tensor *in = c->inputs[0];
-    int64_t *out = c->outputs[0].data;
-    int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
-    bool is_max = c->node->op == GRAPH_OP_ARG_MAX;
-    bool is_last = graph_attribute_int(c->node, "select_last_index", 0) != 0;
-    int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
-    int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
-    cpu_compute compute = cpu_compute_of(in->dtype);
-    compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
-    for (int64_t row = 0; row < outer * inner; row++) {
-        int64_t first = row / inner * n * inner + row % inner, place = 0;
-        cpu_block x, best;
-        cpu_load(compute, in->dtype, in->data, first, 1, 1, &best);
-        for (int64_t i = 1; i < n; i++) {
-            cpu_load(compute, in->dtype, in->data, first + i * inner, 1, 1, &x);
-            bool is_better = compute == CPU_COMPUTE_F64   ? IS_BETTER(x.f64[0], best.f64[0])
-                             : compute == CPU_COMPUTE_I64 ? IS_BETTER(x.i64[0], best.i64[0])
-                                                          : IS_BETTER(x.u64[0], best.u64[0]);
-            bool is_equal =
-                compute == CPU_COMPUTE_F64 ? x.f64[0] == best.f64[0] : x.u64[0] == best.u64[0];
-            if (is_better || (is_last && is_equal)) {
-                best = x;
-                place = i;
-            }
-        }
-        out[row] = place;
-    }
-    return STATUS_OK;
 }
 
 /* CumSum and CumProd. */
@@ -377,8 +472,6 @@ static const cpu_op table[] = {
     {GRAPH_OP_REDUCE_PROD, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_REDUCE_SUM, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_REDUCE_SUM_SQUARE, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_ARG_MAX, prepare_reduce, run_arg, 0, false},
-    {GRAPH_OP_ARG_MIN, prepare_reduce, run_arg, 0, false},
     {GRAPH_OP_CUM_PROD, prepare_reduce, run_cum_sum, 0, false},
     {GRAPH_OP_CUM_SUM, prepare_reduce, run_cum_sum, 0, false},
 };

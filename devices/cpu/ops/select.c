@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 
 /* Operators that sort or choose. Compress, NonZero and Unique have outputs whose size depends on
@@ -305,7 +306,114 @@ static status run_unique(const cpu_call *c)
     return STATUS_OK;
 }
 
+static status prepare_arg(cpu_prepare *p)
+{
+    return p->inputs[0]->dtype < DTYPE_BYTES ? STATUS_OK
+                                             : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
+}
+
+/* Whether x comes before the best so far. The first NaN wins, as in NumPy. */
+#define IS_BETTER(x, best)                                                                         \
+    ((x) != (x)         ? (best) == (best)                                                         \
+     : (best) != (best) ? false                                                                    \
+     : is_max           ? (x) > (best)                                                             \
+                        : (x) < (best))
+
+/* F32 rows beside each other: `count` of them, from x on, each with its elements `inner` apart. */
+static void arg_beside(bool is_max, bool is_last, const float *x, int64_t n, int64_t inner,
+                       int64_t count, int64_t *out)
+{
+    float best[CPU_BLOCK_ELEMENTS];
+    assert(count <= CPU_BLOCK_ELEMENTS);
+    memcpy(best, x, (size_t)count * sizeof *best);
+    memset(out, 0, (size_t)count * sizeof *out);
+    for (int64_t i = 1; i < n; i++) {
+        x += inner;
+        for (int64_t j = 0; j < count; j++) {
+            bool is_better = IS_BETTER(x[j], best[j]) || (is_last && x[j] == best[j]);
+            best[j] = is_better ? x[j] : best[j];
+            out[j] = is_better ? i : out[j];
+        }
+    }
+}
+
+/* One F32 row of neighbours: its extreme, then where that is. */
+static int64_t arg_along(const kernels *k, bool is_max, bool is_last, const float *x, int64_t n)
+{
+    float best = (is_max ? k->reduce_max_f32 : k->reduce_min_f32)(x, (size_t)n);
+    int64_t place = 0;
+    if (best != best) /* the first NaN */
+        for (; x[place] == x[place]; place++)
+            ;
+    else if (is_last)
+        for (place = n - 1; x[place] != best; place--)
+            ;
+    else
+        for (; x[place] != best; place++)
+            ;
+    return place;
+}
+
+static void arg_f32(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *in = c->inputs[0];
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
+    bool is_max = c->node->op == GRAPH_OP_ARG_MAX;
+    bool is_last = graph_attribute_int(c->node, "select_last_index", 0) != 0;
+    int64_t n = in->dims[axis], inner = cpu_dims_product(in->dims, axis + 1, in->rank);
+    for (size_t o = first; o < first + count; o++) {
+        const float *x = (const float *)in->data + (int64_t)o * n * inner;
+        int64_t *out = (int64_t *)c->outputs[0].data + (int64_t)o * inner;
+        if (inner == 1) {
+            *out = arg_along(c->kernels, is_max, is_last, x, n);
+            continue;
+        }
+        for (int64_t j = 0; j < inner; j += CPU_BLOCK_ELEMENTS)
+            arg_beside(is_max, is_last, x + j, n, inner,
+                       inner - j < CPU_BLOCK_ELEMENTS ? inner - j : CPU_BLOCK_ELEMENTS, out + j);
+    }
+}
+
+static status run_arg(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    int64_t *out = c->outputs[0].data;
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank);
+    bool is_max = c->node->op == GRAPH_OP_ARG_MAX;
+    bool is_last = graph_attribute_int(c->node, "select_last_index", 0) != 0;
+    int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
+    int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
+    cpu_compute compute = cpu_compute_of(in->dtype);
+    if (in->dtype == DTYPE_F32 && n > 0) {
+        cpu_split_rows(c, (double)tensor_count(in) / 2, arg_f32, (size_t)outer);
+        return STATUS_OK;
+    }
+    compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
+    for (int64_t row = 0; row < outer * inner; row++) {
+        int64_t first = row / inner * n * inner + row % inner, place = 0;
+        cpu_block x, best;
+        cpu_load(compute, in->dtype, in->data, first, 1, 1, &best);
+        for (int64_t i = 1; i < n; i++) {
+            cpu_load(compute, in->dtype, in->data, first + i * inner, 1, 1, &x);
+            bool is_better = compute == CPU_COMPUTE_F64   ? IS_BETTER(x.f64[0], best.f64[0])
+                             : compute == CPU_COMPUTE_I64 ? IS_BETTER(x.i64[0], best.i64[0])
+                                                          : IS_BETTER(x.u64[0], best.u64[0]);
+            bool is_equal =
+                compute == CPU_COMPUTE_F64 ? x.f64[0] == best.f64[0] : x.u64[0] == best.u64[0];
+            if (is_better || (is_last && is_equal)) {
+                best = x;
+                place = i;
+            }
+        }
+        out[row] = place;
+    }
+    return STATUS_OK;
+}
+
 static const cpu_op table[] = {
+    {GRAPH_OP_ARG_MAX, prepare_arg, run_arg, 0, false},
+    {GRAPH_OP_ARG_MIN, prepare_arg, run_arg, 0, false},
     {GRAPH_OP_COMPRESS, NULL, run_compress, 0, false},
     {GRAPH_OP_NON_ZERO, NULL, run_non_zero, 0, false},
     {GRAPH_OP_TOP_K, prepare_top_k, run_top_k, 0, false},

@@ -2,11 +2,15 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/rows.h"
 
 /* Operators on the rows along one axis: a row is gathered as doubles, changed, and put back. F32
- * softmax along the last axis, the usual case, has a kernel. */
+ * softmax and its logarithm are computed by kernels: along the last axis row by row, along others
+ * many rows beside each other. */
+
+#define BESIDE 512 /* rows beside each other */
 
 typedef struct axis_rows {
     int64_t outer, n, inner;
@@ -91,20 +95,97 @@ static void change_lp_normalization(const graph_node *node, double *x, int64_t n
         x[i] = norm == 0 ? 0 : x[i] / norm;
 }
 
+/* F32 rows along the last axis. */
+static void softmax_along(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    size_t n = (size_t)rows_of(c->node, c->inputs[0]).n;
+    c->kernels->softmax_f32(&(softmax_f32){.rows = count,
+                                           .width = n,
+                                           .x = (const float *)c->inputs[0]->data + first * n,
+                                           .x_stride = n,
+                                           .scale = 1,
+                                           .out = (float *)c->outputs[0].data + first * n,
+                                           .out_stride = n});
+}
+
+static void log_softmax_along(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const kernels *k = c->kernels;
+    size_t n = (size_t)rows_of(c->node, c->inputs[0]).n;
+    const float *x = (const float *)c->inputs[0]->data + first * n;
+    float *out = (float *)c->outputs[0].data + first * n;
+    for (size_t i = 0; i < count; i++, x += n, out += n) {
+        float top = k->reduce_max_f32(x, n), sum;
+        k->sub_f32(x, 1, &top, 0, out, n);
+        k->exp_f32(out, out, n);
+        sum = logf(k->reduce_sum_f32(out, n));
+        k->sub_f32(x, 1, &top, 0, out, n);
+        k->sub_f32(out, 1, &sum, 0, out, n);
+    }
+}
+
+/* F32 rows whose elements are `inner` apart: unit `first` is a block of BESIDE rows of one outer
+ * index. `memory`: the maximum and the sum of each row, and spare room. */
+static void softmax_beside(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    const kernels *k = c->kernels;
+    axis_rows r = rows_of(c->node, c->inputs[0]);
+    size_t inner = (size_t)r.inner, n = (size_t)r.n, blocks = (inner + BESIDE - 1) / BESIDE;
+    bool is_log = c->node->op == GRAPH_OP_LOG_SOFTMAX;
+    float *top = memory, *sum = top + BESIDE, *spare = sum + BESIDE;
+    for (size_t unit = first; unit < first + count; unit++) {
+        size_t column = unit % blocks * BESIDE, at = unit / blocks * n * inner + column;
+        size_t width = inner - column < BESIDE ? inner - column : BESIDE;
+        const float *x = (const float *)c->inputs[0]->data + at;
+        float *out = (float *)c->outputs[0].data + at;
+        memcpy(top, x, width * sizeof *top);
+        for (size_t i = 1; i < n; i++)
+            k->max_f32(top, 1, x + i * inner, 1, top, width);
+        memset(sum, 0, width * sizeof *sum);
+        for (size_t i = 0; i < n; i++) {
+            float *to = is_log ? spare : out + i * inner;
+            k->sub_f32(x + i * inner, 1, top, 1, to, width);
+            k->exp_f32(to, to, width);
+            k->add_f32(sum, 1, to, 1, sum, width);
+        }
+        for (size_t i = 0; is_log && i < width; i++)
+            sum[i] = logf(sum[i]);
+        for (size_t i = 0; i < n; i++) {
+            if (is_log)
+                k->sub_f32(x + i * inner, 1, top, 1, out + i * inner, width);
+            (is_log ? k->sub_f32 : k->div_f32)(out + i * inner, 1, sum, 1, out + i * inner, width);
+        }
+    }
+}
+
+#define NS_PER_ELEMENT 1
+
+static status prepare_softmax(cpu_prepare *p)
+{
+    p->part_bytes = p->inputs[0]->dtype == DTYPE_F32 ? 3 * BESIDE * sizeof(float) : 0;
+    return prepare_rows(p);
+}
+
+static void run_f32(const cpu_call *c, const axis_rows *r, cpu_rows_part along)
+{
+    size_t outer = (size_t)r->outer, inner = (size_t)r->inner;
+    double ns = (double)tensor_count(c->inputs[0]) * NS_PER_ELEMENT;
+    if (r->n == 0)
+        return;
+    if (inner == 1)
+        cpu_split_rows(c, ns, along, outer);
+    else
+        cpu_split_rows(c, ns, softmax_beside, outer * ((inner + BESIDE - 1) / BESIDE));
+}
+
 static status run_softmax(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
-    tensor *out = &c->outputs[0];
-    axis_rows r = in->rank ? rows_of(c->node, in) : (axis_rows){1, 1, 1};
-    if (in->dtype == DTYPE_F32 && r.inner == 1) {
-        if (r.outer && r.n)
-            c->kernels->softmax_f32(&(softmax_f32){.rows = (size_t)r.outer,
-                                                   .width = (size_t)r.n,
-                                                   .x = in->data,
-                                                   .x_stride = (size_t)r.n,
-                                                   .scale = 1,
-                                                   .out = out->data,
-                                                   .out_stride = (size_t)r.n});
+    if (in->dtype == DTYPE_F32 && in->rank > 0) {
+        axis_rows r = rows_of(c->node, in);
+        run_f32(c, &r, softmax_along);
     } else {
         each_row(c, change_softmax);
     }
@@ -113,7 +194,13 @@ static status run_softmax(const cpu_call *c)
 
 static status run_log_softmax(const cpu_call *c)
 {
-    each_row(c, change_log_softmax);
+    const tensor *in = c->inputs[0];
+    if (in->dtype == DTYPE_F32 && in->rank > 0) {
+        axis_rows r = rows_of(c->node, in);
+        run_f32(c, &r, log_softmax_along);
+    } else {
+        each_row(c, change_log_softmax);
+    }
     return STATUS_OK;
 }
 
@@ -130,8 +217,8 @@ static status run_lp_normalization(const cpu_call *c)
 }
 
 static const cpu_op table[] = {
-    {GRAPH_OP_SOFTMAX, prepare_rows, run_softmax, 0, false},
-    {GRAPH_OP_LOG_SOFTMAX, prepare_rows, run_log_softmax, 0, false},
+    {GRAPH_OP_SOFTMAX, prepare_softmax, run_softmax, 0, false},
+    {GRAPH_OP_LOG_SOFTMAX, prepare_softmax, run_log_softmax, 0, false},
     {GRAPH_OP_HARDMAX, prepare_rows, run_hardmax, 0, false},
     {GRAPH_OP_LP_NORMALIZATION, prepare_rows, run_lp_normalization, 0, false},
 };

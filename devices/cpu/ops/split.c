@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "devices/cpu/tensor_loops/walk.h"
 #include "devices/cpu/threads/thread_pool.h"
 
 #define SPLIT_NS_MIN                                                                               \
@@ -52,4 +53,69 @@ size_t cpu_split_items(const cpu_call *c, size_t total, size_t most, size_t step
     items = (items + step - 1) / step * step;
     items = items < most ? items : most;
     return items > 0 ? items : 1;
+}
+
+typedef struct rows_run {
+    const cpu_call *call;
+    cpu_rows_part part;
+    size_t rows, items;
+} rows_run;
+
+static void run_rows(const void *context, void *memory, size_t unit)
+{
+    const rows_run *r = context;
+    size_t first = unit * r->items, left = r->rows - first;
+    r->part(r->call, memory, first, left < r->items ? left : r->items);
+}
+
+void cpu_split_rows(const cpu_call *c, double ns, cpu_rows_part part, size_t rows)
+{
+    if (rows == 0)
+        return;
+    rows_run r = {c, part, rows, ns < SPLIT_NS_MIN ? rows : cpu_split_items(c, rows, rows, 1)};
+    cpu_split(c, ns, run_rows, &r, (rows + r.items - 1) / r.items);
+}
+
+#define COPY_BYTES_PER_NS 4
+
+typedef struct copy_run {
+    size_t element_bytes;
+    int rank, axis;
+    const int64_t *dims, *from_strides, *to_strides;
+    const char *from;
+    char *to;
+    int64_t items;
+} copy_run;
+
+static void copy_piece(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const copy_run *r = context;
+    int64_t dims[TENSOR_RANK_MAX], first = (int64_t)unit * r->items;
+    for (int i = 0; i < r->rank; i++)
+        dims[i] = r->dims[i];
+    dims[r->axis] = dims[r->axis] - first < r->items ? dims[r->axis] - first : r->items;
+    int64_t from = first * r->from_strides[r->axis], to = first * r->to_strides[r->axis];
+    cpu_copy_strided(r->element_bytes, r->rank, dims, r->from + from * (int64_t)r->element_bytes,
+                     r->from_strides, r->to + to * (int64_t)r->element_bytes, r->to_strides);
+}
+
+void cpu_split_copy(const cpu_call *c, size_t element_bytes, int rank, const int64_t *dims,
+                    const void *from, const int64_t *from_strides, void *to,
+                    const int64_t *to_strides)
+{
+    copy_run r = {element_bytes, rank, 0, dims, from_strides, to_strides, from, to, 1};
+    double bytes = (double)element_bytes;
+    for (int i = 0; i < rank; i++) {
+        bytes *= (double)dims[i];
+        r.axis = i + 1 < rank && dims[i] > dims[r.axis] ? i : r.axis;
+    }
+    double ns = bytes / COPY_BYTES_PER_NS;
+    if (ns < SPLIT_NS_MIN || !c->team || dims[r.axis] < 2) {
+        cpu_copy_strided(element_bytes, rank, dims, from, from_strides, to, to_strides);
+        return;
+    }
+    size_t count = (size_t)dims[r.axis];
+    r.items = (int64_t)cpu_split_items(c, count, count, 1);
+    cpu_split(c, ns, copy_piece, &r, (count + (size_t)r.items - 1) / (size_t)r.items);
 }

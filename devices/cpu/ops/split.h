@@ -28,4 +28,16 @@ void cpu_split(const cpu_call *c, double ns, cpu_part part, const void *context,
  * a multiple of `step` unless they are all. */
 size_t cpu_split_items(const cpu_call *c, size_t total, size_t most, size_t step);
 
+/* Computes rows first .. first + count - 1; `memory` as for cpu_part. */
+typedef void (*cpu_rows_part)(const cpu_call *c, void *memory, size_t first, size_t count);
+
+/* `part` for all of `rows` rows, in as many pieces as threads, or in one where `ns` is too short
+ * for more. */
+void cpu_split_rows(const cpu_call *c, double ns, cpu_rows_part part, size_t rows);
+
+/* cpu_copy_strided, in pieces of the longest of the outer dims. */
+void cpu_split_copy(const cpu_call *c, size_t element_bytes, int rank, const int64_t *dims,
+                    const void *from, const int64_t *from_strides, void *to,
+                    const int64_t *to_strides);
+
 #endif

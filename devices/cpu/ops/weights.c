@@ -25,7 +25,7 @@ struct cpu_weights {
     const void **addresses; /* data of the source's constants, sorted */
     size_t address_count;
     entry *entries;
-    size_t bytes;
+    size_t bytes, table_count;
 };
 
 static int order_addresses(const void *a, const void *b)
@@ -260,6 +260,48 @@ const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights
             free(e);
             e = NULL;
         }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return e ? e->data : NULL;
+}
+
+/* A new entry at the head of the list, with room for its data; NULL when memory is out. */
+static entry *add_table(cpu_weights *w, const cpu_weights_key *key, const uint64_t hash[2],
+                        size_t bytes)
+{
+    entry *e = calloc(1, sizeof *e);
+    void *data = allocate(bytes);
+    if (!e || !data) {
+        free(e);
+        free(data);
+        return NULL;
+    }
+    *e = (entry){w->entries, *key, NULL, {hash[0], hash[1]}, bytes, data};
+    w->entries = e;
+    w->bytes += bytes;
+    w->table_count++;
+    return e;
+}
+
+const void *cpu_weights_make(cpu_weights *w, const void *identity, size_t identity_bytes,
+                             size_t bytes, bool (*make)(const void *context, void *table),
+                             const void *context)
+{
+    const cpu_weights_key key = {.format = CPU_WEIGHTS_TABLE};
+    uint64_t hash[2];
+    hash_bytes(identity, identity_bytes, hash);
+    pthread_mutex_lock(&w->lock);
+    entry *e = w->entries;
+    while (e && !is_same(e, &key, NULL, hash))
+        e = e->next;
+    if (!e && w->table_count < CPU_WEIGHTS_TABLES_MAX && (e = add_table(w, &key, hash, bytes)) &&
+        !make(context, e->data)) {
+        w->entries = e->next;
+        w->bytes -= bytes;
+        w->table_count--;
+        free(e->data);
+        free(e);
+        e = NULL;
     }
     pthread_mutex_unlock(&w->lock);
     return e ? e->data : NULL;

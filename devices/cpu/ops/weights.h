@@ -16,6 +16,7 @@ typedef enum cpu_weights_format {
     CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8 packed by gemm_pack_u8s8 */
     CPU_WEIGHTS_CONV_U8S8, /* [n, k] of I8 in the order of `items`, packed by conv_pack_u8s8 */
     CPU_WEIGHTS_TAPS,      /* [n, k] transposed to [k, n], F32 or I8: depthwise kernels */
+    CPU_WEIGHTS_TABLE,     /* no constant: of cpu_weights_make */
 } cpu_weights_format;
 
 typedef struct cpu_weights_key {
@@ -45,6 +46,17 @@ bool cpu_weights_has_constant(const cpu_weights *w, const void *data);
  * F64, or I8 where the format says so. NULL when memory is out. */
 const void *cpu_weights_find(cpu_weights *w, const kernels *k,
                              const cpu_weights_key *key) MUST_CHECK;
+
+/* Tables of one model that operators compute; more are not kept. */
+#define CPU_WEIGHTS_TABLES_MAX 16
+
+/* The table of that identity (`identity_bytes` bytes that say all that it depends on), 64-byte
+ * aligned, `bytes` large, filled by `make` when it is first asked for; false: make has failed. It
+ * lives as long as `w`. NULL: there are too many already, or memory is out: the caller makes its
+ * own. */
+const void *cpu_weights_make(cpu_weights *w, const void *identity, size_t identity_bytes,
+                             size_t bytes, bool (*make)(const void *context, void *table),
+                             const void *context) MUST_CHECK;
 
 /* Bytes held. */
 size_t cpu_weights_bytes(cpu_weights *w);

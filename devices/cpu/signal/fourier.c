@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
+#include "devices/cpu/ops/weights.h"
 #include "devices/cpu/signal/fft.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "graph/shapes/infer.h"
@@ -43,25 +45,63 @@ static void fill_matrix(const graph_fourier *g, const float *window, const doubl
             }
 }
 
-static status make_matrix(cpu_prepare *p, fourier_state *s, const tensor *window)
+/* What a matrix depends on, and all that is needed to make it. */
+typedef struct matrix_source {
+    const graph_fourier *shape;
+    const float *window; /* NULL: none */
+    const kernels *kernels;
+    size_t rows, columns;
+} matrix_source;
+
+/* The transform's matrix, packed; false when memory is out. */
+static bool fill_packed(const void *context, void *packed)
 {
-    const graph_fourier *g = &s->shape;
-    size_t count = s->row_in * s->row_out, packed = gemm_f32_packed_count(s->row_in, s->row_out);
+    const matrix_source *m = context;
     arena memory;
+    fft transform;
     arena_init(&memory, 0);
-    float *plain = arena_allocate(&memory, count * sizeof *plain);
-    float *matrix = arena_allocate_aligned(p->memory, packed * sizeof *matrix, 64);
-    status end = plain && matrix
-                     ? fft_create(&memory, g->length, g->is_inverse, &s->transform)
-                     : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a transform's matrix");
-    if (!end) {
-        s->is_window_in_matrix = window && window->data;
-        fill_matrix(g, s->is_window_in_matrix ? window->data : NULL, s->transform.turns, plain);
-        p->kernels->gemm_pack_f32(plain, s->row_out, 1, s->row_in, s->row_out, matrix);
-        s->matrix = matrix;
+    float *plain = arena_allocate(&memory, m->rows * m->columns * sizeof *plain);
+    bool is_made =
+        plain && !fft_create(&memory, m->shape->length, m->shape->is_inverse, &transform);
+    if (is_made) {
+        fill_matrix(m->shape, m->window, transform.turns, plain);
+        m->kernels->gemm_pack_f32(plain, m->columns, 1, m->rows, m->columns, packed);
     }
     arena_dispose(&memory);
-    return end;
+    return is_made;
+}
+
+/* The model's copy of that matrix, or NULL. */
+static const float *find_matrix(const cpu_prepare *p, const matrix_source *m, size_t bytes)
+{
+    const graph_fourier *g = m->shape;
+    const int64_t shape[] = {g->length,    g->bins_in,    g->bins_out,      g->parts_in,
+                             g->parts_out, g->is_inverse, m->window != NULL};
+    float identity[MATRIX_LENGTH_MAX + sizeof shape / (sizeof(float))];
+    size_t window_bytes = m->window ? (size_t)g->length * sizeof(float) : 0;
+    memcpy(identity, shape, sizeof shape);
+    if (m->window)
+        memcpy((char *)identity + sizeof shape, m->window, window_bytes);
+    return p->weights ? cpu_weights_make(p->weights, identity, sizeof shape + window_bytes, bytes,
+                                         fill_packed, m)
+                      : NULL;
+}
+
+/* One matrix for all plans of the model: a program that runs node by node prepares its nodes in
+ * each run. */
+static status make_matrix(cpu_prepare *p, fourier_state *s, const tensor *window)
+{
+    matrix_source m = {&s->shape, window ? window->data : NULL, p->kernels, s->row_in, s->row_out};
+    size_t bytes = gemm_f32_packed_count(s->row_in, s->row_out) * sizeof(float);
+    s->is_window_in_matrix = m.window != NULL;
+    s->matrix = find_matrix(p, &m, bytes);
+    if (s->matrix)
+        return STATUS_OK;
+    float *own = arena_allocate_aligned(p->memory, bytes, 64);
+    if (!own || !fill_packed(&m, own))
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a transform's matrix");
+    s->matrix = own;
+    return STATUS_OK;
 }
 
 static status prepare_fourier(cpu_prepare *p)
@@ -102,16 +142,35 @@ typedef struct fourier_lines {
     size_t out_stride;
 } fourier_lines;
 
+typedef struct multiply_run {
+    const cpu_call *call;
+    const fourier_lines *lines;
+    size_t items;
+} multiply_run;
+
+static void multiply_piece(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const multiply_run *r = context;
+    const fourier_state *s = r->call->state;
+    const fourier_lines *l = r->lines;
+    size_t first = unit * r->items, left = (size_t)s->lines - first;
+    r->call->kernels->gemm_f32(&(gemm_f32){.m = left < r->items ? left : r->items,
+                                           .n = s->row_out,
+                                           .k = s->row_in,
+                                           .a = l->in + first * l->in_stride,
+                                           .a_stride = l->in_stride,
+                                           .b = s->matrix,
+                                           .c = l->out + first * l->out_stride,
+                                           .c_stride = l->out_stride});
+}
+
 static void multiply(const cpu_call *c, const fourier_state *s, const fourier_lines *l)
 {
-    c->kernels->gemm_f32(&(gemm_f32){.m = (size_t)s->lines,
-                                     .n = s->row_out,
-                                     .k = s->row_in,
-                                     .a = l->in,
-                                     .a_stride = l->in_stride,
-                                     .b = s->matrix,
-                                     .c = l->out,
-                                     .c_stride = l->out_stride});
+    size_t lines = (size_t)s->lines;
+    multiply_run r = {c, l, cpu_split_items(c, lines, lines, 12)};
+    double steps = (double)lines * (double)s->row_out * (double)s->row_in;
+    cpu_split(c, steps / 32, multiply_piece, &r, (lines + r.items - 1) / r.items);
 }
 
 /* One line as complex numbers, zero beyond its end; a one-sided spectrum is completed. */

@@ -97,6 +97,14 @@ bool cpu_walk_next(const cpu_walk *w, cpu_cursor *c)
     return false;
 }
 
+void cpu_walk_find(const cpu_walk *w, int64_t index, int64_t offsets[CPU_WALK_OPERANDS_MAX])
+{
+    memset(offsets, 0, CPU_WALK_OPERANDS_MAX * sizeof *offsets);
+    for (int i = w->rank - 1; i >= 0; index /= w->dims[i], i--)
+        for (int o = 0; o < w->operand_count; o++)
+            offsets[o] += index % w->dims[i] * w->strides[o][i];
+}
+
 typedef struct bytes16 {
     uint64_t low, high;
 } bytes16;
@@ -137,13 +145,51 @@ static void copy_run(size_t element_bytes, int64_t count, const void *from, int6
     }
 }
 
+typedef uint32_t four __attribute__((vector_size(16)));
+
+/* 4 x 4 elements of 4 bytes: from[j * from_stride + i] to to[i * to_stride + j]. */
+static void transpose_four(const char *from, int64_t from_stride, char *to, int64_t to_stride)
+{
+    four x[4], low[2], high[2];
+    for (int j = 0; j < 4; j++)
+        memcpy(&x[j], from + j * from_stride * (int64_t)sizeof(uint32_t), sizeof x[j]);
+    for (int j = 0; j < 2; j++) {
+        low[j] = __builtin_shuffle(x[j], x[j + 2], (four){0, 4, 1, 5});
+        high[j] = __builtin_shuffle(x[j], x[j + 2], (four){2, 6, 3, 7});
+    }
+    x[0] = __builtin_shuffle(low[0], low[1], (four){0, 4, 1, 5});
+    x[1] = __builtin_shuffle(low[0], low[1], (four){2, 6, 3, 7});
+    x[2] = __builtin_shuffle(high[0], high[1], (four){0, 4, 1, 5});
+    x[3] = __builtin_shuffle(high[0], high[1], (four){2, 6, 3, 7});
+    for (int i = 0; i < 4; i++)
+        memcpy(to + i * to_stride * (int64_t)sizeof(uint32_t), &x[i], sizeof x[i]);
+}
+
+/* A plane of elements of 4 bytes, contiguous along its first dim in the source and along its second
+ * in the result: as many rows and columns as are multiples of 4. */
+static void transpose_words(const cpu_walk *w, const char *from, char *to)
+{
+    int a = w->rank - 2, b = w->rank - 1;
+    int64_t rows = w->dims[a] / 4 * 4, columns = w->dims[b] / 4 * 4;
+    for (int64_t i0 = 0; i0 < rows; i0 += TILE)
+        for (int64_t j = 0; j < columns; j += 4)
+            for (int64_t i = i0; i < rows && i < i0 + TILE; i += 4)
+                transpose_four(
+                    from + (i + j * w->strides[1][b]) * (int64_t)sizeof(uint32_t), w->strides[1][b],
+                    to + (i * w->strides[0][a] + j) * (int64_t)sizeof(uint32_t), w->strides[0][a]);
+}
+
 /* The two innermost dims of a walk, tile by tile, so that each line fetched is used whole. */
 static void copy_plane(size_t bytes, const cpu_walk *w, const char *from, char *to)
 {
     int a = w->rank - 2, b = w->rank - 1;
+    bool is_words = bytes == sizeof(uint32_t) && w->strides[1][a] == 1 && w->strides[0][b] == 1;
+    int64_t done = is_words ? w->dims[a] / 4 * 4 : 0, beside = w->dims[b] / 4 * 4;
+    if (is_words)
+        transpose_words(w, from, to);
     for (int64_t i0 = 0; i0 < w->dims[a]; i0 += TILE) {
         int64_t i1 = i0 + TILE < w->dims[a] ? i0 + TILE : w->dims[a];
-        for (int64_t j0 = 0; j0 < w->dims[b]; j0 += TILE) {
+        for (int64_t j0 = i1 <= done ? beside : 0; j0 < w->dims[b]; j0 += TILE) {
             int64_t n = j0 + TILE < w->dims[b] ? TILE : w->dims[b] - j0;
             for (int64_t i = i0; i < i1; i++)
                 copy_run(bytes, n,
@@ -244,6 +290,13 @@ void cpu_copy_mapped(size_t element_bytes, int rank, const int64_t *dims,
 
 void cpu_fill(size_t element_bytes, const void *element, void *to, int64_t count)
 {
+    if (element_bytes == sizeof(uint32_t)) {
+        uint32_t word, *words = to;
+        memcpy(&word, element, sizeof word);
+        for (int64_t i = 0; i < count; i++)
+            words[i] = word;
+        return;
+    }
     for (int64_t i = 0; i < count; i++)
         memcpy((char *)to + i * (int64_t)element_bytes, element, element_bytes);
 }

@@ -34,6 +34,9 @@ void cpu_walk_broadcast(cpu_walk *w, const tensor *out, int input_count,
 bool cpu_walk_start(const cpu_walk *w, cpu_cursor *c);
 bool cpu_walk_next(const cpu_walk *w, cpu_cursor *c);
 
+/* Offsets of element `index`, counted over the whole index space, in each array. */
+void cpu_walk_find(const cpu_walk *w, int64_t index, int64_t offsets[CPU_WALK_OPERANDS_MAX]);
+
 /* Length of a run, and the step of operand o along it. */
 static inline int64_t cpu_walk_run(const cpu_walk *w)
 {

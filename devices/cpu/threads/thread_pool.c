@@ -26,7 +26,7 @@ typedef struct pool_caller {
     /* Written only while no unit is left, read only after a claim. */
     thread_pool_work work;
     void *context;
-    bool was_delayed; /* only the caller uses it */
+    uint64_t alone_until_ns; /* after a delay; only the caller uses it */
 } __attribute__((aligned(128))) pool_caller;
 
 typedef struct pool_worker {
@@ -230,7 +230,6 @@ int thread_pool_begin(thread_pool *p, int caller)
 {
     assert(caller >= 0 && caller < p->caller_count);
     pthread_mutex_lock(&p->workers[caller].lock);
-    p->callers[caller].was_delayed = false;
     int busy = atomic_fetch_add_explicit(&p->busy, 1, memory_order_relaxed) + 1;
     if (caller >= THREAD_POOL_CALLERS_MAX || busy >= p->cores)
         return 0;
@@ -256,19 +255,35 @@ void thread_pool_call_helpers(thread_pool *p, int caller, int wanted)
     }
 }
 
-static void wait_for_helpers(pool_caller *l, uint32_t units)
+/* How long a caller waits for the units of others before it calls that a delay, when its own took
+ * `unit_ns` each: a helper may have begun its last unit just before. */
+#define PATIENCE_NS_MIN 100000
+#define PATIENCE_UNITS 4
+/* After a delay the caller stays alone for so many times as long: then delays cost a fifth. */
+#define ALONE_DELAYS 4
+
+static void wait_for_helpers(pool_caller *l, uint32_t units, uint64_t unit_ns)
 {
-    for (int i = 0; i < 4000; i++) {
+    for (int i = 0; i < 1000; i++) {
         if (atomic_load_explicit(&l->done, memory_order_acquire) == units)
             return;
         pause_core();
     }
+    uint64_t since_ns = clock_now_ns(), patience_ns = PATIENCE_UNITS * unit_ns;
+    patience_ns = patience_ns < PATIENCE_NS_MIN ? PATIENCE_NS_MIN : patience_ns;
+    while (clock_now_ns() - since_ns < patience_ns) {
+        for (int i = 0; i < 64; i++)
+            pause_core();
+        if (atomic_load_explicit(&l->done, memory_order_acquire) == units)
+            return;
+    }
     /* A helper has lost its core to another program in the middle of a unit. */
-    l->was_delayed = true;
     atomic_store(&l->is_waiting, 1);
     for (uint32_t done; (done = atomic_load(&l->done)) != units;)
         wait_on(&l->done, done);
     atomic_store_explicit(&l->is_waiting, 0, memory_order_relaxed);
+    uint64_t now_ns = clock_now_ns();
+    l->alone_until_ns = now_ns + ALONE_DELAYS * (now_ns - since_ns);
 }
 
 void thread_pool_run(thread_pool *p, int caller, thread_pool_work work, void *context, size_t units)
@@ -283,15 +298,18 @@ void thread_pool_run(thread_pool *p, int caller, thread_pool_work work, void *co
     l->context = context;
     atomic_store_explicit(&l->done, 0, memory_order_relaxed);
     word = ((word >> 32) + 1) << 32 | (uint64_t)units << 16;
+    uint64_t start_ns = clock_now_ns(), own = 0;
     atomic_store_explicit(&l->word, word, memory_order_release);
-    while (run_unit(l, caller, &word))
+    for (; run_unit(l, caller, &word); own++)
         word = atomic_load_explicit(&l->word, memory_order_acquire);
-    wait_for_helpers(l, (uint32_t)units);
+    if (atomic_load_explicit(&l->done, memory_order_acquire) != units)
+        wait_for_helpers(l, (uint32_t)units, own ? (clock_now_ns() - start_ns) / own : 0);
 }
 
 bool thread_pool_was_delayed(const thread_pool *p, int caller)
 {
-    return p->callers[caller].was_delayed;
+    uint64_t until_ns = p->callers[caller].alone_until_ns;
+    return until_ns > 0 && clock_now_ns() < until_ns;
 }
 
 void thread_pool_lock_worker(thread_pool *p, int worker)

@@ -47,8 +47,9 @@ void thread_pool_call_helpers(thread_pool *p, int caller, int wanted);
 void thread_pool_run(thread_pool *p, int caller, thread_pool_work work, void *context,
                      size_t units);
 
-/* Has a helper delayed this caller since its begin, as happens when another program takes the
- * helper's core? Then short loops run faster alone. From the caller's thread. */
+/* Has a helper delayed this caller a moment ago, as happens when another program takes the helper's
+ * core? A helper that took several times as long for a unit as the caller did; "a moment" is a few
+ * times the delay. Until then loops run faster alone. From the caller's thread. */
 bool thread_pool_was_delayed(const thread_pool *p, int caller);
 
 /* Between these two no unit runs as `worker`, so its memory may change. */

@@ -58,6 +58,15 @@ DOT_INLINE void dot_start(const int rows, const int vectors, const dot_job *d, c
         for (int j = 0; j < vectors; j++)
             c[i][j] = vec_i_load(t->starts + j * VEC_LANES);
     }
+    if (d->row_start) {
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            vec_i start = vec_i_set(d->row_start[t->m + (size_t)i]);
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++)
+                c[i][j] = vec_i_add(c[i][j], start);
+        }
+    }
     if (!t->negative_sums)
         return;
 #pragma GCC unroll 8

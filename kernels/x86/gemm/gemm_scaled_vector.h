@@ -15,7 +15,7 @@ typedef struct dot_job {
     const uint8_t *a;
     size_t a_stride;       /* bytes */
     const int32_t *a_zero; /* u8 only */
-    const int32_t *start;
+    const int32_t *start, *row_start;
     const uint8_t *b;
     size_t b_header_bytes; /* of column sums before each panel */
     gemm_output output;
@@ -205,6 +205,7 @@ static inline dot_job dot_job_of_u8s8(const struct gemm_u8s8 *g)
                  .a_stride = g->a_stride,
                  .a_zero = g->a_zero,
                  .start = g->start,
+                 .row_start = g->row_start,
                  .b = g->b,
                  .b_header_bytes = DOT_PANEL * sizeof(int32_t),
                  .output = g->output,

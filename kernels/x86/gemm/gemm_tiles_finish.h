@@ -187,9 +187,11 @@ static __attribute__((noinline)) void tile_finish_any(const dot_job *d, size_t r
     tile_load_starts(d, column, columns, &c);
     for (size_t m = row; m < row + rows; m++, sums += TILE_PAIR) {
         vec_i zero = vec_i_set(d->a_zero ? d->a_zero[m] : 0);
+        vec_i row_start = vec_i_set(d->row_start ? d->row_start[m] : 0);
         float x[DOT_PANEL] __attribute__((aligned(64))); /* half used: the compiler cannot know */
         for (size_t j = 0; j < 2; j++) {
             vec_i sum = tile_sum(d->a_zero != NULL, &c, j, sums, zero);
+            sum = vec_i_add(sum, row_start);
             vec_store(x + j * VEC_LANES,
                       d->output == GEMM_S32 ? vec_from_bits(sum) : tile_to_float(sum));
         }

@@ -169,7 +169,7 @@ static tile_steps_of *tile_steps_for_u8(const dot_job *d)
 static tile_steps_of *tile_steps_for(const dot_job *d)
 {
     const gemm_scaled_epilogue *e = d->epilogue;
-    if (d->output == GEMM_S32 || e->residual)
+    if (d->output == GEMM_S32 || e->residual || d->row_start)
         return tile_steps_any;
 #if TILE_IS_INTEGER
     if (d->output == GEMM_U8 && !e->row_low &&

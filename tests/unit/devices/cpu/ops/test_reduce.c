@@ -1,5 +1,6 @@
 /* Reductions against plain loops in double. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "tests/unit/devices/cpu/case.h"
 
@@ -18,6 +19,84 @@ Test(cpu_reduce, reduce_mean_over_inner_and_outer_axes)
                 sum += cpu_case_get(&c.inputs[0], (i / inner * n + k) * inner + i % inner);
             cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), sum / (double)n, 1e-6, i);
         }
+        cpu_case_dispose(&c);
+    }
+}
+
+/* Every kind, along neighbours and beside them, in rows of any length. */
+Test(cpu_reduce, sums_squares_and_extremes_along_every_axis)
+{
+    static const graph_op ops[] = {GRAPH_OP_REDUCE_SUM, GRAPH_OP_REDUCE_SUM_SQUARE,
+                                   GRAPH_OP_REDUCE_MAX, GRAPH_OP_REDUCE_MIN, GRAPH_OP_REDUCE_L2};
+    static const int64_t shapes[][3] = {{5, 70, 300}, {3, 40, 3}, {600, 2, 33}};
+    for (int turn = 0; turn < 45; turn++) {
+        const int64_t *dims = shapes[turn / 15], axis = turn % 3;
+        graph_op op = ops[turn / 3 % 5];
+        const int64_t strides[] = {dims[1] * dims[2], dims[2], 1};
+        cpu_case c = {.attributes = {graph_make_int("keepdims", 0)}, .attribute_count = 1};
+        cpu_case_random(&c, DTYPE_F32, DIMS(dims[0], dims[1], dims[2]));
+        cpu_case_input(&c, DTYPE_I64, DIMS(1), (double[]){(double)axis});
+        cr_assert_eq(cpu_case_run(&c, op, 1), STATUS_OK);
+        int64_t inner = strides[axis], n = dims[axis];
+        for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++) {
+            double sum = 0, low = INFINITY, high = -INFINITY, squares = 0;
+            for (int64_t k = 0; k < n; k++) {
+                double x = cpu_case_get(&c.inputs[0], (i / inner * n + k) * inner + i % inner);
+                sum += x;
+                squares += x * x;
+                low = x < low ? x : low;
+                high = x > high ? x : high;
+            }
+            double expected = op == GRAPH_OP_REDUCE_SUM          ? sum
+                              : op == GRAPH_OP_REDUCE_SUM_SQUARE ? squares
+                              : op == GRAPH_OP_REDUCE_MAX        ? high
+                              : op == GRAPH_OP_REDUCE_MIN        ? low
+                                                                 : sqrt(squares);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), expected, 1e-3, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
+/* The bits of an output are the same whatever stands beside it. */
+Test(cpu_reduce, outputs_do_not_depend_on_their_neighbours)
+{
+    float alone[2];
+    for (int count = 1; count <= 40; count += 39) {
+        cpu_case c = {.attributes = {graph_make_int("keepdims", 0)}, .attribute_count = 1};
+        tensor *x = cpu_case_random(&c, DTYPE_F32, DIMS(count, 9));
+        for (int i = 0; i < 9; i++)
+            ((float *)x->data)[i] = 1.0f / (float)(i + 3);
+        cpu_case_input(&c, DTYPE_I64, DIMS(1), (double[]){1});
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_REDUCE_SUM, 1), STATUS_OK);
+        alone[count > 1] = ((float *)c.outputs[0].data)[0];
+        cpu_case_dispose(&c);
+    }
+    cr_expect_eq(alone[0], alone[1]);
+}
+
+/* NaN wins, then the first of equals, or the last where asked for. */
+Test(cpu_reduce, places_of_extremes)
+{
+    for (int turn = 0; turn < 8; turn++) {
+        bool is_last = turn & 1, is_beside = turn & 2;
+        double numbers[] = {1, 5, 3, 5, turn & 4 ? (double)NAN : 2, 5, 0, (double)NAN};
+        int64_t count = turn & 4 ? 8 : 7;
+        cpu_case c = {
+            .attributes = {graph_make_int("axis", 0), graph_make_int("select_last_index", is_last)},
+            .attribute_count = 2};
+        double both[16];
+        for (int i = 0; i < 16; i++)
+            both[i] = numbers[i / 2];
+        cpu_case_input(&c, DTYPE_F32, is_beside ? DIMS(count, 2) : DIMS(count),
+                       is_beside ? both : numbers);
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_ARG_MAX, 1), STATUS_OK);
+        for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++)
+            cr_expect_eq(((int64_t *)c.outputs[0].data)[i],
+                         turn & 4  ? 4
+                         : is_last ? 5
+                                   : 1,
+                         "turn %d", turn);
         cpu_case_dispose(&c);
     }
 }

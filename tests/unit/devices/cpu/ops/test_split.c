@@ -61,6 +61,35 @@ static graph_value_index random_floats(graph *g, int rank, const int64_t *dims)
     return graph_add_constant(g, NULL, &t);
 }
 
+/* Operators on rows, planes and runs of [1,40,96,96]. */
+static void add_rows(graph *g, graph_value_index y)
+{
+    const int64_t deep[] = {1, 40, 1, 1}, channels = 40, half[] = {20, 96, 20};
+    graph_attribute first = graph_make_int("axis", 1), last = graph_make_int("axis", -1);
+    graph_attribute perm = graph_make_ints(g, "perm", 4, (int64_t[]){0, 2, 1, 3});
+    graph_value_index z = graph_binary(g, GRAPH_OP_MUL, y, random_floats(g, 4, deep));
+    z = graph_add(g, GRAPH_OP_TRANSPOSE, 1, &z, 1, &perm); /* [1,96,40,96] */
+    graph_add_output(g, graph_add(g, GRAPH_OP_SOFTMAX, 1, &z, 1, &first), "softmax");
+    graph_add_output(g, graph_add(g, GRAPH_OP_LOG_SOFTMAX, 1, &z, 1, &last), "log_softmax");
+    graph_add_output(g, graph_add(g, GRAPH_OP_ARG_MAX, 1, &z, 1, &first), "places");
+    graph_add_output(g, graph_reduce(g, GRAPH_OP_REDUCE_SUM, z, 1, false), "sums");
+    graph_add_output(g, graph_reduce(g, GRAPH_OP_REDUCE_MAX, z, 3, false), "tops");
+    int64_t width = 96;
+    graph_value_index norm[] = {z, random_floats(g, 1, &width), random_floats(g, 1, &width)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_LAYER_NORMALIZATION, 3, norm, 0, NULL),
+                     "rows_normal");
+    graph_value_index images[] = {y, random_floats(g, 1, &channels),
+                                  random_floats(g, 1, &channels)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_INSTANCE_NORMALIZATION, 3, images, 0, NULL),
+                     "planes");
+    graph_value_index heads[] = {graph_reshape(g, z, 3, (int64_t[]){20, 192, 96}),
+                                 random_floats(g, 3, half)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_MATMUL, 2, heads, 0, NULL), "heads");
+    graph_value_index one = graph_reshape(g, z, 2, (int64_t[]){3840, 96});
+    graph_value_index gram[] = {graph_transpose(g, one, 2, (int64_t[]){1, 0}), one};
+    graph_add_output(g, graph_add(g, GRAPH_OP_MATMUL, 2, gram, 0, NULL), "gram");
+}
+
 /* Every operator that is split, at sizes where it is. */
 static graph *make_graph(void)
 {
@@ -98,6 +127,7 @@ static graph *make_graph(void)
     graph_add_output(g,
                      graph_unary(g, GRAPH_OP_TANH, graph_add(g, GRAPH_OP_MATMUL, 2, few, 0, NULL)),
                      "columns");
+    add_rows(g, y);
     return g;
 }
 
