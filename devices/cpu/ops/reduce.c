@@ -27,6 +27,7 @@ typedef struct reduce_plan {
     cpu_compute compute; /* F64, I64 or U64 */
     dtype type;
     int64_t reduced_count;
+    bool has_last; /* the last axis is reduced: neighbours are */
 } reduce_plan;
 
 static bool is_reduced_axis(const graph_node *node, const tensor *in, const tensor *axes, int axis)
@@ -39,6 +40,18 @@ static bool is_reduced_axis(const graph_node *node, const tensor *in, const tens
     return false;
 }
 
+/* Axes that are reduced beside each other are one dim; others stay apart even where the dim between
+ * them is 1, as the batch's may be: the order of a sum must not depend on it. */
+static void plan_reduced(cpu_walk *w, int rank, const int64_t *dims, const int64_t *strides)
+{
+    *w = (cpu_walk){.rank = rank > 0 ? rank : 1, .operand_count = 1};
+    w->dims[0] = w->strides[0][0] = 1;
+    for (int i = 0; i < rank; i++) {
+        w->dims[i] = dims[i];
+        w->strides[0][i] = strides[i];
+    }
+}
+
 static void plan_axes(reduce_plan *p, const graph_node *node, const tensor *in, const tensor *axes)
 {
     int64_t dense[TENSOR_RANK_MAX], kept_dims[TENSOR_RANK_MAX], reduced_dims[TENSOR_RANK_MAX];
@@ -47,8 +60,11 @@ static void plan_axes(reduce_plan *p, const graph_node *node, const tensor *in, 
     cpu_dense_strides(in->rank, in->dims, dense);
     for (int i = 0; i < in->rank; i++) {
         if (is_reduced_axis(node, in, axes, i)) {
-            reduced_dims[reduced_rank] = in->dims[i];
-            reduced[reduced_rank++] = dense[i];
+            bool is_beside = i > 0 && is_reduced_axis(node, in, axes, i - 1);
+            reduced_rank += !is_beside;
+            reduced_dims[reduced_rank - 1] =
+                (is_beside ? reduced_dims[reduced_rank - 1] : 1) * in->dims[i];
+            reduced[reduced_rank - 1] = dense[i];
         } else {
             kept_dims[kept_rank] = in->dims[i];
             kept[kept_rank++] = dense[i];
@@ -56,7 +72,8 @@ static void plan_axes(reduce_plan *p, const graph_node *node, const tensor *in, 
     }
     cpu_dense_strides(kept_rank, kept_dims, out);
     cpu_walk_init(&p->kept, kept_rank, kept_dims, 2, (const int64_t *const[]){kept, out});
-    cpu_walk_init(&p->reduced, reduced_rank, reduced_dims, 1, (const int64_t *const[]){reduced});
+    plan_reduced(&p->reduced, reduced_rank, reduced_dims, reduced);
+    p->has_last = in->rank > 0 && is_reduced_axis(node, in, axes, in->rank - 1);
     p->reduced_count = cpu_dims_product(reduced_dims, 0, reduced_rank);
 }
 
@@ -312,6 +329,31 @@ static void flush(float *some, cpu_block *sum, size_t n)
     }
 }
 
+/* One output alone: the bits of reduce_beside_f32. */
+static double reduce_one_f32(const reduce_plan *p, const float *in)
+{
+    int64_t run = cpu_walk_run(&p->reduced), along = cpu_walk_step(&p->reduced, 0), added = 0;
+    bool is_extreme = p->kind == REDUCE_MAX || p->kind == REDUCE_MIN;
+    double sum = 0;
+    float some = is_extreme ? (float)start_f64(p->kind) : 0;
+    cpu_cursor c;
+    for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c))
+        for (int64_t i = 0; i < run; i++) {
+            float x = in[c.offsets[0] + i * along];
+            if (p->kind == REDUCE_MAX)
+                some = some > x || isnan(some) ? some : x;
+            else if (p->kind == REDUCE_MIN)
+                some = some < x || isnan(some) ? some : x;
+            else
+                some += p->kind == REDUCE_SUM_SQUARE ? x * x : x;
+            if (!is_extreme && ++added % FLUSH_EVERY == 0) {
+                sum += (double)some;
+                some = 0;
+            }
+        }
+    return is_extreme ? (double)some : sum + (double)some;
+}
+
 /* `n` neighbouring outputs, whose inputs are `step` apart. */
 static void reduce_beside_f32(const kernels *k, const reduce_plan *p, const float *in, int64_t step,
                               size_t n, cpu_block *sum)
@@ -367,6 +409,8 @@ static void reduce_some(const reduce_run_of *r, int64_t from, size_t n, cpu_bloc
     }
     if (r->is_along)
         reduce_along_f32(c->kernels, p, in + from, sum);
+    else if (n == 1)
+        sum->f64[0] = reduce_one_f32(p, in + from);
     else
         reduce_beside_f32(c->kernels, p, in + from, step, n, sum);
     finish(c->node->op, p, NULL, sum, n);
@@ -402,7 +446,7 @@ static status run_reduce(const cpu_call *c)
     if (p.compute == CPU_COMPUTE_F32 || op == GRAPH_OP_REDUCE_LOG_SUM_EXP)
         p.compute = CPU_COMPUTE_F64;
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
-    bool is_along = cpu_walk_step(&p.reduced, 0) == 1 && cpu_walk_run(&p.reduced) >= ALONG_MIN;
+    bool is_along = p.has_last && cpu_walk_run(&p.reduced) >= ALONG_MIN;
     reduce_run_of r = {c, &p, is_along, has_kernel(&p, in->dtype), 0, 0};
     for (int i = 1; i < p.kept.rank; i++)
         r.axis = p.kept.dims[i] > p.kept.dims[r.axis] ? i : r.axis;

@@ -47,6 +47,8 @@ void cpu_split(const cpu_call *c, double ns, cpu_part part, const void *context,
 
 size_t cpu_split_items(const cpu_call *c, size_t total, size_t most, size_t step)
 {
+    if (most == 0)
+        return 1;
     size_t threads = cpu_split_threads(c), units = (total + most - 1) / most;
     units = (units + threads - 1) / threads * threads;
     size_t items = units ? (total + units - 1) / units : 1;
