@@ -180,7 +180,6 @@ static status finish_prepare(cpu_prepare *p, fused_state *s)
 {
     s->is_u8 = p->inputs[X]->dtype == DTYPE_U8;
     s->weights_shift = (int32_t)graph_attribute_int(p->node, "weights_shift", 0);
-    assert(!s->weights_shift || (s->is_u8 && !s->is_depthwise));
     fused_epilogue_prepare(p->node, s->is_depthwise && !s->is_u8, &s->activation, &s->after);
     status result = prepare_factors(p, s);
     p->state = s;
@@ -298,8 +297,7 @@ static void multiply_f32(const cpu_call *c, const fused_state *s, const gemm_row
                      .activation = s->activation}});
 }
 
-/* What a shift of all weights adds to the sums of each row, since
- * sum of (a - zero) * (b + shift) = sum of (a - zero) * b + shift * sum of (a - zero). */
+/* What a shift of all weights adds to the sums of each row: shift * sum of (a - zero). */
 static void sum_rows(const fused_state *s, const factors *f, const gemm_rows *p, int32_t *out)
 {
     for (size_t i = 0; i < p->count; i++) {
