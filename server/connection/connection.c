@@ -1,33 +1,17 @@
 #include "server/connection/connection.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/connection/relief.h"
 #include "server/request/request.h"
 
-/* Taken per wake-up of a listener: more would starve the connections there are. */
-#define ACCEPTS_PER_WAKE 16
-#define HEALTH_CONNECTIONS_MAX 256
-#define ACCEPTS_AT_CLOSE 8192 /* more than a backlog holds */
-#define HANGUPS_PER_WAKE 64
-#define PAUSE_MS 50
-#define EXHAUSTED_LOG_NS 10000000000ull
-#define CLOSING_MAX 16 /* connections above the limit, while the ones they replace are closed */
-#define TICK_MS 1000
 #define PROGRESS_FRACTION 64 /* of what is held must move in a tick */
-/* How long a connection that was ended may take to send what it still has to, such as a TLS
- * close_notify, to a peer that does not read. */
-#define LINGER_NS 5000000000ull
 
 /* The connections that this thread's loop serves: which thread this is, and nothing else. Functions
  * that libh2o calls without a context (connections_of_this_thread) find their loop by it. */
@@ -55,24 +39,6 @@ void connections_dispose(connections *all)
         close(all->reserve_fd);
     reserve_dispose(&all->reserve);
     *all = (connections){.hangup_fd = -1, .reserve_fd = -1};
-}
-
-static void on_hangup(h2o_socket_t *socket, const char *error)
-{
-    connections *all = socket->data;
-    struct epoll_event events[HANGUPS_PER_WAKE];
-    if (error != NULL)
-        return;
-    int count = epoll_wait(all->hangup_fd, events, HANGUPS_PER_WAKE, 0);
-    for (int i = 0; i < count; i++) {
-        connection *c = events[i].data.ptr;
-        if (c->base.waiting == NULL)
-            continue;
-        if (events[i].events & (EPOLLHUP | EPOLLERR))
-            request_cancel(c->base.waiting);
-        else if (c->protocol->input_ended != NULL)
-            c->protocol->input_ended(c);
-    }
 }
 
 void connections_visit(connections *all, void (*visit)(connection *c, void *context), void *context)
@@ -103,73 +69,6 @@ connection *connections_find(connections *all,
     return NULL;
 }
 
-/* Of a connection that has not said what it speaks. */
-static void check_beginning(connection *c, uint64_t now_ns)
-{
-    const server_timeouts *t = &c->all->loop->service->options->timeouts;
-    if (c->is_in_handshake) {
-        if (now_ns - c->accepted_ns > t->handshake_ms * 1000000)
-            connection_end(c, CLOSURE_HANDSHAKE, now_ns);
-    } else if (c->socket->input->size == 0) {
-        if (now_ns - c->accepted_ns > t->idle_ms * 1000000)
-            connection_end(c, CLOSURE_IDLE, now_ns);
-    } else if (c->reading_ns == 0) {
-        c->reading_ns = now_ns;
-    } else if (now_ns - c->reading_ns > t->head_ms * 1000000) {
-        connection_end(c, CLOSURE_HEAD, now_ns);
-    }
-}
-
-static void check(connection *c, void *context)
-{
-    uint64_t now_ns = *(uint64_t *)context;
-    uint64_t age_ms = c->all->loop->service->options->timeouts.age_ms;
-    if (c->ended_ns != 0) {
-        if (now_ns - c->ended_ns > LINGER_NS)
-            shutdown(c->fd, SHUT_RDWR);
-    } else if (c->protocol == NULL) {
-        check_beginning(c, now_ns);
-    } else {
-        if (c->base.requests == 0)
-            budget_trim(&c->base.held);
-        if (age_ms > 0 && !c->is_old && now_ns - c->accepted_ns > age_ms * 1000000) {
-            c->is_old = true;
-            connection_count_closure(c, CLOSURE_AGE);
-            c->protocol->drain(c);
-        }
-        c->protocol->check(c, now_ns);
-    }
-}
-
-static void on_tick(h2o_timeout_entry_t *entry)
-{
-    connections *all = H2O_STRUCT_FROM_MEMBER(connections, tick_entry, entry);
-    uint64_t now_ns = clock_now_ns();
-    connections_visit(all, check, &now_ns);
-    relief_restore(all);
-    connections_relieve(all, now_ns);
-    h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->tick, entry);
-}
-
-static void on_pause_over(h2o_timeout_entry_t *entry);
-
-void connections_start(connections *all, h2o_loop_t *loop)
-{
-    assert(of_this_thread == NULL);
-    of_this_thread = all;
-    all->hangup_socket = h2o_evloop_socket_create(loop, all->hangup_fd, H2O_SOCKET_FLAG_DONT_READ);
-    all->hangup_socket->data = all;
-    h2o_socket_read_start(all->hangup_socket, on_hangup);
-    h2o_timeout_init(loop, &all->tick, TICK_MS);
-    all->tick_entry.cb = on_tick;
-    h2o_timeout_init(loop, &all->soon, 0);
-    h2o_timeout_init(loop, &all->pause, PAUSE_MS);
-    all->pause_entry.cb = on_pause_over;
-    all->relief_entry.cb = relief_on_timeout;
-    reserve_fill(&all->reserve); /* on this thread: the allocator keeps what it frees for it */
-    h2o_timeout_link(loop, &all->tick, &all->tick_entry);
-}
-
 /* Those for health are counted apart: they neither take the others' room nor delay the drain. */
 static void count(const connections *all, int difference)
 {
@@ -177,6 +76,16 @@ static void count(const connections *all, int difference)
     if (!service_is_health_loop(s, all->loop->index))
         atomic_fetch_add_explicit(&s->connections, difference, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->loops[all->loop->index].connections, difference,
+                              memory_order_relaxed);
+}
+
+/* Of those, the ones that others replace, until they are closed. */
+static void count_closing(const connections *all, int difference)
+{
+    service *s = all->loop->service;
+    if (!service_is_health_loop(s, all->loop->index))
+        atomic_fetch_add_explicit(&s->closing, difference, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->loops[all->loop->index].closing, difference,
                               memory_order_relaxed);
 }
 
@@ -190,7 +99,18 @@ static void on_close(void *context)
     c->socket = NULL;
     h2o_linklist_unlink(&c->link);
     count(c->all, -1);
+    if (c->is_replaced)
+        count_closing(c->all, -1);
+    size_t leaving = c->leaving_bytes;
+    service *s = c->all->loop->service;
     request_connection_release(&c->base);
+    atomic_fetch_sub_explicit(&s->leaving_bytes, leaving, memory_order_relaxed);
+}
+
+void connections_set_thread(connections *all)
+{
+    assert(of_this_thread == NULL);
+    of_this_thread = all;
 }
 
 connections *connections_of_this_thread(void)
@@ -251,8 +171,12 @@ void connection_note_moved(connection *c, uint64_t bytes, uint64_t now_ns)
 {
     uint64_t moved = bytes > c->moved_bytes ? bytes - c->moved_bytes : 0;
     c->moved_bytes = bytes;
-    if (moved > 0 && moved >= c->base.held.bytes / PROGRESS_FRACTION)
+    if (moved == 0 || moved < c->base.held.bytes / PROGRESS_FRACTION) {
+        c->stalled_ticks += c->stalled_ticks < UINT8_MAX;
+    } else {
+        c->stalled_ticks = 0;
         connection_note_progress(c, now_ns);
+    }
 }
 
 void connection_count_closure(const connection *c, closure why)
@@ -270,13 +194,18 @@ void connection_end(connection *c, closure why, uint64_t now_ns)
     h2o_linklist_unlink(&c->link); /* out of the way of who looks for the next to end */
     h2o_linklist_insert(&c->all->clients, &c->link);
     connection_count_closure(c, why);
+    if (why == CLOSURE_ROOM || why == CLOSURE_MEMORY) { /* what it has is needed now */
+        c->is_replaced = true;
+        count_closing(c->all, 1);
+        shutdown(c->fd, SHUT_RDWR);
+    }
     if (c->protocol == NULL)
         h2o_socket_close(c->socket);
     else
         c->protocol->abort(c, why);
 }
 
-static connection *connection_create(connections *all, h2o_socket_t *socket)
+connection *connection_create(connections *all, h2o_socket_t *socket, uint64_t now_ns)
 {
     connection *c = calloc(1, sizeof(*c));
     if (c == NULL)
@@ -293,118 +222,12 @@ static connection *connection_create(connections *all, h2o_socket_t *socket)
         free(c);
         return NULL;
     }
-    c->accepted_ns = c->progress_ns = clock_now_ns();
+    c->accepted_ns = c->progress_ns = now_ns;
     h2o_linklist_insert(&all->newcomers, &c->link);
     socket->on_close.cb = on_close;
     socket->on_close.data = c;
     count(all, 1);
     return c;
-}
-
-/* A connection for which the server works at the moment stays. */
-static bool make_room_in(h2o_linklist_t *anchor)
-{
-    for (h2o_linklist_t *at = anchor->next; at != anchor; at = at->next) {
-        connection *c = H2O_STRUCT_FROM_MEMBER(connection, link, at);
-        if (c->base.unanswered == 0 && c->ended_ns == 0) {
-            connection_end(c, CLOSURE_ROOM, clock_now_ns());
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Is there room for one more, if need be in the place of another? Those that were ended may still
- * be closing. */
-static bool has_room(connections *all)
-{
-    const service *s = all->loop->service;
-    int index = all->loop->index;
-    bool is_health = service_is_health_loop(s, index);
-    int open = atomic_load_explicit(is_health ? &s->loops[index].connections : &s->connections,
-                                    memory_order_relaxed);
-    int most = is_health ? HEALTH_CONNECTIONS_MAX : s->connections_max;
-    if (!reserve_fill(&all->reserve))
-        return false;
-    if (open < most)
-        return true;
-    return open - most < CLOSING_MAX &&
-           (make_room_in(&all->newcomers) || make_room_in(&all->clients));
-}
-
-static void on_pause_over(h2o_timeout_entry_t *entry)
-{
-    connections *all = H2O_STRUCT_FROM_MEMBER(connections, pause_entry, entry);
-    while (all->paused_count > 0)
-        h2o_socket_read_start(all->paused[--all->paused_count], connection_on_accept);
-}
-
-/* No descriptor is left: who waits longest for nothing makes room, and the listener, which stays
- * readable, is not read for a moment. Without anybody to end, a newcomer is taken and closed. */
-static void out_of_descriptors(connections *all, h2o_socket_t *listener, int error)
-{
-    uint64_t now_ns = clock_now_ns();
-    if (all->exhausted_ns == 0 || now_ns - all->exhausted_ns > EXHAUSTED_LOG_NS) {
-        log_error("server", "no connection accepted: %s", strerror(error));
-        all->exhausted_ns = now_ns;
-    }
-    if (!make_room_in(&all->newcomers) && !make_room_in(&all->clients) && all->reserve_fd >= 0) {
-        close(all->reserve_fd);
-        int newcomer = accept4(h2o_socket_get_fd(listener), NULL, NULL, SOCK_CLOEXEC);
-        if (newcomer >= 0)
-            close(newcomer);
-        all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    }
-    if (all->paused_count < SERVER_LISTENERS_MAX) {
-        all->paused[all->paused_count++] = listener;
-        h2o_socket_read_stop(listener);
-    }
-    if (!h2o_timeout_is_linked(&all->pause_entry))
-        h2o_timeout_link(h2o_socket_get_loop(all->hangup_socket), &all->pause, &all->pause_entry);
-}
-
-static bool is_exhaustion(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
-}
-
-/* Some of those that wait; false when none is left. */
-static bool accept_some(h2o_socket_t *listener)
-{
-    connections *all = of_this_thread;
-    for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
-        h2o_socket_t *socket = h2o_evloop_socket_accept(listener);
-        if (socket == NULL) {
-            if (is_exhaustion(errno))
-                out_of_descriptors(all, listener, errno);
-            return false;
-        }
-        connection *c = has_room(all) ? connection_create(all, socket) : NULL;
-        if (c == NULL) {
-            h2o_socket_close(socket);
-            continue;
-        }
-        c->accept = listener->data;
-        all->start(c);
-    }
-    return true;
-}
-
-void connection_on_accept(h2o_socket_t *listener, const char *error)
-{
-    if (error == NULL)
-        accept_some(listener);
-}
-
-void connection_accept_rest(h2o_socket_t *listener)
-{
-    connections *all = of_this_thread;
-    for (int i = 0; i < ACCEPTS_AT_CLOSE / ACCEPTS_PER_WAKE && accept_some(listener); i++)
-        ;
-    for (int i = 0; i < all->paused_count; i++) {
-        if (all->paused[i] == listener)
-            all->paused[i--] = all->paused[--all->paused_count];
-    }
 }
 
 /* The library may be using the socket further up the stack, so it is only shut down: the library

@@ -37,14 +37,13 @@ typedef struct connections {
     h2o_linklist_t newcomers, clients;
     h2o_timeout_t tick, soon;
     h2o_timeout_entry_t tick_entry, relief_entry;
-    /* Without a descriptor left: listeners that are not read for a moment, and a descriptor to take
+    /* Without a descriptor or room: listeners that are not read for a moment; a descriptor to take
      * newcomers with and tell them. */
     h2o_socket_t *paused[SERVER_LISTENERS_MAX];
     int paused_count, reserve_fd;
-    h2o_timeout_t pause;
+    h2o_timeout_t pause, room_wait;
     h2o_timeout_entry_t pause_entry;
     uint64_t exhausted_ns; /* when the log last said so */
-    size_t refused_bytes;  /* since relief.c last looked */
     reserve reserve;       /* memory for libh2o when there is no other */
     turns turns;           /* how much each may do at a time */
     int hangup_fd;         /* epoll of HTTP/1 connections: has the client closed? */
@@ -57,12 +56,17 @@ struct connection {
     connections *all;
     h2o_socket_t *socket; /* NULL once closed */
     int fd;
-    bool is_watched; /* its fd is in hangup_fd */
-    bool is_client;  /* it has sent a request */
-    bool is_old;     /* over timeouts.age_ms: drained */
+    uint8_t stalled_ticks; /* for so many seconds, little of what is held for it has moved */
+    bool is_watched;       /* its fd is in hangup_fd */
+    bool is_client;        /* it has sent a request */
+    bool is_old;           /* over timeouts.age_ms: drained */
     bool is_in_handshake;
-    h2o_accept_ctx_t *accept;            /* of its listener */
-    SSL_CTX *tls;                        /* a reference, during the handshake */
+    bool is_replaced;         /* ended for others; it is open until the library has closed it */
+    h2o_accept_ctx_t *accept; /* of its listener */
+    SSL_CTX *tls;             /* a reference, during the handshake */
+    /* Of the handshake: the library's reader of its messages, NULL until it has begun; and who is
+     * told of its end. */
+    h2o_socket_cb handshake_read, handshake_done;
     const connection_protocol *protocol; /* NULL: not known yet */
     void *state;                         /* the protocol's own */
     turn_share share;
@@ -72,13 +76,14 @@ struct connection {
     uint64_t moved_bytes; /* what connection_note_moved() was told last */
     uint64_t reading_ns;  /* since when a request is arriving; 0: none is, or nobody has looked */
     uint64_t ended_ns;    /* when the server ended it; 0: it has not */
+    size_t leaving_bytes; /* that its end frees, told to other loops */
 };
 
 /* STATUS_IO: no descriptor is left. */
 status connections_init(connections *all, request_loop *l, void (*start)(connection *c)) MUST_CHECK;
 void connections_dispose(connections *all);
-/* On the loop's thread, before it runs. */
-void connections_start(connections *all, h2o_loop_t *loop);
+/* The calling thread is the loop's: before it runs. */
+void connections_set_thread(connections *all);
 
 /* Calls `visit` for each; it may end that one and no other. */
 void connections_visit(connections *all, void (*visit)(connection *c, void *context),
@@ -89,11 +94,8 @@ connection *connections_find(connections *all,
                              bool (*wanted)(const connection *c, const void *context),
                              const void *context);
 
-/* The reader of a listening socket whose `data` is its h2o_accept_ctx_t, whose `ctx` belongs to
- * the loop of `connections_start()` on this thread. */
-void connection_on_accept(h2o_socket_t *listener, const char *error);
-/* Accepts all that wait: before the listener is closed, because the kernel would reset them. */
-void connection_accept_rest(h2o_socket_t *listener);
+/* A newcomer's; NULL: its address has too many, or memory is out. */
+connection *connection_create(connections *all, h2o_socket_t *socket, uint64_t now_ns);
 
 /* Of the loop that runs on this thread: for functions that libh2o calls without a context. */
 connections *connections_of_this_thread(void);
@@ -117,7 +119,7 @@ void connection_note_request(connection *c, uint64_t now_ns);
 void connection_note_progress(connection *c, uint64_t now_ns);
 
 /* So many bytes have moved on it in all, when its limits are looked at: much is progress, a trickle
- * beside what is held for it is not. */
+ * beside what is held for it is none, and makes it stalled. */
 void connection_note_moved(connection *c, uint64_t bytes, uint64_t now_ns);
 
 /* Ends the connection for that reason, once; the socket may be closed inside. */

@@ -4,13 +4,17 @@
 #include "server/connection/connection.h"
 
 /* When the process is short of bytes for its clients, connections end: those for which most is held
- * and that make no progress, as far as they are this loop's. */
+ * and that are stalled, of all loops. What is held for requests that the server works for does not
+ * count: its end would bring nothing. */
 
-/* Ends as many as it needs; none when the process is not short, and nothing was refused. Not from
- * within a connection. */
-void connections_relieve(connections *all, uint64_t now_ns);
+/* Ends as many of this loop's as are needed and hold more than any of another loop; none when the
+ * process is not short, and nothing was refused of late. Not from within a connection.
+ * `asks_others`: the loop that has the next is told to end it. */
+void relief_relieve(connections *all, uint64_t now_ns, bool asks_others);
+/* Does what another loop has asked for. */
+void relief_help(connections *all, uint64_t now_ns);
 
-/* The same, soon: `bytes` were refused to `c`. Nothing happens if that was its own limit, or its
+/* Relief, soon: `bytes` were refused to `c`. Nothing happens if that was its own limit, or its
  * address's. */
 void connections_relieve_soon(connection *c, size_t bytes);
 /* connections.relief_entry.cb */

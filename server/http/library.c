@@ -2,6 +2,7 @@
 
 #include "server/connection/library_calls.h"
 #include "server/connection/relief.h"
+#include "server/http/handshake.h"
 #include "server/http1/handler.h"
 #include "server/http1/library_errors.h"
 #include "server/http1/state.h"
@@ -11,6 +12,7 @@ void library_configure(h2o_globalconf_t *config, const server_options *o)
 {
     http1_install_hooks(o->limits.body_bytes_max);
     library_calls_install(&(library_calls_hooks){relief_on_shortage, connections_read_bytes_max});
+    handshake_install();
     h2o_config_init(config);
     config->server_name = h2o_iovec_init(H2O_STRLIT("penstock"));
     /* One more than the limit, which handler.c checks: of a chunked body the library refuses what

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/connection/listener.h"
 #include "server/http/protocol.h"
 #include "server/request/expire.h"
 #include "server/request/request.h"
@@ -83,6 +84,7 @@ static void on_wake(h2o_socket_t *socket, const char *error)
     atomic_store_explicit(&l->requests.is_awake, true, memory_order_relaxed);
     run_commands(l);
     request_take_returned(&l->requests);
+    connections_help(&l->connections);
 }
 
 /* Runs inside the event loop, so that what it writes is sent before the loop sleeps. */

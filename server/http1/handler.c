@@ -32,7 +32,10 @@ static void end_now(connection *c, closure why)
 
 static void dispose(connection *c)
 {
-    free(c->state);
+    http1_state *state = c->state;
+    if (state != NULL)
+        free(state->parts);
+    free(state);
     c->state = NULL;
 }
 
@@ -96,6 +99,8 @@ static void serve(connection *c, h2o_req_t *stream, uint64_t now_ns)
         refuse(stream, ACCEPT_TOO_MANY);
         return;
     }
+    c->base.worked_bytes = c->base.held.bytes;
+    c->stalled_ticks = 0;
     http1_transport_bind(stream, r);
     if (state->refusal_code != 0) {
         stream->http1_is_persistent = 0;

@@ -9,6 +9,7 @@
 #include "server/http1/overrides/socket_close.h"
 #include "server/http1/overrides/socket_write.h"
 #include "server/http1/state.h"
+#include "server/http1/tls_parts.h"
 #include "server/request/request.h"
 
 #define OTHERS_INPUT_BYTES_MAX ((size_t)16 << 20)
@@ -141,5 +142,5 @@ void http1_install_hooks(size_t body_bytes_max)
     decode_chunked_install(body_bytes_max, on_refused_body);
     parse_request_install(on_refused_head);
     socket_close_install(before_close);
-    socket_write_install(half_close_bytes_sent);
+    socket_write_install(&(socket_write_hooks){half_close_bytes_sent, tls_parts_take_over});
 }

@@ -21,7 +21,8 @@ typedef struct http1_state {
     char refusal[256];
     int body_code; /* the same of a chunked body, consumed by the library's own response */
     half_close half_close;
-    h2o_req_t *waiting; /* has arrived, and is served in the next turn of the loop */
+    struct tls_parts *parts; /* of the response that is being written over TLS; NULL: it is small */
+    h2o_req_t *waiting;      /* has arrived, and is served in the next turn of the loop */
 } http1_state;
 
 /* NULL: the connection does not speak HTTP/1, or not any more. */

@@ -85,9 +85,8 @@ static void send_response(request *r, int code, const char *reason, const reques
     stream->res.content_length = code == 204 ? SIZE_MAX : r->response_bytes; /* RFC 9110, 8.6 */
     http1_state *state = http1_state_of((connection *)r->connection);
     state->is_responding = true;
-    state->response_held = request_response_held_bytes(r);
-    if (stream->conn->callbacks->get_socket(stream->conn)->ssl != NULL)
-        state->response_held += r->response_bytes; /* the library encrypts it whole */
+    r->connection->worked_bytes = 0;
+    state->response_held = request_count_response(r);
     budget_force(&r->connection->held, state->response_held);
     if (code == 499 || code == 408 || state->is_draining ||
         atomic_load_explicit(&request_service(r)->is_stopping, memory_order_relaxed))
@@ -150,6 +149,7 @@ static void on_disposed(h2o_logger_t *self, h2o_req_t *stream)
     if (state != NULL) {
         state->is_final = !stream->http1_is_persistent;
         state->is_responding = false;
+        r->connection->worked_bytes = 0;
         budget_subtract(&r->connection->held, state->response_held);
         state->response_held = 0;
         state->rate = (rate_window){0};

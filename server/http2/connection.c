@@ -163,6 +163,8 @@ void http2_connection_flush_later(http2_connection *h)
 static void stop_running(http2_exchange *x)
 {
     x->on->running -= x->is_running;
+    x->on->base->base.worked_bytes -= x->worked_bytes;
+    x->worked_bytes = 0;
     x->is_running = false;
 }
 
@@ -173,7 +175,7 @@ void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pi
     x->rate = (rate_window){0};
     for (int i = 0; i < count; i++)
         x->response_bytes += pieces[i].bytes;
-    x->response_held = x->request != NULL ? request_response_held_bytes(x->request) : 0;
+    x->response_held = x->request != NULL ? request_count_response(x->request) : 0;
     h->response_held += x->response_held;
     if (x->response_held > h->response_held_max)
         h->response_held_max = x->response_held;
@@ -217,6 +219,8 @@ static void run(http2_exchange *x)
 {
     x->is_running = true;
     x->on->running++;
+    x->worked_bytes = x->body_held;
+    x->on->base->base.worked_bytes += x->worked_bytes;
     request *r = begin(x);
     if (r != NULL)
         accept_run(r, (request_text){x->head->method.value, x->head->method.value_bytes});

@@ -21,6 +21,7 @@ struct http2_exchange {
     char *body;              /* of large_memory.h */
     size_t body_bytes, body_capacity;
     size_t body_held, response_held; /* counted in the connection's budget */
+    size_t worked_bytes;             /* of its worked_bytes, while it runs */
     uint64_t begun_ns;
     rate_window rate; /* of the body while it arrives, then of the response */
     size_t response_bytes;

@@ -83,6 +83,7 @@ static void keep_body(request *r)
     r->kept_body = x->body;
     r->kept_body_capacity = x->body_capacity;
     r->kept_body_bytes = x->body_held;
+    r->connection->worked_bytes += r->kept_body_bytes; /* the end of the stream does not free it */
     x->body_held = 0;
     x->body = NULL;
     x->body_capacity = 0;
@@ -92,6 +93,7 @@ static void drop_body(request *r)
 {
     offload_pool_free(request_service(r)->helpers, r->kept_body, r->kept_body_capacity);
     r->kept_body = NULL;
+    r->connection->worked_bytes -= r->kept_body_bytes;
     budget_subtract(&r->connection->held, r->kept_body_bytes);
 }
 

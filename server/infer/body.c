@@ -98,6 +98,16 @@ static void give_back(const infer_body *b, const unpacked *room)
     large_memory_free(room->data, room->capacity);
 }
 
+/* Numbers in JSON take about as much memory as their text: until request_hold_jobs() counts them,
+ * that is what they are taken for. */
+static status count_parsed(const infer_body *b, size_t bytes)
+{
+    size_t json_bytes = b->has_json_bytes && b->json_bytes < bytes ? b->json_bytes : bytes;
+    return b->parsed == NULL || budget_add(b->parsed, json_bytes) == BUDGET_GRANTED
+               ? STATUS_OK
+               : status_fail(STATUS_UNAVAILABLE, "there is no room to parse the body now");
+}
+
 status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
                         size_t decompressed_bytes_max)
 {
@@ -105,6 +115,8 @@ status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
     unpacked room;
     c->can_borrow = b->can_borrow && b->coding == CODING_IDENTITY;
     status failure = unpack(b, decompressed_bytes_max, c->cancel, &room, &text);
+    if (!failure)
+        failure = count_parsed(b, text.bytes);
     if (!failure)
         failure = parse(b, text, q, c);
     give_back(b, &room);
@@ -118,6 +130,8 @@ status infer_body_parse_language(const infer_body *b, language_request *r, route
     unpacked room;
     l->keeps_body = b->can_borrow && b->coding == CODING_IDENTITY;
     status failure = unpack(b, decompressed_bytes_max, l->cancel, &room, &text);
+    if (!failure)
+        failure = count_parsed(b, text.bytes);
     if (!failure)
         failure = language_parse(r, kind, l, text.data, text.bytes);
     give_back(b, &room);

@@ -12,9 +12,10 @@ typedef struct infer_body {
     request_text text; /* as received */
     content_coding coding;
     bool has_json_bytes;
-    uint64_t json_bytes;  /* Inference-Header-Content-Length: the rest is binary */
-    bool can_borrow;      /* the body stays where it is until the jobs are back */
-    budget_account *held; /* counts it decompressed; of the thread that parses */
+    uint64_t json_bytes;    /* Inference-Header-Content-Length: the rest is binary */
+    bool can_borrow;        /* the body stays where it is until the jobs are back */
+    budget_account *held;   /* counts it decompressed; of the thread that parses */
+    budget_account *parsed; /* counts what it becomes, while it is parsed; or NULL: it is small */
 } infer_body;
 
 /* On the loop's thread. STATUS_INVALID_ARGUMENT, STATUS_UNSUPPORTED_CODING. */

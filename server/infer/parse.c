@@ -15,8 +15,8 @@ typedef struct parsing {
     request_work work; /* first */
     const server_options *options;
     infer_body body;
-    budget_account held;        /* the helper's */
-    language_request *language; /* of a route that takes text; then there are no jobs */
+    budget_account held, parsed; /* the helper's: decompressed; what is made of it */
+    language_request *language;  /* of a route that takes text; then there are no jobs */
     route_kind kind;
     infer_request infer;
     helper_jobs new_jobs;
@@ -85,6 +85,7 @@ static void run(request_work *work)
         strncpy(p->error, status_message(), sizeof p->error - 1);
     infer_scratch_dispose(&scratch);
     budget_return(&p->held);
+    budget_return(&p->parsed);
 }
 
 static status parse_beside(request *r, const infer_body *body, request_handler resume)
@@ -97,7 +98,9 @@ static status parse_beside(request *r, const infer_body *body, request_handler r
     p->options = request_service(r)->options;
     p->body = *body;
     p->body.held = &p->held;
+    p->body.parsed = &p->parsed;
     budget_lend(&r->connection->held, &p->held);
+    budget_lend(&r->connection->held, &p->parsed);
     p->language = r->language;
     p->kind = r->route.kind;
     if (p->language == NULL) {

@@ -20,6 +20,8 @@ void infer_submit(request *r, status failure)
 {
     uint64_t retry_after_ns = 0;
     if (!failure)
+        failure = request_hold_jobs(r);
+    if (!failure)
         failure = admit_request(r, &retry_after_ns);
     if (failure) {
         respond_refusal(r, failure, status_message(), retry_after_ns);

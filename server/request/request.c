@@ -6,8 +6,9 @@
 
 #include "base/clock.h"
 
-/* For smaller ones nobody looks at the memory behind them. */
+/* For smaller ones nobody looks at the memory behind them; small jobs are the pool's. */
 #define LARGE_RESPONSE_BYTES 65536
+#define LARGE_JOBS_BYTES ((size_t)262144)
 
 static request *acquire(request_loop *l)
 {
@@ -51,7 +52,7 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->holds_model = false;
     r->tenant = 0;
     r->jobs_out = 0;
-    r->tenant = 0;
+    r->jobs_held = (budget_account){.of = NULL};
     r->deadline_ns = UINT64_MAX;
     assert(r->deadline.place == 0);
     r->code = 0;
@@ -95,6 +96,7 @@ static void release(request *r)
         r->connection->transport->drop_body(r);
     free(r->compressed);
     r->compressed = NULL;
+    budget_return(&r->jobs_held);
     request_connection_release(r->connection);
     r->connection = NULL;
     r->next = l->idle;
@@ -140,14 +142,32 @@ void request_end(request *r, life_event reason)
     request_cancel(r);
 }
 
-size_t request_response_held_bytes(const request *r)
+static size_t jobs_bytes(const request *r)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < r->infer.job_count; i++)
+        bytes += arena_held_bytes(&r->infer.jobs[i]->memory);
+    return bytes;
+}
+
+status request_hold_jobs(request *r)
+{
+    size_t bytes = jobs_bytes(r);
+    if (bytes < LARGE_JOBS_BYTES)
+        return STATUS_OK;
+    budget_lend(&r->connection->held, &r->jobs_held);
+    return budget_add(&r->jobs_held, bytes) == BUDGET_GRANTED
+               ? STATUS_OK
+               : status_fail(STATUS_UNAVAILABLE, "there is no room for the request's tensors now");
+}
+
+size_t request_count_response(request *r)
 {
     size_t bytes = r->response_bytes;
     if (bytes < LARGE_RESPONSE_BYTES || r->code != 200)
         return bytes;
-    size_t jobs = 0;
-    for (int i = 0; i < r->infer.job_count; i++)
-        jobs += arena_held_bytes(&r->infer.jobs[i]->memory);
+    budget_return(&r->jobs_held);
+    size_t jobs = jobs_bytes(r);
     return jobs > bytes ? jobs : bytes;
 }
 

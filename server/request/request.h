@@ -54,10 +54,11 @@ struct request {
     int tenant;                 /* number */
     language_request *language; /* of the loop's pool; NULL: the route is none that takes text */
     infer_request infer;
-    job *one_job;         /* where infer.jobs points in the usual case */
-    bool holds_model;     /* a reference to infer.model, else its jobs have them */
-    int jobs_out;         /* submitted and not back */
-    uint64_t deadline_ns; /* UINT64_MAX: none */
+    job *one_job;             /* where infer.jobs points in the usual case */
+    bool holds_model;         /* a reference to infer.model, else its jobs have them */
+    int jobs_out;             /* submitted and not back */
+    budget_account jobs_held; /* of the connection: what large ones hold, or not open */
+    uint64_t deadline_ns;     /* UINT64_MAX: none */
     deadline deadline;
     request_handler
         on_due; /* resumed with this instead when `deadline` is due; NULL: it has passed */
@@ -121,6 +122,11 @@ void request_end(request *r, life_event reason);
  * run on; all come back. */
 void request_cancel(request *r);
 
+/* Counts what the parsed jobs hold, inputs and room for outputs, until the request is released, or
+ * its response is sent and counts it. STATUS_UNAVAILABLE: there is no room for it; nothing is
+ * counted. */
+status request_hold_jobs(request *r) MUST_CHECK;
+
 /* Hands the admitted jobs to the batcher; `resume` is called when the last one is back. */
 void request_submit(request *r, request_handler resume);
 
@@ -128,8 +134,8 @@ void request_submit(request *r, request_handler resume);
  * NULL: it waits no longer. It has no other deadline. */
 void request_due(request *r, request_handler resume, uint64_t due_ns);
 
-/* Memory that its response keeps until the stream is closed. */
-size_t request_response_held_bytes(const request *r);
+/* Memory that its response keeps until the stream is closed, for the caller to count. Once. */
+size_t request_count_response(request *r);
 
 /* The transport has closed the stream and frees what belongs to it. A request that has not ended
  * yet ends: its client is gone. May release the request. */

@@ -55,6 +55,7 @@ struct request_connection {
     int jobs;                 /* with the batcher */
     bool is_closed_for_abuse; /* over a ceiling: nothing more is served */
     budget_account held;      /* bytes held for it */
+    size_t worked_bytes;      /* of these, for requests that the server works for */
     refusal_pace refusals;    /* told to it */
     request *waiting;         /* HTTP/1: the request that is watched */
 };

@@ -30,6 +30,15 @@ extern const double service_turn_bounds[SERVICE_TURN_CELLS - 1]; /* seconds */
 typedef struct service_loop {
     _Atomic int requests; /* open */
     _Atomic int connections;
+    _Atomic int
+        closing; /* of these: ended for others, and open until the library has closed them */
+    /* For other loops (server/connection/room.h, relief.h), published once a second: since when its
+     * connection that is next to make room has been idle, 0: none has been for long; the most that
+     * is held for one that is stalled. */
+    _Atomic uint64_t idle_since_ns;
+    _Atomic size_t stalled_bytes;
+    _Atomic int rooms_wanted;      /* by other loops */
+    _Atomic bool is_relief_wanted; /* by another loop */
     _Atomic uint64_t last_request_ns;
     _Atomic uint64_t closures[CLOSURE_COUNT]; /* connections that the server ended */
     watched watch;
@@ -61,7 +70,12 @@ typedef struct service {
     recorder *recorder;
     int log_fd; /* of the access log; -1: there is none */
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];
-    _Atomic int connections; /* of all loops */
+    _Atomic int connections, closing; /* of all loops */
+    /* Refused for want of the process's budget, and when: who is stalled shall make room. */
+    _Atomic size_t refused_bytes;
+    _Atomic uint64_t refused_ns;
+    _Atomic size_t
+        leaving_bytes;   /* held for connections that were ended for it and are not closed */
     int connections_max; /* limits.connections_max, or fewer if there are no descriptors for it */
     int loop_count;      /* without the one for health, whose counters follow those of the others */
     bool has_health;     /* health and metrics have a loop of their own */

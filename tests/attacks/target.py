@@ -18,9 +18,6 @@ START_LOG_BYTES = 64 << 10
 DRAIN_LIMIT_MS, DRAIN_SLACK_S = 5000, 60  # the slack is for busy machines and sanitizers
 
 
-TURNED_AWAY_MAX = 20  # in a row
-
-
 class Polite:
     """One client that asks again and again; each answer is compared with the first. `keeps_connection`: not a new one for each request."""
 
@@ -46,7 +43,7 @@ class Polite:
         return answer
 
     def run(self):
-        connection, used, turned_away = None, time.monotonic(), 0
+        connection, used = None, time.monotonic()
         while not self.is_over:
             # One that was idle for long, on a busy machine, may be closed by now: a client that means well does not ask there.
             if connection and time.monotonic() - used > IDLE_S:
@@ -58,12 +55,8 @@ class Polite:
                 if answer.headers.get("Connection", "").lower() == "close" or not self.keeps_connection:
                     connection.close()
                     connection = None
-                turned_away = 0
             except Exception as error:  # noqa: BLE001: every kind is a failure
-                # A new connection may be turned away while others make room; it says so before anything was taken, and is tried again.
-                turned_away += 1
-                if self.keeps_connection or not isinstance(error, ConnectionError) or turned_away > TURNED_AWAY_MAX:
-                    self.failures.append(repr(error))
+                self.failures.append(repr(error))
                 connection = None
             used = time.monotonic()
             time.sleep(0.02)

@@ -2,8 +2,10 @@
 import gzip
 import re
 import socket
+import threading
 import time
 
+import numpy
 import pytest
 from hyperframe.frame import DataFrame, HeadersFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame
 
@@ -12,7 +14,8 @@ from serving import wait_until
 from test_limits import closures, frames_of, open_http1, open_http2, request_head, settings
 
 MB = 1 << 20
-HELD = {"limits.held_bytes_max": 48 * MB, "limits.body_bytes_max": 12 * MB, "limits.connection_held_percent": 1, "limits.address_held_percent": 100, "server.loops": 1}
+HELD = {"limits.held_bytes_max": 48 * MB, "limits.body_bytes_max": 12 * MB, "limits.connection_held_percent": 1, "limits.address_held_percent": 100, "server.loops": 1,
+        "timeouts.body_rate_ms": 600000, "timeouts.request_ms": 600000}  # nobody ends for being slow  # fmt: skip
 
 
 def held(server):
@@ -27,16 +30,20 @@ def post_head(length, path=b"/v2/models/digits/infer"):
 
 
 def upload(server, length):
+    """What is answered; nothing where the server ended the connection before all was sent."""
+    got = b""
     with open_http1(server, post_head(length)) as connection:
         try:
-            connection.sendall(b"[" * (length - 1))
+            connection.sendall(b"[" * length)
             connection.shutdown(socket.SHUT_WR)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             pass
-        got = b""
-        while part := connection.recv(65536):
-            got += part
-        return got
+        try:
+            while part := connection.recv(65536):
+                got += part
+        except ConnectionResetError:
+            pass
+    return got
 
 
 def is_served(server):
@@ -54,11 +61,81 @@ def test_bodies_beyond_the_budget_wait_outside(tmp_path):
         got = upload(s, 10 * MB)
         assert got.startswith(b"HTTP/1.1 503 ") and b"Retry-After:" in got and b'{"error":' in got, got
         assert is_served(s)
-        wait_until(lambda: upload(s, 10 * MB) is not None and sum(closures(s).values()) > 0, "a stalled connection ends")
+        wait_until(lambda: upload(s, 10 * MB) and closures(s)["memory"] > 0, "a stalled connection ends")
         assert held(s)[1]["process"] > 0
         for connection in stalled:
             connection.close()
         wait_until(lambda: held(s)[0] < before + MB, "nothing is held any more")
+
+
+def is_open(connection):
+    connection.settimeout(0.2)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_who_holds_most_goes_first(tmp_path):
+    """On whichever loop it is."""
+    limits = dict(HELD, **{"limits.body_bytes_max": 40 * MB, "limits.connection_held_percent": 100, "server.loops": 4})
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(limits)) as s:
+        large = open_http1(s, post_head(30 * MB) + b"[" * (20 * MB))
+        small = [open_http1(s, post_head(30 * MB) + b"[" * (2 * MB)) for _ in range(4)]
+        wait_until(lambda: held(s)[0] > 28 * MB, "all are held")
+        wait_until(lambda: upload(s, 20 * MB) is not None and closures(s)["memory"] > 0, "one of them ends")
+        assert not is_open(large) and all(is_open(c) for c in small)
+        assert closures(s)["memory"] == 1
+        for connection in small:
+            connection.close()
+
+
+def send_body(connection, stream, length):
+    """As much of it as that, whenever the windows allow."""
+    windows, got, sent = {0: 65535, stream: 65535}, b"", 0
+    while sent < length:
+        while sent < length and min(windows.values()) >= 16384:
+            connection.sendall(DataFrame(stream, b"[" * 16384).serialize())
+            windows = {k: v - 16384 for k, v in windows.items()}
+            sent += 16384
+        got += connection.recv(1 << 20)
+        while len(got) >= 9 and len(got) >= (size := 9 + int.from_bytes(got[:3], "big")):
+            for frame in frames_of(got[:size]):
+                if isinstance(frame, WindowUpdateFrame) and frame.stream_id in windows:
+                    windows[frame.stream_id] += frame.window_increment
+                elif isinstance(frame, SettingsFrame) and "ACK" not in frame.flags:
+                    connection.sendall(SettingsFrame(0, flags=["ACK"]).serialize())
+                    windows[stream] += frame.settings[SettingsFrame.INITIAL_WINDOW_SIZE] - 65535
+            got = got[size:]
+
+
+def test_requests_beside_a_stalled_body_do_not_protect_it(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(HELD)) as s:
+        connection = open_http2(s)
+        connection.sendall(request_head(1, "POST", "/v2/models/digits/infer").serialize())
+        send_body(connection, 1, 9 * MB)
+        stalled = [open_http1(s, post_head(10 * MB) + b"[" * (5 * MB)) for _ in range(5)]
+        over = threading.Event()
+
+        def ask():
+            stream = 3
+            while not over.wait(0.05):
+                try:
+                    connection.sendall(request_head(stream, end_stream=True).serialize())
+                except OSError:
+                    return
+                stream += 2
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        wait_until(lambda: upload(s, 10 * MB) and closures(s)["memory"] > 0, "a connection ends")
+        over.set()
+        thread.join()
+        assert all(is_open(c) for c in stalled) and closures(s)["memory"] == 1
+        for c in (connection, *stalled):
+            c.close()
 
 
 def test_a_connection_has_its_share(tmp_path):
@@ -171,3 +248,36 @@ def test_a_decompressed_body_counts(tmp_path):
         assert answer.status == 503 and "room for the decompressed body" in answer.json()["error"]
         assert s.post("/v2/models/digits/infer", gzip.compress(b"[" * MB), {"Content-Encoding": "gzip"}).status == 400
         wait_until(lambda: held(s)[0] < before + MB, "nothing is held any more")
+
+
+def test_what_jobs_hold_counts(tmp_path):
+    """Tensors of requests that wait, and room for their outputs: of a few bytes of gzip, too."""
+    zeros = numpy.zeros((256, 1024), numpy.float32)
+    body, named = serving.binary_request({"in": zeros})
+    packed, count = gzip.compress(body), 8
+    named["Content-Encoding"] = "gzip"
+    with serving.Server(tmp_path / "log", {"slow": serving.slow_model(tmp_path)}) as s:
+        before, _ = held(s)
+        connections = [s.connect(serving.WAIT_S) for _ in range(count)]
+        for connection in connections:
+            connection.request("POST", "/v2/models/slow/infer", packed, named)
+        wait_until(lambda: held(s)[0] - before > (count - 2) * 2 * zeros.nbytes, "inputs and outputs are counted")
+        for connection in connections:
+            response = connection.getresponse()
+            assert response.status == 200 and response.read()
+            connection.close()
+        wait_until(lambda: held(s)[0] < before + MB, "nothing is held any more")
+
+
+def test_no_room_for_tensors(tmp_path):
+    """A body that fits the budget and whose tensors do not: 503, while small requests are served."""
+    limits = dict(HELD, **{"limits.held_bytes_max": 16 * MB, "limits.body_bytes_max": 13 * MB, "limits.connection_held_percent": 100})
+    rows = [[1.00000001 + 0.5 * i for i in range(64)]] * 2000
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(limits)) as s:
+        with open_http1(s, post_head(13 * MB) + b"[" * (12 * MB)):
+            wait_until(lambda: held(s)[0] > 13 * MB, "most of it is taken")
+            answer = s.post("/v1/models/digits:predict", {"instances": rows})
+            assert answer.status == 503 and "no room to parse" in answer.json()["error"] and "Retry-After" in answer.headers, answer
+            assert is_served(s)
+        wait_until(lambda: held(s)[0] < MB, "nothing is held any more")
+        assert s.post("/v1/models/digits:predict", {"instances": rows}).status == 200

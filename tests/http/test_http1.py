@@ -157,7 +157,7 @@ def test_a_body_as_large_as_the_limit(server):
 
 
 def test_a_handshake_in_pieces(server):
-    """Its first message may come byte by byte; in several records it is refused."""
+    """Its first message may come byte by byte, and in several records: not in more than 64, and no longer than 16 KiB."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
         ssl._create_unverified_context().wrap_bio(incoming, outgoing).do_handshake()
@@ -169,9 +169,15 @@ def test_a_handshake_in_pieces(server):
         assert s.recv(3) == b"\x16\x03\x03"
     message = hello[5:]
     record = lambda part: hello[:3] + len(part).to_bytes(2, "big") + part
-    with socket.create_connection(("127.0.0.1", server.tls_port), timeout=60) as s:
-        s.sendall(record(message[:50]))
-        assert s.recv(3) == b""
+    for bytes_each, expected in ((50, b"\x16\x03\x03"), (len(message) // 60, b"\x16\x03\x03"), (3, b"")):
+        with socket.create_connection(("127.0.0.1", server.tls_port), timeout=60) as s:
+            s.sendall(b"".join(record(message[at : at + bytes_each]) for at in range(0, len(message), bytes_each)))
+            with contextlib.suppress(ConnectionResetError):
+                assert s.recv(3) == expected
+    for wrong in (record(b""), record(b"\1\0\x40\1"), hello[:3] + b"\x40\1", record(message[:50]) + b"\x17\3\3\0\1"):
+        with socket.create_connection(("127.0.0.1", server.tls_port), timeout=60) as s:
+            s.sendall(wrong)
+            assert s.recv(3) == b""
 
 
 @pytest.mark.parametrize("size", [b"800001", b"40000000", b"fffffffffffffff"])

@@ -7,6 +7,7 @@ import subprocess
 import threading
 
 import hpack
+import numpy
 import pytest
 from hyperframe.frame import DataFrame, Frame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
 
@@ -212,6 +213,34 @@ def test_newcomers_replace_who_waits(tmp_path):
             idle[-2].recv(1)
         assert s.request("GET", "/v2/health/live", connection=client).status == 200
         assert closures(s)["room"] >= 80
+
+
+def test_newcomers_wait_for_room(tmp_path):
+    """Where the server works for every connection, a newcomer is not turned away: it is served when one of them is answered."""
+    models = {"slow": serving.slow_model(tmp_path), "digits": serving.DIGITS}
+    rows = numpy.zeros((64, 1024), numpy.float32)
+    body, named = serving.binary_request({"in": rows})
+    head = "".join(f"{k}: {v}\r\n" for k, v in named.items()).encode()
+    ask = b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%s\r\n" % (len(body), head) + body
+    with serving.Server(tmp_path / "log", models, *settings({"limits.connections_max": 2, "server.loops": 1})) as s:
+        busy = [open_http1(s, ask) for _ in range(2)]
+        with s.stopped():  # both requests are there before the others come
+            waiting = [open_http1(s, b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n") for _ in range(3)]
+        for connection in waiting:
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+        for connection in busy:
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def test_room_in_another_loop(tmp_path):
+    """One place, and loops of which each sees its own connections alone: who is idle makes room all the same."""
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings({"limits.connections_max": 1, "server.loops": 4})) as s:
+        kept = []
+        for _ in range(5):
+            kept.append(open_http1(s, b"GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n"))
+            assert kept[-1].recv(4096).startswith(b"HTTP/1.1 200 ")
+        for connection in kept:
+            connection.close()
 
 
 def test_descriptors_run_out(tmp_path):
