@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
+
 struct arena_block {
     arena_block *next;
     size_t bytes, used; /* of `data` */
@@ -70,7 +72,7 @@ static arena_block *append_block(arena *a, size_t bytes_min)
     if (bytes > SIZE_MAX - sizeof(arena_block) - 64)
         return NULL;
     size_t total = (sizeof(arena_block) + bytes + 63) & ~(size_t)63;
-    arena_block *block = aligned_alloc(64, total);
+    arena_block *block = large_memory_allocate(total);
     if (block == NULL)
         return NULL;
     *block = (arena_block){.bytes = bytes};

@@ -1,6 +1,7 @@
 #include "base/large_memory.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,17 @@ static void *map(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p != MAP_FAILED ? p : NULL;
+}
+
+void *large_memory_allocate(size_t bytes)
+{
+    size_t whole = bytes & ~(LARGE_MEMORY_PAGE - 1);
+    if (bytes > SIZE_MAX - 64)
+        return NULL;
+    void *p = aligned_alloc(whole ? LARGE_MEMORY_PAGE : 64, (bytes + 63) & ~(size_t)63);
+    if (p != NULL && whole > 0)
+        madvise(p, whole, MADV_HUGEPAGE); /* refused: small pages */
+    return p;
 }
 
 void *large_memory_grow(void *p, size_t before, size_t bytes)

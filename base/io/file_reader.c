@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/large_memory.h"
 #include "base/log.h"
 
 #define PIECE_BYTES ((size_t)1 << 20)
@@ -237,7 +238,7 @@ status file_reader_read_whole(const char *path, size_t bytes_max, void **data, s
         goto fail;
     }
     size_t room = ((size_t)file_bytes + 64) & ~(size_t)63;
-    memory = aligned_alloc(64, room);
+    memory = large_memory_allocate(room);
     if (memory == NULL) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "%s: no memory for %zu bytes", path, room);
         goto fail;

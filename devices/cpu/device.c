@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/large_memory.h"
 #include "base/log.h"
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/encoder/encoder.h"
@@ -43,7 +43,6 @@ typedef struct cpu_model {
 typedef struct cpu_device {
     device base;
     const kernels *kernels;
-    const kernels_peaks *peaks; /* of one core */
     char *cache_folder;
     pthread_mutex_t lock; /* of `models` */
     cpu_model *models;
@@ -137,7 +136,7 @@ static status examine_model(cpu_device *d, cpu_model *m, const device_model *mod
     bool takes_long_rows_only = s == STATUS_INVALID_ARGUMENT;
     if (!s) {
         cpu_encoder_options options = {.kernels = d->kernels,
-                                       .peaks = d->peaks,
+                                       .peaks = kernels_peaks_of(d->kernels),
                                        .precision = m->precision,
                                        .cache_folder = d->cache_folder,
                                        .model_key = key_of(model),
@@ -162,15 +161,10 @@ done:
     return s;
 }
 
-/* Zeroed. Large workspaces use huge pages: fewer page faults now, fewer TLB misses later. */
+/* Zeroed. */
 static void *allocate_workspace(size_t bytes)
 {
-    const size_t page = (size_t)2 << 20;
-    bool is_large = bytes >= page;
-    void *memory = aligned_alloc(is_large ? page : CPU_PLAN_WORKSPACE_ALIGNMENT,
-                                 is_large ? (bytes + page - 1) & ~(page - 1) : bytes);
-    if (memory && is_large)
-        madvise(memory, bytes, MADV_HUGEPAGE);
+    void *memory = large_memory_allocate(bytes);
     if (memory)
         memset(memory, 0, bytes);
     return memory;
@@ -503,7 +497,6 @@ status device_cpu_create_with(const device_cpu_options *options, device **out)
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d slots", slots);
         goto fail;
     }
-    d->peaks = kernels_peaks_of(table);
     *out = &d->base;
     return STATUS_OK;
 fail:

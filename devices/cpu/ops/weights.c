@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large_memory.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/conv_u8s8.h"
 #include "kernels/gemm_f32.h"
@@ -128,8 +129,7 @@ static bool is_same(const entry *e, const cpu_weights_key *key, const void *addr
 
 static void *allocate(size_t bytes)
 {
-    bytes = (bytes + 63) & ~(size_t)63;
-    return aligned_alloc(64, bytes ? bytes : 64);
+    return large_memory_allocate(bytes ? bytes : 64);
 }
 
 /* out[tap][channel][n] = from[n][channel][tap]: one row per item of an unfolded window. */

@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 Test(large_memory, keeps_its_content_while_it_grows)
 {
@@ -32,4 +34,20 @@ Test(large_memory, without_memory_it_stays_as_it_was)
         large_memory_free(p, sizes[i]);
     }
     large_memory_free(NULL, 0);
+}
+
+/* Of any size, aligned, freed by free(); one that nobody has is NULL. */
+Test(large_memory, allocates_for_free)
+{
+    static const size_t sizes[] = {1, 63, 4096, LARGE_MEMORY_PAGE - 1, 3 * LARGE_MEMORY_PAGE + 100};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char *p = large_memory_allocate(sizes[i]);
+        cr_assert(p != NULL);
+        cr_expect_eq((uintptr_t)p % 64, 0);
+        memset(p, 7, sizes[i]);
+        cr_expect_eq(p[sizes[i] - 1], 7);
+        free(p);
+    }
+    cr_expect_null(large_memory_allocate(SIZE_MAX));
+    cr_expect_null(large_memory_allocate(SIZE_MAX / 2));
 }
