@@ -86,6 +86,9 @@ typedef struct graph {
     graph_value_index *inputs, *outputs;
     int input_count, output_count;
     bool is_dynamic; /* shapes or ways depend on values: it runs node by node, not specialised */
+    /* The whole graph as an encoder (graph/encoder/encoder.h), by the importer that built it from
+     * this description; in `memory`. NULL: nobody described it. */
+    const struct encoder *described;
     int64_t sequence_max; /* longest sequence that the position table allows; 0: unknown */
     bool copies_files;    /* none of them stays mapped (import.h) */
     /* Called by graph_destroy(): releases the files and memory of the constants. */

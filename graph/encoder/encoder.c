@@ -431,6 +431,10 @@ status encoder_recognise(const graph *g, const graph_budget *budget, graph_evalu
     assert(g != NULL && evaluate != NULL && out != NULL);
     encoder_recogniser r = {.source = g, .budget = budget, .evaluate = evaluate};
     encoder first = {.hidden = 0}, second = {.hidden = 0};
+    if (g->described != NULL) {
+        *out = *g->described;
+        return STATUS_OK;
+    }
     int64_t longest = longest_of(g, &first);
     status s = recognise_at(&r, 2, least(longest, 5), &first);
     if (s == STATUS_OK)
@@ -441,6 +445,7 @@ status encoder_recognise(const graph *g, const graph_budget *budget, graph_evalu
         s = check_longest(&r, &first);
     if (s == STATUS_OK)
         s = check_bias(&r, &first);
+    first.kv_heads = first.heads;
     encoder_dispose(&second);
     if (s)
         encoder_dispose(&first);

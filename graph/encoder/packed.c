@@ -35,10 +35,39 @@ encoder_packing encoder_packing_of(int64_t rows, int64_t length)
     return (encoder_packing){rows, length, sequences < SEQUENCES_MAX ? sequences : SEQUENCES_MAX};
 }
 
+/* Whether the layers are BERT's: what is packed. */
+static bool has_bert_layers(const encoder *e)
+{
+    bool has = !e->is_pre_norm && e->kv_heads == e->heads && !e->is_causal && e->slopes == NULL &&
+               e->hidden == e->heads * e->head_dim && e->final_norm.scale == NULL;
+    for (int i = 0; i < e->layer_count && has; i++) {
+        const encoder_layer *l = &e->layers[i];
+        has = l->gate.weight == NULL && l->rotary == NULL && l->window == 0 &&
+              l->query_norm.scale == NULL && l->key_norm.scale == NULL;
+    }
+    return has;
+}
+
+/* Whether pooling and heads are those that are packed. */
+static bool has_plain_output(const encoder_output *o)
+{
+    bool is_plain = o->pooling <= ENCODER_POOLING_FIRST && o->also_count == 0;
+    for (int i = 0; i < o->head_count && is_plain; i++)
+        is_plain = o->head[i].linear.weight != NULL && o->head[i].norm.scale == NULL &&
+                   !o->head[i].is_normalised;
+    return is_plain;
+}
+
 status encoder_can_pack(const encoder *e, const graph *g)
 {
     graph_dim batch = {.batch = 1}, sequence = {.sequence = 1};
     assert(e->ids_input >= 0 && e->output_count == g->output_count);
+    if (!has_bert_layers(e))
+        return status_fail(STATUS_UNSUPPORTED, "only layers like BERT's are packed");
+    for (int i = 0; i < e->output_count; i++)
+        if (!has_plain_output(&e->outputs[i]))
+            return status_fail(STATUS_UNSUPPORTED,
+                               "output %d has a pooling or a head that is not packed", i);
     for (int i = 0; i < g->input_count; i++) {
         const graph_value *v = &g->values[g->inputs[i]];
         if (!dtype_is_integer(v->dtype) || v->shape.rank != 2 ||
@@ -211,6 +240,7 @@ static graph_value_index attention(packer *p, const encoder_layer *l, graph_valu
 
 static graph_value_index activate(packer *p, encoder_activation a, graph_value_index x)
 {
+    graph_value_index scaled;
     switch (a) {
     case ENCODER_GELU:
         return gelu(p, x, "none");
@@ -220,6 +250,17 @@ static graph_value_index activate(packer *p, encoder_activation a, graph_value_i
         return graph_unary(p->g, GRAPH_OP_RELU, x);
     case ENCODER_SILU:
         return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, x));
+    case ENCODER_QUICK_GELU:
+        scaled = graph_binary(p->g, GRAPH_OP_MUL, x, graph_number(p->g, 1.702f));
+        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, scaled));
+    case ENCODER_TANH:
+        return graph_unary(p->g, GRAPH_OP_TANH, x);
+    case ENCODER_SIGMOID:
+        return graph_unary(p->g, GRAPH_OP_SIGMOID, x);
+    case ENCODER_MISH:
+        return graph_unary(p->g, GRAPH_OP_MISH, x);
+    case ENCODER_IDENTITY:
+        return x;
     }
     abort();
 }
@@ -286,8 +327,9 @@ static graph_value_index pool(packer *p, encoder_pooling pooling, graph_value_in
         return maximum(p, x);
     case ENCODER_POOLING_FIRST:
         return graph_gather(p->g, x, p->starts, 0);
+    default: /* encoder_can_pack() */
+        abort();
     }
-    abort();
 }
 
 static graph_value_index activate_head(packer *p, encoder_head_activation a, graph_value_index x)
@@ -301,6 +343,12 @@ static graph_value_index activate_head(packer *p, encoder_head_activation a, gra
         return graph_unary(p->g, GRAPH_OP_RELU, x);
     case ENCODER_HEAD_GELU:
         return gelu(p, x, "none");
+    case ENCODER_HEAD_GELU_TANH:
+        return gelu(p, x, "tanh");
+    case ENCODER_HEAD_SILU:
+        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, x));
+    case ENCODER_HEAD_SIGMOID:
+        return graph_unary(p->g, GRAPH_OP_SIGMOID, x);
     }
     abort();
 }

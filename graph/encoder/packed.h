@@ -30,8 +30,8 @@ typedef struct encoder_packing {
  * at most 1,024. */
 encoder_packing encoder_packing_of(int64_t rows, int64_t length);
 
-/* Whether `e`, recognised in `g`, can be packed. STATUS_UNSUPPORTED: the message names an input
- * that is not one integer per token. */
+/* Whether `e`, recognised in `g`, can be packed. STATUS_UNSUPPORTED: the message names what
+ * layers or outputs have that is not packed, or an input that is not one integer per token. */
 status encoder_can_pack(const encoder *e, const graph *g) MUST_CHECK;
 
 /* The specialised graph of that packing; encoder_can_pack() must hold. It borrows constants of `g`

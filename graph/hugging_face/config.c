@@ -10,66 +10,27 @@ static const struct {
     const char *model_type;
     hf_family family;
 } families[] = {
-    {"bert", HF_BERT},         {"roberta", HF_ROBERTA},       {"xlm-roberta", HF_ROBERTA},
-    {"camembert", HF_ROBERTA}, {"distilbert", HF_DISTILBERT}, {"mpnet", HF_MPNET},
+    {"bert", HF_BERT},
+    {"roberta", HF_ROBERTA},
+    {"xlm-roberta", HF_ROBERTA},
+    {"camembert", HF_ROBERTA},
+    {"distilbert", HF_DISTILBERT},
+    {"mpnet", HF_MPNET},
     {"electra", HF_ELECTRA},
+    {"modernbert", HF_MODERN_BERT},
+    {"nomic_bert", HF_NOMIC_BERT},
+    {"new", HF_GTE},
+    {"gte", HF_GTE},
+    {"llama", HF_DECODER},
+    {"mistral", HF_DECODER},
+    {"qwen2", HF_DECODER},
+    {"qwen3", HF_DECODER},
 };
-
-/* A key that changes results must not silently get its default: a key that is present has the right
- * type and range, or an error names it. `null` counts as absent. */
-static bool is_there(const json_t *json, const char *key)
-{
-    const json_t *value = json_object_get(json, key);
-    return value != NULL && !json_is_null(value);
-}
-
-/* An integer from at_least to at_most; `otherwise` where the key is absent. A key whose `otherwise`
- * is out of range is required. */
-static status read_size(const json_t *json, const char *key, int64_t otherwise, int64_t at_least,
-                        int64_t at_most, int64_t *out)
-{
-    const json_t *value = json_object_get(json, key);
-    int64_t size = json_is_integer(value) ? json_integer_value(value) : otherwise;
-    if (is_there(json, key) && !json_is_integer(value))
-        return status_fail(STATUS_CORRUPT, "config.json: %s is not an integer", key);
-    if (size < at_least || size > at_most)
-        return status_fail(STATUS_CORRUPT, "config.json: %s is %snot within %lld to %lld", key,
-                           is_there(json, key) ? "" : "missing, or ", (long long)at_least,
-                           (long long)at_most);
-    *out = size;
-    return STATUS_OK;
-}
-
-/* A size that is only compared with the tensors; 0 where config.json lacks it. */
-static status read_said(const json_t *json, const char *key, int64_t *out)
-{
-    *out = 0;
-    return is_there(json, key) ? read_size(json, key, 0, 1, INT_MAX, out) : STATUS_OK;
-}
-
-static status read_text(const json_t *json, const char *key, const char *otherwise,
-                        const char **out)
-{
-    const json_t *value = json_object_get(json, key);
-    if (is_there(json, key) && !json_is_string(value))
-        return status_fail(STATUS_CORRUPT, "config.json: %s is not a string", key);
-    *out = json_is_string(value) ? json_string_value(value) : otherwise;
-    return STATUS_OK;
-}
-
-static status reject_flag(const json_t *json, const char *key, const char *why)
-{
-    const json_t *value = json_object_get(json, key);
-    if (is_there(json, key) && !json_is_boolean(value))
-        return status_fail(STATUS_CORRUPT, "config.json: %s is neither true nor false", key);
-    return json_is_true(value) ? status_fail(STATUS_UNSUPPORTED, "config.json: %s: %s", key, why)
-                               : STATUS_OK;
-}
 
 static status read_family(const json_t *json, hf_config *c)
 {
     const char *type;
-    status s = read_text(json, "model_type", NULL, &type);
+    status s = hf_read_text(json, "model_type", NULL, &type);
     if (s)
         return s;
     if (type == NULL)
@@ -78,58 +39,55 @@ static status read_family(const json_t *json, hf_config *c)
         if (strcmp(families[i].model_type, type) == 0) {
             c->family = families[i].family;
             snprintf(c->model_type, sizeof c->model_type, "%s", type);
+            const char *position =
+                json_string_value(json_object_get(json, "position_embedding_type"));
+            if (c->family == HF_BERT && position != NULL && strcmp(position, "alibi") == 0)
+                c->family = HF_JINA_BERT;
             return STATUS_OK;
         }
     }
-    return status_fail(STATUS_UNSUPPORTED,
-                       "config.json: model_type '%s' is not supported; supported: bert, roberta, "
-                       "xlm-roberta, camembert, distilbert, mpnet, electra; others can be exported "
-                       "to ONNX",
-                       type);
+    return status_fail(
+        STATUS_UNSUPPORTED,
+        "config.json: model_type '%s' is not supported; supported: bert, roberta, "
+        "xlm-roberta, camembert, distilbert, mpnet, electra, modernbert, nomic_bert, "
+        "new, gte, llama, mistral, qwen2, qwen3; others can be exported to ONNX",
+        type);
 }
 
-static status check_settings(const json_t *json)
+static status reject_quantised(const json_t *json)
 {
-    const char *position;
-    status s = read_text(json, "position_embedding_type", "absolute", &position);
-    if (s == STATUS_OK && strcmp(position, "absolute") != 0)
-        s = status_fail(STATUS_UNSUPPORTED,
-                        "config.json: position_embedding_type '%s'; supported: absolute", position);
-    if (s == STATUS_OK)
-        s = reject_flag(json, "is_decoder", "a decoder; supported: encoders");
-    if (s == STATUS_OK)
-        s = reject_flag(json, "add_cross_attention", "a decoder; supported: encoders");
-    if (s == STATUS_OK && is_there(json, "quantization_config"))
-        s = status_fail(STATUS_UNSUPPORTED,
-                        "config.json: quantization_config: weights quantised by transformers are "
-                        "not read; save them as floats, or quantise an ONNX export");
-    return s;
+    if (!hf_is_there(json, "quantization_config"))
+        return STATUS_OK;
+    return status_fail(STATUS_UNSUPPORTED,
+                       "config.json: quantization_config: weights quantised by transformers are "
+                       "not read; save them as floats, or quantise an ONNX export");
 }
 
 static status read_sizes(const json_t *json, hf_config *c)
 {
     bool is_distil = c->family == HF_DISTILBERT;
     const hf_keys *k = hf_keys_of(c->family);
-    status s = read_size(json, k->hidden, is_distil ? 768 : 0, 1, 65536, &c->hidden);
+    status s = hf_read_size(json, k->hidden, is_distil ? 768 : 0, 1, 65536, &c->hidden);
     if (s == STATUS_OK)
-        s = read_size(json, k->layers, is_distil ? 6 : 0, 1, 1000, &c->layers);
+        s = hf_read_size(json, k->layers, is_distil ? 6 : 0, 1, HF_LAYERS_MAX, &c->layers);
     if (s == STATUS_OK)
-        s = read_size(json, k->heads, is_distil ? 12 : 0, 1, 4096, &c->heads);
+        s = hf_read_size(json, k->heads, is_distil ? 12 : 0, 1, 4096, &c->heads);
     if (s == STATUS_OK)
-        s = read_size(json, "max_position_embeddings", 512, 1, 1 << 24, &c->positions);
+        s = hf_read_size(json, "max_position_embeddings", 512, 1, 1 << 24, &c->positions);
     if (s == STATUS_OK && c->hidden % c->heads != 0)
         s = status_fail(STATUS_CORRUPT, "config.json: %s %lld is not a multiple of %s, %lld",
                         k->hidden, (long long)c->hidden, k->heads, (long long)c->heads);
     if (s == STATUS_OK)
-        s = read_said(json, "vocab_size", &c->vocabulary);
+        s = hf_read_said(json, "vocab_size", &c->vocabulary);
     if (s == STATUS_OK)
-        s = read_said(json, k->intermediate, &c->intermediate);
+        s = hf_read_said(json, k->intermediate, &c->intermediate);
     if (s == STATUS_OK && c->family == HF_ELECTRA)
-        s = read_said(json, "embedding_size", &c->embedding);
-    if (s == STATUS_OK && (c->family == HF_BERT || c->family == HF_ELECTRA))
-        s = read_size(json, "type_vocab_size", 2, 1, 65536, &c->types);
+        s = hf_read_said(json, "embedding_size", &c->embedding);
+    if (s == STATUS_OK &&
+        (c->family == HF_BERT || c->family == HF_ELECTRA || c->family == HF_JINA_BERT))
+        s = hf_read_size(json, "type_vocab_size", 2, 1, 65536, &c->types);
     if (s == STATUS_OK && c->family == HF_ROBERTA)
-        s = read_said(json, "type_vocab_size", &c->types);
+        s = hf_read_said(json, "type_vocab_size", &c->types);
     return s;
 }
 
@@ -143,19 +101,15 @@ static status read_pad_token(const json_t *json, hf_config *c)
         return status_fail(STATUS_CORRUPT,
                            "config.json: pad_token_id is null, but %s counts positions from it",
                            c->model_type);
-    return read_size(json, "pad_token_id", 1, 0, c->positions - 2, &c->pad_token);
+    return hf_read_size(json, "pad_token_id", 1, 0, c->positions - 2, &c->pad_token);
 }
 
 static status read_epsilon(const json_t *json, hf_config *c)
 {
-    const json_t *value = json_object_get(json, "layer_norm_eps");
     c->epsilon = 1e-12;
-    if (c->family == HF_DISTILBERT || !is_there(json, "layer_norm_eps"))
-        return STATUS_OK;
-    c->epsilon = json_number_value(value);
-    if (json_is_number(value) && c->epsilon >= 0 && c->epsilon <= 1)
-        return STATUS_OK;
-    return status_fail(STATUS_CORRUPT, "config.json: layer_norm_eps is not a number within 0 to 1");
+    return c->family == HF_DISTILBERT
+               ? STATUS_OK
+               : hf_read_real(json, "layer_norm_eps", 1e-12, 0, 1, &c->epsilon);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -174,7 +128,7 @@ static status read_head(const json_t *json, hf_config *c)
                  {"ForQuestionAnswering", HF_ANSWER_SPANS}};
     const json_t *architectures = json_object_get(json, "architectures");
     const json_t *first = json_array_get(architectures, 0);
-    if (is_there(json, "architectures") &&
+    if (hf_is_there(json, "architectures") &&
         (!json_is_array(architectures) || (first != NULL && !json_is_string(first))))
         return status_fail(STATUS_CORRUPT, "config.json: architectures is not a list of names");
     const char *name = json_string_value(first);
@@ -188,26 +142,54 @@ static status read_head(const json_t *json, hf_config *c)
     return STATUS_OK;
 }
 
-static status read_config(const json_t *json, hf_config *c)
+static status read_bert(const json_t *json, hf_config *c)
 {
-    const char *activation = "gelu";
-    status s = read_family(json, c);
-    if (s == STATUS_OK)
-        s = check_settings(json);
+    static const hf_setting settings[] = {{"position_embedding_type", HF_TEXT, "absolute", 0},
+                                          {"is_decoder", HF_FALSE, NULL, 0},
+                                          {"add_cross_attention", HF_FALSE, NULL, 0}};
+    bool is_jina = c->family == HF_JINA_BERT;
+    status s = is_jina ? STATUS_OK
+                       : hf_check_settings(json, sizeof settings / sizeof settings[0], settings);
     if (s == STATUS_OK)
         s = read_sizes(json, c);
+    c->kv_heads = c->heads;
+    c->head_dim = c->heads > 0 ? c->hidden / c->heads : 0;
     if (s == STATUS_OK)
         s = read_pad_token(json, c);
     if (s == STATUS_OK)
         s = read_epsilon(json, c);
     if (s == STATUS_OK && c->family == HF_MPNET)
-        s = read_size(json, "relative_attention_num_buckets", 32, 4, 65536, &c->relative_buckets);
+        s = hf_read_size(json, "relative_attention_num_buckets", 32, 4, 65536,
+                         &c->relative_buckets);
     if (s == STATUS_OK)
-        s = read_text(json, hf_keys_of(c->family)->activation, "gelu", &activation);
-    if (s)
-        return s;
-    snprintf(c->activation, sizeof c->activation, "%s", activation);
-    return read_head(json, c);
+        s = hf_copy_text(json, hf_keys_of(c->family)->activation, "gelu", c->activation);
+    return s || !is_jina ? s : hf_read_jina_bert(json, c);
+}
+
+static status read_family_keys(const json_t *json, hf_config *c)
+{
+    switch (c->family) {
+    case HF_MODERN_BERT:
+        return hf_read_modern_bert(json, c);
+    case HF_DECODER:
+        return hf_read_decoder(json, c);
+    case HF_NOMIC_BERT:
+        return hf_read_nomic_bert(json, c);
+    case HF_GTE:
+        return hf_read_gte(json, c);
+    default:
+        return read_bert(json, c);
+    }
+}
+
+static status read_config(const json_t *json, hf_config *c)
+{
+    status s = read_family(json, c);
+    if (s == STATUS_OK)
+        s = reject_quantised(json);
+    if (s == STATUS_OK)
+        s = read_family_keys(json, c);
+    return s ? s : read_head(json, c);
 }
 
 const hf_keys *hf_keys_of(hf_family family)
@@ -215,7 +197,9 @@ const hf_keys *hf_keys_of(hf_family family)
     static const hf_keys distilbert = {"dim", "n_layers", "n_heads", "hidden_dim", "activation"};
     static const hf_keys others = {"hidden_size", "num_hidden_layers", "num_attention_heads",
                                    "intermediate_size", "hidden_act"};
-    return family == HF_DISTILBERT ? &distilbert : &others;
+    static const hf_keys modern = {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                                   "intermediate_size", "hidden_activation"};
+    return family == HF_DISTILBERT ? &distilbert : family == HF_MODERN_BERT ? &modern : &others;
 }
 
 status hf_read_config(const char *folder, hf_config *out)

@@ -1,99 +1,119 @@
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "graph/encoder/emit.h"
 #include "graph/hugging_face/hugging_face.h"
 
-static graph_value_index add_token_input(graph *g, const char *name)
+static void add_token_input(graph *g, const char *name)
 {
     graph_dim dims[] = {{.batch = 1}, {.sequence = 1}};
-    return graph_add_input(g, name, DTYPE_I64, 2, dims);
+    graph_add_input(g, name, DTYPE_I64, 2, dims);
+}
+
+static bool has_types_input(const hf_config *c)
+{
+    switch (c->family) {
+    case HF_BERT:
+    case HF_ELECTRA:
+    case HF_NOMIC_BERT:
+    case HF_GTE:
+    case HF_JINA_BERT:
+        return c->types > 1;
+    default:
+        return false;
+    }
 }
 
 static void add_inputs(hf_builder *b)
 {
+    add_token_input(b->g, "input_ids");
+    add_token_input(b->g, "attention_mask");
+    b->e->ids_input = 0;
+    b->e->mask_input = 1;
+    b->e->token_type_input = -1;
+    if (!has_types_input(b->config))
+        return;
+    add_token_input(b->g, "token_type_ids");
+    b->e->token_type_input = 2;
+}
+
+/* What every family has. */
+static void describe_sizes(hf_builder *b)
+{
     const hf_config *c = b->config;
-    b->ids = add_token_input(b->g, "input_ids");
-    b->mask = add_token_input(b->g, "attention_mask");
-    b->types = GRAPH_NO_VALUE;
-    if ((c->family == HF_BERT || c->family == HF_ELECTRA) && c->types > 1)
-        b->types = add_token_input(b->g, "token_type_ids");
+    encoder *e = b->e;
+    e->hidden = c->hidden;
+    e->heads = c->heads;
+    e->kv_heads = c->kv_heads;
+    e->head_dim = c->head_dim;
+    e->intermediate = c->intermediate;
+    e->attention_scale = (float)(1 / sqrt((double)c->head_dim));
+    e->is_causal = c->is_causal;
+    e->layer_count = (int)c->layers;
+    e->layers = arena_allocate_zeroed(&b->g->memory, (size_t)c->layers, sizeof e->layers[0]);
+    if (e->layers == NULL)
+        abort();
 }
 
-static graph_value_index add_pooler(hf_builder *b, graph_value_index hidden)
+static void describe_family(hf_builder *b)
 {
-    graph_value_index x = hf_linear(b, hf_first_token(b, hidden), hf_name(b, "pooler.dense"));
-    return hf_unary(b, GRAPH_OP_TANH, x);
-}
-
-/* [B,S,hidden] to [B,labels]. */
-static graph_value_index add_sequence_head(hf_builder *b, graph_value_index hidden)
-{
-    const char *dense = hf_root_name(b, "classifier.dense");
-    graph_value_index x;
     switch (b->config->family) {
-    case HF_BERT:
-        return hf_linear(b, add_pooler(b, hidden), hf_root_name(b, "classifier"));
-    case HF_DISTILBERT:
-        x = hf_linear(b, hf_first_token(b, hidden), hf_root_name(b, "pre_classifier"));
-        x = hf_unary(b, GRAPH_OP_RELU, x);
-        return hf_linear(b, x, hf_root_name(b, "classifier"));
-    case HF_ELECTRA:
-        x = hf_activation(b, hf_linear(b, hf_first_token(b, hidden), dense), "gelu");
+    case HF_MODERN_BERT:
+        hf_describe_modern_bert(b);
         break;
-    case HF_ROBERTA:
-    case HF_MPNET:
+    case HF_DECODER:
+        hf_describe_decoder(b);
+        break;
+    case HF_NOMIC_BERT:
+    case HF_GTE:
+        hf_describe_rotary_bert(b);
+        break;
+    case HF_JINA_BERT:
+        hf_describe_jina_bert(b);
+        break;
     default:
-        x = hf_unary(b, GRAPH_OP_TANH, hf_linear(b, hf_first_token(b, hidden), dense));
+        hf_describe_bert(b);
         break;
     }
-    return hf_linear(b, x, hf_root_name(b, "classifier.out_proj"));
 }
 
-/* Extractive question answering: [B,S,hidden] to the logits of the start and the end of the answer
- * at each token, [B,S] each. */
-static void add_answer_spans(hf_builder *b, graph_value_index hidden)
+static status describe(hf_builder *b, const char *folder, const hf_pooling *pooling,
+                       const graph_import_options *options, const char **names)
 {
-    graph_value_index spans = hf_linear(b, hidden, hf_root_name(b, "qa_outputs"));
-    graph_attribute axis = graph_make_int("axis", -1);
-    graph_value_index start[] = {spans, hf_int(b, 0)}, end[] = {spans, hf_int(b, 1)};
-    graph_add_output(b->g, graph_add(b->g, GRAPH_OP_GATHER, 2, start, 1, &axis), "start_logits");
-    graph_add_output(b->g, graph_add(b->g, GRAPH_OP_GATHER, 2, end, 1, &axis), "end_logits");
-}
-
-static status add_outputs(hf_builder *b, const char *folder, const hf_pooling *pooling,
-                          const graph_import_options *options, graph_value_index hidden)
-{
+    describe_sizes(b);
+    describe_family(b);
+    if (b->failed)
+        return b->failed;
     if (pooling->is_present) {
-        graph_value_index embedding;
-        status s = hf_add_pooling(b, folder, pooling, options, hidden, &embedding);
-        if (s == STATUS_OK)
-            graph_add_output(b->g, embedding, "sentence_embedding");
-        return s;
+        names[0] = "sentence_embedding";
+        return hf_describe_pooling(b, folder, pooling, options);
     }
-    if (b->config->head == HF_SEQUENCE_CLASSES) {
-        graph_add_output(b->g, add_sequence_head(b, hidden), "logits");
-    } else if (b->config->head == HF_TOKEN_CLASSES) {
-        graph_add_output(b->g, hf_linear(b, hidden, hf_root_name(b, "classifier")), "logits");
-    } else if (b->config->head == HF_ANSWER_SPANS) {
-        add_answer_spans(b, hidden);
-    } else {
-        graph_add_output(b->g, hidden, "last_hidden_state");
-        if (hf_has(b, hf_name(b, "pooler.dense")))
-            graph_add_output(b->g, add_pooler(b, hidden), "pooler_output");
-    }
+    hf_describe_head(b, names);
     if (b->failed && b->config->head != HF_NO_HEAD)
         return status_prefix(b->failed, "config.json: architectures names a head");
     return b->failed;
 }
 
+/* Tokens do not use the positions up to that of the pad token. */
+static int64_t longest_of(const hf_config *c)
+{
+    bool numbers_tokens = c->family == HF_ROBERTA || c->family == HF_MPNET;
+    return numbers_tokens ? c->positions - (c->pad_token + 1) : c->positions;
+}
+
 static status build(graph *g, hf_weights *weights, const char *folder, const char *pooling_wish,
                     const graph_import_options *options)
 {
+    static const char *const words[] = {"embeddings.word_embeddings.weight",
+                                        "embeddings.tok_embeddings.weight", "embed_tokens.weight"};
     char transformer[PATH_MAX];
+    const char *names[ENCODER_OUTPUTS_MAX];
     hf_pooling pooling;
     hf_config config;
+    encoder e = {.hidden = 0};
     status s = hf_read_pooling(folder, pooling_wish, &pooling);
     if (s)
         return s;
@@ -103,21 +123,18 @@ static status build(graph *g, hf_weights *weights, const char *folder, const cha
     if (s == STATUS_OK)
         s = hf_weights_open(weights, g, transformer, options);
     if (s == STATUS_OK)
-        s = hf_weights_find_prefix(weights);
+        s = hf_weights_find_prefix(weights, sizeof words / sizeof words[0], words);
     if (s)
         return s;
-    hf_builder b = {.g = g, .weights = weights, .config = &config};
+    hf_builder b = {.g = g, .weights = weights, .config = &config, .e = &e};
     add_inputs(&b);
-    graph_value_index hidden = hf_add_encoder(&b);
-    if (b.failed)
-        return b.failed;
+    s = describe(&b, folder, &pooling, options, names);
+    if (s)
+        return s;
     g->source = arena_format(&g->memory, "hugging face %s", config.model_type);
-    /* Tokens do not use the positions up to that of the pad token. */
-    g->sequence_max = config.positions;
-    if (config.family == HF_ROBERTA || config.family == HF_MPNET)
-        g->sequence_max -= config.pad_token + 1;
-    s = add_outputs(&b, folder, &pooling, options, hidden);
-    return s ? s : hf_weights_read(weights);
+    g->sequence_max = e.length_max = longest_of(&config);
+    encoder_emit(&e, g, names);
+    return hf_weights_read(weights);
 }
 
 status graph_import_hugging_face(const char *folder, const char *pooling,

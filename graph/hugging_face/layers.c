@@ -1,8 +1,10 @@
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "graph/hugging_face/hugging_face.h"
 
 const char *hf_name(hf_builder *b, const char *format, ...)
@@ -26,69 +28,6 @@ const char *hf_root_name(hf_builder *b, const char *name)
     return kept;
 }
 
-bool hf_has(const hf_builder *b, const char *name)
-{
-    char full[400];
-    snprintf(full, sizeof full, "%s.weight", name);
-    return hf_weights_find(b->weights, full) != NULL;
-}
-
-graph_value_index hf_unary(hf_builder *b, graph_op op, graph_value_index x)
-{
-    return graph_add(b->g, op, 1, &x, 0, NULL);
-}
-
-graph_value_index hf_binary(hf_builder *b, graph_op op, graph_value_index x, graph_value_index y)
-{
-    graph_value_index inputs[] = {x, y};
-    return graph_add(b->g, op, 2, inputs, 0, NULL);
-}
-
-graph_value_index hf_reduce(hf_builder *b, graph_op op, graph_value_index x, int64_t axis,
-                            bool keeps_dim)
-{
-    graph_value_index inputs[] = {x, hf_ints(b, 1, &axis)};
-    graph_attribute keep = graph_make_int("keepdims", keeps_dim);
-    return graph_add(b->g, op, 2, inputs, 1, &keep);
-}
-
-graph_value_index hf_cast(hf_builder *b, graph_value_index x, dtype type)
-{
-    graph_attribute to = graph_make_int("to", dtype_to_onnx(type));
-    return graph_add(b->g, GRAPH_OP_CAST, 1, &x, 1, &to);
-}
-
-graph_value_index hf_float(hf_builder *b, float f)
-{
-    return graph_add_constant_f32(b->g, NULL, 0, NULL, &f);
-}
-
-graph_value_index hf_int(hf_builder *b, int64_t i)
-{
-    return graph_add_constant_i64(b->g, NULL, 0, NULL, &i);
-}
-
-graph_value_index hf_ints(hf_builder *b, int count, const int64_t *ints)
-{
-    int64_t length = count;
-    return graph_add_constant_i64(b->g, NULL, 1, &length, ints);
-}
-
-static graph_value_index add_weight(hf_builder *b, const char *name, int64_t rows, int64_t columns,
-                                    bool is_matrix)
-{
-    graph_value_index value = 0; /* after a failure any value: the graph is destroyed */
-    status s = hf_weights_add(b->weights, b->g, name, rows, columns, is_matrix, &value);
-    if (b->failed == STATUS_OK)
-        b->failed = s;
-    return value;
-}
-
-graph_value_index hf_weight(hf_builder *b, const char *name, int64_t rows, int64_t columns)
-{
-    return b->failed ? 0 : add_weight(b, name, rows, columns, false);
-}
-
 static const char *below(hf_builder *b, const char *name, const char *leaf)
 {
     char *full = arena_format(&b->g->memory, "%s.%s", name, leaf);
@@ -97,105 +36,225 @@ static const char *below(hf_builder *b, const char *name, const char *leaf)
     return full;
 }
 
-/* Weights are stored [out, in]. A node transposes them, so that a device that uses them as they are
- * need not read them. */
-graph_value_index hf_linear(hf_builder *b, graph_value_index x, const char *name)
+bool hf_has(const hf_builder *b, const char *name)
 {
-    if (b->failed)
-        return x;
-    graph_value_index weight = add_weight(b, below(b, name, "weight"), -1, -1, true);
-    if (b->failed)
-        return x;
-    graph_value_index inputs[] = {x, hf_unary(b, GRAPH_OP_TRANSPOSE, weight)};
-    int32_t node = graph_add_node(b->g, GRAPH_OP_MATMUL, name, 2, inputs, 1, 0, NULL);
-    graph_value_index matmul = b->g->nodes[node].outputs[0];
+    char full[400];
+    snprintf(full, sizeof full, "%s.weight", name);
+    return hf_weights_find(b->weights, full) != NULL;
+}
+
+void hf_check_axis(hf_builder *b, const char *name, int axis, const char *key, int64_t expected)
+{
+    const safetensors_entry *e = hf_weights_find(b->weights, name);
+    if (b->failed || expected == 0 || e == NULL || e->value.rank != 2 ||
+        e->value.dims[axis] == expected)
+        return;
+    char text[TENSOR_SHAPE_TEXT_BYTES];
+    b->failed = status_fail(STATUS_CORRUPT, "config.json: %s is %lld, but tensor '%s' is %s", key,
+                            (long long)expected, name,
+                            tensor_shape_text(text, e->value.rank, e->value.dims));
+}
+
+void hf_check_layer_count(hf_builder *b, const char *key, const char *format)
+{
+    int64_t layers = b->config->layers;
+    for (int64_t i = 1; i <= layers && b->failed == STATUS_OK; i++) {
+        char name[200];
+        const char *at = strstr(format, "%lld");
+        snprintf(name, sizeof name, "%.*s%lld%s", (int)(at - format), format, (long long)i, at + 4);
+        bool is_there = hf_weights_find(b->weights, hf_name(b, "%s", name)) != NULL;
+        if (i == layers && is_there)
+            log_warning("graph", "config.json: %s is %lld; the weights have more layers, not used",
+                        key, (long long)layers);
+        if (i < layers && !is_there)
+            b->failed = status_fail(STATUS_CORRUPT,
+                                    "config.json: %s is %lld, but the weights have no tensor '%s'",
+                                    key, (long long)layers, hf_name(b, "%s", name));
+    }
+}
+
+/* What is returned after a failure: the graph is destroyed. */
+static const tensor nothing = {.dtype = DTYPE_F32};
+
+static bool load(hf_builder *b, const char *name, int64_t rows, int64_t columns, bool is_matrix,
+                 tensor *out)
+{
+    if (b->failed == STATUS_OK)
+        b->failed = hf_weights_load(b->weights, b->g, name, rows, columns, is_matrix, out);
+    return b->failed == STATUS_OK;
+}
+
+static const tensor *add_constant(hf_builder *b, const char *name, const tensor *t)
+{
+    graph_value_index v = graph_add_constant(b->g, name, t); /* moves b->g->values */
+    return b->g->values[v].constant;
+}
+
+static const tensor *add_tensor(hf_builder *b, const char *name, int64_t rows, int64_t columns,
+                                bool is_matrix)
+{
+    tensor t;
+    return load(b, name, rows, columns, is_matrix, &t) ? add_constant(b, name, &t) : &nothing;
+}
+
+const tensor *hf_table(hf_builder *b, const char *name, int64_t rows, int64_t columns)
+{
+    return add_tensor(b, name, rows, columns, false);
+}
+
+encoder_linear hf_linear(hf_builder *b, const char *name, int64_t out, int64_t in)
+{
+    encoder_linear l = {.is_transposed = true};
     const char *bias = below(b, name, "bias");
-    if (hf_weights_find(b->weights, bias) == NULL)
-        return matmul;
-    int64_t columns = b->g->values[weight].constant->dims[0];
-    return hf_binary(b, GRAPH_OP_ADD, matmul, hf_weight(b, bias, columns, 0));
+    l.weight = add_tensor(b, below(b, name, "weight"), out, in, true);
+    if (b->failed == STATUS_OK && hf_weights_find(b->weights, bias) != NULL)
+        l.bias = add_tensor(b, bias, l.weight->dims[0], 0, false);
+    return l;
 }
 
-graph_value_index hf_layer_normalization(hf_builder *b, graph_value_index x, const char *name)
+static tensor *load_new(hf_builder *b, const char *name, int64_t rows, int64_t columns,
+                        bool is_matrix)
 {
+    tensor *t = arena_allocate(&b->g->memory, sizeof *t);
+    if (t == NULL)
+        abort();
+    *t = nothing;
+    (void)load(b, name, rows, columns, is_matrix, t);
+    return t;
+}
+
+encoder_linear hf_fused(hf_builder *b, const char *name, int64_t out, int64_t in)
+{
+    const char *bias = below(b, name, "bias");
+    encoder_linear l = {.is_transposed = true,
+                        .weight = load_new(b, below(b, name, "weight"), out, in, true)};
+    if (b->failed == STATUS_OK && hf_weights_find(b->weights, bias) != NULL)
+        l.bias = load_new(b, bias, l.weight->dims[0], 0, false);
+    return l;
+}
+
+static const tensor *slice(hf_builder *b, const tensor *whole, const char *name, int64_t first,
+                           int64_t count)
+{
+    int64_t width = whole->rank == 2 ? whole->dims[1] : 1;
+    tensor part = *whole;
+    part.dims[0] = count;
+    part.data = (float *)whole->data + first * width;
+    return add_constant(b, name, &part);
+}
+
+encoder_linear hf_linear_rows(hf_builder *b, const encoder_linear *whole, const char *name,
+                              int64_t first, int64_t count)
+{
+    encoder_linear l = {.is_transposed = true, .weight = &nothing};
     if (b->failed)
-        return x;
-    graph_value_index inputs[] = {x, hf_weight(b, below(b, name, "weight"), -1, 0),
-                                  hf_weight(b, below(b, name, "bias"), -1, 0)};
-    graph_attribute attributes[] = {graph_make_int("axis", -1),
-                                    graph_make_float("epsilon", (float)b->config->epsilon)};
-    int32_t node =
-        graph_add_node(b->g, GRAPH_OP_LAYER_NORMALIZATION, name, 3, inputs, 1, 2, attributes);
-    return b->g->nodes[node].outputs[0];
+        return l;
+    l.weight = slice(b, whole->weight, below(b, name, "weight"), first, count);
+    if (whole->bias != NULL)
+        l.bias = slice(b, whole->bias, below(b, name, "bias"), first, count);
+    return l;
 }
 
-static graph_value_index gelu(hf_builder *b, graph_value_index x, const char *approximate)
+encoder_norm hf_norm(hf_builder *b, const char *name, int64_t width)
 {
-    graph_attribute a = graph_make_string("approximate", approximate);
-    return graph_add(b->g, GRAPH_OP_GELU, 1, &x, 1, &a);
+    encoder_norm n = {.epsilon = (float)b->config->epsilon};
+    const char *bias = below(b, name, "bias"), *beta = below(b, name, "beta");
+    n.scale = add_tensor(b, below(b, name, "weight"), width, 0, false);
+    if (hf_weights_find(b->weights, bias) != NULL || hf_weights_find(b->weights, beta) != NULL)
+        n.bias = add_tensor(b, bias, width, 0, false);
+    return n;
 }
 
-static graph_value_index times_sigmoid(hf_builder *b, graph_value_index x, float alpha)
+int64_t hf_width(const encoder_linear *l)
 {
-    graph_value_index scaled = alpha == 1 ? x : hf_binary(b, GRAPH_OP_MUL, x, hf_float(b, alpha));
-    return hf_binary(b, GRAPH_OP_MUL, x, hf_unary(b, GRAPH_OP_SIGMOID, scaled));
+    return l->weight->rank == 2 ? l->weight->dims[0] : 0;
 }
 
 /* transformers/activations.py, ACT2FN: its variants of GELU by tanh differ only in rounding. */
-graph_value_index hf_activation(hf_builder *b, graph_value_index x, const char *activation)
+static const struct {
+    const char *name;
+    encoder_activation code;
+} activations[] = {
+    {"gelu", ENCODER_GELU},
+    {"gelu_python", ENCODER_GELU},
+    {"gelu_new", ENCODER_GELU_TANH},
+    {"gelu_fast", ENCODER_GELU_TANH},
+    {"gelu_accurate", ENCODER_GELU_TANH},
+    {"gelu_pytorch_tanh", ENCODER_GELU_TANH},
+    {"gelu_python_tanh", ENCODER_GELU_TANH},
+    {"quick_gelu", ENCODER_QUICK_GELU},
+    {"silu", ENCODER_SILU},
+    {"swish", ENCODER_SILU},
+    {"linear", ENCODER_IDENTITY},
+    {"relu", ENCODER_RELU},
+    {"tanh", ENCODER_TANH},
+    {"sigmoid", ENCODER_SIGMOID},
+    {"mish", ENCODER_MISH},
+};
+
+encoder_activation hf_activation(hf_builder *b, const char *key, const char *name)
 {
-    static const struct {
-        const char *name;
-        enum { EXACT_GELU, TANH_GELU, QUICK_GELU, SILU, NOTHING, UNARY } kind;
-        graph_op op;
-    } table[] = {
-        {"gelu", EXACT_GELU, 0},
-        {"gelu_python", EXACT_GELU, 0},
-        {"gelu_new", TANH_GELU, 0},
-        {"gelu_fast", TANH_GELU, 0},
-        {"gelu_accurate", TANH_GELU, 0},
-        {"gelu_pytorch_tanh", TANH_GELU, 0},
-        {"gelu_python_tanh", TANH_GELU, 0},
-        {"quick_gelu", QUICK_GELU, 0},
-        {"silu", SILU, 0},
-        {"swish", SILU, 0},
-        {"linear", NOTHING, 0},
-        {"relu", UNARY, GRAPH_OP_RELU},
-        {"tanh", UNARY, GRAPH_OP_TANH},
-        {"sigmoid", UNARY, GRAPH_OP_SIGMOID},
-        {"mish", UNARY, GRAPH_OP_MISH},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if (strcmp(table[i].name, activation) != 0)
-            continue;
-        switch (table[i].kind) {
-        case EXACT_GELU:
-            return gelu(b, x, "none");
-        case TANH_GELU:
-            return gelu(b, x, "tanh");
-        case QUICK_GELU:
-            return times_sigmoid(b, x, 1.702f);
-        case SILU:
-            return times_sigmoid(b, x, 1);
-        case NOTHING:
-            return x;
-        case UNARY:
-            return hf_unary(b, table[i].op, x);
-        }
-    }
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++)
+        if (strcmp(activations[i].name, name) == 0)
+            return activations[i].code;
     if (b->failed == STATUS_OK)
         b->failed = status_fail(STATUS_UNSUPPORTED,
                                 "config.json: %s '%s' is not supported; supported: gelu, "
                                 "gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, silu, relu, "
                                 "tanh, sigmoid, mish, linear",
-                                hf_keys_of(b->config->family)->activation, activation);
-    return x;
+                                key, name);
+    return ENCODER_IDENTITY;
 }
 
-/* [B,S,H] to [B,H]. */
-graph_value_index hf_first_token(hf_builder *b, graph_value_index x)
+encoder_head_activation hf_head_activation(hf_builder *b, const char *key, const char *name)
 {
-    graph_value_index inputs[] = {x, hf_int(b, 0)};
-    graph_attribute axis = graph_make_int("axis", 1);
-    return graph_add(b->g, GRAPH_OP_GATHER, 2, inputs, 1, &axis);
+    switch (hf_activation(b, key, name)) {
+    case ENCODER_GELU:
+        return ENCODER_HEAD_GELU;
+    case ENCODER_GELU_TANH:
+        return ENCODER_HEAD_GELU_TANH;
+    case ENCODER_SILU:
+        return ENCODER_HEAD_SILU;
+    case ENCODER_RELU:
+        return ENCODER_HEAD_RELU;
+    case ENCODER_TANH:
+        return ENCODER_HEAD_TANH;
+    case ENCODER_SIGMOID:
+        return ENCODER_HEAD_SIGMOID;
+    case ENCODER_IDENTITY:
+        return ENCODER_HEAD_NONE;
+    case ENCODER_QUICK_GELU:
+    case ENCODER_MISH:
+        break;
+    }
+    if (b->failed == STATUS_OK)
+        b->failed = status_fail(STATUS_UNSUPPORTED,
+                                "config.json: %s '%s' is not supported; supported: gelu, "
+                                "gelu_new, silu, relu, tanh, sigmoid, linear",
+                                key, name);
+    return ENCODER_HEAD_NONE;
+}
+
+const encoder_rotary *hf_make_rotary(hf_builder *b, const hf_rotary *rotary, int64_t dims)
+{
+    encoder_rotary *r = arena_allocate(&b->g->memory, sizeof *r);
+    float *frequencies =
+        arena_allocate(&b->g->memory, (size_t)(dims / 2 + 1) * sizeof *frequencies);
+    if (r == NULL || frequencies == NULL)
+        abort();
+    if (dims % 2 != 0 && b->failed == STATUS_OK)
+        b->failed = status_fail(STATUS_CORRUPT,
+                                "config.json: rotary positions turn pairs; heads of %lld numbers",
+                                (long long)dims);
+    /* The exponents and results are binary32, as in the code that trained these models. */
+    float base = (float)(rotary->theta * rotary->ntk);
+    for (int64_t i = 0; i < dims / 2; i++) {
+        float exponent = (float)(2 * i) / (float)dims;
+        frequencies[i] = 1 / powf(base, exponent);
+        if (rotary->ntk != 1) /* kexue.fm/archives/9706, equation 6 */
+            frequencies[i] /= powf((float)rotary->ntk, 2 / (float)dims);
+        frequencies[i] /= (float)rotary->factor;
+    }
+    *r = (encoder_rotary){.dims = dims, .frequencies = frequencies};
+    return r;
 }

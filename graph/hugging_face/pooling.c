@@ -14,62 +14,102 @@ static const char *last_part(const char *name)
     return dot != NULL ? dot + 1 : name;
 }
 
-static status fail_mode(const char *mode)
+static const struct {
+    const char *key, *name; /* in older files a boolean per mode, in newer ones a name */
+    encoder_pooling code;
+} modes[] = {
+    {"pooling_mode_cls_token", "cls", ENCODER_POOLING_FIRST},
+    {"pooling_mode_max_tokens", "max", ENCODER_POOLING_MAX},
+    {"pooling_mode_mean_tokens", "mean", ENCODER_POOLING_MEAN},
+    {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", ENCODER_POOLING_MEAN_SQRT},
+    {"pooling_mode_weightedmean_tokens", "weightedmean", ENCODER_POOLING_WEIGHTED_MEAN},
+    {"pooling_mode_lasttoken", "lasttoken", ENCODER_POOLING_LAST},
+    {NULL, "mean_sqrt_len", ENCODER_POOLING_MEAN_SQRT},
+};
+
+static status add_mode(const char *mode, hf_pooling *out)
 {
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (strcmp(modes[i].name, mode) != 0)
+            continue;
+        if (out->mode_count == ENCODER_POOLINGS_MAX)
+            return status_fail(STATUS_UNSUPPORTED, "more than %d pooling modes",
+                               ENCODER_POOLINGS_MAX);
+        out->modes[out->mode_count++] = modes[i].code;
+        out->is_present = true;
+        return STATUS_OK;
+    }
     return status_fail(STATUS_UNSUPPORTED,
-                       "pooling '%s' is not supported; supported: mean, cls, max, mean_sqrt_len",
+                       "pooling '%s' is not supported; supported: mean, cls, max, mean_sqrt_len, "
+                       "weightedmean, lasttoken",
                        mode);
 }
 
-static status set_mode(const char *mode, hf_pooling *out)
+static status read_mode_flags(const json_t *json, hf_pooling *out)
 {
-    if (strcmp(mode, "mean") == 0)
-        out->mean = true;
-    else if (strcmp(mode, "cls") == 0)
-        out->cls = true;
-    else if (strcmp(mode, "max") == 0)
-        out->max = true;
-    else if (strcmp(mode, "mean_sqrt_len") == 0 || strcmp(mode, "mean_sqrt_len_tokens") == 0)
-        out->mean_sqrt_length = true;
-    else
-        return fail_mode(mode);
-    out->is_present = true;
-    return STATUS_OK;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)json, key, value)
+    {
+        bool is_known = strncmp(key, "pooling_mode_", 13) != 0 || !json_is_true(value);
+        for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+            is_known |= modes[i].key != NULL && strcmp(modes[i].key, key) == 0;
+        if (!is_known)
+            return status_fail(STATUS_UNSUPPORTED, "%s is not supported", key);
+    }
+    status s = STATUS_OK;
+    for (size_t i = 0; s == STATUS_OK && i < sizeof modes / sizeof modes[0]; i++)
+        if (modes[i].key != NULL && json_file_bool(json, modes[i].key, false))
+            s = add_mode(modes[i].name, out);
+    return s;
 }
 
-/* Older files have a boolean per mode, newer ones a name or a list of names. */
-static status read_modes(const char *path, hf_pooling *out)
+static status read_modes(const json_t *json, hf_pooling *out)
 {
-    static const char *const keys[][2] = {
-        {"pooling_mode_cls_token", "cls"},
-        {"pooling_mode_max_tokens", "max"},
-        {"pooling_mode_mean_tokens", "mean"},
-        {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len"},
-        {"pooling_mode_weightedmean_tokens", "weightedmean"},
-        {"pooling_mode_lasttoken", "lasttoken"},
-    };
+    const json_t *named = json_object_get(json, "pooling_mode");
+    if (json_is_false(json_object_get(json, "include_prompt")))
+        return status_fail(STATUS_UNSUPPORTED, "include_prompt is false; supported: true");
+    status s = named == NULL ? read_mode_flags(json, out) : STATUS_OK;
+    if (s == STATUS_OK && json_is_string(named))
+        s = add_mode(json_string_value(named), out);
+    for (size_t i = 0; s == STATUS_OK && i < json_array_size(named); i++) {
+        const char *mode = json_string_value(json_array_get(named, i));
+        s = add_mode(mode != NULL ? mode : "", out);
+    }
+    return s || out->is_present ? s : status_fail(STATUS_CORRUPT, "it has no pooling mode");
+}
+
+static status read_pooling_file(const char *path, hf_pooling *out)
+{
     json_t *json;
     status s = json_file_read(path, &json);
     if (s)
         return s;
-    const json_t *modes = json_object_get(json, "pooling_mode");
-    for (size_t i = 0; s == STATUS_OK && i < sizeof keys / sizeof keys[0]; i++)
-        if (json_file_bool(json, keys[i][0], false))
-            s = set_mode(keys[i][1], out);
-    if (s == STATUS_OK && json_is_string(modes))
-        s = set_mode(json_string_value(modes), out);
-    for (size_t i = 0; s == STATUS_OK && i < json_array_size(modes); i++) {
-        const char *mode = json_string_value(json_array_get(modes, i));
-        s = set_mode(mode != NULL ? mode : "", out);
-    }
+    s = read_modes(json, out);
     json_decref(json);
-    if (s == STATUS_OK && !out->is_present)
-        s = status_fail(STATUS_CORRUPT, "it has no pooling mode");
     return s ? status_prefix(s, "%s", path) : STATUS_OK;
+}
+
+static status add_module(hf_module_kind kind, const char *name, const char *folder, hf_pooling *out)
+{
+    if (!out->is_present)
+        return status_fail(STATUS_UNSUPPORTED, "modules.json: module '%s' comes before the pooling",
+                           name);
+    if (out->module_count == HF_MODULES_MAX)
+        return status_fail(STATUS_UNSUPPORTED,
+                           "modules.json: more than %d modules after the pooling", HF_MODULES_MAX);
+    hf_module *m = &out->modules[out->module_count++];
+    m->kind = kind;
+    snprintf(m->folder, sizeof m->folder, "%s", folder);
+    return STATUS_OK;
 }
 
 static status read_module(const char *folder, const json_t *module, hf_pooling *out)
 {
+    static const struct {
+        const char *name;
+        hf_module_kind kind;
+    } after[] = {{"Dense", HF_DENSE}, {"LayerNorm", HF_LAYER_NORM}, {"Normalize", HF_NORMALIZE}};
     char path[PATH_MAX];
     const char *kind = last_part(json_file_string(module, "type", ""));
     const char *below = json_file_string(module, "path", "");
@@ -79,24 +119,31 @@ static status read_module(const char *folder, const json_t *module, hf_pooling *
         snprintf(out->transformer_folder, sizeof out->transformer_folder, "%s", below);
         return STATUS_OK;
     }
-    if (strcmp(kind, "Pooling") == 0) {
+    if (strcmp(kind, "Pooling") == 0 && !out->is_present) {
         snprintf(path, sizeof path, "%s/%s/config.json", folder, below);
-        return read_modes(path, out);
+        return read_pooling_file(path, out);
     }
-    if (strcmp(kind, "Normalize") == 0) {
-        out->normalizes = true;
-        return STATUS_OK;
-    }
-    if (strcmp(kind, "Dense") == 0 && !out->normalizes && out->dense_count < 4) {
-        snprintf(out->dense_folders[out->dense_count++], 64, "%s", below);
-        return STATUS_OK;
-    }
+    for (size_t i = 0; i < sizeof after / sizeof after[0]; i++)
+        if (strcmp(kind, after[i].name) == 0)
+            return add_module(after[i].kind, kind, below, out);
     if (strcmp(kind, "Dropout") == 0)
         return STATUS_OK;
     return status_fail(STATUS_UNSUPPORTED,
-                       "modules.json: module '%s' is not supported here; supported: "
-                       "Transformer, Pooling, Dense, Normalize, in this order",
+                       "modules.json: module '%s' is not supported here; supported: Transformer, "
+                       "Pooling, and behind them Dense, LayerNorm, Normalize",
                        kind);
+}
+
+static status read_modules(const char *folder, const char *path, hf_pooling *out)
+{
+    json_t *json;
+    status s = json_file_read(path, &json);
+    if (s)
+        return s;
+    for (size_t i = 0; s == STATUS_OK && i < json_array_size(json); i++)
+        s = read_module(folder, json_array_get(json, i), out);
+    json_decref(json);
+    return s;
 }
 
 status hf_read_pooling(const char *folder, const char *pooling, hf_pooling *out)
@@ -106,129 +153,155 @@ status hf_read_pooling(const char *folder, const char *pooling, hf_pooling *out)
     status s = STATUS_OK;
     snprintf(path, sizeof path, "%s/modules.json", folder);
     if (access(path, F_OK) == 0) {
-        json_t *json;
-        s = json_file_read(path, &json);
-        if (s)
-            return s;
-        for (size_t i = 0; s == STATUS_OK && i < json_array_size(json); i++)
-            s = read_module(folder, json_array_get(json, i), &found);
-        json_decref(json);
+        s = read_modules(folder, path, &found);
     } else {
         snprintf(path, sizeof path, "%s/1_Pooling/config.json", folder);
         if (access(path, F_OK) == 0)
-            s = read_modes(path, &found);
+            s = read_pooling_file(path, &found);
         snprintf(path, sizeof path, "%s/2_Normalize", folder);
-        found.normalizes = found.is_present && access(path, F_OK) == 0;
+        if (s == STATUS_OK && found.is_present && access(path, F_OK) == 0)
+            s = add_module(HF_NORMALIZE, "Normalize", "2_Normalize", &found);
     }
     if (pooling != NULL) {
         /* The option overrides the files, even where they are invalid. */
         s = STATUS_OK;
-        found.is_present = found.mean = found.cls = found.max = found.mean_sqrt_length = false;
+        found.is_present = false;
+        found.mode_count = 0;
         if (strcmp(pooling, "none") != 0)
-            s = set_mode(pooling, &found);
+            s = add_mode(pooling, &found);
     }
     if (s == STATUS_OK)
         *out = found;
     return s;
 }
 
-typedef struct pooled {
-    graph_value_index parts[4];
-    int count;
-} pooled;
-
-/* sentence_transformers Pooling: the results are concatenated in this order. */
-static graph_value_index pool(hf_builder *b, const hf_pooling *p, graph_value_index x)
+static encoder_head_layer *add_layer(hf_builder *b, encoder_output *o)
 {
-    pooled all = {.count = 0};
-    int64_t last = -1;
-    graph_value_index mask = hf_cast(b, b->mask, DTYPE_F32);
-    mask = hf_binary(b, GRAPH_OP_UNSQUEEZE, mask, hf_ints(b, 1, &last)); /* [B,S,1] */
-    if (p->cls)
-        all.parts[all.count++] = hf_first_token(b, x);
-    if (p->max) {
-        graph_value_index is_token = hf_cast(b, mask, DTYPE_BOOL);
-        graph_value_index inputs[] = {is_token, x, hf_float(b, -1e9f)};
-        graph_value_index tokens = graph_add(b->g, GRAPH_OP_WHERE, 3, inputs, 0, NULL);
-        all.parts[all.count++] = hf_reduce(b, GRAPH_OP_REDUCE_MAX, tokens, 1, false);
-    }
-    if (p->mean || p->mean_sqrt_length) {
-        graph_value_index sum =
-            hf_reduce(b, GRAPH_OP_REDUCE_SUM, hf_binary(b, GRAPH_OP_MUL, x, mask), 1, false);
-        graph_value_index count = hf_reduce(b, GRAPH_OP_REDUCE_SUM, mask, 1, false);
-        count = hf_binary(b, GRAPH_OP_MAX, count, hf_float(b, 1e-9f)); /* a row without tokens */
-        if (p->mean)
-            all.parts[all.count++] = hf_binary(b, GRAPH_OP_DIV, sum, count);
-        if (p->mean_sqrt_length)
-            all.parts[all.count++] =
-                hf_binary(b, GRAPH_OP_DIV, sum, hf_unary(b, GRAPH_OP_SQRT, count));
-    }
-    if (all.count == 1)
-        return all.parts[0];
-    graph_attribute axis = graph_make_int("axis", -1);
-    return graph_add(b->g, GRAPH_OP_CONCAT, all.count, all.parts, 1, &axis);
+    if (o->head_count < ENCODER_HEAD_LAYERS_MAX)
+        return &o->head[o->head_count++];
+    if (b->failed == STATUS_OK)
+        b->failed = status_fail(STATUS_UNSUPPORTED, "more than %d modules behind the pooling",
+                                ENCODER_HEAD_LAYERS_MAX);
+    return &o->head[0];
 }
 
-/* A Dense module: a folder with config.json and model.safetensors. */
-static status add_dense(hf_builder *b, const char *folder, const char *below,
-                        const graph_import_options *options, hf_weights *weights,
-                        graph_value_index *x)
+/* What a Dense module's config.json says besides sizes, which the weights have. */
+static status read_dense(const json_t *json, encoder_head_activation *activation)
+{
+    static const struct {
+        const char *name;
+        encoder_head_activation code;
+    } known[] = {{"Identity", ENCODER_HEAD_NONE}, {"Tanh", ENCODER_HEAD_TANH},
+                 {"ReLU", ENCODER_HEAD_RELU},     {"GELU", ENCODER_HEAD_GELU},
+                 {"SiLU", ENCODER_HEAD_SILU},     {"Sigmoid", ENCODER_HEAD_SIGMOID}};
+    static const hf_setting settings[] = {
+        {"use_residual", HF_FALSE, NULL, 0},
+        {"module_input_name", HF_TEXT, "sentence_embedding", 0},
+        {"module_output_name", HF_TEXT, "sentence_embedding", 0},
+    };
+    status s = hf_check_settings(json, sizeof settings / sizeof settings[0], settings);
+    if (s)
+        return s;
+    const char *full = json_file_string(json, "activation_function", "torch.nn.Tanh");
+    bool is_torch = strncmp(full, "torch.nn.", 9) == 0;
+    for (size_t i = 0; is_torch && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(last_part(full), known[i].name) == 0) {
+            *activation = known[i].code;
+            return STATUS_OK;
+        }
+    return status_fail(STATUS_UNSUPPORTED,
+                       "activation '%s'; supported: Identity, Tanh, ReLU, GELU, SiLU, Sigmoid of "
+                       "torch.nn",
+                       full);
+}
+
+static status describe_dense(hf_builder *b, const json_t *json, int64_t *width, encoder_output *o)
+{
+    encoder_head_layer *l = add_layer(b, o);
+    status s = read_dense(json, &l->activation);
+    int64_t out = -1, in = -1;
+    if (s == STATUS_OK)
+        s = hf_read_said(json, "out_features", &out);
+    if (s == STATUS_OK)
+        s = hf_read_said(json, "in_features", &in);
+    if (s == STATUS_OK && in > 0 && in != *width)
+        s = status_fail(STATUS_CORRUPT, "in_features is %lld; the module before gives %lld numbers",
+                        (long long)in, (long long)*width);
+    if (s)
+        return s;
+    l->linear = hf_linear(b, "linear", out > 0 ? out : -1, *width);
+    if (json_is_false(json_object_get(json, "bias")))
+        l->linear.bias = NULL;
+    *width = hf_width(&l->linear);
+    return b->failed;
+}
+
+static status describe_norm(hf_builder *b, int64_t width, encoder_output *o)
+{
+    encoder_head_layer *l = add_layer(b, o);
+    l->norm = hf_norm(b, "norm", width);
+    l->norm.epsilon = 1e-5f; /* torch.nn.LayerNorm's */
+    return b->failed;
+}
+
+/* A module that has a folder with config.json and model.safetensors. */
+static status describe_module(hf_builder *b, const char *folder, const hf_module *m,
+                              const graph_import_options *options, int64_t *width,
+                              encoder_output *o)
 {
     char path[PATH_MAX];
-    json_t *json;
-    snprintf(path, sizeof path, "%s/%s/config.json", folder, below);
+    json_t *json = NULL;
+    hf_weights *encoder_weights = b->weights, *weights = calloc(1, sizeof *weights);
+    if (weights == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
+    snprintf(path, sizeof path, "%s/%s/config.json", folder, m->folder);
     status s = json_file_read(path, &json);
-    if (s)
-        return s;
-    char activation[40];
-    snprintf(activation, sizeof activation, "%s",
-             last_part(json_file_string(json, "activation_function", "Tanh")));
-    json_decref(json);
-    snprintf(path, sizeof path, "%s/%s", folder, below);
-    s = hf_weights_open(weights, b->g, path, options);
-    if (s)
-        return s;
-    hf_weights *encoder = b->weights;
+    snprintf(path, sizeof path, "%s/%s", folder, m->folder);
+    if (s == STATUS_OK)
+        s = hf_weights_open(weights, b->g, path, options);
     b->weights = weights;
-    graph_value_index y = hf_linear(b, *x, "linear");
-    b->weights = encoder;
-    s = b->failed ? b->failed : hf_weights_read(weights);
-    if (s)
-        return status_prefix(s, "%s", path);
-    if (strcmp(activation, "Tanh") == 0)
-        y = hf_unary(b, GRAPH_OP_TANH, y);
-    else if (strcmp(activation, "ReLU") == 0)
-        y = hf_unary(b, GRAPH_OP_RELU, y);
-    else if (strcmp(activation, "GELU") == 0)
-        y = hf_activation(b, y, "gelu");
-    else if (strcmp(activation, "Identity") != 0)
-        return status_fail(STATUS_UNSUPPORTED,
-                           "%s: activation '%s'; supported: Identity, Tanh, ReLU, GELU", path,
-                           activation);
-    *x = y;
-    return STATUS_OK;
+    if (s == STATUS_OK)
+        s = m->kind == HF_DENSE ? describe_dense(b, json, width, o) : describe_norm(b, *width, o);
+    b->weights = encoder_weights;
+    if (s == STATUS_OK)
+        s = hf_weights_read(weights);
+    json_decref(json);
+    hf_weights_close(weights);
+    free(weights);
+    return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }
 
-status hf_add_pooling(hf_builder *b, const char *folder, const hf_pooling *pooling,
-                      const graph_import_options *options, graph_value_index hidden,
-                      graph_value_index *out)
+static void normalise(hf_builder *b, bool is_last, encoder_output *o)
 {
-    graph_value_index x = pool(b, pooling, hidden);
-    for (int i = 0; i < pooling->dense_count; i++) {
-        hf_weights *weights = calloc(1, sizeof *weights);
-        if (weights == NULL)
-            return status_fail(STATUS_OUT_OF_MEMORY, "no memory");
-        status s = add_dense(b, folder, pooling->dense_folders[i], options, weights, &x);
-        hf_weights_close(weights);
-        free(weights);
-        if (s)
-            return s;
+    const float epsilon = 1e-12f; /* torch.nn.functional.normalize's */
+    if (is_last) {
+        o->is_normalised = true;
+        o->norm_epsilon = epsilon;
+        return;
     }
-    if (pooling->normalizes) { /* torch.nn.functional.normalize */
-        graph_value_index norm = hf_reduce(b, GRAPH_OP_REDUCE_L2, x, -1, true);
-        norm = hf_binary(b, GRAPH_OP_MAX, norm, hf_float(b, 1e-12f));
-        x = hf_binary(b, GRAPH_OP_DIV, x, norm);
+    encoder_head_layer *l = o->head_count > 0 && !o->head[o->head_count - 1].is_normalised
+                                ? &o->head[o->head_count - 1]
+                                : add_layer(b, o);
+    l->is_normalised = true;
+    l->norm_epsilon = epsilon;
+}
+
+status hf_describe_pooling(hf_builder *b, const char *folder, const hf_pooling *pooling,
+                           const graph_import_options *options)
+{
+    encoder_output *o = &b->e->outputs[0];
+    int64_t width = b->config->hidden * pooling->mode_count;
+    *o = (encoder_output){.pooling = pooling->modes[0], .also_count = pooling->mode_count - 1};
+    for (int i = 1; i < pooling->mode_count; i++)
+        o->also[i - 1] = pooling->modes[i];
+    b->e->output_count = 1;
+    status s = STATUS_OK;
+    for (int i = 0; s == STATUS_OK && i < pooling->module_count; i++) {
+        const hf_module *m = &pooling->modules[i];
+        if (m->kind == HF_NORMALIZE)
+            normalise(b, i + 1 == pooling->module_count, o);
+        else
+            s = describe_module(b, folder, m, options, &width, o);
     }
-    *out = x;
-    return STATUS_OK;
+    return s ? s : b->failed;
 }

@@ -135,27 +135,35 @@ static const safetensors_entry *find_by_old_name(const hf_weights *w, const char
     return NULL;
 }
 
-status hf_weights_find_prefix(hf_weights *w)
+/* The bytes of `name` before one of the endings; false: it has none of them. */
+static bool find_ending(const char *name, size_t count, const char *const *endings, size_t *before)
 {
-    static const char suffix[] = "embeddings.word_embeddings.weight";
+    size_t bytes = strlen(name);
+    for (size_t i = 0; i < count; i++) {
+        size_t end = strlen(endings[i]);
+        if (bytes < end || strcmp(name + bytes - end, endings[i]) != 0)
+            continue;
+        *before = bytes - end;
+        return true;
+    }
+    return false;
+}
+
+status hf_weights_find_prefix(hf_weights *w, size_t count, const char *const *endings)
+{
     const char *best = NULL;
-    size_t best_bytes = 0;
+    size_t best_bytes = 0, bytes;
     for (int i = 0; i < w->shard_count; i++) {
         for (int32_t j = 0; j < w->shards[i].tensors.count; j++) {
             const char *name = w->shards[i].tensors.entries[j].name;
-            size_t bytes = strlen(name);
-            if (bytes < sizeof suffix - 1 ||
-                strcmp(name + bytes - (sizeof suffix - 1), suffix) != 0)
-                continue;
-            bytes -= sizeof suffix - 1;
-            if (best == NULL || bytes < best_bytes) {
+            if (find_ending(name, count, endings, &bytes) && (best == NULL || bytes < best_bytes)) {
                 best = name;
                 best_bytes = bytes;
             }
         }
     }
     if (best == NULL || best_bytes >= sizeof w->prefix)
-        return status_fail(STATUS_CORRUPT, "the weights have no tensor '%s'", suffix);
+        return status_fail(STATUS_CORRUPT, "the weights have no tensor '%s'", endings[0]);
     snprintf(w->prefix, sizeof w->prefix, "%.*s", (int)best_bytes, best);
     /* "model.bert." -> "model." */
     size_t root_bytes = best_bytes ? best_bytes - 1 : 0;
@@ -246,8 +254,8 @@ static void *allocate_weights(graph *g, size_t bytes)
     return data;
 }
 
-status hf_weights_add(hf_weights *w, graph *g, const char *name, int64_t rows, int64_t columns,
-                      bool is_matrix, graph_value_index *out)
+status hf_weights_load(hf_weights *w, graph *g, const char *name, int64_t rows, int64_t columns,
+                       bool is_matrix, tensor *out)
 {
     const safetensors_entry *e = hf_weights_find(w, name);
     if (e == NULL)
@@ -265,7 +273,7 @@ status hf_weights_add(hf_weights *w, graph *g, const char *name, int64_t rows, i
     const hf_shard *shard = shard_of(w, e);
     bool is_f32 = t.dtype == DTYPE_F32;
     if (is_f32 && (uintptr_t)t.data % 4 == 0 && (is_matrix || shard->is_large)) {
-        *out = graph_add_constant(g, name, &t);
+        *out = t;
         return STATUS_OK;
     }
     t.dtype = DTYPE_F32;
@@ -276,6 +284,6 @@ status hf_weights_add(hf_weights *w, graph *g, const char *name, int64_t rows, i
         s = add_pending(w, shard, &e->value, t.data);
     else
         widen(e, t.data);
-    *out = graph_add_constant(g, name, &t);
+    *out = t;
     return s;
 }

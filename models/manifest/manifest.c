@@ -191,7 +191,8 @@ static status read_number_key(manifest_reader *r, json_t *v, key k)
 
 static status read_key(manifest_reader *r, json_t *v)
 {
-    static const char *const poolings[] = {"none", "mean", "cls", "max"};
+    static const char *const poolings[] = {"none",          "mean",         "cls",      "max",
+                                           "mean_sqrt_len", "weightedmean", "lasttoken"};
     static const char *const packings[] = {"auto", "never", "always"}; /* as the enum */
     manifest *m = r->out;
     int choice = 0;
@@ -219,7 +220,7 @@ static status read_key(manifest_reader *r, json_t *v)
     case KEY_LABELS:
         return manifest_read_object(r, v, read_label);
     case KEY_POOLING:
-        failure = read_choice(r, v, poolings, 4, &choice);
+        failure = read_choice(r, v, poolings, 7, &choice);
         m->pooling = failure ? NULL : poolings[choice];
         return failure;
     case KEY_PACKING:

@@ -59,8 +59,11 @@ static int64_t next_id(uint64_t *state, int64_t limit)
 
 static size_t output_width(const cpu_encoder *e, int o)
 {
-    int heads = e->source.outputs[o].head_count;
-    return heads > 0 ? e->heads[o][heads - 1].n : (size_t)e->source.hidden;
+    const encoder_output *output = &e->source.outputs[o];
+    for (int i = output->head_count - 1; i >= 0; i--)
+        if (output->head[i].linear.weight)
+            return e->heads[o][i].n;
+    return (size_t)e->source.hidden * (size_t)(1 + output->also_count);
 }
 
 /* The outputs of one run: [sample][output]. */

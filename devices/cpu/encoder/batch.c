@@ -56,7 +56,7 @@ static status read_ids(const cpu_encoder_pass *p, int input, const tensor *table
 
 static void count_positions(const encoder *s, const int64_t *words, size_t length, int64_t *out)
 {
-    if (s->positions == ENCODER_POSITIONS_COUNTED) {
+    if (s->positions != ENCODER_POSITIONS_FROM_IDS) {
         for (size_t i = 0; i < length; i++)
             out[i] = (int64_t)i + s->position_offset;
         return;
@@ -78,8 +78,7 @@ status cpu_encoder_read_inputs(cpu_encoder_pass *p)
         status failure = read_ids(p, e->ids_input, e->word_table, first, s, scratch->ids[0]);
         if (failure)
             return failure;
-        if (e->position_table)
-            count_positions(e, scratch->ids[0] + first, s->length, scratch->ids[1] + first);
+        count_positions(e, scratch->ids[0] + first, s->length, scratch->ids[1] + first);
         if (e->token_type_table && e->token_type_input >= 0)
             failure =
                 read_ids(p, e->token_type_input, e->token_type_table, first, s, scratch->ids[2]);
@@ -230,8 +229,10 @@ double cpu_encoder_operations(const cpu_encoder *e, double length)
 {
     const encoder *s = &e->source;
     double hidden = (double)s->hidden, wide = (double)s->intermediate;
+    double qkv = (double)cpu_encoder_qkv_width(s), up = (double)cpu_encoder_up_width(s);
+    double attended = (double)cpu_encoder_attended_width(s);
     return s->layer_count * length *
-           (8 * hidden * hidden + 4 * hidden * wide + 4 * length * hidden);
+           (2 * hidden * (qkv + attended + up + wide) + 4 * length * attended);
 }
 
 status cpu_encoder_run(const cpu_encoder *e, const cpu_encoder_runner *r, int idle_cores,

@@ -19,7 +19,7 @@
  * weights are packed again. */
 
 #define MAGIC UINT64_C(0x31434e4544474e50)
-#define LAYOUT 2 /* of this file and of cpu_encoder_lay_out; changes with either */
+#define LAYOUT 3 /* of this file and of cpu_encoder_lay_out; changes with either */
 #define PAGE ((size_t)4096)
 #define TEXT_BYTES_MAX ((size_t)1 << 20)
 
@@ -67,15 +67,25 @@ static uint64_t hash_shape(const encoder *s)
                          s->output_count,
                          s->positions,
                          s->token_type_table != NULL,
-                         s->position_offset};
+                         s->position_offset,
+                         s->kv_heads,
+                         s->head_dim,
+                         cpu_encoder_up_width(s),
+                         s->is_pre_norm,
+                         s->is_causal};
     uint64_t h = hash(1, numbers, sizeof numbers);
     for (int o = 0; o < s->output_count; o++) {
         const encoder_output *output = &s->outputs[o];
-        int64_t kind[] = {output->pooling, output->head_count, output->is_normalised};
+        int64_t kind[] = {output->pooling, output->head_count, output->is_normalised,
+                          output->also_count};
         h = hash(h, kind, sizeof kind);
+        h = hash(h, output->also, (size_t)output->also_count * sizeof output->also[0]);
         for (int i = 0; i < output->head_count; i++) {
             h = hash_tensor(h, output->head[i].linear.weight);
             h = hash_tensor(h, output->head[i].linear.bias);
+            h = hash_tensor(h, output->head[i].norm.scale);
+            h = hash_tensor(h, output->head[i].norm.bias);
+            h = hash(h, &output->head[i].activation, sizeof output->head[i].activation);
         }
     }
     return h;

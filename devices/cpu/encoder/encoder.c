@@ -11,12 +11,14 @@
 
 size_t cpu_encoder_length_max(const encoder *s)
 {
+    size_t longest = s->length_max > 0 ? (size_t)s->length_max : LENGTH_MAX;
     if (!s->position_table)
-        return LENGTH_MAX;
+        return longest;
     int64_t rows = s->position_table->dims[0];
     int64_t before =
         s->positions == ENCODER_POSITIONS_FROM_IDS ? s->pad_id + 1 : s->position_offset;
-    return rows > before ? (size_t)(rows - before) : 0;
+    size_t known = rows > before ? (size_t)(rows - before) : 0;
+    return s->length_max > 0 && known > longest ? longest : known;
 }
 
 static status check(const encoder *s, const graph *g)
@@ -27,9 +29,6 @@ static status check(const encoder *s, const graph *g)
         if (tables[i] && (tables[i]->dtype != DTYPE_F32 || tables[i]->rank != 2))
             return status_fail(STATUS_UNSUPPORTED, "an embedding table is %s",
                                dtype_name(tables[i]->dtype));
-    if (s->word_table && s->word_table->dims[1] > 3 * s->hidden)
-        return status_fail(STATUS_UNSUPPORTED, "embeddings of %lld numbers for layers of %lld",
-                           (long long)s->word_table->dims[1], (long long)s->hidden);
     const graph_value *ids = &g->values[g->inputs[s->ids_input]];
     if (ids->shape.dims[1].sequence == 0)
         return status_fail(STATUS_UNSUPPORTED, "rows of input \"%s\" have a fixed length",
@@ -40,43 +39,13 @@ static status check(const encoder *s, const graph *g)
             return status_fail(STATUS_UNSUPPORTED, "output \"%s\" is %s", v->name,
                                dtype_name(v->dtype));
     }
-    if (s->word_table == NULL || s->output_count != g->output_count ||
-        s->hidden != s->heads * s->head_dim)
+    for (int i = 0; i < s->layer_count; i++)
+        if ((s->layers[i].gate.weight != NULL) != (s->layers[0].gate.weight != NULL))
+            return status_fail(STATUS_UNSUPPORTED, "only some layers are gated");
+    if (s->word_table == NULL || s->output_count != g->output_count || s->kv_heads < 1 ||
+        s->heads % s->kv_heads != 0)
         return status_fail(STATUS_UNSUPPORTED, "an encoder of an unknown shape");
     return STATUS_OK;
-}
-
-/* T5's bidirectional buckets ("Exploring the Limits of Transfer Learning", appendix; Mesh
- * TensorFlow's relative_position_bucket): half of them for each direction, the nearer half of those
- * one by one, the others logarithmically. */
-static int64_t bucket_of(const encoder *s, int64_t distance)
-{
-    int64_t buckets = s->relative_table->dims[0] / 2, exact = buckets / 2;
-    int64_t bucket = distance > 0 ? buckets : 0, away = distance < 0 ? -distance : distance;
-    if (away < exact)
-        return bucket + away;
-    double ratio = __builtin_log((double)away / (double)exact) /
-                   __builtin_log((double)s->relative_distance_max / (double)exact);
-    int64_t far = exact + (int64_t)(ratio * (double)(buckets - exact));
-    return bucket + (far < buckets - 1 ? far : buckets - 1);
-}
-
-static bool make_relative_bias(cpu_encoder *e)
-{
-    const encoder *s = &e->source;
-    if (!s->relative_table)
-        return true;
-    size_t span = 2 * e->length_max - 1;
-    e->relative_bias = malloc((size_t)s->heads * span * sizeof(float));
-    if (!e->relative_bias)
-        return false;
-    const float *table = s->relative_table->data;
-    for (size_t i = 0; i < span; i++) {
-        int64_t bucket = bucket_of(s, (int64_t)i - (int64_t)(e->length_max - 1));
-        for (int64_t h = 0; h < s->heads; h++)
-            e->relative_bias[(size_t)h * span + i] = table[bucket * s->heads + h];
-    }
-    return true;
 }
 
 status cpu_encoder_create(encoder *source, const cpu_encoder_options *options, cpu_encoder **out)
@@ -95,15 +64,22 @@ status cpu_encoder_create(encoder *source, const cpu_encoder_options *options, c
     size_t layers = (size_t)e->source.layer_count;
     e->plan = calloc(layers * ENCODER_LINEARS + 1, sizeof *e->plan);
     e->layers = calloc(layers + 1, sizeof *e->layers);
-    if (!e->plan || !e->layers || !make_relative_bias(e)) {
+    if (!e->plan || !e->layers) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for an encoder");
         goto fail;
     }
+    s = cpu_encoder_make_positions(e);
+    if (s)
+        goto fail;
     for (int o = 0; o < e->source.output_count; o++) {
         const encoder_output *output = &e->source.outputs[o];
+        size_t pooled = (size_t)e->source.hidden * (size_t)(1 + output->also_count);
+        e->pooled_width_max = pooled > e->pooled_width_max ? pooled : e->pooled_width_max;
         e->has_hidden |= output->pooling == ENCODER_POOLING_NONE;
         for (int h = 0; h < output->head_count; h++) {
             const encoder_linear *l = &output->head[h].linear;
+            if (!l->weight)
+                continue;
             size_t width = (size_t)l->weight->dims[l->is_transposed ? 0 : 1];
             e->head_width_max = width > e->head_width_max ? width : e->head_width_max;
         }
@@ -131,7 +107,7 @@ void cpu_encoder_destroy(cpu_encoder *e)
     encoder_dispose(&e->source);
     free(e->plan);
     free(e->layers);
-    free(e->relative_bias);
+    cpu_encoder_drop_positions(e);
     free(e->report);
     free(e);
 }

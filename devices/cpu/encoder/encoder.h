@@ -23,7 +23,8 @@ typedef enum cpu_encoder_format {
 
 const char *cpu_encoder_format_name(cpu_encoder_format format);
 
-/* The four linear layers of a transformer layer; query, key and value are one. */
+/* The four linear layers of a transformer layer; query, key and value are one, and so are the gate
+ * and the layer that it gates. */
 enum { ENCODER_QKV, ENCODER_ATTENTION_OUTPUT, ENCODER_UP, ENCODER_DOWN, ENCODER_LINEARS };
 
 /* y = x W + b, ready for a kernel. */
@@ -52,6 +53,24 @@ typedef struct cpu_encoder_options {
     const cancel_token *cancel;    /* ends cpu_encoder_create() early; not kept; or NULL */
 } cpu_encoder_options;
 
+/* What is added to the scores of layers with that window: values[h * head_stride + length_max - 1 +
+ * key - query]. */
+typedef struct cpu_encoder_bias {
+    int64_t window;
+    float *values;      /* NULL: nothing */
+    size_t head_stride; /* 0: one for all heads */
+} cpu_encoder_bias;
+
+/* The turns of each position, [length_max, dims / 2]. */
+typedef struct cpu_encoder_rotary {
+    const encoder_rotary *source;
+    float *cosines, *sines;
+} cpu_encoder_rotary;
+
+/* Different ones in one encoder. */
+#define CPU_ENCODER_WINDOWS_MAX 4
+#define CPU_ENCODER_ROTARIES_MAX 4
+
 /* Constant once made; any number of threads may run it. */
 typedef struct cpu_encoder {
     encoder source; /* owned; word, position and norm tables are used where they lie */
@@ -60,9 +79,13 @@ typedef struct cpu_encoder {
     cpu_encoder_layer *layers;
     cpu_encoder_linear embedding_projection; /* k is 0: none */
     cpu_encoder_linear heads[ENCODER_OUTPUTS_MAX][ENCODER_HEAD_LAYERS_MAX];
-    float *relative_bias;  /* [heads, 2 * length_max - 1], or NULL */
+    cpu_encoder_bias biases[CPU_ENCODER_WINDOWS_MAX];
+    int bias_count;
+    cpu_encoder_rotary rotaries[CPU_ENCODER_ROTARIES_MAX];
+    int rotary_count;
     size_t length_max;     /* longest sequence */
     size_t head_width_max; /* widest result of a head layer, 0: there are none */
+    size_t pooled_width_max;
     bool has_hidden, has_heads_on_tokens;
     void *image; /* holds what the linears point to */
     size_t image_bytes;
@@ -80,7 +103,7 @@ status cpu_encoder_create(encoder *source, const cpu_encoder_options *options,
                           cpu_encoder **out) MUST_CHECK;
 void cpu_encoder_destroy(cpu_encoder *e); /* accepts NULL */
 
-/* Longest sequence that position tables allow. */
+/* Longest sequence that the model takes. */
 size_t cpu_encoder_length_max(const encoder *source);
 
 /* Bytes of one worker's scratch for sequences of up to `length` tokens; 64-byte aligned. */

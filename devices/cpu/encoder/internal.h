@@ -19,6 +19,32 @@ void cpu_encoder_plan_all(cpu_encoder *e, device_precision precision);
 status cpu_encoder_view(const cpu_encoder *e, cpu_encoder *out) MUST_CHECK;
 void cpu_encoder_release_view(cpu_encoder *view);
 
+/* positions.c: what positions do to attention, for sequences of up to e->length_max.
+ * STATUS_UNSUPPORTED, STATUS_OUT_OF_MEMORY. */
+status cpu_encoder_make_positions(cpu_encoder *e) MUST_CHECK;
+void cpu_encoder_drop_positions(cpu_encoder *e);
+/* Those of a layer. */
+const cpu_encoder_bias *cpu_encoder_bias_of(const cpu_encoder *e, int64_t window);
+const cpu_encoder_rotary *cpu_encoder_rotary_of(const cpu_encoder *e, const encoder_rotary *source);
+
+/* Widths of what query, key and value give together, and gate and up. */
+static inline size_t cpu_encoder_qkv_width(const encoder *s)
+{
+    return (size_t)((s->heads + 2 * s->kv_heads) * s->head_dim);
+}
+static inline size_t cpu_encoder_attended_width(const encoder *s)
+{
+    return (size_t)(s->heads * s->head_dim);
+}
+static inline bool cpu_encoder_is_gated(const encoder *s)
+{
+    return s->layer_count > 0 && s->layers[0].gate.weight != NULL;
+}
+static inline size_t cpu_encoder_up_width(const encoder *s)
+{
+    return (size_t)s->intermediate * (cpu_encoder_is_gated(s) ? 2 : 1);
+}
+
 /* accuracy_check.c: decides e->plan, packs, writes e->report. */
 status cpu_encoder_check_accuracy(cpu_encoder *e) MUST_CHECK;
 
@@ -34,17 +60,19 @@ void cpu_encoder_cache_store(const cpu_encoder *e);
  * address, attended and down another. */
 typedef struct cpu_encoder_scratch {
     float *x;         /* [tokens, hidden]: the residual stream */
-    float *qkv;       /* [tokens, 3 * hidden] */
+    float *normed;    /* [tokens, hidden]: x where norms come after the layers, a buffer of its own
+                         where they come before */
+    float *qkv;       /* [tokens, heads + 2 * kv_heads, head_dim] */
     float *projected; /* [tokens, hidden]: what attention adds, before its norm */
-    float *up;        /* [tokens, intermediate] */
-    float *attended;  /* [tokens, hidden] */
+    float *up;        /* [tokens, intermediate], or twice as wide: gate and up */
+    float *attended;  /* [tokens, heads * head_dim] */
     float *down;      /* [tokens, hidden]: what the layer adds, before its norm */
-    void *a, *a_up;   /* quantised operands, of width hidden and intermediate */
+    void *a, *a_up;   /* quantised operands; a: of width hidden or heads * head_dim */
     float *a_scale;   /* [tokens] */
     int32_t *a_zero;  /* [tokens] */
     float *low, *high;
     float *pooled[2]; /* [tokens, widest head or hidden] */
-    int64_t *ids[3];  /* [tokens] */
+    int64_t *ids[3];  /* [tokens]; 1: positions, counted from 0 without a table of them */
     uint8_t *mask;
     int32_t *offsets;
     void *attention;
@@ -53,7 +81,7 @@ typedef struct cpu_encoder_scratch {
 /* Tokens that one pass takes at most, unless a single sequence is longer. */
 #define CPU_ENCODER_CHUNK_TOKENS_MAX 256
 
-/* The scratch of `worker`. */
+/* scratch.c. The scratch of `worker`. */
 void cpu_encoder_find_scratch(const cpu_encoder *e, const cpu_encoder_runner *r, int worker,
                               cpu_encoder_scratch *out);
 
@@ -71,6 +99,26 @@ typedef struct cpu_encoder_pass {
     int layer_index;
     int linear; /* ENCODER_*: the last one computed */
 } cpu_encoder_pass;
+
+#define CPU_ENCODER_SPLIT_ROWS 8 /* rows of a unit of row-wise steps */
+
+/* Units [first, first + count) of `size` items each, of `total`: the items. */
+static inline size_t cpu_encoder_items(size_t first, size_t count, size_t size, size_t total,
+                                       size_t *begin)
+{
+    size_t end = (first + count) * size;
+    *begin = first * size;
+    return (end < total ? end : total) - *begin;
+}
+
+/* attention.c. x / sqrt(mean(x^2) + epsilon) * scale, rows `stride` floats apart. */
+void cpu_encoder_rms_norm(const kernels *k, const encoder_norm *norm, size_t rows, size_t width,
+                          const float *x, float *out, size_t stride);
+/* Steps of a pass on units [first, first + count), by `worker`. Norms and rotations of queries and
+ * keys, head by head; a unit is rows. */
+void cpu_encoder_step_turn(cpu_encoder_pass *p, int worker, size_t first, size_t count);
+/* From qkv to attended; a unit is one head of one sequence. */
+void cpu_encoder_step_attention(cpu_encoder_pass *p, int worker, size_t first, size_t count);
 
 /* batch.c: reads ids and mask of the pass's sequences. */
 status cpu_encoder_read_inputs(cpu_encoder_pass *p) MUST_CHECK;

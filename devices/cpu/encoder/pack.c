@@ -68,8 +68,10 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
 {
     const encoder *s = &e->source;
     size_t offset = 0, hidden = (size_t)s->hidden, wide = (size_t)s->intermediate;
-    const size_t shapes[ENCODER_LINEARS][2] = {
-        {hidden, 3 * hidden}, {hidden, hidden}, {hidden, wide}, {wide, hidden}};
+    const size_t shapes[ENCODER_LINEARS][2] = {{hidden, cpu_encoder_qkv_width(s)},
+                                               {cpu_encoder_attended_width(s), hidden},
+                                               {hidden, cpu_encoder_up_width(s)},
+                                               {wide, hidden}};
     for (int i = 0; i < s->layer_count; i++) {
         for (int p = 0; p < ENCODER_LINEARS; p++) {
             cpu_encoder_linear *l = &e->layers[i].linears[p];
@@ -92,6 +94,9 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
         for (int h = 0; h < s->outputs[o].head_count; h++) {
             cpu_encoder_linear *l = &e->heads[o][h];
             const encoder_linear *from = &s->outputs[o].head[h].linear;
+            *l = (cpu_encoder_linear){.k = 0};
+            if (!from->weight)
+                continue;
             *l = (cpu_encoder_linear){
                 .format = CPU_ENCODER_F32, .k = depth_of(from), .n = width_of(from)};
             offset = place(l, image, offset);
@@ -239,11 +244,12 @@ status cpu_encoder_pack(cpu_encoder *e)
         const encoder_layer *from = &e->source.layers[i];
         const cpu_encoder_linear *to = e->layers[i].linears;
         const encoder_linear *merged[] = {&from->query, &from->key, &from->value};
-        const encoder_linear *output = &from->attention_output, *up = &from->up,
-                             *down = &from->down;
+        const encoder_linear *output = &from->attention_output, *down = &from->down;
+        const encoder_linear *up[] = {&from->gate, &from->up};
+        bool is_gated = from->gate.weight != NULL;
         pack_linear(&p, merged, 3, &to[ENCODER_QKV]);
         pack_linear(&p, &output, 1, &to[ENCODER_ATTENTION_OUTPUT]);
-        pack_linear(&p, &up, 1, &to[ENCODER_UP]);
+        pack_linear(&p, is_gated ? up : up + 1, is_gated ? 2 : 1, &to[ENCODER_UP]);
         pack_linear(&p, &down, 1, &to[ENCODER_DOWN]);
     }
     const encoder_linear *projection = &e->source.embedding_projection;
@@ -252,7 +258,8 @@ status cpu_encoder_pack(cpu_encoder *e)
     for (int o = 0; o < e->source.output_count; o++)
         for (int h = 0; h < e->source.outputs[o].head_count; h++) {
             const encoder_linear *from = &e->source.outputs[o].head[h].linear;
-            pack_linear(&p, &from, 1, &e->heads[o][h]);
+            if (from->weight)
+                pack_linear(&p, &from, 1, &e->heads[o][h]);
         }
     free(p.gathered);
     free(p.temporary);

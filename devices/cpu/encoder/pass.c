@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "devices/cpu/encoder/internal.h"
+#include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/embedding.h"
 #include "kernels/gemm_f32.h"
@@ -13,7 +14,6 @@
  * of a GEMM, heads of a sequence. One worker computes all of them in one call, or the thread pool
  * shares them; the bits are the same (second invariant of kernels/README.md). */
 
-#define SPLIT_ROWS 8     /* rows of a unit of row-wise steps */
 #define SPLIT_COLUMNS 64 /* columns of a unit of a GEMM: a panel of any format */
 
 typedef void (*step_work)(cpu_encoder_pass *p, int worker, size_t first, size_t count);
@@ -40,15 +40,7 @@ static void run_step(cpu_encoder_pass *p, step_work work, size_t units)
 
 static size_t row_units(const cpu_encoder_pass *p)
 {
-    return (p->tokens + SPLIT_ROWS - 1) / SPLIT_ROWS;
-}
-
-/* Units [first, first + count) of `size` items each, of `total`: the items. */
-static size_t items(size_t first, size_t count, size_t size, size_t total, size_t *begin)
-{
-    size_t end = (first + count) * size;
-    *begin = first * size;
-    return (end < total ? end : total) - *begin;
+    return (p->tokens + CPU_ENCODER_SPLIT_ROWS - 1) / CPU_ENCODER_SPLIT_ROWS;
 }
 
 static size_t element_bytes(cpu_encoder_format format)
@@ -57,18 +49,19 @@ static size_t element_bytes(cpu_encoder_format format)
 }
 
 /* Quantises rows of x for `l`. `low` and `high`: the ranges of the rows when known, or NULL. */
-static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const float *x, void *a,
-                     const float *low, const float *high, size_t row, size_t rows)
+static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const float *x,
+                     size_t x_stride, void *a, const float *low, const float *high, size_t row,
+                     size_t rows)
 {
     const kernels *k = p->e->options.kernels;
     const cpu_encoder_scratch *s = &p->scratch;
-    x += row * l->k;
+    x += row * x_stride;
     a = (char *)a + row * l->k * element_bytes(l->format);
     if (l->format == CPU_ENCODER_U8S8)
         k->quantise_u8(&(quantise_u8){.rows = rows,
                                       .width = l->k,
                                       .x = x,
-                                      .x_stride = l->k,
+                                      .x_stride = x_stride,
                                       .low = low ? low + row : NULL,
                                       .high = high ? high + row : NULL,
                                       .out = a,
@@ -79,14 +72,17 @@ static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const flo
         k->quantise_s16(&(quantise_s16){.rows = rows,
                                         .width = l->k,
                                         .x = x,
-                                        .x_stride = l->k,
+                                        .x_stride = x_stride,
                                         .low = low ? low + row : NULL,
                                         .high = high ? high + row : NULL,
                                         .out = a,
                                         .out_stride = l->k,
                                         .scale = s->a_scale + row});
-    else if (l->format == CPU_ENCODER_BF16)
+    else if (l->format == CPU_ENCODER_BF16 && x_stride == l->k)
         k->convert_f32_bf16(x, a, rows * l->k);
+    else if (l->format == CPU_ENCODER_BF16)
+        for (size_t r = 0; r < rows; r++)
+            k->convert_f32_bf16(x + r * x_stride, (uint16_t *)a + r * l->k, l->k);
 }
 
 /* The linear layer after the norm that step_norm computes; NULL after the last layer. */
@@ -100,68 +96,117 @@ static const cpu_encoder_linear *next_linear(const cpu_encoder_pass *p)
     return p->layer_index + 1 < p->e->source.layer_count ? &layer[1].linears[ENCODER_QKV] : NULL;
 }
 
-/* x = norm(result of the last linear layer + x), quantised for the next one. Before the first
- * layer: norm(x). */
+/* The norm that follows the last linear layer, or the embeddings; before a layer or after it. */
+static const encoder_norm *norm_after(const cpu_encoder_pass *p)
+{
+    const encoder *s = &p->e->source;
+    const encoder_layer *l = &s->layers[p->layer ? p->layer_index : 0];
+    bool is_last = p->layer && p->layer_index + 1 == s->layer_count;
+    if (!p->layer)
+        return s->is_pre_norm ? &l->attention_norm : &s->embedding_norm;
+    if (p->linear == ENCODER_ATTENTION_OUTPUT)
+        return s->is_pre_norm ? &l->output_norm : &l->attention_norm;
+    if (!s->is_pre_norm)
+        return &l->output_norm;
+    return is_last ? &s->final_norm : &l[1].attention_norm;
+}
+
+/* Rows from x to out, quantised for `next` (or NULL) too. `residual` is added before; or NULL. */
+static void norm_rows(cpu_encoder_pass *p, const encoder_norm *norm, const cpu_encoder_linear *next,
+                      size_t row, size_t rows, const float *x, const float *residual, float *out)
+{
+    const kernels *k = p->e->options.kernels;
+    size_t width = (size_t)p->e->source.hidden;
+    layer_norm_f32 n = {.rows = rows,
+                        .width = width,
+                        .x = x,
+                        .x_stride = width,
+                        .residual = residual,
+                        .residual_stride = width,
+                        .gamma = norm->scale ? norm->scale->data : NULL,
+                        .beta = norm->bias ? norm->bias->data : NULL,
+                        .epsilon = norm->epsilon,
+                        .out = out,
+                        .out_stride = width};
+    bool is_plain = norm->scale && !norm->is_rms;
+    if (is_plain && next && next->format == CPU_ENCODER_U8S8) {
+        k->layer_norm_quantise(
+            &(layer_norm_quantise){.norm = n,
+                                   .out = (uint8_t *)p->scratch.a + row * width,
+                                   .out_stride = width,
+                                   .scale = p->scratch.a_scale + row,
+                                   .zero = next->is_asymmetric ? p->scratch.a_zero + row : NULL});
+        return;
+    }
+    if (is_plain) {
+        k->layer_norm_f32(&n);
+    } else {
+        if (residual)
+            k->add_f32(residual, 1, x, 1, out, rows * width);
+        else if (out != x)
+            memcpy(out, x, rows * width * sizeof *out);
+        if (norm->scale)
+            cpu_encoder_rms_norm(k, norm, rows, width, out, out, width);
+    }
+    if (next)
+        quantise(p, next, out - row * width, width, p->scratch.a, NULL, NULL, row, rows);
+}
+
+/* After a linear layer: x = norm(its result + x), quantised for the next one. Before the first
+ * layer: norm(x). Where norms come before the layers, x is the sum, and the next layer reads the
+ * norm of it. */
 static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
-    const kernels *k = p->e->options.kernels;
     const encoder *s = &p->e->source;
-    const encoder_norm *norm = &s->embedding_norm;
-    if (p->layer)
-        norm = p->linear == ENCODER_ATTENTION_OUTPUT ? &s->layers[p->layer_index].attention_norm
-                                                     : &s->layers[p->layer_index].output_norm;
+    const encoder_norm *norm = norm_after(p);
     const float *added =
         p->linear == ENCODER_ATTENTION_OUTPUT ? p->scratch.projected : p->scratch.down;
     const cpu_encoder_linear *next = next_linear(p);
     size_t width = (size_t)s->hidden, begin;
-    size_t rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
-    for (size_t row = begin; row < begin + rows; row += SPLIT_ROWS) {
-        size_t some = begin + rows - row < SPLIT_ROWS ? begin + rows - row : SPLIT_ROWS;
+    size_t rows = cpu_encoder_items(first, count, CPU_ENCODER_SPLIT_ROWS, p->tokens, &begin);
+    for (size_t row = begin; row < begin + rows; row += CPU_ENCODER_SPLIT_ROWS) {
+        size_t some = begin + rows - row < CPU_ENCODER_SPLIT_ROWS ? begin + rows - row
+                                                                  : CPU_ENCODER_SPLIT_ROWS;
         float *x = p->scratch.x + row * width;
         const float *sum = added + row * width;
-        layer_norm_f32 rows_norm = {.rows = some,
-                                    .width = width,
-                                    .x = p->layer ? sum : x,
-                                    .x_stride = width,
-                                    .residual = p->layer ? x : NULL,
-                                    .residual_stride = width,
-                                    .gamma = norm->scale ? norm->scale->data : NULL,
-                                    .beta = norm->bias ? norm->bias->data : NULL,
-                                    .epsilon = norm->epsilon,
-                                    .out = x,
-                                    .out_stride = width};
-        if (norm->scale && next && next->format == CPU_ENCODER_U8S8) {
-            k->layer_norm_quantise(&(layer_norm_quantise){
-                .norm = rows_norm,
-                .out = (uint8_t *)p->scratch.a + row * width,
-                .out_stride = width,
-                .scale = p->scratch.a_scale + row,
-                .zero = next->is_asymmetric ? p->scratch.a_zero + row : NULL});
+        if (!s->is_pre_norm) {
+            norm_rows(p, norm, next, row, some, p->layer ? sum : x, p->layer ? x : NULL, x);
             continue;
         }
-        if (norm->scale)
-            k->layer_norm_f32(&rows_norm);
-        else if (p->layer)
-            k->add_f32(x, 1, sum, 1, x, some * width);
-        if (next)
-            quantise(p, next, p->scratch.x, p->scratch.a, NULL, NULL, row, some);
+        if (p->layer)
+            p->e->options.kernels->add_f32(x, 1, sum, 1, x, some * width);
+        else
+            norm_rows(p, &s->embedding_norm, NULL, row, some, x, NULL, x);
+        norm_rows(p, norm, next, row, some, x, NULL, next ? p->scratch.normed + row * width : x);
     }
 }
 
-static kernels_activation activation_of(encoder_activation a)
+/* The activation as part of a GEMM; KERNELS_IDENTITY where step_activate computes it. */
+static kernels_activation activation_of(const cpu_encoder_pass *p)
 {
-    static const kernels_activation to[] = {[ENCODER_GELU] = KERNELS_GELU,
-                                            [ENCODER_GELU_TANH] = KERNELS_GELU_TANH,
-                                            [ENCODER_RELU] = KERNELS_RELU,
-                                            [ENCODER_SILU] = KERNELS_SILU};
-    return to[a];
+    static const kernels_activation to[] = {
+        [ENCODER_GELU] = KERNELS_GELU,           [ENCODER_GELU_TANH] = KERNELS_GELU_TANH,
+        [ENCODER_RELU] = KERNELS_RELU,           [ENCODER_SILU] = KERNELS_SILU,
+        [ENCODER_QUICK_GELU] = KERNELS_IDENTITY, [ENCODER_TANH] = KERNELS_TANH,
+        [ENCODER_SIGMOID] = KERNELS_SIGMOID,     [ENCODER_MISH] = KERNELS_IDENTITY,
+        [ENCODER_IDENTITY] = KERNELS_IDENTITY};
+    const encoder *s = &p->e->source;
+    return cpu_encoder_is_gated(s) ? KERNELS_IDENTITY : to[s->layers[p->layer_index].activation];
 }
 
-/* Columns [n, n + columns) of a linear layer, for all rows. */
+/* Whether a step of its own follows the GEMM of ENCODER_UP. */
+static bool has_activation_step(const cpu_encoder_pass *p)
+{
+    encoder_activation a = p->e->source.layers[p->layer_index].activation;
+    return cpu_encoder_is_gated(&p->e->source) || a == ENCODER_QUICK_GELU || a == ENCODER_MISH;
+}
+
+/* Columns [n, n + columns) of a linear layer, for all rows; `a_stride`: of floats, otherwise rows
+ * follow each other. */
 static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, const void *a,
-                     size_t n, size_t columns, float *c, kernels_activation activation, float *low,
-                     float *high)
+                     size_t a_stride, size_t n, size_t columns, float *c,
+                     kernels_activation activation, float *low, float *high)
 {
     const kernels *k = p->e->options.kernels;
     const cpu_encoder_scratch *s = &p->scratch;
@@ -171,7 +216,7 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
                         .n = columns,
                         .k = l->k,
                         .a = a,
-                        .a_stride = l->k,
+                        .a_stride = a_stride,
                         .b = (const float *)l->weights + gemm_f32_packed_offset(l->k, n),
                         .c = c + n,
                         .c_stride = l->n,
@@ -225,12 +270,12 @@ static void multiply(const cpu_encoder_pass *p, const cpu_encoder_linear *l, con
 
 /* Does the GEMM of ENCODER_UP find the ranges of the rows that ENCODER_DOWN needs? Only when one
  * worker computes whole rows, and only with AMX, where the vector units have time while tiles
- * multiply. Elsewhere step_quantise_up finds them, once a row instead of once a panel, with the
+ * multiply. Elsewhere step_activate finds them, once a row instead of once a panel, with the
  * same result. */
 static bool gemm_finds_ranges(const cpu_encoder_pass *p)
 {
     return !p->is_split && p->e->options.kernels->level >= KERNELS_AMX &&
-           p->layer->linears[ENCODER_UP].format != CPU_ENCODER_F32;
+           p->layer->linears[ENCODER_UP].format != CPU_ENCODER_F32 && !has_activation_step(p);
 }
 
 static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t count)
@@ -238,17 +283,18 @@ static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t 
     (void)worker;
     const cpu_encoder_linear *l = &p->layer->linears[p->linear];
     const cpu_encoder_scratch *s = &p->scratch;
-    const float *x[] = {s->x, s->attended, s->x, s->up};
+    const float *x[] = {s->normed, s->attended, s->normed, s->up};
     float *c[] = {s->qkv, s->projected, s->up, s->down};
     const void *a = p->linear == ENCODER_DOWN ? s->a_up : s->a;
     kernels_activation activation = KERNELS_IDENTITY;
     bool has_ranges = p->linear == ENCODER_UP && gemm_finds_ranges(p);
     if (p->linear == ENCODER_UP)
-        activation = activation_of(p->e->source.layers[p->layer_index].activation);
-    size_t n, columns = items(first, count, SPLIT_COLUMNS, l->n, &n);
+        activation = activation_of(p);
+    size_t stride = p->linear == ENCODER_DOWN ? p->layer->linears[ENCODER_UP].n : l->k;
+    size_t n, columns = cpu_encoder_items(first, count, SPLIT_COLUMNS, l->n, &n);
     if (l->format == CPU_ENCODER_F32)
         a = x[p->linear];
-    multiply(p, l, a, n, columns, c[p->linear], activation, has_ranges ? s->low : NULL,
+    multiply(p, l, a, stride, n, columns, c[p->linear], activation, has_ranges ? s->low : NULL,
              has_ranges ? s->high : NULL);
 }
 
@@ -263,66 +309,70 @@ static void run_multiply(cpu_encoder_pass *p, int linear)
     run_step(p, step_multiply, (n + SPLIT_COLUMNS - 1) / SPLIT_COLUMNS);
 }
 
-/* A unit is one head of one sequence. */
-static void step_attention(cpu_encoder_pass *p, int worker, size_t first, size_t count)
-{
-    const cpu_encoder *e = p->e;
-    const encoder *s = &e->source;
-    cpu_encoder_scratch own = p->scratch;
-    if (worker != p->worker)
-        cpu_encoder_find_scratch(e, p->runner, worker, &own);
-    size_t hidden = (size_t)s->hidden, heads = (size_t)s->heads, size = (size_t)s->head_dim;
-    while (count > 0) {
-        size_t sequence = first / heads, head = first % heads;
-        size_t many = heads - head < count ? heads - head : count, sequences = 1;
-        if (head == 0 && many == heads) { /* whole sequences at once */
-            sequences = count / heads;
-            many = heads;
-        }
-        const float *qkv = p->scratch.qkv + head * size;
-        attention_f32 a = {.offsets = p->scratch.offsets + sequence,
-                           .sequences = sequences,
-                           .heads = many,
-                           .head_size = size,
-                           .q = qkv,
-                           .k = qkv + hidden,
-                           .v = qkv + 2 * hidden,
-                           .qkv_stride = 3 * hidden,
-                           .scale = s->attention_scale,
-                           .mask = p->has_mask ? p->scratch.mask : NULL,
-                           .out = p->scratch.attended + head * size,
-                           .out_stride = hidden,
-                           .workspace = own.attention};
-        if (e->relative_bias) {
-            a.bias_head_stride = (ptrdiff_t)(2 * e->length_max - 1);
-            a.bias_row_stride = -1;
-            a.bias = e->relative_bias + (ptrdiff_t)head * a.bias_head_stride +
-                     (ptrdiff_t)(e->length_max - 1);
-        }
-        e->options.kernels->attention_f32(&a);
-        first += many * sequences;
-        count -= many * sequences;
-    }
-}
-
 /* Quantises for the linear layers that no norm precedes. */
 static void step_quantise_attended(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
-    size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
-    quantise(p, &p->layer->linears[ENCODER_ATTENTION_OUTPUT], p->scratch.attended, p->scratch.a,
-             NULL, NULL, begin, rows);
+    const cpu_encoder_linear *l = &p->layer->linears[ENCODER_ATTENTION_OUTPUT];
+    size_t begin, rows = cpu_encoder_items(first, count, CPU_ENCODER_SPLIT_ROWS, p->tokens, &begin);
+    quantise(p, l, p->scratch.attended, l->k, p->scratch.a, NULL, NULL, begin, rows);
 }
 
-static void step_quantise_up(cpu_encoder_pass *p, int worker, size_t first, size_t count)
+static void activate(const kernels *k, encoder_activation kind, float *x, size_t width)
+{
+    static const float quick = 1.702f;
+    switch (kind) {
+    case ENCODER_GELU:
+        k->gelu_f32(x, x, width);
+        break;
+    case ENCODER_GELU_TANH:
+        k->gelu_tanh_f32(x, x, width);
+        break;
+    case ENCODER_RELU:
+        k->relu_f32(x, x, width);
+        break;
+    case ENCODER_SILU:
+        k->silu_f32(x, x, width);
+        break;
+    case ENCODER_QUICK_GELU: /* x * sigmoid(cx) = silu(cx) / c */
+        k->mul_f32(x, 1, &quick, 0, x, width);
+        k->silu_f32(x, x, width);
+        k->div_f32(x, 1, &quick, 0, x, width);
+        break;
+    case ENCODER_TANH:
+        k->tanh_f32(x, x, width);
+        break;
+    case ENCODER_SIGMOID:
+        k->sigmoid_f32(x, x, width);
+        break;
+    case ENCODER_MISH:
+        k->activation_f32(
+            &(activation_f32){.kind = ACTIVATION_MISH, .in = x, .out = x, .count = width});
+        break;
+    case ENCODER_IDENTITY:
+        break;
+    }
+}
+
+/* Activation and gate where the GEMM does not compute them; quantised for ENCODER_DOWN. */
+static void step_activate(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     (void)worker;
+    const kernels *k = p->e->options.kernels;
     const cpu_encoder_linear *l = &p->layer->linears[ENCODER_DOWN];
     const cpu_encoder_scratch *s = &p->scratch;
-    size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
+    size_t stride = p->layer->linears[ENCODER_UP].n;
+    size_t begin, rows = cpu_encoder_items(first, count, CPU_ENCODER_SPLIT_ROWS, p->tokens, &begin);
     bool has_ranges = gemm_finds_ranges(p);
-    quantise(p, l, s->up, s->a_up, has_ranges ? s->low : NULL, has_ranges ? s->high : NULL, begin,
-             rows);
+    for (size_t row = begin; row < begin + rows && has_activation_step(p); row++) {
+        float *x = s->up + row * stride;
+        activate(k, p->e->source.layers[p->layer_index].activation, x, l->k);
+        if (stride > l->k)
+            k->mul_f32(x, 1, x + l->k, 1, x, l->k);
+    }
+    if (l->format != CPU_ENCODER_F32)
+        quantise(p, l, s->up, stride, s->a_up, has_ranges ? s->low : NULL,
+                 has_ranges ? s->high : NULL, begin, rows);
 }
 
 /* Rows of narrow embeddings: normalised in place, projected to x, quantised for the first layer. */
@@ -345,14 +395,14 @@ static void project(cpu_encoder_pass *p, float *narrow, size_t begin, size_t row
     cpu_encoder_apply_f32(k, l, rows, from, l->k, KERNELS_IDENTITY, p->scratch.x + begin * l->n,
                           l->n);
     if (next)
-        quantise(p, next, p->scratch.x, p->scratch.a, NULL, NULL, begin, rows);
+        quantise(p, next, p->scratch.x, l->n, p->scratch.a, NULL, NULL, begin, rows);
 }
 
 static void step_embed(cpu_encoder_pass *p, int worker, size_t first, size_t count)
 {
     const encoder *s = &p->e->source;
     const tensor *tables[] = {s->word_table, s->position_table, s->token_type_table};
-    size_t begin, rows = items(first, count, SPLIT_ROWS, p->tokens, &begin);
+    size_t begin, rows = cpu_encoder_items(first, count, CPU_ENCODER_SPLIT_ROWS, p->tokens, &begin);
     size_t width = (size_t)s->word_table->dims[1];
     /* Embeddings that are still to be projected lie where qkv will. */
     float *x = s->embedding_projection.weight ? p->scratch.qkv : p->scratch.x;
@@ -383,68 +433,17 @@ void cpu_encoder_run_layers(cpu_encoder_pass *p)
         p->layer = &p->e->layers[i];
         p->layer_index = i;
         run_multiply(p, ENCODER_QKV);
-        run_step(p, step_attention, p->sequence_count * (size_t)s->heads);
+        if (s->layers[i].rotary || s->layers[i].query_norm.scale || s->layers[i].key_norm.scale)
+            run_step(p, cpu_encoder_step_turn, row_units(p));
+        run_step(p, cpu_encoder_step_attention, p->sequence_count * (size_t)s->heads);
         if (p->layer->linears[ENCODER_ATTENTION_OUTPUT].format != CPU_ENCODER_F32)
             run_step(p, step_quantise_attended, row_units(p));
         run_multiply(p, ENCODER_ATTENTION_OUTPUT);
         run_step(p, step_norm, row_units(p));
         run_multiply(p, ENCODER_UP);
-        if (p->layer->linears[ENCODER_DOWN].format != CPU_ENCODER_F32)
-            run_step(p, step_quantise_up, row_units(p));
+        if (p->layer->linears[ENCODER_DOWN].format != CPU_ENCODER_F32 || has_activation_step(p))
+            run_step(p, step_activate, row_units(p));
         run_multiply(p, ENCODER_DOWN);
         run_step(p, step_norm, row_units(p));
     }
-}
-
-static void *place(char *memory, size_t *offset, size_t bytes)
-{
-    void *at = memory ? memory + *offset : NULL;
-    *offset += cpu_encoder_align(bytes);
-    return at;
-}
-
-static size_t lay_out(const cpu_encoder *e, size_t tokens, size_t length, void *memory,
-                      cpu_encoder_scratch *out)
-{
-    const encoder *s = &e->source;
-    size_t hidden = (size_t)s->hidden, wide = (size_t)s->intermediate, offset = 0;
-    size_t pooled = e->head_width_max > hidden ? e->head_width_max : hidden;
-    size_t f = sizeof(float);
-    out->x = place(memory, &offset, tokens * hidden * f);
-    out->qkv = place(memory, &offset, tokens * (wide > 3 * hidden ? wide : 3 * hidden) * f);
-    out->projected = out->up = out->qkv;
-    out->attended = out->down = place(memory, &offset, tokens * hidden * f);
-    out->a = place(memory, &offset, tokens * hidden * sizeof(int16_t));
-    out->a_up = place(memory, &offset, tokens * wide * sizeof(int16_t));
-    out->a_scale = place(memory, &offset, tokens * f);
-    out->a_zero = place(memory, &offset, tokens * sizeof(int32_t));
-    out->low = place(memory, &offset, tokens * f);
-    out->high = place(memory, &offset, tokens * f);
-    for (int i = 0; i < 2; i++)
-        out->pooled[i] = place(memory, &offset, tokens * pooled * f);
-    for (int i = 0; i < 3; i++)
-        out->ids[i] = place(memory, &offset, tokens * sizeof(int64_t));
-    out->mask = place(memory, &offset, tokens);
-    out->offsets = place(memory, &offset, (tokens + 1) * sizeof(int32_t));
-    out->attention =
-        place(memory, &offset, attention_f32_workspace_bytes(length, (size_t)s->head_dim));
-    return offset;
-}
-
-static size_t tokens_for(size_t length)
-{
-    return length > CPU_ENCODER_CHUNK_TOKENS_MAX ? length : CPU_ENCODER_CHUNK_TOKENS_MAX;
-}
-
-size_t cpu_encoder_workspace_bytes(const cpu_encoder *e, size_t length)
-{
-    cpu_encoder_scratch ignored;
-    return lay_out(e, tokens_for(length), length, NULL, &ignored);
-}
-
-void cpu_encoder_find_scratch(const cpu_encoder *e, const cpu_encoder_runner *r, int worker,
-                              cpu_encoder_scratch *out)
-{
-    size_t length = r->workspace_length;
-    lay_out(e, tokens_for(length), length, r->workspaces[worker], out);
 }

@@ -64,8 +64,9 @@ static double apply_activation(encoder_activation a, double x)
         return fmax(x, 0);
     case ENCODER_SILU:
         return x / (1 + exp(-x));
+    default:
+        abort();
     }
-    abort();
 }
 
 static double apply_head_activation(encoder_head_activation a, double x)
@@ -79,8 +80,9 @@ static double apply_head_activation(encoder_head_activation a, double x)
         return fmax(x, 0);
     case ENCODER_HEAD_GELU:
         return gelu(x);
+    default:
+        abort();
     }
-    abort();
 }
 
 static void add_table_row(const tensor *table, int64_t row, double *x, int64_t hidden)

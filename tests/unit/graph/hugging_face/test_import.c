@@ -150,8 +150,14 @@ Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
 Test(import_hugging_face_folder, rejects_poolings_it_does_not_know)
 {
     copy_model("sentence");
-    run("echo '{\"pooling_mode_lasttoken\": true}' > '%s/1_Pooling/config.json'%s", folder, "");
-    expect_failure(STATUS_UNSUPPORTED, "lasttoken");
+    run("echo '{\"pooling_mode_attention\": true}' > '%s/1_Pooling/config.json'%s", folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "pooling_mode_attention");
+    run("echo '{\"pooling_mode\": \"median\"}' > '%s/1_Pooling/config.json'%s", folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "median");
+    run("echo '{\"pooling_mode\": \"max\", \"include_prompt\": false}' > "
+        "'%s/1_Pooling/config.json'%s",
+        folder, "");
+    expect_failure(STATUS_UNSUPPORTED, "include_prompt");
     run("echo '{\"pooling_mode\": \"max\"}' > '%s/1_Pooling/config.json'%s", folder, "");
     graph *g = NULL;
     cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK);

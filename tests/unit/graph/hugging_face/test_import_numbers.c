@@ -112,6 +112,48 @@ Test(numbers, electra)
     check_folder("electra_classes");
 }
 
+Test(numbers, poolings_and_the_modules_behind_them)
+{
+    check_folder("chain_all_poolings");
+    check_folder("chain_last_dense");
+    check_folder("chain_dense_norm");
+    check_folder("chain_norm_first");
+}
+
+Test(numbers, modern_bert)
+{
+    check_folder("modernbert");
+    check_folder("modernbert_bias");
+    check_folder("modernbert_classes");
+}
+
+Test(numbers, decoders)
+{
+    check_folder("qwen3");
+    check_folder("qwen3_classes");
+    check_folder("qwen2_window");
+    check_folder("mistral");
+    check_folder("llama");
+}
+
+Test(numbers, nomic_bert)
+{
+    check_folder("nomic_bert");
+    check_folder("nomic_bert_own");
+}
+
+Test(numbers, gte)
+{
+    check_folder("gte");
+    check_folder("gte_new");
+}
+
+Test(numbers, jina_bert)
+{
+    check_folder("jina_bert");
+    check_folder("jina_bert_relu");
+}
+
 Test(numbers, sentence_encoder_of_half_precision_weights)
 {
     check_folder("sentence");

@@ -1,0 +1,12 @@
+#ifndef GRAPH_ENCODER_EMIT_H
+#define GRAPH_ENCODER_EMIT_H
+
+#include "graph/encoder/encoder.h"
+
+/* Adds what `e` describes to a graph that has its inputs ([batch, sequence] each) and, as
+ * constants, every tensor that `e` refers to: the nodes from the token ids to the outputs, which
+ * get the names `outputs[i]`. Nodes are named after their weights. Sets g->described to a copy of
+ * `e` in g->memory; what `e` points to must live as long as the graph. */
+void encoder_emit(const encoder *e, graph *g, const char *const *outputs);
+
+#endif

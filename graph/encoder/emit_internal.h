@@ -1,0 +1,45 @@
+#ifndef GRAPH_ENCODER_EMIT_INTERNAL_H
+#define GRAPH_ENCODER_EMIT_INTERNAL_H
+
+#include "graph/encoder/encoder.h"
+
+/* What emit.c and encoder_emit_output.c share; nobody else includes it. */
+
+#define EMIT_BIASES_MAX 4
+
+typedef struct emitted_bias {
+    int64_t window;
+    graph_value_index value;
+} emitted_bias;
+
+typedef struct emitted_rotary {
+    const encoder_rotary *rotary;
+    graph_value_index cosine, sine;
+} emitted_rotary;
+
+typedef struct encoder_emitter {
+    graph *g;
+    const encoder *e;
+    graph_value_index ids, mask, types; /* graph inputs; mask and types may be GRAPH_NO_VALUE */
+    graph_value_index positions;        /* i64 [S]: 0 .. S-1 */
+    emitted_bias biases[EMIT_BIASES_MAX];
+    int bias_count;
+    emitted_rotary rotaries[EMIT_BIASES_MAX];
+    int rotary_count;
+} encoder_emitter;
+
+/* The graph's constant with that tensor, added if need be. */
+graph_value_index encoder_emit_constant(const encoder_emitter *m, const tensor *t);
+graph_value_index encoder_emit_binary(const encoder_emitter *m, graph_op op, graph_value_index x,
+                                      graph_value_index y);
+graph_value_index encoder_emit_linear(const encoder_emitter *m, const encoder_linear *l,
+                                      graph_value_index x);
+graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm *n,
+                                    graph_value_index x);
+graph_value_index encoder_emit_gelu(const encoder_emitter *m, graph_value_index x,
+                                    const char *approximate);
+/* encoder_emit_output.c: from hidden states [B,S,hidden]. */
+graph_value_index encoder_emit_output(const encoder_emitter *m, const encoder_output *o,
+                                      graph_value_index hidden);
+
+#endif
