@@ -14,6 +14,7 @@ static const struct command {
     {"compile", "compile programs for a TPU on a machine without one", command_compile},
     {"bench", "measure the CPU engine in this process, without HTTP", command_bench},
     {"plan", "choose sequence buckets for observed lengths", command_plan},
+    {"key", "make a key for a client, and its line for the file of keys", command_key},
     {"tokenize", "print the token ids of texts", command_tokenize},
     {"device-host", "run a PJRT plugin for a server (internal)", command_device_host},
 };

@@ -5,26 +5,55 @@
 
 #include "config/values.h"
 
-/* The first address from an origin replaces those that stood there; health has a list of its own.
- */
+static bool is_of_kind(const server_listener *l, config_listener_kind kind)
+{
+    return kind == CONFIG_LISTENER_HEALTH  ? l->is_health
+           : kind == CONFIG_LISTENER_ADMIN ? l->is_admin
+                                           : !l->is_health && !l->is_admin;
+}
+
+/* The first address from an origin replaces those that stood there; health and administration have
+ * lists of their own. */
 static void begin_listeners(config *c, config_listener_kind kind, config_origin *o)
 {
-    bool is_health = kind == CONFIG_LISTENER_HEALTH;
-    bool *has = is_health ? &o->has_health_listeners : &o->has_listeners;
+    bool *has = kind == CONFIG_LISTENER_HEALTH  ? &o->has_health_listeners
+                : kind == CONFIG_LISTENER_ADMIN ? &o->has_admin_listeners
+                                                : &o->has_listeners;
     int kept = 0;
     if (*has)
         return;
     *has = true;
     for (int i = 0; i < c->server.listener_count; i++) {
-        if (c->server.listeners[i].is_health != is_health)
+        if (!is_of_kind(&c->server.listeners[i], kind))
             c->server.listeners[kept++] = c->server.listeners[i];
     }
     c->server.listener_count = kept;
 }
 
+static status append(config *c, server_listener added, config_listener_kind kind, config_origin *o,
+                     const json_path *where)
+{
+    begin_listeners(c, kind, o);
+    if (c->server.listener_count == SERVER_LISTENERS_MAX)
+        return config_fail(o, where, "more than %d listeners", SERVER_LISTENERS_MAX);
+    c->server.listeners[c->server.listener_count++] = added;
+    return STATUS_OK;
+}
+
+static status add_socket(config *c, const char *path, config_origin *o, const json_path *where)
+{
+    char *copy = arena_copy_string(&c->memory, path, strlen(path));
+    if (copy == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the configuration");
+    server_listener added = {.host = "", .path = copy, .is_admin = true};
+    return append(c, added, CONFIG_LISTENER_ADMIN, o, where);
+}
+
 static status add_listener(config *c, const char *address, config_listener_kind kind,
                            config_origin *o, const json_path *where)
 {
+    if (kind == CONFIG_LISTENER_ADMIN && strncmp(address, "unix:", 5) == 0 && address[5] != 0)
+        return add_socket(c, address + 5, o, where);
     const char *colon = strrchr(address, ':');
     char *end = NULL;
     unsigned long port = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
@@ -42,18 +71,15 @@ static status add_listener(config *c, const char *address, config_listener_kind 
         return config_fail(o, where, "\"%s\": put the IPv6 address in brackets: [::1]:8080",
                            address);
     }
-    begin_listeners(c, kind, o);
-    if (c->server.listener_count == SERVER_LISTENERS_MAX)
-        return config_fail(o, where, "more than %d listeners", SERVER_LISTENERS_MAX);
     char *copy = arena_copy_string(&c->memory, host, host_bytes);
     if (copy == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the configuration");
-    c->server.listeners[c->server.listener_count++] =
-        (server_listener){.host = copy,
-                          .port = (uint16_t)port,
-                          .is_tls = kind == CONFIG_LISTENER_TLS,
-                          .is_health = kind == CONFIG_LISTENER_HEALTH};
-    return STATUS_OK;
+    server_listener added = {.host = copy,
+                             .port = (uint16_t)port,
+                             .is_tls = kind == CONFIG_LISTENER_TLS,
+                             .is_health = kind == CONFIG_LISTENER_HEALTH,
+                             .is_admin = kind == CONFIG_LISTENER_ADMIN};
+    return append(c, added, kind, o, where);
 }
 
 status config_set_listeners(config *c, const json_t *value, config_listener_kind kind,

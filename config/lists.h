@@ -10,7 +10,8 @@
 typedef enum config_listener_kind {
     CONFIG_LISTENER_PLAIN,
     CONFIG_LISTENER_TLS,
-    CONFIG_LISTENER_HEALTH
+    CONFIG_LISTENER_HEALTH,
+    CONFIG_LISTENER_ADMIN /* or "unix:PATH" */
 } config_listener_kind;
 
 /* "HOST:PORT", "[IPV6]:PORT", "*:PORT" or ":PORT". */

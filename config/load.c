@@ -8,7 +8,7 @@ static status check_whole(const config *c)
 {
     int served = 0;
     for (int i = 0; i < c->server.listener_count; i++)
-        served += !c->server.listeners[i].is_health;
+        served += !c->server.listeners[i].is_health && !c->server.listeners[i].is_admin;
     if (served == 0)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "no address to listen on: set server.listen or server.listen_tls");
@@ -18,6 +18,9 @@ static status check_whole(const config *c)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "tls.%s is missing: a certificate and its key go together",
                            has_certificate ? "key_file" : "certificate_file");
+    if (c->server.tls.needs_client_certificate && c->server.tls.client_ca_file == NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "tls.require_client_certificate: needs tls.client_ca_file");
     for (int i = 0; i < c->server.listener_count; i++)
         if (c->server.listeners[i].is_tls && !has_certificate)
             return status_fail(STATUS_INVALID_ARGUMENT,

@@ -19,8 +19,13 @@ static json_t *listeners_json(const config *c, config_listener_kind kind)
     for (int i = 0; i < c->server.listener_count; i++) {
         const server_listener *l = &c->server.listeners[i];
         bool has_colon = strchr(l->host, ':') != NULL;
-        if (l->is_tls == (kind == CONFIG_LISTENER_TLS) &&
-            l->is_health == (kind == CONFIG_LISTENER_HEALTH))
+        if (l->is_tls != (kind == CONFIG_LISTENER_TLS) ||
+            l->is_health != (kind == CONFIG_LISTENER_HEALTH) ||
+            l->is_admin != (kind == CONFIG_LISTENER_ADMIN))
+            continue;
+        if (l->path != NULL)
+            json_array_append_new(list, json_sprintf("unix:%s", l->path));
+        else
             json_array_append_new(
                 list, json_sprintf(has_colon ? "[%s]:%u" : "%s:%u", l->host, (unsigned)l->port));
     }
@@ -186,10 +191,9 @@ void config_print_help(FILE *out)
     print_flag(out, "--print-config", NULL,
                "Print the configuration as JSON, with every default, and exit.");
     print_flag(out, "--help", NULL, "Print this help and exit.");
-    fputs(
-        "\nSignals: SIGTERM finishes the open requests and exits; a second one exits at once.\n"
-        "         SIGHUP reads the TLS certificate and key again, and looks for changed models.\n",
-        out);
+    fputs("\nSignals: SIGTERM finishes the open requests and exits; a second one exits at once.\n"
+          "         SIGHUP reads TLS files and keys again, and looks for changed models.\n",
+          out);
 }
 
 static void print_range(FILE *out, const config_key *k)

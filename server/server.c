@@ -66,6 +66,8 @@ status server_start(const server_options *options, server **out)
     if (!failure)
         s->service->connections_max = descriptors_for_connections(options->limits.connections_max);
     if (!failure)
+        failure = service_load_access(s->service);
+    if (!failure)
         failure = access_log_open(options->access_log, &s->service->log_fd);
     if (!failure)
         failure =
@@ -141,6 +143,18 @@ static void reload_tls(server *s)
         log_error("server", "TLS files not reloaded, the old ones stay: %s", status_message());
     else if (has_tls)
         log_info("server", "TLS files reloaded");
+}
+
+static void reload_access(server *s)
+{
+    if (s->service->options->keys_file == NULL)
+        return;
+    if (service_load_access(s->service)) {
+        log_error("server", "keys not read again, the old ones stay: %s", status_message());
+        return;
+    }
+    edge_renew_access(s->edge);
+    log_info("server", "keys read again");
 }
 
 /* When the first signal came. Others within a second of it are the same one: GNU timeout sends two.
@@ -259,6 +273,7 @@ void server_run(server *s)
             continue;
         if (signal == SIGHUP) {
             reload_tls(s);
+            reload_access(s);
             if (service_is_open(s->service))
                 repository_rescan(s->service->models);
             continue;

@@ -37,8 +37,9 @@ void server_count_start_failure(server *s);
 /* Blocks SIGTERM, SIGINT, SIGHUP and SIGPIPE; before any thread starts. */
 void server_block_signals(void);
 
-/* Waits for signals: SIGHUP reads the TLS files again, and looks at the models on disk; SIGTERM or
- * SIGINT drains (server/README.md) and returns; a second one ends the process at once. */
+/* Waits for signals: SIGHUP reads the TLS files and the keys again, and looks at the models on
+ * disk; SIGTERM or SIGINT drains (server/README.md) and returns; a second one ends the process at
+ * once. */
 void server_run(server *s);
 
 /* After server_run() and scheduler_destroy(): jobs that came back last give up their models. */

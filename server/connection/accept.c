@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/request/authorize.h"
 #include "server/request/respond.h"
 #include "server/request/routes.h"
 
@@ -64,6 +65,8 @@ void accept_run(request *r, request_text method)
     const request_route *at = &routes->of[r->route.kind];
     if (r->is_about_server && is_method(method, "OPTIONS"))
         request_run(r, respond_options);
+    else if (!at->is_absent && !authorize_request(r))
+        request_run(r, authorize_refuse);
     else if (!has_verb(r, method))
         request_run(r, respond_wrong_verb);
     else

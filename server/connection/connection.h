@@ -28,6 +28,13 @@ typedef struct connection_protocol {
     void (*abort)(connection *c, closure why);
 } connection_protocol;
 
+/* What a listening socket's `data` points to. */
+typedef struct listener_context {
+    h2o_accept_ctx_t accept;
+    unsigned rights; /* of request_connection */
+    bool is_local;
+} listener_context;
+
 typedef struct connections {
     request_loop *loop;
     void (*start)(connection *c); /* a connection was accepted: finds out what it speaks */

@@ -186,7 +186,10 @@ static bool accept_some(h2o_socket_t *listener)
         }
         if (replaced != NULL)
             connection_end(replaced, CLOSURE_ROOM, now_ns);
-        c->accept = listener->data;
+        listener_context *from = listener->data;
+        c->accept = &from->accept;
+        c->base.listener_rights = from->rights;
+        c->base.is_local = from->is_local;
         all->start(c);
     }
     return true;

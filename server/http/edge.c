@@ -1,6 +1,8 @@
 #include "server/http/edge.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "server/http/library.h"
@@ -29,7 +31,7 @@ static status listen_everywhere(edge *e, const server_options *o)
     for (int i = 0; i < o->listener_count; i++) {
         int fds[SERVER_LOOPS_MAX], served = e->shared.service->loop_count;
         int first = o->listeners[i].is_health ? served : 0;
-        int count = o->listeners[i].is_health ? 1 : served;
+        int count = o->listeners[i].is_health || o->listeners[i].is_admin ? 1 : served;
         status failure = listen_open(&o->listeners[i], count, fds, &e->ports[i]);
         if (failure)
             return failure;
@@ -79,6 +81,39 @@ static void destroy(edge *e)
     free(e);
 }
 
+static void tell_listener(const server_listener *l, uint16_t port)
+{
+    if (l->path != NULL)
+        log_info("server", "listening on the socket %s for administration", l->path);
+    else
+        log_info("server", "listening on %s://%s:%u%s", l->is_tls ? "https" : "http", l->host, port,
+                 l->is_health  ? " for health and metrics"
+                 : l->is_admin ? " for administration"
+                               : "");
+}
+
+static bool is_loopback(const server_listener *l)
+{
+    const char *host = l->host;
+    return l->path != NULL || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0;
+}
+
+/* Once, at the start. */
+static void warn_without_keys(const server_options *o)
+{
+    for (int i = 0; o->keys_file == NULL && i < o->listener_count; i++) {
+        const server_listener *l = &o->listeners[i];
+        if (l->is_health || is_loopback(l))
+            continue;
+        log_warning("server",
+                    "no keys are set (access.keys_file): whoever reaches %s may use every model%s",
+                    l->host[0] ? l->host : "*",
+                    o->repository_control || l->is_admin ? ", and load and unload models" : "");
+        return;
+    }
+}
+
 status edge_start(service *s, const request_routes *routes, const request_routes *health_routes,
                   edge **out)
 {
@@ -110,9 +145,8 @@ status edge_start(service *s, const request_routes *routes, const request_routes
         return failure;
     }
     for (int i = 0; i < o->listener_count; i++)
-        log_info("server", "listening on %s://%s:%u%s", o->listeners[i].is_tls ? "https" : "http",
-                 o->listeners[i].host, e->ports[i],
-                 o->listeners[i].is_health ? " for health and metrics" : "");
+        tell_listener(&o->listeners[i], e->ports[i]);
+    warn_without_keys(o);
     *out = e;
     return STATUS_OK;
 }
@@ -138,8 +172,17 @@ status edge_reload_tls(edge *e, bool *has_tls)
     return failure;
 }
 
+void edge_renew_access(edge *e)
+{
+    command_all(e, e->loop_count, LOOP_COMMAND_ACCESS);
+}
+
 void edge_close(edge *e)
 {
+    const server_options *o = e->shared.service->options;
+    for (int i = 0; i < o->listener_count; i++)
+        if (o->listeners[i].path != NULL)
+            unlink(o->listeners[i].path);
     command_all(e, e->shared.service->loop_count,
                 LOOP_COMMAND_CLOSE_LISTENERS | LOOP_COMMAND_SHUTDOWN);
 }

@@ -24,6 +24,9 @@ uint16_t edge_port(const edge *e, int index);
  * without TLS. */
 status edge_reload_tls(edge *e, bool *has_tls) MUST_CHECK;
 
+/* The loops take the service's new table of who is known. */
+void edge_renew_access(edge *e);
+
 /* No new connections; those that are open end with their next response. Health goes on. */
 void edge_close(edge *e);
 /* Tells the loops to end. */

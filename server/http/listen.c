@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 4096
@@ -81,8 +83,47 @@ static status check_free(const server_listener *at)
     return STATUS_OK;
 }
 
+/* Is it the socket of a process that has ended? */
+static bool is_left_over(const struct sockaddr_un *name)
+{
+    struct stat about;
+    if (lstat(name->sun_path, &about) != 0 || !S_ISSOCK(about.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool is_refused = fd >= 0 && connect(fd, (const struct sockaddr *)name, sizeof *name) != 0 &&
+                      errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return is_refused;
+}
+
+/* For the owner alone. */
+static status open_local(const char *path, int *out)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof name.sun_path)
+        return status_fail(STATUS_INVALID_ARGUMENT, "listen unix:%s: the path is too long", path);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
+    if (is_left_over(&name))
+        unlink(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&name, sizeof name) == 0 &&
+        chmod(path, S_IRUSR | S_IWUSR) == 0 && listen(fd, BACKLOG) == 0) {
+        *out = fd;
+        return STATUS_OK;
+    }
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    return status_fail(STATUS_IO, "listen unix:%s: %s", path, strerror(code));
+}
+
 status listen_open(const server_listener *at, int loops, int *fds, uint16_t *port)
 {
+    if (at->path != NULL) {
+        *port = 0;
+        return open_local(at->path, &fds[0]);
+    }
     status failure = check_free(at);
     uint16_t wanted = at->port;
     int opened = 0;

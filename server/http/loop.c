@@ -42,7 +42,7 @@ static void replace_tls(loop *l)
     l->tls = tls_acquire(&l->shared->tls);
     for (int i = 0; i < o->listener_count; i++) {
         if (o->listeners[i].is_tls)
-            l->accept[i].ssl_ctx = l->tls;
+            l->contexts[i].accept.ssl_ctx = l->tls;
     }
 }
 
@@ -65,6 +65,8 @@ static void run_commands(loop *l)
     unsigned commands = atomic_exchange(&l->commands, 0);
     if (commands & LOOP_COMMAND_TLS)
         replace_tls(l);
+    if (commands & LOOP_COMMAND_ACCESS)
+        request_loop_renew_access(&l->requests);
     if (commands & LOOP_COMMAND_CLOSE_LISTENERS)
         close_listeners(l);
     if (commands & LOOP_COMMAND_SHUTDOWN)
@@ -117,12 +119,15 @@ static void on_log_tick(h2o_timeout_entry_t *entry)
 
 static void add_listener(loop *l, int i)
 {
-    h2o_accept_ctx_t *accept = &l->accept[i];
-    accept->ctx = &l->context;
-    accept->hosts = l->shared->config.hosts;
+    const server_listener *at = &l->shared->service->options->listeners[i];
+    listener_context *context = &l->contexts[i];
+    context->accept.ctx = &l->context;
+    context->accept.hosts = l->shared->config.hosts;
+    context->rights = at->is_admin ? ACCESS_ALL : 0;
+    context->is_local = at->path != NULL;
     h2o_socket_t *socket =
         h2o_evloop_socket_create(l->context.loop, l->listen_fds[i], H2O_SOCKET_FLAG_DONT_READ);
-    socket->data = accept;
+    socket->data = context;
     l->listeners[i] = socket;
     h2o_socket_read_start(socket, connection_on_accept);
 }

@@ -29,7 +29,8 @@ enum {
     LOOP_COMMAND_TLS = 1,             /* take the new TLS context */
     LOOP_COMMAND_CLOSE_LISTENERS = 2, /* after accepting what waits */
     LOOP_COMMAND_SHUTDOWN = 4,        /* GOAWAY, and Connection: close */
-    LOOP_COMMAND_END = 8
+    LOOP_COMMAND_END = 8,
+    LOOP_COMMAND_ACCESS = 16 /* take the new table of who is known */
 };
 
 /* An event loop: a thread, its sockets, and what its requests share. */
@@ -43,7 +44,7 @@ typedef struct loop {
     http2_shared http2;
     int listen_fds[SERVER_LISTENERS_MAX];
     h2o_socket_t *listeners[SERVER_LISTENERS_MAX];
-    h2o_accept_ctx_t accept[SERVER_LISTENERS_MAX];
+    listener_context contexts[SERVER_LISTENERS_MAX];
     SSL_CTX *tls;
     _Atomic unsigned commands;
     bool is_ending;

@@ -6,45 +6,20 @@
 #include "base/clock.h"
 #include "models/planner.h"
 
-/* A header that says who asks, absent or once: of two, a proxy in front may have checked the other.
- */
-static status find_identity(const request *r, const char *name, request_text *out)
-{
-    *out = request_header(r, name);
-    if (out->data == NULL || !request_has_twice(r, name))
-        return STATUS_OK;
-    return status_fail(STATUS_INVALID_ARGUMENT, "the header %s is there twice", name);
-}
-
-/* The key of `Bearer KEY`, or nothing. */
-static request_text key_of_bearer(request_text value)
-{
-    static const char scheme[] = "bearer ";
-    size_t n = sizeof(scheme) - 1;
-    if (value.bytes <= n || strncasecmp(value.data, scheme, n) != 0)
-        return (request_text){NULL, 0};
-    while (n < value.bytes && value.data[n] == ' ')
-        n++;
-    return (request_text){value.data + n, value.bytes - n};
-}
-
+/* By its key, or by its name, which is only a claim: it counts when no key says otherwise. */
 static status find_tenant(request *r)
 {
     const server_options *o = request_service(r)->options;
-    request_text key, bearer, name = {NULL, 0};
-    r->tenant = 0;
-    if (o->tenant_count == 0)
+    r->tenant = r->identity != NULL ? r->identity->tenant : 0;
+    if (r->tenant > 0 || o->tenant_count == 0 || o->tenant_header == NULL)
         return STATUS_OK;
-    status failure = find_identity(r, "x-api-key", &key);
-    if (!failure)
-        failure = find_identity(r, "authorization", &bearer);
-    if (!failure && o->tenant_header != NULL)
-        failure = find_identity(r, o->tenant_header, &name);
-    if (failure)
-        return failure;
-    if (key.data == NULL)
-        key = key_of_bearer(bearer);
-    r->tenant = tenant_find(o, key.data, key.bytes, name.data, name.bytes);
+    request_text name = request_header(r, o->tenant_header);
+    if (name.data == NULL)
+        return STATUS_OK;
+    if (request_has_twice(r, o->tenant_header))
+        return status_fail(STATUS_INVALID_ARGUMENT, "the header %s is there twice",
+                           o->tenant_header);
+    r->tenant = tenant_find(o, name.data, name.bytes);
     return STATUS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "server/infer/refuse.h"
 #include "server/infer/submit.h"
 #include "server/infer/tokenize.h"
+#include "server/request/authorize.h"
 #include "server/request/respond.h"
 
 /* A helper thread has tokenized the texts. */
@@ -38,6 +39,10 @@ void infer_handle(request *r)
     const model *m;
     bool is_later = false;
     uint64_t retry_after_ns = 0;
+    if (!authorize_model(r, r->route.name, r->route.name_bytes)) {
+        authorize_refuse(r);
+        return;
+    }
     status failure = request_find_model(r, &m);
     if (failure) {
         respond_status(r, failure, status_message());

@@ -11,6 +11,7 @@
 #include "server/infer/tokenize.h"
 #include "server/protocol/language/write_language.h"
 #include "server/protocol/rows/text_rows.h"
+#include "server/request/authorize.h"
 #include "server/request/respond.h"
 #include "server/request/work.h"
 
@@ -185,13 +186,31 @@ static status begin_inference(request *r, bool *is_later)
     return failure;
 }
 
+/* Before a model is looked for: what a name is refused for says nothing of the model. */
+static bool is_allowed(const request *r)
+{
+    json_string name = r->language->model;
+    if (r->route.name_bytes > 0)
+        return authorize_model(r, r->route.name, r->route.name_bytes);
+    return name.text == NULL || authorize_model(r, name.text, name.bytes);
+}
+
 /* The body has been parsed, or `failure` says why not. */
 static void go_on(request *r, status failure)
 {
     const model *m;
     bool is_later = false;
+    if (!failure && !is_allowed(r)) {
+        authorize_refuse(r);
+        return;
+    }
     if (!failure)
         failure = find_model(r, &m);
+    if (!failure && !authorize_model(r, m->name, strlen(m->name))) { /* a default one */
+        model_release(m);
+        authorize_refuse(r);
+        return;
+    }
     if (failure) {
         respond_status(r, failure, status_message());
         return;

@@ -38,7 +38,6 @@ void server_options_default(server_options *o)
                                     .deadline_ms = 0};
     o->drain = (server_drain){.delay_ms = 5000, .limit_ms = 30000};
     o->server_timing = true;
-    o->repository_control = true;
     o->status_page = true;
     o->tenant_header = "x-tenant";
     o->default_tenant = (server_tenant){.name = SERVER_DEFAULT_TENANT, .weight = 1};

@@ -17,11 +17,15 @@ typedef struct server_listener {
     uint16_t port;    /* 0: any free one; the log has it */
     bool is_tls;      /* needs `tls` below */
     bool is_health;   /* health and metrics only, on a loop of their own */
+    bool is_admin;    /* whoever reaches it may do everything, unless there are keys */
+    const char *path; /* of a Unix socket, instead of host and port; or NULL */
 } server_listener;
 
 typedef struct server_tls {
     const char *certificate_file; /* PEM chain, or NULL; read again at SIGHUP */
     const char *key_file;         /* PEM */
+    const char *client_ca_file;   /* PEM; certificates of clients are checked against it; or NULL */
+    bool needs_client_certificate;
 } server_tls;
 
 /* Ceilings. A request beyond one of them is rejected with a message; nothing else is affected. */
@@ -85,7 +89,8 @@ typedef struct server_options {
     bool strict_json;        /* NaN and Infinity are rejected, and an error when computed */
     bool endpoint_load;      /* ORCA header on every response (else only when asked for) */
     bool server_timing;      /* Server-Timing header on inference responses */
-    bool repository_control; /* load and unload over HTTP */
+    bool repository_control; /* load and unload over HTTP by whoever has no key */
+    const char *keys_file;   /* who may do what (server/access/table.h); NULL: everybody may */
     bool status_page;        /* GET / */
     server_tenant tenants[SERVER_TENANTS_MAX];
     int tenant_count;

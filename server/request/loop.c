@@ -23,8 +23,10 @@ status request_loop_init(request_loop *l, service *s, const struct request_route
     job_pool_init(&l->jobs, l->capacity.jobs_max, l->capacity.idle_bytes_max);
     l->requests = malloc((size_t)l->capacity.requests_max * sizeof(request *));
     l->parsed_jobs = malloc((size_t)s->options->limits.request_jobs_max * sizeof(job *));
+    l->access = service_acquire_access(s);
+    l->hasher = access_hasher_create();
     status failure = deadlines_init(&l->deadlines, (size_t)l->capacity.requests_max);
-    if (!failure && (l->requests == NULL || l->parsed_jobs == NULL))
+    if (!failure && (l->requests == NULL || l->parsed_jobs == NULL || l->hasher == NULL))
         failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for loop %d", index);
     if (!failure && l->wake_fd < 0)
         failure = status_fail(STATUS_IO, "no descriptors left for loop %d", index);
@@ -49,11 +51,20 @@ void request_loop_dispose(request_loop *l)
     text_buffer_dispose(&l->text);
     shared_texts_dispose(&l->shared_texts);
     access_log_dispose(&l->log);
+    access_table_release(l->access);
+    access_hasher_destroy(l->hasher);
     free(l->requests);
     free(l->parsed_jobs);
     if (l->wake_fd >= 0)
         close(l->wake_fd);
     *l = (request_loop){.wake_fd = -1};
+}
+
+void request_loop_renew_access(request_loop *l)
+{
+    access_table *old = l->access;
+    l->access = service_acquire_access(l->service);
+    access_table_release(old);
 }
 
 language_request *request_loop_acquire_language(request_loop *l)

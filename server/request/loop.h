@@ -20,6 +20,8 @@ typedef struct request_loop {
     service *service;
     const struct request_routes *routes; /* what it answers; borrowed */
     int index;                           /* of this loop, in service->loops */
+    access_table *access;                /* who is known; a reference */
+    access_hasher *hasher;
     server_capacity capacity;
 
     request **requests; /* all there are, in use or idle: at most capacity.requests_max */
@@ -54,6 +56,9 @@ void request_loop_dispose(request_loop *l);
 /* A reset one from the loop's pool; NULL: memory is out. */
 language_request *request_loop_acquire_language(request_loop *l);
 void request_loop_release_language(request_loop *l, language_request *language);
+
+/* Takes the service's present table of who is known. */
+void request_loop_renew_access(request_loop *l);
 
 /* Makes the loop look into its mailboxes. Any thread. Writes to the descriptor only if the loop
  * sleeps, so call it after posting. */

@@ -50,6 +50,10 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->infer.job_count = 0;
     r->infer.borrows_body = false;
     r->holds_model = false;
+    r->access = NULL;
+    r->identity = NULL;
+    r->rights = 0;
+    r->has_key = r->is_ambiguous = false;
     r->tenant = 0;
     r->jobs_out = 0;
     r->jobs_held = (budget_account){.of = NULL};
@@ -97,6 +101,7 @@ static void release(request *r)
     free(r->compressed);
     r->compressed = NULL;
     budget_return(&r->jobs_held);
+    access_table_release(r->access);
     request_connection_release(r->connection);
     r->connection = NULL;
     r->next = l->idle;

@@ -50,6 +50,12 @@ struct request {
     void *waits_for;           /* the handler's own */
     request_handler on_cancel; /* nobody waits for the response any more; at most once, or NULL */
 
+    /* Who asks (authorize.h). */
+    access_table *access;            /* a reference that keeps `identity`, or NULL */
+    const access_identity *identity; /* NULL: nobody that is known */
+    unsigned rights;                 /* access_right */
+    bool has_key, is_ambiguous;      /* a key was sent; two were */
+
     /* Inference. */
     int tenant;                 /* number */
     language_request *language; /* of the loop's pool; NULL: the route is none that takes text */

@@ -7,6 +7,7 @@
 typedef struct request_route {
     request_handler handle; /* called once the server is open */
     bool is_early;          /* and before, too */
+    bool is_absent;         /* there is nothing here, whoever asks */
 } request_route;
 
 typedef struct request_routes {

@@ -58,6 +58,10 @@ struct request_connection {
     size_t worked_bytes;      /* of these, for requests that the server works for */
     refusal_pace refusals;    /* told to it */
     request *waiting;         /* HTTP/1: the request that is watched */
+    unsigned listener_rights; /* of whoever reaches its listener; 0: of nobody by that alone */
+    bool is_local;            /* a Unix socket: files' permissions say who reaches it */
+    char *certificate_names;  /* of the client's certificate: each ends with a zero byte, the last
+                                 one with two; malloc'd, or NULL */
 };
 
 /* Frees it at the last release: it was malloc'd. */

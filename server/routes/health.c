@@ -30,6 +30,9 @@ static void respond_ready(request *r, bool is_ready, const char *state, const ch
                           const char *warning)
 {
     text_buffer body = {0};
+    bool may_read = (r->rights & ACCESS_READ) != 0; /* models have names */
+    progress = may_read ? progress : "";
+    warning = may_read ? warning : "";
     text_buffer_put(&body,
                     is_ready ? "{\"ready\":true,\"state\":\"" : "{\"ready\":false,\"state\":\"");
     text_buffer_put(&body, state);
@@ -49,7 +52,7 @@ static void respond_ready(request *r, bool is_ready, const char *state, const ch
         text_write_json_text(&body, why);
         respond_header(r, "retry-after", "1", 1);
     }
-    if (r->route.kind == ROUTE_READY && service_is_open(request_service(r)))
+    if (r->route.kind == ROUTE_READY && may_read && service_is_open(request_service(r)))
         write_unavailable(&body, request_service(r));
     text_buffer_put(&body, "}");
     respond_buffer(r, is_ready ? 200 : 503, "application/json", &body);

@@ -19,12 +19,12 @@ static void write_dims(text_buffer *out, const model_tensor *t, int from)
     text_buffer_put(out, "]");
 }
 
-static void write_server(text_buffer *out, const service *s)
+static void write_server(text_buffer *out, const request *r)
 {
     text_buffer_put(out,
                     "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
                     "\"binary_tensor_data\",\"model_configuration\",\"parameters\",\"statistics\"");
-    text_buffer_put(out, s->options->repository_control ? ",\"model_repository\"]}" : "]}");
+    text_buffer_put(out, (r->rights & ACCESS_ADMIN) != 0 ? ",\"model_repository\"]}" : "]}");
 }
 
 /* Names of Triton's model_config.proto. */
@@ -144,7 +144,7 @@ void serve_metadata(request *r)
     service *s = request_service(r);
     text_buffer body = {0};
     if (r->route.kind == ROUTE_SERVER_METADATA) {
-        write_server(&body, s);
+        write_server(&body, r);
         respond_json(r, &body);
         return;
     }

@@ -472,6 +472,17 @@ static void write_loop_totals(text_buffer *out, const service *s)
                        (unsigned long long)shortages);
 }
 
+static void write_refusals(text_buffer *out, const service *s)
+{
+    static const char *const reasons[SERVICE_REFUSALS] = {"no_key", "wrong_key", "no_right"};
+    family(out, "access_refusals_total", "counter",
+           "Requests refused because of who asked: 401 without a key or with a wrong one, 403.");
+    for (int i = 0; i < SERVICE_REFUSALS; i++)
+        text_buffer_format(
+            out, "penstock_access_refusals_total{reason=\"%s\"} %llu\n", reasons[i],
+            (unsigned long long)atomic_load_explicit(&s->refusals[i], memory_order_relaxed));
+}
+
 static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
     char progress[8];
@@ -490,6 +501,7 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
                        (unsigned long long)atomic_load(&s->start_failures));
     gauge(out, "connections", "Open connections.", atomic_load(&s->connections));
     write_closures(out, s);
+    write_refusals(out, s);
     write_held(out, &s->budget);
     gauge(out, "requests_open", "Requests being handled.", service_open_requests(s));
     write_loop_totals(out, s);

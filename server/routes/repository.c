@@ -129,10 +129,6 @@ void serve_repository(request *r)
         serve_index(r);
         return;
     }
-    if (!request_service(r)->options->repository_control) {
-        respond_error(r, 400, "loading and unloading over HTTP is turned off");
-        return;
-    }
     change *c = calloc(1, sizeof(*c));
     status failure = order_change(r, c);
     if (failure) {

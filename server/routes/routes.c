@@ -52,12 +52,14 @@ const request_routes *routes_health_table(void)
     static const request_routes table = {
         .of =
             {
-                [0 ... ROUTE_METRICS - 1] = {serve_elsewhere, .is_early = true},
+                [0 ... ROUTE_METRICS - 1] = {serve_elsewhere, .is_early = true, .is_absent = true},
                 [ROUTE_METRICS] = {serve_metrics, .is_early = true},
-                [ROUTE_METRICS + 1 ... ROUTE_LIVE - 1] = {serve_elsewhere, .is_early = true},
+                [ROUTE_METRICS + 1 ... ROUTE_LIVE - 1] = {serve_elsewhere, .is_early = true,
+                                                          .is_absent = true},
                 [ROUTE_LIVE] = {serve_health, .is_early = true},
                 [ROUTE_READY] = {serve_health, .is_early = true},
-                [ROUTE_READY + 1 ... ROUTE_KIND_COUNT - 1] = {serve_elsewhere, .is_early = true},
+                [ROUTE_READY + 1 ... ROUTE_KIND_COUNT - 1] = {serve_elsewhere, .is_early = true,
+                                                              .is_absent = true},
             },
         .starting = serve_starting,
     };

@@ -57,6 +57,7 @@ service *service_create(const server_options *options, int loop_count)
     for (int i = 0; i < options->listener_count; i++)
         s->has_health |= options->listeners[i].is_health;
     pthread_mutex_init(&s->progress_lock, NULL);
+    pthread_mutex_init(&s->access_lock, NULL);
     s->connections_max = options->limits.connections_max;
     budget_limits held = limits_of(&options->limits);
     if (s->recorder == NULL || budget_init(&s->budget, &held)) {
@@ -78,8 +79,32 @@ void service_destroy(service *s)
         budget_dispose(&s->budget);
     if (s->log_fd >= 0)
         close(s->log_fd);
+    access_table_release(s->access);
+    pthread_mutex_destroy(&s->access_lock);
     pthread_mutex_destroy(&s->progress_lock);
     free(s);
+}
+
+status service_load_access(service *s)
+{
+    access_table *fresh;
+    status failure = access_table_create(s->options, &fresh);
+    if (failure)
+        return failure;
+    pthread_mutex_lock(&s->access_lock);
+    access_table *replaced = s->access;
+    s->access = fresh;
+    pthread_mutex_unlock(&s->access_lock);
+    access_table_release(replaced);
+    return STATUS_OK;
+}
+
+access_table *service_acquire_access(service *s)
+{
+    pthread_mutex_lock(&s->access_lock);
+    access_table *current = access_table_retain(s->access);
+    pthread_mutex_unlock(&s->access_lock);
+    return current;
 }
 
 bool service_is_open(const service *s)

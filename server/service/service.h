@@ -6,6 +6,7 @@
 
 #include "batcher/scheduler.h"
 #include "models/repository/repository.h"
+#include "server/access/table.h"
 #include "server/budget/budget.h"
 #include "server/options/options.h"
 #include "server/service/closure.h"
@@ -48,6 +49,14 @@ typedef struct service_loop {
     _Atomic uint64_t log_dropped; /* lines of the access log that were not written */
 } __attribute__((aligned(64))) service_loop;
 
+/* Why a request was refused before it was looked at. */
+typedef enum service_refusal {
+    SERVICE_REFUSED_NO_KEY,
+    SERVICE_REFUSED_WRONG_KEY,
+    SERVICE_REFUSED_NO_RIGHT,
+    SERVICE_REFUSALS
+} service_refusal;
+
 typedef struct service {
     const server_options *options; /* borrowed */
     _Atomic bool is_open;          /* what requests are served with is there */
@@ -63,6 +72,10 @@ typedef struct service {
     _Atomic uint64_t start_failures;
     pthread_mutex_t progress_lock;
     char progress[SERVICE_PROGRESS_BYTES]; /* what the start is doing, before it is open */
+
+    pthread_mutex_t access_lock; /* of `access`; taken when a loop starts and after a reload */
+    access_table *access;        /* who is known; a reference */
+    _Atomic uint64_t refusals[SERVICE_REFUSALS];
 
     struct offload_pool *helpers; /* threads for what would hold a loop; NULL in tests */
     text_scratches text_scratches;
@@ -84,6 +97,11 @@ typedef struct service {
 
 /* `options` are borrowed until service_destroy(). NULL: memory is out. */
 service *service_create(const server_options *options, int loop_count);
+
+/* Reads the keys; on failure those that are there stay. Errors: access_table_create(). */
+status service_load_access(service *s) MUST_CHECK;
+/* A reference to who is known now. Any thread. */
+access_table *service_acquire_access(service *s);
 
 static inline bool service_is_health_loop(const service *s, int index)
 {

@@ -4,29 +4,14 @@
 
 #define SECOND_NS 1e9
 
-/* In time that depends on the lengths alone: keys are secrets. */
-static bool is_same(const char *a, const char *b, size_t b_bytes)
+int tenant_find(const server_options *o, const char *name, size_t bytes)
 {
-    size_t a_bytes = strlen(a);
-    unsigned char difference = a_bytes != b_bytes;
-    for (size_t i = 0; i < b_bytes; i++)
-        difference |= (unsigned char)(a[i % (a_bytes + 1)] ^ b[i]);
-    return difference == 0;
-}
-
-int tenant_find(const server_options *o, const char *key, size_t key_bytes, const char *name,
-                size_t name_bytes)
-{
-    int found = 0;
     for (int i = 0; i < o->tenant_count; i++) {
         const server_tenant *t = &o->tenants[i];
-        bool is_it = t->key != NULL ? key != NULL && is_same(t->key, key, key_bytes)
-                                    : name != NULL && is_same(t->name, name, name_bytes);
-        /* A key is proof, a name only a claim: it counts when no key does. */
-        if (is_it && (found == 0 || t->key != NULL))
-            found = i + 1;
+        if (t->key == NULL && strlen(t->name) == bytes && memcmp(t->name, name, bytes) == 0)
+            return i + 1;
     }
-    return found;
+    return 0;
 }
 
 /* Until there is room for `cost_ns` in a bucket that is full at `full_ns`. Room: it is full again

@@ -5,9 +5,9 @@
 
 #include "server/options/options.h"
 
-/* Whose request it is, and how much of that is admitted. A tenant is named by its API key
- * (`Authorization: Bearer` or `X-API-Key`), or, when it has no key, by name in the tenant header.
- * Number 0 is everybody else: the default tenant.
+/* Whose request it is, and how much of that is admitted. A tenant is named by a key
+ * (server/access/), or, when it has none in the configuration, by name in the tenant header. Number
+ * 0 is everybody else: the default tenant.
  *
  * Quotas are token buckets that hold one second's worth, kept as a theoretical arrival time (the
  * generic cell rate algorithm of ITU-T I.371): one atomic word, exact about when there is room
@@ -16,9 +16,8 @@ typedef struct tenant_quota {
     _Atomic uint64_t requests_ns, tokens_ns; /* when the bucket is full again */
 } tenant_quota;
 
-/* The tenant of a request with those header values (NULL: absent; not terminated). */
-int tenant_find(const server_options *o, const char *key, size_t key_bytes, const char *name,
-                size_t name_bytes);
+/* The tenant without a key of that name (not terminated), or 0. */
+int tenant_find(const server_options *o, const char *name, size_t bytes);
 
 /* 0: there may be room for a request. Else there is none for any, and there will be after so many
  * nanoseconds. Takes nothing. Any thread. */

@@ -162,7 +162,7 @@ def test_no_memory_left(attack):
 
 def test_orders_of_clients_that_have_gone(attack):
     """Loads and unloads that nobody waits for do not keep an operator waiting: there are at most so many."""
-    with attack() as server:
+    with attack(*serving.CONTROL) as server:
         for _ in range(8):
             with http2(server.port) as client:
                 streams = range(1, 181, 2)

@@ -37,7 +37,7 @@ def server(tmp_path_factory, certificate, made_models):
     """The server most tests share: clear text and TLS, the bundled digits and the models made here."""
     log = tmp_path_factory.mktemp("server") / "server.log"
     models = dict(made_models, digits=serving.DIGITS)
-    with serving.Server(log, models, "--set", "limits.body_bytes_max=8388608", "--set", "limits.decompressed_bytes_max=8388608", tls=certificate) as s:
+    with serving.Server(log, models, *serving.CONTROL, "--set", "limits.body_bytes_max=8388608", "--set", "limits.decompressed_bytes_max=8388608", tls=certificate) as s:
         yield s
 
 

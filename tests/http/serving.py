@@ -21,6 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("PENSTOCK_BINARY", ROOT / "build/release/bin/penstock"))
 DIGITS = ROOT / "examples/models/digits"
+# Whoever reaches the server may load and unload models.
+CONTROL = ("--set", "server.repository_control=true")
 # A sanitizer on a busy machine takes its time. No test expects anything to happen sooner.
 START_S, STOP_S, WAIT_S = 180, 60, 180
 

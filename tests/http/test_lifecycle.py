@@ -264,7 +264,7 @@ def test_clients_are_told_names_and_no_folders(tmp_path):
     models = {"digits": digits}
     for n in names:
         (folder / n).rename(folder / f".{n}")  # not there yet when the server starts
-    with serving.Server(tmp_path / "log", models, "--repository", str(folder), "--access-log", str(tmp_path / "access")) as s:
+    with serving.Server(tmp_path / "log", models, *serving.CONTROL, "--repository", str(folder), "--access-log", str(tmp_path / "access")) as s:
         for n in names:
             (folder / f".{n}").rename(folder / n)
         answers = [s.post(f"/v2/repository/models/{n}/load", {}) for n in names]

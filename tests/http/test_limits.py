@@ -245,7 +245,7 @@ def test_room_in_another_loop(tmp_path):
 
 def test_descriptors_run_out(tmp_path):
     """Few descriptors: fewer connections than limits.connections_max, the log says so, and newcomers are served in the place of who waits."""
-    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "server.loops=1", wrap=("prlimit", "--nofile=80:80")) as s:
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *serving.CONTROL, "--set", "server.loops=1", wrap=("prlimit", "--nofile=80:80")) as s:
         assert "ulimit -n" in s.log()
         client = s.connect()
         assert s.request("GET", "/v2/health/live", connection=client).status == 200

@@ -44,7 +44,7 @@ class Repository:
         self.models = folder / "models"
         self.models.mkdir()
         shutil.copytree(serving.DIGITS, self.models / "swapped")
-        flags = ["--repository", str(self.models), *flags]
+        flags = ["--repository", str(self.models), *serving.CONTROL, *flags]
         self.server = serving.Server(folder / "server.log", {"digits": serving.DIGITS, "other": serving.DIGITS}, *flags)
 
     def __enter__(self):

@@ -247,7 +247,7 @@ def test_files_are_replaced_under_load(tmp_path):
 def test_models_come_and_go_while_serving(tmp_path):
     models = tmp_path / "models"
     models.mkdir()
-    with serving.Server(tmp_path / "log", {"kept": serving.DIGITS}, "--repository", str(models), "--set", "repository.poll_s=1") as s:
+    with serving.Server(tmp_path / "log", {"kept": serving.DIGITS}, "--repository", str(models), "--set", "repository.poll_s=1", *serving.CONTROL) as s:
         shutil.copytree(serving.DIGITS, models / "late")
         serving.wait_until(lambda: s.get("/v2/models/late/ready").status == 200, "it is served")
         assert s.infer("late", IMAGE)

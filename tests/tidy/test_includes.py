@@ -65,7 +65,7 @@ CONTAINED = {
     r"(devices/pjrt/plugin/abi\.h|pjrt_c_api\.h)": r"^devices/pjrt/(plugin|host)/",
     r"nghttp2/": r"^(server/http2/session/|loadtest/wire/)",
     r"openssl/ssl\.h": r"^(server/(connection|http)/|loadtest/wire/)",
-    r"openssl/evp\.h": r"^devices/",
+    r"openssl/(evp|crypto)\.h": r"^(devices/|server/access/)",
     r"zlib\.h": r"^server/protocol/",
     r"(protobuf-c/|.*onnx\.pb-c\.h)": r"^graph/onnx/",
     r"jemalloc/": r"^$",

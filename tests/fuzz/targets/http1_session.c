@@ -122,10 +122,12 @@ static void begin(void)
     signal(SIGPIPE, SIG_IGN);
     service *s = edge.shared.service = service_create(&edge.options, 1);
     assert(s != NULL);
+    status failure = service_load_access(s);
+    assert(failure == STATUS_OK);
     s->connections_max = edge.options.limits.connections_max;
     tls_init(&edge.shared.tls);
     library_configure(&edge.shared.config, &edge.options);
-    status failure = loop_init(&edge.loop, &edge.shared, &edge.routes, 0);
+    failure = loop_init(&edge.loop, &edge.shared, &edge.routes, 0);
     assert(failure == STATUS_OK);
     listen_on_a_name();
     loop_begin(&edge.loop);

@@ -79,6 +79,7 @@ void rig_begin(void)
     rig.devices[0] = &rig.cpu.base;
     rig.model = fake_model_create(rig.devices, 1, 0, true, true);
     rig.service = service_create(&rig.options, 1);
+    cr_assert_eq(service_load_access(rig.service), STATUS_OK);
     cr_assert_eq(scheduler_create(&(scheduler_options){0}, rig.devices, 1, &rig.service->work), 0);
     cr_assert_eq(request_loop_init(&rig.loop, rig.service, NULL, 0), STATUS_OK);
     rig.connection = calloc(1, sizeof(*rig.connection));
