@@ -22,7 +22,7 @@ def load_server(tmp_path_factory, golden, certificate):
     """An encoder, a small model, and one to load and unload, on clear text and TLS. (All golden models take minutes under ThreadSanitizer.)"""
     folder, manifest = golden
     models = {ENCODER: folder / manifest[ENCODER]["file"], "digits": serving.DIGITS, "other": serving.DIGITS}
-    with serving.Server(tmp_path_factory.mktemp("load") / "server.log", models, tls=certificate) as s:
+    with serving.Server(tmp_path_factory.mktemp("load") / "server.log", models, *serving.CONTROL, tls=certificate) as s:
         yield s
 
 
