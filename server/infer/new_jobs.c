@@ -38,9 +38,7 @@ status new_jobs_keep(request *r)
 
 void new_jobs_drop(request *r)
 {
-    for (int i = 0; i < r->infer.job_count; i++)
-        job_pool_release(&r->loop->jobs, r->infer.jobs[i]);
-    r->infer.job_count = 0;
+    request_release_jobs(r);
 }
 
 void helper_jobs_reserve(helper_jobs *h, request *r, int capacity)

@@ -102,7 +102,10 @@ static void run(request_work *work)
 static status tokenize_beside(request *r, request_handler resume)
 {
     service *s = request_service(r);
-    int capacity = s->options->limits.request_jobs_max;
+    const text_list *texts = r->language != NULL ? &r->language->texts : &r->infer.texts;
+    int limit = s->options->limits.request_jobs_max;
+    /* No more lengths than texts; the request may have a job already. */
+    int capacity = texts->count < limit ? (int)texts->count + 1 : limit;
     tokenizing *t = calloc(1, sizeof *t + (size_t)capacity * sizeof(job *));
     if (t == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to tokenize");

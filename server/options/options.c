@@ -15,7 +15,7 @@ void server_options_default(server_options *o)
         .connection_jobs_max = 1024,
         .connection_resets_max = 500,
         .output_bytes_max = (size_t)1 << 30,
-        .request_jobs_max = 256,
+        .request_jobs_max = 1024,
         .text_items_max = 32,
         .text_bytes_max = (size_t)16 << 20,
         .held_bytes_max = 0,

@@ -37,7 +37,7 @@ typedef struct server_limits {
     int connection_jobs_max; /* per connection, executing, also for clients that have gone; beyond:
                                 closed */
     int connection_resets_max;    /* HTTP/2 streams reset in a burst; beyond: closed */
-    int request_jobs_max;         /* distinct lengths in one TensorFlow Serving request */
+    int request_jobs_max;         /* distinct lengths of rows in one request */
     int64_t body_bytes_per_s_min; /* of a body that arrives; 0: any */
     size_t held_bytes_max;        /* held for all clients; 0: a quarter of the memory there is */
     int connection_held_percent;  /* share of that which one connection may have */

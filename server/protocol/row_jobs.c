@@ -107,8 +107,26 @@ static status build_jobs(row_set *s, const int64_t *lengths, const int64_t *coun
     return STATUS_OK;
 }
 
-/* Which job each row goes to. Rows and distinct lengths are few: a linear search. */
-static status group_rows(row_set *s, int64_t *lengths, int64_t *counts, int capacity)
+enum { GROUPS_MAX = 4096, PLACES = 2 * GROUPS_MAX };
+
+/* The rows' distinct lengths: one job each. */
+typedef struct groups {
+    int count;
+    int64_t lengths[GROUPS_MAX], counts[GROUPS_MAX]; /* counts: rows */
+    uint16_t places[PLACES]; /* hash table of lengths: a group's index plus 1; 0: empty */
+} groups;
+
+/* Where a length is, or would be. */
+static uint16_t *find_group(groups *g, int64_t length)
+{
+    size_t at = (size_t)length % PLACES;
+    while (g->places[at] != 0 && g->lengths[g->places[at] - 1] != length)
+        at = (at + 1) % PLACES;
+    return &g->places[at];
+}
+
+/* Which job each row goes to. */
+static status group_rows(row_set *s, groups *g, int capacity)
 {
     infer_request *r = s->request;
     assert(r->job_count == 1);
@@ -117,38 +135,38 @@ static status group_rows(row_set *s, int64_t *lengths, int64_t *counts, int capa
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %lld rows",
                            (long long)s->row_count);
     r->row_count = s->row_count;
-    int groups = 0;
     for (int64_t row = 0; row < s->row_count; row++) {
         int64_t length = row_record(s, row)[0];
-        int g = 0;
-        while (g < groups && lengths[g] != length)
-            g++;
-        if (g == groups) {
-            if (groups == capacity)
+        uint16_t *place = find_group(g, length);
+        if (*place == 0) {
+            if (g->count == capacity)
                 return status_fail(STATUS_INVALID_ARGUMENT,
                                    "rows of more than %d different lengths in one request",
                                    capacity);
-            lengths[groups] = length;
-            counts[groups++] = 0;
-            if (g == r->job_count) {
+            g->lengths[g->count] = length;
+            g->counts[g->count] = 0;
+            *place = (uint16_t)++g->count;
+            if (g->count > r->job_count) {
                 job *j = s->context->acquire_job(s->context->context);
                 if (j == NULL)
                     return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
                 r->jobs[r->job_count++] = j;
             }
         }
-        r->rows[row] = (infer_row){.job = g, .row = counts[g]++};
+        int group = *place - 1;
+        r->rows[row] = (infer_row){.job = group, .row = g->counts[group]++};
     }
     return STATUS_OK;
 }
 
 status row_jobs_make(row_set *s)
 {
-    enum { GROUPS_MAX = 4096 };
-    int64_t lengths[GROUPS_MAX], counts[GROUPS_MAX];
+    groups g;
     infer_request *r = s->request;
     int capacity = s->context->limits->request_jobs_max;
     capacity = r->job_capacity < capacity ? r->job_capacity : capacity;
-    status failure = group_rows(s, lengths, counts, capacity < GROUPS_MAX ? capacity : GROUPS_MAX);
-    return failure ? failure : build_jobs(s, lengths, counts);
+    g.count = 0;
+    memset(g.places, 0, sizeof g.places);
+    status failure = group_rows(s, &g, capacity < GROUPS_MAX ? capacity : GROUPS_MAX);
+    return failure ? failure : build_jobs(s, g.lengths, g.counts);
 }

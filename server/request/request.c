@@ -84,14 +84,19 @@ status request_find_model(const request *r, const model **out)
     return repository_find(models, at->name, at->name_bytes, at->version, out);
 }
 
+void request_release_jobs(request *r)
+{
+    /* The first one's memory holds the list: it goes last. */
+    while (r->infer.job_count > 0)
+        job_pool_release(&r->loop->jobs, r->infer.jobs[--r->infer.job_count]);
+}
+
 /* Nobody uses it: everything goes back where it came from. */
 static void release(request *r)
 {
     request_loop *l = r->loop;
     assert(r->jobs_out == 0 && r->deadline.place == 0 && r->stream == NULL);
-    for (int i = 0; i < r->infer.job_count; i++)
-        job_pool_release(&l->jobs, r->infer.jobs[i]);
-    r->infer.job_count = 0;
+    request_release_jobs(r);
     if (r->holds_model)
         model_release(r->infer.model);
     if (r->language != NULL)

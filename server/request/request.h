@@ -110,6 +110,9 @@ static inline bool request_is_inference(const request *r)
  * the caller's to fill. NULL: the loop's ceiling of open requests is reached, or memory is out. */
 request *request_begin(request_loop *l, request_connection *c, void *stream, uint64_t now_ns);
 
+/* Gives the request's jobs back to the pool of its loop. */
+void request_release_jobs(request *r);
+
 /* The model that the route names, by version or label; the caller releases it. STATUS_NOT_FOUND,
  * STATUS_UNAVAILABLE. The server is open. */
 status request_find_model(const request *r, const model **out) MUST_CHECK;

@@ -363,6 +363,17 @@ def test_nothing_is_lost_under_many_wrong_and_right_requests(text):
     assert [codes.count(c) for c in (200, 400, 404)] == [120, 40, 20]
 
 
+def test_a_request_may_have_a_thousand_lengths(tmp_path):
+    """Each is a job of its own."""
+    folder = text_models.make(tmp_path / "models")["embed"]
+    (folder / "model.json").write_text(json.dumps({"sequence_max": 1002}))
+    many = ["cat " * i for i in range(1000, 0, -1)]
+    with serving.Server(tmp_path / "log", {"embed": folder}) as s:
+        for _ in range(3):
+            found = embeddings(s, input=many)["data"]
+        near([d["embedding"] for d in found], [unit(embedding(t)) for t in many])
+
+
 def test_tokenize_is_a_stage(text):
     ok(text.post("/models/embed/embed", dict(inputs="a")))
     lines = text.get("/metrics").body.decode().splitlines()

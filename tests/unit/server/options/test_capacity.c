@@ -8,7 +8,7 @@ Test(capacity, comes_from_the_ceilings)
     server_options_default(&o);
     server_capacity c = server_capacity_of(&o);
     cr_assert_eq(c.requests_max, 10000 + 64 * 100);
-    cr_assert_eq(c.jobs_max, c.requests_max + 16 * 1024 + 256);
+    cr_assert_eq(c.jobs_max, c.requests_max + 16 * 1024 + 1024);
     cr_assert_eq(c.idle_bytes_max, (size_t)128 << 20);
     o.limits.connections_max = 20000;
     o.limits.connection_jobs_max = 2048;
