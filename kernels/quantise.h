@@ -16,8 +16,9 @@ typedef struct quantise_u8 {
     size_t rows, width;
     const float *x; /* [rows, width] */
     size_t x_stride;
+    const float *factors;    /* [width]: x * factors is quantised; NULL: x */
     const float *low, *high; /* [rows], when known: the extremes of each row, low <= 0 <= high;
-                                NULL: found here */
+                                NULL: found here. Not with factors */
     uint8_t *out;
     size_t out_stride;
     float *scale;  /* [rows] */
@@ -37,8 +38,9 @@ typedef struct quantise_s16 {
 
 /* layer_norm_f32, then its result quantised, in one pass while a row is in the L1 cache. */
 typedef struct layer_norm_quantise {
-    layer_norm_f32 norm; /* `out` is written as well: the residual of the next layer */
-    uint8_t *out;        /* [rows, width] */
+    layer_norm_f32 norm;  /* `out` is written as well: the residual of the next layer */
+    const float *factors; /* [width]: of what is quantised, not of norm.out; NULL: 1 */
+    uint8_t *out;         /* [rows, width] */
     size_t out_stride;
     float *scale;  /* [rows] */
     int32_t *zero; /* [rows]; NULL: symmetric */

@@ -9,12 +9,13 @@ typedef struct row_range {
     float low, high;
 } row_range;
 
-static row_range find_range(const float *x, size_t width)
+static row_range find_range(const float *x, const float *factors, size_t width)
 {
     row_range r = {0, 0};
     for (size_t i = 0; i < width; i++) {
-        r.low = x[i] < r.low ? x[i] : r.low;
-        r.high = x[i] > r.high ? x[i] : r.high;
+        float y = factors ? x[i] * factors[i] : x[i];
+        r.low = y < r.low ? y : r.low;
+        r.high = y > r.high ? y : r.high;
     }
     return r;
 }
@@ -29,12 +30,14 @@ void quantise_u8_scalar(const struct quantise_u8 *q)
 {
     for (size_t r = 0; r < q->rows; r++) {
         const float *x = q->x + r * q->x_stride;
-        row_range range = q->low ? (row_range){q->low[r], q->high[r]} : find_range(x, q->width);
+        row_range range =
+            q->low ? (row_range){q->low[r], q->high[r]} : find_range(x, q->factors, q->width);
         float span = q->zero ? range.high - range.low : fmaxf(range.high, -range.low);
         float levels = q->zero ? 255 : 127, factor = span > 0 ? levels / span : 0;
         int32_t zero = q->zero ? (int32_t)lrintf(-range.low * factor) : 128;
         for (size_t i = 0; i < q->width; i++)
-            q->out[r * q->out_stride + i] = to_u8(x[i], factor, zero);
+            q->out[r * q->out_stride + i] =
+                to_u8(q->factors ? x[i] * q->factors[i] : x[i], factor, zero);
         q->scale[r] = span / levels;
         if (q->zero)
             q->zero[r] = zero;
@@ -45,7 +48,8 @@ void quantise_s16_scalar(const struct quantise_s16 *q)
 {
     for (size_t r = 0; r < q->rows; r++) {
         const float *x = q->x + r * q->x_stride;
-        row_range range = q->low ? (row_range){q->low[r], q->high[r]} : find_range(x, q->width);
+        row_range range =
+            q->low ? (row_range){q->low[r], q->high[r]} : find_range(x, NULL, q->width);
         float top = fmaxf(range.high, -range.low), factor = top > 0 ? GEMM_S16_LIMIT / top : 0;
         for (size_t i = 0; i < q->width; i++) {
             long v = lrintf(x[i] * factor);
@@ -63,6 +67,7 @@ void layer_norm_quantise_scalar(const struct layer_norm_quantise *l)
                      .width = l->norm.width,
                      .x = l->norm.out,
                      .x_stride = l->norm.out_stride,
+                     .factors = l->factors,
                      .out = l->out,
                      .out_stride = l->out_stride,
                      .scale = l->scale,

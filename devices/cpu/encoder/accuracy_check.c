@@ -44,6 +44,7 @@ typedef struct trial {
     void *workspace;
     size_t length;
     cpu_encoder_layout *layout;
+    float *tops; /* as in cpu_encoder_runner, of the reference on the samples */
 } trial;
 
 /* An id as text would have it: vocabularies are ordered by frequency, which falls as one over the
@@ -145,7 +146,8 @@ static status prepare(const cpu_encoder *e, trial *t)
     size_t bytes = cpu_encoder_workspace_bytes(e, t->length);
     t->workspace = aligned_alloc(64, bytes);
     t->layout = malloc(sizeof *t->layout);
-    if (!t->workspace || !t->layout)
+    t->tops = calloc(2 * (size_t)source->layer_count * (size_t)source->hidden + 1, sizeof(float));
+    if (!t->workspace || !t->layout || !t->tops)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
     memset(t->workspace, 0, bytes);
     return STATUS_OK;
@@ -156,9 +158,11 @@ static void dispose(trial *t)
     arena_dispose(&t->memory);
     free(t->workspace);
     free(t->layout);
+    free(t->tops);
 }
 
-static status run(const cpu_encoder *e, trial *t, tensor *outputs)
+/* `tops`: or NULL. */
+static status run_with(const cpu_encoder *e, trial *t, tensor *outputs, float *tops)
 {
     double operations;
     status s = cancel_check(e->options.cancel);
@@ -167,9 +171,16 @@ static status run(const cpu_encoder *e, trial *t, tensor *outputs)
     for (int i = 0; i < t->count; i++)
         t->segments[i].outputs = &outputs[i * ENCODER_OUTPUTS_MAX];
     kernels_prepare_thread();
-    cpu_encoder_runner r = {
-        .workspaces = &t->workspace, .workspace_length = t->length, .layout = t->layout};
+    cpu_encoder_runner r = {.workspaces = &t->workspace,
+                            .workspace_length = t->length,
+                            .layout = t->layout,
+                            .tops = tops};
     return cpu_encoder_run(e, &r, 0, t->segments, t->count, &operations);
+}
+
+static status run(const cpu_encoder *e, trial *t, tensor *outputs)
+{
+    return run_with(e, t, outputs, NULL);
 }
 
 typedef struct dot_products {
@@ -347,7 +358,7 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
     e->report = text;
 }
 
-/* Compares e, as packed, with the reference; packs it again with more precise formats where it
+/* Packs e and compares it with the reference; packs it again with more precise formats where it
  * fails. */
 static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 {
@@ -356,7 +367,9 @@ static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
     tensor *expected = allocate_outputs(e, t), *outputs = allocate_outputs(e, t);
     if (!expected || !outputs)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
-    status s = run(reference, t, expected);
+    status s = run_with(reference, t, expected, t->tops);
+    if (!s)
+        s = cpu_encoder_pack(e, t->tops);
     if (!s)
         s = run(e, t, outputs);
     if (s)
@@ -372,7 +385,7 @@ static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
         if (s)
             return s;
         cpu_encoder_drop_image(e);
-        s = cpu_encoder_pack(e);
+        s = cpu_encoder_pack(e, t->tops);
         if (!s)
             s = run(e, t, outputs);
         if (s)
@@ -385,20 +398,19 @@ static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 
 status cpu_encoder_check_accuracy(cpu_encoder *e)
 {
-    status s = cpu_encoder_pack(e);
-    if (s)
-        return s;
     if (e->options.precision == DEVICE_FP32) {
-        write_report(e, (accuracy){1, 1}, false);
-        return STATUS_OK;
+        status packed = cpu_encoder_pack(e, NULL);
+        if (!packed)
+            write_report(e, (accuracy){1, 1}, false);
+        return packed;
     }
     cpu_encoder reference;
     trial t;
-    s = cpu_encoder_view(e, &reference);
+    status s = cpu_encoder_view(e, &reference);
     if (s)
         return s;
     cpu_encoder_plan_all(&reference, DEVICE_FP32);
-    s = cpu_encoder_pack(&reference);
+    s = cpu_encoder_pack(&reference, NULL);
     if (!s) {
         s = prepare(e, &t);
         if (!s)

@@ -27,6 +27,14 @@ const char *cpu_encoder_format_name(cpu_encoder_format format);
  * and the layer that it gates. */
 enum { ENCODER_QKV, ENCODER_ATTENTION_OUTPUT, ENCODER_UP, ENCODER_DOWN, ENCODER_LINEARS };
 
+/* A weight that int8 leaves out, because it alone would coarsen its column: in FP32. */
+typedef struct cpu_encoder_outlier {
+    uint32_t k, n; /* row and column of W */
+    float weight;  /* 0: none */
+} cpu_encoder_outlier;
+
+#define CPU_ENCODER_OUTLIERS 8
+
 /* y = x W + b, ready for a kernel. */
 typedef struct cpu_encoder_linear {
     cpu_encoder_format format;
@@ -35,6 +43,9 @@ typedef struct cpu_encoder_linear {
     const void *weights; /* packed, 64-byte aligned */
     const float *scales; /* [n]; for the integer formats */
     const float *bias;   /* [n], zeros where the model has none */
+    /* For U8S8: x * factors is quantised, and the weights are those of W / factors; NULL: 1. */
+    const float *factors;                /* [k] */
+    const cpu_encoder_outlier *outliers; /* [CPU_ENCODER_OUTLIERS]; NULL: none */
 } cpu_encoder_linear;
 
 typedef struct cpu_encoder_layer {
@@ -137,6 +148,9 @@ typedef struct cpu_encoder_runner {
     int caller;
     void *const *workspaces;
     size_t workspace_length; /* tokens of the longest sequence that they hold */
+    /* NULL, or raised to the largest magnitude of each channel that a norm gives to a linear layer,
+     * with one worker: [layers][2][hidden], QKV and UP. */
+    float *tops;
     cpu_encoder_layout *layout;
 } cpu_encoder_runner;
 

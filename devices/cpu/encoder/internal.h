@@ -9,8 +9,9 @@
 /* Lays the image out for e->plan: sets k, n, format and pointers relative to `image` (NULL: only
  * measures). Returns its bytes. */
 size_t cpu_encoder_lay_out(cpu_encoder *e, void *image);
-/* Fills a new image by e->plan. STATUS_OUT_OF_MEMORY. */
-status cpu_encoder_pack(cpu_encoder *e) MUST_CHECK;
+/* Fills a new image by e->plan. `tops` as in cpu_encoder_runner: the larger a channel's are, the
+ * smaller its factor for int8 (NULL: factors of 1). STATUS_OUT_OF_MEMORY. */
+status cpu_encoder_pack(cpu_encoder *e, const float *tops) MUST_CHECK;
 void cpu_encoder_drop_image(cpu_encoder *e);
 /* Sets the format of every linear layer to that of the precision. */
 void cpu_encoder_plan_all(cpu_encoder *e, device_precision precision);
@@ -44,6 +45,14 @@ static inline size_t cpu_encoder_up_width(const encoder *s)
 {
     return (size_t)s->intermediate * (cpu_encoder_is_gated(s) ? 2 : 1);
 }
+
+/* corrections.c, for int8. `w` is [n][k]. */
+/* Factors of the channels of x from their largest magnitudes (NULL: not known). */
+void cpu_encoder_choose_factors(const float *w, size_t k, size_t n, const float *tops,
+                                float *factors);
+/* Takes up to CPU_ENCODER_OUTLIERS weights out of `w`, into `out`, which is zeroed: those that
+ * coarsen their columns most. STATUS_OUT_OF_MEMORY. */
+status cpu_encoder_take_outliers(float *w, size_t k, size_t n, cpu_encoder_outlier *out) MUST_CHECK;
 
 /* accuracy_check.c: decides e->plan, packs, writes e->report. */
 status cpu_encoder_check_accuracy(cpu_encoder *e) MUST_CHECK;

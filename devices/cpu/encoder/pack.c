@@ -54,6 +54,23 @@ static size_t place(cpu_encoder_linear *l, void *image, size_t offset)
     return offset;
 }
 
+/* What int8 has beside its weights: factors where a norm gives x, whose channels differ in range;
+ * outliers where they are, which is before the stream of residuals. */
+static size_t place_corrections(cpu_encoder_linear *l, int linear, void *image, size_t offset)
+{
+    char *base = image;
+    if (l->format != CPU_ENCODER_U8S8)
+        return offset;
+    if (linear == ENCODER_QKV || linear == ENCODER_UP) {
+        l->factors = base ? (float *)(void *)(base + offset) : NULL;
+        return offset + cpu_encoder_align(l->k * sizeof(float));
+    }
+    if (linear != ENCODER_DOWN)
+        return offset;
+    l->outliers = base ? (cpu_encoder_outlier *)(void *)(base + offset) : NULL;
+    return offset + cpu_encoder_align(CPU_ENCODER_OUTLIERS * sizeof(cpu_encoder_outlier));
+}
+
 static size_t width_of(const encoder_linear *l)
 {
     return (size_t)l->weight->dims[l->is_transposed ? 0 : 1];
@@ -82,6 +99,7 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
              * range would be unused. The results of attention are balanced. */
             l->is_asymmetric = p != ENCODER_ATTENTION_OUTPUT && l->format == CPU_ENCODER_U8S8;
             offset = place(l, image, offset);
+            offset = place_corrections(l, p, image, offset);
         }
     }
     const encoder_linear *projection = &s->embedding_projection;
@@ -196,12 +214,41 @@ typedef struct packer {
     void *temporary;
 } packer;
 
-static void pack_linear(const packer *p, const encoder_linear *const *parts, int count,
-                        const cpu_encoder_linear *l)
+/* `tops`: of x's channels, or NULL. */
+static status pack_linear(const packer *p, const encoder_linear *const *parts, int count,
+                          const float *tops, const cpu_encoder_linear *l)
 {
+    status s = STATUS_OK;
     gather(parts, count, l->k, p->gathered);
     fill_bias(parts, count, (float *)(uintptr_t)l->bias);
-    fill_weights(p->kernels, l, p->gathered, p->temporary);
+    if (l->factors) {
+        float *factors = (float *)(uintptr_t)l->factors;
+        cpu_encoder_choose_factors(p->gathered, l->k, l->n, tops, factors);
+        for (size_t i = 0; i < l->k * l->n; i++)
+            p->gathered[i] /= factors[i % l->k];
+    }
+    if (l->outliers)
+        s = cpu_encoder_take_outliers(p->gathered, l->k, l->n,
+                                      (cpu_encoder_outlier *)(uintptr_t)l->outliers);
+    if (!s)
+        fill_weights(p->kernels, l, p->gathered, p->temporary);
+    return s;
+}
+
+static status pack_layer(const packer *p, const encoder_layer *from, const float *tops,
+                         const cpu_encoder_linear *to)
+{
+    const encoder_linear *merged[] = {&from->query, &from->key, &from->value};
+    const encoder_linear *output = &from->attention_output, *down = &from->down;
+    const encoder_linear *up[] = {&from->gate, &from->up};
+    bool is_gated = from->gate.weight != NULL;
+    const float *up_tops = tops ? tops + to[ENCODER_UP].k : NULL;
+    status s = pack_linear(p, merged, 3, tops, &to[ENCODER_QKV]);
+    if (!s)
+        s = pack_linear(p, &output, 1, NULL, &to[ENCODER_ATTENTION_OUTPUT]);
+    if (!s)
+        s = pack_linear(p, is_gated ? up : up + 1, is_gated ? 2 : 1, up_tops, &to[ENCODER_UP]);
+    return s ? s : pack_linear(p, &down, 1, NULL, &to[ENCODER_DOWN]);
 }
 
 static size_t largest_linear(const cpu_encoder *e)
@@ -220,7 +267,7 @@ static size_t largest_linear(const cpu_encoder *e)
     return largest;
 }
 
-status cpu_encoder_pack(cpu_encoder *e)
+status cpu_encoder_pack(cpu_encoder *e, const float *tops)
 {
     size_t bytes = cpu_encoder_lay_out(e, NULL);
     bytes = (bytes + HUGE_PAGE_BYTES) & ~(HUGE_PAGE_BYTES - 1); /* never empty */
@@ -240,30 +287,23 @@ status cpu_encoder_pack(cpu_encoder *e)
     e->image_bytes = cpu_encoder_lay_out(e, image);
     e->image = image;
     e->is_mapped = false;
-    for (int i = 0; i < e->source.layer_count; i++) {
-        const encoder_layer *from = &e->source.layers[i];
-        const cpu_encoder_linear *to = e->layers[i].linears;
-        const encoder_linear *merged[] = {&from->query, &from->key, &from->value};
-        const encoder_linear *output = &from->attention_output, *down = &from->down;
-        const encoder_linear *up[] = {&from->gate, &from->up};
-        bool is_gated = from->gate.weight != NULL;
-        pack_linear(&p, merged, 3, &to[ENCODER_QKV]);
-        pack_linear(&p, &output, 1, &to[ENCODER_ATTENTION_OUTPUT]);
-        pack_linear(&p, is_gated ? up : up + 1, is_gated ? 2 : 1, &to[ENCODER_UP]);
-        pack_linear(&p, &down, 1, &to[ENCODER_DOWN]);
-    }
+    status s = STATUS_OK;
+    for (int i = 0; i < e->source.layer_count && !s; i++)
+        s = pack_layer(&p, &e->source.layers[i],
+                       tops ? tops + 2 * (size_t)i * (size_t)e->source.hidden : NULL,
+                       e->layers[i].linears);
     const encoder_linear *projection = &e->source.embedding_projection;
-    if (projection->weight)
-        pack_linear(&p, &projection, 1, &e->embedding_projection);
+    if (projection->weight && !s)
+        s = pack_linear(&p, &projection, 1, NULL, &e->embedding_projection);
     for (int o = 0; o < e->source.output_count; o++)
-        for (int h = 0; h < e->source.outputs[o].head_count; h++) {
+        for (int h = 0; h < e->source.outputs[o].head_count && !s; h++) {
             const encoder_linear *from = &e->source.outputs[o].head[h].linear;
             if (from->weight)
-                pack_linear(&p, &from, 1, &e->heads[o][h]);
+                s = pack_linear(&p, &from, 1, NULL, &e->heads[o][h]);
         }
     free(p.gathered);
     free(p.temporary);
-    return STATUS_OK;
+    return s;
 }
 
 void cpu_encoder_drop_image(cpu_encoder *e)

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "devices/cpu/encoder/internal.h"
@@ -62,6 +63,7 @@ static void quantise(cpu_encoder_pass *p, const cpu_encoder_linear *l, const flo
                                       .width = l->k,
                                       .x = x,
                                       .x_stride = x_stride,
+                                      .factors = l->factors,
                                       .low = low ? low + row : NULL,
                                       .high = high ? high + row : NULL,
                                       .out = a,
@@ -132,6 +134,7 @@ static void norm_rows(cpu_encoder_pass *p, const encoder_norm *norm, const cpu_e
     if (is_plain && next && next->format == CPU_ENCODER_U8S8) {
         k->layer_norm_quantise(
             &(layer_norm_quantise){.norm = n,
+                                   .factors = next->factors,
                                    .out = (uint8_t *)p->scratch.a + row * width,
                                    .out_stride = width,
                                    .scale = p->scratch.a_scale + row,
@@ -152,6 +155,20 @@ static void norm_rows(cpu_encoder_pass *p, const encoder_norm *norm, const cpu_e
         quantise(p, next, out - row * width, width, p->scratch.a, NULL, NULL, row, rows);
 }
 
+/* What int8 leaves out of the weights of ENCODER_DOWN, added to its result. */
+static void add_outliers(const cpu_encoder_pass *p, size_t row, size_t rows)
+{
+    const cpu_encoder_linear *l = &p->layer->linears[ENCODER_DOWN];
+    size_t x_stride = p->layer->linears[ENCODER_UP].n;
+    const float *x = p->scratch.up + row * x_stride;
+    float *y = p->scratch.down + row * l->n;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < CPU_ENCODER_OUTLIERS; i++) {
+            const cpu_encoder_outlier *o = &l->outliers[i];
+            y[r * l->n + o->n] += x[r * x_stride + o->k] * o->weight;
+        }
+}
+
 /* After a linear layer: x = norm(its result + x), quantised for the next one. Before the first
  * layer: norm(x). Where norms come before the layers, x is the sum, and the next layer reads the
  * norm of it. */
@@ -170,6 +187,8 @@ static void step_norm(cpu_encoder_pass *p, int worker, size_t first, size_t coun
                                                                   : CPU_ENCODER_SPLIT_ROWS;
         float *x = p->scratch.x + row * width;
         const float *sum = added + row * width;
+        if (p->layer && p->layer->linears[p->linear].outliers)
+            add_outliers(p, row, some);
         if (!s->is_pre_norm) {
             norm_rows(p, norm, next, row, some, p->layer ? sum : x, p->layer ? x : NULL, x);
             continue;
@@ -298,9 +317,20 @@ static void step_multiply(cpu_encoder_pass *p, int worker, size_t first, size_t 
              has_ranges ? s->high : NULL);
 }
 
+static void raise_tops(const cpu_encoder_pass *p)
+{
+    size_t width = (size_t)p->e->source.hidden;
+    int which = 2 * p->layer_index + (p->linear == ENCODER_UP);
+    float *tops = p->runner->tops + (size_t)which * width;
+    for (size_t i = 0; i < p->tokens * width; i++)
+        tops[i % width] = fmaxf(tops[i % width], fabsf(p->scratch.normed[i]));
+}
+
 static void run_multiply(cpu_encoder_pass *p, int linear)
 {
     p->linear = linear;
+    if (p->runner->tops && (linear == ENCODER_QKV || linear == ENCODER_UP))
+        raise_tops(p);
     size_t n = p->layer->linears[linear].n;
     if (linear == ENCODER_UP && gemm_finds_ranges(p)) {
         memset(p->scratch.low, 0, p->tokens * sizeof(float));
