@@ -36,8 +36,8 @@ static status load_parts(const json_t *file, tokenizer *t)
     return STATUS_OK;
 }
 
-/* Takes `file`. */
-static status make(json_t *file, const char *name, tokenizer **out)
+/* Takes `file`. `has_exact_scores`: it was not read from a tokenizer.json. */
+static status make(json_t *file, const char *name, bool has_exact_scores, tokenizer **out)
 {
     static atomic_uint_fast64_t serials;
     status s;
@@ -48,6 +48,7 @@ static status make(json_t *file, const char *name, tokenizer **out)
         goto end;
     }
     t->serial = atomic_fetch_add(&serials, 1) + 1;
+    t->model.has_exact_scores = has_exact_scores;
     s = load_parts(file, t);
     if (s) {
         s = status_prefix(s, "%s", name);
@@ -67,7 +68,7 @@ status tokenizer_parse(const char *json, size_t bytes, const char *name, tokeniz
     json_t *file = json_loadb(json, bytes, JSON_ALLOW_NUL, &error);
     if (file == NULL)
         return status_fail(STATUS_CORRUPT, "%s: line %d: %s", name, error.line, error.text);
-    return make(file, name, out);
+    return make(file, name, false, out);
 }
 
 status tokenizer_load(const char *folder, tokenizer **out)
@@ -81,7 +82,7 @@ status tokenizer_load(const char *folder, tokenizer **out)
     if (s == STATUS_NOT_FOUND) {
         json_t *file = NULL;
         s = text_load_older(folder, &file);
-        return s ? s : make(file, folder, out);
+        return s ? s : make(file, folder, true, out);
     }
     if (s)
         return s;

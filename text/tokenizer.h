@@ -17,8 +17,9 @@ typedef struct tokenizer_scratch tokenizer_scratch;
 #define TOKENIZER_TEXT_BYTES_MAX (16u << 20)
 #define TOKENIZER_FILE_BYTES_MAX (256u << 20)
 
-/* Loads the tokenizer of a model's folder: tokenizer.json, else vocab.txt, else vocab.json with
- * merges.txt; with the latter, tokenizer_config.json counts. The caller destroys *out. Errors:
+/* Loads the tokenizer of a model's folder: tokenizer.json, else vocab.txt, else a SentencePiece
+ * model, else vocab.json with merges.txt; with the latter three, tokenizer_config.json and its
+ * companions count. The caller destroys *out. Errors:
  * STATUS_NOT_FOUND (none of them; the message names them), STATUS_CORRUPT (file and field),
  * STATUS_UNSUPPORTED (a component, and which ones are supported), STATUS_TOO_LARGE, STATUS_IO,
  * STATUS_OUT_OF_MEMORY. */

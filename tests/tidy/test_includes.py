@@ -68,6 +68,7 @@ CONTAINED = {
     r"openssl/(evp|crypto)\.h": r"^(devices/|server/access/)",
     r"zlib\.h": r"^server/protocol/",
     r"(protobuf-c/|.*onnx\.pb-c\.h)": r"^graph/onnx/",
+    r".*sentencepiece\.pb-c\.h": r"^text/load/",
     r"jemalloc/": r"^$",
 }
 

@@ -45,3 +45,23 @@ status text_base64_decode(const char *text, size_t text_bytes, uint8_t **out, si
     *bytes = count - padding;
     return STATUS_OK;
 }
+
+status text_base64_encode(const uint8_t *data, size_t bytes, char **out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *text = malloc((bytes + 2) / 3 * 4 + 1), *to = text;
+    if (text == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %zu bytes in base64", bytes);
+    for (size_t i = 0; i < bytes; i += 3) {
+        size_t left = bytes - i;
+        uint32_t group = (uint32_t)data[i] << 16 | (uint32_t)(left > 1 ? data[i + 1] : 0) << 8 |
+                         (left > 2 ? data[i + 2] : 0);
+        *to++ = digits[group >> 18];
+        *to++ = digits[group >> 12 & 63];
+        *to++ = left > 1 ? digits[group >> 6 & 63] : '=';
+        *to++ = left > 2 ? digits[group & 63] : '=';
+    }
+    *to = 0;
+    *out = text;
+    return STATUS_OK;
+}

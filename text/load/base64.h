@@ -10,5 +10,7 @@
  * wrong length. */
 status text_base64_decode(const char *text, size_t text_bytes, uint8_t **out,
                           size_t *bytes) MUST_CHECK;
+/* The other way, with a zero byte behind it. The caller frees *out. STATUS_OUT_OF_MEMORY. */
+status text_base64_encode(const uint8_t *data, size_t bytes, char **out) MUST_CHECK;
 
 #endif

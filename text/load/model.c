@@ -53,7 +53,8 @@ static status read_scored_vocabulary(const json_t *c, model *m)
                            (uint32_t)i);
         if (s)
             return status_prefix(s, "\"vocab\"[%zu]", i);
-        m->scores[i] = score_as_read(json_number_value(score));
+        double exact = json_number_value(score);
+        m->scores[i] = m->has_exact_scores ? exact : score_as_read(exact);
         lowest = m->scores[i] < lowest ? m->scores[i] : lowest;
     }
     m->unknown_score = lowest - UNKNOWN_PENALTY;

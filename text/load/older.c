@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/io/file_reader.h"
+#include "text/load/sentencepiece.h"
 #include "text/unicode/utf8.h"
 
 #define FILE_BYTES_MAX (64u << 20)
@@ -24,10 +25,19 @@ static status read_file(const char *folder, const char *name, char **data, size_
     if (s)
         return s;
     *data = contents;
-    size_t valid = utf8_valid_bytes(contents, *bytes);
+    return STATUS_OK;
+}
+
+static status read_text(const char *folder, const char *name, char **data, size_t *bytes)
+{
+    status s = read_file(folder, name, data, bytes);
+    if (s)
+        return s;
+    size_t valid = utf8_valid_bytes((const uint8_t *)*data, *bytes);
     if (valid < *bytes) {
-        free(contents);
-        return status_fail(STATUS_CORRUPT, "%s: byte %zu is not UTF-8", path, valid);
+        free(*data);
+        *data = NULL;
+        return status_fail(STATUS_CORRUPT, "%s/%s: byte %zu is not UTF-8", folder, name, valid);
     }
     return STATUS_OK;
 }
@@ -37,7 +47,7 @@ static status read_json(const char *folder, const char *name, json_t **out)
     char *data = NULL;
     size_t bytes = 0;
     json_error_t error;
-    status s = read_file(folder, name, &data, &bytes);
+    status s = read_text(folder, name, &data, &bytes);
     if (s)
         return s;
     *out = json_loadb(data, bytes, JSON_ALLOW_NUL, &error);
@@ -48,28 +58,6 @@ static status read_json(const char *folder, const char *name, json_t **out)
         return status_fail(STATUS_CORRUPT, "%s/%s: expected a JSON object", folder, name);
     }
     return STATUS_OK;
-}
-
-/* A token of tokenizer_config.json: a string, or an object with "content". */
-static const char *config_token(const json_t *config, const char *key, const char *fallback)
-{
-    const json_t *value = json_object_get(config, key);
-    const char *text =
-        json_string_value(json_is_object(value) ? json_object_get(value, "content") : value);
-    return text ? text : fallback;
-}
-
-static bool config_bool(const json_t *config, const char *key, bool fallback)
-{
-    const json_t *value = json_object_get(config, key);
-    return json_is_boolean(value) ? json_is_true(value) : fallback;
-}
-
-static int add_special(json_t *list, const char *content, bool strips_left)
-{
-    return json_array_append_new(
-        list, json_pack("{s:i,s:s,s:b,s:b,s:b,s:b,s:b}", "id", 0, "content", content, "special", 1,
-                        "normalized", 0, "single_word", 0, "lstrip", strips_left, "rstrip", 0));
 }
 
 /* Each line is a token, its number the id. */
@@ -98,31 +86,58 @@ static json_t *bert_post_processor(const json_t *vocab, const char *cls, const c
                      json_integer_value(json_object_get(vocab, sep)));
 }
 
-/* Takes `vocab`. */
-static json_t *make_bert(const json_t *config, json_t *vocab)
+/* A token that the class has by default: only where the vocabulary has it. */
+typedef struct default_token {
+    const char *name; /* in tokenizer_config.json, or NULL */
+    const char *content;
+    bool strips_left;
+} default_token;
+
+/* "added_tokens": the files' own, then the class's. */
+static status collect_tokens(const special_files *files, const json_t *vocab,
+                             const default_token *defaults, size_t count, json_t **out)
 {
-    static const char *const keys[][2] = {{"pad_token", "[PAD]"},
-                                          {"unk_token", "[UNK]"},
-                                          {"cls_token", "[CLS]"},
-                                          {"sep_token", "[SEP]"},
-                                          {"mask_token", "[MASK]"}};
     json_t *added = json_array();
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *token = config_token(config, keys[i][0], keys[i][1]);
-        if (json_object_get(vocab, token) != NULL)
-            add_special(added, token, false);
+    status s = special_add_all(files, added);
+    for (size_t i = 0; i < count && !s; i++) {
+        const default_token *d = defaults + i;
+        const char *content = d->name ? special_token(files, d->name, d->content) : d->content;
+        if (json_object_get(vocab, content) != NULL)
+            s = special_add(added, content, true, d->strips_left);
     }
-    bool lowers = config_bool(config, "do_lower_case", true);
-    json_t *processor = bert_post_processor(vocab, config_token(config, "cls_token", "[CLS]"),
-                                            config_token(config, "sep_token", "[SEP]"));
-    return json_pack("{s:o,s:{s:s,s:b,s:b,s:b,s:b},s:{s:s},s:o,s:{s:s,s:s,s:b},s:{s:s,s:s,s:o}}",
+    if (s)
+        json_decref(added);
+    else
+        *out = added;
+    return s;
+}
+
+/* Takes `vocab`. */
+static status make_bert(const special_files *files, json_t *vocab, json_t **out)
+{
+    static const default_token defaults[] = {{"pad_token", "[PAD]", false},
+                                             {"unk_token", "[UNK]", false},
+                                             {"cls_token", "[CLS]", false},
+                                             {"sep_token", "[SEP]", false},
+                                             {"mask_token", "[MASK]", false}};
+    json_t *added = NULL;
+    status s = collect_tokens(files, vocab, defaults, sizeof defaults / sizeof *defaults, &added);
+    if (s) {
+        json_decref(vocab);
+        return s;
+    }
+    bool lowers = special_flag(files, "do_lower_case", true);
+    json_t *processor = bert_post_processor(vocab, special_token(files, "cls_token", "[CLS]"),
+                                            special_token(files, "sep_token", "[SEP]"));
+    *out = json_pack("{s:o,s:{s:s,s:b,s:b,s:b,s:b},s:{s:s},s:o,s:{s:s,s:s,s:b},s:{s:s,s:s,s:o}}",
                      "added_tokens", added, "normalizer", "type", "BertNormalizer", "clean_text", 1,
-                     "handle_chinese_chars", config_bool(config, "tokenize_chinese_chars", true),
+                     "handle_chinese_chars", special_flag(files, "tokenize_chinese_chars", true),
                      "lowercase", lowers, "strip_accents",
-                     config_bool(config, "strip_accents", lowers), "pre_tokenizer", "type",
+                     special_flag(files, "strip_accents", lowers), "pre_tokenizer", "type",
                      "BertPreTokenizer", "post_processor", processor, "decoder", "type",
                      "WordPiece", "prefix", "##", "cleanup", 1, "model", "type", "WordPiece",
-                     "unk_token", config_token(config, "unk_token", "[UNK]"), "vocab", vocab);
+                     "unk_token", special_token(files, "unk_token", "[UNK]"), "vocab", vocab);
+    return STATUS_OK;
 }
 
 /* One merge a line, without the first line's version. */
@@ -142,13 +157,14 @@ static json_t *read_merges(const char *data, size_t bytes)
     return merges;
 }
 
-static json_t *byte_level_processor(const json_t *config, const json_t *vocab, bool is_roberta)
+static json_t *byte_level_processor(const special_files *files, const json_t *vocab,
+                                    bool is_roberta)
 {
-    bool adds = config_bool(config, "add_prefix_space", false);
+    bool adds = special_flag(files, "add_prefix_space", false);
     if (!is_roberta)
         return json_pack("{s:s,s:b}", "type", "ByteLevel", "trim_offsets", 0);
-    const char *cls = config_token(config, "cls_token", "<s>");
-    const char *sep = config_token(config, "sep_token", "</s>");
+    const char *cls = special_token(files, "cls_token", "<s>");
+    const char *sep = special_token(files, "sep_token", "</s>");
     if (json_object_get(vocab, cls) == NULL || json_object_get(vocab, sep) == NULL)
         return json_null();
     return json_pack("{s:s,s:[s,I],s:[s,I],s:b,s:b}", "type", "RobertaProcessing", "cls", cls,
@@ -158,65 +174,137 @@ static json_t *byte_level_processor(const json_t *config, const json_t *vocab, b
 }
 
 /* Takes `vocab` and `merges`. */
-static json_t *make_byte_level(const json_t *config, json_t *vocab, json_t *merges)
+static status make_byte_level(const special_files *files, json_t *vocab, json_t *merges,
+                              json_t **out)
 {
-    static const char *const special[] = {"<s>",   "<pad>",  "</s>",
-                                          "<unk>", "<mask>", "<|endoftext|>"};
+    static const default_token defaults[] = {
+        {NULL, "<s>", false},   {NULL, "<pad>", false}, {NULL, "</s>", false},
+        {NULL, "<unk>", false}, {NULL, "<mask>", true}, {NULL, "<|endoftext|>", false}};
     bool is_roberta =
         json_object_get(vocab, "<s>") != NULL && json_object_get(vocab, "</s>") != NULL;
-    json_t *added = json_array();
-    for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-        if (json_object_get(vocab, special[i]) != NULL)
-            add_special(added, special[i], strcmp(special[i], "<mask>") == 0);
+    json_t *added = NULL;
+    status s = collect_tokens(files, vocab, defaults, sizeof defaults / sizeof *defaults, &added);
+    if (s) {
+        json_decref(vocab);
+        json_decref(merges);
+        return s;
     }
-    json_t *processor = byte_level_processor(config, vocab, is_roberta);
-    return json_pack("{s:o,s:{s:s,s:b},s:o,s:{s:s},s:{s:s,s:o,s:o}}", "added_tokens", added,
+    json_t *processor = byte_level_processor(files, vocab, is_roberta);
+    *out = json_pack("{s:o,s:{s:s,s:b},s:o,s:{s:s},s:{s:s,s:o,s:o}}", "added_tokens", added,
                      "pre_tokenizer", "type", "ByteLevel", "add_prefix_space",
-                     config_bool(config, "add_prefix_space", false), "post_processor", processor,
+                     special_flag(files, "add_prefix_space", false), "post_processor", processor,
                      "decoder", "type", "ByteLevel", "model", "type", "BPE", "vocab", vocab,
                      "merges", merges);
+    return STATUS_OK;
 }
 
-static status load_byte_level(const char *folder, const json_t *config, json_t **out)
+static status load_bert(const char *folder, const special_files *files, json_t **out)
+{
+    char *data = NULL;
+    size_t bytes = 0;
+    status s = read_text(folder, "vocab.txt", &data, &bytes);
+    if (!s)
+        s = make_bert(files, read_lines(data, bytes), out);
+    free(data);
+    return s;
+}
+
+static status load_byte_level(const char *folder, const special_files *files, json_t **out)
 {
     json_t *vocab = NULL;
     char *data = NULL;
     size_t bytes = 0;
     status s = read_json(folder, "vocab.json", &vocab);
     if (!s)
-        s = read_file(folder, "merges.txt", &data, &bytes);
+        s = read_text(folder, "merges.txt", &data, &bytes);
     if (s) {
         json_decref(vocab);
         return s;
     }
-    *out = make_byte_level(config, vocab, read_merges(data, bytes));
+    s = make_byte_level(files, vocab, read_merges(data, bytes), out);
     free(data);
-    return STATUS_OK;
+    return s;
+}
+
+/* The class that `transformers` would take: tokenizer_config.json's, else that of the model. */
+static const char *find_class(const special_files *files, const json_t *model)
+{
+    static const char *const classes[][2] = {{"xlm-roberta", "XLMRobertaTokenizer"},
+                                             {"xlm-roberta-xl", "XLMRobertaTokenizer"},
+                                             {"camembert", "CamembertTokenizer"},
+                                             {"t5", "T5Tokenizer"},
+                                             {"mt5", "T5Tokenizer"},
+                                             {"umt5", "T5Tokenizer"},
+                                             {"albert", "AlbertTokenizer"},
+                                             {"deberta-v2", "DebertaV2Tokenizer"},
+                                             {"llama", "LlamaTokenizer"},
+                                             {"gemma", "GemmaTokenizer"},
+                                             {"gemma2", "GemmaTokenizer"},
+                                             {"gemma3_text", "GemmaTokenizer"}};
+    const char *own = json_string_value(json_object_get(files->config, "tokenizer_class"));
+    const char *type = json_string_value(json_object_get(model, "model_type"));
+    if (own == NULL)
+        own = json_string_value(json_object_get(model, "tokenizer_class"));
+    for (size_t i = 0; own == NULL && type != NULL && i < sizeof classes / sizeof *classes; i++) {
+        if (strcmp(type, classes[i][0]) == 0)
+            return classes[i][1];
+    }
+    return own;
+}
+
+static status load_sentencepiece(const char *folder, const special_files *files, json_t **out)
+{
+    json_t *model = NULL;
+    char *data = NULL;
+    size_t bytes = 0;
+    const char *const *name = sentencepiece_file_names;
+    status s = STATUS_NOT_FOUND;
+    for (; *name != NULL && s == STATUS_NOT_FOUND; name++)
+        s = read_file(folder, *name, &data, &bytes);
+    if (s)
+        return s;
+    s = read_json(folder, "config.json", &model);
+    if (!s || s == STATUS_NOT_FOUND)
+        s = sentencepiece_convert(data, bytes, find_class(files, model), files, out);
+    if (s)
+        s = status_prefix(s, "%s/%s", folder, name[-1]);
+    json_decref(model);
+    free(data);
+    return s;
+}
+
+static status not_found(const char *folder)
+{
+    return status_fail(STATUS_NOT_FOUND,
+                       "%s has no tokenizer: expected tokenizer.json, vocab.txt, a SentencePiece "
+                       "model (tokenizer.model, spiece.model, spm.model, "
+                       "sentencepiece.bpe.model), or vocab.json with merges.txt",
+                       folder);
 }
 
 status text_load_older(const char *folder, json_t **out)
 {
-    json_t *config = NULL, *made = NULL;
-    char *data = NULL;
-    size_t bytes = 0;
+    static status (*const loaders[])(const char *, const special_files *,
+                                     json_t **) = {load_bert, load_sentencepiece, load_byte_level};
+    static const char *const names[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                        "added_tokens.json"};
+    json_t *side[3] = {NULL}, *made = NULL;
+    status s = STATUS_OK;
     assert(folder != NULL && out != NULL);
-    status s = read_json(folder, "tokenizer_config.json", &config);
-    if (s && s != STATUS_NOT_FOUND)
-        return s;
-    s = read_file(folder, "vocab.txt", &data, &bytes);
-    if (!s)
-        made = make_bert(config, read_lines(data, bytes));
-    else if (s == STATUS_NOT_FOUND)
-        s = load_byte_level(folder, config, &made);
-    free(data);
-    json_decref(config);
-    if (s == STATUS_NOT_FOUND)
-        return status_fail(STATUS_NOT_FOUND,
-                           "%s has no tokenizer: expected tokenizer.json, vocab.txt, or vocab.json "
-                           "with merges.txt",
-                           folder);
-    if (!s && made == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a tokenizer");
+    for (int i = 0; i < 3 && (!s || s == STATUS_NOT_FOUND); i++)
+        s = read_json(folder, names[i], side + i);
+    if (!s || s == STATUS_NOT_FOUND) {
+        const special_files files = {.config = side[0], .map = side[1], .numbers = side[2]};
+        s = STATUS_NOT_FOUND;
+        for (size_t i = 0; i < sizeof loaders / sizeof *loaders && s == STATUS_NOT_FOUND; i++)
+            s = loaders[i](folder, &files, &made);
+        if (s == STATUS_NOT_FOUND)
+            s = not_found(folder);
+        else if (!s && made == NULL)
+            s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a tokenizer");
+    }
+    for (int i = 0; i < 3; i++)
+        json_decref(side[i]);
     if (!s)
         *out = made;
     return s;

@@ -6,9 +6,10 @@
 #include "base/status.h"
 
 /* What a folder without tokenizer.json has instead, as the contents of a tokenizer.json: vocab.txt
- * (BERT), or vocab.json with merges.txt (RoBERTa, GPT-2); tokenizer_config.json where it is there.
- * The caller releases *out. STATUS_NOT_FOUND: neither, and the message has all names;
- * STATUS_CORRUPT names the file. */
+ * (BERT), a SentencePiece model, or vocab.json with merges.txt (RoBERTa, GPT-2). Where they are
+ * there, tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json count.
+ * The caller releases *out. STATUS_NOT_FOUND: none of them, and the message has all names;
+ * STATUS_CORRUPT and STATUS_UNSUPPORTED name the file. */
 status text_load_older(const char *folder, json_t **out) MUST_CHECK;
 
 #endif

@@ -36,7 +36,8 @@ typedef struct model {
     bool falls_back_to_bytes;
     uint32_t byte_ids[256]; /* of <0x00> to <0xFF>, or TRIE_NONE */
     /* Unigram: */
-    double *scores; /* by id; owned */
+    bool has_exact_scores; /* false: as the library reads them from text (load/score.h) */
+    double *scores;        /* by id; owned */
     double unknown_score;
 } model;
 
