@@ -34,7 +34,7 @@ static bool is_floats(const lifting *w, graph_value_index v)
 
 static bool is_line(const lifting *w, graph_value_index v)
 {
-    return v != GRAPH_NO_VALUE && !constant_of(w, v) && rank_of(w, v) == 3 && is_floats(w, v);
+    return v != GRAPH_NO_VALUE && !constant_of(w, v) && rank_of(w, v) == 3;
 }
 
 static bool is_only_image(const lifting *w, graph_value_index v)
@@ -48,16 +48,25 @@ static const graph_node *producer_of(const lifting *w, graph_value_index v)
     return constant_of(w, v) || at < 0 ? NULL : &w->g->nodes[at];
 }
 
-/* A convolution of floats by constant weights; not one of dequantised numbers. */
+/* Whose inputs behind the second are no lines. */
+static bool is_convolving(graph_op op)
+{
+    return op == GRAPH_OP_CONV || op == GRAPH_OP_CONV_TRANSPOSE || op == GRAPH_OP_CONV_INTEGER;
+}
+
+/* A convolution by constant weights, of floats or of a dynamically quantised tensor; not one of
+ * dequantised numbers. */
 static bool is_convolution(const lifting *w, const graph_node *n)
 {
-    if ((n->op != GRAPH_OP_CONV && n->op != GRAPH_OP_CONV_TRANSPOSE) || n->output_count != 1 ||
-        !is_line(w, n->inputs[0]) || graph_find_attribute(n, "output_shape"))
+    if (!is_convolving(n->op) || n->output_count != 1 || !is_line(w, n->inputs[0]) ||
+        graph_find_attribute(n, "output_shape"))
         return false;
     const tensor *weights = constant_of(w, n->inputs[1]);
     const graph_node *from = producer_of(w, n->inputs[0]);
-    return weights && weights->rank == 3 && weights->dtype == DTYPE_F32 &&
-           !(from && from->op == GRAPH_OP_DEQUANTIZE_LINEAR);
+    if (!weights || weights->rank != 3 || (from && from->op == GRAPH_OP_DEQUANTIZE_LINEAR))
+        return false;
+    return n->op == GRAPH_OP_CONV_INTEGER ||
+           (is_floats(w, n->inputs[0]) && weights->dtype == DTYPE_F32);
 }
 
 static bool is_pooling(const lifting *w, const graph_node *n)
@@ -65,7 +74,8 @@ static bool is_pooling(const lifting *w, const graph_node *n)
     if (n->op != GRAPH_OP_MAX_POOL && n->op != GRAPH_OP_AVERAGE_POOL &&
         n->op != GRAPH_OP_GLOBAL_AVERAGE_POOL)
         return false;
-    return is_line(w, n->inputs[0]) && n->outputs[0] != GRAPH_NO_VALUE &&
+    return is_line(w, n->inputs[0]) && is_floats(w, n->inputs[0]) &&
+           n->outputs[0] != GRAPH_NO_VALUE &&
            (n->output_count == 1 || n->outputs[1] == GRAPH_NO_VALUE);
 }
 
@@ -107,8 +117,8 @@ static bool is_exchange(const lifting *w, const graph_node *n)
 {
     const graph_attribute *perm =
         n->op == GRAPH_OP_TRANSPOSE ? graph_find_attribute(n, "perm") : NULL;
-    return perm && perm->count == 3 && is_line(w, n->inputs[0]) && perm->ints[0] == 0 &&
-           perm->ints[1] == 2 && perm->ints[2] == 1;
+    return perm && perm->count == 3 && is_line(w, n->inputs[0]) && is_floats(w, n->inputs[0]) &&
+           perm->ints[0] == 0 && perm->ints[1] == 2 && perm->ints[2] == 1;
 }
 
 static bool feeds_convolution(const lifting *w, graph_value_index v)
@@ -157,7 +167,7 @@ static graph_value_index get_line(lifting *w, graph_value_index v)
         w->line[v] = graph_add_constant(w->made, is->name, is->constant);
         return w->line[v];
     }
-    int64_t dims[TENSOR_RANK_MAX];
+    int64_t dims[TENSOR_RANK_MAX] = {0};
     for (int i = 0; i < is->shape.rank; i++)
         dims[i] = is->shape.dims[i].constant;
     w->line[v] = reshape_to(w, w->image[v], is->dtype, is->shape.rank, dims);
@@ -179,7 +189,7 @@ static graph_value_index get_image(lifting *w, graph_value_index v)
         return w->image[v];
     }
     const graph_dim *d = w->g->values[v].shape.dims;
-    w->image[v] = reshape_to(w, w->line[v], DTYPE_F32, 4,
+    w->image[v] = reshape_to(w, w->line[v], w->g->values[v].dtype, 4,
                              (int64_t[]){d[0].constant, d[1].constant, 1, d[2].constant});
     return w->image[v];
 }
@@ -225,7 +235,7 @@ static void write_image(lifting *w, const graph_node *n)
     graph_attribute attributes[24];
     assert(n->attribute_count <= 24);
     int count = write_attributes(w, n, attributes);
-    bool has_parameters = n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_TRANSPOSE;
+    bool has_parameters = is_convolving(n->op);
     for (int i = 0; i < n->input_count; i++)
         w->operands[i] = has_parameters && i > 1          ? get_line(w, n->inputs[i])
                          : n->op == GRAPH_OP_PAD && i > 0 ? get_line(w, n->inputs[i])
@@ -297,7 +307,7 @@ static void write_plain(lifting *w, const graph_node *n)
 static void write_node(lifting *w, const graph_node *n)
 {
     if (is_convolution(w, n) || is_pooling(w, n) || is_pad(w, n) || is_concat(w, n) ||
-        (fusion_is_elementwise(n->op) && can_broadcast(w, n)))
+        ((fusion_is_elementwise(n->op) || n->op == GRAPH_OP_CAST) && can_broadcast(w, n)))
         write_image(w, n);
     else if (is_exchange(w, n) && is_only_image(w, n->inputs[0]))
         write_exchange_out(w, n);
@@ -307,10 +317,10 @@ static void write_node(lifting *w, const graph_node *n)
         write_plain(w, n);
 }
 
-static bool has_convolutions(const lifting *w)
+static bool has_work(const lifting *w)
 {
     for (int32_t n = 0; n < w->g->node_count; n++)
-        if (is_convolution(w, &w->g->nodes[n]))
+        if (is_convolution(w, &w->g->nodes[n]) || is_pooling(w, &w->g->nodes[n]))
             return true;
     return false;
 }
@@ -355,7 +365,7 @@ status graph_lift_lines(const graph *g, graph **out)
 {
     lifting w = {.g = g};
     *out = NULL;
-    if (!has_convolutions(&w))
+    if (!has_work(&w))
         return STATUS_OK;
     status s = open_lifting(&w);
     if (!s) {

@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
+#include "kernels/gemm_f32.h"
 
-/* Einsum by definition: for each output element the sum, over the labels it lacks, of the product
- * of the inputs. Labels are letters; an ellipsis stands for up to eight further labels that
+/* Einsum of two F32 inputs as matrix products, where each summed label is in both; others by
+ * definition: for each output element the sum, over the labels it lacks, of the product of the
+ * inputs. Labels are letters; an ellipsis stands for up to eight further labels that
  * broadcast from the right. */
 
 #define INPUTS_MAX 8
@@ -16,10 +19,20 @@
 #define ELLIPSIS_FIRST 64 /* label numbers: letters below, ellipsis dims from here */
 #define LABEL_NUMBERS (ELLIPSIS_FIRST + TENSOR_RANK_MAX)
 
+/* What a label of two inputs is to a matrix product. */
+typedef enum label_kind { BATCH, ROWS, COLUMNS, INNER, KIND_COUNT } label_kind;
+
+typedef struct einsum_product {
+    int labels[KIND_COUNT][LABELS_MAX], counts[KIND_COUNT];
+    int64_t sizes[KIND_COUNT]; /* products of their dims */
+} einsum_product;
+
 typedef struct einsum_state {
     int label_count, out_count; /* the output's labels come first */
     int64_t dims[LABELS_MAX];
     int64_t strides[INPUTS_MAX][LABELS_MAX];
+    bool is_product;
+    einsum_product product;
 } einsum_state;
 
 typedef struct term {
@@ -117,6 +130,30 @@ static status plan_einsum(einsum_state *s, const char *equation, const tensor *c
     return STATUS_OK;
 }
 
+/* False: it is none. */
+static bool plan_product(const einsum_state *s, einsum_product *p)
+{
+    for (int k = 0; k < KIND_COUNT; k++)
+        p->sizes[k] = 1;
+    for (int l = 0; l < s->label_count; l++) {
+        bool in_a = s->strides[0][l] != 0, in_b = s->strides[1][l] != 0, is_out = l < s->out_count;
+        if (s->dims[l] == 1)
+            continue;
+        if (s->dims[l] == 0 || (!in_a && !in_b) || (!is_out && !(in_a && in_b)))
+            return false;
+        label_kind kind = !is_out ? INNER : in_a && in_b ? BATCH : in_a ? ROWS : COLUMNS;
+        p->labels[kind][p->counts[kind]++] = l;
+        p->sizes[kind] *= s->dims[l];
+    }
+    return true;
+}
+
+static size_t matrices_bytes(const einsum_product *p, label_kind rows, label_kind columns)
+{
+    return cpu_scratch_round((size_t)(p->sizes[BATCH] * p->sizes[rows] * p->sizes[columns]) *
+                             sizeof(float));
+}
+
 static status prepare_einsum(cpu_prepare *p)
 {
     int count = p->node->input_count;
@@ -135,7 +172,14 @@ static status prepare_einsum(cpu_prepare *p)
             equation[used++] = *at;
     equation[used] = 0;
     p->state = s;
-    return plan_einsum(s, equation, p->inputs, count);
+    status failure = plan_einsum(s, equation, p->inputs, count);
+    s->is_product =
+        !failure && count == 2 && p->inputs[0]->dtype == DTYPE_F32 && plan_product(s, &s->product);
+    if (s->is_product)
+        p->scratch_bytes = matrices_bytes(&s->product, ROWS, INNER) +
+                           matrices_bytes(&s->product, INNER, COLUMNS) +
+                           matrices_bytes(&s->product, ROWS, COLUMNS);
+    return failure;
 }
 
 /* Steps the labels [from, to) like an odometer and moves the offsets; false at the end. */
@@ -155,9 +199,74 @@ static bool advance(const einsum_state *s, int from, int to, int inputs, int64_t
     return false;
 }
 
+/* Copies between a tensor of these strides (by label) and dense matrices [batch][rows][columns]. */
+static void copy_matrices(const cpu_call *c, label_kind rows, label_kind columns,
+                          const int64_t *strides, const void *from, bool is_gathering, void *to)
+{
+    const einsum_state *s = c->state;
+    const label_kind kinds[] = {BATCH, rows, columns};
+    int64_t dims[LABELS_MAX], apart[LABELS_MAX], dense[LABELS_MAX];
+    int rank = 0;
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < s->product.counts[kinds[k]]; i++, rank++) {
+            int label = s->product.labels[kinds[k]][i];
+            dims[rank] = s->dims[label];
+            apart[rank] = strides[label];
+        }
+    cpu_dense_strides(rank, dims, dense);
+    cpu_split_copy(c, sizeof(float), rank, dims, from, is_gathering ? apart : dense, to,
+                   is_gathering ? dense : apart);
+}
+
+typedef struct product_run {
+    const cpu_call *call;
+    const float *a, *b;
+    float *out;
+} product_run;
+
+static void multiply_batch(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const product_run *r = context;
+    const einsum_state *s = r->call->state;
+    const int64_t *sizes = s->product.sizes;
+    size_t m = (size_t)sizes[ROWS], n = (size_t)sizes[COLUMNS], k = (size_t)sizes[INNER];
+    if (!cancel_check(r->call->cancel))
+        r->call->kernels->gemm_unpacked_f32(&(gemm_f32_unpacked){.m = m,
+                                                                 .n = n,
+                                                                 .k = k,
+                                                                 .a = r->a + unit * m * k,
+                                                                 .a_stride = k,
+                                                                 .b = r->b + unit * k * n,
+                                                                 .b_row_stride = n,
+                                                                 .b_column_stride = 1,
+                                                                 .c = r->out + unit * m * n,
+                                                                 .c_stride = n});
+}
+
+static status run_product(const cpu_call *c)
+{
+    const einsum_state *s = c->state;
+    const einsum_product *p = &s->product;
+    float *a = c->scratch, *b = (float *)((char *)a + matrices_bytes(p, ROWS, INNER));
+    float *out = (float *)((char *)b + matrices_bytes(p, INNER, COLUMNS));
+    int64_t strides[LABELS_MAX] = {0};
+    cpu_dense_strides(s->out_count, s->dims, strides);
+    copy_matrices(c, ROWS, INNER, s->strides[0], c->inputs[0]->data, true, a);
+    copy_matrices(c, INNER, COLUMNS, s->strides[1], c->inputs[1]->data, true, b);
+    product_run r = {c, a, b, out};
+    double steps = (double)p->sizes[BATCH] * (double)p->sizes[ROWS] * (double)p->sizes[COLUMNS] *
+                   (double)p->sizes[INNER];
+    cpu_split(c, steps / 32, multiply_batch, &r, (size_t)p->sizes[BATCH]);
+    copy_matrices(c, ROWS, COLUMNS, strides, out, false, c->outputs[0].data);
+    return cancel_check(c->cancel);
+}
+
 static status run_einsum(const cpu_call *c)
 {
     const einsum_state *e = c->state;
+    if (e->is_product && tensor_count(&c->outputs[0]) > 0)
+        return run_product(c);
     int inputs = c->node->input_count;
     uint64_t steps = 0;
     status s;

@@ -388,6 +388,26 @@ static void reduce_beside_f32(const kernels *k, const reduce_plan *p, const floa
         flush(some, sum, n);
 }
 
+/* Means, sums and extremes of rows of neighbours, `along` floats each: the commonest. */
+static void reduce_rows_f32(const cpu_call *c, const reduce_plan *p, const float *in, size_t rows,
+                            int64_t step, float *out)
+{
+    const kernels *k = c->kernels;
+    size_t count = (size_t)cpu_walk_run(&p->reduced);
+    double divisor = c->node->op == GRAPH_OP_REDUCE_MEAN ? (double)p->reduced_count : 1;
+    for (size_t i = 0; i < rows; i++, in += step) {
+        double sum = reduce_run(k, p->kind, in, count);
+        out[i] = (float)(sum / divisor);
+    }
+}
+
+static bool is_by_rows(graph_op op, const reduce_plan *p)
+{
+    return p->reduced.rank == 1 &&
+           (op == GRAPH_OP_REDUCE_MEAN || op == GRAPH_OP_REDUCE_SUM || op == GRAPH_OP_REDUCE_MAX ||
+            op == GRAPH_OP_REDUCE_MIN || op == GRAPH_OP_REDUCE_SUM_SQUARE);
+}
+
 /* A reduction of one execution, in pieces of one of the kept dims. */
 typedef struct reduce_run_of {
     const cpu_call *call;
@@ -430,8 +450,15 @@ static void reduce_piece(const void *context, void *memory, size_t unit)
     int64_t group = r->is_along ? 1 : CPU_BLOCK_ELEMENTS;
     cpu_block sum;
     cpu_cursor at;
+    bool is_fast = r->has_kernel && r->is_along && is_by_rows(r->call->node->op, p);
     for (bool more = cpu_walk_start(&kept, &at); more; more = cpu_walk_next(&kept, &at))
         for (int64_t i = 0; i < run; i += group) {
+            if (is_fast) {
+                reduce_rows_f32(r->call, p,
+                                (const float *)r->call->inputs[0]->data + from + at.offsets[0],
+                                (size_t)run, step, (float *)out->data + to + at.offsets[1]);
+                break;
+            }
             size_t n = (size_t)(run - i < group ? run - i : group);
             reduce_some(r, from + at.offsets[0] + i * step, n, &sum);
             cpu_store(p->compute, out->dtype, &sum, out->data, to + at.offsets[1] + i, 1, n);
@@ -465,6 +492,26 @@ static status prepare_reduce(cpu_prepare *p)
                                              : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
+/* CumSum of F32, all columns beside each other, in doubles. */
+static void sum_beside(const float *in, float *out, int64_t n, int64_t inner, bool is_exclusive,
+                       bool is_reverse)
+{
+    double sums[CPU_BLOCK_ELEMENTS];
+    for (int64_t j = 0; j < inner; j += CPU_BLOCK_ELEMENTS) {
+        int64_t width = inner - j < CPU_BLOCK_ELEMENTS ? inner - j : CPU_BLOCK_ELEMENTS;
+        memset(sums, 0, sizeof sums);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = (is_reverse ? n - 1 - i : i) * inner + j;
+            for (int64_t k = 0; is_exclusive && k < width; k++)
+                out[at + k] = (float)sums[k];
+            for (int64_t k = 0; k < width; k++)
+                sums[k] += (double)in[at + k];
+            for (int64_t k = 0; !is_exclusive && k < width; k++)
+                out[at + k] = (float)sums[k];
+        }
+    }
+}
+
 /* CumSum and CumProd. */
 static status run_cum_sum(const cpu_call *c)
 {
@@ -482,6 +529,11 @@ static status run_cum_sum(const cpu_call *c)
     int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
     cpu_compute compute = cpu_compute_of(in->dtype);
     compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
+    for (int64_t o = 0; in->dtype == DTYPE_F32 && !is_product && o < outer; o++)
+        sum_beside((const float *)in->data + o * n * inner, (float *)out->data + o * n * inner, n,
+                   inner, is_exclusive, is_reverse);
+    if (in->dtype == DTYPE_F32 && !is_product)
+        return STATUS_OK;
     for (int64_t row = 0; row < outer * inner; row++) {
         int64_t first = row / inner * n * inner + row % inner;
         cpu_block x, sum = {.u64 = {0}};

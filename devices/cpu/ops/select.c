@@ -171,6 +171,21 @@ static void sort_ranked(ranked *items, int64_t n, ranked_order order)
     }
 }
 
+/* The first `count` of all, in order, at the front. */
+static void sort_first(ranked *items, int64_t n, int64_t count, ranked_order order)
+{
+    if (count < 1)
+        return;
+    for (int64_t i = count / 2 - 1; i >= 0; i--)
+        sift_down(items, i, count, order); /* the last of them is at the root */
+    for (int64_t i = count; i < n; i++)
+        if (order(&items[i], &items[0]) < 0) {
+            items[0] = items[i];
+            sift_down(items, 0, count, order);
+        }
+    sort_ranked(items, count, order);
+}
+
 static status prepare_top_k(cpu_prepare *p)
 {
     const tensor *in = p->inputs[0];
@@ -196,7 +211,7 @@ static status run_top_k(const cpu_call *c)
     for (int64_t row = 0; row < outer * inner; row++) {
         int64_t o = row / inner, first = o * n * inner + row % inner;
         load_ranked(in, first, inner, n, items);
-        sort_ranked(items, n, order);
+        sort_first(items, n, k < n ? k : n, order);
         for (int64_t i = 0; i < k && i < n; i++) {
             int64_t to = (o * k + i) * inner + row % inner;
             if (values->data)

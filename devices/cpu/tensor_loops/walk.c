@@ -179,11 +179,42 @@ static void transpose_words(const cpu_walk *w, const char *from, char *to)
                     to + (i * w->strides[0][a] + j) * (int64_t)sizeof(uint32_t), w->strides[0][a]);
 }
 
+#define CHANNELS_MAX 4
+
+/* The same for a few columns that lie together in the result: the pixels of planes. */
+static void interleave_words(const uint32_t *from, int64_t stride, int64_t count, int64_t channels,
+                             uint32_t *to)
+{
+    const uint32_t *second = from + stride, *third = from + (channels > 2 ? 2 * stride : 0);
+    const uint32_t *fourth = from + (channels > 3 ? 3 * stride : 0);
+    for (int64_t i = 0; channels == 2 && i < count; i++, to += 2) {
+        to[0] = from[i];
+        to[1] = second[i];
+    }
+    for (int64_t i = 0; channels == 3 && i < count; i++, to += 3) {
+        to[0] = from[i];
+        to[1] = second[i];
+        to[2] = third[i];
+    }
+    for (int64_t i = 0; channels == 4 && i < count; i++, to += 4) {
+        to[0] = from[i];
+        to[1] = second[i];
+        to[2] = third[i];
+        to[3] = fourth[i];
+    }
+}
+
 /* The two innermost dims of a walk, tile by tile, so that each line fetched is used whole. */
 static void copy_plane(size_t bytes, const cpu_walk *w, const char *from, char *to)
 {
     int a = w->rank - 2, b = w->rank - 1;
     bool is_words = bytes == sizeof(uint32_t) && w->strides[1][a] == 1 && w->strides[0][b] == 1;
+    if (is_words && w->dims[b] > 1 && w->dims[b] <= CHANNELS_MAX &&
+        w->strides[0][a] == w->dims[b]) {
+        interleave_words((const uint32_t *)from, w->strides[1][b], w->dims[a], w->dims[b],
+                         (uint32_t *)to);
+        return;
+    }
     int64_t done = is_words ? w->dims[a] / 4 * 4 : 0, beside = w->dims[b] / 4 * 4;
     if (is_words)
         transpose_words(w, from, to);

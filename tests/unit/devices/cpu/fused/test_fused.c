@@ -415,3 +415,28 @@ Test(cpu_fused, images_whose_channels_are_last_already)
         cr_expect(turn & 3 || facts.step_count == 1, "%d steps", facts.step_count);
     }
 }
+
+/* Lines in dynamic quantisation. */
+Test(cpu_fused, dynamically_quantised_lines)
+{
+    seed = 15;
+    for (int turn = 0; turn < 8; turn++) {
+        int64_t dims[] = {2, 6, 30}, w[] = {9, 6, 3}, along[] = {9, 1}, pads[] = {1, turn & 1};
+        graph_value_index x;
+        net n = open_net(turn, 3, dims, &x);
+        int32_t at = graph_add_node(n.g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, NULL, 1, &x, 3, 0, NULL);
+        const graph_value_index *q = n.g->nodes[at].outputs;
+        graph_value_index scale = q[1], in[] = {q[0], GRAPH_NO_VALUE, q[2]};
+        in[1] = constant(&n, DTYPE_I8, 3, w, 127);
+        graph_attribute pad = graph_make_ints(n.g, "pads", 2, pads);
+        graph_attribute to = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+        x = node(&n, GRAPH_OP_CONV_INTEGER, 3, in, 1, &pad);
+        if (turn & 2)
+            x = NODE(&n, GRAPH_OP_ADD, x, constant(&n, DTYPE_I32, 2, along, 4000));
+        x = node(&n, GRAPH_OP_CAST, 1, &x, 1, &to);
+        x = NODE(&n, GRAPH_OP_MUL, x, NODE(&n, GRAPH_OP_MUL, scale, number(&n, DTYPE_F32, 0.004)));
+        x = NODE(&n, GRAPH_OP_ADD, x, constant(&n, DTYPE_F32, 2, along, 0.5));
+        cpu_plan_facts facts = check(&n, x, 0);
+        cr_expect_eq(facts.quantised_layer_count, 1, "turn %d", turn);
+    }
+}

@@ -100,3 +100,56 @@ Test(cpu_reduce, places_of_extremes)
         cpu_case_dispose(&c);
     }
 }
+
+Test(cpu_reduce, running_sums_along_every_axis)
+{
+    static const int64_t dims[] = {3, 20, 300}, strides[] = {6000, 300, 1};
+    for (int turn = 0; turn < 12; turn++) {
+        int64_t axis = turn % 3, inner = strides[axis], n = dims[axis];
+        bool is_exclusive = turn / 3 & 1, is_reverse = turn / 6 & 1;
+        cpu_case c = {.attributes = {graph_make_int("exclusive", is_exclusive),
+                                     graph_make_int("reverse", is_reverse)},
+                      .attribute_count = 2};
+        cpu_case_random(&c, DTYPE_F32, DIMS(3, 20, 300));
+        cpu_case_input(&c, DTYPE_I64, DIMS(), (double[]){(double)axis});
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_CUM_SUM, 1), STATUS_OK);
+        for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++) {
+            int64_t place = i / inner % n, first = i - place * inner;
+            int64_t from = is_reverse ? place + is_exclusive : 0;
+            int64_t end = is_reverse ? n : place + !is_exclusive;
+            double sum = 0;
+            for (int64_t k = from; k < end; k++)
+                sum += cpu_case_get(&c.inputs[0], first + k * inner);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), sum, 1e-5, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
+/* The largest or smallest few, in order; the first of equals first. */
+Test(cpu_reduce, the_first_few_in_order)
+{
+    for (int turn = 0; turn < 6; turn++) {
+        static const double counts[] = {1, 5, 40};
+        bool is_largest = turn & 1;
+        int64_t k = (int64_t)counts[turn / 2];
+        cpu_case c = {.attributes = {graph_make_int("largest", is_largest)}, .attribute_count = 1};
+        tensor *x = cpu_case_random(&c, DTYPE_F32, DIMS(2, 40));
+        for (int64_t i = 0; i < 80; i++)
+            ((float *)x->data)[i] = (float)(i * 37 % 11);
+        cpu_case_input(&c, DTYPE_I64, DIMS(1), (double[]){(double)k});
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_TOP_K, 2), STATUS_OK);
+        const int64_t *places = c.outputs[1].data;
+        for (int64_t i = 0; i < 2 * k; i++) {
+            double is = cpu_case_get(&c.outputs[0], i);
+            int64_t row = i / k, better = 0;
+            cr_expect_eq(is, cpu_case_get(x, row * 40 + places[i]));
+            for (int64_t j = 0; j < 40; j++) {
+                double other = cpu_case_get(x, row * 40 + j);
+                better += other == is ? j < places[i] : is_largest ? other > is : other < is;
+            }
+            cr_expect_eq(better, i % k, "turn %d", turn);
+        }
+        cpu_case_dispose(&c);
+    }
+}
