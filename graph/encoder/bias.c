@@ -17,6 +17,28 @@ int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t d
     return bucket + (distance > 0 ? half : 0);
 }
 
+/* DeBERTa-v2's buckets (arXiv 2111.09543, its code): half of them for each sign, half of those
+ * exact, the rest logarithmic up to the longest distance. In binary32, as the code that trained
+ * these models. */
+static int64_t log_bucket(const encoder *e, int64_t away)
+{
+    int64_t exact = e->distance_buckets / 2;
+    if (away <= exact)
+        return away;
+    float ratio = logf((float)away / (float)exact) /
+                  logf((float)((double)(e->distance_longest - 1) / (double)exact));
+    return (int64_t)ceilf(ratio * (float)(exact - 1)) + exact;
+}
+
+int64_t encoder_distance_row(const encoder *e, int64_t distance)
+{
+    int64_t away = distance < 0 ? -distance : distance, last = 2 * e->distance_span - 1;
+    if (e->distance_buckets != 0)
+        away = log_bucket(e, away);
+    int64_t row = e->distance_span + (distance < 0 ? -away : away);
+    return row < 0 ? 0 : row > last ? last : row;
+}
+
 /* Whether bias[h][i][j] is table[bucket(j - i)][h]. */
 static bool is_table(const encoder_recogniser *r, const tensor *table, int64_t heads,
                      int64_t distance_max, const double *bias)

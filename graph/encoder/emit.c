@@ -330,6 +330,63 @@ static graph_value_index split_heads(encoder_emitter *m, graph_value_index x, in
     return r != NULL ? rotate(m, r, x) : x;
 }
 
+/* encoder_distance_row() of each query and key, and the normalised table. */
+static void make_distances(encoder_emitter *m)
+{
+    const encoder *e = m->e;
+    int64_t reach = e->length_max, count = 2 * reach - 1;
+    int64_t *rows = malloc((size_t)count * sizeof rows[0]);
+    if (rows == NULL)
+        abort();
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = encoder_distance_row(e, (reach - 1) - i); /* distances() is key - query */
+    graph_value_index at =
+        encoder_emit_binary(m, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
+    m->distance_rows = graph_gather(m->g, graph_ints(m->g, (int)count, rows), at, 0);
+    free(rows);
+    m->distance_states =
+        encoder_emit_norm(m, &e->distance_norm, encoder_emit_constant(m, e->distance_table));
+}
+
+/* x [B,heads,S,size] times what `l` makes of the table, [B,heads,S,2*span]; of these the numbers
+ * that `rows` [S,S] names, [B,heads,S,S]. */
+static graph_value_index compare_distances(encoder_emitter *m, const encoder_linear *l,
+                                           graph_value_index x, graph_value_index rows,
+                                           graph_value_index like)
+{
+    const encoder *e = m->e;
+    const int64_t order[] = {1, 2, 0}, shape[] = {0, e->heads, e->head_dim};
+    graph_value_index table = encoder_emit_linear(m, l, m->distance_states);
+    table = graph_transpose(m->g, graph_reshape(m->g, table, 3, shape), 3, order);
+    graph_value_index all = encoder_emit_binary(m, GRAPH_OP_MATMUL, x, table);
+    rows = encoder_emit_binary(m, GRAPH_OP_EXPAND, rows, graph_unary(m->g, GRAPH_OP_SHAPE, like));
+    graph_value_index inputs[] = {all, rows};
+    graph_attribute axis = graph_make_int("axis", -1);
+    return graph_add(m->g, GRAPH_OP_GATHER_ELEMENTS, 2, inputs, 1, &axis);
+}
+
+/* Disentangled attention: what is added to scores that are not scaled yet. */
+static graph_value_index add_distances(encoder_emitter *m, const encoder_layer *l,
+                                       graph_value_index q, graph_value_index k,
+                                       graph_value_index scores)
+{
+    const int64_t swap[] = {0, 1, 3, 2}, turn[] = {1, 0};
+    if (m->distance_rows == GRAPH_NO_VALUE)
+        make_distances(m);
+    graph_value_index like = scores;
+    if (l->position_key.weight != NULL)
+        scores =
+            encoder_emit_binary(m, GRAPH_OP_ADD, scores,
+                                compare_distances(m, &l->position_key, q, m->distance_rows, like));
+    if (l->position_query.weight != NULL) {
+        graph_value_index rows = graph_transpose(m->g, m->distance_rows, 2, turn);
+        graph_value_index of_keys = compare_distances(m, &l->position_query, k, rows, like);
+        scores =
+            encoder_emit_binary(m, GRAPH_OP_ADD, scores, graph_transpose(m->g, of_keys, 4, swap));
+    }
+    return scores;
+}
+
 static graph_value_index attention(encoder_emitter *m, const encoder_layer *l, graph_value_index x)
 {
     const encoder *e = m->e;
@@ -341,9 +398,12 @@ static graph_value_index attention(encoder_emitter *m, const encoder_layer *l, g
         split_heads(m, encoder_emit_linear(m, &l->key, x), e->kv_heads, &l->key_norm, l->rotary);
     graph_value_index v =
         split_heads(m, encoder_emit_linear(m, &l->value, x), e->kv_heads, NULL, NULL);
+    graph_value_index keys = k;
     k = repeat_heads(m, graph_transpose(m->g, k, 4, swap), e->head_dim, -1);
     v = repeat_heads(m, v, -1, e->head_dim);
     graph_value_index scores = encoder_emit_binary(m, GRAPH_OP_MATMUL, q, k);
+    if (e->distance_table != NULL)
+        scores = add_distances(m, l, q, keys, scores);
     scores = encoder_emit_binary(m, GRAPH_OP_MUL, scores, graph_number(m->g, e->attention_scale));
     graph_value_index bias = score_bias(m, l->window);
     if (bias != GRAPH_NO_VALUE)
@@ -420,7 +480,8 @@ void encoder_emit(const encoder *e, graph *g, const char *const *outputs)
                          .e = e,
                          .ids = input_of(g, e->ids_input),
                          .mask = input_of(g, e->mask_input),
-                         .types = input_of(g, e->token_type_input)};
+                         .types = input_of(g, e->token_type_input),
+                         .distance_rows = GRAPH_NO_VALUE};
     assert(m.ids != GRAPH_NO_VALUE && e->kv_heads > 0 && e->heads % e->kv_heads == 0);
     m.positions = count_positions(&m);
     graph_value_index x = embeddings(&m);

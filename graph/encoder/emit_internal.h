@@ -22,6 +22,8 @@ typedef struct encoder_emitter {
     const encoder *e;
     graph_value_index ids, mask, types; /* graph inputs; mask and types may be GRAPH_NO_VALUE */
     graph_value_index positions;        /* i64 [S]: 0 .. S-1 */
+    graph_value_index distance_rows;    /* i64 [S,S]: encoder_distance_row() of query and key */
+    graph_value_index distance_states;  /* f32 [2 * span,hidden]: the table, normalised */
     emitted_bias biases[EMIT_BIASES_MAX];
     int bias_count;
     emitted_rotary rotaries[EMIT_BIASES_MAX];

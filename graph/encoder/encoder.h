@@ -43,8 +43,10 @@ typedef struct encoder_rotary {
 typedef struct encoder_layer {
     encoder_linear query, key, value, attention_output;
     encoder_norm query_norm, key_norm; /* of each head, before it is rotated; scale: [head_dim] */
-    const encoder_rotary *rotary;      /* of queries and keys; NULL: none */
-    int64_t window; /* tokens attend to those at a distance below it; 0: to all */
+    /* Of the rows of distance_table; weight NULL: they add nothing to scores. */
+    encoder_linear position_key, position_query;
+    const encoder_rotary *rotary; /* of queries and keys; NULL: none */
+    int64_t window;               /* tokens attend to those at a distance below it; 0: to all */
     encoder_norm attention_norm;
     encoder_linear gate, up, down; /* down(activation(gate(x)) * up(x)); gate.weight NULL:
                                       down(activation(up(x))) */
@@ -130,6 +132,13 @@ typedef struct encoder {
      * tokens i and j in head h; NULL: none. Buckets as in T5, bidirectional. */
     const tensor *relative_table; /* f32 [buckets, heads] */
     int64_t relative_distance_max;
+    /* Disentangled attention (DeBERTa, arXiv 2006.03654): before scores are scaled, the score of
+     * query i and key j grows by query[i] . position_key(t) + key[j] . position_query(t), where t
+     * is row encoder_distance_row(i - j) of distance_norm(distance_table); NULL: none. */
+    const tensor *distance_table; /* f32 [2 * distance_span, hidden] */
+    encoder_norm distance_norm;
+    int64_t distance_span, distance_buckets,
+        distance_longest; /* buckets 0: one for each distance */
     bool is_pre_norm;
     encoder_layer *layers;
     int layer_count;
@@ -152,5 +161,8 @@ void encoder_dispose(encoder *e);
 /* The row of relative_table for a key `distance` tokens after its query (negative: before), in both
  * directions (arXiv 1910.10683, T5). `buckets` is a multiple of 4. */
 int64_t encoder_relative_bucket(int64_t buckets, int64_t distance_max, int64_t distance);
+
+/* The row of distance_table for a query `distance` tokens after its key (negative: before). */
+int64_t encoder_distance_row(const encoder *e, int64_t distance);
 
 #endif

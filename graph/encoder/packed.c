@@ -38,8 +38,9 @@ encoder_packing encoder_packing_of(int64_t rows, int64_t length)
 /* Whether the layers are BERT's: what is packed. */
 static bool has_bert_layers(const encoder *e)
 {
-    bool has = !e->is_pre_norm && e->kv_heads == e->heads && !e->is_causal && e->slopes == NULL &&
-               e->hidden == e->heads * e->head_dim && e->final_norm.scale == NULL;
+    bool has = !e->is_pre_norm && e->distance_table == NULL && e->kv_heads == e->heads &&
+               !e->is_causal && e->slopes == NULL && e->hidden == e->heads * e->head_dim &&
+               e->final_norm.scale == NULL;
     for (int i = 0; i < e->layer_count && has; i++) {
         const encoder_layer *l = &e->layers[i];
         has = l->gate.weight == NULL && l->rotary == NULL && l->window == 0 &&

@@ -25,6 +25,7 @@ static const struct {
     {"mistral", HF_DECODER},
     {"qwen2", HF_DECODER},
     {"qwen3", HF_DECODER},
+    {"deberta-v2", HF_DEBERTA},
 };
 
 static status read_family(const json_t *json, hf_config *c)
@@ -50,7 +51,8 @@ static status read_family(const json_t *json, hf_config *c)
         STATUS_UNSUPPORTED,
         "config.json: model_type '%s' is not supported; supported: bert, roberta, "
         "xlm-roberta, camembert, distilbert, mpnet, electra, modernbert, nomic_bert, "
-        "new, gte, llama, mistral, qwen2, qwen3; others can be exported to ONNX",
+        "new, gte, deberta-v2, llama, mistral, qwen2, qwen3; others can be exported to "
+        "ONNX",
         type);
 }
 
@@ -177,6 +179,8 @@ static status read_family_keys(const json_t *json, hf_config *c)
         return hf_read_nomic_bert(json, c);
     case HF_GTE:
         return hf_read_gte(json, c);
+    case HF_DEBERTA:
+        return hf_read_deberta(json, c);
     default:
         return read_bert(json, c);
     }

@@ -76,6 +76,11 @@ static void describe_classes(hf_builder *b, const char **names)
         add_prediction_head(b, o);
         add_classes(b, o, "classifier");
         break;
+    case HF_DEBERTA:
+        add_dense(o, square(b, hf_root_name(b, "pooler.dense")),
+                  hf_head_activation(b, "pooler_hidden_act", b->config->class_activation));
+        add_classes(b, o, "classifier");
+        break;
     case HF_ROBERTA:
     case HF_MPNET:
         add_dense(o, square(b, dense), ENCODER_HEAD_TANH);

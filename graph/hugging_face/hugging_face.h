@@ -21,7 +21,8 @@ typedef enum hf_family {
     HF_DECODER, /* Llama, Mistral, Qwen2, Qwen3 */
     HF_NOMIC_BERT,
     HF_GTE,
-    HF_JINA_BERT
+    HF_JINA_BERT,
+    HF_DEBERTA
 } hf_family;
 typedef enum hf_head { HF_NO_HEAD, HF_SEQUENCE_CLASSES, HF_TOKEN_CLASSES, HF_ANSWER_SPANS } hf_head;
 
@@ -33,6 +34,13 @@ typedef struct hf_rotary {
     double factor; /* what frequencies are divided by, 1: nothing */
     double ntk;    /* scaling by a larger base, 1: none */
 } hf_rotary;
+
+/* DeBERTa's relative positions: encoder.distance_table and what reads it. */
+typedef struct hf_distances {
+    bool is_relative, reads_keys, reads_queries, shares_projections, has_norm;
+    bool has_positions; /* a table of absolute ones too */
+    int64_t buckets, longest;
+} hf_distances;
 
 /* The contents of config.json. */
 typedef struct hf_config {
@@ -50,6 +58,7 @@ typedef struct hf_config {
     bool is_causal;
     encoder_pooling class_pooling; /* ModernBERT: what its classifier reads */
     char class_activation[40];
+    hf_distances distances;
 } hf_config;
 
 /* config.c: STATUS_UNSUPPORTED names the model type or setting; STATUS_CORRUPT the key
@@ -178,6 +187,8 @@ void hf_describe_rotary_bert(hf_builder *b);
 /* What it does not have in common with BERT. */
 status hf_read_jina_bert(const json_t *json, hf_config *c) MUST_CHECK;
 void hf_describe_jina_bert(hf_builder *b);
+status hf_read_deberta(const json_t *json, hf_config *c) MUST_CHECK;
+void hf_describe_deberta(hf_builder *b);
 
 /* heads.c: outputs that config.json's architecture has; `names` is filled as e->outputs is. */
 void hf_describe_head(hf_builder *b, const char **names);
@@ -201,5 +212,7 @@ status hf_read_pooling(const char *folder, const char *pooling, hf_pooling *out)
 /* Fills the encoder's only output. */
 status hf_describe_pooling(hf_builder *b, const char *folder, const hf_pooling *pooling,
                            const graph_import_options *options) MUST_CHECK;
+/* " > Pooling (mean) > Dense (768 to 256, Tanh) > Normalize", in the graph's memory. */
+const char *hf_chain_text(hf_builder *b, const hf_pooling *pooling);
 
 #endif

@@ -21,6 +21,7 @@ static bool has_types_input(const hf_config *c)
     case HF_NOMIC_BERT:
     case HF_GTE:
     case HF_JINA_BERT:
+    case HF_DEBERTA:
         return c->types > 1;
     default:
         return false;
@@ -73,6 +74,9 @@ static void describe_family(hf_builder *b)
         break;
     case HF_JINA_BERT:
         hf_describe_jina_bert(b);
+        break;
+    case HF_DEBERTA:
+        hf_describe_deberta(b);
         break;
     default:
         hf_describe_bert(b);
@@ -131,7 +135,8 @@ static status build(graph *g, hf_weights *weights, const char *folder, const cha
     s = describe(&b, folder, &pooling, options, names);
     if (s)
         return s;
-    g->source = arena_format(&g->memory, "hugging face %s", config.model_type);
+    g->source = arena_format(&g->memory, "hugging face %s%s", config.model_type,
+                             pooling.is_present ? hf_chain_text(&b, &pooling) : "");
     g->sequence_max = e.length_max = longest_of(&config);
     encoder_emit(&e, g, names);
     return hf_weights_read(weights);

@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,15 +186,25 @@ static encoder_head_layer *add_layer(hf_builder *b, encoder_output *o)
     return &o->head[0];
 }
 
+/* Of torch.nn. */
+static const struct {
+    const char *name;
+    encoder_head_activation code;
+} dense_activations[] = {{"Identity", ENCODER_HEAD_NONE}, {"Tanh", ENCODER_HEAD_TANH},
+                         {"ReLU", ENCODER_HEAD_RELU},     {"GELU", ENCODER_HEAD_GELU},
+                         {"SiLU", ENCODER_HEAD_SILU},     {"Sigmoid", ENCODER_HEAD_SIGMOID}};
+
+static const char *activation_name(encoder_head_activation code)
+{
+    size_t i = 0;
+    while (dense_activations[i].code != code)
+        i++;
+    return dense_activations[i].name;
+}
+
 /* What a Dense module's config.json says besides sizes, which the weights have. */
 static status read_dense(const json_t *json, encoder_head_activation *activation)
 {
-    static const struct {
-        const char *name;
-        encoder_head_activation code;
-    } known[] = {{"Identity", ENCODER_HEAD_NONE}, {"Tanh", ENCODER_HEAD_TANH},
-                 {"ReLU", ENCODER_HEAD_RELU},     {"GELU", ENCODER_HEAD_GELU},
-                 {"SiLU", ENCODER_HEAD_SILU},     {"Sigmoid", ENCODER_HEAD_SIGMOID}};
     static const hf_setting settings[] = {
         {"use_residual", HF_FALSE, NULL, 0},
         {"module_input_name", HF_TEXT, "sentence_embedding", 0},
@@ -204,9 +215,9 @@ static status read_dense(const json_t *json, encoder_head_activation *activation
         return s;
     const char *full = json_file_string(json, "activation_function", "torch.nn.Tanh");
     bool is_torch = strncmp(full, "torch.nn.", 9) == 0;
-    for (size_t i = 0; is_torch && i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(last_part(full), known[i].name) == 0) {
-            *activation = known[i].code;
+    for (size_t i = 0; is_torch && i < sizeof dense_activations / sizeof dense_activations[0]; i++)
+        if (strcmp(last_part(full), dense_activations[i].name) == 0) {
+            *activation = dense_activations[i].code;
             return STATUS_OK;
         }
     return status_fail(STATUS_UNSUPPORTED,
@@ -284,6 +295,52 @@ static void normalise(hf_builder *b, bool is_last, encoder_output *o)
                                 : add_layer(b, o);
     l->is_normalised = true;
     l->norm_epsilon = epsilon;
+}
+
+static const char *append(hf_builder *b, const char *text, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static const char *append(hf_builder *b, const char *text, const char *format, ...)
+{
+    char more[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(more, sizeof more, format, arguments);
+    va_end(arguments);
+    char *longer = arena_format(&b->g->memory, "%s%s", text, more);
+    if (longer == NULL)
+        abort();
+    return longer;
+}
+
+static const char *mode_name(encoder_pooling code)
+{
+    size_t i = 0;
+    while (modes[i].code != code)
+        i++;
+    return modes[i].name;
+}
+
+const char *hf_chain_text(hf_builder *b, const hf_pooling *pooling)
+{
+    const encoder_output *o = &b->e->outputs[0];
+    const char *text = " > Pooling (";
+    int64_t width = b->config->hidden * pooling->mode_count;
+    for (int i = 0; i < pooling->mode_count; i++)
+        text = append(b, text, "%s%s", i ? ", " : "", mode_name(pooling->modes[i]));
+    text = append(b, text, ")");
+    for (int i = 0; i < o->head_count; i++) {
+        const encoder_head_layer *l = &o->head[i];
+        if (l->linear.weight != NULL) {
+            text = append(b, text, " > Dense (%lld to %lld, %s)", (long long)width,
+                          (long long)hf_width(&l->linear), activation_name(l->activation));
+            width = hf_width(&l->linear);
+        }
+        if (l->norm.scale != NULL)
+            text = append(b, text, " > LayerNorm");
+        if (l->is_normalised)
+            text = append(b, text, " > Normalize");
+    }
+    return o->is_normalised ? append(b, text, " > Normalize") : text;
 }
 
 status hf_describe_pooling(hf_builder *b, const char *folder, const hf_pooling *pooling,

@@ -31,6 +31,8 @@ def randomise(model, name):
             p.normal_(0, 0.4)
             if "norm" in key.lower() and "weight" in key:
                 p.add_(1)
+            if name.endswith("_sharded"):
+                p.copy_(p.bfloat16())
     return model
 
 
@@ -49,7 +51,11 @@ def make_inputs(length, types=0):
 def save(name, model, inputs, outputs):
     folder = here / name
     shutil.rmtree(folder, ignore_errors=True)
-    model.save_pretrained(folder, save_original_format=not name.endswith("_own"))
+    is_sharded = name.endswith("_sharded")
+    if is_sharded:  # in bfloat16, which randomise() has rounded to
+        model = model.bfloat16()
+    model.save_pretrained(folder, save_original_format=not name.endswith("_own"),
+                          max_shard_size="6KB" if is_sharded else "1GB")
     (folder / "generation_config.json").unlink(missing_ok=True)
     write_expected(folder, inputs, outputs)
     return folder
@@ -170,6 +176,11 @@ def jina_bert(name, heads, layers=2, hidden=24, wide=20, activation="gelu"):
     write_expected(folder, inputs, {"last_hidden_state": x * mask[..., None]})
 
 
+def deberta(name, make=T.DebertaV2Model, **more):
+    settings = {**sizes, "pad_token_id": 0, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], **more}
+    (hidden_states if make is T.DebertaV2Model else classes)(name, make(T.DebertaV2Config(**settings)), length=30)
+
+
 def chain(name, modes, modules, flags=False):
     """A BERT with pooling and what stands behind it; `modules`: torch modules, or "Normalize"."""
     bert = randomise(T.BertModel(T.BertConfig(**{**sizes, "num_hidden_layers": 1}), add_pooling_layer=False), name)
@@ -224,6 +235,8 @@ cases = {
     "modernbert_classes": lambda: modern_bert("modernbert_classes", T.ModernBertForSequenceClassification,
                                               num_labels=3, classifier_pooling="mean", classifier_bias=True),
     "qwen3": lambda: decoder("qwen3", "Qwen3", head_dim=10, attention_bias=True),
+    "qwen3_sharded": lambda: decoder("qwen3_sharded", "Qwen3", head_dim=8),
+    "modernbert_bf16_sharded": lambda: modern_bert("modernbert_bf16_sharded"),
     "qwen3_classes": lambda: classes("qwen3_classes", T.Qwen3ForSequenceClassification(T.Qwen3Config(
         **sizes, num_key_value_heads=1, head_dim=8, num_labels=2, pad_token_id=0))),
     "qwen2_window": lambda: decoder("qwen2_window", "Qwen2", use_sliding_window=True, sliding_window=5,
@@ -237,6 +250,11 @@ cases = {
     "gte_new": lambda: gte_new("gte_new"),
     "jina_bert": lambda: jina_bert("jina_bert", 6),
     "jina_bert_relu": lambda: jina_bert("jina_bert_relu", 4, activation="relu"),
+    "deberta_v3": lambda: deberta("deberta_v3", position_buckets=8, share_att_key=True, norm_rel_ebd="layer_norm",
+                                  position_biased_input=False, type_vocab_size=0),
+    "deberta_v2": lambda: deberta("deberta_v2", pos_att_type="c2p|p2c", max_relative_positions=10),
+    "deberta_classes": lambda: deberta("deberta_classes", T.DebertaV2ForSequenceClassification, num_labels=2,
+                                       pos_att_type=["c2p"], position_buckets=8, share_att_key=True),
     "gte": lambda: hidden_states("gte", T.GteModel(T.GteConfig(**sizes, type_vocab_size=0))),
 }
 

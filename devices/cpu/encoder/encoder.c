@@ -104,10 +104,10 @@ void cpu_encoder_destroy(cpu_encoder *e)
     if (!e)
         return;
     cpu_encoder_drop_image(e);
+    cpu_encoder_drop_positions(e);
     encoder_dispose(&e->source);
     free(e->plan);
     free(e->layers);
-    cpu_encoder_drop_positions(e);
     free(e->report);
     free(e);
 }

@@ -78,6 +78,11 @@ typedef struct cpu_encoder_rotary {
     float *cosines, *sines;
 } cpu_encoder_rotary;
 
+/* What a layer makes of the table of distances, [rows, heads * head_dim]; NULL: nothing. */
+typedef struct cpu_encoder_distances {
+    float *keys, *queries;
+} cpu_encoder_distances;
+
 /* Different ones in one encoder. */
 #define CPU_ENCODER_WINDOWS_MAX 4
 #define CPU_ENCODER_ROTARIES_MAX 4
@@ -94,6 +99,9 @@ typedef struct cpu_encoder {
     int bias_count;
     cpu_encoder_rotary rotaries[CPU_ENCODER_ROTARIES_MAX];
     int rotary_count;
+    cpu_encoder_distances *distances; /* [layers]; NULL: none */
+    int32_t
+        *distance_rows;    /* [2 * length_max - 1]: encoder_distance_row() from 1 - length_max on */
     size_t length_max;     /* longest sequence */
     size_t head_width_max; /* widest result of a head layer, 0: there are none */
     size_t pooled_width_max;

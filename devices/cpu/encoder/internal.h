@@ -28,6 +28,13 @@ void cpu_encoder_drop_positions(cpu_encoder *e);
 const cpu_encoder_bias *cpu_encoder_bias_of(const cpu_encoder *e, int64_t window);
 const cpu_encoder_rotary *cpu_encoder_rotary_of(const cpu_encoder *e, const encoder_rotary *source);
 
+/* Floats that the scores of distances take. */
+static inline size_t cpu_encoder_distances_count(const encoder *s, size_t length)
+{
+    size_t rows = 2 * (size_t)s->distance_span, span = 2 * length;
+    return s->distance_table ? length * (length + (rows < span ? rows : span)) : 0;
+}
+
 /* Widths of what query, key and value give together, and gate and up. */
 static inline size_t cpu_encoder_qkv_width(const encoder *s)
 {
@@ -85,6 +92,7 @@ typedef struct cpu_encoder_scratch {
     uint8_t *mask;
     int32_t *offsets;
     void *attention;
+    float *distances; /* of one sequence and head: [length, rows], [length, length] */
 } cpu_encoder_scratch;
 
 /* Tokens that one pass takes at most, unless a single sequence is longer. */

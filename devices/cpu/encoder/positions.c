@@ -1,7 +1,10 @@
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "devices/cpu/encoder/internal.h"
+#include "kernels/gemm_f32.h"
+#include "kernels/rows.h"
 
 /* Tables for attention: what distances add to scores, and the turns of rotary positions. */
 
@@ -87,6 +90,76 @@ const cpu_encoder_rotary *cpu_encoder_rotary_of(const cpu_encoder *e, const enco
     return NULL;
 }
 
+/* The table of distances, normalised: [rows, hidden]. NULL: no memory. */
+static float *normalised_table(const cpu_encoder *e)
+{
+    const encoder *s = &e->source;
+    const encoder_norm *norm = &s->distance_norm;
+    size_t rows = 2 * (size_t)s->distance_span, width = (size_t)s->hidden;
+    float *x = malloc(rows * width * sizeof *x);
+    if (!x)
+        return NULL;
+    memcpy(x, s->distance_table->data, rows * width * sizeof *x);
+    if (norm->scale)
+        e->options.kernels->layer_norm_f32(
+            &(layer_norm_f32){.rows = rows,
+                              .width = width,
+                              .x = x,
+                              .x_stride = width,
+                              .gamma = norm->scale->data,
+                              .beta = norm->bias ? norm->bias->data : NULL,
+                              .epsilon = norm->epsilon,
+                              .out = x,
+                              .out_stride = width});
+    return x;
+}
+
+/* NULL: no memory. */
+static float *apply_to_table(const cpu_encoder *e, const encoder_linear *l, const float *x)
+{
+    const encoder *s = &e->source;
+    size_t rows = 2 * (size_t)s->distance_span, in = (size_t)s->hidden;
+    size_t out = cpu_encoder_attended_width(s);
+    float *y = malloc(rows * out * sizeof *y);
+    if (!y)
+        return NULL;
+    e->options.kernels->gemm_unpacked_f32(
+        &(gemm_f32_unpacked){.m = rows,
+                             .n = out,
+                             .k = in,
+                             .a = x,
+                             .a_stride = in,
+                             .b = l->weight->data,
+                             .b_row_stride = l->is_transposed ? 1 : out,
+                             .b_column_stride = l->is_transposed ? in : 1,
+                             .c = y,
+                             .c_stride = out,
+                             .epilogue = {.bias = l->bias ? l->bias->data : NULL}});
+    return y;
+}
+
+static status make_distances(cpu_encoder *e)
+{
+    const encoder *s = &e->source;
+    float *x = normalised_table(e);
+    e->distances = calloc((size_t)s->layer_count + 1, sizeof *e->distances);
+    e->distance_rows = malloc((2 * e->length_max) * sizeof *e->distance_rows);
+    bool is_made = x && e->distances && e->distance_rows;
+    for (size_t i = 0; i + 1 < 2 * e->length_max && is_made; i++)
+        e->distance_rows[i] =
+            (int32_t)encoder_distance_row(s, (int64_t)i - (int64_t)(e->length_max - 1));
+    for (int i = 0; i < s->layer_count && is_made; i++) {
+        const encoder_layer *l = &s->layers[i];
+        cpu_encoder_distances *d = &e->distances[i];
+        if (l->position_key.weight)
+            is_made = (d->keys = apply_to_table(e, &l->position_key, x)) != NULL;
+        if (is_made && l->position_query.weight)
+            is_made = (d->queries = apply_to_table(e, &l->position_query, x)) != NULL;
+    }
+    free(x);
+    return is_made ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for an encoder");
+}
+
 status cpu_encoder_make_positions(cpu_encoder *e)
 {
     status s = STATUS_OK;
@@ -97,7 +170,7 @@ status cpu_encoder_make_positions(cpu_encoder *e)
         if (!s && l->rotary && !cpu_encoder_rotary_of(e, l->rotary))
             s = make_rotary(e, l->rotary);
     }
-    return s;
+    return s || !e->source.distance_table ? s : make_distances(e);
 }
 
 void cpu_encoder_drop_positions(cpu_encoder *e)
@@ -108,4 +181,10 @@ void cpu_encoder_drop_positions(cpu_encoder *e)
         free(e->rotaries[i].cosines);
         free(e->rotaries[i].sines);
     }
+    for (int i = 0; i < e->source.layer_count && e->distances; i++) {
+        free(e->distances[i].keys);
+        free(e->distances[i].queries);
+    }
+    free(e->distances);
+    free(e->distance_rows);
 }

@@ -44,6 +44,7 @@ static size_t lay_out(const cpu_encoder *e, size_t tokens, size_t length, void *
     out->offsets = place(memory, &offset, (tokens + 1) * sizeof(int32_t));
     out->attention =
         place(memory, &offset, attention_f32_workspace_bytes(length, (size_t)s->head_dim));
+    out->distances = place(memory, &offset, cpu_encoder_distances_count(s, length) * sizeof(float));
     return offset;
 }
 

@@ -2,6 +2,7 @@
 #include "tests/support/temporary.h"
 
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,20 @@ Test(import_hugging_face, names_inputs_and_outputs)
         {"distilbert_classes", "hugging face distilbert", {"logits"}, 2, 20},
         {"mpnet", "hugging face mpnet", {"last_hidden_state", "pooler_output"}, 2, 168},
         {"electra_classes", "hugging face electra", {"logits"}, 3, 20},
-        {"sentence", "hugging face bert", {"sentence_embedding"}, 3, 20},
+        {"sentence",
+         "hugging face bert > Pooling (mean) > Normalize",
+         {"sentence_embedding"},
+         3,
+         20},
+        {"chain_dense_norm",
+         "hugging face bert > Pooling (weightedmean, mean) > Dense (32 to 12, GELU) > LayerNorm > "
+         "Normalize > Dense (12 to 7, SiLU) > Dense (7 to 5, Tanh)",
+         {"sentence_embedding"},
+         3,
+         64},
+        {"mistral", "hugging face mistral", {"last_hidden_state"}, 2, 64},
+        {"deberta_v3", "hugging face deberta-v2", {"last_hidden_state"}, 2, 64},
+        {"nomic_bert", "hugging face nomic_bert", {"last_hidden_state"}, 3, 64},
     };
     static const char *const inputs[] = {"input_ids", "attention_mask", "token_type_ids"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -145,6 +159,57 @@ Test(import_hugging_face_folder, says_what_is_missing_or_not_supported)
     run("sed -i 's/\"model_type\"/\"quantization_config\": {\"bits\": 4}, &/' '%s/config.json'%s",
         folder, "");
     expect_failure(STATUS_UNSUPPORTED, "quantization_config");
+}
+
+static void set_key(const char *file, const char *key, const char *value)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    json_t *json = json_load_file(path, 0, NULL);
+    cr_assert_eq(json_object_set_new(json, key, json_loads(value, JSON_DECODE_ANY, NULL)), 0);
+    cr_assert_eq(json_dump_file(json, path, 0), 0);
+    json_decref(json);
+}
+
+/* Settings that would change the computation. */
+Test(import_hugging_face_folder, rejects_settings_that_it_does_not_compute)
+{
+    static const struct {
+        const char *folder, *file, *key, *value;
+    } cases[] = {
+        {"bert", "config.json", "position_embedding_type", "\"relative_key\""},
+        {"bert", "config.json", "is_decoder", "true"},
+        {"modernbert", "config.json", "layer_types", "[\"chunked_attention\"]"},
+        {"modernbert", "config.json", "classifier_pooling", "\"max\""},
+        {"modernbert", "config.json", "hidden_activation", "\"relu2\""},
+        {"qwen3", "config.json", "is_causal", "false"},
+        {"qwen3", "config.json", "use_bidirectional_attention", "true"},
+        {"mistral", "config.json", "rope_scaling", "{\"type\": \"yarn\", \"factor\": 4.0}"},
+        {"llama", "config.json", "partial_rotary_factor", "0.5"},
+        {"nomic_bert", "config.json", "prenorm", "true"},
+        {"nomic_bert", "config.json", "rotary_emb_fraction", "0.5"},
+        {"nomic_bert", "config.json", "rotary_emb_interleaved", "true"},
+        {"nomic_bert", "config.json", "rotary_scaling_factor", "2.0"},
+        {"nomic_bert", "config.json", "use_rms_norm", "true"},
+        {"nomic_bert", "config.json", "activation_function", "\"gelu\""},
+        {"gte_new", "config.json", "logn_attention_scale", "true"},
+        {"gte_new", "config.json", "layer_norm_type", "\"rms_norm\""},
+        {"jina_bert", "config.json", "feed_forward_type", "\"original\""},
+        {"deberta_v3", "config.json", "conv_kernel_size", "3"},
+        {"deberta_v3", "config.json", "norm_rel_ebd", "\"batch\""},
+        {"chain_last_dense", "2_Dense/config.json", "use_residual", "true"},
+        {"chain_last_dense", "2_Dense/config.json", "module_input_name", "\"token_embeddings\""},
+        {"chain_last_dense", "2_Dense/config.json", "activation_function", "\"torch.nn.ELU\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        copy_model(cases[i].folder);
+        set_key(cases[i].file, cases[i].key, cases[i].value);
+        expect_failure(STATUS_UNSUPPORTED, "");
+        cr_expect(strstr(status_message(), cases[i].key) != NULL ||
+                      strstr(status_message(), "activation") != NULL ||
+                      strstr(status_message(), "rope") != NULL,
+                  "%s %s: '%s'", cases[i].folder, cases[i].key, status_message());
+    }
 }
 
 Test(import_hugging_face_folder, rejects_poolings_it_does_not_know)

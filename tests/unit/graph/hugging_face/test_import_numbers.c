@@ -148,6 +148,19 @@ Test(numbers, gte)
     check_folder("gte_new");
 }
 
+Test(numbers, deberta)
+{
+    check_folder("deberta_v3");
+    check_folder("deberta_v2");
+    check_folder("deberta_classes");
+}
+
+Test(numbers, shards_of_bfloat16)
+{
+    check_folder("qwen3_sharded");
+    check_folder("modernbert_bf16_sharded");
+}
+
 Test(numbers, jina_bert)
 {
     check_folder("jina_bert");

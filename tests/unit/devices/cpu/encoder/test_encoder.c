@@ -224,6 +224,11 @@ static const char *const encoders[] = {
     "gte_new",
     "jina_bert",
     "jina_bert_relu",
+    "deberta_v3",
+    "deberta_v2",
+    "deberta_classes",
+    "qwen3_sharded",
+    "modernbert_bf16_sharded",
 };
 
 #define ENCODERS (sizeof encoders / sizeof encoders[0])
