@@ -5,19 +5,26 @@
 
 #include "config/values.h"
 
+static bool is_grpc(config_listener_kind kind)
+{
+    return kind == CONFIG_LISTENER_GRPC || kind == CONFIG_LISTENER_GRPC_TLS;
+}
+
 static bool is_of_kind(const server_listener *l, config_listener_kind kind)
 {
     return kind == CONFIG_LISTENER_HEALTH  ? l->is_health
            : kind == CONFIG_LISTENER_ADMIN ? l->is_admin
-                                           : !l->is_health && !l->is_admin;
+           : is_grpc(kind)                 ? l->is_grpc
+                                           : !l->is_health && !l->is_admin && !l->is_grpc;
 }
 
-/* The first address from an origin replaces those that stood there; health and administration have
- * lists of their own. */
+/* The first address from an origin replaces those that stood there; health, administration and
+ * gRPC have lists of their own. */
 static void begin_listeners(config *c, config_listener_kind kind, config_origin *o)
 {
     bool *has = kind == CONFIG_LISTENER_HEALTH  ? &o->has_health_listeners
                 : kind == CONFIG_LISTENER_ADMIN ? &o->has_admin_listeners
+                : is_grpc(kind)                 ? &o->has_grpc_listeners
                                                 : &o->has_listeners;
     int kept = 0;
     if (*has)
@@ -76,9 +83,11 @@ static status add_listener(config *c, const char *address, config_listener_kind 
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the configuration");
     server_listener added = {.host = copy,
                              .port = (uint16_t)port,
-                             .is_tls = kind == CONFIG_LISTENER_TLS,
+                             .is_tls =
+                                 kind == CONFIG_LISTENER_TLS || kind == CONFIG_LISTENER_GRPC_TLS,
                              .is_health = kind == CONFIG_LISTENER_HEALTH,
-                             .is_admin = kind == CONFIG_LISTENER_ADMIN};
+                             .is_admin = kind == CONFIG_LISTENER_ADMIN,
+                             .is_grpc = is_grpc(kind)};
     return append(c, added, kind, o, where);
 }
 

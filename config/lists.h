@@ -11,7 +11,9 @@ typedef enum config_listener_kind {
     CONFIG_LISTENER_PLAIN,
     CONFIG_LISTENER_TLS,
     CONFIG_LISTENER_HEALTH,
-    CONFIG_LISTENER_ADMIN /* or "unix:PATH" */
+    CONFIG_LISTENER_ADMIN, /* or "unix:PATH" */
+    CONFIG_LISTENER_GRPC,
+    CONFIG_LISTENER_GRPC_TLS
 } config_listener_kind;
 
 /* "HOST:PORT", "[IPV6]:PORT", "*:PORT" or ":PORT". */

@@ -23,9 +23,10 @@ static status check_whole(const config *c)
                            "tls.require_client_certificate: needs tls.client_ca_file");
     for (int i = 0; i < c->server.listener_count; i++)
         if (c->server.listeners[i].is_tls && !has_certificate)
-            return status_fail(STATUS_INVALID_ARGUMENT,
-                               "server.listen_tls: needs tls.certificate_file and tls.key_file "
-                               "(--tls-certificate, --tls-key)");
+            return status_fail(
+                STATUS_INVALID_ARGUMENT,
+                "server.listen_tls, server.grpc_tls: need tls.certificate_file and tls.key_file "
+                "(--tls-certificate, --tls-key)");
     if (c->repository.folder == NULL && c->repository.model_count == 0 && !c->wants_print)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "nothing to serve: give --repository DIR or --model NAME=PATH, or set "

@@ -15,7 +15,7 @@ typedef struct config_origin {
     size_t bytes;
     const char *flag; /* "--threads" */
     /* The first value of a list from this origin replaces the list; further values are added. */
-    bool has_listeners, has_health_listeners, has_admin_listeners, has_devices;
+    bool has_listeners, has_health_listeners, has_admin_listeners, has_grpc_listeners, has_devices;
 } config_origin;
 
 /* The path of the whole file. */

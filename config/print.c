@@ -19,7 +19,8 @@ static json_t *listeners_json(const config *c, config_listener_kind kind)
     for (int i = 0; i < c->server.listener_count; i++) {
         const server_listener *l = &c->server.listeners[i];
         bool has_colon = strchr(l->host, ':') != NULL;
-        if (l->is_tls != (kind == CONFIG_LISTENER_TLS) ||
+        if (l->is_tls != (kind == CONFIG_LISTENER_TLS || kind == CONFIG_LISTENER_GRPC_TLS) ||
+            l->is_grpc != (kind >= CONFIG_LISTENER_GRPC) ||
             l->is_health != (kind == CONFIG_LISTENER_HEALTH) ||
             l->is_admin != (kind == CONFIG_LISTENER_ADMIN))
             continue;

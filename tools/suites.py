@@ -156,6 +156,7 @@ def suites():
     found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
     found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
     found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
+    found.append(pytest("grpc", "tests/grpc"))
     found.append(pytest("attacks", "tests/attacks"))
     found.append(pytest("interop", "tests/interop", prepared=("test_python", "interop_programs")))
     found.append(program("netsim_http2"))

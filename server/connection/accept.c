@@ -1,8 +1,10 @@
 #include "server/connection/accept.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/protocol/grpc/call.h"
 #include "server/request/authorize.h"
 #include "server/request/respond.h"
 #include "server/request/routes.h"
@@ -10,6 +12,21 @@
 static bool is_method(request_text method, const char *name)
 {
     return method.bytes == strlen(name) && memcmp(method.data, name, method.bytes) == 0;
+}
+
+/* A gRPC call is known by its content type, over a version of HTTP that has trailers; its path says
+ * only which. */
+static void find_dialect(request *r)
+{
+    request_text type = request_header(r, "content-type");
+    bool has_trailers = r->connection->transport->add_trailer != NULL;
+    bool is_call = has_trailers && grpc_is_content_type(type.data, type.bytes);
+    if (is_call && r->route.dialect != ROUTE_GRPC)
+        r->route.kind = ROUTE_UNKNOWN;
+    if (is_call)
+        r->route.dialect = ROUTE_GRPC;
+    else if (r->route.dialect == ROUTE_GRPC)
+        r->route.dialect = ROUTE_KSERVE; /* it is told so in JSON */
 }
 
 request *accept_request(connection *c, const arrival *a)
@@ -27,6 +44,7 @@ request *accept_request(connection *c, const arrival *a)
     const char *query = a->path.bytes ? memchr(a->path.data, '?', a->path.bytes) : NULL;
     route_parse(a->path.data, query != NULL ? (size_t)(query - a->path.data) : a->path.bytes,
                 &r->route);
+    find_dialect(r);
     r->body = a->body;
     r->can_borrow_body = a->can_borrow_body;
     r->is_head = is_method(a->method, "HEAD");
@@ -59,11 +77,58 @@ static void respond_wrong_verb(request *r)
                   is_get ? "this route takes GET" : "this route takes POST");
 }
 
+static void respond_no_trailers(request *r)
+{
+    respond_error(r, 505,
+                  "gRPC needs HTTP/2: this address speaks it over TLS (ALPN \"h2\") and without "
+                  "(prior knowledge)");
+}
+
+static void respond_wrong_type(request *r)
+{
+    respond_error(r, 415,
+                  "gRPC's methods take content-type application/grpc or "
+                  "application/grpc+proto");
+}
+
+static void respond_elsewhere(request *r)
+{
+    const server_options *o = request_service(r)->options;
+    char text[160] = "this address serves gRPC only";
+    for (int i = 0; i < o->listener_count; i++) {
+        const server_listener *l = &o->listeners[i];
+        if (l->is_grpc || l->is_health || l->is_admin)
+            continue;
+        snprintf(text, sizeof text, "this address serves gRPC only; REST is served at %s://%s:%u",
+                 l->is_tls ? "https" : "http", l->host, l->port);
+        break;
+    }
+    respond_error(r, 404, text);
+}
+
+/* Is it neither gRPC nor HTTP that this address serves? Who answers then; NULL: it is. */
+static request_handler find_refusal(const request *r)
+{
+    const connection *c = (const connection *)r->connection;
+    request_text type = request_header(r, "content-type");
+    bool is_typed = grpc_is_any_content_type(type.data, type.bytes);
+    if (r->route.dialect == ROUTE_GRPC)
+        return NULL;
+    if (is_typed && r->connection->transport->add_trailer == NULL)
+        return respond_no_trailers;
+    if (is_typed || r->route.kind >= ROUTE_GRPC_INFER)
+        return respond_wrong_type;
+    return c->is_grpc ? respond_elsewhere : NULL;
+}
+
 void accept_run(request *r, request_text method)
 {
     const request_routes *routes = r->loop->routes;
     const request_route *at = &routes->of[r->route.kind];
-    if (r->is_about_server && is_method(method, "OPTIONS"))
+    request_handler refuse = find_refusal(r);
+    if (refuse != NULL)
+        request_run(r, refuse);
+    else if (r->is_about_server && is_method(method, "OPTIONS"))
         request_run(r, respond_options);
     else if (!at->is_absent && !authorize_request(r))
         request_run(r, authorize_refuse);

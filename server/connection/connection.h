@@ -33,6 +33,7 @@ typedef struct listener_context {
     h2o_accept_ctx_t accept;
     unsigned rights; /* of request_connection */
     bool is_local;
+    bool is_grpc; /* of connection */
 } listener_context;
 
 typedef struct connections {
@@ -68,6 +69,7 @@ struct connection {
     bool is_client;        /* it has sent a request */
     bool is_old;           /* over timeouts.age_ms: drained */
     bool is_in_handshake;
+    bool is_grpc;             /* its listener serves nothing else */
     bool is_replaced;         /* ended for others; it is open until the library has closed it */
     h2o_accept_ctx_t *accept; /* of its listener */
     SSL_CTX *tls;             /* a reference, during the handshake */

@@ -190,6 +190,7 @@ static bool accept_some(h2o_socket_t *listener)
         c->accept = &from->accept;
         c->base.listener_rights = from->rights;
         c->base.is_local = from->is_local;
+        c->is_grpc = from->is_grpc;
         all->start(c);
     }
     return true;

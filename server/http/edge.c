@@ -89,6 +89,7 @@ static void tell_listener(const server_listener *l, uint16_t port)
         log_info("server", "listening on %s://%s:%u%s", l->is_tls ? "https" : "http", l->host, port,
                  l->is_health  ? " for health and metrics"
                  : l->is_admin ? " for administration"
+                 : l->is_grpc  ? " for gRPC"
                                : "");
 }
 

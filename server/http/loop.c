@@ -125,6 +125,7 @@ static void add_listener(loop *l, int i)
     context->accept.hosts = l->shared->config.hosts;
     context->rights = at->is_admin ? ACCESS_ALL : 0;
     context->is_local = at->path != NULL;
+    context->is_grpc = at->is_grpc;
     h2o_socket_t *socket =
         h2o_evloop_socket_create(l->context.loop, l->listen_fds[i], H2O_SOCKET_FLAG_DONT_READ);
     socket->data = context;

@@ -182,7 +182,7 @@ void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pi
     stop_running(x);
     budget_force(&h->base->base.held, x->response_held);
     if (http2_session_respond(h->session, x->stream, code, x->fields, x->field_count, pieces, count,
-                              NULL, 0))
+                              x->trailers, x->trailer_count))
         log_debug("server", "%s", status_message());
     http2_connection_flush_later(h);
 }

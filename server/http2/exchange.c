@@ -52,7 +52,7 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
     x->is_arriving = x->is_running = x->is_waiting = false;
     x->body_bytes = x->response_bytes = x->body_held = x->response_held = 0;
     x->rate = (rate_window){0};
-    x->field_count = 0;
+    x->field_count = x->trailer_count = 0;
     x->next = pool->idle;
     pool->idle = x;
     pool->idle_count++;

@@ -8,6 +8,7 @@
 
 /* One stream of an HTTP/2 connection: the body as it arrives, and the response while it is made.
  * From the loop's pool; lives until the stream is closed. */
+#define HTTP2_TRAILERS_MAX 6
 typedef struct http2_exchange http2_exchange;
 struct http2_exchange {
     http2_exchange *next; /* idle in the pool; or on->waiting_first */
@@ -28,6 +29,8 @@ struct http2_exchange {
     arena memory; /* of the response, and of the head of an upgraded request */
     http2_field fields[HTTP2_FIELDS_MAX];
     int field_count;
+    http2_field trailers[HTTP2_TRAILERS_MAX];
+    int trailer_count;
 };
 
 /* A loop's exchanges that wait to be used again. Zeroed is empty, and has no helpers. */

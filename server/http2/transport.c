@@ -44,10 +44,17 @@ static void add_header(request *r, request_text name, request_text value)
     x->fields[x->field_count++] = (http2_field){name.data, value.data, name.bytes, value.bytes};
 }
 
+static void add_trailer(request *r, request_text name, request_text value)
+{
+    http2_exchange *x = r->stream;
+    assert(x->trailer_count < HTTP2_TRAILERS_MAX);
+    x->trailers[x->trailer_count++] = (http2_field){name.data, value.data, name.bytes, value.bytes};
+}
+
 static void drop_headers(request *r)
 {
     http2_exchange *x = r->stream;
-    x->field_count = 0;
+    x->field_count = x->trailer_count = 0;
 }
 
 static void send_response(request *r, int code, const char *reason, const request_text *pieces,
@@ -59,7 +66,8 @@ static void send_response(request *r, int code, const char *reason, const reques
     (void)reason;
     assert(count <= HTTP2_PIECES_MAX);
     size_t n = (size_t)(number_write_u64(digits, r->response_bytes) - digits);
-    if (code != 204) /* RFC 9110, section 8.6 */
+    /* RFC 9110, section 8.6; gRPC's messages say how long they are. */
+    if (code != 204 && r->route.dialect != ROUTE_GRPC)
         add_header(r, TEXT("content-length"), (request_text){digits, n});
     h2o_context_t *context = x->on->shared->context;
     h2o_get_timestamp(context, NULL, NULL);
@@ -104,6 +112,7 @@ const request_transport *http2_transport(void)
         .header_count = header_count,
         .allocate = allocate,
         .add_header = add_header,
+        .add_trailer = add_trailer,
         .drop_headers = drop_headers,
         .send = send_response,
         .watch = watch,

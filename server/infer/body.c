@@ -5,6 +5,7 @@
 
 #include "base/large_memory.h"
 #include "server/infer/decimal.h"
+#include "server/protocol/grpc/infer_message.h"
 
 #define LONG_JSON_BYTES 65536
 #define LONG_BYTES ((size_t)1 << 20)
@@ -32,12 +33,25 @@ static status fail_json_bytes(uint64_t json_bytes, size_t bytes)
                        (unsigned long long)json_bytes, bytes);
 }
 
+/* What is not raw takes the time of JSON. */
+static status read_message(infer_body *out)
+{
+    grpc_infer_head head;
+    status failure = grpc_read_infer_head(&head, out->text.data, out->text.bytes);
+    out->has_json_bytes = true;
+    out->json_bytes = failure ? 0 : out->text.bytes - head.raw_bytes;
+    return failure;
+}
+
 status infer_body_read_headers(const request *r, infer_body *out)
 {
     *out = (infer_body){.is_kserve = r->route.kind == ROUTE_INFER,
+                        .is_grpc = r->route.kind == ROUTE_GRPC_INFER,
                         .text = r->body,
                         .can_borrow = r->can_borrow_body,
                         .held = &r->connection->held};
+    if (out->is_grpc)
+        return read_message(out);
     status failure = read_coding(r, &out->coding);
     if (failure || !out->is_kserve)
         return failure;
@@ -63,6 +77,8 @@ static status parse(const infer_body *b, request_text text, infer_request *q,
                     const infer_context *c)
 {
     uint64_t json_bytes = b->has_json_bytes ? b->json_bytes : text.bytes;
+    if (b->is_grpc)
+        return grpc_parse_infer(q, c, text.data, text.bytes);
     if (!b->is_kserve)
         return parse_tensorflow(q, c, text.data, text.bytes);
     if (json_bytes > text.bytes)

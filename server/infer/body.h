@@ -8,7 +8,7 @@
 /* The body of an inference request, and what its headers say about it: all that parsing needs of
  * the request, so that any thread can do it. */
 typedef struct infer_body {
-    bool is_kserve;
+    bool is_kserve, is_grpc;
     request_text text; /* as received */
     content_coding coding;
     bool has_json_bytes;
@@ -18,7 +18,8 @@ typedef struct infer_body {
     budget_account *parsed; /* counts what it becomes, while it is parsed; or NULL: it is small */
 } infer_body;
 
-/* On the loop's thread. STATUS_INVALID_ARGUMENT, STATUS_UNSUPPORTED_CODING. */
+/* On the loop's thread. Of a gRPC call the body is its message already. STATUS_INVALID_ARGUMENT,
+ * STATUS_UNSUPPORTED_CODING. */
 status infer_body_read_headers(const request *r, infer_body *out) MUST_CHECK;
 
 /* Would parsing it hold a loop? Compressed bodies, JSON over 64 KiB, and anything over 1 MiB. */

@@ -1,10 +1,15 @@
 #include "server/infer/infer.h"
 
+#include <string.h>
+
+#include "server/call/open.h"
 #include "server/infer/admit.h"
 #include "server/infer/parse.h"
 #include "server/infer/refuse.h"
 #include "server/infer/submit.h"
 #include "server/infer/tokenize.h"
+#include "server/protocol/grpc/call.h"
+#include "server/protocol/grpc/infer_message.h"
 #include "server/request/authorize.h"
 #include "server/request/respond.h"
 
@@ -34,7 +39,26 @@ static void on_parsed(request *r)
         go_on(r, failure);
 }
 
-void infer_handle(request *r)
+/* A gRPC call names its model in its message: it becomes the route's. */
+static status read_name(request *r)
+{
+    grpc_infer_head head;
+    status failure = grpc_read_infer_head(&head, r->body.data, r->body.bytes);
+    if (!failure)
+        failure =
+            grpc_read_version(head.model_version.text, head.model_version.bytes, &r->route.version);
+    if (failure)
+        return failure;
+    size_t bytes = head.model_name.bytes;
+    if (bytes == 0 || bytes >= ROUTE_NAME_BYTES)
+        return status_fail(STATUS_INVALID_ARGUMENT, "field \"model_name\" has %zu bytes", bytes);
+    memcpy(r->route.name, head.model_name.text, bytes);
+    r->route.name[bytes] = 0;
+    r->route.name_bytes = bytes;
+    return STATUS_OK;
+}
+
+static void begin(request *r)
 {
     const model *m;
     bool is_later = false;
@@ -58,4 +82,22 @@ void infer_handle(request *r)
     failure = parse_request(r, m, on_parsed, &is_later);
     if (!is_later)
         go_on(r, failure);
+}
+
+static void begin_call(request *r, status failure)
+{
+    if (!failure)
+        failure = read_name(r);
+    if (failure)
+        respond_status(r, failure, status_message());
+    else
+        begin(r);
+}
+
+void infer_handle(request *r)
+{
+    if (r->route.kind == ROUTE_GRPC_INFER)
+        call_open(r, begin_call);
+    else
+        begin(r);
 }

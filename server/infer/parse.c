@@ -156,11 +156,13 @@ status parse_language(request *r, request_handler resume, bool *is_later)
 status parse_request(request *r, const model *m, request_handler resume, bool *is_later)
 {
     request_loop *l = r->loop;
-    bool is_kserve = r->route.kind == ROUTE_INFER;
+    infer_protocol protocol = r->route.kind == ROUTE_INFER        ? INFER_KSERVE
+                              : r->route.kind == ROUTE_GRPC_INFER ? INFER_GRPC
+                                                                  : INFER_TENSORFLOW_ROWS;
     infer_body body;
-    infer_request_init(&r->infer, m, is_kserve ? INFER_KSERVE : INFER_TENSORFLOW_ROWS,
-                       l->parsed_jobs,
-                       is_kserve ? 1 : l->service->options->limits.request_jobs_max);
+    infer_request_init(
+        &r->infer, m, protocol, l->parsed_jobs,
+        protocol == INFER_TENSORFLOW_ROWS ? l->service->options->limits.request_jobs_max : 1);
     r->holds_model = true;
     status failure = infer_body_read_headers(r, &body);
     *is_later = !failure && infer_body_is_long(&body) && l->service->helpers != NULL;

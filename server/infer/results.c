@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/protocol/grpc/call.h"
+#include "server/protocol/grpc/infer_message.h"
 #include "server/protocol/language/write_language.h"
 #include "server/protocol/rows/merge_rows.h"
 #include "server/protocol/text/number_write.h"
@@ -121,6 +123,30 @@ typedef struct body_pieces {
     int count;
 } body_pieces;
 
+/* A gRPC message with its head. */
+static status make_message(const infer_request *q, text_buffer *text, body_pieces *out)
+{
+    static const char head[GRPC_FRAME_HEAD_BYTES];
+    grpc_pieces pieces;
+    status failure = merge_rows(q);
+    text_buffer_append(text, head, sizeof head);
+    if (!failure)
+        failure = grpc_write_infer(text, q, &pieces);
+    if (failure)
+        return failure;
+    char *copy = arena_allocate(&q->jobs[0]->memory, text->bytes);
+    if (copy == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the response");
+    const char *at = memcpy(copy, text->data, text->bytes);
+    out->count = pieces.count;
+    for (int i = 0; i < pieces.count; i++) {
+        const grpc_piece *piece = &pieces.of[i];
+        out->of[i] = (request_text){piece->data != NULL ? piece->data : at, piece->bytes};
+        at += piece->data == NULL ? piece->bytes : 0;
+    }
+    return STATUS_OK;
+}
+
 static status write_text(const infer_request *q, tokenizer_scratch *scratch, text_buffer *text)
 {
     if (q->protocol == INFER_LANGUAGE)
@@ -140,9 +166,11 @@ static status make_pieces(const infer_request *q, bool is_strict, text_scratches
                           text_buffer *text, body_pieces *out)
 {
     job *first = q->jobs[0];
-    if (is_strict && !can_write(q))
+    if (is_strict && q->protocol != INFER_GRPC && !can_write(q))
         return status_fail(STATUS_INTERNAL,
                            "the result holds NaN or Infinity, which strict JSON does not have");
+    if (q->protocol == INFER_GRPC)
+        return make_message(q, text, out);
     tokenizer_scratch *scratch = NULL; /* for offsets, which are not kept */
     if (q->protocol == INFER_LANGUAGE && q->language->task == LANGUAGE_PREDICT)
         scratch = text_scratches_take(scratches);
@@ -195,6 +223,9 @@ static void run(request_work *work)
     compress_piece in[MODEL_TENSORS_MAX + 1];
     for (int i = 0; i < w->pieces.count; i++)
         in[i] = (compress_piece){w->pieces.of[i].data, w->pieces.of[i].bytes};
+    if (w->infer->protocol == INFER_GRPC)
+        in[0] = (compress_piece){(const char *)in[0].data + GRPC_FRAME_HEAD_BYTES,
+                                 in[0].bytes - GRPC_FRAME_HEAD_BYTES};
     if (w->coding != CODING_IDENTITY &&
         compress_pieces(w->coding, in, w->pieces.count, &w->compressed, &w->compressed_bytes))
         w->compressed = NULL;
@@ -206,12 +237,21 @@ static const char *add_headers(request *r, const body_pieces *pieces)
 {
     if (request_service(r)->options->server_timing)
         add_server_timing(r);
-    if (pieces->count == 1)
+    if (pieces->count == 1 || r->infer.protocol == INFER_GRPC)
         return "application/json";
     char digits[NUMBER_INTEGER_CHARS];
     size_t n = (size_t)(number_write_u64(digits, pieces->of[0].bytes) - digits);
     respond_header(r, "inference-header-content-length", digits, n);
     return "application/octet-stream";
+}
+
+static void respond_made(request *r, body_pieces *pieces)
+{
+    const char *type = add_headers(r, pieces);
+    if (r->infer.protocol == INFER_GRPC)
+        respond_grpc_pieces(r, pieces->of, pieces->count);
+    else
+        respond_pieces(r, type, pieces->of, pieces->count);
 }
 
 static void respond_written(request *r)
@@ -222,11 +262,11 @@ static void respond_written(request *r)
     if (!request_has_ended(r) && w->result) {
         respond_status(r, w->result, w->error);
     } else if (!request_has_ended(r)) {
-        const char *type = add_headers(r, &w->pieces);
         if (w->compressed != NULL)
-            respond_compressed(r, type, w->coding, w->compressed, w->compressed_bytes);
+            respond_compressed(r, add_headers(r, &w->pieces), w->coding, w->compressed,
+                               w->compressed_bytes);
         else
-            respond_pieces(r, type, w->pieces.of, w->pieces.count);
+            respond_made(r, &w->pieces);
         w->compressed = NULL;
     }
     free(w->compressed);
@@ -290,5 +330,5 @@ void respond_with_results(request *r)
     if (failure)
         respond_status(r, failure, status_message());
     else
-        respond_pieces(r, add_headers(r, &pieces), pieces.of, pieces.count);
+        respond_made(r, &pieces);
 }

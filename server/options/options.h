@@ -19,6 +19,7 @@ typedef struct server_listener {
     bool is_health;   /* health and metrics only, on a loop of their own */
     bool is_admin;    /* whoever reaches it may do everything, unless there are keys */
     const char *path; /* of a Unix socket, instead of host and port; or NULL */
+    bool is_grpc;     /* gRPC only */
 } server_listener;
 
 typedef struct server_tls {

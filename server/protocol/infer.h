@@ -14,7 +14,8 @@ typedef enum infer_protocol {
     INFER_KSERVE,
     INFER_TENSORFLOW_ROWS,    /* "instances" -> "predictions" */
     INFER_TENSORFLOW_COLUMNS, /* "inputs" -> "outputs" */
-    INFER_LANGUAGE            /* the routes that take text (language/language.h) */
+    INFER_LANGUAGE,           /* the routes that take text (language/language.h) */
+    INFER_GRPC                /* grpc/infer_message.h */
 } infer_protocol;
 
 typedef struct infer_output {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "server/protocol/route_method.h"
+
 #define SEGMENTS_MAX 8
 
 typedef struct segment {
@@ -240,4 +242,8 @@ void route_parse(const char *path, size_t bytes, route *out)
         parse_v1(s, count, out);
     else if (is(s[0], "metrics") && count == 1)
         set(out, ROUTE_METRICS, ROUTE_GET);
+    else if (route_method_find(path, bytes) != ROUTE_UNKNOWN)
+        set(out, route_method_find(path, bytes), ROUTE_POST);
+    if (out->kind >= ROUTE_GRPC_INFER)
+        out->dialect = ROUTE_GRPC;
 }

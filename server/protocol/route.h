@@ -38,6 +38,21 @@ typedef enum route_kind {
     ROUTE_DECODE,          /* POST /decode */
     ROUTE_INFO,            /* GET /info */
     ROUTE_HEALTH,          /* GET /health */
+    ROUTE_GRPC_INFER,      /* gRPC: POST /inference.GRPCInferenceService/ModelInfer */
+    ROUTE_GRPC_LIVE,       /* ServerLive, and so on */
+    ROUTE_GRPC_READY,
+    ROUTE_GRPC_MODEL_READY,
+    ROUTE_GRPC_SERVER_METADATA,
+    ROUTE_GRPC_MODEL_METADATA,
+    ROUTE_GRPC_MODEL_CONFIG,
+    ROUTE_GRPC_MODEL_STATS,
+    ROUTE_GRPC_INDEX,
+    ROUTE_GRPC_LOAD,
+    ROUTE_GRPC_UNLOAD,
+    ROUTE_GRPC_SHARED_MEMORY, /* all six methods */
+    ROUTE_GRPC_TRACE_SETTING,
+    ROUTE_GRPC_LOG_SETTINGS,
+    ROUTE_GRPC_HEALTH_CHECK, /* grpc.health.v1.Health/Check */
     ROUTE_KIND_COUNT
 } route_kind;
 
@@ -48,6 +63,7 @@ typedef enum route_dialect {
     ROUTE_OPENAI,
     ROUTE_TEI, /* Hugging Face's text-embeddings-inference */
     ROUTE_COHERE,
+    ROUTE_GRPC, /* whatever its path: a request of content type application/grpc */
 } route_dialect;
 
 typedef enum route_verb { ROUTE_GET, ROUTE_POST } route_verb;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/offload/pool.h"
 
 /* For smaller ones nobody looks at the memory behind them; small jobs are the pool's. */
 #define LARGE_RESPONSE_BYTES 65536
@@ -37,6 +38,8 @@ request *request_begin(request_loop *l, request_connection *c, void *stream, uin
     r->stream = stream;
     r->kept_body = NULL;
     r->kept_body_bytes = 0;
+    r->unpacked = NULL;
+    r->unpacked_capacity = 0;
     r->can_borrow_body = false;
     r->body = (request_text){NULL, 0};
     r->is_head = false;
@@ -107,6 +110,10 @@ static void release(request *r)
     r->compressed = NULL;
     budget_return(&r->jobs_held);
     access_table_release(r->access);
+    if (r->unpacked != NULL) {
+        offload_pool_free(request_service(r)->helpers, r->unpacked, r->unpacked_capacity);
+        budget_subtract(&r->connection->held, r->unpacked_capacity);
+    }
     request_connection_release(r->connection);
     r->connection = NULL;
     r->next = l->idle;

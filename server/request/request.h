@@ -37,6 +37,8 @@ struct request {
     size_t kept_body_capacity;
     bool can_borrow_body; /* the body stays where it is until the stream is closed */
     bool reads_body;      /* a helper thread does: as if jobs borrowed it */
+    char *unpacked;       /* of large_memory.h: `body` lies in it; NULL: it was not compressed */
+    size_t unpacked_capacity; /* of the connection's budget */
 
     /* What was asked. */
     route route;
@@ -103,6 +105,7 @@ static inline bool request_needs_body(const request *r)
 static inline bool request_is_inference(const request *r)
 {
     return r->route.kind == ROUTE_INFER || r->route.kind == ROUTE_TF_PREDICT ||
+           r->route.kind == ROUTE_GRPC_INFER ||
            (r->route.kind >= ROUTE_EMBEDDINGS && r->route.kind <= ROUTE_SIMILARITY);
 }
 

@@ -6,11 +6,13 @@
 
 #include "base/clock.h"
 #include "server/protocol/compress.h"
+#include "server/protocol/grpc/call.h"
 #include "server/protocol/language/error.h"
 #include "server/protocol/text/text_write.h"
 
 #define COMPRESS_BYTES_MIN 1024
 #define TRACE_BYTES_MAX 128
+#define GRPC_TYPE "application/grpc"
 #define TEXT(literal) ((request_text){literal, sizeof(literal) - 1})
 
 static const char *reason_of(int code)
@@ -30,6 +32,8 @@ static const char *reason_of(int code)
         return "Not Found";
     case 405:
         return "Method Not Allowed";
+    case 505:
+        return "HTTP Version Not Supported";
     case 408:
         return "Request Timeout";
     case 413:
@@ -115,6 +119,11 @@ void respond_header(request *r, const char *name, const char *value, size_t byte
     add_header(r, name, copy(r, value, bytes));
 }
 
+static bool is_grpc(const request *r)
+{
+    return r->route.dialect == ROUTE_GRPC;
+}
+
 static void add_common_headers(request *r, const char *type)
 {
     service *s = request_service(r);
@@ -142,16 +151,31 @@ static size_t sum_bytes(const request_text *pieces, int count)
     return bytes;
 }
 
+/* A gRPC call that came compressed is answered so. */
+static bool wants_coding(const request *r)
+{
+    request_text coding = request_header(r, "grpc-encoding");
+    return coding.data != NULL &&
+           content_coding_parse(coding.data, coding.bytes) != CODING_IDENTITY;
+}
+
 content_coding respond_coding(const request *r)
 {
-    request_text accepted = request_header(r, "accept-encoding");
+    request_text accepted = !is_grpc(r)       ? request_header(r, "accept-encoding")
+                            : wants_coding(r) ? request_header(r, "grpc-accept-encoding")
+                                              : (request_text){NULL, 0};
     return accepted.data == NULL ? CODING_IDENTITY
                                  : content_coding_choose(accepted.data, accepted.bytes);
 }
 
 static void add_coding(request *r, content_coding coding)
 {
-    add_header(r, "content-encoding", coding == CODING_GZIP ? TEXT("gzip") : TEXT("deflate"));
+    request_text name = coding == CODING_GZIP ? TEXT("gzip") : TEXT("deflate");
+    if (is_grpc(r)) {
+        add_header(r, "grpc-encoding", name);
+        return;
+    }
+    add_header(r, "content-encoding", name);
     add_header(r, "vary", TEXT("accept-encoding"));
 }
 
@@ -175,10 +199,22 @@ static int compress(request *r, request_text *pieces, int count)
     return 1;
 }
 
+static inline void add_trailer(request *r, request_text name, request_text value)
+{
+    r->connection->transport->add_trailer(r, name, value);
+}
+
 /* Without memory for what was to be sent: takes none. Returns the code. */
 static int replace_response(request *r, request_text *pieces, int *count)
 {
     r->connection->transport->drop_headers(r);
+    if (is_grpc(r)) {
+        add_header(r, "content-type", TEXT(GRPC_TYPE));
+        add_header(r, "grpc-status", TEXT("14")); /* UNAVAILABLE */
+        add_header(r, "grpc-message", TEXT("there is no memory for the response now"));
+        *count = 0;
+        return 503;
+    }
     add_header(r, "retry-after", TEXT("1"));
     add_header(r, "content-type", TEXT("application/json"));
     pieces[0] = TEXT("{\"error\":\"there is no memory for the response now\"}");
@@ -192,13 +228,16 @@ static void send_pieces(request *r, int code, const char *type, request_text *pi
 {
     assert(!request_has_ended(r));
     if (!r->is_short_of_memory)
-        add_common_headers(r, type);
+        add_common_headers(r, is_grpc(r) ? GRPC_TYPE : type);
+    if (!r->is_short_of_memory && is_grpc(r) && code == 200)
+        add_trailer(r, TEXT("grpc-status"), TEXT("0"));
     if (r->is_short_of_memory)
         code = replace_response(r, pieces, &count);
     r->code = r->sample.code = code;
     r->response_bytes = sum_bytes(pieces, count);
     request_end(r, reason_of_end(code));
-    r->connection->transport->send(r, code, reason_of(code), pieces, count);
+    int sent_code = is_grpc(r) ? 200 : code; /* it has a status of its own */
+    r->connection->transport->send(r, sent_code, reason_of(sent_code), pieces, count);
     uint64_t now_ns = clock_now_ns();
     stage_stamp(r->sample.stage_ns, STAGE_RESPOND, now_ns);
     if (request_is_inference(r))
@@ -209,6 +248,50 @@ static void finish(request *r, int code, const char *type, request_text *pieces,
 {
     count = compress(r, pieces, count);
     send_pieces(r, code, type, pieces, count);
+}
+
+/* Compresses a message, which is what follows the room for its head. */
+static int compress_message(request *r, request_text *pieces, int count)
+{
+    pieces[0].data += GRPC_FRAME_HEAD_BYTES;
+    pieces[0].bytes -= GRPC_FRAME_HEAD_BYTES;
+    return compress(r, pieces, count);
+}
+
+/* The head, with memory of its own, before the pieces of a message. */
+static void send_message(request *r, bool is_compressed, request_text *pieces, int count)
+{
+    request_text out[MODEL_TENSORS_MAX + 2];
+    char head[GRPC_FRAME_HEAD_BYTES];
+    assert(count <= MODEL_TENSORS_MAX + 1);
+    grpc_write_frame_head(head, is_compressed, sum_bytes(pieces, count));
+    out[0] = copy(r, head, sizeof head);
+    memcpy(out + 1, pieces, (size_t)count * sizeof *pieces);
+    send_pieces(r, 200, NULL, out, count + 1);
+}
+
+void respond_grpc_pieces(request *r, request_text *pieces, int count)
+{
+    int packed = compress_message(r, pieces, count);
+    if (r->compressed != NULL) {
+        send_message(r, true, pieces, packed);
+        return;
+    }
+    pieces[0].data -= GRPC_FRAME_HEAD_BYTES;
+    pieces[0].bytes += GRPC_FRAME_HEAD_BYTES;
+    grpc_write_frame_head((char *)(uintptr_t)pieces[0].data, false,
+                          sum_bytes(pieces, count) - GRPC_FRAME_HEAD_BYTES);
+    send_pieces(r, 200, NULL, pieces, count);
+}
+
+void respond_grpc(request *r, const text_buffer *message)
+{
+    r->is_short_of_memory |= message->is_broken;
+    request_text piece = copy(r, message->data, message->bytes);
+    if (r->is_short_of_memory)
+        send_pieces(r, 503, NULL, &piece, 0);
+    else
+        respond_grpc_pieces(r, &piece, 1);
 }
 
 /* Compressed once, too, for all who share it. NULL: no memory. */
@@ -277,7 +360,10 @@ void respond_compressed(request *r, const char *type, content_coding coding, cha
     assert(r->compressed == NULL);
     r->compressed = data;
     add_coding(r, coding);
-    send_pieces(r, 200, type, &piece, 1);
+    if (is_grpc(r))
+        send_message(r, true, &piece, 1);
+    else
+        send_pieces(r, 200, type, &piece, 1);
 }
 
 void respond_text(request *r, int code, const char *type, const char *text, size_t bytes)
@@ -307,7 +393,7 @@ void respond_json(request *r, text_buffer *body)
 /* Does the API of the route have errors of its own? */
 static bool is_language(const request *r)
 {
-    return r->route.dialect != ROUTE_KSERVE && r->route.dialect != ROUTE_TENSORFLOW;
+    return r->route.dialect != ROUTE_KSERVE && r->route.dialect != ROUTE_TENSORFLOW && !is_grpc(r);
 }
 
 static const language_fault *fault_of(const request *r)
@@ -315,10 +401,34 @@ static const language_fault *fault_of(const request *r)
     return r->language != NULL ? &r->language->fault : NULL;
 }
 
+/* A call without messages: the status stands in the head (Trailers-Only). */
+static void respond_grpc_error(request *r, int code, const char *message, uint64_t retry_after_ns)
+{
+    text_buffer *text = &r->loop->text;
+    char digits[24];
+    text_buffer_clear(text);
+    grpc_write_message(text, message, GRPC_MESSAGE_BYTES_MAX);
+    r->is_short_of_memory |= text->is_broken;
+    int n = snprintf(digits, sizeof digits, "%d", (int)grpc_code_of_http(code));
+    respond_header(r, "grpc-status", digits, (size_t)n);
+    respond_header(r, "grpc-message", text->data, text->bytes);
+    if (retry_after_ns > 0) {
+        n = snprintf(digits, sizeof digits, "%llu",
+                     (unsigned long long)((retry_after_ns + 999999) / 1000000));
+        respond_header(r, "grpc-retry-pushback-ms", digits, (size_t)n);
+    }
+    request_text none = {NULL, 0};
+    send_pieces(r, code, NULL, &none, 0);
+}
+
 static void respond_message(request *r, int code, const char *message, uint64_t retry_after_ns)
 {
     text_buffer *body = &r->loop->text;
     const char *text = message[0] ? message : reason_of(code);
+    if (is_grpc(r)) {
+        respond_grpc_error(r, code, text, retry_after_ns);
+        return;
+    }
     text_buffer_clear(body);
     if (is_language(r)) {
         language_write_error(body, r->route.dialect, code, text, fault_of(r));

@@ -5,7 +5,8 @@
 
 /* Responses. Each of these ends the request and sends its response; it is called once, on the
  * loop's thread, for a request that has not ended. This is the only place that turns a status into
- * an HTTP code. Without memory for a response or a header of it, the request is answered 503. */
+ * an HTTP code, and its gRPC status (server/protocol/grpc/call.h). Without memory for a response or
+ * a header of it, the request is answered 503. */
 
 /* The HTTP code of a status, as KServe and TensorFlow Serving have it. The latter's routes differ:
  * a full queue is 503, not 429. */
@@ -35,6 +36,11 @@ void respond_pieces(request *r, const char *type, request_text *pieces, int coun
 content_coding respond_coding(const request *r);
 void respond_compressed(request *r, const char *type, content_coding coding, char *data,
                         size_t bytes);
+
+/* A message of a gRPC call. It begins with GRPC_FRAME_HEAD_BYTES of room, which are filled in; the
+ * buffer stays the caller's. Pieces: as respond_pieces(). */
+void respond_grpc(request *r, const text_buffer *message);
+void respond_grpc_pieces(request *r, request_text *pieces, int count);
 
 /* {"error": message}, or as the API of the route has it. `retry_after_ns`, of a status that says
  * "try later": 0: a second. */

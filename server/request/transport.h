@@ -29,7 +29,9 @@ typedef struct request_transport {
     void *(*allocate)(request *r, size_t bytes);
     /* Adds a header to the response. Name and value must live until the stream is closed. */
     void (*add_header)(request *r, request_text name, request_text value);
-    /* Takes back the headers that were added. */
+    /* The same of a trailer; NULL: this transport has none, and so no gRPC. */
+    void (*add_trailer)(request *r, request_text name, request_text value);
+    /* Takes back the headers and trailers that were added. */
     void (*drop_headers)(request *r);
     /* Sends status line, headers and body, once. The pieces must live until the stream is closed,
      * which may happen inside this call. */

@@ -63,6 +63,10 @@ void serve_starting(request *r)
 {
     char progress[SERVICE_PROGRESS_BYTES];
     service_get_progress(request_service(r), progress);
+    if (r->route.dialect == ROUTE_GRPC) {
+        respond_status(r, STATUS_UNAVAILABLE, progress);
+        return;
+    }
     respond_ready(r, false, "starting", progress, "");
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "server/options/version.h"
-#include "server/protocol/text/text_fields.h"
+#include "server/protocol/signature.h"
 #include "server/protocol/text/text_write.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
@@ -13,8 +13,7 @@ static void write_dims(text_buffer *out, const model_tensor *t, int from)
     text_buffer_put(out, "[");
     for (int i = from; i < t->rank; i++) {
         text_buffer_put(out, i > from ? "," : "");
-        bool varies = i == t->batch_axis || i == t->sequence_axis;
-        text_write_i64(out, varies ? -1 : t->dims[i]);
+        text_write_i64(out, signature_dim(t, i));
     }
     text_buffer_put(out, "]");
 }
@@ -59,33 +58,6 @@ static void write_tensors(text_buffer *out, const char *key, const model_tensor 
     text_buffer_put(out, "]");
 }
 
-/* "text" and "text_pair" stand for the inputs of a model with a tokenizer. */
-static const model_tensor text_inputs[] = {{.name = TEXT_INPUT,
-                                            .dtype = DTYPE_BYTES,
-                                            .rank = 1,
-                                            .dims = {-1},
-                                            .sequence_axis = -1,
-                                            .is_optional = true},
-                                           {.name = TEXT_PAIR_INPUT,
-                                            .dtype = DTYPE_BYTES,
-                                            .rank = 1,
-                                            .dims = {-1},
-                                            .sequence_axis = -1,
-                                            .is_optional = true}};
-
-/* Returns how many inputs a client sees: the model's, then the texts. */
-static int all_inputs(const model *m, model_tensor out[MODEL_TENSORS_MAX + 2])
-{
-    int count = m->input_count;
-    memcpy(out, m->inputs, (size_t)count * sizeof out[0]);
-    if (m->text == NULL)
-        return count;
-    memcpy(out + count, text_inputs, sizeof text_inputs);
-    for (int i = 0; i < count; i++)
-        out[i].is_optional = true; /* a text takes their place */
-    return count + 2;
-}
-
 static void write_model(text_buffer *out, const model *m, const service *s)
 {
     int count;
@@ -101,33 +73,23 @@ static void write_model(text_buffer *out, const model *m, const service *s)
     }
     free(entries);
     text_buffer_format(out, "],\"platform\":\"%s\"", m->platform);
-    model_tensor inputs[MODEL_TENSORS_MAX + 2];
-    write_tensors(out, "inputs", inputs, all_inputs(m, inputs), false, false);
+    model_tensor inputs[SIGNATURE_INPUTS_MAX];
+    write_tensors(out, "inputs", inputs, signature_inputs(m, inputs), false, false);
     write_tensors(out, "outputs", m->outputs, m->output_count, false, false);
     text_buffer_put(out, "}");
 }
 
-/* Can clients add rows of their own? Then dims are given without the batch axis. */
-static bool is_batched(const model *m)
-{
-    for (int i = 0; i < m->input_count; i++) {
-        if (m->inputs[i].batch_axis != 0)
-            return false;
-    }
-    return m->input_count > 0;
-}
-
 static void write_config(text_buffer *out, const model *m)
 {
-    bool batched = is_batched(m);
+    bool batched = signature_is_batched(m);
     text_buffer_put(out, "{\"name\":");
     text_write_json_text(out, m->name);
     text_buffer_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
     text_buffer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
     text_buffer_format(out, ",\"max_batch_size\":%lld",
                        batched ? (long long)m->batching.batch_max : 0ll);
-    model_tensor inputs[MODEL_TENSORS_MAX + 2];
-    write_tensors(out, "input", inputs, all_inputs(m, inputs), true, batched);
+    model_tensor inputs[SIGNATURE_INPUTS_MAX];
+    write_tensors(out, "input", inputs, signature_inputs(m, inputs), true, batched);
     write_tensors(out, "output", m->outputs, m->output_count, true, batched);
     if (batched && m->batching.can_batch) {
         text_buffer_put(out, ",\"dynamic_batching\":{\"preferred_batch_size\":[");

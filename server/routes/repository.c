@@ -1,10 +1,9 @@
 /* POST /v2/repository/...: the index at once; load and unload when the loading thread is done. */
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/model_change.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
 
@@ -72,55 +71,12 @@ static void serve_index(request *r)
                        write_index);
 }
 
-/* A load or unload that a request waits for. */
-typedef struct change {
-    request_message message; /* first */
-    repository_order order;
-    status result;
-    char error[STATUS_MESSAGE_BYTES_MAX];
-} change;
-
-/* On the loading thread, or in cancel_change(). */
-static void on_changed(repository_order *o, status result, const char *error)
+static void respond_changed(request *r, status result, const char *error)
 {
-    change *c = (change *)((char *)o - offsetof(change, order));
-    c->result = result;
-    strncpy(c->error, error, sizeof(c->error) - 1);
-    request_post(&c->message);
-}
-
-static void cancel_change(request *r)
-{
-    change *c = r->waits_for;
-    repository_cancel(request_service(r)->models, &c->order);
-}
-
-static void respond_changed(request *r)
-{
-    change *c = r->waits_for;
-    r->on_cancel = NULL;
-    /* A failure of ours while a model is loaded is the model's; so is its size, not the request's.
-     */
-    bool is_models = c->result == STATUS_INTERNAL || c->result == STATUS_TOO_LARGE;
-    status result = is_models ? STATUS_INVALID_ARGUMENT : c->result;
-    if (!request_has_ended(r)) {
-        if (result == STATUS_OK)
-            respond_text(r, 200, "application/json", "{}", 2);
-        else
-            respond_status(r, result, c->error);
-    }
-    free(c);
-}
-
-static status order_change(request *r, change *c)
-{
-    repository *models = request_service(r)->models;
-    if (c == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a request");
-    c->message.request = r;
-    c->order.on_done = on_changed;
-    return r->route.kind == ROUTE_LOAD ? repository_load(models, r->route.name, &c->order)
-                                       : repository_unload(models, r->route.name, &c->order);
+    if (result == STATUS_OK)
+        respond_text(r, 200, "application/json", "{}", 2);
+    else
+        respond_status(r, result, error);
 }
 
 void serve_repository(request *r)
@@ -129,15 +85,7 @@ void serve_repository(request *r)
         serve_index(r);
         return;
     }
-    change *c = calloc(1, sizeof(*c));
-    status failure = order_change(r, c);
-    if (failure) {
-        free(c);
+    status failure = model_change_begin(r, r->route.kind == ROUTE_LOAD, respond_changed);
+    if (failure)
         respond_status(r, failure, status_message());
-        return;
-    }
-    r->waits_for = c;
-    r->resume = respond_changed;
-    r->on_cancel = cancel_change;
-    r->connection->transport->watch(r);
 }

@@ -3,9 +3,14 @@
 #include "server/infer/infer.h"
 #include "server/infer/language.h"
 #include "server/request/respond.h"
+#include "server/routes/grpc/methods.h"
 
 void serve_unknown(request *r)
 {
+    if (r->route.dialect == ROUTE_GRPC) {
+        respond_error(r, 501, "no such service or method");
+        return;
+    }
     respond_error(r, r->route.dialect == ROUTE_TENSORFLOW ? 400 : 404, "no such route");
 }
 
@@ -36,6 +41,11 @@ const request_routes *routes_table(void)
                 [ROUTE_EMBEDDINGS... ROUTE_DECODE] = {language_handle},
                 [ROUTE_INFO] = {serve_text_info},
                 [ROUTE_HEALTH] = {serve_text_health},
+                [ROUTE_GRPC_INFER] = {infer_handle},
+                [ROUTE_GRPC_LIVE] = {serve_method, .is_early = true},
+                [ROUTE_GRPC_READY] = {serve_method, .is_early = true},
+                [ROUTE_GRPC_MODEL_READY... ROUTE_GRPC_LOG_SETTINGS] = {serve_method},
+                [ROUTE_GRPC_HEALTH_CHECK] = {serve_method, .is_early = true},
             },
         .starting = serve_starting,
     };

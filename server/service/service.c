@@ -150,6 +150,19 @@ uint64_t service_stuck_ns(const service *s)
     return longest_ns;
 }
 
+bool service_is_live(const service *s)
+{
+    uint64_t limit_ns = s->options->timeouts.liveness_ms * 1000000;
+    return limit_ns == 0 || service_stuck_ns(s) <= limit_ns;
+}
+
+bool service_is_ready(const service *s)
+{
+    char progress[SERVICE_PROGRESS_BYTES];
+    return service_is_open(s) && !atomic_load(&s->is_draining) &&
+           repository_is_ready(s->models, progress, sizeof progress);
+}
+
 int service_open_requests(const service *s)
 {
     int open = 0;

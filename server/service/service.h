@@ -111,6 +111,11 @@ void service_destroy(service *s);
 
 bool service_is_open(const service *s);
 
+/* Does every loop turn, by timeouts.liveness_ms? Are all models ready, and is it not draining? Any
+ * thread. */
+bool service_is_live(const service *s);
+bool service_is_ready(const service *s);
+
 /* Copies what the start is doing, cut to fit. Any thread; takes a lock, so only for routes
  * that answer before the server is open. */
 void service_set_progress(service *s, const char *progress);

@@ -68,6 +68,34 @@ def kserve():
     }
 
 
+def wire(number, value):
+    """A field of a protobuf message: a varint, or bytes."""
+    varint = lambda v: bytes([v]) if v < 128 else bytes([v & 127 | 128]) + varint(v >> 7)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def grpc():
+    def tensor(name, datatype, shape, contents=b""):
+        return wire(5, wire(1, name) + wire(2, datatype) + wire(3, bytes(shape)) + (wire(5, contents) if contents else b""))
+
+    parameter = lambda key, kind, value: wire(4, wire(1, key) + wire(2, wire(kind, value)))
+    pixels, tokens = tensor(b"x", b"FP32", [1, 2]), tensor(b"ids", b"INT64", [1, 3], wire(3, bytes([1, 2, 3])))
+    raw = wire(7, struct.pack("<2f", 1, 2))
+    return {
+        "raw": b"\0" + wire(1, b"m") + wire(2, b"1") + wire(3, b"id") + parameter(b"timeout", 2, 5000) + pixels + wire(6, wire(1, b"y")) + raw,
+        "borrowed": b"\x08" + raw + pixels,
+        "typed": b"\1" + tokens + parameter(b"binary_data_output", 1, 0),
+        "typed_one_by_one": b"\1" + tensor(b"ids", b"INT64", [1, 2], wire(3, 7) + wire(3, 1 << 63)),
+        "floats": b"\0" + tensor(b"x", b"FP32", [1, 2], wire(6, struct.pack("<2f", 1, 2))),
+        "strings": b"\2" + tensor(b"text", b"BYTES", [2, 1], wire(8, b"ab") + wire(8, b"")),
+        "raw_strings": b"\2" + tensor(b"text", b"BYTES", [1, 1]) + wire(7, struct.pack("<I", 2) + b"ab"),
+        "every_type": b"\3" + tensor(b"a", b"BOOL", [1, 1], wire(1, 1)) + tensor(b"c", b"INT8", [1, 1], wire(2, (1 << 64) - 128)) + tensor(b"m", b"FP64", [1, 1], wire(7, bytes(8))),
+        "huge_length": b"\0" + b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+    }
+
+
 def kserve_binary():
     def body(options, envelope, blobs):
         head = text(envelope).encode()
@@ -381,7 +409,7 @@ def lines():
 def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     models = {name: data for name, data in {**small_models(), **node_models()}.items()}
-    made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), numbers=numbers(), route=routes(), compress=compressed(),
+    made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), grpc=grpc(), numbers=numbers(), route=routes(), compress=compressed(),
                 http1_head=http1_heads(), http1_chunked=chunked(), http1_session=http1_sessions(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
                 hugging_face=hugging_face(), safetensors=safetensors_files(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
                 load_lines=lines(), tokenizer=tokenizer_seeds.files(), tokenize=tokenizer_seeds.texts())  # fmt: skip

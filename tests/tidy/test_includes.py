@@ -67,8 +67,7 @@ CONTAINED = {
     r"openssl/ssl\.h": r"^(server/(connection|http)/|loadtest/wire/)",
     r"openssl/(evp|crypto)\.h": r"^(devices/|server/access/)",
     r"zlib\.h": r"^server/protocol/",
-    r"(protobuf-c/|.*onnx\.pb-c\.h)": r"^graph/onnx/",
-    r".*sentencepiece\.pb-c\.h": r"^text/load/",
+    r"(protobuf-c/|.*\.pb-c\.h)": r"^(graph/onnx/|text/load/|server/(protocol|routes)/grpc/)",
     r"jemalloc/": r"^$",
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/wire.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/write_infer.h"
 #include "tests/fuzz/fuzz.h"
@@ -89,6 +91,23 @@ static void read_tensor(const tensor *t)
     read_bytes(t->data, tensor_bytes(t));
 }
 
+/* The response to an accepted call is a message, and its pieces are all of it. */
+static void answer_call(text_buffer *out, const infer_request *r)
+{
+    grpc_pieces pieces;
+    size_t text = 0;
+    wire_reader reader;
+    wire_field f;
+    bool has_field = true;
+    assert(grpc_write_infer(out, r, &pieces) == STATUS_OK);
+    for (int i = 0; i < pieces.count; i++)
+        text += pieces.of[i].data == NULL ? pieces.of[i].bytes : 0;
+    assert(text == out->bytes && pieces.count >= 1);
+    reader = (wire_reader){out->data, out->data + out->bytes};
+    while (pieces.count == 1 && has_field)
+        assert(wire_next(&reader, &f, &has_field) == STATUS_OK);
+}
+
 /* The response to an accepted request is well-formed JSON. */
 static void answer(const infer_request *r)
 {
@@ -98,6 +117,11 @@ static void answer(const infer_request *r)
         for (int k = 0; k < r->model->output_count; k++)
             if (tensor_count(&r->jobs[i]->outputs[k]) > 0)
                 memset(r->jobs[i]->outputs[k].data, 0, tensor_bytes(&r->jobs[i]->outputs[k]));
+    if (r->protocol == INFER_GRPC) {
+        answer_call(&out, r);
+        text_buffer_dispose(&out);
+        return;
+    }
     if (r->protocol == INFER_KSERVE)
         write_kserve(&out, r);
     else
@@ -128,7 +152,7 @@ static void check(const infer_request *r)
     answer(r);
 }
 
-typedef enum body_kind { BODY_KSERVE, BODY_KSERVE_BINARY, BODY_TENSORFLOW } body_kind;
+typedef enum body_kind { BODY_KSERVE, BODY_KSERVE_BINARY, BODY_TENSORFLOW, BODY_GRPC } body_kind;
 
 static void run(body_kind kind, const uint8_t *data, size_t bytes)
 {
@@ -148,10 +172,14 @@ static void run(body_kind kind, const uint8_t *data, size_t bytes)
     const char *body = (const char *)in.data;
     status failure;
     infer_request_init(&r, &models[options & 3],
-                       kind == BODY_TENSORFLOW ? INFER_TENSORFLOW_ROWS : INFER_KSERVE, jobs,
-                       JOBS_MAX);
+                       kind == BODY_TENSORFLOW ? INFER_TENSORFLOW_ROWS
+                       : kind == BODY_GRPC     ? INFER_GRPC
+                                               : INFER_KSERVE,
+                       jobs, JOBS_MAX);
     if (kind == BODY_TENSORFLOW)
         failure = parse_tensorflow(&r, &c, body, in.bytes);
+    else if (kind == BODY_GRPC)
+        failure = grpc_parse_infer(&r, &c, body, in.bytes);
     else if (kind == BODY_KSERVE_BINARY && json_bytes == 0)
         failure = parse_kserve_raw(&r, &c, body, in.bytes);
     else
@@ -182,4 +210,9 @@ void fuzz_kserve_binary(const uint8_t *data, size_t bytes)
 void fuzz_tensorflow(const uint8_t *data, size_t bytes)
 {
     run(BODY_TENSORFLOW, data, bytes);
+}
+
+void fuzz_grpc(const uint8_t *data, size_t bytes)
+{
+    run(BODY_GRPC, data, bytes);
 }

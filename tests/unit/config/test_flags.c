@@ -68,7 +68,8 @@ Test(config_flags, wrong_flags_are_named)
         {{"--model", "a=b", "--model", "a=c"}, "--model: model \"a\" is given twice"},
         {{"--config", "/nowhere.json"}, "/nowhere.json: No such file or directory"},
         {{"--model", "a=b", "--listen-tls", ":1"},
-         "server.listen_tls: needs tls.certificate_file and tls.key_file (--tls-certificate, "
+         "server.listen_tls, server.grpc_tls: need tls.certificate_file and tls.key_file "
+         "(--tls-certificate, "
          "--tls-key)"},
         {{"--model", "a=b", "--tls-key", "k"},
          "tls.certificate_file is missing: a certificate and its key go together"},

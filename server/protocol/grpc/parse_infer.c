@@ -1,0 +1,499 @@
+/* inference.ModelInferRequest to one job. protobuf-c would copy every tensor, and make a tree of
+ * typed contents: here they are read where they lie, into the job. */
+#include <assert.h>
+#include <string.h>
+
+#include "server/protocol/grpc/contents.h"
+#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/wire.h"
+#include "server/protocol/text/text_fields.h"
+
+#define INPUTS_MAX (MODEL_TENSORS_MAX + 2) /* with the texts */
+#define TIMEOUT_US_MAX 86400000000ll       /* longer than a day is no deadline */
+
+typedef struct span {
+    const char *data;
+    size_t bytes;
+} span;
+
+typedef struct parser {
+    infer_request *request;
+    const infer_context *context;
+    job *job;
+    span inputs[INPUTS_MAX], raw[INPUTS_MAX];
+    int input_count, raw_count, raw_taken;
+    bool is_given[MODEL_TENSORS_MAX];
+    bool has_text, has_pair; /* in place of the inputs */
+    bool is_typed;           /* outputs as typed contents */
+    int8_t output_typed[MODEL_TENSORS_MAX];
+} parser;
+
+/* An entry of a map of parameters. */
+typedef struct parameter {
+    json_string key;
+    uint32_t kind; /* the field of InferParameter; 0: none is set */
+    int64_t number;
+    json_string text;
+} parameter;
+
+static int shown(size_t bytes)
+{
+    return (int)(bytes < 200 ? bytes : 200);
+}
+
+static status read_text(const wire_field *f, const char *name, json_string *out)
+{
+    status failure = wire_expect(f, WIRE_BYTES, name);
+    if (failure)
+        return failure;
+    *out = (json_string){f->data, f->bytes};
+    if (!json_is_utf8(f->data, f->bytes))
+        return status_fail(STATUS_INVALID_ARGUMENT, "field \"%s\" is not UTF-8", name);
+    return STATUS_OK;
+}
+
+status grpc_read_infer_head(grpc_infer_head *out, const char *message, size_t bytes)
+{
+    wire_reader r = {message, message + bytes};
+    wire_field f;
+    bool has_field;
+    status failure;
+    *out = (grpc_infer_head){.raw_bytes = 0};
+    while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
+        if (f.number == 1)
+            failure = read_text(&f, "model_name", &out->model_name);
+        else if (f.number == 2)
+            failure = read_text(&f, "model_version", &out->model_version);
+        else if (f.number == 3)
+            failure = read_text(&f, "id", &out->id);
+        else if (f.number == 7)
+            out->raw_bytes += f.bytes;
+        if (failure)
+            return failure;
+    }
+    return failure;
+}
+
+static status read_value(parameter *p, const char *data, size_t bytes)
+{
+    wire_reader r = {data, data + bytes};
+    wire_field f;
+    bool has_field;
+    status failure;
+    while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
+        static const wire_type types[] = {WIRE_VARINT, WIRE_VARINT, WIRE_VARINT,
+                                          WIRE_BYTES,  WIRE_I64,    WIRE_VARINT};
+        if (f.number > 5)
+            continue;
+        failure = wire_expect(&f, types[f.number], "parameters");
+        if (failure)
+            return failure;
+        p->kind = f.number;
+        p->number = (int64_t)f.value;
+        p->text = (json_string){f.data, f.bytes};
+    }
+    return failure;
+}
+
+static status read_parameter(const wire_field *entry, parameter *p)
+{
+    wire_reader r;
+    wire_field f;
+    bool has_field;
+    *p = (parameter){.key = {"", 0}};
+    status failure = wire_expect(entry, WIRE_BYTES, "parameters");
+    if (failure)
+        return failure;
+    r = (wire_reader){entry->data, entry->data + entry->bytes};
+    while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
+        if (f.number == 1)
+            failure = read_text(&f, "parameters", &p->key);
+        else if (f.number == 2 && !(failure = wire_expect(&f, WIRE_BYTES, "parameters")))
+            failure = read_value(p, f.data, f.bytes);
+        if (failure)
+            return failure;
+    }
+    return failure;
+}
+
+static status expect_kind(const parameter *p, bool is_right, const char *wanted)
+{
+    return is_right ? STATUS_OK
+                    : status_fail(STATUS_INVALID_ARGUMENT, "parameter \"%.*s\" is not %s",
+                                  shown(p->key.bytes), p->key.text, wanted);
+}
+
+static status expect_bool(const parameter *p)
+{
+    return expect_kind(p, p->kind == 1, "a bool_param");
+}
+
+/* uint64_param beyond int64 becomes negative, and is refused where that is. */
+static status expect_integer(const parameter *p)
+{
+    return expect_kind(p, (p->kind == 2 || p->kind == 5) && p->number >= 0,
+                       "an int64_param that is not negative");
+}
+
+static status fail_parameter(const parameter *p)
+{
+    return status_fail(STATUS_UNSUPPORTED, "parameter \"%.*s\" is not supported",
+                       shown(p->key.bytes), p->key.text);
+}
+
+static bool is_shared_memory(const parameter *p)
+{
+    return json_string_is(p->key, "shared_memory_region") ||
+           json_string_is(p->key, "shared_memory_byte_size") ||
+           json_string_is(p->key, "shared_memory_offset");
+}
+
+static status take_parameter(parser *p, const wire_field *entry)
+{
+    infer_request *r = p->request;
+    parameter it;
+    status failure = read_parameter(entry, &it);
+    if (failure)
+        return failure;
+    if (json_string_is(it.key, "timeout")) {
+        failure = expect_integer(&it);
+        if (!failure)
+            r->timeout_ns = it.number > TIMEOUT_US_MAX ? 0 : (uint64_t)it.number * 1000;
+    } else if (json_string_is(it.key, "priority")) {
+        failure = expect_integer(&it);
+        if (!failure)
+            r->priority = it.number > 1000 ? 1000 : (int)it.number;
+    } else if (json_string_is(it.key, "truncate")) {
+        failure = expect_bool(&it);
+        r->text_options.truncates = it.number != 0;
+    } else if (json_string_is(it.key, "binary_data_output")) {
+        failure = expect_bool(&it);
+        p->is_typed = it.number == 0;
+    } else if (json_string_is(it.key, "sequence_id") && (it.number != 0 || it.text.bytes > 0)) {
+        failure = fail_parameter(&it);
+    }
+    return failure;
+}
+
+static status take_span(span *to, int *count, const wire_field *f, const char *name)
+{
+    status failure = wire_expect(f, WIRE_BYTES, name);
+    if (failure)
+        return failure;
+    if (*count == INPUTS_MAX)
+        return status_fail(STATUS_INVALID_ARGUMENT, "more than %d %s", INPUTS_MAX, name);
+    to[(*count)++] = (span){f->data, f->bytes};
+    return STATUS_OK;
+}
+
+static status read_output_fields(parser *p, const wire_field *message, json_string *name,
+                                 int8_t *typed)
+{
+    wire_reader r = {message->data, message->data + message->bytes};
+    wire_field f;
+    bool has_field;
+    status failure;
+    parameter it;
+    (void)p;
+    while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
+        if (f.number == 1)
+            failure = read_text(&f, "outputs.name", name);
+        else if (f.number == 2 && !(failure = read_parameter(&f, &it))) {
+            bool is_class = json_string_is(it.key, "classification") && it.number != 0;
+            if (is_class || is_shared_memory(&it))
+                return fail_parameter(&it);
+            if (json_string_is(it.key, "binary_data") && !(failure = expect_bool(&it)))
+                *typed = it.number == 0;
+        }
+        if (failure)
+            return failure;
+    }
+    return failure;
+}
+
+static status take_output(parser *p, const wire_field *f)
+{
+    infer_request *r = p->request;
+    const model *m = r->model;
+    json_string name = {"", 0};
+    int8_t typed = -1;
+    status failure = wire_expect(f, WIRE_BYTES, "outputs");
+    if (!failure)
+        failure = read_output_fields(p, f, &name, &typed);
+    if (failure)
+        return failure;
+    int index = infer_find_output(m, name);
+    if (index < 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no output \"%.*s\"",
+                           shown(name.bytes), name.text);
+    for (int i = 0; i < r->output_count; i++) {
+        if (r->outputs[i].index == index)
+            return status_fail(STATUS_INVALID_ARGUMENT, "output \"%s\" twice",
+                               m->outputs[index].name);
+    }
+    p->output_typed[r->output_count] = typed;
+    r->outputs[r->output_count++].index = index;
+    return STATUS_OK;
+}
+
+/* The whole message, but for what is in the inputs: raw contents may stand before or behind. */
+static status read_envelope(parser *p, wire_reader r)
+{
+    wire_field f;
+    bool has_field;
+    status failure;
+    while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
+        if (f.number == 3)
+            failure = read_text(&f, "id", &p->request->id);
+        else if (f.number == 4)
+            failure = take_parameter(p, &f);
+        else if (f.number == 5)
+            failure = take_span(p->inputs, &p->input_count, &f, "inputs");
+        else if (f.number == 6)
+            failure = take_output(p, &f);
+        else if (f.number == 7)
+            failure = take_span(p->raw, &p->raw_count, &f, "raw_input_contents");
+        if (failure)
+            return failure;
+    }
+    return failure;
+}
+
+typedef struct input_fields {
+    json_string name, datatype;
+    int rank;
+    int64_t dims[TENSOR_RANK_MAX];
+    bool has_contents;
+    span contents;
+} input_fields;
+
+static status add_dim(input_fields *f, uint64_t value)
+{
+    if (f->rank == TENSOR_RANK_MAX)
+        return status_fail(STATUS_INVALID_ARGUMENT, "field \"inputs.shape\": at most %d dimensions",
+                           TENSOR_RANK_MAX);
+    if ((int64_t)value < 0)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "field \"inputs.shape\": a dimension is negative");
+    f->dims[f->rank++] = (int64_t)value;
+    return STATUS_OK;
+}
+
+/* Packed, or one by one. */
+static status read_shape(input_fields *f, const wire_field *field)
+{
+    if (field->type != WIRE_BYTES) {
+        status failure = wire_expect(field, WIRE_VARINT, "inputs.shape");
+        return failure ? failure : add_dim(f, field->value);
+    }
+    wire_reader r = {field->data, field->data + field->bytes};
+    while (r.at < r.end) {
+        uint64_t value;
+        status failure = wire_read_varint(&r, &value);
+        if (!failure)
+            failure = add_dim(f, value);
+        if (failure)
+            return failure;
+    }
+    return STATUS_OK;
+}
+
+static status read_input_fields(const span *message, input_fields *out)
+{
+    wire_reader r = {message->data, message->data + message->bytes};
+    wire_field f;
+    bool has_field;
+    status failure;
+    parameter it;
+    *out = (input_fields){.name = {"", 0}, .datatype = {"", 0}};
+    while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
+        if (f.number == 1) {
+            failure = read_text(&f, "inputs.name", &out->name);
+        } else if (f.number == 2) {
+            failure = read_text(&f, "inputs.datatype", &out->datatype);
+        } else if (f.number == 3) {
+            failure = read_shape(out, &f);
+        } else if (f.number == 4) {
+            failure = read_parameter(&f, &it);
+            if (!failure && is_shared_memory(&it))
+                return status_fail(STATUS_UNSUPPORTED, "shared memory regions are not supported");
+        } else if (f.number == 5 && !(failure = wire_expect(&f, WIRE_BYTES, "inputs.contents"))) {
+            if (out->has_contents)
+                return status_fail(STATUS_INVALID_ARGUMENT, "an input has two \"contents\"");
+            out->has_contents = true;
+            out->contents = (span){f.data, f.bytes};
+        }
+        if (failure)
+            return failure;
+    }
+    return failure;
+}
+
+/* The data of `t`, whose shape has been checked. */
+static status fill_input(parser *p, const input_fields *f, tensor *t, const char *name)
+{
+    status failure;
+    bool is_borrowed = false;
+    if (p->raw_count == 0) {
+        failure = grpc_read_contents(t, &p->job->memory, f->contents.data, f->contents.bytes);
+        return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
+    }
+    if (f->has_contents && f->contents.bytes > 0)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "input \"%s\": contents and raw_input_contents exclude each other",
+                           name);
+    const span *raw = &p->raw[p->raw_taken++];
+    failure = parse_binary_tensor(t, &p->job->memory, raw->data, raw->bytes, p->context->can_borrow,
+                                  &is_borrowed);
+    p->request->borrows_body |= !failure && is_borrowed;
+    return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
+}
+
+static status read_datatype(const input_fields *f, const char *name, dtype *out)
+{
+    if (dtype_from_kserve_name(f->datatype.text, f->datatype.bytes, out))
+        return STATUS_OK;
+    return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\": datatype \"%.*s\" is unknown", name,
+                       (int)(f->datatype.bytes < 64 ? f->datatype.bytes : 64), f->datatype.text);
+}
+
+/* "text" and "text_pair" of a model with a tokenizer, in place of the inputs that hold tokens. */
+static status take_text(parser *p, const input_fields *f, bool is_pair)
+{
+    const model *m = p->request->model;
+    const char *name = is_pair ? TEXT_PAIR_INPUT : TEXT_INPUT;
+    bool *is_given = is_pair ? &p->has_pair : &p->has_text;
+    dtype type = DTYPE_BYTES;
+    tensor t;
+    if (*is_given)
+        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
+    *is_given = true;
+    status failure = read_datatype(f, name, &type);
+    if (!failure)
+        failure = tensor_set_shape(&t, type, f->rank, f->dims);
+    if (!failure && f->rank > 0 && f->dims[0] > m->batching.queue_rows_max)
+        failure = infer_check_size(m, f->dims[0], -1, p->context->limits);
+    if (!failure)
+        failure = fill_input(p, f, &t, name);
+    return failure ? failure : text_take_tensor(&t, is_pair, &p->job->memory, &p->request->texts);
+}
+
+static status fail_unknown(const model *m, json_string name, bool is_text)
+{
+    if (is_text)
+        return status_fail(STATUS_INVALID_ARGUMENT, "the model takes no text: %s",
+                           m->text_note != NULL ? m->text_note : "");
+    return status_fail(STATUS_INVALID_ARGUMENT, "the model has no input \"%.*s\"",
+                       shown(name.bytes), name.text);
+}
+
+static status take_input(parser *p, const span *message)
+{
+    const model *m = p->request->model;
+    input_fields f;
+    dtype type = DTYPE_F32;
+    status failure = read_input_fields(message, &f);
+    if (failure)
+        return failure;
+    int index = infer_find_input(m, f.name);
+    bool is_pair = json_string_is(f.name, TEXT_PAIR_INPUT);
+    bool is_text = is_pair || json_string_is(f.name, TEXT_INPUT);
+    if (index < 0 && is_text && m->text != NULL)
+        return take_text(p, &f, is_pair);
+    if (index < 0)
+        return fail_unknown(m, f.name, is_text);
+    const char *name = m->inputs[index].name;
+    if (p->is_given[index])
+        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
+    p->is_given[index] = true;
+    failure = read_datatype(&f, name, &type);
+    /* Many clients cannot write a shape of no dims: a scalar may come as [1]. */
+    bool is_scalar = m->inputs[index].rank == 0 && f.rank == 1 && f.dims[0] == 1;
+    tensor *t = &p->job->inputs[index];
+    if (!failure)
+        failure = tensor_set_shape(t, type, is_scalar ? 0 : f.rank, f.dims);
+    if (!failure)
+        failure = infer_check_input(m, index, t, p->job);
+    if (!failure)
+        failure = infer_check_size(m, p->job->rows, p->job->length, p->context->limits);
+    return failure ? failure : fill_input(p, &f, t, name);
+}
+
+static status take_inputs(parser *p)
+{
+    status failure = STATUS_OK;
+    if (p->raw_count > 0 && p->raw_count != p->input_count)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "field \"raw_input_contents\" has %d tensors for %d inputs",
+                           p->raw_count, p->input_count);
+    for (int i = 0; i < p->input_count && !failure; i++) {
+        failure = take_input(p, &p->inputs[i]);
+        if (!failure && p->context->cancel != NULL)
+            failure = cancel_check(p->context->cancel);
+    }
+    return failure;
+}
+
+/* Typed where that was asked for; Triton answers with raw contents, and halves have no typed ones.
+ */
+static void choose_outputs(parser *p)
+{
+    infer_request *r = p->request;
+    const model *m = r->model;
+    if (r->output_count == 0) {
+        for (int i = 0; i < m->output_count; i++) {
+            r->outputs[i].index = i;
+            p->output_typed[i] = -1;
+        }
+        r->output_count = m->output_count;
+    }
+    bool all_typed = true;
+    for (int i = 0; i < r->output_count; i++) {
+        bool is_typed = p->output_typed[i] < 0 ? p->is_typed : p->output_typed[i] == 1;
+        dtype type = m->outputs[r->outputs[i].index].dtype;
+        all_typed &= is_typed && type != DTYPE_F16 && type != DTYPE_BF16;
+    }
+    for (int i = 0; i < r->output_count; i++)
+        r->outputs[i].is_binary = !all_typed;
+}
+
+/* Texts stand for all the inputs. */
+static status check_texts(const parser *p)
+{
+    const model *m = p->request->model;
+    for (int i = 0; i < m->input_count; i++) {
+        if (p->is_given[i])
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "inputs \"text\" and \"%s\" exclude each other", m->inputs[i].name);
+    }
+    return text_check(&p->request->texts);
+}
+
+status grpc_parse_infer(infer_request *r, const infer_context *c, const char *message, size_t bytes)
+{
+    parser p;
+    job *j = c->acquire_job(c->context);
+    if (j == NULL)
+        return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
+    r->jobs[r->job_count++] = j;
+    p.request = r;
+    p.context = c;
+    p.job = j;
+    p.input_count = p.raw_count = p.raw_taken = 0;
+    p.has_text = p.has_pair = p.is_typed = false;
+    memset(p.is_given, 0, sizeof p.is_given);
+    status failure = read_envelope(&p, (wire_reader){message, message + bytes});
+    if (!failure)
+        failure = take_inputs(&p);
+    if (failure)
+        return failure;
+    choose_outputs(&p);
+    /* The message may go before the response: keep the id with the job. */
+    if (r->id.text != NULL) {
+        r->id.text = arena_copy_string(&j->memory, r->id.text, r->id.bytes);
+        if (r->id.text == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
+    }
+    return p.has_text || p.has_pair ? check_texts(&p)
+                                    : infer_finish_job(r->model, j, p.is_given, c->limits);
+}

@@ -1,0 +1,50 @@
+#include "server/protocol/route_method.h"
+
+#include <string.h>
+
+#define INFERENCE "inference.GRPCInferenceService"
+#define HEALTH "grpc.health.v1.Health"
+
+static const struct {
+    const char *service, *method;
+    route_kind kind;
+} methods[] = {
+    {INFERENCE, "ModelInfer", ROUTE_GRPC_INFER},
+    {INFERENCE, "ServerLive", ROUTE_GRPC_LIVE},
+    {INFERENCE, "ServerReady", ROUTE_GRPC_READY},
+    {INFERENCE, "ModelReady", ROUTE_GRPC_MODEL_READY},
+    {INFERENCE, "ServerMetadata", ROUTE_GRPC_SERVER_METADATA},
+    {INFERENCE, "ModelMetadata", ROUTE_GRPC_MODEL_METADATA},
+    {INFERENCE, "ModelConfig", ROUTE_GRPC_MODEL_CONFIG},
+    {INFERENCE, "ModelStatistics", ROUTE_GRPC_MODEL_STATS},
+    {INFERENCE, "RepositoryIndex", ROUTE_GRPC_INDEX},
+    {INFERENCE, "RepositoryModelLoad", ROUTE_GRPC_LOAD},
+    {INFERENCE, "RepositoryModelUnload", ROUTE_GRPC_UNLOAD},
+    {INFERENCE, "SystemSharedMemoryStatus", ROUTE_GRPC_SHARED_MEMORY},
+    {INFERENCE, "SystemSharedMemoryRegister", ROUTE_GRPC_SHARED_MEMORY},
+    {INFERENCE, "SystemSharedMemoryUnregister", ROUTE_GRPC_SHARED_MEMORY},
+    {INFERENCE, "CudaSharedMemoryStatus", ROUTE_GRPC_SHARED_MEMORY},
+    {INFERENCE, "CudaSharedMemoryRegister", ROUTE_GRPC_SHARED_MEMORY},
+    {INFERENCE, "CudaSharedMemoryUnregister", ROUTE_GRPC_SHARED_MEMORY},
+    {INFERENCE, "TraceSetting", ROUTE_GRPC_TRACE_SETTING},
+    {INFERENCE, "LogSettings", ROUTE_GRPC_LOG_SETTINGS},
+    {HEALTH, "Check", ROUTE_GRPC_HEALTH_CHECK},
+};
+
+route_kind route_method_find(const char *path, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        size_t service = strlen(methods[i].service), method = strlen(methods[i].method);
+        if (bytes == service + method + 2 && path[0] == '/' &&
+            memcmp(path + 1, methods[i].service, service) == 0 && path[1 + service] == '/' &&
+            memcmp(path + 2 + service, methods[i].method, method) == 0)
+            return methods[i].kind;
+    }
+    return ROUTE_UNKNOWN;
+}
+
+const char *const *route_method_services(void)
+{
+    static const char *const services[] = {INFERENCE, HEALTH, NULL};
+    return services;
+}

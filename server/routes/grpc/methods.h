@@ -1,0 +1,26 @@
+#ifndef SERVER_ROUTES_GRPC_METHODS_H
+#define SERVER_ROUTES_GRPC_METHODS_H
+
+#include "server/protocol/grpc/message.h"
+#include "server/request/request.h"
+
+/* The handler of gRPC's methods without tensors: unpacks the message, and calls the method's own.
+ */
+void serve_method(request *r);
+
+/* The methods. Each answers the request, at once or later; `in` goes when it returns, and what is
+ * allocated in `memory`. */
+typedef void grpc_method(request *r, const ProtobufCMessage *in, arena *memory);
+grpc_method method_live, method_ready, method_model_ready, method_server_metadata,
+    method_model_metadata, method_model_config, method_model_statistics, method_index, method_load,
+    method_unload, method_shared_memory, method_trace_setting, method_log_settings,
+    method_health_check;
+
+/* Answers with a message. */
+void method_reply(request *r, const ProtobufCMessage *message);
+
+/* The model of that name and version (digits, or empty); the caller releases it. False: the request
+ * is answered. */
+bool method_find_model(request *r, const char *name, const char *version, const model **out);
+
+#endif
