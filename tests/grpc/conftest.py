@@ -25,6 +25,6 @@ def server(tmp_path_factory, certificate):
                  FP32=TensorProto.FLOAT, FP64=TensorProto.DOUBLE)  # fmt: skip
     models = {f"identity_{n.lower()}": serving.identity_model(folder, t, f"identity_{n.lower()}") for n, t in types.items()}
     models |= {"digits": serving.DIGITS, "slow": serving.slow_model(folder), "embed": text_models.make(folder)["embed"]}
-    limits = ["--set", "limits.body_bytes_max=8388608", "--set", "limits.decompressed_bytes_max=8388608"]
+    limits = ["--set", "limits.body_bytes_max=8388608", "--set", "limits.decompressed_bytes_max=8388608", "--set", "server.repository_control=true"]
     with calls.Server(folder / "server.log", models, "--grpc", "127.0.0.1:0", "--grpc-tls", "127.0.0.1:0", *limits, tls=certificate) as s:
         yield s

@@ -1,0 +1,64 @@
+"""Every method without a key, with a wrong one, and with each right, as docs/security.md has it."""
+import re
+import subprocess
+
+import numpy
+import pytest
+from tritonclient.grpc import service_pb2
+
+import calls
+import serving
+
+METHODS = re.findall(r"^\| `([a-z][\w.]*/\w+)` \| (open|infer|read|admin) \|$", (serving.ROOT / "docs/security.md").read_text(), re.M)
+RIGHTS = ("infer", "read", "admin")
+UNAUTHENTICATED, PERMISSION_DENIED = "16", "7"
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    file, made = tmp_path_factory.mktemp("keys") / "keys", {}
+    for name, flags in {**{r: ["--rights", r] for r in RIGHTS}, "other": ["--models", "other"]}.items():
+        run = subprocess.run([serving.BINARY, "key", name, *flags], capture_output=True, text=True, check=True)
+        made[name] = run.stderr.strip()
+        with open(file, "a") as out:
+            out.write(run.stdout)
+    return file, made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, keys):
+    with calls.Server(tmp_path_factory.mktemp("access") / "log", {"digits": serving.DIGITS}, "--keys", str(keys[0])) as s:
+        yield s
+
+
+def status(server, method, key=None, message=b""):
+    answer = calls.post(server.port, "/" + method, calls.frame(message), calls.TYPE | ({"authorization": f"Bearer {key}"} if key else {}))
+    return answer.headers.get("grpc-status", "0"), answer.headers.get("grpc-message")
+
+
+def test_the_page_has_every_method():
+    assert {right for _, right in METHODS} == {"open", *RIGHTS}
+    services = {service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"]}
+    assert {f"{s.full_name}/{m.name}" for s in services for m in s.methods} - {m for m, _ in METHODS} <= {"inference.GRPCInferenceService/ModelStreamInfer"}
+
+
+@pytest.mark.parametrize("method, right", METHODS)
+def test_every_method(server, keys, method, right):
+    _, made = keys
+    without = status(server, method)
+    if right == "open":
+        assert without[0] not in (UNAUTHENTICATED, PERMISSION_DENIED)
+        return
+    assert without[0] == UNAUTHENTICATED and status(server, method, "psk_" + "0" * 64) == without
+    for other in RIGHTS:
+        found = status(server, method, made[other])[0]
+        assert found not in (UNAUTHENTICATED, PERMISSION_DENIED) if other == right else found == PERMISSION_DENIED
+
+
+def test_a_key_for_other_models(server, keys):
+    _, made = keys
+    tensor = service_pb2.ModelInferRequest.InferInputTensor(name="image", datatype="FP32", shape=[1, 64])
+    request = service_pb2.ModelInferRequest(model_name="digits", inputs=[tensor], raw_input_contents=[numpy.zeros(64, numpy.float32).tobytes()])
+    method, message = "inference.GRPCInferenceService/ModelInfer", request.SerializeToString()
+    assert status(server, method, made["infer"], message)[0] == "0"
+    assert status(server, method, made["other"], message)[0] == PERMISSION_DENIED
