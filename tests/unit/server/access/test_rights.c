@@ -16,6 +16,17 @@ static bool read_row(const char *line, route *at, access_right *right)
     return true;
 }
 
+/* The same of "| `SERVICE/METHOD` | right |", a method of gRPC. */
+static bool read_method(const char *line, route *at, access_right *right)
+{
+    char path[100] = "/", word[16], end;
+    if (sscanf(line, "| `%98[A-Za-z0-9./]` | %15[a-z] %c", path + 1, word, &end) != 3 || end != '|')
+        return false;
+    route_parse(path, strlen(path), at);
+    *right = strcmp(word, "open") == 0 ? ACCESS_OPEN : access_right_named(word, strlen(word));
+    return *right != 0 && strchr(path + 1, '/') != NULL;
+}
+
 /* A new route without an entry in the table, or in the page, fails here. */
 Test(rights, every_route_has_the_right_that_the_page_says)
 {
@@ -26,12 +37,13 @@ Test(rights, every_route_has_the_right_that_the_page_says)
     while (fgets(line, sizeof line, page)) {
         route at;
         access_right right;
-        if (!read_row(line, &at, &right))
+        bool is_method = read_method(line, &at, &right);
+        if (!is_method && !read_row(line, &at, &right))
             continue;
         cr_assert_neq(at.kind, ROUTE_UNKNOWN, "%s", line);
         cr_assert_neq(right, 0, "%s", line);
         cr_assert_eq(access_right_of(at.kind), right, "%s", line);
-        cr_assert_not(is_told[at.kind], "twice: %s", line);
+        cr_assert(is_method || !is_told[at.kind], "twice: %s", line);
         is_told[at.kind] = true;
     }
     fclose(page);
