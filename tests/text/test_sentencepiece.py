@@ -81,7 +81,8 @@ def test_without_a_class_as_sentencepiece_itself(trained, tmp_path, model):
     wrong = []
     for text, mine in zip(TEXTS, compare.ours(tmp_path, TEXTS)):
         wanted = theirs.encode(text)
-        if mine["ids"] != wanted or mine["text"] != theirs.decode(wanted):
+        is_known = theirs.unk_id() not in wanted  # which sentencepiece decodes as " \u2047 "
+        if mine["ids"] != wanted or (is_known and mine["text"] != theirs.decode(wanted)):
             wrong.append(f"{ascii(text)[:120]}\n  {mine['ids']} {ascii(mine['text'])[:120]}\n  {wanted} {ascii(theirs.decode(wanted))[:120]}")
     expect_none(wrong[:5])
 
@@ -101,7 +102,7 @@ def side_files(folder, name):
         return
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
     if name == "map":
-        (folder / "special_tokens_map.json").write_text(json.dumps({"mask_token": {"content": "<new>", "lstrip": True}, "additional_special_tokens": ["Plain"]}))
+        (folder / "special_tokens_map.json").write_text(json.dumps({"mask_token": {"content": "<new>", "lstrip": True}}))
     else:
         (folder / "added_tokens.json").write_text('{"Plain": 602, "<new>": 601}')
 

@@ -40,9 +40,12 @@ typedef struct conversion {
 static status check_pieces(conversion *c)
 {
     size_t count = c->model->n_pieces;
-    if (count == 0 || count > VOCABULARY_IDS_MAX)
-        return status_fail(count == 0 ? STATUS_CORRUPT : STATUS_TOO_LARGE,
-                           "the SentencePiece model has %zu pieces", count);
+    if (count == 0)
+        return status_fail(STATUS_CORRUPT, "not a SentencePiece model: it has no pieces");
+    if (count > VOCABULARY_IDS_MAX)
+        return status_fail(STATUS_TOO_LARGE,
+                           "the SentencePiece model has %zu pieces; at most %u are supported",
+                           count, VOCABULARY_IDS_MAX);
     c->best_score = -1e30;
     for (size_t i = 0; i < count; i++) {
         const Sentencepiece__Piece *p = c->model->pieces[i];
@@ -219,9 +222,9 @@ static status check_type(const conversion *c)
 static status convert(conversion *c, json_t **out)
 {
     char *charsmap = NULL;
-    status s = check_type(c);
+    status s = check_pieces(c);
     if (!s)
-        s = check_pieces(c);
+        s = check_type(c);
     if (s)
         return s;
     c->frame = family_frame_of(c->family, c->files);

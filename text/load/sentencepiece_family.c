@@ -117,17 +117,19 @@ static json_t *sequence(const char *members, json_t *list)
     return json_pack("{s:s,s:o}", "type", "Sequence", members, list);
 }
 
-static void add_charsmap(const family_traits *t, json_t *list)
+/* The library looks at grapheme clusters, SentencePiece for the longest match. */
+static void add_charsmap(const family_traits *t, bool takes_longest, json_t *list)
 {
     if (t->charsmap != NULL)
-        json_array_append_new(list, json_pack("{s:s,s:s}", "type", "Precompiled",
-                                              "precompiled_charsmap", t->charsmap));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:b}", "type", "Precompiled",
+                                              "precompiled_charsmap", t->charsmap, "takes_longest",
+                                              takes_longest));
 }
 
 /* What SentencePiece does: spaces at the ends go, several become one, one is put in front. */
 static void add_plain(const family_traits *t, json_t *list)
 {
-    add_charsmap(t, list);
+    add_charsmap(t, true, list);
     if (t->removes_spaces) {
         json_array_append_new(list, replace(true, "^ +| +$", ""));
         json_array_append_new(list, replace(true, " {2,}", " "));
@@ -148,7 +150,7 @@ static void add_albert(const special_files *files, const family_traits *t, json_
     }
     if (special_flag(files, "do_lower_case", true))
         json_array_append_new(list, named("Lowercase"));
-    add_charsmap(t, list);
+    add_charsmap(t, false, list);
 }
 
 static void add_deberta(const special_files *files, json_t *list)
@@ -180,7 +182,7 @@ json_t *family_normalizer(family f, const special_files *files, const family_tra
         json_array_append_new(list, replace(false, " ", UNDERLINE));
         break;
     default:
-        add_charsmap(t, list);
+        add_charsmap(t, false, list);
     }
     return sequence("normalizers", list);
 }

@@ -67,7 +67,7 @@ static status read_charsmap(const json_t *c, normalizer *n)
     if (!s)
         s = charsmap_create(data, bytes, &n->charsmap);
     free(data);
-    return s;
+    return s ? s : field_bool(c, "takes_longest", &n->takes_longest);
 }
 
 static const struct {

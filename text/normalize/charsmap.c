@@ -62,28 +62,56 @@ void charsmap_destroy(charsmap *m)
     free(m);
 }
 
-const uint8_t *charsmap_find(const charsmap *m, const uint8_t *key, size_t bytes,
-                             size_t *replacement_bytes)
+/* A replacement begins with a character: the file may say otherwise. NULL then. */
+static const uint8_t *replacement_at(const charsmap *m, uint32_t unit, size_t *replacement_bytes)
 {
+    uint32_t value = m->units[unit] & ((1u << 31) - 1);
+    if (value > m->text_bytes || !utf8_is_first(m->text[value]))
+        return NULL;
+    *replacement_bytes = strnlen((const char *)m->text + value, REPLACEMENT_BYTES_MAX + 1);
+    return *replacement_bytes <= REPLACEMENT_BYTES_MAX ? m->text + value : NULL;
+}
+
+/* The shortest prefix, or the longest. */
+static const uint8_t *find(const charsmap *m, const uint8_t *key, size_t bytes, bool is_longest,
+                           size_t *found_bytes, size_t *replacement_bytes)
+{
+    const uint8_t *found = NULL;
     uint32_t at = unit_offset(m->units[0]);
     for (size_t i = 0; i < bytes && key[i] != 0; i++) {
         at ^= key[i];
         if (at >= m->unit_count)
-            return NULL;
+            break;
         uint32_t unit = m->units[at];
         if (unit_label(unit) != key[i])
-            return NULL;
+            break;
         at ^= unit_offset(unit);
         if (at >= m->unit_count)
-            return NULL;
-        if (unit >> 8 & 1) {
-            uint32_t value = m->units[at] & ((1u << 31) - 1);
-            /* A replacement begins with a character: the file may say otherwise. */
-            if (value > m->text_bytes || !utf8_is_first(m->text[value]))
-                return NULL;
-            *replacement_bytes = strnlen((const char *)m->text + value, REPLACEMENT_BYTES_MAX + 1);
-            return *replacement_bytes <= REPLACEMENT_BYTES_MAX ? m->text + value : NULL;
+            break;
+        if (!(unit >> 8 & 1))
+            continue;
+        size_t length = 0;
+        const uint8_t *here = replacement_at(m, at, &length);
+        if (here != NULL) {
+            found = here;
+            *found_bytes = i + 1;
+            *replacement_bytes = length;
         }
+        if (!is_longest)
+            break;
     }
-    return NULL;
+    return found;
+}
+
+const uint8_t *charsmap_find(const charsmap *m, const uint8_t *key, size_t bytes,
+                             size_t *replacement_bytes)
+{
+    size_t ignored;
+    return find(m, key, bytes, false, &ignored, replacement_bytes);
+}
+
+const uint8_t *charsmap_find_longest(const charsmap *m, const uint8_t *key, size_t bytes,
+                                     size_t *found_bytes, size_t *replacement_bytes)
+{
+    return find(m, key, bytes, true, found_bytes, replacement_bytes);
 }

@@ -17,5 +17,8 @@ void charsmap_destroy(charsmap *m);
 /* The replacement of the shortest prefix of `key` that has one. NULL: none. Borrowed from `m`. */
 const uint8_t *charsmap_find(const charsmap *m, const uint8_t *key, size_t bytes,
                              size_t *replacement_bytes);
+/* The same of the longest prefix, which has *found_bytes. */
+const uint8_t *charsmap_find_longest(const charsmap *m, const uint8_t *key, size_t bytes,
+                                     size_t *found_bytes, size_t *replacement_bytes);
 
 #endif

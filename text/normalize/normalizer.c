@@ -205,6 +205,29 @@ void normalize_charsmap(const charsmap *map, const aligned_text *from, size_t be
         edit_put(&c.e, c.last, c.change);
 }
 
+/* SentencePiece's own way: the longest prefix that has a replacement, else one character. */
+static void normalize_charsmap_longest(const charsmap *map, const aligned_text *from, size_t begin,
+                                       size_t end, aligned_text *to)
+{
+    counted_edit c = {.e = edit_begin(from, begin, end, to)};
+    aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX);
+    for (size_t at = begin; at < end;) {
+        size_t bytes = utf8_length(from->data[at]), found_bytes = 0, replacement_bytes = 0;
+        const uint8_t *found =
+            charsmap_find_longest(map, from->data + at, end - at, &found_bytes, &replacement_bytes);
+        bool is_whole = at + found_bytes == end || utf8_is_first(from->data[at + found_bytes]);
+        if (found != NULL && is_whole) {
+            replace_part(&c, utf8_count(from->data + at, found_bytes), found, replacement_bytes);
+            bytes = found_bytes;
+        } else {
+            counted_put(&c, utf8_decode(from->data + at), 0);
+        }
+        at += bytes;
+    }
+    if (c.has_last)
+        edit_put(&c.e, c.last, c.change);
+}
+
 void normalize_byte_level(const aligned_text *from, size_t begin, size_t end, aligned_text *to)
 {
     aligned_text_reserve(to, 2 * (end - begin));
@@ -243,7 +266,10 @@ status normalizer_apply(const normalizer *n, const aligned_text *from, size_t be
         prepend(n, from, begin, end, to);
         break;
     case NORMALIZER_CHARSMAP:
-        normalize_charsmap(n->charsmap, from, begin, end, to);
+        if (n->takes_longest)
+            normalize_charsmap_longest(n->charsmap, from, begin, end, to);
+        else
+            normalize_charsmap(n->charsmap, from, begin, end, to);
         break;
     case NORMALIZER_NMT:
         normalize_nmt(from, begin, end, to);

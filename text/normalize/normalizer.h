@@ -33,6 +33,7 @@ typedef struct normalizer {
     char *content;                                           /* replace, prepend; owned */
     size_t content_bytes;
     charsmap *charsmap; /* owned */
+    bool takes_longest; /* CHARSMAP: as SentencePiece, not as the library */
 } normalizer;
 
 void normalizer_dispose(normalizer *n);
