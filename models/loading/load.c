@@ -303,13 +303,18 @@ static status use_programs(model *m, const load_request *r, const manifest *file
     return program_folder_make_buckets(m, file);
 }
 
-static status read_text_files(model *m, const load_request *r)
+/* model.json may say more than the files beside the tokenizer. */
+static status read_text_files(model *m, const manifest *file, const load_request *r)
 {
     status failure = model_text_load(m, r->folder);
     if (failure || m->text == NULL) {
         if (!failure)
             log_debug("models", "%s takes no text: %s", m->name, m->text_note);
         return failure;
+    }
+    if (file->dimension_count > 0) {
+        m->text->dimension_count = file->dimension_count;
+        memcpy(m->text->dimensions, file->dimensions, sizeof file->dimensions);
     }
     log_info("models", "%s takes text: %s, at most %lld tokens", m->name, m->text->file,
              (long long)m->text->tokens_max);
@@ -358,7 +363,7 @@ static status make(model *m, const load_request *r, const manifest *file)
     if (failure)
         return failure;
     lift_limit(m, r, file);
-    failure = read_text_files(m, r);
+    failure = read_text_files(m, file, r);
     if (failure)
         return failure;
     if (model_is_exact(m)) {

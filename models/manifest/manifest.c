@@ -118,6 +118,25 @@ static status read_dim(manifest_reader *r, json_t *v)
     return manifest_read_integer(r, v, 1, 1 << 20, &dim->size);
 }
 
+/* true, or a list of sizes. */
+static status read_dimensions(manifest_reader *r, json_t *v)
+{
+    manifest *m = r->out;
+    if (json_is_true(v)) {
+        m->dimensions[m->dimension_count++] = -1;
+        return STATUS_OK;
+    }
+    if (!json_is_array(v) || json_array_size(v) > MANIFEST_DIMENSIONS_MAX)
+        return manifest_fail(r, "must be true, or a list of at most 32 sizes", NULL);
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        int64_t *size = &m->dimensions[m->dimension_count++];
+        status failure = manifest_read_integer(r, json_array_get(v, i), 1, 1 << 20, size);
+        if (failure)
+            return failure;
+    }
+    return STATUS_OK;
+}
+
 typedef enum key {
     KEY_PRECISION,
     KEY_BUCKETS,
@@ -138,14 +157,15 @@ typedef enum key {
     KEY_PACKING,
     KEY_PROGRAM,
     KEY_VERSION_POLICY,
+    KEY_DIMENSIONS,
     KEY_COUNT
 } key;
 
 static const char *const key_names[KEY_COUNT] = {
-    "precision",      "buckets", "batch_max", "sequence_max",  "queue_delay_us",
-    "queue_rows_max", "slo_ms",  "priority",  "weight",        "inputs",
-    "dims",           "labels",  "pooling",   "can_batch",     "can_pad",
-    "warm_up",        "packing", "program",   "version_policy"};
+    "precision",      "buckets", "batch_max", "sequence_max",   "queue_delay_us",
+    "queue_rows_max", "slo_ms",  "priority",  "weight",         "inputs",
+    "dims",           "labels",  "pooling",   "can_batch",      "can_pad",
+    "warm_up",        "packing", "program",   "version_policy", "dimensions"};
 
 static status read_flag(manifest_reader *r, json_t *v, int *out)
 {
@@ -238,6 +258,8 @@ static status read_key(manifest_reader *r, json_t *v)
         return manifest_read_program(r, v);
     case KEY_VERSION_POLICY:
         return manifest_read_policy(r, v);
+    case KEY_DIMENSIONS:
+        return read_dimensions(r, v);
     case KEY_COUNT:
         return manifest_fail_key(r, key_names, KEY_COUNT);
     default:

@@ -68,6 +68,8 @@ typedef struct manifest_policy {
     int count;
 } manifest_policy;
 
+#define MANIFEST_DIMENSIONS_MAX 32
+
 typedef struct manifest {
     manifest_policy policy;
     bool has_precision;
@@ -86,6 +88,8 @@ typedef struct manifest {
     int fixed_dim_count;
     model_label labels[MANIFEST_LABELS_MAX];
     int label_count;
+    int64_t dimensions[MANIFEST_DIMENSIONS_MAX]; /* to which embeddings may be cut; -1: to any */
+    int dimension_count;
     const char *pooling, *warm_up; /* or NULL; warm_up as written: beside model.json */
     int can_batch, can_pad;        /* -1: the batching probe decides */
     manifest_program *program;     /* or NULL */

@@ -48,18 +48,23 @@ static status note(model *m, const char *text)
 static status note_missing(model *m, const char *folder)
 {
     char text[PATH_MAX + 128];
-    snprintf(text, sizeof text,
-             "there is no tokenizer.json (or vocab.txt, or vocab.json with merges.txt) in %s",
-             folder);
+    snprintf(
+        text, sizeof text,
+        "there is no tokenizer.json (or vocab.txt, or a SentencePiece model, or vocab.json with "
+        "merges.txt) in %s",
+        folder);
     return note(m, text);
 }
 
 /* The file that tokenizer_load() has read. */
 static const char *name_file(model *m, const char *folder)
 {
-    static const char *const names[] = {"tokenizer.json", "vocab.txt", "vocab.json"};
+    static const char *const names[] = {"tokenizer.json",      "vocab.txt",
+                                        "tokenizer.model",     "spiece.model",
+                                        "spm.model",           "sentencepiece.bpe.model",
+                                        "sentencepiece.model", "vocab.json"};
     char path[PATH_MAX];
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) < PATH_MAX &&
             access(path, R_OK) == 0)
             return arena_copy_string(&m->memory, path, strlen(path));

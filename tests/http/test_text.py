@@ -144,6 +144,14 @@ def test_openai_dimensions_cut_and_normalise(text):
         assert error.status == 400 and error.json()["error"]["param"] == "dimensions", error
 
 
+def test_model_json_may_allow_dimensions(tmp_path):
+    folder = text_models.make(tmp_path / "models")["hidden"]
+    (folder / "model.json").write_text(json.dumps({"sequence_max": TOKENS_MAX, "dimensions": [3]}))
+    with serving.Server(tmp_path / "log", {"embed": folder}) as s:
+        near(embeddings(s, input="a dog", dimensions=3)["data"][0]["embedding"], unit(embedding("a dog")[:3]))
+        assert s.post("/v1/embeddings", dict(model="embed", input="a", dimensions=4)).status == 400
+
+
 def test_openai_pools_the_tokens_of_a_model_that_does_not(text):
     near(embeddings(text, model="hidden", input="a dog")["data"][0]["embedding"], unit(embedding("a dog")))
 

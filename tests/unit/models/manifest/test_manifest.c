@@ -16,7 +16,8 @@ Test(manifest, everything_is_read)
                       "[16, 64]}, \"batch_max\": 8, \"queue_delay_us\": 20, \"slo_ms\": 2.5, "
                       "\"priority\": 1, \"inputs\": {\"x\": {\"pad\": 1, \"default\": 3}, \"m\": "
                       "{\"mask\": true}}, \"labels\": {\"stable\": 3}, \"pooling\": \"cls\", "
-                      "\"can_pad\": false, \"dims\": {\"height\": 224}}",
+                      "\"can_pad\": false, \"dims\": {\"height\": 224}, "
+                      "\"dimensions\": [64, 256]}",
                       &m),
                  STATUS_OK, "%s", status_message());
     cr_assert_eq(m.precision, DEVICE_INT8);
@@ -31,7 +32,13 @@ Test(manifest, everything_is_read)
     cr_assert_eq(m.can_pad, 0);
     cr_assert_eq(m.can_batch, -1);
     cr_assert_eq(m.fixed_dims[0].size, 224);
+    cr_assert(m.dimension_count == 2 && m.dimensions[1] == 256);
     manifest_dispose(&m);
+    cr_assert_eq(read("{\"dimensions\": true}", &m), STATUS_OK, "%s", status_message());
+    cr_assert(m.dimension_count == 1 && m.dimensions[0] == -1);
+    manifest_dispose(&m);
+    cr_assert_eq(read("{\"dimensions\": [0]}", &m), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(read("{\"dimensions\": 64}", &m), STATUS_INVALID_ARGUMENT);
 }
 
 static void refused(const char *text, const char *words, const char *more)
