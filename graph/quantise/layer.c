@@ -99,19 +99,6 @@ static bool can_shift(const fusion *w, const graph_node *n)
            graph_attribute_int(n, "group", 1) == 1;
 }
 
-/* Weights that exceed int8 less their one zero point: as int8, and the shift that is missing. */
-static bool set_shifted(fusion *w, fused_layer *l, const tensor *t, int32_t zero)
-{
-    l->weights_shift = (t->dtype == DTYPE_U8 ? 128 : 0) - zero;
-    if (t->dtype == DTYPE_I8)
-        return true;
-    const tensor *made = keep_tensor(w, DTYPE_I8, t->rank, t->dims);
-    for (int64_t i = 0; made && i < tensor_count(t); i++)
-        ((int8_t *)made->data)[i] = (int8_t)(((const uint8_t *)t->data)[i] - 128);
-    l->weights_made = made;
-    return made != NULL;
-}
-
 /* False when `v` is no int8 or uint8 constant. `zero`: NULL, one, or one per output channel. */
 static bool set_weights(fusion *w, fused_layer *l, graph_value_index v, const tensor *zero)
 {
@@ -129,12 +116,11 @@ static bool set_weights(fusion *w, fused_layer *l, graph_value_index v, const te
         return false;
     int16_t *x = subtract_zeros(t, zero, t->dims[axis], inner);
     int32_t one_zero = zeros > 0 ? int8_at(zero, 0) : 0;
-    bool is_made = false;
-    if (x && exceeds_int8(x, tensor_count(t)) && all_equal(zero, one_zero) &&
-        can_shift(w, l->anchor))
-        is_made = set_shifted(w, l, t, one_zero);
-    else if (x)
-        is_made = make_weights(w, l, t, x);
+    bool is_shifted = x && exceeds_int8(x, tensor_count(t)) && all_equal(zero, one_zero) &&
+                      can_shift(w, l->anchor);
+    if (is_shifted) /* kept as they are; packing takes 128 from uint8 */
+        l->weights_shift = (t->dtype == DTYPE_U8 ? 128 : 0) - one_zero;
+    bool is_made = is_shifted || (x && make_weights(w, l, t, x));
     free(x);
     return is_made;
 }

@@ -173,6 +173,18 @@ static void *pack(const kernels *k, const cpu_weights_key *key, const void *from
     return out;
 }
 
+static void *pack_less_128(const kernels *k, const cpu_weights_key *key, size_t *bytes)
+{
+    size_t count = (size_t)tensor_count(key->constant);
+    const uint8_t *from = key->constant->data;
+    int8_t *less = allocate(count);
+    for (size_t i = 0; less && i < count; i++)
+        less[i] = (int8_t)(from[i] - 128);
+    void *out = less ? pack(k, key, less, bytes) : NULL;
+    free(less);
+    return out;
+}
+
 /* [k][n] from [n][channels][taps] by `items`, then packed. */
 static void *pack_items(const kernels *k, const cpu_weights_key *key, const int8_t *from,
                         size_t *bytes)
@@ -205,6 +217,8 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
         *bytes = key->k * key->n * item_bytes;
         return transposed(&all, item_bytes, t->data);
     }
+    if (key->format == CPU_WEIGHTS_GEMM_U8S8 && t->dtype == DTYPE_U8)
+        return pack_less_128(k, key, bytes);
     if (key->format == CPU_WEIGHTS_GEMM_U8S8) {
         assert(t->dtype == DTYPE_I8);
         return pack(k, key, t->data, bytes);

@@ -13,7 +13,7 @@ typedef struct cpu_weights cpu_weights;
 typedef enum cpu_weights_format {
     CPU_WEIGHTS_GEMM_F32,  /* a [k, n] matrix packed by gemm_pack_f32 */
     CPU_WEIGHTS_F32,       /* widened to F32, order unchanged */
-    CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8 packed by gemm_pack_u8s8 */
+    CPU_WEIGHTS_GEMM_U8S8, /* a [k, n] matrix of I8, or of U8 less 128, by gemm_pack_u8s8 */
     CPU_WEIGHTS_CONV_U8S8, /* [n, k] of I8 in the order of `items`, packed by conv_pack_u8s8 */
     CPU_WEIGHTS_TAPS,      /* [n, k] transposed to [k, n], F32 or I8: depthwise kernels */
     CPU_WEIGHTS_TABLE,     /* no constant: of cpu_weights_make */

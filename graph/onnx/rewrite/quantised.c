@@ -192,6 +192,61 @@ status onnx_rewrite_dynamic_quantize_matmul(onnx_node *n)
     return STATUS_OK;
 }
 
+/* Element (direction, column) of a scale or zero point of read_recurrent_weights(). */
+static double part_at(const tensor *t, int64_t direction, int64_t column, double otherwise)
+{
+    if (t == NULL)
+        return otherwise;
+    int64_t count = tensor_count(t), columns = t->rank == 2 ? t->dims[1] : 1;
+    int64_t at = count == 1 ? 0 : direction * columns + (columns == 1 ? 0 : column);
+    return tensor_get_number(t, at);
+}
+
+static const tensor *constant_of(const onnx_node *n, int input)
+{
+    graph_value_index v = onnx_input(n, input);
+    return v == GRAPH_NO_VALUE ? NULL : n->graph->values[v].constant;
+}
+
+/* Whether a scale or zero point has one number, or one for each direction, or for each of its
+ * columns too. */
+static bool fits_weights(const tensor *part, const tensor *w)
+{
+    if (part == NULL || tensor_count(part) == 1)
+        return true;
+    return part->rank >= 1 && part->rank <= 2 && part->dims[0] == w->dims[0] &&
+           (part->rank == 1 || part->dims[1] == 1 || part->dims[1] == w->dims[2]);
+}
+
+/* What read_recurrent_weights() returns, of constants: computed at once, so that no intermediate
+ * values, four times as large as the weights, stay. NULL: they are not all constants. */
+static const tensor *make_recurrent_weights(onnx_node *n, int weights, int scale)
+{
+    const tensor *w = constant_of(n, weights), *factor = constant_of(n, scale);
+    const tensor *zero = constant_of(n, scale + 1);
+    if (w == NULL || (zero == NULL && onnx_input(n, scale + 1) != GRAPH_NO_VALUE) || w->rank != 3 ||
+        (w->dtype != DTYPE_I8 && w->dtype != DTYPE_U8) || factor->dtype != DTYPE_F32 ||
+        !fits_weights(factor, w) || !fits_weights(zero, w))
+        return NULL;
+    int64_t rows = w->dims[1], columns = w->dims[2];
+    tensor *made = onnx_must(arena_allocate_zeroed(&n->graph->memory, 1, sizeof *made));
+    if (tensor_allocate(made, &n->graph->memory, DTYPE_F32, 3,
+                        (int64_t[]){w->dims[0], columns, rows}))
+        return NULL;
+    float *out = made->data;
+    for (int64_t d = 0; d < w->dims[0]; d++)
+        for (int64_t j = 0; j < columns; j++) {
+            float by = (float)part_at(factor, d, j, 1), from = (float)part_at(zero, d, j, 0);
+            for (int64_t i = 0; i < rows; i++) {
+                int64_t at = (d * rows + i) * columns + j;
+                float x = w->dtype == DTYPE_U8 ? (float)((const uint8_t *)w->data)[at]
+                                               : (float)((const int8_t *)w->data)[at];
+                *out++ = (x - from) * by;
+            }
+        }
+    return made;
+}
+
 /* (w - zero) * scale, with scale and zero [directions] or [directions, columns] of a w
  * [directions, rows, columns]; transposed to [directions, columns, rows]. */
 static status read_recurrent_weights(onnx_node *n, int weights, int scale, graph_value_index *out)
@@ -201,6 +256,11 @@ static status read_recurrent_weights(onnx_node *n, int weights, int scale, graph
         return onnx_fail(
             n, STATUS_UNSUPPORTED,
             "a scale that is not a constant of rank 0 to 2; supported: such constants");
+    const tensor *made = make_recurrent_weights(n, weights, scale);
+    if (made != NULL) {
+        *out = graph_add_constant(n->graph, NULL, made);
+        return STATUS_OK;
+    }
     int64_t axes[] = {1, 2}, perm[] = {0, 2, 1};
     int added = constant->rank == 0 ? 0 : 3 - constant->rank;
     graph_value_index parts[] = {n->inputs[scale], onnx_input(n, scale + 1)};
