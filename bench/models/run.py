@@ -239,11 +239,17 @@ def one(a, model, ratios):
         ours.close()
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--program", default="build/release/bin/bench_models_run")
-    p.add_argument("--models", type=pathlib.Path, default=pathlib.Path(".cache/models"))
+def make_parser(text):
+    """With the arguments that run.py and start.py have in common."""
+    p = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--models", type=lambda path: pathlib.Path(path).resolve(), default=pathlib.Path(".cache/models").resolve())
     p.add_argument("--only", default="")
+    return p
+
+
+def main():
+    p = make_parser(__doc__)
+    p.add_argument("--program", default="build/release/bin/bench_models_run")
     p.add_argument("--batch", type=int, default=1)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--pairs", type=int, default=7)
@@ -251,7 +257,6 @@ def main():
     for flag in ("--profile", "--check", "--openvino"):
         p.add_argument(flag, action="store_true")
     a = p.parse_args()
-    a.models = a.models.resolve()
     ratios = []
     print("| model | Penstock, ms | ONNX Runtime, ms | ratio | of shortest times |" + (" OpenVINO, ms | ratio | of shortest times |" if a.openvino else "") +
           (" difference |" if a.check else ""))

@@ -9,7 +9,6 @@ resident memory then. Processor seconds are of the whole process, helper threads
 more than the time. The least of --runs starts counts. A `*` marks what is over the bounds: 1.5 times ONNX Runtime's time and
 memory; a second start that takes more than half of the first one's time, where that is over 100 ms.
 """
-import argparse
 import http.client
 import json
 import os
@@ -144,13 +143,10 @@ def one(a, model):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = run.make_parser(__doc__)
     p.add_argument("--penstock", default="build/release/bin/penstock")
-    p.add_argument("--models", type=pathlib.Path, default=pathlib.Path(".cache/models"))
-    p.add_argument("--only", default="")
     p.add_argument("--runs", type=int, default=3)
     a = p.parse_args()
-    a.models = a.models.resolve()
     print("| model | ready, ms (processor s) | with the cache | ONNX Runtime | ratio | MiB when ready | after requests | highest | ONNX Runtime | ratio |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for model in run.LIST["models"]:

@@ -16,13 +16,13 @@
  *     (optional: 1), 5 x_zero, 6 w_scale (one, or one per output channel), 7 y_scale, 8 y_zero
  *     (optional: the result stays f32). Attributes: activation ("Relu", ...), those of Conv.
  *     y = quantise(activation((x - x_zero) * weights * x_scale * w_scale + bias + residual))
- *     Attribute weights_shift (no depthwise Conv): to be added to each of the weights, which are
- * int8, or uint8 less 128. Where x is f32 also: activations with parameters alpha and beta, and
- * scale and shift of their result ("LeakyRelu", ... of kernels/activation.h); adds_last:
- * activation(...) + residual. penstock.Pool       x [N,H,W,C] (f32; u8 for maxima) -> [N,H',W',C];
- * attributes of MaxPool and AveragePool, and kind: "Max" or "Average" penstock.Add        a, b (u8;
- * b may be a trailing part of a's shape), a_scale, a_zero, b_scale, b_zero, y_scale, y_zero -> u8;
- * attribute activation: "Relu" or absent
+ *     Attribute weights_shift (no depthwise Conv): added to each weight (int8, or uint8 - 128).
+ *     Where x is f32 also: activations with parameters alpha and beta, and scale and shift of their
+ *     result ("LeakyRelu", ... of kernels/activation.h); adds_last: activation(...) + residual.
+ *   penstock.Pool       x [N,H,W,C] (f32; u8 for maxima) -> [N,H',W',C]; attributes of MaxPool and
+ *     AveragePool, and kind: "Max" or "Average"
+ *   penstock.Add        a, b (u8; b may be a trailing part of a's shape), a_scale, a_zero, b_scale,
+ *     b_zero, y_scale, y_zero -> u8; attribute activation: "Relu" or absent
  *
  * int8 activations are kept as uint8 with 128 added, and so are their zero points. */
 

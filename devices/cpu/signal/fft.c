@@ -56,7 +56,41 @@ static void transform(const fft *f, const double *in, int64_t stride, int64_t n,
     }
 }
 
+/* One stage for a power of two: `step` transforms beside each other, of n / step numbers each,
+ * become twice as many of half the length. */
+static void halve(const fft *f, int64_t step, const double *restrict in, double *restrict out)
+{
+    int64_t half = f->length / step / 2;
+    for (int64_t p = 0; p < half; p++) {
+        double c = f->turns[2 * p * step], s = f->turns[2 * p * step + 1];
+        const double *a = in + 2 * step * p, *b = a + 2 * step * half;
+        double *sum = out + 4 * step * p, *difference = sum + 2 * step;
+        for (int64_t i = 0; i < 2 * step; i += 2) {
+            double re = a[i] - b[i], im = a[i + 1] - b[i + 1];
+            sum[i] = a[i] + b[i];
+            sum[i + 1] = a[i + 1] + b[i + 1];
+            difference[i] = re * c - im * s;
+            difference[i + 1] = re * s + im * c;
+        }
+    }
+}
+
+bool fft_is_power_of_two(int64_t length)
+{
+    return length > 0 && (length & (length - 1)) == 0;
+}
+
 void fft_run(const fft *f, const double *in, double *out, double *spare)
 {
-    transform(f, in, 1, f->length, out, spare);
+    if (!fft_is_power_of_two(f->length) || f->length < 2) {
+        transform(f, in, 1, f->length, out, spare);
+        return;
+    }
+    /* The order of the results sorts itself (Stockham); the last stage writes to `out`. */
+    bool is_to_out = __builtin_ctzll((unsigned long long)f->length) % 2 == 1;
+    for (int64_t step = 1; step < f->length; step *= 2, is_to_out = !is_to_out) {
+        double *to = is_to_out ? out : spare;
+        halve(f, step, in, to);
+        in = to;
+    }
 }

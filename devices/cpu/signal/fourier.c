@@ -15,6 +15,8 @@
 
 /* Up to this length the matrix is used: it takes 16 MB there, and about as long as fft.c. */
 #define MATRIX_LENGTH_MAX 2048
+/* Lines that come one by one go through fft.c from this length on, where it is a power of two. */
+#define FFT_LENGTH_MIN 128
 
 typedef struct fourier_state {
     graph_fourier shape;
@@ -122,7 +124,10 @@ static status prepare_fourier(cpu_prepare *p)
     s->outer = cpu_dims_product(x->dims, 0, g->axis);
     s->inner = g->frames ? 1 : cpu_dims_product(x->dims, g->axis + 1, x->rank - 1);
     s->lines = g->frames ? g->frames : s->inner;
-    if (g->length <= MATRIX_LENGTH_MAX && s->row_in > 0)
+    /* A line alone would read the whole matrix. */
+    bool is_alone = s->lines == 1 && !g->frames && g->length >= FFT_LENGTH_MIN &&
+                    fft_is_power_of_two(g->length);
+    if (g->length <= MATRIX_LENGTH_MAX && s->row_in > 0 && !is_alone)
         end = make_matrix(p, s, window);
     else
         end = fft_create(p->memory, g->length, g->is_inverse, &s->transform);
