@@ -88,6 +88,9 @@ typedef struct device_model {
     /* The programs of a model that was exported as StableHLO (devices/exported.h): they decide the
      * buckets, and the CPU cannot run them. Else NULL. */
     const struct device_exported *exported;
+    /* The graph as it was recognised (graph/encoder/encoder.h), for devices with static shapes;
+     * NULL: it is no encoder, or only the CPU runs it. */
+    const struct encoder *encoder;
     /* Programs hold several sequences in each row (graph/encoder/packed.h): `graph` as it was
      * recognised. NULL: one sequence a row. */
     const struct encoder *packed_encoder;

@@ -160,7 +160,10 @@ struct model {
     const char *whole_note;
     const tensor *whole_inputs;
     model_packing packing;
-    /* NULL: a row holds one sequence, packing_note says why; models/batching/packed_buckets.h. */
+    /* What devices with static shapes know of the graph; NULL: nothing, or there are none. */
+    struct encoder *encoder;
+    /* The same, or NULL: a row holds one sequence, packing_note says why;
+     * models/batching/packed_buckets.h. */
     struct encoder *packed_encoder;
     const char *packing_note;
     model_bucket buckets[MODEL_BUCKETS_MAX]; /* ascending by sequence, then batch; the packed

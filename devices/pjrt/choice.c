@@ -4,28 +4,71 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add(pjrt_candidate *list, int *count, const char *name, stablehlo_options options)
+/* The columns of a TPU's vector registers. */
+#define TPU_LANES 128
+
+typedef struct list {
+    pjrt_candidate *items;
+    int count;
+    bool is_encoder; /* on a TPU */
+} list;
+
+/* Where the model is an encoder and the device a TPU: in the form that was found best for encoders,
+ * bench/tpu.md. */
+static pjrt_candidate *add(list *l, const char *name, stablehlo_precision precision)
 {
-    assert(*count < PJRT_CANDIDATES_MAX);
-    pjrt_candidate *c = &list[(*count)++];
-    *c = (pjrt_candidate){.options = options};
+    assert(l->count < PJRT_CANDIDATES_MAX);
+    pjrt_candidate *c = &l->items[l->count++];
+    *c = (pjrt_candidate){.options = {.precision = precision}};
     snprintf(c->name, sizeof c->name, "%s", name);
+    if (!l->is_encoder || precision == STABLEHLO_FP32)
+        return c;
+    c->is_rebuilt = true;
+    c->form = (encoder_form){.block_width = TPU_LANES, .are_queries_scaled = true};
+    c->options.gelu = STABLEHLO_GELU_TANH_BF16;
+    c->options.is_norm_one_pass = true;
+    return c;
 }
 
-int pjrt_candidates(device_precision precision, const char *device_kind, bool is_tuning,
+/* What else may stand for bf16. */
+static void add_variants(list *l)
+{
+    if (!l->is_encoder)
+        return;
+    add(l, "bf16-gelu-apart", STABLEHLO_BF16)->options.is_gelu_apart = true;
+    add(l, "bf16-norm-apart", STABLEHLO_BF16)->options.is_norm_apart = true;
+    add(l, "bf16-gelu-f32", STABLEHLO_BF16)->options.gelu = STABLEHLO_GELU_TANH;
+    add(l, "bf16-norm-two-passes", STABLEHLO_BF16)->options.is_norm_one_pass = false;
+    add(l, "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 = true;
+    add(l, "bf16-sums", STABLEHLO_BF16)->options.are_sums_bf16 = true;
+    add(l, "bf16-scores", STABLEHLO_BF16)->options.are_scores_bf16 = true;
+    pjrt_candidate *c = add(l, "bf16-heads", STABLEHLO_BF16);
+    c->form.block_width = 0;
+    c = add(l, "bf16-heads-late", STABLEHLO_BF16);
+    c->form.block_width = 0;
+    c->options.is_softmax_late = true;
+    c = add(l, "bf16-scaled-scores", STABLEHLO_BF16);
+    c->form.are_queries_scaled = false;
+    c = add(l, "bf16-plain", STABLEHLO_BF16);
+    c->is_rebuilt = false;
+    c->options = (stablehlo_options){.precision = STABLEHLO_BF16};
+}
+
+int pjrt_candidates(const device_model *model, const char *device_kind, bool is_tuning,
                     pjrt_candidate out[PJRT_CANDIDATES_MAX])
 {
     static const stablehlo_precision precisions[] = {[DEVICE_FP32] = STABLEHLO_FP32,
                                                      [DEVICE_BF16] = STABLEHLO_BF16,
                                                      [DEVICE_INT8] = STABLEHLO_INT8};
-    int count = 0;
-    (void)device_kind;
-    (void)is_tuning;
-    add(out, &count, device_precision_names[precision],
-        (stablehlo_options){.precision = precisions[precision]});
+    device_precision precision = model->precision;
+    bool is_tpu = strncmp(device_kind, "TPU", 3) == 0;
+    list l = {.items = out, .is_encoder = is_tpu && model->encoder != NULL};
+    add(&l, device_precision_names[precision], precisions[precision]);
     if (precision == DEVICE_INT8)
-        add(out, &count, "bf16", (stablehlo_options){.precision = STABLEHLO_BF16});
-    return count;
+        add(&l, "bf16", STABLEHLO_BF16);
+    if (is_tuning && precision != DEVICE_FP32)
+        add_variants(&l);
+    return l.count;
 }
 
 void pjrt_choice_decide(pjrt_choice *c)

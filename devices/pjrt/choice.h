@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "devices/device.h"
+#include "graph/encoder/packed.h"
 #include "graph/stablehlo/program.h"
 
 /* Which of several programs with the same promise of accuracy a bucket gets: the one that the
@@ -16,14 +17,16 @@
 typedef struct pjrt_candidate {
     char name[64]; /* "int8", "bf16" ...: unique in its list */
     stablehlo_options options;
+    bool is_rebuilt; /* an encoder's graph is built in that form */
+    encoder_form form;
 } pjrt_candidate;
 
 #define PJRT_CANDIDATES_MAX 24
 
-/* What may stand for `precision` on a device of that kind: programs at least as accurate as the
- * promise. The default comes first, then what a first start tries, then what only tuning tries.
- * Returns how many, at least one. */
-int pjrt_candidates(device_precision precision, const char *device_kind, bool is_tuning,
+/* What may stand for the model's precision on a device of that kind: programs at least as accurate
+ * as the promise. The default comes first, then what a first start tries, then what only tuning
+ * tries. Returns how many, at least one. */
+int pjrt_candidates(const device_model *model, const char *device_kind, bool is_tuning,
                     pjrt_candidate out[PJRT_CANDIDATES_MAX]);
 
 typedef struct pjrt_trial {

@@ -14,6 +14,7 @@
 
 /* One way to make the bucket. */
 typedef struct attempt {
+    graph *specialised; /* whose constants the program borrows */
     stablehlo_program program;
     pjrt_binary binary;
     pjrt_compiled facts;
@@ -25,7 +26,6 @@ typedef struct work {
     const pjrt_maker *maker;
     const device_model *model;
     device_bucket bucket;
-    const graph *specialised;
     pjrt_candidate candidates[PJRT_CANDIDATES_MAX];
     int count;
     uint64_t start_ns;
@@ -46,6 +46,8 @@ static void dispose(attempt *a)
 {
     stablehlo_program_dispose(&a->program);
     pjrt_binary_dispose(&a->binary);
+    graph_destroy(a->specialised);
+    a->specialised = NULL;
 }
 
 void pjrt_made_dispose(pjrt_made *m)
@@ -64,12 +66,18 @@ static bool reads_cache(const work *w)
 /* The candidate as StableHLO, and its key. */
 static status emit(const work *w, const pjrt_candidate *c, attempt *out)
 {
-    *out = (attempt){.binary = {.fd = -1}};
-    status s = pjrt_program_emit(w->model, w->bucket, w->specialised, &c->options, &out->program);
+    attempt made = {.binary = {.fd = -1}};
+    status s = pjrt_program_specialise(w->model, w->bucket, c, &made.specialised);
     if (s == STATUS_OK)
-        out->key = pjrt_program_key(w->model, w->bucket, &out->program, c->name,
-                                    w->maker->device_kind, w->maker->compiler);
-    return s;
+        s = pjrt_program_emit(w->model, w->bucket, made.specialised, c, &made.program);
+    if (s) {
+        dispose(&made);
+        return s;
+    }
+    made.key = pjrt_program_key(w->model, w->bucket, &made.program, c->name, w->maker->device_kind,
+                                w->maker->compiler);
+    *out = made;
+    return STATUS_OK;
 }
 
 static bool find_cached(const work *w, attempt *a)
@@ -96,17 +104,22 @@ static status reject_missing(const work *w, const attempt *a)
                        name);
 }
 
-/* From the cache or compiled. `out` is disposed of after a failure. */
+/* From the cache or compiled. */
 static status obtain(const work *w, const pjrt_candidate *c, attempt *out)
 {
     const pjrt_maker *m = w->maker;
-    status s = emit(w, c, out);
-    if (s == STATUS_OK && !find_cached(w, out))
-        s = m->is_cache_only ? reject_missing(w, out)
-                             : m->compile(m->context, w->model, w->bucket, &out->program,
-                                          &out->facts, &out->binary);
+    attempt made;
+    status s = emit(w, c, &made);
     if (s)
-        dispose(out);
+        return s;
+    if (!find_cached(w, &made))
+        s = m->is_cache_only ? reject_missing(w, &made)
+                             : m->compile(m->context, w->model, w->bucket, &made.program,
+                                          &made.facts, &made.binary);
+    if (s)
+        dispose(&made);
+    else
+        *out = made;
     return s;
 }
 
@@ -264,9 +277,9 @@ static status make(work *w, pjrt_made *out)
     const char *kind = w->maker->device_kind;
     attempt best;
     /* All that may have been chosen; the first `tried` of them are tried now. */
-    w->count = pjrt_candidates(w->model->precision, kind, true, w->candidates);
+    w->count = pjrt_candidates(w->model, kind, true, w->candidates);
     int tried = w->maker->is_tuning ? w->count
-                                    : pjrt_candidates(w->model->precision, kind, false,
+                                    : pjrt_candidates(w->model, kind, false,
                                                       (pjrt_candidate[PJRT_CANDIDATES_MAX]){0});
     if (w->model->exported != NULL)
         w->count = tried = 1;
@@ -276,6 +289,7 @@ static status make(work *w, pjrt_made *out)
     int chosen =
         out->choice.count > 0 ? find_candidate(w, out->choice.trials[out->choice.chosen].name) : 0;
     out->candidate = w->candidates[chosen];
+    out->specialised = best.specialised;
     out->program = best.program;
     out->binary = best.binary;
     out->facts = best.facts;
@@ -287,20 +301,10 @@ static status make(work *w, pjrt_made *out)
 status pjrt_make(const pjrt_maker *maker, const device_model *model, device_bucket bucket,
                  pjrt_made *out)
 {
-    graph *specialised = NULL;
-    status s = pjrt_program_specialise(model, bucket, &specialised);
-    if (s)
-        return s;
-    work w = {.maker = maker,
-              .model = model,
-              .bucket = bucket,
-              .specialised = specialised,
-              .start_ns = clock_now_ns()};
-    pjrt_made made = {.specialised = specialised, .binary = {.fd = -1}};
-    s = make(&w, &made);
-    if (s)
-        graph_destroy(specialised);
-    else
+    work w = {.maker = maker, .model = model, .bucket = bucket, .start_ns = clock_now_ns()};
+    pjrt_made made = {.binary = {.fd = -1}};
+    status s = make(&w, &made);
+    if (s == STATUS_OK)
         *out = made;
     return s;
 }

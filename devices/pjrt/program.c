@@ -56,7 +56,8 @@ static status copy_exported(const device_model *model, device_bucket bucket, con
     return STATUS_OK;
 }
 
-status pjrt_program_specialise(const device_model *model, device_bucket bucket, graph **out)
+status pjrt_program_specialise(const device_model *model, device_bucket bucket,
+                               const pjrt_candidate *how, graph **out)
 {
     tensor inputs[PJRT_SLOT_TENSORS_MAX];
     const graph *g = model->graph;
@@ -70,7 +71,10 @@ status pjrt_program_specialise(const device_model *model, device_bucket bucket, 
     }
     if (model->packed_encoder != NULL)
         return encoder_pack(model->packed_encoder, g, model->budget, cpu_evaluate_node,
-                            encoder_packing_of(bucket.batch, bucket.sequence), out);
+                            encoder_packing_of(bucket.batch, bucket.sequence), &how->form, out);
+    if (how->is_rebuilt)
+        return encoder_pad(model->encoder, g, model->budget, cpu_evaluate_node, bucket.batch,
+                           bucket.sequence, &how->form, out);
     memset(inputs, 0, sizeof inputs);
     status s = graph_bind(g, bucket.batch, bucket.sequence, inputs);
     return s ? s
@@ -78,11 +82,16 @@ status pjrt_program_specialise(const device_model *model, device_bucket bucket, 
 }
 
 status pjrt_program_emit(const device_model *model, device_bucket bucket, const graph *specialised,
-                         const stablehlo_options *options, stablehlo_program *out)
+                         const pjrt_candidate *how, stablehlo_program *out)
 {
     tensor inputs[PJRT_SLOT_TENSORS_MAX];
-    if (model->exported == NULL)
-        return graph_emit_stablehlo(specialised, options, out);
+    if (model->exported == NULL) {
+        status s = graph_emit_stablehlo(specialised, &how->options, out);
+        /* What the model needs, not what this form of it multiplies. */
+        if (s == STATUS_OK && how->is_rebuilt)
+            out->flops = encoder_flops(model->encoder, bucket.batch, bucket.sequence);
+        return s;
+    }
     memset(inputs, 0, sizeof inputs);
     status s = graph_bind(model->graph, bucket.batch, bucket.sequence, inputs);
     return s ? s : copy_exported(model, bucket, inputs, out);

@@ -3,6 +3,7 @@
 
 #include "devices/compile_cache.h"
 #include "devices/device.h"
+#include "devices/pjrt/choice.h"
 #include "devices/pjrt/protocol/hlo_summary.h"
 #include "graph/stablehlo/emit.h"
 
@@ -10,10 +11,10 @@
 
 /* The graph of that bucket; NULL for a model of exported programs. The caller destroys it. */
 status pjrt_program_specialise(const device_model *model, device_bucket bucket,
-                               graph **out) MUST_CHECK;
+                               const pjrt_candidate *how, graph **out) MUST_CHECK;
 /* It as StableHLO. The caller disposes of the program, which borrows constants of the graph. */
 status pjrt_program_emit(const device_model *model, device_bucket bucket, const graph *specialised,
-                         const stablehlo_options *options, stablehlo_program *out) MUST_CHECK;
+                         const pjrt_candidate *how, stablehlo_program *out) MUST_CHECK;
 
 /* `candidate` is the name of how the program computes (devices/pjrt/choice.h). */
 compile_cache_key pjrt_program_key(const device_model *model, device_bucket bucket,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/build.h"
+#include "graph/encoder/packer.h"
 
 /* Sequences shorter than this on average use up the sequences of a batch before its tokens. */
 #define TOKENS_PER_SEQUENCE 8
@@ -16,17 +17,6 @@
 #define SCORE_OF_OTHER_SEQUENCE (-3e38f)
 /* The maximum over no token, as in the ragged engine and in sentence-transformers. */
 #define MAXIMUM_OF_NONE (-1e9f)
-
-typedef struct packer {
-    graph *g; /* being built */
-    const encoder *e;
-    encoder_packing size;
-    int64_t tokens;                     /* rows * length */
-    graph_value_index ids, types, mask; /* [rows, length]; types and mask may be GRAPH_NO_VALUE */
-    graph_value_index positions, segments, starts;
-    graph_value_index score_bias; /* [rows, 1 or heads, length, length] */
-    graph_value_index members; /* bool [sequences, tokens]: the token is pooled for the sequence */
-} packer;
 
 encoder_packing encoder_packing_of(int64_t rows, int64_t length)
 {
@@ -82,16 +72,11 @@ status encoder_can_pack(const encoder *e, const graph *g)
 
 /* --- operators --- */
 
-static graph_value_index constant(packer *p, const tensor *t)
-{
-    return graph_add_constant(p->g, NULL, t);
-}
-
 /* [n, K] to [n, N]. */
 static graph_value_index linear(packer *p, const encoder_linear *l, graph_value_index x)
 {
-    graph_value_index inputs[] = {x, constant(p, l->weight),
-                                  l->bias ? constant(p, l->bias) : GRAPH_NO_VALUE};
+    graph_value_index inputs[] = {x, packer_constant(p, l->weight),
+                                  l->bias ? packer_constant(p, l->bias) : GRAPH_NO_VALUE};
     graph_attribute transposed = graph_make_int("transB", l->is_transposed);
     return graph_add(p->g, GRAPH_OP_GEMM, l->bias ? 3 : 2, inputs, 1, &transposed);
 }
@@ -100,8 +85,8 @@ static graph_value_index norm(packer *p, const encoder_norm *n, graph_value_inde
 {
     if (n->scale == NULL)
         return x;
-    graph_value_index inputs[] = {x, constant(p, n->scale),
-                                  n->bias ? constant(p, n->bias) : GRAPH_NO_VALUE};
+    graph_value_index inputs[] = {x, packer_constant(p, n->scale),
+                                  n->bias ? packer_constant(p, n->bias) : GRAPH_NO_VALUE};
     graph_attribute attributes[] = {graph_make_int("axis", -1),
                                     graph_make_float("epsilon", n->epsilon)};
     return graph_add(p->g, GRAPH_OP_LAYER_NORMALIZATION, n->bias ? 3 : 2, inputs, 2, attributes);
@@ -142,7 +127,7 @@ static graph_value_index relative_bias(packer *p)
                                                       e->relative_distance_max, j - i);
                 *to++ = table[row * e->heads + h];
             }
-    return constant(p, t);
+    return packer_constant(p, t);
 }
 
 static graph_value_index is_not_zero(packer *p, graph_value_index x)
@@ -153,14 +138,21 @@ static graph_value_index is_not_zero(packer *p, graph_value_index x)
 static void make_score_bias(packer *p, graph_value_index same)
 {
     int64_t rows = p->size.rows, n = p->size.length;
+    if (p->is_padded && p->mask == GRAPH_NO_VALUE) {
+        p->score_bias = p->e->relative_table ? relative_bias(p) : GRAPH_NO_VALUE;
+        return;
+    }
     graph_value_index own = graph_number(p->g, 0);
     if (p->mask != GRAPH_NO_VALUE) {
         graph_value_index keys =
             graph_reshape(p->g, is_not_zero(p, p->mask), 4, (int64_t[]){rows, 1, 1, n});
         own = graph_where(p->g, keys, own, graph_number(p->g, SCORE_OF_MASKED));
     }
-    same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
-    p->score_bias = graph_where(p->g, same, own, graph_number(p->g, SCORE_OF_OTHER_SEQUENCE));
+    p->score_bias = own;
+    if (!p->is_padded) {
+        same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
+        p->score_bias = graph_where(p->g, same, own, graph_number(p->g, SCORE_OF_OTHER_SEQUENCE));
+    }
     if (p->e->relative_table != NULL)
         p->score_bias = graph_binary(p->g, GRAPH_OP_ADD, p->score_bias, relative_bias(p));
 }
@@ -174,10 +166,12 @@ static graph_value_index counted_tokens(packer *p, graph_value_index same)
     graph_value_index ids = graph_cast(p->g, p->ids, DTYPE_F32);
     graph_value_index is_pad = graph_binary(p->g, GRAPH_OP_EQUAL, ids, graph_number(p->g, pad));
     graph_value_index is_token = graph_unary(p->g, GRAPH_OP_NOT, is_pad);
-    graph_value_index of_i = graph_reshape(p->g, p->positions, 3, (int64_t[]){rows, n, 1});
-    graph_value_index of_j = graph_reshape(p->g, p->positions, 3, (int64_t[]){rows, 1, n});
+    int64_t seen = p->is_padded ? 1 : rows;
+    graph_value_index of_i = graph_reshape(p->g, p->positions, 3, (int64_t[]){seen, n, 1});
+    graph_value_index of_j = graph_reshape(p->g, p->positions, 3, (int64_t[]){seen, 1, n});
     graph_value_index counts = graph_binary(p->g, GRAPH_OP_LESS_OR_EQUAL, of_j, of_i);
-    counts = graph_binary(p->g, GRAPH_OP_AND, counts, same);
+    if (!p->is_padded)
+        counts = graph_binary(p->g, GRAPH_OP_AND, counts, same);
     counts = graph_binary(p->g, GRAPH_OP_AND, counts,
                           graph_reshape(p->g, is_token, 3, (int64_t[]){rows, 1, n}));
     graph_value_index count =
@@ -189,23 +183,24 @@ static graph_value_index counted_tokens(packer *p, graph_value_index same)
 static graph_value_index embeddings(packer *p, graph_value_index same)
 {
     const encoder *e = p->e;
-    graph_value_index x = graph_gather(p->g, constant(p, e->word_table), p->ids, 0);
+    graph_value_index x = graph_gather(p->g, packer_constant(p, e->word_table), p->ids, 0);
     if (e->token_type_table != NULL)
         x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, constant(p, e->token_type_table), p->types, 0));
+                         graph_gather(p->g, packer_constant(p, e->token_type_table), p->types, 0));
     if (e->positions == ENCODER_POSITIONS_FROM_IDS) {
         graph_value_index index = counted_tokens(p, same);
         x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, constant(p, e->position_table), index, 0));
+                         graph_gather(p->g, packer_constant(p, e->position_table), index, 0));
     } else if (e->positions == ENCODER_POSITIONS_COUNTED) {
         int32_t *offset = arena_allocate(&p->g->memory, sizeof *offset);
         if (offset == NULL)
             abort();
         *offset = (int32_t)e->position_offset;
         const tensor t = {.dtype = DTYPE_I32, .data = offset};
-        graph_value_index index = graph_binary(p->g, GRAPH_OP_ADD, p->positions, constant(p, &t));
+        graph_value_index index =
+            graph_binary(p->g, GRAPH_OP_ADD, p->positions, packer_constant(p, &t));
         x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, constant(p, e->position_table), index, 0));
+                         graph_gather(p->g, packer_constant(p, e->position_table), index, 0));
     }
     x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
     x = norm(p, &e->embedding_norm, x);
@@ -223,19 +218,33 @@ static graph_value_index heads_of(packer *p, graph_value_index x, bool is_keys)
     return graph_transpose(p->g, x, 4, is_keys ? order_of_keys : order);
 }
 
-static graph_value_index attention(packer *p, const encoder_layer *l, graph_value_index x)
+/* Queries, keys and values [tokens, hidden] to [tokens, hidden]. */
+static graph_value_index attend(packer *p, graph_value_index q, graph_value_index k,
+                                graph_value_index v)
 {
-    graph_value_index queries = heads_of(p, linear(p, &l->query, x), false);
-    graph_value_index keys = heads_of(p, linear(p, &l->key, x), true);
-    graph_value_index values = heads_of(p, linear(p, &l->value, x), false);
+    graph_value_index queries = heads_of(p, q, false);
+    graph_value_index keys = heads_of(p, k, true);
+    graph_value_index values = heads_of(p, v, false);
     graph_value_index scores = graph_binary(p->g, GRAPH_OP_MATMUL, queries, keys);
-    scores = graph_binary(p->g, GRAPH_OP_MUL, scores, graph_number(p->g, p->e->attention_scale));
-    scores = graph_binary(p->g, GRAPH_OP_ADD, scores, p->score_bias);
+    if (!p->form.are_queries_scaled)
+        scores = packer_scaled(p, scores);
+    scores = packer_biased(p, scores, p->score_bias);
     graph_attribute axis = graph_make_int("axis", -1);
     graph_value_index parts = graph_add(p->g, GRAPH_OP_SOFTMAX, 1, &scores, 1, &axis);
     graph_value_index y = graph_binary(p->g, GRAPH_OP_MATMUL, parts, values);
     y = graph_transpose(p->g, y, 4, (int64_t[]){0, 2, 1, 3});
-    y = graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+    return graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+}
+
+static graph_value_index attention(packer *p, const encoder_layer *l, graph_value_index x)
+{
+    graph_value_index queries = linear(p, &l->query, x);
+    if (p->form.are_queries_scaled)
+        queries = packer_scaled(p, queries);
+    graph_value_index keys = linear(p, &l->key, x), values = linear(p, &l->value, x);
+    graph_value_index y = p->form.block_width > 0
+                              ? packer_attend_in_blocks(p, queries, keys, values)
+                              : attend(p, queries, keys, values);
     return linear(p, &l->attention_output, y);
 }
 
@@ -290,7 +299,7 @@ static graph_value_index members(packer *p)
     const tensor t = {
         .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.sequences, 1}, .data = numbers};
     const int64_t flat[] = {1, p->tokens};
-    p->members = graph_binary(p->g, GRAPH_OP_EQUAL, constant(p, &t),
+    p->members = graph_binary(p->g, GRAPH_OP_EQUAL, packer_constant(p, &t),
                               graph_reshape(p->g, p->segments, 2, flat));
     if (p->mask != GRAPH_NO_VALUE)
         p->members = graph_binary(p->g, GRAPH_OP_AND, p->members,
@@ -317,8 +326,69 @@ static graph_value_index maximum(packer *p, graph_value_index x)
     return graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, own, 1, false);
 }
 
+/* [rows, length, hidden], and bool [rows, length, 1] of the tokens that are pooled. */
+static graph_value_index by_row(packer *p, graph_value_index x)
+{
+    return graph_reshape(p->g, x, 3, (int64_t[]){p->size.rows, p->size.length, p->e->hidden});
+}
+
+static graph_value_index is_pooled(packer *p)
+{
+    return graph_reshape(p->g, is_not_zero(p, p->mask), 3,
+                         (int64_t[]){p->size.rows, p->size.length, 1});
+}
+
+static graph_value_index mean_of_rows(packer *p, graph_value_index x)
+{
+    x = by_row(p, x);
+    if (p->mask == GRAPH_NO_VALUE)
+        return graph_reduce(p->g, GRAPH_OP_REDUCE_MEAN, x, 1, false);
+    graph_value_index weights = graph_cast(p->g, is_pooled(p), DTYPE_F32);
+    x = graph_binary(p->g, GRAPH_OP_MUL, x, weights);
+    graph_value_index counts = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, weights, 1, false);
+    return graph_binary(p->g, GRAPH_OP_DIV, graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, x, 1, false),
+                        graph_binary(p->g, GRAPH_OP_MAX, counts, graph_number(p->g, 1)));
+}
+
+static graph_value_index maximum_of_rows(packer *p, graph_value_index x)
+{
+    x = by_row(p, x);
+    if (p->mask != GRAPH_NO_VALUE)
+        x = graph_where(p->g, is_pooled(p), x, graph_number(p->g, MAXIMUM_OF_NONE));
+    return graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, x, 1, false);
+}
+
+static graph_value_index first_of_rows(packer *p, graph_value_index x)
+{
+    int64_t wide = p->size.length * p->e->hidden;
+    x = graph_reshape(p->g, x, 2, (int64_t[]){p->size.rows, wide});
+    const int64_t start[] = {0}, end[] = {p->e->hidden}, axis[] = {1};
+    graph_value_index inputs[] = {x, graph_ints(p->g, 1, start), graph_ints(p->g, 1, end),
+                                  graph_ints(p->g, 1, axis)};
+    return graph_add(p->g, GRAPH_OP_SLICE, 4, inputs, 0, NULL);
+}
+
+/* Of one sequence a row: [rows * length, hidden] to [rows, hidden]. */
+static graph_value_index pool_rows(packer *p, encoder_pooling pooling, graph_value_index x)
+{
+    switch (pooling) {
+    case ENCODER_POOLING_NONE:
+        return x;
+    case ENCODER_POOLING_MEAN:
+        return mean_of_rows(p, x);
+    case ENCODER_POOLING_MAX:
+        return maximum_of_rows(p, x);
+    case ENCODER_POOLING_FIRST:
+        return first_of_rows(p, x);
+    default: /* encoder_can_pack() */
+        abort();
+    }
+}
+
 static graph_value_index pool(packer *p, encoder_pooling pooling, graph_value_index x)
 {
+    if (p->is_padded)
+        return pool_rows(p, pooling, x);
     switch (pooling) {
     case ENCODER_POOLING_NONE:
         return x;
@@ -387,6 +457,18 @@ static graph_value_index add_own_input(packer *p, const char *name, int rank, in
     return graph_add_input(p->g, name, DTYPE_I32, rank, dims);
 }
 
+/* i32 [1, length]: 0, 1, 2 ... */
+static graph_value_index counted_positions(packer *p)
+{
+    int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->size.length * sizeof *numbers);
+    if (numbers == NULL)
+        abort();
+    for (int64_t i = 0; i < p->size.length; i++)
+        numbers[i] = (int32_t)i;
+    const tensor t = {.dtype = DTYPE_I32, .rank = 2, .dims = {1, p->size.length}, .data = numbers};
+    return packer_constant(p, &t);
+}
+
 static void add_inputs(packer *p, const graph *source)
 {
     const encoder *e = p->e;
@@ -402,6 +484,11 @@ static void add_inputs(packer *p, const graph *source)
         if (i == e->mask_input)
             p->mask = input;
     }
+    if (p->is_padded) {
+        p->positions = counted_positions(p);
+        p->segments = p->starts = GRAPH_NO_VALUE;
+        return;
+    }
     p->positions = add_own_input(p, "packed_positions", 2, p->size.rows, p->size.length);
     p->segments = add_own_input(p, "packed_segments", 2, p->size.rows, p->size.length);
     p->starts = add_own_input(p, "packed_starts", 1, p->size.sequences, 0);
@@ -411,8 +498,10 @@ static void build(packer *p, const graph *source)
 {
     const encoder *e = p->e;
     add_inputs(p, source);
-    graph_value_index same = same_sequence(p);
+    graph_value_index same = p->is_padded ? GRAPH_NO_VALUE : same_sequence(p);
     make_score_bias(p, same);
+    if (p->form.block_width > 0)
+        packer_make_columns(p);
     graph_value_index x = embeddings(p, same);
     for (int i = 0; i < e->layer_count; i++)
         x = layer(p, &e->layers[i], x);
@@ -425,23 +514,28 @@ static void destroy_built(void *built)
     graph_destroy(built);
 }
 
-status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget,
-                    graph_evaluate_fn evaluate, encoder_packing packing, graph **out)
+static status make(const encoder *e, const graph *g, const graph_budget *budget,
+                   graph_evaluate_fn evaluate, encoder_packing packing, bool is_padded,
+                   const encoder_form *form, graph **out)
 {
     assert(packing.rows > 0 && packing.length > 0 && packing.sequences > 0);
     status s = encoder_can_pack(e, g);
     if (s)
         return s;
-    packer p = {.g = graph_create("packed"),
+    packer p = {.g = graph_create(is_padded ? "padded" : "packed"),
                 .e = e,
+                .form = *form,
+                .is_padded = is_padded,
                 .size = packing,
                 .tokens = packing.rows * packing.length,
                 .members = GRAPH_NO_VALUE};
     if (p.g == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph");
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of an encoder");
+    if (!packer_can_block(e, p.form.block_width))
+        p.form.block_width = 0;
     build(&p, g);
     tensor *inputs = calloc((size_t)p.g->input_count, sizeof *inputs);
-    s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for a packed graph")
+    s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of an encoder")
                        : graph_bind(p.g, 1, 1, inputs);
     if (s == STATUS_OK)
         s = graph_specialise(p.g, &(graph_binding){inputs, budget}, evaluate, out);
@@ -455,4 +549,30 @@ status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget
     (*out)->release = destroy_built;
     (*out)->release_context = p.g;
     return STATUS_OK;
+}
+
+status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget,
+                    graph_evaluate_fn evaluate, encoder_packing packing, const encoder_form *form,
+                    graph **out)
+{
+    return make(e, g, budget, evaluate, packing, false, form, out);
+}
+
+status encoder_pad(const encoder *e, const graph *g, const graph_budget *budget,
+                   graph_evaluate_fn evaluate, int64_t rows, int64_t length,
+                   const encoder_form *form, graph **out)
+{
+    encoder_packing one_each = {rows, length, rows};
+    return make(e, g, budget, evaluate, one_each, true, form, out);
+}
+
+double encoder_flops(const encoder *e, int64_t rows, int64_t length)
+{
+    double of_layers = 4.0 * (double)(e->hidden * e->hidden) +
+                       2.0 * (double)(e->hidden * e->intermediate) +
+                       2.0 * (double)(e->hidden * length);
+    double of_token = (double)e->layer_count * of_layers;
+    if (e->embedding_projection.weight != NULL)
+        of_token += (double)(e->word_table->dims[1] * e->hidden);
+    return 2 * (double)(rows * length) * of_token;
 }

@@ -26,6 +26,15 @@ typedef struct encoder_packing {
     int64_t rows, length, sequences; /* all at least 1 */
 } encoder_packing;
 
+/* How the graph computes what the encoder means; the results differ in rounding only. */
+typedef struct encoder_form {
+    /* Not 0: attention computes as many heads at once as fit into so many columns, with keys and
+     * values of the other heads set to zero, and sums by a product with ones: more multiplications,
+     * no transposes and no sums over columns. Where heads do not fill the columns: as with 0. */
+    int64_t block_width;
+    bool are_queries_scaled; /* instead of the scores */
+} encoder_form;
+
 /* The packing of a bucket of rows x length tokens: one sequence per 8 tokens, at least one per row,
  * at most 1,024. */
 encoder_packing encoder_packing_of(int64_t rows, int64_t length);
@@ -37,6 +46,17 @@ status encoder_can_pack(const encoder *e, const graph *g) MUST_CHECK;
 /* The specialised graph of that packing; encoder_can_pack() must hold. It borrows constants of `g`
  * and `e`, which must outlive it. `budget` is that of graph_binding. */
 status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget,
-                    graph_evaluate_fn evaluate, encoder_packing packing, graph **out) MUST_CHECK;
+                    graph_evaluate_fn evaluate, encoder_packing packing, const encoder_form *form,
+                    graph **out) MUST_CHECK;
+
+/* The same with one sequence in each row, padded to `length`: inputs and outputs are those of the
+ * model alone. */
+status encoder_pad(const encoder *e, const graph *g, const graph_budget *budget,
+                   graph_evaluate_fn evaluate, int64_t rows, int64_t length,
+                   const encoder_form *form, graph **out) MUST_CHECK;
+
+/* Multiplications and additions, 2 for each pair, of the dense layers and of attention within rows
+ * of `length` tokens. */
+double encoder_flops(const encoder *e, int64_t rows, int64_t length);
 
 #endif

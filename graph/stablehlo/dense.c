@@ -121,6 +121,62 @@ static status emit_matmul(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
+/* The place of `letter` in the `count` letters of a term, or -1. */
+static int place_of(const char *term, int count, char letter)
+{
+    for (int i = 0; i < count; i++)
+        if (term[i] == letter)
+            return i;
+    return -1;
+}
+
+/* "ab,bc->ac" as one dot_general: each letter is in two of the three terms. */
+static status emit_einsum(emitter *e, const graph_node *n)
+{
+    const char *terms[3] = {graph_attribute_string(n, "equation", "")};
+    const char *comma = strchr(terms[0], ','), *arrow = strstr(terms[0], "->");
+    if (n->input_count != 2 || comma == NULL || arrow == NULL || strpbrk(terms[0], ". ") != NULL)
+        return status_fail(STATUS_UNSUPPORTED, "only two operands, a result and letters");
+    terms[1] = comma + 1;
+    terms[2] = arrow + 2;
+    const int counts[] = {(int)(comma - terms[0]), (int)(arrow - terms[1]), (int)strlen(terms[2])};
+    hlo_pairs batch = {0}, contract = {0};
+    char made[TENSOR_RANK_MAX], rest[TENSOR_RANK_MAX];
+    int made_count = 0, rest_count = 0, order[TENSOR_RANK_MAX];
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < counts[t]; i++) {
+            char letter = terms[t][i];
+            int other = place_of(terms[1 - t], counts[1 - t], letter);
+            bool is_kept = place_of(terms[2], counts[2], letter) >= 0;
+            if (place_of(terms[t], i, letter) >= 0 || (other < 0 && !is_kept))
+                return status_fail(STATUS_UNSUPPORTED,
+                                   "a letter that is in one term only, or twice");
+            if (other < 0)
+                rest[rest_count++] = letter;
+            if (other < 0 || t == 1)
+                continue;
+            hlo_pairs *pairs = is_kept ? &batch : &contract;
+            pairs->a[pairs->count] = i;
+            pairs->b[pairs->count++] = other;
+            if (is_kept)
+                made[made_count++] = letter;
+        }
+    memcpy(made + made_count, rest, (size_t)rest_count);
+    ssa a = emit_input(e, n, 0), b = emit_input(e, n, 1);
+    const tensor *constant = emit_constant(e, n, 1);
+    bool is_rounded = e->precision != STABLEHLO_FP32 && b.dtype == DTYPE_F32;
+    if (constant != NULL && is_rounded)
+        b = emit_weight(e, constant, STABLEHLO_TO_BF16, 0);
+    ssa v = hlo_dot_general(e, operand(e, a), operand(e, b), &batch, &contract, a.dtype);
+    bool is_ordered = true;
+    for (int i = 0; i < counts[2]; i++) {
+        order[i] = place_of(made, made_count + rest_count, terms[2][i]);
+        is_ordered &= order[i] == i;
+    }
+    emit_output(e, n, 0, is_ordered ? v : hlo_transpose(e, v, order));
+    return STATUS_OK;
+}
+
 static status emit_gemm(emitter *e, const graph_node *n)
 {
     ssa a = emit_input(e, n, 0), type = emit_output_type(e, n, 0), v;
@@ -206,6 +262,8 @@ emit_fn emit_find_dense(graph_op op)
         return emit_matmul;
     case GRAPH_OP_GEMM:
         return emit_gemm;
+    case GRAPH_OP_EINSUM:
+        return emit_einsum;
     case GRAPH_OP_CONV:
         return emit_conv;
     case GRAPH_OP_MATMUL_INTEGER:

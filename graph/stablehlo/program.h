@@ -31,6 +31,8 @@ typedef struct stablehlo_options {
     bool is_norm_one_pass; /* variance as the mean of squares less the square of the mean */
     bool is_softmax_late;  /* divided by its sum after the product that follows it */
     bool is_stream_bf16;   /* normalised values are rounded to bf16 */
+    bool is_gelu_apart;    /* computed before the layer that reads it, not with it */
+    bool is_norm_apart;    /* computed after the layer whose result it normalises, not with it */
     bool are_sums_bf16;    /* so are results of dense layers */
     bool are_scores_bf16;  /* so are products of two computed tensors: attention scores */
 } stablehlo_options;

@@ -141,6 +141,8 @@ static ssa standardise(emitter *e, ssa x, const bool *is_reduced, double epsilon
 static status emit_layer_normalization(emitter *e, const graph_node *n)
 {
     ssa x = emit_input(e, n, 0), mean, inverse;
+    if (e->options.is_norm_apart)
+        x = hlo_barrier(e, x);
     bool is_reduced[TENSOR_RANK_MAX] = {false};
     for (int i = emit_axis(n, "axis", -1, x.rank); i < x.rank; i++)
         is_reduced[i] = true;

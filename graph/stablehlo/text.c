@@ -403,29 +403,52 @@ ssa hlo_reduce_window(emitter *e, const char *op, ssa a, double start, const int
     return v;
 }
 
-ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contract_b, dtype result)
+static bool is_among(const int64_t *list, int count, int64_t i)
 {
-    assert(a.dims[contract_a] == b.dims[contract_b]);
-    static const int64_t first[TENSOR_RANK_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (int k = 0; k < count; k++)
+        if (list[k] == i)
+            return true;
+    return false;
+}
+
+ssa hlo_dot_general(emitter *e, ssa a, ssa b, const hlo_pairs *batch, const hlo_pairs *contract,
+                    dtype result)
+{
     ssa v = {.dtype = result};
+    double depth = 1;
+    for (int i = 0; i < batch->count; i++)
+        v.dims[v.rank++] = a.dims[batch->a[i]];
+    for (int i = 0; i < contract->count; i++) {
+        assert(a.dims[contract->a[i]] == b.dims[contract->b[i]]);
+        depth *= (double)a.dims[contract->a[i]];
+    }
     for (int i = 0; i < a.rank; i++)
-        if (i != contract_a)
+        if (!is_among(batch->a, batch->count, i) && !is_among(contract->a, contract->count, i))
             v.dims[v.rank++] = a.dims[i];
-    for (int i = batch_count; i < b.rank; i++)
-        if (i != contract_b)
+    for (int i = 0; i < b.rank; i++)
+        if (!is_among(batch->b, batch->count, i) && !is_among(contract->b, contract->count, i))
             v.dims[v.rank++] = b.dims[i];
     v = begin(e, v);
     stablehlo_append(e, "stablehlo.dot_general %%%d, %%%d, ", a.number, b.number);
-    if (batch_count > 0) {
-        append_numbers(e, "batching_dims = ", batch_count, first);
-        append_numbers(e, " x ", batch_count, first);
+    if (batch->count > 0) {
+        append_numbers(e, "batching_dims = ", batch->count, batch->a);
+        append_numbers(e, " x ", batch->count, batch->b);
         stablehlo_append(e, ", ");
     }
-    stablehlo_append(e, "contracting_dims = [%d] x [%d]", contract_a, contract_b);
+    append_numbers(e, "contracting_dims = ", contract->count, contract->a);
+    append_numbers(e, " x ", contract->count, contract->b);
     end_function_type(e, 2, (ssa[]){a, b}, &v);
-    int64_t work = ssa_count(&v) * a.dims[contract_a];
-    e->program->flops += 2.0 * (double)work;
+    e->program->flops += 2.0 * (double)ssa_count(&v) * depth;
     return v;
+}
+
+ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contract_b, dtype result)
+{
+    const hlo_pairs contract = {1, {contract_a}, {contract_b}};
+    hlo_pairs batch = {batch_count, {0}, {0}};
+    for (int i = 0; i < batch_count; i++)
+        batch.a[i] = batch.b[i] = i;
+    return hlo_dot_general(e, a, b, &batch, &contract, result);
 }
 
 ssa hlo_convolution(emitter *e, ssa x, ssa w, const hlo_window *window, int64_t groups, ssa type)
@@ -468,6 +491,11 @@ ssa hlo_gather(emitter *e, ssa x, ssa indices, const hlo_gather_dims *dims, ssa 
     stablehlo_append(e, "}>");
     end_function_type(e, 2, (ssa[]){x, indices}, &v);
     return v;
+}
+
+ssa hlo_barrier(emitter *e, ssa a)
+{
+    return hlo_unary(e, "optimization_barrier", a);
 }
 
 void hlo_broadcast_pair(emitter *e, ssa *a, ssa *b)

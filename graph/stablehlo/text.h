@@ -88,6 +88,15 @@ ssa hlo_reduce_window(emitter *e, const char *op, ssa a, double start, const int
 ssa hlo_dot(emitter *e, ssa a, ssa b, int batch_count, int contract_a, int contract_b,
             dtype result);
 
+/* The same with any dimensions: batch and contracting ones in pairs. Result [batch..., rest of a,
+ * rest of b], each in the order of its operand. */
+typedef struct hlo_pairs {
+    int count;
+    int64_t a[TENSOR_RANK_MAX], b[TENSOR_RANK_MAX];
+} hlo_pairs;
+ssa hlo_dot_general(emitter *e, ssa a, ssa b, const hlo_pairs *batch, const hlo_pairs *contract,
+                    dtype result);
+
 /* A binary operator with numpy broadcasting. */
 ssa hlo_broadcast_binary(emitter *e, const char *op, ssa a, ssa b);
 /* Brings both to their common broadcast shape. */
@@ -106,6 +115,9 @@ typedef struct hlo_gather_dims {
     const int64_t *collapsed, *offsets, *slice_sizes; /* slice_sizes: x.rank of them */
 } hlo_gather_dims;
 ssa hlo_gather(emitter *e, ssa x, ssa indices, const hlo_gather_dims *dims, ssa type);
+
+/* The same value, computed before whatever reads it: compilers fuse nothing across it. */
+ssa hlo_barrier(emitter *e, ssa a);
 
 /* Composites. x is float. */
 ssa hlo_scalar_binary(emitter *e, const char *op, ssa a, double b); /* op(a, b) */

@@ -33,21 +33,23 @@ void packed_buckets_examine(model *m, model_packing wanted)
 {
     m->packing_note = "";
     m->packing = wanted;
-    if (wanted == MODEL_PACKING_NEVER) {
-        m->packing_note = "packing is switched off";
-        return;
-    }
     encoder *e = calloc(1, sizeof *e);
     status s = e ? recognise(m, e) : status_fail(STATUS_OUT_OF_MEMORY, "no memory");
     if (s) {
         const char *why = arena_format(&m->memory, "%s", status_message());
         m->packing_note = why ? why : "";
         free(e);
+    } else {
+        m->encoder = e;
+        m->on_device.encoder = e;
+    }
+    if (wanted == MODEL_PACKING_NEVER) {
+        m->packing_note = "packing is switched off";
         return;
     }
-    m->packed_encoder = e;
+    m->packed_encoder = m->encoder;
     m->on_packed = m->on_device;
-    m->on_packed.packed_encoder = e;
+    m->on_packed.packed_encoder = m->encoder;
 }
 
 static bool has_length(const model *m, int64_t length)
@@ -85,11 +87,11 @@ status packed_buckets_add(model *m, int64_t tokens_max)
 
 void packed_buckets_dispose(model *m)
 {
-    if (m->packed_encoder == NULL)
+    if (m->encoder == NULL)
         return;
-    encoder_dispose(m->packed_encoder);
-    free(m->packed_encoder);
-    m->packed_encoder = NULL;
+    encoder_dispose(m->encoder);
+    free(m->encoder);
+    m->encoder = m->packed_encoder = NULL;
 }
 
 int packed_buckets_input_count(const model *m)

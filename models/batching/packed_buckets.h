@@ -15,8 +15,8 @@
 #define PACKED_BUCKETS_LENGTH_MAX 512
 
 /* Decides whether rows of the model can hold several sequences: sets m->packed_encoder and
- * m->on_packed, or m->packing_note says why not. Only after m->on_device, its tensors and
- * m->batching are known, and m->weights_holder, if it can be had. */
+ * m->on_packed, or m->packing_note says why not. Sets m->encoder where the model is one. Only after
+ * m->on_device, its tensors and m->batching are known, and m->weights_holder, if it can be had. */
 void packed_buckets_examine(model *m, model_packing wanted);
 
 /* Adds packed buckets to those of m, if it has m->packed_encoder: the bucket lengths of

@@ -25,6 +25,7 @@
  *   PENSTOCK_FAULT_CHATTER         1: prints lines of every log level
  *   PENSTOCK_FAULT_TOPOLOGY        compiles for any target without a device; its chips have this
  *                                  name; the programs are for the inner plugin's device
+ *   PENSTOCK_FAULT_KIND            its devices call themselves so
  *   PENSTOCK_FAULT_CYCLES          "WORD:N,WORD:N,...": optimized programs tell N estimated cycles,
  *                                  of the first WORD in the text of the program compiled last
  */
@@ -297,9 +298,10 @@ static pjrt_error *topology_descriptions(pjrt_topology_descriptions_args *a)
 
 static pjrt_error *description_kind(pjrt_device_description_kind_args *a)
 {
-    if (a->device_description != (pjrt_device_description *)&the_chip)
+    bool is_chip = a->device_description == (pjrt_device_description *)&the_chip;
+    if (!is_chip && order("KIND") == NULL)
         return inner->device_description_kind(a);
-    a->kind = order("TOPOLOGY");
+    a->kind = is_chip ? order("TOPOLOGY") : order("KIND");
     a->kind_size = strlen(a->kind);
     return NULL;
 }
@@ -337,7 +339,6 @@ static void offer_topologies(void)
     outer.topology_create = topology_create;
     outer.topology_destroy = topology_destroy;
     outer.topology_get_device_descriptions = topology_descriptions;
-    outer.device_description_kind = description_kind;
     outer.compile = compile_ahead;
     outer.executable_destroy = executable_destroy;
 }
@@ -450,6 +451,8 @@ const pjrt_api *GetPjrtApi(void)
     if (order("CYCLES") != NULL)
         outer.executable_optimized_program = optimized_program;
     outer.executable_deserialize_and_load = load;
+    if (order("TOPOLOGY") != NULL || order("KIND") != NULL)
+        outer.device_description_kind = description_kind;
     if (order("TOPOLOGY") != NULL)
         offer_topologies();
     if (order("MAJOR") != NULL)

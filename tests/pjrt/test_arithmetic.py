@@ -20,11 +20,12 @@ def safetensors(path, tensors):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def hugging_face(folder):
+def hugging_face(folder, hidden=HIDDEN, heads=None):
     """BERT with matrices of 100 KB: smaller ones are transposed when the model is loaded, these by a node of the graph."""
     folder.mkdir()
     config = json.loads((serving.ROOT / "tests/data/hugging_face/bert/config.json").read_text())
-    config.update(hidden_size=HIDDEN, intermediate_size=INTERMEDIATE, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS)
+    heads = heads or config["num_attention_heads"]
+    config.update(hidden_size=hidden, num_attention_heads=heads, intermediate_size=INTERMEDIATE, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS)
     (folder / "config.json").write_text(json.dumps(config))
     random = numpy.random.default_rng(1)
     tensors = {}
@@ -35,16 +36,16 @@ def hugging_face(folder):
             tensors[name + ".bias"] = numpy.zeros(shape[0], numpy.float32)
 
     for table, rows in (("word", VOCABULARY), ("position", POSITIONS), ("token_type", 2)):
-        add(f"embeddings.{table}_embeddings", rows, HIDDEN)
-    add("embeddings.LayerNorm", HIDDEN)
+        add(f"embeddings.{table}_embeddings", rows, hidden)
+    add("embeddings.LayerNorm", hidden)
     for layer in (f"encoder.layer.{i}." for i in range(LAYERS)):
         for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
-            add(layer + part, HIDDEN, HIDDEN)
-        add(layer + "intermediate.dense", INTERMEDIATE, HIDDEN)
-        add(layer + "output.dense", HIDDEN, INTERMEDIATE)
-        add(layer + "attention.output.LayerNorm", HIDDEN)
-        add(layer + "output.LayerNorm", HIDDEN)
-    add("pooler.dense", HIDDEN, HIDDEN)
+            add(layer + part, hidden, hidden)
+        add(layer + "intermediate.dense", INTERMEDIATE, hidden)
+        add(layer + "output.dense", hidden, INTERMEDIATE)
+        add(layer + "attention.output.LayerNorm", hidden)
+        add(layer + "output.LayerNorm", hidden)
+    add("pooler.dense", hidden, hidden)
     safetensors(folder / "model.safetensors", tensors)
 
 

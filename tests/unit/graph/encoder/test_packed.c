@@ -115,6 +115,35 @@ static void compare(const encoder *e, encoder_packing size, int output, const te
     }
 }
 
+static void run_and_compare(const graph *g, const encoder *e, const graph *made, tensor *inputs,
+                            encoder_packing size, const placed *sequences, int count,
+                            const char *name)
+{
+    arena memory = {0};
+    match m;
+    cr_assert_eq(match_open(&m, made, NULL, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(made->output_count, g->output_count);
+    for (int i = 0; i < made->output_count; i++) {
+        tensor got;
+        cr_assert_eq(match_experiment(&m, &memory, made->input_count, made->inputs, inputs,
+                                      made->outputs[i], &got),
+                     STATUS_OK, "%s: %s", name, status_message());
+        cr_assert_str_eq(made->values[made->outputs[i]].name, g->values[g->outputs[i]].name);
+        compare(e, size, i, &got, sequences, count, name);
+    }
+    match_close(&m);
+    arena_dispose(&memory);
+}
+
+/* Every form, among them blocks of two heads. */
+static int forms_of(const encoder *e, encoder_form out[3])
+{
+    out[0] = (encoder_form){0};
+    out[1] = (encoder_form){.block_width = 2 * e->head_dim};
+    out[2] = (encoder_form){.block_width = 2 * e->head_dim, .are_queries_scaled = true};
+    return 3;
+}
+
 static void check_packed_at(const graph *g, const encoder *e, encoder_packing size, bool has_empty,
                             const char *name)
 {
@@ -129,22 +158,64 @@ static void check_packed_at(const graph *g, const encoder *e, encoder_packing si
     int count = place(size, longest, sequences);
     for (int s = 0; s < count; s++)
         fill(g, e, &sequences[s], has_empty && s % 2 == 1, &memory);
-    cr_assert_eq(encoder_pack(e, g, NULL, cpu_evaluate_node, size, &packed), STATUS_OK, "%s: %s",
-                 name, status_message());
-    make_packed_inputs(packed, size, g->input_count, sequences, count, &memory, inputs);
-    match m;
-    cr_assert_eq(match_open(&m, packed, NULL, cpu_evaluate_node), STATUS_OK);
-    cr_assert_eq(packed->output_count, g->output_count);
-    for (int i = 0; i < packed->output_count; i++) {
-        tensor got;
-        cr_assert_eq(match_experiment(&m, &memory, packed->input_count, packed->inputs, inputs,
-                                      packed->outputs[i], &got),
+    encoder_form forms[3];
+    for (int i = forms_of(e, forms) - 1; i >= 0; i--) {
+        cr_assert_eq(encoder_pack(e, g, NULL, cpu_evaluate_node, size, &forms[i], &packed),
                      STATUS_OK, "%s: %s", name, status_message());
-        cr_assert_str_eq(packed->values[packed->outputs[i]].name, g->values[g->outputs[i]].name);
-        compare(e, size, i, &got, sequences, count, name);
+        make_packed_inputs(packed, size, g->input_count, sequences, count, &memory, inputs);
+        run_and_compare(g, e, packed, inputs, size, sequences, count, name);
+        graph_destroy(packed);
     }
-    match_close(&m);
-    graph_destroy(packed);
+    arena_dispose(&memory);
+}
+
+static int64_t most_tokens(const encoder *e, int64_t length)
+{
+    int64_t most = e->positions == ENCODER_POSITIONS_NONE
+                       ? length
+                       : e->position_table->dims[0] - e->position_offset;
+    return most < length ? most : length;
+}
+
+/* One sequence in each row; shorter ones where a mask says so. */
+static void check_padded_at(const graph *g, const encoder *e, int64_t rows, bool is_full,
+                            bool has_empty, const char *name)
+{
+    arena memory = {0};
+    graph *made = NULL;
+    placed sequences[SEQUENCES_MAX];
+    tensor inputs[8];
+    encoder_form forms[3];
+    int64_t length = most_tokens(e, 9);
+    encoder_packing size = {rows, length, rows};
+    for (int s = 0; s < rows; s++) {
+        int64_t tokens = is_full || e->mask_input < 0 ? length : 1 + random_below(length);
+        sequences[s] = (placed){.row = s, .length = tokens};
+        fill(g, e, &sequences[s], has_empty && s % 2 == 1, &memory);
+    }
+    for (int i = forms_of(e, forms) - 1; i >= 0; i--) {
+        cr_assert_eq(encoder_pad(e, g, NULL, cpu_evaluate_node, rows, length, &forms[i], &made),
+                     STATUS_OK, "%s: %s", name, status_message());
+        cr_assert_eq(made->input_count, g->input_count);
+        for (int k = 0; k < made->input_count; k++) {
+            const graph_value *v = &made->values[made->inputs[k]];
+            double padding = k == e->ids_input && e->positions == ENCODER_POSITIONS_FROM_IDS
+                                 ? (double)e->pad_id
+                                 : 0;
+            cr_assert_eq(
+                tensor_allocate(&inputs[k], &memory, v->dtype, 2, (int64_t[]){rows, length}),
+                STATUS_OK);
+            for (int64_t at = 0; at < rows * length; at++) {
+                const placed *q = &sequences[at / length];
+                int64_t token = at % length;
+                tensor_set_number(&inputs[k], at,
+                                  token < q->length ? tensor_get_number(&q->inputs[k], token)
+                                                    : padding);
+            }
+        }
+        run_and_compare(g, e, made, inputs, size, sequences, (int)rows, name);
+        graph_destroy(made);
+    }
     arena_dispose(&memory);
 }
 
@@ -160,6 +231,8 @@ static void check_packed(graph *g, const char *name)
     }
     if (e.mask_input >= 0)
         check_packed_at(g, &e, (encoder_packing){2, 12, SEQUENCES_MAX}, true, name);
+    check_padded_at(g, &e, 3, false, false, name);
+    check_padded_at(g, &e, 2, true, e.mask_input >= 0, name);
     encoder_dispose(&e);
     graph_destroy(g);
 }

@@ -180,3 +180,130 @@ Test(emit_stablehlo, an_operator_without_a_form_is_named, .timeout = 300)
     cr_assert_not_null(strstr(status_message(), "NonZero"));
     graph_destroy(g);
 }
+
+/* --- forms of what lies between the matrix multiplications --- */
+
+static graph_value_index typed(graph *g, graph_value_index v, int rank, const int64_t *dims)
+{
+    set_type(g, v, DTYPE_F32, rank, dims);
+    return v;
+}
+
+/* norm(gelu(x . w)), and softmax(x) times x, x [2,8,8]. */
+static graph *make_block(void)
+{
+    graph *g = graph_create("block");
+    graph_dim dims[] = {graph_dim_constant(2), graph_dim_constant(8), graph_dim_constant(8)};
+    const int64_t whole[] = {2, 8, 8}, row[] = {8};
+    graph_value_index x = graph_add_input(g, "x", DTYPE_F32, 3, dims);
+    float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    graph_attribute approximate = graph_make_string("approximate", "none");
+    graph_attribute axis = graph_make_int("axis", -1);
+    graph_value_index y = typed(g, graph_add(g, GRAPH_OP_GELU, 1, &x, 1, &approximate), 3, whole);
+    graph_value_index scale = graph_add_constant_f32(g, "s", 1, row, ones);
+    graph_value_index norm_inputs[] = {y, scale};
+    y = typed(g, graph_add(g, GRAPH_OP_LAYER_NORMALIZATION, 2, norm_inputs, 1, &axis), 3, whole);
+    graph_add_output(g, y, "y");
+    graph_value_index parts = typed(g, graph_add(g, GRAPH_OP_SOFTMAX, 1, &x, 1, &axis), 3, whole);
+    graph_value_index product_inputs[] = {parts, x};
+    graph_value_index z =
+        typed(g, graph_add(g, GRAPH_OP_MATMUL, 2, product_inputs, 0, NULL), 3, whole);
+    graph_add_output(g, z, "z");
+    return g;
+}
+
+/* How often `words` is in the text of make_block() with these options. */
+static int count_in_block(stablehlo_options options, const char *words)
+{
+    graph *g = make_block();
+    stablehlo_program p;
+    cr_assert_eq(graph_emit_stablehlo(g, &options, &p), STATUS_OK, "%s", status_message());
+    int count = count_of(&p, words);
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+    return count;
+}
+
+Test(emit_stablehlo, forms_are_chosen_and_fp32_has_none, .timeout = 300)
+{
+    const stablehlo_options plain = {.precision = STABLEHLO_BF16};
+    stablehlo_options o = plain;
+    cr_assert_eq(count_in_block(plain, "stablehlo.tanh"), 0);
+    o.gelu = STABLEHLO_GELU_TANH;
+    cr_assert_eq(count_in_block(o, "stablehlo.tanh %"), 1);
+    cr_assert_eq(count_in_block(o, "stablehlo.sign"), 0, "erf is gone");
+    o.gelu = STABLEHLO_GELU_TANH_BF16;
+    graph *g = make_block();
+    stablehlo_program p;
+    cr_assert_eq(graph_emit_stablehlo(g, &o, &p), STATUS_OK);
+    const char *bent = strstr(p.text, "stablehlo.tanh");
+    cr_assert_not_null(bent);
+    cr_assert_eq(strncmp(strchr(bent, ':'), ": tensor<2x8x8xbf16>", 20), 0, "%.60s", bent);
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+
+    o = plain;
+    int maxima = count_in_block(o, "stablehlo.maximum %");
+    o.is_norm_one_pass = true;
+    cr_assert_eq(count_in_block(o, "stablehlo.maximum %"), maxima + 1, "of the variance and 0");
+    o = plain;
+    o.is_softmax_late = true;
+    const char *late = "stablehlo.divide";
+    cr_assert_eq(count_in_block(o, late), count_in_block(plain, late));
+    g = make_block();
+    cr_assert_eq(graph_emit_stablehlo(g, &o, &p), STATUS_OK);
+    cr_assert(strstr(strstr(p.text, "dot_general"), late) != NULL, "it divides after the product");
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+
+    const char *barrier = "stablehlo.optimization_barrier";
+    cr_assert_eq(count_in_block(plain, barrier), 0);
+    o = plain;
+    o.is_gelu_apart = o.is_norm_apart = true;
+    cr_assert_eq(count_in_block(o, barrier), 2);
+    o = plain;
+    o.is_stream_bf16 = true;
+    cr_assert_gt(count_in_block(o, "xbf16>"), count_in_block(plain, "xbf16>"));
+
+    stablehlo_options all = {.precision = STABLEHLO_FP32,
+                             .gelu = STABLEHLO_GELU_TANH_BF16,
+                             .is_norm_one_pass = true,
+                             .is_softmax_late = true,
+                             .is_stream_bf16 = true,
+                             .is_gelu_apart = true,
+                             .is_norm_apart = true};
+    cr_assert_eq(count_in_block(all, "bf16"), 0);
+    cr_assert_eq(count_in_block(all, "stablehlo.tanh"), 0);
+    cr_assert_eq(count_in_block(all, barrier), 0);
+}
+
+/* x "abc", y "adc" to "out", as one product. */
+static status emit_product(const char *equation, const int64_t *result, stablehlo_program *out)
+{
+    graph *g = graph_create("einsum");
+    graph_dim x_dims[] = {graph_dim_constant(2), graph_dim_constant(3), graph_dim_constant(4)};
+    graph_dim y_dims[] = {graph_dim_constant(2), graph_dim_constant(5), graph_dim_constant(4)};
+    graph_value_index inputs[] = {graph_add_input(g, "x", DTYPE_F32, 3, x_dims),
+                                  graph_add_input(g, "y", DTYPE_F32, 3, y_dims)};
+    graph_attribute a = graph_make_string("equation", equation);
+    graph_value_index z = typed(g, graph_add(g, GRAPH_OP_EINSUM, 2, inputs, 1, &a), 3, result);
+    graph_add_output(g, z, "z");
+    status s = graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_FP32}, out);
+    graph_destroy(g);
+    return s;
+}
+
+Test(emit_stablehlo, an_einsum_of_two_operands_is_one_product, .timeout = 300)
+{
+    stablehlo_program p;
+    cr_assert_eq(emit_product("abc,adc->abd", (int64_t[]){2, 3, 5}, &p), STATUS_OK);
+    cr_assert_eq(count_of(&p, "batching_dims = [0] x [0], contracting_dims = [2] x [2]"), 1);
+    cr_assert_eq(count_of(&p, "stablehlo.transpose"), 0);
+    stablehlo_program_dispose(&p);
+    cr_assert_eq(emit_product("abc,adc->dba", (int64_t[]){5, 3, 2}, &p), STATUS_OK);
+    cr_assert_eq(count_of(&p, "stablehlo.transpose"), 1);
+    cr_assert_float_eq(p.flops, 2.0 * 2 * 3 * 4 * 5, 0.5);
+    stablehlo_program_dispose(&p);
+    cr_assert_eq(emit_product("abc,ade->abd", (int64_t[]){2, 3, 5}, &p), STATUS_UNSUPPORTED);
+    cr_assert_eq(emit_product("a...,a...->abd", (int64_t[]){2, 3, 5}, &p), STATUS_UNSUPPORTED);
+}

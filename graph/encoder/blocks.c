@@ -1,0 +1,107 @@
+#include <stdlib.h>
+
+#include "graph/build.h"
+#include "graph/encoder/packer.h"
+
+graph_value_index packer_constant(packer *p, const tensor *t)
+{
+    return graph_add_constant(p->g, NULL, t);
+}
+
+graph_value_index packer_scaled(packer *p, graph_value_index x)
+{
+    return graph_binary(p->g, GRAPH_OP_MUL, x, graph_number(p->g, p->e->attention_scale));
+}
+
+graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value_index bias)
+{
+    return bias == GRAPH_NO_VALUE ? scores : graph_binary(p->g, GRAPH_OP_ADD, scores, bias);
+}
+
+static int64_t heads_of_block(const packer *p)
+{
+    return p->form.block_width / p->e->head_dim;
+}
+
+bool packer_can_block(const encoder *e, int64_t width)
+{
+    return width > e->head_dim && width % e->head_dim == 0 && e->hidden % width == 0;
+}
+
+void packer_make_columns(packer *p)
+{
+    int64_t heads = heads_of_block(p), n = p->size.length, width = p->form.block_width;
+    bool *own = arena_allocate_zeroed(&p->g->memory, (size_t)(heads * width), sizeof *own);
+    float *ones = arena_allocate_zeroed(&p->g->memory, (size_t)(heads * n * width), sizeof *ones);
+    if (own == NULL || ones == NULL)
+        abort(); /* as graph_add_constant_f32() does */
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t i = head * p->e->head_dim; i < (head + 1) * p->e->head_dim; i++) {
+            own[head * width + i] = true;
+            for (int64_t key = 0; key < n; key++)
+                ones[(head * n + key) * width + i] = 1;
+        }
+    const tensor columns = {
+        .dtype = DTYPE_BOOL, .rank = 5, .dims = {1, 1, 1, heads, width}, .data = own};
+    const tensor sums = {.dtype = DTYPE_F32, .rank = 3, .dims = {heads, n, width}, .data = ones};
+    p->own_columns = packer_constant(p, &columns);
+    p->column_sums = packer_constant(p, &sums);
+}
+
+/* [tokens, hidden] to [rows, length, blocks, width]. */
+static graph_value_index blocks_of(packer *p, graph_value_index x)
+{
+    int64_t width = p->form.block_width, blocks = p->e->hidden / width;
+    return graph_reshape(p->g, x, 4, (int64_t[]){p->size.rows, p->size.length, blocks, width});
+}
+
+/* [tokens, hidden] to [rows, length, blocks, heads of a block, width]: for each head the columns of
+ * the head, and zeros. */
+static graph_value_index apart(packer *p, graph_value_index x)
+{
+    int64_t width = p->form.block_width, blocks = p->e->hidden / width;
+    const int64_t dims[] = {p->size.rows, p->size.length, blocks, 1, width};
+    x = graph_reshape(p->g, x, 5, dims);
+    return graph_where(p->g, p->own_columns, x, graph_number(p->g, 0));
+}
+
+static graph_value_index einsum(packer *p, const char *equation, graph_value_index x,
+                                graph_value_index y)
+{
+    graph_attribute a = graph_make_string("equation", equation);
+    return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 1, &a);
+}
+
+/* The bias of [rows, blocks, length, heads of a block, length] scores. */
+static graph_value_index block_bias(packer *p)
+{
+    const graph_value_index bias = p->score_bias;
+    int64_t rows = p->size.rows, n = p->size.length, heads = heads_of_block(p);
+    if (bias == GRAPH_NO_VALUE)
+        return bias;
+    bool has_mask = !p->is_padded || p->mask != GRAPH_NO_VALUE;
+    int64_t of_rows = has_mask ? rows : 1;
+    int64_t queries = p->is_padded && p->e->relative_table == NULL ? 1 : n;
+    if (p->e->relative_table == NULL)
+        return graph_reshape(p->g, bias, 5, (int64_t[]){of_rows, 1, queries, 1, n});
+    graph_value_index by_head =
+        graph_reshape(p->g, bias, 5, (int64_t[]){of_rows, p->e->heads / heads, heads, queries, n});
+    return graph_transpose(p->g, by_head, 5, (int64_t[]){0, 1, 3, 2, 4});
+}
+
+/* Letters: r rows, q and k tokens, g blocks, h heads of a block, w columns. */
+graph_value_index packer_attend_in_blocks(packer *p, graph_value_index q, graph_value_index k,
+                                          graph_value_index v)
+{
+    graph_value_index scores = einsum(p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
+    if (!p->form.are_queries_scaled)
+        scores = packer_scaled(p, scores);
+    scores = packer_biased(p, scores, block_bias(p));
+    graph_value_index top = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, scores, 4, true);
+    graph_value_index raised =
+        graph_unary(p->g, GRAPH_OP_EXP, graph_binary(p->g, GRAPH_OP_SUB, scores, top));
+    graph_value_index sums = einsum(p, "rgqhk,hkw->rqgw", raised, p->column_sums);
+    graph_value_index y = einsum(p, "rgqhk,rkghw->rqgw", raised, apart(p, v));
+    y = graph_binary(p->g, GRAPH_OP_DIV, y, sums);
+    return graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+}

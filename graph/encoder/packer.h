@@ -1,0 +1,40 @@
+#ifndef GRAPH_ENCODER_PACKER_H
+#define GRAPH_ENCODER_PACKER_H
+
+#include "graph/encoder/packed.h"
+
+/* Shared by packed.c and blocks.c, which alone may include this: the graph of an encoder while it
+ * is built. */
+
+typedef struct packer {
+    graph *g; /* being built */
+    const encoder *e;
+    encoder_form form;
+    bool is_padded; /* one sequence a row: no positions, segments and starts */
+    encoder_packing size;
+    int64_t tokens;                     /* rows * length */
+    graph_value_index ids, types, mask; /* [rows, length]; types and mask may be GRAPH_NO_VALUE */
+    graph_value_index positions, segments, starts;
+    graph_value_index score_bias; /* [1 or rows, 1 or heads, 1 or length, length], or none */
+    /* With form.block_width: bool [1, 1, 1, heads of a block, width], the columns of each head; and
+     * f32 [heads of a block, length, width], the same as ones. */
+    graph_value_index own_columns, column_sums;
+    graph_value_index members; /* bool [sequences, tokens]: the token is pooled for the sequence */
+} packer;
+
+/* A constant that outlives the graph, or is in its memory. */
+graph_value_index packer_constant(packer *p, const tensor *t);
+/* Times the scale of attention. */
+graph_value_index packer_scaled(packer *p, graph_value_index x);
+/* Plus the bias, if there is one. */
+graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value_index bias);
+
+/* Attention in blocks of heads: encoder_form.block_width. */
+bool packer_can_block(const encoder *e, int64_t width);
+/* Makes what all layers share; once, if form.block_width is not 0. */
+void packer_make_columns(packer *p);
+/* Queries, keys and values [tokens, hidden] to [tokens, hidden]. */
+graph_value_index packer_attend_in_blocks(packer *p, graph_value_index q, graph_value_index k,
+                                          graph_value_index v);
+
+#endif
