@@ -25,7 +25,9 @@ USER 65532:65532
 EXPOSE 8080
 # The image has no curl; bash opens the connection.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["/bin/bash", "-c", \
-  "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /v2/health/live HTTP/1.0\\r\\nHost: a\\r\\n\\r\\n' >&3 && IFS= read -r line <&3 && [[ $line == *' 200 '* ]]"]
+  "exec 3<>/dev/tcp/127.0.0.1/${PORT:-8080} && printf 'GET /v2/health/live HTTP/1.0\\r\\nHost: a\\r\\n\\r\\n' >&3 && IFS= read -r line <&3 && [[ $line == *' 200 '* ]]"]
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["penstock", "serve", "--listen", "*:8080"]
+# Where it listens; platforms set another one.
+ENV PORT=8080
+ENTRYPOINT ["penstock", "serve"]
 CMD ["--repository", "/usr/share/penstock/models"]

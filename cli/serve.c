@@ -1,6 +1,7 @@
 /* penstock serve: reads the configuration, opens the HTTP edge, starts devices and models behind
  * it, then serves until a signal ends it. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cli/command.h"
@@ -35,7 +36,9 @@ static int serve(const config *c)
 int command_serve(int argc, char **argv)
 {
     config c;
-    if (config_load(&c, argc - 1, argv + 1)) {
+    /* SageMaker runs an image with the argument `serve`, which may be there twice then. */
+    int skipped = argc > 1 && strcmp(argv[1], "serve") == 0 ? 2 : 1;
+    if (config_load(&c, argc - skipped, argv + skipped)) {
         fprintf(stderr, "penstock serve: %s\nSee penstock serve --help.\n", status_message());
         return 2;
     }

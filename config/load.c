@@ -1,5 +1,7 @@
 #include "config/load.h"
 
+#include <stdlib.h>
+
 #include "config/file.h"
 #include "config/flags.h"
 
@@ -34,12 +36,31 @@ static status check_whole(const config *c)
     return STATUS_OK;
 }
 
+/* Platforms that start containers say in PORT where to listen: on every address. It stands in the
+ * place of the default, before the file and the flags. */
+static status read_environment(config *c)
+{
+    const char *port = getenv("PORT");
+    char *end;
+    if (port == NULL || port[0] == 0)
+        return STATUS_OK;
+    long number = strtol(port, &end, 10);
+    if (*end != 0 || end == port || number < 0 || number > 65535)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "the environment variable PORT is \"%s\", which is no port", port);
+    c->server.listeners[0].host = "*";
+    c->server.listeners[0].port = (uint16_t)number;
+    return STATUS_OK;
+}
+
 status config_load(config *c, int argc, char *const *argv)
 {
     config_default(c);
     status s = config_scan_flags(c, argc, argv);
     if (!s && c->wants_help)
         return STATUS_OK;
+    if (!s)
+        s = read_environment(c);
     if (!s && c->file != NULL)
         s = config_read_file(c, c->file);
     if (!s)

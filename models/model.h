@@ -165,6 +165,7 @@ struct model {
     /* The same, or NULL: a row holds one sequence, packing_note says why;
      * models/batching/packed_buckets.h. */
     struct encoder *packed_encoder;
+    const char *version_policy; /* as Triton writes it in JSON; NULL: all */
     const char *packing_note;
     model_bucket buckets[MODEL_BUCKETS_MAX]; /* ascending by sequence, then batch; the packed
                                                 ones last, in the same order */

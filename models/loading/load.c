@@ -33,6 +33,20 @@
 #define SEQUENCE_DEFAULT 512
 #define AUTO_BUCKETS 8 /* of the sequence axis, planned from observed lengths */
 
+/* As Triton's configuration has it; NULL: all, or there is no memory for it. */
+static const char *write_policy(model *m, const manifest_policy *policy)
+{
+    if (policy->kind == POLICY_ALL)
+        return NULL;
+    if (policy->kind == POLICY_LATEST)
+        return arena_format(&m->memory, "{\"latest\":{\"num_versions\":%d}}", policy->latest);
+    const char *list = "";
+    for (int i = 0; i < policy->count && list != NULL; i++)
+        list = arena_format(&m->memory, "%s%s%lld", list, i ? "," : "",
+                            (long long)policy->versions[i]);
+    return list ? arena_format(&m->memory, "{\"specific\":{\"versions\":[%s]}}", list) : NULL;
+}
+
 static void set_batching(model *m, const load_request *r, const manifest *file)
 {
     const load_options *o = r->options;
@@ -59,6 +73,7 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
     m->slo_ns = file->slo_ns;
     m->priority = file->priority;
     m->weight = file->weight;
+    m->version_policy = write_policy(m, &file->policy);
     m->on_device.precision = r->precision          ? *r->precision
                              : file->has_precision ? file->precision
                                                    : o->precision;
@@ -400,7 +415,9 @@ status load_model(const load_request *r, model **out)
     manifest file;
     status failure = cancel_check(r->cancel);
     if (!failure)
-        failure = manifest_read(r->manifest, &file);
+        failure = r->manifest_text == NULL ? manifest_read(r->manifest, &file)
+                                           : manifest_read_text(r->manifest, r->manifest_text,
+                                                                strlen(r->manifest_text), &file);
     if (failure)
         return failure;
     model *m = model_create();

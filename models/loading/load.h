@@ -33,8 +33,9 @@ typedef struct load_options {
 typedef struct load_request {
     const char *name;
     int64_t version;
-    const char *folder;   /* with the model file; or an .onnx file itself */
-    const char *manifest; /* path of model.json, which need not exist */
+    const char *folder;        /* with the model file; or an .onnx file itself */
+    const char *manifest;      /* path of model.json, which need not exist */
+    const char *manifest_text; /* instead of what it holds; or NULL */
     const load_options *options;
     const device_precision *precision; /* before model.json and options; or NULL */
     device *const *devices;

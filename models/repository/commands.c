@@ -22,8 +22,19 @@ static repository_command *find_last(repository_commands *c, const char *name, i
     return last;
 }
 
-static status append(repository_commands *c, bool is_load, const char *name, int of_name,
-                     repository_command **out)
+static bool is_same(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static void free_command(repository_command *c)
+{
+    free(c->config);
+    free(c);
+}
+
+static status append(repository_commands *c, bool is_load, const char *name, const char *config,
+                     int of_name, repository_command **out)
 {
     if (of_name >= OF_NAME_MAX)
         return status_fail(STATUS_RESOURCE_EXHAUSTED,
@@ -33,6 +44,10 @@ static status append(repository_commands *c, bool is_load, const char *name, int
         return status_fail(STATUS_RESOURCE_EXHAUSTED,
                            "%d loads and unloads wait already, as many as may", c->count);
     repository_command *added = calloc(1, sizeof *added);
+    if (added != NULL && config != NULL && (added->config = strdup(config)) == NULL) {
+        free(added);
+        added = NULL;
+    }
     if (added == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a load");
     added->is_load = is_load;
@@ -48,14 +63,14 @@ static status append(repository_commands *c, bool is_load, const char *name, int
 }
 
 status repository_commands_add(repository_commands *c, bool is_load, const char *name,
-                               repository_order *o)
+                               const char *config, repository_order *o)
 {
     int of_name;
     repository_command *wanted = find_last(c, name, &of_name);
     if (strlen(name) >= sizeof wanted->name)
         return status_fail(STATUS_NOT_FOUND, "no model of that name");
-    if (wanted == NULL || wanted->is_load != is_load) {
-        status failure = append(c, is_load, name, of_name, &wanted);
+    if (wanted == NULL || wanted->is_load != is_load || !is_same(wanted->config, config)) {
+        status failure = append(c, is_load, name, config, of_name, &wanted);
         if (failure)
             return failure;
     }
@@ -87,7 +102,7 @@ repository_order *repository_commands_finish(repository_commands *c)
     repository_order *orders = c->running->orders;
     for (repository_order *o = orders; o != NULL; o = o->next)
         o->command = NULL;
-    free(c->running);
+    free_command(c->running);
     c->running = NULL;
     return orders;
 }
@@ -104,7 +119,7 @@ static void remove_waiting(repository_commands *c, repository_command *gone)
     if (c->last == gone)
         c->last = before;
     c->count--;
-    free(gone);
+    free_command(gone);
 }
 
 bool repository_commands_cancel(repository_commands *c, repository_order *o,

@@ -11,6 +11,7 @@ typedef struct repository_command {
     struct repository_command *next;
     bool is_load;
     char name[128];
+    char *config;             /* what to load it with, owned; or NULL */
     repository_order *orders; /* who waits for it, latest first */
 } repository_command;
 
@@ -20,11 +21,11 @@ typedef struct repository_commands {
     int count, count_max; /* waiting */
 } repository_commands;
 
-/* The order joins the last command for that name, if that is the same and has not begun; else it
- * becomes a command. STATUS_RESOURCE_EXHAUSTED: count_max wait, or two of that name.
- * STATUS_NOT_FOUND: no model's name is that long. STATUS_OUT_OF_MEMORY. */
+/* `config`: copied, or NULL. The order joins the last command for that name, if that is the same
+ * and has not begun; else it becomes a command. STATUS_RESOURCE_EXHAUSTED: count_max wait, or two
+ * of that name. STATUS_NOT_FOUND: no model's name is that long. STATUS_OUT_OF_MEMORY. */
 status repository_commands_add(repository_commands *c, bool is_load, const char *name,
-                               repository_order *o) MUST_CHECK;
+                               const char *config, repository_order *o) MUST_CHECK;
 
 /* The first one becomes the running one; none must run. NULL: none waits. */
 const repository_command *repository_commands_begin(repository_commands *c);

@@ -29,6 +29,7 @@ typedef struct served_name {
     int version_count;
     snapshot_label labels[MANIFEST_LABELS_MAX];
     int label_count;
+    char *config;     /* what the client sent that asked for the load, as model.json; or NULL */
     bool is_unloaded; /* on request: what changes on disk does not bring it back */
     /* loading/file_state.h: of what its versions share, and of everything, when it was last
      * loaded; of everything, when somebody last looked. */

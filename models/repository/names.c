@@ -252,6 +252,7 @@ void repository_remove_name(repository *r, served_name *n)
     memmove(&r->names[at], &r->names[at + 1], (size_t)(r->name_count - at - 1) * sizeof *r->names);
     r->name_count--;
     repository_release_versions(n->versions, n->version_count);
+    free(n->config);
     free(n);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "models/manifest/triton.h"
 #include "models/repository/internal.h"
 
 /* The loading thread: everything at start, then one command after another. */
@@ -109,21 +110,49 @@ static void load_everything(repository *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static status load(repository *r, const char *name)
+/* With the settings that the client sent, or, without any, with those on disk. Takes `config`. What
+ * fails leaves the settings that were. */
+static status load_name_with(repository *r, served_name *n, char *config)
 {
+    char *before = n->config;
+    n->config = config;
+    status failure = repository_load_name(r, n, false);
+    if (failure) {
+        n->config = before;
+        before = config;
+    }
+    free(before);
+    return failure;
+}
+
+static status load(repository *r, const repository_command *c)
+{
+    const char *name = c->name;
     served_name *n = repository_find_name(r, name);
+    char *config = NULL;
+    status failure = STATUS_OK;
+    if (c->config != NULL)
+        failure = triton_read_config(c->config, strlen(c->config), &config);
+    if (failure)
+        return status_prefix(failure, "model \"%s\"", name);
     if (n != NULL)
-        return repository_load_name(r, n, false);
+        return load_name_with(r, n, config);
     char path[REPOSITORY_PATH_BYTES_MAX];
     struct stat s;
     /* The name comes from a client: it must not leave the folder. */
     if (r->options.folder == NULL || strchr(name, '/') != NULL || name[0] == '.' ||
         snprintf(path, sizeof path, "%s/%s", r->options.folder, name) >= (int)sizeof path ||
-        stat(path, &s) != 0 || !S_ISDIR(s.st_mode))
+        stat(path, &s) != 0 || !S_ISDIR(s.st_mode)) {
+        free(config);
         return status_fail(STATUS_NOT_FOUND, "no model \"%s\" in the repository", name);
+    }
     repository_forget_ignored(r, name);
-    status failure = repository_add_name(r, name, path, NULL, &n);
-    return failure ? failure : repository_load_name(r, n, false);
+    failure = repository_add_name(r, name, path, NULL, &n);
+    if (failure) {
+        free(config);
+        return failure;
+    }
+    return load_name_with(r, n, config);
 }
 
 static void tell(repository_order *orders, status result, const char *error)
@@ -137,7 +166,7 @@ static void tell(repository_order *orders, status result, const char *error)
 static void execute(repository *r, const repository_command *c, bool stop)
 {
     status result = stop         ? status_fail(STATUS_UNAVAILABLE, "the server is stopping")
-                    : c->is_load ? load(r, c->name)
+                    : c->is_load ? load(r, c)
                                  : repository_unload_name(r, c->name);
     if (c->is_load && !stop)
         count_load(r, result);
@@ -222,11 +251,13 @@ void repository_rescan(repository *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static status add(repository *r, bool is_load, const char *name, repository_order *o)
+static status add(repository *r, bool is_load, const char *name, const char *config,
+                  repository_order *o)
 {
     pthread_mutex_lock(&r->mutex);
-    status failure = r->is_stopping ? status_fail(STATUS_UNAVAILABLE, "the server is stopping")
-                                    : repository_commands_add(&r->commands, is_load, name, o);
+    status failure = r->is_stopping
+                         ? status_fail(STATUS_UNAVAILABLE, "the server is stopping")
+                         : repository_commands_add(&r->commands, is_load, name, config, o);
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
     if (failure == STATUS_RESOURCE_EXHAUSTED)
@@ -236,12 +267,18 @@ static status add(repository *r, bool is_load, const char *name, repository_orde
 
 status repository_load(repository *r, const char *name, repository_order *o)
 {
-    return add(r, true, name, o);
+    return add(r, true, name, NULL, o);
+}
+
+status repository_load_with(repository *r, const char *name, const char *config,
+                            repository_order *o)
+{
+    return add(r, true, name, config, o);
 }
 
 status repository_unload(repository *r, const char *name, repository_order *o)
 {
-    return add(r, false, name, o);
+    return add(r, false, name, NULL, o);
 }
 
 void repository_cancel(repository *r, repository_order *o)
@@ -316,6 +353,7 @@ void repository_destroy(repository *r)
     pthread_join(r->thread, NULL);
     for (int i = 0; i < r->name_count; i++) {
         repository_release_versions(r->names[i]->versions, r->names[i]->version_count);
+        free(r->names[i]->config);
         free(r->names[i]);
     }
     r->name_count = 0;

@@ -98,6 +98,10 @@ int repository_ready_models(repository *r, const model **out, int capacity);
  * STATUS_UNAVAILABLE: it stops; STATUS_NOT_FOUND; STATUS_OUT_OF_MEMORY. After a failure `on_done`
  * is not called. */
 status repository_load(repository *r, const char *name, repository_order *o) MUST_CHECK;
+/* The same with settings in the place of those on disk, as JSON with keys of model.json or Triton's
+ * names (models/manifest/triton.h); copied. They count until the next load. */
+status repository_load_with(repository *r, const char *name, const char *config,
+                            repository_order *o) MUST_CHECK;
 status repository_unload(repository *r, const char *name, repository_order *o) MUST_CHECK;
 /* Nobody waits for this order any more: unless it is done, `on_done` is called in here with
  * STATUS_CANCELLED. What nobody waits for is not begun, and a load under way ends at its next step;

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "models/loading/file_state.h"
 #include "models/loading/load.h"
 #include "models/loading/model_files.h"
-#include "models/repository/internal.h"
+#include "models/repository/settings.h"
 
 /* The loading thread's: the versions of a name, on disk and in memory. */
 
@@ -99,12 +98,6 @@ static uint64_t version_state(const served_name *n, int64_t version, bool is_own
     return file_state(folder);
 }
 
-/* Of the files that all versions share. */
-static uint64_t settings_state(const served_name *n)
-{
-    return file_state_add(1, n->path, "model.json");
-}
-
 static uint64_t state_of(const served_name *n, const found_versions *found)
 {
     uint64_t state = settings_state(n);
@@ -143,17 +136,14 @@ static served new_entry(const served_name *n, int64_t version, model_state state
 static status load_version(repository *r, const served_name *n, int64_t version, bool is_own_folder,
                            served *out)
 {
-    char folder[FOLDER_BYTES_MAX], file[FOLDER_BYTES_MAX + 32];
+    char folder[FOLDER_BYTES_MAX];
+    settings_source source = {.text = NULL};
     version_folder(n, version, is_own_folder, folder);
-    /* A version's own model.json replaces that of the name. */
-    snprintf(file, sizeof file, "%s/model.json", folder);
-    if (access(file, F_OK) != 0)
-        snprintf(file, sizeof file, "%s/model.json", n->path);
     bool has_precision = n->own != NULL && n->own->has_precision;
     load_request request = {.name = n->name,
                             .version = version,
                             .folder = folder,
-                            .manifest = file,
+                            .manifest = source.path,
                             .options = &r->options.load,
                             .precision = has_precision ? &n->own->precision : NULL,
                             .devices = r->devices,
@@ -164,7 +154,11 @@ static status load_version(repository *r, const served_name *n, int64_t version,
     *out = new_entry(n, version, MODEL_FAILED);
     out->file_state = version_state(n, version, is_own_folder);
     model *m;
-    status failure = load_model(&request, &m);
+    status failure = settings_find(n, folder, false, &source);
+    request.manifest_text = source.text;
+    if (!failure)
+        failure = load_model(&request, &m);
+    free(source.text);
     if (!failure)
         failure = repository_register_model(r, m);
     if (failure == STATUS_DEADLINE_EXCEEDED)
@@ -320,15 +314,6 @@ static status fail_name(repository *r, served_name *n)
     return failure;
 }
 
-/* What all versions share. One that is broken fails each version's load, with its line. */
-static void read_settings(const served_name *n, manifest *out)
-{
-    char path[FOLDER_BYTES_MAX];
-    snprintf(path, sizeof path, "%s/model.json", n->path);
-    status failure = manifest_read(path, out); /* then it has the defaults */
-    (void)failure;
-}
-
 status repository_load_name(repository *r, served_name *n, bool only_changed)
 {
     found_versions found;
@@ -342,7 +327,7 @@ status repository_load_name(repository *r, served_name *n, bool only_changed)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for model \"%s\"", n->name);
     manifest settings;
     uint64_t state = settings_state(n);
-    read_settings(n, &settings);
+    settings_read(n, &settings);
     *l = (name_load){.repository = r,
                      .name = n,
                      .found = &found,

@@ -23,6 +23,8 @@ access_right access_right_of(route_kind kind)
         [ROUTE_TF_STATUS] = ACCESS_READ,
         [ROUTE_TF_METADATA] = ACCESS_READ,
         [ROUTE_TF_PREDICT] = ACCESS_INFER,
+        [ROUTE_TF_CLASSIFY] = ACCESS_INFER,
+        [ROUTE_TF_REGRESS] = ACCESS_INFER,
         [ROUTE_MODELS] = ACCESS_READ,
         [ROUTE_EMBEDDINGS] = ACCESS_INFER,
         [ROUTE_V1_RERANK] = ACCESS_INFER,

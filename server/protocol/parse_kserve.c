@@ -322,6 +322,31 @@ static status read_list(parser *p, status (*read_one)(parser *p))
     return failure;
 }
 
+static bool is_of_sequence(json_string key)
+{
+    return json_string_is(key, "sequence_id") || json_string_is(key, "sequence_start") ||
+           json_string_is(key, "sequence_end");
+}
+
+/* A request of a sequence wants state that the server would keep. 0, "" and false say that it is
+ * none. */
+static status read_sequence(json_scan *s, json_string key)
+{
+    json_string text;
+    bool flag = false;
+    int64_t number = 0;
+    char first = json_peek(s);
+    status failure = first == '"'                   ? json_read_string(s, &text)
+                     : first == 't' || first == 'f' ? json_read_bool(s, &flag)
+                                                    : json_read_i64(s, &number);
+    if (failure || !(first == '"' ? text.bytes > 0 : flag || number != 0))
+        return failure;
+    return status_fail(STATUS_UNSUPPORTED,
+                       "parameter \"%.*s\" is not supported: the server keeps no state between "
+                       "requests; it goes with them, as inputs and outputs",
+                       (int)key.bytes, key.text);
+}
+
 static status read_parameters(parser *p)
 {
     json_scan *s = &p->json;
@@ -346,6 +371,8 @@ static status read_parameters(parser *p)
             failure = json_read_i64(s, &number);
             if (!failure)
                 p->request->priority = number < 0 ? 0 : number > 1000 ? 1000 : (int)number;
+        } else if (is_of_sequence(key)) {
+            failure = read_sequence(s, key);
         } else {
             failure = json_skip_value(s);
         }

@@ -80,21 +80,38 @@ static void set(route *out, route_kind kind, route_verb verb)
     out->verb = verb;
 }
 
-/* "digits:predict", "digits%3Apredict", "2:predict": cuts the verb off. */
-static bool cut_predict(segment *s)
+/* Bytes of the colon that `text` ends with, as it is or encoded; 0: it ends with none. */
+static size_t colon_at_end(const char *text, size_t bytes)
 {
-    static const char *const endings[] = {":predict", "%3Apredict", "%3apredict"};
-    for (int i = 0; i < 3; i++) {
-        size_t n = strlen(endings[i]);
-        if (s->bytes > n && memcmp(s->at + s->bytes - n, endings[i], n) == 0) {
-            s->bytes -= n;
-            return true;
-        }
-    }
-    return false;
+    if (bytes > 0 && text[bytes - 1] == ':')
+        return 1;
+    bool is_encoded = bytes > 2 && memcmp(text + bytes - 3, "%3", 2) == 0;
+    return is_encoded && (text[bytes - 1] | 32) == 'a' ? 3 : 0;
 }
 
-/* /v1/models/M[/versions/V|/labels/L][/metadata | :predict] */
+/* "digits:predict", "digits%3Apredict", "2:classify": cuts the verb off. ROUTE_UNKNOWN: none. */
+static route_kind cut_verb(segment *s)
+{
+    static const struct {
+        const char *word;
+        route_kind kind;
+    } verbs[] = {{"predict", ROUTE_TF_PREDICT},
+                 {"classify", ROUTE_TF_CLASSIFY},
+                 {"regress", ROUTE_TF_REGRESS}};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        size_t n = strlen(verbs[i].word);
+        if (s->bytes <= n || memcmp(s->at + s->bytes - n, verbs[i].word, n) != 0)
+            continue;
+        size_t colon = colon_at_end(s->at, s->bytes - n);
+        if (colon > 0 && s->bytes > n + colon) {
+            s->bytes -= n + colon;
+            return verbs[i].kind;
+        }
+    }
+    return ROUTE_UNKNOWN;
+}
+
+/* /v1/models/M[/versions/V|/labels/L][/metadata | :predict | :classify | :regress] */
 static void parse_v1(segment *s, int count, route *out)
 {
     out->dialect = ROUTE_TENSORFLOW;
@@ -105,7 +122,7 @@ static void parse_v1(segment *s, int count, route *out)
     }
     if (count < 3 || !is(s[1], "models"))
         return;
-    bool is_predict = cut_predict(&s[count - 1]);
+    route_kind verb = cut_verb(&s[count - 1]);
     int at = 3;
     if (count >= at + 2 && is(s[at], "versions")) {
         if (!read_version(s[at + 1], &out->version))
@@ -119,8 +136,8 @@ static void parse_v1(segment *s, int count, route *out)
     if (!decode(s[2], out->name, &out->name_bytes))
         return;
     if (count == at)
-        set(out, is_predict ? ROUTE_TF_PREDICT : ROUTE_TF_STATUS,
-            is_predict ? ROUTE_POST : ROUTE_GET);
+        set(out, verb != ROUTE_UNKNOWN ? verb : ROUTE_TF_STATUS,
+            verb != ROUTE_UNKNOWN ? ROUTE_POST : ROUTE_GET);
     else if (count == at + 1 && is(s[at], "metadata"))
         set(out, ROUTE_TF_METADATA, ROUTE_GET);
 }

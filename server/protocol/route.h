@@ -25,6 +25,8 @@ typedef enum route_kind {
     ROUTE_TF_STATUS,       /* GET /v1/models/M[/versions/V|/labels/L] */
     ROUTE_TF_METADATA,     /* .../metadata */
     ROUTE_TF_PREDICT,      /* POST ...:predict */
+    ROUTE_TF_CLASSIFY,     /* POST ...:classify */
+    ROUTE_TF_REGRESS,      /* POST ...:regress */
     ROUTE_MODELS,          /* GET /v1/models */
     ROUTE_EMBEDDINGS,      /* POST /v1/embeddings; these may stand below /models/M */
     ROUTE_V1_RERANK,       /* POST /v1/rerank */

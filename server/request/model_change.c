@@ -39,7 +39,7 @@ static void go_on(request *r)
     free(c);
 }
 
-status model_change_begin(request *r, bool is_load, model_change_done done)
+status model_change_begin(request *r, bool is_load, const char *config, model_change_done done)
 {
     repository *models = request_service(r)->models;
     change *c = calloc(1, sizeof(*c));
@@ -48,7 +48,7 @@ status model_change_begin(request *r, bool is_load, model_change_done done)
     c->message.request = r;
     c->order.on_done = on_changed;
     c->done = done;
-    status failure = is_load ? repository_load(models, r->route.name, &c->order)
+    status failure = is_load ? repository_load_with(models, r->route.name, config, &c->order)
                              : repository_unload(models, r->route.name, &c->order);
     if (failure) {
         free(c);

@@ -85,7 +85,8 @@ static void write_config(text_buffer *out, const model *m)
     text_buffer_put(out, "{\"name\":");
     text_write_json_text(out, m->name);
     text_buffer_format(out, ",\"platform\":\"%s\",\"backend\":\"penstock\"", m->platform);
-    text_buffer_put(out, ",\"version_policy\":{\"latest\":{\"num_versions\":1}}");
+    text_buffer_format(out, ",\"version_policy\":%s",
+                       m->version_policy ? m->version_policy : "{\"all\":{}}");
     text_buffer_format(out, ",\"max_batch_size\":%lld",
                        batched ? (long long)m->batching.batch_max : 0ll);
     model_tensor inputs[SIGNATURE_INPUTS_MAX];

@@ -71,6 +71,54 @@ static void serve_index(request *r)
                        write_index);
 }
 
+/* What a client sends with a load or unload: {"parameters": {...}}. Each is honoured, or refused by
+ * its name. `*config` lies in `memory`. */
+static status read_parameter(json_scan *s, json_string key, bool is_load, arena *memory,
+                             const char **config)
+{
+    json_string text;
+    bool flag;
+    if (!is_load && json_string_is(key, "unload_dependents"))
+        return json_read_bool(s, &flag); /* no model depends on another one */
+    if (!is_load || !json_string_is(key, "config"))
+        return status_fail(STATUS_UNSUPPORTED, "parameter \"%.*s\" is not supported%s",
+                           (int)(key.bytes < 200 ? key.bytes : 200), key.text,
+                           key.bytes > 5 && memcmp(key.text, "file:", 5) == 0
+                               ? ": models come from the server's own folders"
+                               : "");
+    status failure = json_read_string(s, &text);
+    if (!failure && memchr(text.text, 0, text.bytes) != NULL)
+        return status_fail(STATUS_INVALID_ARGUMENT, "config: contains a zero byte");
+    if (!failure)
+        *config = arena_copy_string(memory, text.text, text.bytes);
+    return failure || *config != NULL ? failure
+                                      : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a load");
+}
+
+static status read_change_body(const request *r, arena *memory, const char **config)
+{
+    json_scan scan;
+    json_object o, parameters;
+    json_string key;
+    bool has_key;
+    *config = NULL;
+    if (r->body.bytes == 0)
+        return STATUS_OK;
+    json_scan_init(&scan, r->body.data, r->body.bytes,
+                   request_service(r)->options->limits.json_depth_max, false, memory);
+    status failure = json_open_object(&scan, &o);
+    while (!failure && !(failure = json_object_next(&scan, &o, &key, &has_key)) && has_key) {
+        if (!json_string_is(key, "parameters"))
+            return status_fail(STATUS_UNSUPPORTED, "\"%.*s\" is not supported",
+                               (int)(key.bytes < 200 ? key.bytes : 200), key.text);
+        failure = json_open_object(&scan, &parameters);
+        while (!failure && !(failure = json_object_next(&scan, &parameters, &key, &has_key)) &&
+               has_key)
+            failure = read_parameter(&scan, key, r->route.kind == ROUTE_LOAD, memory, config);
+    }
+    return failure ? failure : json_expect_end(&scan);
+}
+
 static void respond_changed(request *r, status result, const char *error)
 {
     if (result == STATUS_OK)
@@ -81,11 +129,16 @@ static void respond_changed(request *r, status result, const char *error)
 
 void serve_repository(request *r)
 {
+    arena memory = {0};
+    const char *config;
     if (r->route.kind == ROUTE_INDEX) {
         serve_index(r);
         return;
     }
-    status failure = model_change_begin(r, r->route.kind == ROUTE_LOAD, respond_changed);
+    status failure = read_change_body(r, &memory, &config);
+    if (!failure)
+        failure = model_change_begin(r, r->route.kind == ROUTE_LOAD, config, respond_changed);
+    arena_dispose(&memory);
     if (failure)
         respond_status(r, failure, status_message());
 }

@@ -37,6 +37,8 @@ const request_routes *routes_table(void)
                 [ROUTE_TF_STATUS] = {serve_tensorflow_metadata},
                 [ROUTE_TF_METADATA] = {serve_tensorflow_metadata},
                 [ROUTE_TF_PREDICT] = {infer_handle},
+                [ROUTE_TF_CLASSIFY] = {serve_other_signature},
+                [ROUTE_TF_REGRESS] = {serve_other_signature},
                 [ROUTE_MODELS] = {serve_models},
                 [ROUTE_EMBEDDINGS... ROUTE_DECODE] = {language_handle},
                 [ROUTE_INFO] = {serve_text_info},

@@ -16,6 +16,8 @@ void serve_metadata(request *r);
 void serve_stats(request *r);
 /* TensorFlow Serving: a model's state and signature. */
 void serve_tensorflow_metadata(request *r);
+/* :classify and :regress, which no model has. */
+void serve_other_signature(request *r);
 /* Which models there are, as OpenAI has it; what text-embeddings-inference says of itself. */
 void serve_models(request *r);
 void serve_text_info(request *r);

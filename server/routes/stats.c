@@ -1,6 +1,7 @@
 /* GET /v2/models[/M]/stats: Triton's statistics extension, as tritonclient and perf_analyzer read
  * it, and beside it the quantiles by stage. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "models/planner.h"
@@ -247,18 +248,20 @@ static void write_model(request *r, const void *about, text_buffer *out)
     text_buffer_put(out, "]}");
 }
 
+/* Of the ready models, or of those with that name. */
 static void write_models(request *r, const void *about, text_buffer *out)
 {
     service *s = request_service(r);
     uint64_t now_ns = clock_now_ns();
+    const char *name = about;
     const model **models = malloc(MODELS_MAX * sizeof(*models));
-    int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0;
-    (void)about;
+    int count = models ? repository_ready_models(s->models, models, MODELS_MAX) : 0, written = 0;
     text_buffer_put(out, "{\"model_stats\":[");
     for (int i = 0; i < count && i < MODELS_MAX; i++) {
-        if (i)
-            text_buffer_put(out, ",");
-        write_one(out, s, models[i], now_ns);
+        if (name == NULL || strcmp(models[i]->name, name) == 0) {
+            text_buffer_put(out, written++ ? "," : "");
+            write_one(out, s, models[i], now_ns);
+        }
         model_release(models[i]);
     }
     free(models);
@@ -277,6 +280,9 @@ void serve_stats(request *r)
         respond_status(r, failure, status_message());
         return;
     }
-    respond_shared(r, "application/json", m, write_model);
+    if (r->route.version != 0)
+        respond_shared(r, "application/json", m, write_model);
+    else
+        respond_shared(r, "application/json", m->name, write_models);
     model_release(m);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/protocol/text/text_write.h"
+#include "server/request/authorize.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
 #include "server/routes/text_models.h"
@@ -109,4 +110,25 @@ void serve_tensorflow_metadata(request *r)
     text_buffer_put(&body, ",\"method_name\":\"tensorflow/serving/predict\"}}}}}");
     model_release(m);
     respond_json(r, &body);
+}
+
+void serve_other_signature(request *r)
+{
+    const model *m;
+    bool is_classify = r->route.kind == ROUTE_TF_CLASSIFY;
+    if (!authorize_model(r, r->route.name, r->route.name_bytes)) {
+        authorize_refuse(r);
+        return;
+    }
+    status failure = request_find_model(r, &m);
+    if (failure) {
+        respond_status(r, failure, status_message());
+        return;
+    }
+    model_release(m);
+    respond_error(r, 400,
+                  is_classify ? "Expected classification signature method_name to be "
+                                "tensorflow/serving/classify. Was: tensorflow/serving/predict"
+                              : "Expected regression signature method_name to be "
+                                "tensorflow/serving/regress. Was: tensorflow/serving/predict");
 }

@@ -8,14 +8,13 @@
 #include "server/request/respond.h"
 #include "server/routes/grpc/methods.h"
 
-#define ENTRIES_MAX 1024
-
 typedef Inference__RepositoryIndexResponse__ModelIndex index_message;
 
 /* False: no memory. */
 static bool fill_entry(index_message *to, const repository_entry *entry, arena *memory)
 {
-    static const char *const states[] = {"LOADING", "READY", "UNAVAILABLE", "UNAVAILABLE"};
+    static const char *const states[MODEL_STATES] = {"LOADING", "READY", "UNAVAILABLE",
+                                                     "UNAVAILABLE", "UNAVAILABLE"};
     const char *reason = entry->state == MODEL_UNLOADED ? "unloaded" : entry->reason;
     *to = (index_message)INFERENCE__REPOSITORY_INDEX_RESPONSE__MODEL_INDEX__INIT;
     to->name = arena_copy_string(memory, entry->name, strlen(entry->name));
@@ -28,10 +27,9 @@ static bool fill_entry(index_message *to, const repository_entry *entry, arena *
 static bool fill_index(Inference__RepositoryIndexResponse *out, const service *s, bool only_ready,
                        arena *memory)
 {
-    repository_entry *entries = malloc(ENTRIES_MAX * sizeof *entries);
-    int count = entries != NULL ? repository_list(s->models, entries, ENTRIES_MAX) : 0;
+    int count;
+    repository_entry *entries = repository_list_all(s->models, &count);
     bool is_whole = entries != NULL;
-    count = count < ENTRIES_MAX ? count : ENTRIES_MAX;
     out->models = arena_allocate(memory, (size_t)count * sizeof *out->models + 1);
     for (int i = 0; is_whole && out->models != NULL && i < count; i++) {
         if (only_ready && entries[i].state != MODEL_READY)
@@ -63,7 +61,7 @@ static void respond_changed(request *r, status result, const char *error)
         respond_status(r, result, error);
 }
 
-static void change(request *r, bool is_load, const char *name)
+static void change(request *r, bool is_load, const char *name, const char *config)
 {
     size_t bytes = strlen(name);
     status failure = STATUS_OK;
@@ -72,7 +70,7 @@ static void change(request *r, bool is_load, const char *name)
     if (!failure) {
         memcpy(r->route.name, name, bytes + 1);
         r->route.name_bytes = bytes;
-        failure = model_change_begin(r, is_load, respond_changed);
+        failure = model_change_begin(r, is_load, config, respond_changed);
     }
     if (failure)
         respond_status(r, failure, status_message());
@@ -88,11 +86,19 @@ void method_load(request *r, const ProtobufCMessage *in, arena *memory)
 {
     const Inference__RepositoryModelLoadRequest *asked =
         (const Inference__RepositoryModelLoadRequest *)in;
+    const char *config = NULL;
     (void)memory;
-    if (asked->n_parameters > 0)
-        refuse_parameter(r, asked->parameters[0]->key);
-    else
-        change(r, true, asked->model_name);
+    for (size_t i = 0; i < asked->n_parameters; i++) {
+        const Inference__ModelRepositoryParameter *value = asked->parameters[i]->value;
+        bool is_text = value != NULL && value->parameter_choice_case ==
+                                            INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_STRING_PARAM;
+        if (strcmp(asked->parameters[i]->key, "config") != 0 || !is_text) {
+            refuse_parameter(r, asked->parameters[i]->key);
+            return;
+        }
+        config = value->string_param;
+    }
+    change(r, true, asked->model_name, config);
 }
 
 /* No model depends on another one: `unload_dependents` asks for nothing. */
@@ -107,7 +113,7 @@ void method_unload(request *r, const ProtobufCMessage *in, arena *memory)
             return;
         }
     }
-    change(r, false, asked->model_name);
+    change(r, false, asked->model_name, NULL);
 }
 
 void method_shared_memory(request *r, const ProtobufCMessage *in, arena *memory)

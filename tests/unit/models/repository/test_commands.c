@@ -16,7 +16,7 @@ static void begin(void)
 
 static status add(int order, bool is_load, const char *name)
 {
-    return repository_commands_add(&queue, is_load, name, &orders[order]);
+    return repository_commands_add(&queue, is_load, name, NULL, &orders[order]);
 }
 
 static bool cancel(int order, bool *is_running_unwanted)
