@@ -48,6 +48,8 @@ def server(tmp_path_factory, keys):
     folder = tmp_path_factory.mktemp("access")
     # Copies: what is loaded and unloaded here is nobody else's.
     models = {name: shutil.copytree(serving.DIGITS, folder / name) for name in ("digits", "M")}
+    models["secret"] = folder / "secret.onnx"
+    models["secret"].write_bytes(b"not a model")
     flags = ["--keys", str(keys[0]), "--listen-health", "127.0.0.1:0"]
     s = serving.Server(folder / "log", models, *flags)
     with s:
@@ -129,6 +131,8 @@ def test_a_key_for_some_models(server, keys):
 def test_strangers_learn_no_names(server, keys):
     _, made = keys
     assert server.get("/v2/health/ready").json() == {"ready": True, "state": "ready"}
+    assert server.get("/v2/health/ready", bearer(made["infer"])).json() == {"ready": True, "state": "ready"}
+    assert server.get("/v2/health/ready", bearer(made["read"])).json()["unavailable"][0]["name"] == "secret"
     assert server.get("/v2/health/live").status == 200 and server.get("/nowhere").status == 404
 
 

@@ -55,6 +55,17 @@ def test_a_load_with_settings(server):
     assert config_of(server)["version_policy"] == {"all": {}}
 
 
+def test_settings_that_fail_leave_those_that_were(tmp_path):
+    shutil.copytree(serving.DIGITS, tmp_path / "m")
+    with serving.Server(tmp_path / "log", {"m": tmp_path / "m"}, "--set", "repository.poll_s=1", *serving.CONTROL) as s:
+        assert load(s, config='{"batch_max": 3}').status == 200
+        assert load(s, config='{"batch_max": 2, "dims": {"nobody": 3}}').status == 400
+        loads = s.log().count("is ready: ")
+        os.utime(tmp_path / "m" / "1" / "model.onnx")
+        serving.wait_until(lambda: s.log().count("is ready: ") > loads, "it is loaded again")
+        serving.wait_until(lambda: config_of(s)["max_batch_size"] == 3, "with the settings that were")
+
+
 def test_what_else_comes_with_a_load_is_refused_by_its_name(server):
     answer = load(server, **{"config": "{}", "file:1/model.onnx": base64.b64encode(b"x").decode()})
     assert answer.status == 400 and "file:1/model.onnx" in answer.json()["error"], answer

@@ -115,7 +115,7 @@ static void begin(void)
     edge.options.listeners[0] = (server_listener){.host = "unix"};
     edge.options.listener_count = 1;
     for (int i = 0; i < ROUTE_KIND_COUNT; i++)
-        edge.routes.of[i] = (request_route){.handle = handle, .is_early = true};
+        edge.routes.of[i] = (request_route){.handle = handle, .is_early = true, .is_absent = true};
     edge.routes.starting = handle;
     memset(edge.large, 'x', sizeof edge.large);
     log_configure(LOG_ERROR, LOG_FORMAT_TEXT);
