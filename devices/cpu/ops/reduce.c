@@ -474,7 +474,8 @@ static status run_reduce(const cpu_call *c)
         p.compute = CPU_COMPUTE_F64;
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
     bool is_along = p.has_last && cpu_walk_run(&p.reduced) >= ALONG_MIN;
-    reduce_run_of r = {c, &p, is_along, has_kernel(&p, in->dtype), 0, 0};
+    bool is_one_pass = c->node->op != GRAPH_OP_REDUCE_LOG_SUM_EXP;
+    reduce_run_of r = {c, &p, is_along, is_one_pass && has_kernel(&p, in->dtype), 0, 0};
     for (int i = 1; i < p.kept.rank; i++)
         r.axis = p.kept.dims[i] > p.kept.dims[r.axis] ? i : r.axis;
     size_t count = (size_t)p.kept.dims[r.axis];

@@ -90,8 +90,9 @@ void method_load(request *r, const ProtobufCMessage *in, arena *memory)
     (void)memory;
     for (size_t i = 0; i < asked->n_parameters; i++) {
         const Inference__ModelRepositoryParameter *value = asked->parameters[i]->value;
-        bool is_text = value != NULL && value->parameter_choice_case ==
-                                            INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_STRING_PARAM;
+        bool is_text = value != NULL &&
+                       value->parameter_choice_case ==
+                           INFERENCE__MODEL_REPOSITORY_PARAMETER__PARAMETER_CHOICE_STRING_PARAM;
         if (strcmp(asked->parameters[i]->key, "config") != 0 || !is_text) {
             refuse_parameter(r, asked->parameters[i]->key);
             return;
