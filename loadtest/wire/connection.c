@@ -10,7 +10,7 @@ static void on_open(void *owner, bool http2)
     c->protocol = http2 ? &connection_http2 : &connection_http1;
     status s = c->protocol->start(c);
     if (s) {
-        connection_end(c, false, status_message());
+        connection_finish(c, false, status_message());
         return;
     }
     c->usable = true;
@@ -28,7 +28,7 @@ static void on_data(void *owner, const uint8_t *data, size_t bytes)
 static void on_end(void *owner, const char *reason)
 {
     connection *c = owner;
-    connection_end(c, c->transport.ended_in_order, reason);
+    connection_finish(c, c->transport.ended_in_order, reason);
 }
 
 static const transport_events events_of_transport = {on_open, on_data, on_end};
@@ -81,7 +81,7 @@ void connection_close(connection *c)
     c->in_flight = 0;
 }
 
-void connection_end(connection *c, bool in_order, const char *reason)
+void connection_finish(connection *c, bool in_order, const char *reason)
 {
     bool opened = c->protocol != NULL;
     char copy[256];

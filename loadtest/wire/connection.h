@@ -75,6 +75,6 @@ static inline bool connection_has_room(const connection *c)
 }
 
 /* For protocols: ends the connection and fails its requests. */
-void connection_end(connection *c, bool in_order, const char *reason);
+void connection_finish(connection *c, bool in_order, const char *reason);
 
 #endif

@@ -42,7 +42,7 @@ static void cancel(connection *c, request *r)
     state->request = NULL;
     r->connection = NULL;
     c->in_flight--;
-    connection_end(c, true, "closed after a timeout");
+    connection_finish(c, true, "closed after a timeout");
 }
 
 /* Takes the request off the connection. */
@@ -70,7 +70,7 @@ static void finish(connection *c)
     if (!connection_is_open(c))
         return;
     if (!keep_alive)
-        connection_end(c, true, "the server asked to close");
+        connection_finish(c, true, "the server asked to close");
     else if (connection_has_room(c))
         c->events->on_room(c->owner, c);
 }
@@ -86,14 +86,14 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
 {
     http1_state *state = c->state;
     if (state->request == NULL) {
-        connection_end(c, false, "the server sent data without a request");
+        connection_finish(c, false, "the server sent data without a request");
         return;
     }
     size_t used;
     status s = http1_parse(&state->parser, &state->response, (const char *)data, bytes, &used);
     if (s) {
         lose(c, REQUEST_PROTOCOL, false, status_message());
-        connection_end(c, false, status_message());
+        connection_finish(c, false, status_message());
         return;
     }
     if (state->parser.stage != HTTP1_DONE)

@@ -290,7 +290,7 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
     state->in_session = false;
     if (used < 0) {
         state->broken = true;
-        connection_end(c, false, nghttp2_strerror((int)used));
+        connection_finish(c, false, nghttp2_strerror((int)used));
         return;
     }
     if (nghttp2_session_want_write(state->session))
@@ -301,11 +301,11 @@ static void receive(connection *c, const uint8_t *data, size_t bytes)
         !nghttp2_session_want_read(state->session) && !nghttp2_session_want_write(state->session);
     if (over && !state->draining) { /* nghttp2 ended the session */
         state->broken = true;
-        connection_end(c, false, "the response is not HTTP/2");
+        connection_finish(c, false, "the response is not HTTP/2");
         return;
     }
     if (over || (state->draining && c->in_flight == 0))
-        connection_end(c, true, state->reason[0] ? state->reason : "the server is going away");
+        connection_finish(c, true, state->reason[0] ? state->reason : "the server is going away");
 }
 
 static void flush(connection *c)
@@ -321,7 +321,7 @@ static void flush(connection *c)
         text_buffer_append(out, data, (size_t)bytes);
     state->in_session = false;
     if (bytes < 0)
-        connection_end(c, false, nghttp2_strerror((int)bytes));
+        connection_finish(c, false, nghttp2_strerror((int)bytes));
 }
 
 static void end(connection *c, bool in_order, const char *reason)

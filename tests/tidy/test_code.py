@@ -105,3 +105,16 @@ def test_links_between_pages_lead_somewhere():
 def test_scripts_are_sound():
     for script in ("serve", "test", ".ci/run", "tools/setup.sh"):
         assert subprocess.run(["bash", "-n", ROOT / script]).returncode == 0, script
+
+
+def test_libraries_define_each_global_name_once():
+    """Of equal names in static libraries the linker takes the first it meets, and says nothing."""
+    libraries = sorted((ROOT / "build/release").glob("*/libpenstock_*.a"))
+    if not libraries:
+        pytest.skip("build/release is not built")
+    owners = {}
+    for library in libraries:
+        listed = subprocess.run(["nm", "--defined-only", "--extern-only", "--format=posix", library], capture_output=True, text=True, check=True).stdout
+        for symbol in {line.split()[0] for line in listed.splitlines() if len(line.split()) >= 3 and line.split()[1] in "TDBRC"}:
+            owners.setdefault(symbol, []).append(library.name)
+    report([f"{symbol}: {', '.join(names)}" for symbol, names in owners.items() if len(names) > 1])
