@@ -105,13 +105,9 @@ status hf_check_settings(const json_t *json, size_t count, const hf_setting *set
     return STATUS_OK;
 }
 
-/* The scaling that `rope` names; theta has been read. `rope` may be absent. */
+/* The scaling that the object `rope` names; theta has been read. */
 static status read_scaling(const json_t *rope, const char *theta_key, hf_rotary *out)
 {
-    if (rope == NULL || json_is_null(rope))
-        return STATUS_OK;
-    if (!json_is_object(rope))
-        return status_fail(STATUS_CORRUPT, "config.json: rope scaling is not an object");
     const char *type;
     status s = hf_read_text(rope, "type", "default", &type);
     if (s == STATUS_OK)
@@ -142,19 +138,29 @@ static status read_scaling(const json_t *rope, const char *theta_key, hf_rotary 
     return STATUS_OK;
 }
 
+/* `rope` is the value of a key, or absent. */
+static status read_scaling_of(const json_t *rope, const char *key, const char *theta_key,
+                              hf_rotary *out)
+{
+    if (rope == NULL || json_is_null(rope))
+        return STATUS_OK;
+    if (!json_is_object(rope))
+        return status_fail(STATUS_CORRUPT, "config.json: %s is not an object", key);
+    status s = read_scaling(rope, theta_key, out);
+    return s ? status_prefix(s, "%s", key) : STATUS_OK;
+}
+
 status hf_read_rotary(const json_t *json, const char *theta_key, double theta, const char *key,
                       hf_rotary *out)
 {
     *out = (hf_rotary){.factor = 1, .ntk = 1};
     status s = hf_read_real(json, theta_key, theta, 1, 1e12, &out->theta);
     if (s == STATUS_OK)
-        s = read_scaling(json_object_get(json, "rope_scaling"), theta_key, out);
+        s = read_scaling_of(json_object_get(json, "rope_scaling"), "rope_scaling", theta_key, out);
     const json_t *parameters = json_object_get(json, "rope_parameters");
-    if (s == STATUS_OK && key != NULL && parameters != NULL && !json_is_null(parameters))
+    if (s == STATUS_OK && key != NULL && json_is_object(parameters))
         parameters = json_object_get(parameters, key);
-    if (s == STATUS_OK)
-        s = read_scaling(parameters, theta_key, out);
-    return s;
+    return s ? s : read_scaling_of(parameters, "rope_parameters", theta_key, out);
 }
 
 status hf_read_layer_types(const json_t *json, hf_config *c)
@@ -164,10 +170,11 @@ status hf_read_layer_types(const json_t *json, hf_config *c)
         const char *type = json_string_value(json_array_get(types, (size_t)i));
         bool is_local = type != NULL && strcmp(type, "sliding_attention") == 0;
         if (type == NULL || (!is_local && strcmp(type, "full_attention") != 0))
-            return status_fail(STATUS_UNSUPPORTED,
-                               "config.json: layer_types: layer %lld is '%.80s'; supported: "
-                               "full_attention, sliding_attention",
-                               (long long)i, type != NULL ? type : "not there");
+            return status_fail(
+                STATUS_UNSUPPORTED,
+                "config.json: layer_types: layer %lld of num_hidden_layers, %lld, is "
+                "'%.80s'; supported: full_attention, sliding_attention",
+                (long long)i, (long long)c->layers, type != NULL ? type : "not there");
         c->is_local[i] = is_local;
     }
     return STATUS_OK;

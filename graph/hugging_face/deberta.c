@@ -149,6 +149,12 @@ static void describe_embeddings(hf_builder *b)
                                      c->positions, c->hidden);
         e->positions = ENCODER_POSITIONS_COUNTED;
     }
+    if (c->types > 0 && !hf_has(b, hf_name(b, "embeddings.token_type_embeddings")) &&
+        b->failed == STATUS_OK)
+        b->failed = status_fail(STATUS_CORRUPT,
+                                "config.json: type_vocab_size is %lld, but the weights have no "
+                                "token_type_embeddings",
+                                (long long)c->types);
     if (c->types > 0)
         e->token_type_table =
             hf_table(b, hf_name(b, "embeddings.token_type_embeddings.weight"), c->types, c->hidden);
@@ -160,8 +166,13 @@ void hf_describe_deberta(hf_builder *b)
     const hf_config *c = b->config;
     const hf_distances *d = &c->distances;
     encoder *e = b->e;
-    hf_check_axis(b, hf_name(b, "embeddings.word_embeddings.weight"), 0, "vocab_size",
-                  c->vocabulary);
+    const char *words = hf_name(b, "embeddings.word_embeddings.weight");
+    hf_check_axis(b, words, 0, "vocab_size", c->vocabulary);
+    hf_check_axis(b, words, 1, "hidden_size", c->hidden);
+    hf_check_axis(b, hf_name(b, "encoder.layer.0.intermediate.dense.weight"), 0,
+                  "intermediate_size", c->intermediate);
+    hf_check_axis(b, hf_name(b, "embeddings.token_type_embeddings.weight"), 0, "type_vocab_size",
+                  c->types);
     hf_check_layer_count(b, hf_keys_of(c->family)->layers,
                          "encoder.layer.%lld.attention.self.query_proj.weight");
     /* Content and both directions count as one variance each. */
@@ -171,6 +182,9 @@ void hf_describe_deberta(hf_builder *b)
         e->distance_span = d->buckets != 0 ? d->buckets : d->longest;
         e->distance_buckets = d->buckets;
         e->distance_longest = d->longest;
+        hf_check_axis(b, hf_name(b, "encoder.rel_embeddings.weight"), 0,
+                      "twice position_buckets (or else max_relative_positions)",
+                      2 * e->distance_span);
         e->distance_table = hf_table(b, hf_name(b, "encoder.rel_embeddings.weight"),
                                      2 * e->distance_span, c->hidden);
         if (d->has_norm)

@@ -115,6 +115,13 @@ void hf_describe_decoder(hf_builder *b)
     encoder *e = b->e;
     const char *words = hf_name(b, "embed_tokens.weight");
     hf_check_axis(b, words, 0, "vocab_size", c->vocabulary);
+    hf_check_axis(b, words, 1, "hidden_size", c->hidden);
+    hf_check_axis(b, hf_name(b, "layers.0.self_attn.q_proj.weight"), 0,
+                  "num_attention_heads times head_dim", c->heads * c->head_dim);
+    hf_check_axis(b, hf_name(b, "layers.0.self_attn.k_proj.weight"), 0,
+                  "num_key_value_heads times head_dim", c->kv_heads * c->head_dim);
+    hf_check_axis(b, hf_name(b, "layers.0.mlp.down_proj.weight"), 1, "intermediate_size",
+                  c->intermediate);
     hf_check_layer_count(b, hf_keys_of(c->family)->layers, "layers.%lld.self_attn.q_proj.weight");
     e->is_pre_norm = true;
     e->word_table = hf_table(b, words, -1, c->hidden);

@@ -72,6 +72,11 @@ void hf_describe_jina_bert(hf_builder *b)
     encoder *e = b->e;
     const char *words = hf_name(b, "embeddings.word_embeddings.weight");
     hf_check_axis(b, words, 0, "vocab_size", c->vocabulary);
+    hf_check_axis(b, words, 1, "hidden_size", c->hidden);
+    hf_check_axis(b, hf_name(b, "encoder.layer.0.mlp.wo.weight"), 1, "intermediate_size",
+                  c->intermediate);
+    hf_check_axis(b, hf_name(b, "embeddings.token_type_embeddings.weight"), 0, "type_vocab_size",
+                  c->types);
     hf_check_layer_count(b, "num_hidden_layers", "encoder.layer.%lld.attention.self.query.weight");
     if (hf_has(b, hf_name(b, "encoder.layer.0.attention.self.layer_norm_q")) &&
         b->failed == STATUS_OK)

@@ -243,9 +243,11 @@ const encoder_rotary *hf_make_rotary(hf_builder *b, const hf_rotary *rotary, int
     if (r == NULL || frequencies == NULL)
         abort();
     if (dims % 2 != 0 && b->failed == STATUS_OK)
-        b->failed = status_fail(STATUS_CORRUPT,
-                                "config.json: rotary positions turn pairs; heads of %lld numbers",
-                                (long long)dims);
+        b->failed =
+            status_fail(STATUS_CORRUPT,
+                        "config.json: rotary positions turn pairs of numbers; by head_dim, or "
+                        "the hidden size and num_attention_heads, heads have %lld",
+                        (long long)dims);
     /* The exponents and results are binary32, as in the code that trained these models. */
     float base = (float)(rotary->theta * rotary->ntk);
     for (int64_t i = 0; i < dims / 2; i++) {

@@ -109,6 +109,8 @@ void hf_describe_modern_bert(hf_builder *b)
     const encoder_rotary *global = hf_make_rotary(b, &c->rotary, c->head_dim);
     const encoder_rotary *local = hf_make_rotary(b, &c->local_rotary, c->head_dim);
     hf_check_axis(b, words, 0, "vocab_size", c->vocabulary);
+    hf_check_axis(b, words, 1, "hidden_size", c->hidden);
+    hf_check_axis(b, hf_name(b, "layers.0.mlp.Wo.weight"), 1, "intermediate_size", c->intermediate);
     hf_check_layer_count(b, hf_keys_of(c->family)->layers, "layers.%lld.attn.Wqkv.weight");
     e->is_pre_norm = true;
     e->intermediate = c->intermediate;

@@ -10,7 +10,7 @@
 /* The value of one of two keys; the second where only that one is there. */
 static const char *either(const json_t *json, const char *key, const char *other)
 {
-    return hf_is_there(json, other) && !hf_is_there(json, key) ? other : key;
+    return json_object_get(json, other) != NULL && !hf_is_there(json, key) ? other : key;
 }
 
 static status read_sizes(const json_t *json, hf_config *c)
@@ -190,7 +190,10 @@ void hf_describe_rotary_bert(hf_builder *b)
     char layer[80];
     snprintf(layer, sizeof layer, "%s.%%lld.%s.weight", names->layers, names->output);
     hf_check_axis(b, words, 0, "vocab_size", c->vocabulary);
-    hf_check_layer_count(b, "num_hidden_layers", layer);
+    hf_check_axis(b, words, 1, "hidden_size (n_embd)", c->hidden);
+    hf_check_axis(b, hf_name(b, "%s.0.%s.weight", names->layers, names->down), 1,
+                  "intermediate_size (n_inner)", c->intermediate);
+    hf_check_layer_count(b, "num_hidden_layers (n_layer)", layer);
     e->word_table = hf_table(b, words, -1, c->hidden);
     if (c->types > 0)
         e->token_type_table =

@@ -127,6 +127,43 @@ Test(hostile_hugging_face, every_key_of_a_configuration_is_taken_or_named)
     check_keys("mpnet", mpnet);
 }
 
+Test(hostile_hugging_face, every_key_of_a_newer_configuration_is_taken_or_named)
+{
+    static const char *const modern_bert[] = {
+        "hidden_size",       "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "layer_types",       "local_attention",   "global_rope_theta",   "rope_parameters",
+        "hidden_activation", "norm_eps",          "classifier_pooling",  NULL};
+    static const char *const decoder[] = {"hidden_size",
+                                          "num_hidden_layers",
+                                          "num_attention_heads",
+                                          "num_key_value_heads",
+                                          "head_dim",
+                                          "intermediate_size",
+                                          "max_position_embeddings",
+                                          "rms_norm_eps",
+                                          "rope_theta",
+                                          "rope_scaling",
+                                          "partial_rotary_factor",
+                                          "use_sliding_window",
+                                          "is_causal",
+                                          NULL};
+    static const char *const mistral[] = {"sliding_window", NULL};
+    static const char *const nomic_bert[] = {"n_embd",  "n_head",          "n_layer", "n_inner",
+                                             "prenorm", "rotary_emb_base", NULL};
+    static const char *const jina_bert[] = {"num_attention_heads", "feed_forward_type",
+                                            "type_vocab_size", NULL};
+    static const char *const deberta[] = {
+        "hidden_size",      "num_attention_heads",    "type_vocab_size",
+        "position_buckets", "max_relative_positions", "norm_rel_ebd",
+        "conv_kernel_size", "pooler_hidden_act",      NULL};
+    check_keys("modernbert", modern_bert);
+    check_keys("qwen3", decoder);
+    check_keys("mistral", mistral);
+    check_keys("nomic_bert", nomic_bert);
+    check_keys("jina_bert", jina_bert);
+    check_keys("deberta_v3", deberta);
+}
+
 /* The header in front of the tensors, with one value in it changed. */
 static void change_header(uint8_t *data, size_t bytes, chance *c)
 {
@@ -148,20 +185,19 @@ static void change_header(uint8_t *data, size_t bytes, chance *c)
     }
 }
 
-Test(hostile_hugging_face, weights_that_lie_are_rejected_or_harmless)
+static void change_weights(const char *name, long rounds)
 {
+    char path[300];
     void *data;
     size_t bytes;
-    const char *more = getenv("HOSTILE_ROUNDS");
-    long rounds = more != NULL ? 10 * atol(more) : 600;
     temporary_make(folder);
-    json_t *config = read_config("bert");
+    json_t *config = read_config(name);
     char *text = json_dumps(config, 0);
     temporary_write_text(folder, "config.json", text);
     free(text);
     json_decref(config);
-    cr_assert_eq(file_reader_read_whole(SOURCE "bert/model.safetensors", 1 << 20, &data, &bytes),
-                 STATUS_OK);
+    snprintf(path, sizeof path, SOURCE "%s/model.safetensors", name);
+    cr_assert_eq(file_reader_read_whole(path, 1 << 20, &data, &bytes), STATUS_OK);
     uint8_t *changed = malloc(bytes);
     for (long i = 1; i <= rounds; i++) {
         chance c = {(uint64_t)i * 7919};
@@ -177,4 +213,15 @@ Test(hostile_hugging_face, weights_that_lie_are_rejected_or_harmless)
     free(changed);
     free(data);
     temporary_remove(folder);
+}
+
+Test(hostile_hugging_face, weights_that_lie_are_rejected_or_harmless)
+{
+    const char *more = getenv("HOSTILE_ROUNDS");
+    long rounds = more != NULL ? 10 * atol(more) : 600;
+    change_weights("bert", rounds);
+    change_weights("modernbert", rounds / 4);
+    change_weights("qwen3", rounds / 4);
+    change_weights("gte_new", rounds / 4);
+    change_weights("deberta_v3", rounds / 4);
 }
