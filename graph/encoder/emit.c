@@ -151,7 +151,10 @@ static graph_value_index unsqueeze(const encoder_emitter *m, graph_value_index x
 static graph_value_index make_mask_bias(const encoder_emitter *m)
 {
     const int64_t axes[] = {1, 2};
-    graph_value_index mask = unsqueeze(m, graph_cast(m->g, m->mask, DTYPE_F32), 2, axes);
+    graph_value_index mask = m->mask;
+    if (m->e->excludes_prompt)
+        mask = graph_cast(m->g, mask, DTYPE_BOOL);
+    mask = unsqueeze(m, graph_cast(m->g, mask, DTYPE_F32), 2, axes);
     graph_value_index absent = encoder_emit_binary(m, GRAPH_OP_SUB, graph_number(m->g, 1), mask);
     return encoder_emit_binary(m, GRAPH_OP_MUL, absent, graph_number(m->g, -FLT_MAX));
 }

@@ -13,15 +13,18 @@ static graph_value_index number(const encoder_emitter *m, float f)
     return graph_number(m->g, f);
 }
 
-/* f32 [B,S,1]: 1 for tokens that count. */
-static graph_value_index mask_column(const encoder_emitter *m)
+/* f32 [B,S,1]: 1 for tokens that count; with `prompts`, those of prompts count too. */
+static graph_value_index mask_column(const encoder_emitter *m, bool prompts)
 {
-    const int64_t last = -1;
+    const int64_t last = -1, one = 1;
     graph_value_index mask = m->mask;
-    if (mask == GRAPH_NO_VALUE) { /* every token */
-        graph_value_index same = encoder_emit_binary(m, GRAPH_OP_EQUAL, m->ids, m->ids);
-        mask = same;
-    }
+    if (mask == GRAPH_NO_VALUE) /* every token */
+        mask = encoder_emit_binary(m, GRAPH_OP_EQUAL, m->ids, m->ids);
+    else if (m->e->excludes_prompt && prompts)
+        mask = graph_cast(m->g, mask, DTYPE_BOOL);
+    else if (m->e->excludes_prompt)
+        mask = encoder_emit_binary(m, GRAPH_OP_EQUAL, mask,
+                                   graph_add_constant_i64(m->g, NULL, 0, NULL, &one));
     return encoder_emit_binary(m, GRAPH_OP_UNSQUEEZE, graph_cast(m->g, mask, DTYPE_F32),
                                graph_ints(m->g, 1, &last));
 }
@@ -67,26 +70,36 @@ static graph_value_index last_token(const encoder_emitter *m, graph_value_index 
     return weighted_sum(m, x, encoder_emit_binary(m, GRAPH_OP_MUL, is_last, mask));
 }
 
-/* 1, 2, 3, ... from the first token that counts, 0 for those that do not. */
-static graph_value_index position_weights(const encoder_emitter *m, graph_value_index mask)
+/* 1, 2, 3, ... from the first token of `from` on, 0 for tokens that are not in `mask`. */
+static graph_value_index position_weights(const encoder_emitter *m, graph_value_index from,
+                                          graph_value_index mask)
 {
     graph_value_index backwards = encoder_emit_binary(m, GRAPH_OP_SUB, number(m, 1), ordinals(m));
-    graph_value_index counts = graph_cast(m->g, mask, DTYPE_BOOL);
+    graph_value_index counts = graph_cast(m->g, from, DTYPE_BOOL);
     graph_value_index first = graph_reduce(
         m->g, GRAPH_OP_REDUCE_MAX, graph_where(m->g, counts, backwards, number(m, -1e9f)), 1, true);
     return encoder_emit_binary(m, GRAPH_OP_MUL, mask,
                                encoder_emit_binary(m, GRAPH_OP_ADD, ordinals(m), first));
 }
 
+/* The first token that counts. */
+static graph_value_index first_counted(const encoder_emitter *m, graph_value_index x,
+                                       graph_value_index mask)
+{
+    graph_value_index place = position_weights(m, mask, mask);
+    graph_value_index is_first = encoder_emit_binary(m, GRAPH_OP_EQUAL, place, number(m, 1));
+    return weighted_sum(m, x, graph_cast(m->g, is_first, DTYPE_F32));
+}
+
 static graph_value_index pool(const encoder_emitter *m, encoder_pooling pooling,
                               graph_value_index x)
 {
-    graph_value_index mask = mask_column(m), weights;
+    graph_value_index mask = mask_column(m, false), weights;
     switch (pooling) {
     case ENCODER_POOLING_NONE:
         return x;
     case ENCODER_POOLING_FIRST:
-        return first_token(m, x);
+        return m->e->excludes_prompt ? first_counted(m, x, mask) : first_token(m, x);
     case ENCODER_POOLING_MAX:
         x = graph_where(m->g, graph_cast(m->g, mask, DTYPE_BOOL), x, number(m, MAXIMUM_OF_NONE));
         return graph_reduce(m->g, GRAPH_OP_REDUCE_MAX, x, 1, false);
@@ -96,7 +109,7 @@ static graph_value_index pool(const encoder_emitter *m, encoder_pooling pooling,
         return encoder_emit_binary(m, GRAPH_OP_DIV, weighted_sum(m, x, mask),
                                    graph_unary(m->g, GRAPH_OP_SQRT, total(m, mask)));
     case ENCODER_POOLING_WEIGHTED_MEAN:
-        weights = position_weights(m, mask);
+        weights = position_weights(m, mask_column(m, true), mask);
         return encoder_emit_binary(m, GRAPH_OP_DIV, weighted_sum(m, x, weights), total(m, weights));
     case ENCODER_POOLING_LAST:
         return last_token(m, x, mask);

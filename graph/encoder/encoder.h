@@ -121,6 +121,8 @@ typedef struct encoder {
         token_type_input; /* graph inputs, or -1. Without a mask input every token counts. A row
                              whose mask is all zero attends to all of its tokens alike, as models
                              with lowest-float masks do */
+    bool excludes_prompt; /* a mask of 2: a token of a prompt, which attention sees and pooling
+                             leaves out (ENCODER_POOLING_FIRST: the first token behind it) */
     const tensor *word_table, *position_table,
         *token_type_table; /* f32 [rows, embedding width]; the latter two may be NULL */
     encoder_positions positions;

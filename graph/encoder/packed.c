@@ -53,6 +53,8 @@ status encoder_can_pack(const encoder *e, const graph *g)
 {
     graph_dim batch = {.batch = 1}, sequence = {.sequence = 1};
     assert(e->ids_input >= 0 && e->output_count == g->output_count);
+    if (e->excludes_prompt)
+        return status_fail(STATUS_UNSUPPORTED, "pooling leaves prompts out");
     if (!has_bert_layers(e))
         return status_fail(STATUS_UNSUPPORTED, "only layers like BERT's are packed");
     for (int i = 0; i < e->output_count; i++)

@@ -204,6 +204,7 @@ typedef struct hf_pooling {
     bool is_present;
     encoder_pooling modes[ENCODER_POOLINGS_MAX];
     int mode_count;
+    bool excludes_prompt;
     char transformer_folder[64]; /* below the model's folder; usually "" */
     hf_module modules[HF_MODULES_MAX];
     int module_count;

@@ -65,30 +65,10 @@ static status read_mode_flags(const json_t *json, hf_pooling *out)
     return s;
 }
 
-/* Whether config_sentence_transformers.json has a prompt that is not empty. */
-static bool has_prompts(const char *folder)
-{
-    char path[PATH_MAX];
-    json_t *json, *text;
-    const char *name;
-    bool has = false;
-    snprintf(path, sizeof path, "%s/config_sentence_transformers.json", folder);
-    if (json_file_read(path, &json) != STATUS_OK)
-        return false;
-    json_object_foreach(json_object_get(json, "prompts"), name, text) has |=
-        json_string_length(text) > 0;
-    json_decref(json);
-    return has;
-}
-
-static status read_modes(const char *folder, const json_t *json, hf_pooling *out)
+static status read_modes(const json_t *json, hf_pooling *out)
 {
     const json_t *named = json_object_get(json, "pooling_mode");
-    /* Without prompts it makes no difference. */
-    if (json_is_false(json_object_get(json, "include_prompt")) && has_prompts(folder))
-        return status_fail(STATUS_UNSUPPORTED,
-                           "include_prompt is false, and config_sentence_transformers.json has "
-                           "prompts; supported: true");
+    out->excludes_prompt = json_is_false(json_object_get(json, "include_prompt"));
     status s = named == NULL ? read_mode_flags(json, out) : STATUS_OK;
     if (s == STATUS_OK && json_is_string(named))
         s = add_mode(json_string_value(named), out);
@@ -99,13 +79,13 @@ static status read_modes(const char *folder, const json_t *json, hf_pooling *out
     return s || out->is_present ? s : status_fail(STATUS_CORRUPT, "it has no pooling mode");
 }
 
-static status read_pooling_file(const char *folder, const char *path, hf_pooling *out)
+static status read_pooling_file(const char *path, hf_pooling *out)
 {
     json_t *json;
     status s = json_file_read(path, &json);
     if (s)
         return s;
-    s = read_modes(folder, json, out);
+    s = read_modes(json, out);
     json_decref(json);
     return s ? status_prefix(s, "%s", path) : STATUS_OK;
 }
@@ -141,7 +121,7 @@ static status read_module(const char *folder, const json_t *module, hf_pooling *
     }
     if (strcmp(kind, "Pooling") == 0 && !out->is_present) {
         snprintf(path, sizeof path, "%s/%s/config.json", folder, below);
-        return read_pooling_file(folder, path, out);
+        return read_pooling_file(path, out);
     }
     for (size_t i = 0; i < sizeof after / sizeof after[0]; i++)
         if (strcmp(kind, after[i].name) == 0)
@@ -177,7 +157,7 @@ status hf_read_pooling(const char *folder, const char *pooling, hf_pooling *out)
     } else {
         snprintf(path, sizeof path, "%s/1_Pooling/config.json", folder);
         if (access(path, F_OK) == 0)
-            s = read_pooling_file(folder, path, &found);
+            s = read_pooling_file(path, &found);
         snprintf(path, sizeof path, "%s/2_Normalize", folder);
         if (s == STATUS_OK && found.is_present && access(path, F_OK) == 0)
             s = add_module(HF_NORMALIZE, "Normalize", "2_Normalize", &found);
@@ -185,7 +165,7 @@ status hf_read_pooling(const char *folder, const char *pooling, hf_pooling *out)
     if (pooling != NULL) {
         /* The option overrides the files, even where they are invalid. */
         s = STATUS_OK;
-        found.is_present = false;
+        found.is_present = found.excludes_prompt = false;
         found.mode_count = 0;
         if (strcmp(pooling, "none") != 0)
             s = add_mode(pooling, &found);
@@ -346,7 +326,7 @@ const char *hf_chain_text(hf_builder *b, const hf_pooling *pooling)
     int64_t width = b->config->hidden * pooling->mode_count;
     for (int i = 0; i < pooling->mode_count; i++)
         text = append(b, text, "%s%s", i ? ", " : "", mode_name(pooling->modes[i]));
-    text = append(b, text, ")");
+    text = append(b, text, ")%s", pooling->excludes_prompt ? " without prompts" : "");
     for (int i = 0; i < o->head_count; i++) {
         const encoder_head_layer *l = &o->head[i];
         if (l->linear.weight != NULL) {
@@ -371,6 +351,7 @@ status hf_describe_pooling(hf_builder *b, const char *folder, const hf_pooling *
     for (int i = 1; i < pooling->mode_count; i++)
         o->also[i - 1] = pooling->modes[i];
     b->e->output_count = 1;
+    b->e->excludes_prompt = pooling->excludes_prompt;
     status s = STATUS_OK;
     for (int i = 0; s == STATUS_OK && i < pooling->module_count; i++) {
         const hf_module *m = &pooling->modules[i];

@@ -180,6 +180,12 @@ static status read_sentence_transformers(model_text *t, arena *memory, json_t *j
     return read_prompts(t, memory, json);
 }
 
+static void read_pooling(model_text *t, const json_t *json)
+{
+    t->pools_first = json_is_true(json_object_get(json, "pooling_mode_cls_token"));
+    t->excludes_prompt = json_is_false(json_object_get(json, "include_prompt"));
+}
+
 status text_files_read(model_text *t, arena *memory, const char *folder, text_head *head)
 {
     static const char *const names[] = {"config.json", "config_sentence_transformers.json",
@@ -199,7 +205,7 @@ status text_files_read(model_text *t, arena *memory, const char *folder, text_he
         else if (i == 1)
             failure = read_sentence_transformers(t, memory, json);
         else if (i == 2)
-            t->pools_first = json_is_true(json_object_get(json, "pooling_mode_cls_token"));
+            read_pooling(t, json);
         else
             limit_tokens(t, json, i == 3 ? "max_seq_length" : "model_max_length");
         json_decref(json);

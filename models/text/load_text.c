@@ -72,10 +72,34 @@ static const char *name_file(model *m, const char *folder)
     return folder[0] ? arena_copy_string(&m->memory, folder, strlen(folder)) : NULL;
 }
 
+/* As sentence-transformers counts them: of the prompt alone, without a special token behind it. */
+static status count_prompts(model_text *t)
+{
+    tokenizer_scratch *s = tokenizer_scratch_create();
+    status failure = s == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory to tokenize") : 0;
+    for (int i = 0; i < t->prompt_count && !failure; i++) {
+        model_prompt *p = &t->prompts[i];
+        tokenizer_tokens found;
+        const model_text_input in = {.text = p->text, .text_bytes = p->bytes};
+        if (p->bytes == 0)
+            continue;
+        failure = model_text_encode(t, s, &in, &found);
+        if (failure)
+            break;
+        p->tokens = (int64_t)found.count;
+        if (found.sequences[found.count - 1] == TOKENIZER_NO_SEQUENCE)
+            p->tokens--;
+    }
+    tokenizer_scratch_destroy(s);
+    return failure;
+}
+
 static status read_all(model *m, model_text *t, const char *folder)
 {
     text_head head;
     status failure = text_files_read(t, &m->memory, folder, &head);
+    if (!failure && t->excludes_prompt)
+        failure = count_prompts(t);
     return failure ? failure : text_roles_find(t, m, head);
 }
 

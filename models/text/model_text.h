@@ -11,6 +11,7 @@
 typedef struct model_prompt {
     const char *name, *text; /* "query", "query: " */
     size_t bytes;            /* of `text` */
+    int64_t tokens;          /* that pooling leaves out, from the start of a row */
 } model_prompt;
 
 #define MODEL_DIMENSIONS_MAX 32
@@ -21,7 +22,7 @@ struct model_text {
     /* Inputs of the model; -1: it has none. */
     int ids, mask, types;
     int64_t tokens_max; /* of a row, special ones included */
-    const model_prompt *prompts;
+    model_prompt *prompts;
     int prompt_count;
     const model_prompt *default_prompt; /* or NULL */
     /* Outputs by what they are; -1: there is none. */
@@ -29,6 +30,7 @@ struct model_text {
     int tokens;   /* [batch, sequence, width]: a vector for each token; without `sentence` their
                      mean, or the first one, is the row's */
     bool pools_first;
+    bool excludes_prompt;         /* pooling leaves out tokens whose mask is 2 */
     int logits;                   /* [batch, labels] */
     int token_logits;             /* [batch, sequence, labels] */
     int start_logits, end_logits; /* [batch, sequence]: where the answer begins and ends */

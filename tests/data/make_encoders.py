@@ -181,15 +181,17 @@ def deberta(name, make=T.DebertaV2Model, **more):
     (hidden_states if make is T.DebertaV2Model else classes)(name, make(T.DebertaV2Config(**settings)), length=30)
 
 
-def chain(name, modes, modules, flags=False):
-    """A BERT with pooling and what stands behind it; `modules`: torch modules, or "Normalize"."""
+def chain(name, modes, modules, flags=False, prompt=0):
+    """A BERT with pooling and what stands behind it; `modules`: torch modules, or "Normalize"; `prompt`: tokens that
+    pooling leaves out, which have a mask of 2."""
     bert = randomise(T.BertModel(T.BertConfig(**{**sizes, "num_hidden_layers": 1}), add_pooling_layer=False), name)
     inputs = make_inputs(9, types=2)
     with torch.no_grad():
         features = {"token_embeddings": bert(**inputs).last_hidden_state,
-                    "attention_mask": inputs["attention_mask"]}
-        pooling = Pooling(16, modes)
+                    "attention_mask": inputs["attention_mask"], "prompt_length": prompt}
+        pooling = Pooling(16, modes, include_prompt=prompt == 0)
         pooling(features)
+        inputs["attention_mask"][:, :prompt] *= 2
         for m in modules:
             if m == "Normalize":
                 x = features["sentence_embedding"]
@@ -222,6 +224,8 @@ nn = torch.nn
 cases = {
     "chain_all_poolings": lambda: chain("chain_all_poolings", ("cls", "max", "mean", "mean_sqrt_len_tokens",
                                         "weightedmean", "lasttoken"), [], flags=True),
+    "chain_prompt": lambda: chain("chain_prompt", ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean",
+                                  "lasttoken"), [], prompt=1),
     "chain_last_dense": lambda: chain("chain_last_dense", "lasttoken", [
         Dense(16, 12, bias=False, activation_function=nn.Identity()), "Normalize"]),
     "chain_dense_norm": lambda: chain("chain_dense_norm", ("weightedmean", "mean"), [

@@ -3,6 +3,7 @@ import base64
 import concurrent.futures
 import gzip
 import json
+import shutil
 
 import numpy
 import pytest
@@ -398,3 +399,21 @@ def test_a_default_model_serves_routes_without_a_name(tmp_path):
     with serving.Server(tmp_path / "log", {"embed": models["embed"]}) as s:
         near(ok(s.post("/embed", dict(inputs="a"))), [unit(embedding("a"))])
         assert ok(s.get("/info"))["model_id"] == "embed"
+
+
+def test_pooling_leaves_prompts_out_where_the_model_says_so(tmp_path):
+    """As sentence-transformers with include_prompt false: a mask of 2 is attended to, and not pooled."""
+    folder = tmp_path / "m"
+    shutil.copytree(serving.ROOT / "tests/data/hugging_face/chain_prompt", folder)
+    (folder / "tokenizer.json").write_text(json.dumps(text_models.tokenizer_json()))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(dict(prompts=dict(q="query the "))))
+    ids, _ = text_models.ids_of("query the cat sat")
+    with serving.Server(tmp_path / "server.log", dict(m=folder)) as s:
+        body = dict(inputs="cat sat", prompt_name="q", normalize=False)
+        found = ok(s.post("/models/m/embed", body))
+        tokens = dict(input_ids=ids, attention_mask=[2, 2, 2, 1, 1, 1], token_type_ids=[0] * 6)
+        tokens = {name: numpy.array([values]) for name, values in tokens.items()}
+        near(found, s.infer_binary("m", tokens)["sentence_embedding"])
+        tokens["attention_mask"][:] = 1
+        with_prompt = s.infer_binary("m", tokens)["sentence_embedding"]
+        assert numpy.abs(numpy.array(found) - with_prompt).max() > 1e-3

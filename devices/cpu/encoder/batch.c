@@ -92,7 +92,9 @@ status cpu_encoder_read_inputs(cpu_encoder_pass *p)
             size_t at = (size_t)s->row * (size_t)s->segment->length;
             for (size_t k = 0; k < s->length; k++) {
                 bool real = is_real(mask, at + k);
-                scratch->mask[first + k] = real;
+                bool is_prompt =
+                    real && e->excludes_prompt && tensor_get_number(mask, (int64_t)(at + k)) == 2;
+                scratch->mask[first + k] = is_prompt ? 2 : real;
                 p->has_mask |= !real;
             }
         }

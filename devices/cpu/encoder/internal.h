@@ -89,7 +89,7 @@ typedef struct cpu_encoder_scratch {
     float *low, *high;
     float *pooled[2]; /* [tokens, widest head or hidden] */
     int64_t *ids[3];  /* [tokens]; 1: positions, counted from 0 without a table of them */
-    uint8_t *mask;
+    uint8_t *mask;    /* [tokens]: 0 masked, 1, 2: of a prompt, which pooling leaves out */
     int32_t *offsets;
     void *attention;
     float *distances; /* of one sequence and head: [length, rows], [length, length] */

@@ -40,9 +40,19 @@ static void add_row(const kernels *k, bool is_first, float weight, const float *
     }
 }
 
+/* Where the first token stands that pooling takes: behind a prompt, or at 0. */
+static size_t first_token(const uint8_t *mask, size_t length)
+{
+    size_t i = 0;
+    while (i < length && mask[i] == 2)
+        i++;
+    return i < length ? i : 0;
+}
+
+/* The number of tokens up to the last one that pooling takes. */
 static size_t last_token(const uint8_t *mask, size_t length)
 {
-    while (length > 0 && !mask[length - 1])
+    while (length > 0 && mask[length - 1] != 1)
         length--;
     return length;
 }
@@ -53,17 +63,18 @@ static void pool_sequence(const kernels *k, encoder_pooling pooling, const float
                           float *scaled)
 {
     size_t count = 0, first = 0, last = last_token(mask, length);
+    while (first < last && !mask[first])
+        first++;
     double weights = 0;
     if (pooling == ENCODER_POOLING_FIRST || (pooling == ENCODER_POOLING_LAST && last > 0)) {
-        memcpy(out, pooling == ENCODER_POOLING_FIRST ? x : x + (last - 1) * width,
-               width * sizeof *out);
+        size_t at = pooling == ENCODER_POOLING_FIRST ? first_token(mask, length) : last - 1;
+        memcpy(out, x + at * width, width * sizeof *out);
         return;
     }
     for (size_t i = 0; i < last; i++) {
         const float *row = x + i * width;
-        if (!mask[i])
+        if (mask[i] != 1)
             continue;
-        first = count == 0 ? i : first;
         size_t weight = pooling == ENCODER_POOLING_WEIGHTED_MEAN ? i - first + 1 : 1;
         if (count > 0 && pooling == ENCODER_POOLING_MAX)
             k->max_f32(out, 1, row, 1, out, width);
@@ -77,7 +88,7 @@ static void pool_sequence(const kernels *k, encoder_pooling pooling, const float
     for (size_t i = 0; count == 0 && i < width; i++)
         out[i] = nothing;
     float divisor = (float)(pooling == ENCODER_POOLING_MEAN_SQRT ? sqrt(weights) : weights);
-    if (pooling != ENCODER_POOLING_MAX && count > 1)
+    if (pooling != ENCODER_POOLING_MAX && divisor > 1)
         k->div_f32(out, 1, &divisor, 0, out, width);
 }
 

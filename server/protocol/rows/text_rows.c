@@ -75,6 +75,19 @@ static status append(row_set *rows, int64_t row, int input, const uint32_t *valu
     return STATUS_OK;
 }
 
+/* Marks the first `count` tokens of the row just added as those of a prompt. */
+static void mark_prompt(const row_set *rows, int64_t row, int64_t count)
+{
+    int input = rows->request->model->text->mask;
+    int64_t first = input >= 0 ? row_record(rows, row)[1 + input] : 0;
+    for (int64_t i = first; input >= 0 && i < first + count && i < rows->counts[input]; i++) {
+        if (rows->request->model->inputs[input].dtype == DTYPE_I64)
+            ((int64_t *)rows->context->scratch->data[input])[i] = 2;
+        else
+            ((int32_t *)rows->context->scratch->data[input])[i] = 2;
+    }
+}
+
 static status add_tokens(row_set *rows, int64_t row, const tokenizer_tokens *tokens)
 {
     const model_text *t = rows->request->model->text;
@@ -134,7 +147,11 @@ static status add_item(row_set *rows, int64_t row, const text_item *item, const 
     tokenizer_tokens tokens;
     model_text_input in = text_rows_input(t, item, o, prompt);
     failure = model_text_encode(t, scratch, &in, &tokens);
-    return failure ? failure : add_tokens(rows, row, &tokens);
+    if (!failure)
+        failure = add_tokens(rows, row, &tokens);
+    if (!failure && prompt != NULL && !o->cuts_left)
+        mark_prompt(rows, row, prompt->tokens);
+    return failure;
 }
 
 status text_rows_make(infer_request *r, const infer_context *c, const text_list *l,

@@ -220,15 +220,6 @@ Test(import_hugging_face_folder, rejects_poolings_it_does_not_know)
     run("echo '{\"pooling_mode\": \"median\"}' > '%s/1_Pooling/config.json'%s", folder, "");
     expect_failure(STATUS_UNSUPPORTED, "median");
     graph *g = NULL;
-    run("echo '{\"pooling_mode\": \"max\", \"include_prompt\": false}' > "
-        "'%s/1_Pooling/config.json'%s",
-        folder, "");
-    cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK);
-    graph_destroy(g);
-    run("echo '{\"prompts\": {\"query\": \"find: \"}}' > "
-        "'%s/config_sentence_transformers.json'%s",
-        folder, "");
-    expect_failure(STATUS_UNSUPPORTED, "include_prompt");
     run("echo '{\"pooling_mode\": \"max\"}' > '%s/1_Pooling/config.json'%s", folder, "");
     cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK);
     graph_destroy(g);

@@ -115,6 +115,7 @@ Test(numbers, electra)
 Test(numbers, poolings_and_the_modules_behind_them)
 {
     check_folder("chain_all_poolings");
+    check_folder("chain_prompt");
     check_folder("chain_last_dense");
     check_folder("chain_dense_norm");
     check_folder("chain_norm_first");

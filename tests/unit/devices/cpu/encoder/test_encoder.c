@@ -206,6 +206,7 @@ Test(cpu_encoder, hugging_face_folders_match_pytorch)
 
 /* Everything else that tests/data/make_encoders.py makes, at every level of the table. */
 static const char *const encoders[] = {
+    "chain_prompt",
     "chain_all_poolings",
     "chain_last_dense",
     "chain_dense_norm",
