@@ -80,8 +80,15 @@ def test_repository(client):
         client.infer("identity_fp64", [tensor("in", numpy.zeros((1, 1)), "FP64")])
     client.load_model("identity_fp64")
     assert client.is_model_ready("identity_fp64")
-    with pytest.raises(InferenceServerException, match='parameter "config" is not supported'):
-        client.load_model("identity_fp64", config="{}")
+    # Settings are honoured, or refused by their name; files are refused.
+    client.load_model("identity_fp64", config='{"max_batch_size": 3}')
+    assert client.get_model_config("identity_fp64").config.max_batch_size == 3
+    with pytest.raises(InferenceServerException, match="instance_group"):
+        client.load_model("identity_fp64", config='{"instance_group": [{"count": 2}]}')
+    with pytest.raises(InferenceServerException, match='parameter "file:1/model.onnx" is not supported'):
+        client.load_model("identity_fp64", config="{}", files={"file:1/model.onnx": b"x"})
+    client.load_model("identity_fp64")
+    assert client.get_model_config("identity_fp64").config.max_batch_size != 3
     with pytest.raises(InferenceServerException, match="NOT_FOUND"):
         client.load_model("none")
 
