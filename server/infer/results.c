@@ -308,6 +308,17 @@ static bool write_beside(request *r)
     return is_taken;
 }
 
+/* Outputs whose shapes nobody knew before. */
+static status check_sizes(request *r)
+{
+    const infer_request *q = &r->infer;
+    const server_limits *limits = &request_service(r)->options->limits;
+    status failure = STATUS_OK;
+    for (int i = 0; model_is_whole(q->model) && i < q->job_count && !failure; i++)
+        failure = infer_check_outputs(q->model, q->jobs[i]->outputs, limits);
+    return failure;
+}
+
 void respond_with_results(request *r)
 {
     const infer_request *q = &r->infer;
@@ -321,6 +332,11 @@ void respond_with_results(request *r)
             respond_status(r, q->jobs[i]->result, q->jobs[i]->error);
             return;
         }
+    }
+    status too_large = check_sizes(r);
+    if (too_large) {
+        respond_status(r, too_large, status_message());
+        return;
     }
     if (write_beside(r))
         return;

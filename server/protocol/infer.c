@@ -197,6 +197,17 @@ status infer_check_size(const model *m, int64_t rows, int64_t length, const serv
     return STATUS_OK;
 }
 
+status infer_check_outputs(const model *m, const tensor *outputs, const server_limits *limits)
+{
+    size_t sum = 0;
+    for (int i = 0; i < m->output_count; i++)
+        sum += tensor_bytes(&outputs[i]);
+    return sum <= limits->output_bytes_max
+               ? STATUS_OK
+               : status_fail(STATUS_TOO_LARGE, "outputs of %zu bytes: the limit is %zu", sum,
+                             limits->output_bytes_max);
+}
+
 status infer_finish_job(const model *m, job *j, const bool *is_given, const server_limits *limits)
 {
     if (j->rows < 0)

@@ -104,6 +104,10 @@ status infer_check_input(const model *m, int index, const tensor *t, job *j) MUS
 status infer_check_size(const model *m, int64_t rows, int64_t length,
                         const server_limits *limits) MUST_CHECK;
 
+/* The same of outputs that are there, where the model's own shapes did not tell. */
+status infer_check_outputs(const model *m, const tensor *outputs,
+                           const server_limits *limits) MUST_CHECK;
+
 /* After all inputs: `is_given` says which were in the request; fills optional ones, checks the
  * size, and allocates the outputs. */
 status infer_finish_job(const model *m, job *j, const bool *is_given,

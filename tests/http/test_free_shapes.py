@@ -155,6 +155,17 @@ def test_a_limit_that_was_asked_for_holds(tmp_path):
         assert answer.status == 400 and "the model's limit is 512" in answer.json()["error"], answer
 
 
+def test_outputs_have_a_limit_whatever_their_shape_follows_from(tmp_path):
+    models = {"frames": save_frames(tmp_path), "sums": save_sums(tmp_path)}
+    with serving.Server(tmp_path / "log", models, "--set", "limits.output_bytes_max=1024") as server:
+        for name, tensor_name, fits, too_long in (("frames", "samples", 159 * 160, 300 * 160), ("sums", "signal", 256, 257)):
+            x = numpy.ones((1, too_long), numpy.float32)
+            answer = server.post(f"/v2/models/{name}/infer", {"inputs": [tensor(tensor_name, x)]})
+            assert answer.status == 413, (name, answer)
+            assert "1024" in answer.json()["error"]
+            assert server.post(f"/v2/models/{name}/infer", {"inputs": [tensor(tensor_name, x[:, :fits])]}).status == 200
+
+
 def test_a_size_that_costs_too_much_is_refused(tmp_path):
     with serving.Server(tmp_path / "log", {"pooled": save_pooled(tmp_path)}, "--set", "limits.activation_bytes_max=1048576") as server:
         check_pooled(server, (1, 1, 40, 40))
