@@ -17,8 +17,10 @@ void *large_memory_allocate(size_t bytes)
     size_t whole = bytes & ~(LARGE_MEMORY_PAGE - 1);
     if (bytes > SIZE_MAX - 64)
         return NULL;
-    void *p = aligned_alloc(whole ? LARGE_MEMORY_PAGE : 64, (bytes + 63) & ~(size_t)63);
-    if (p != NULL && whole > 0)
+    void *p = NULL;
+    if (posix_memalign(&p, whole ? LARGE_MEMORY_PAGE : 64, (bytes + 63) & ~(size_t)63) != 0)
+        return NULL;
+    if (whole > 0)
         madvise(p, whole, MADV_HUGEPAGE); /* refused: small pages */
     return p;
 }

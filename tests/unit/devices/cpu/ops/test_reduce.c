@@ -58,6 +58,24 @@ Test(cpu_reduce, sums_squares_and_extremes_along_every_axis)
     }
 }
 
+Test(cpu_reduce, logarithms_of_sums_of_exponentials)
+{
+    for (int64_t axis = 0; axis < 2; axis++) {
+        cpu_case c = {.attributes = {graph_make_int("keepdims", 0)}, .attribute_count = 1};
+        cpu_case_random(&c, DTYPE_F32, DIMS(30, 40));
+        cpu_case_input(&c, DTYPE_I64, DIMS(1), (double[]){(double)axis});
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_REDUCE_LOG_SUM_EXP, 1), STATUS_OK);
+        int64_t n = axis ? 40 : 30, inner = axis ? 1 : 40;
+        for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < n; k++)
+                sum += exp(cpu_case_get(&c.inputs[0], axis ? i * n + k : k * inner + i));
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), log(sum), 1e-5, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
 /* The bits of an output are the same whatever stands beside it. */
 Test(cpu_reduce, outputs_do_not_depend_on_their_neighbours)
 {
