@@ -5,6 +5,7 @@
 
 /* Names the contents of a model's files, as a key for caches: the names and bytes of all files in
  * `folder` (or of the one file that `folder` is), except model.json and hidden files. Never 0.
+ * Without memory for the list of files, a number that no cache knows.
  *
  * Reading hundreds of megabytes takes longer than the rest of a start. The hash is therefore kept
  * in `cache_folder` (NULL: it is computed each time), under a key made of each file's size, inode,

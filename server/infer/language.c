@@ -9,6 +9,7 @@
 #include "server/infer/refuse.h"
 #include "server/infer/submit.h"
 #include "server/infer/tokenize.h"
+#include "server/protocol/compress.h"
 #include "server/protocol/language/write_language.h"
 #include "server/protocol/rows/text_rows.h"
 #include "server/request/authorize.h"
@@ -70,16 +71,31 @@ static status find_model(const request *r, const model **out)
     return failure;
 }
 
+#define COMPRESS_BYTES_MIN 1024
+
 /* /tokenize and /decode, on any thread. */
 typedef struct writing {
     request_work work; /* first */
     service *service;
     const language_request *language;
     const model *model;
+    budget_account held; /* the helper's */
+    content_coding coding;
     text_buffer text;
+    char *compressed; /* NULL: it goes uncompressed */
+    size_t compressed_bytes;
     status result;
     char error[STATUS_MESSAGE_BYTES_MAX];
 } writing;
+
+static void compress_text(writing *w)
+{
+    compress_piece piece = {w->text.data, w->text.bytes};
+    if (w->coding == CODING_IDENTITY || w->text.is_broken || w->text.bytes < COMPRESS_BYTES_MIN)
+        return;
+    if (compress_pieces(w->coding, &piece, 1, &w->compressed, &w->compressed_bytes))
+        w->compressed = NULL;
+}
 
 static void write_tokens(request_work *work)
 {
@@ -88,8 +104,10 @@ static void write_tokens(request_work *work)
     tokenizer_scratch *scratch = text_scratches_take(scratches);
     w->result = scratch == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory to tokenize")
                                 : language_write_tokens(&w->text, w->language, w->model, scratch,
-                                                        &work->cancel);
-    if (w->result)
+                                                        &work->cancel, &w->held);
+    if (!w->result)
+        compress_text(w);
+    else
         strncpy(w->error, status_message(), sizeof w->error - 1);
     if (scratch != NULL)
         text_scratches_return(scratches, scratch);
@@ -97,14 +115,17 @@ static void write_tokens(request_work *work)
 
 static void respond_tokens(request *r, writing *w)
 {
-    if (request_has_ended(r))
-        text_buffer_dispose(&w->text);
-    else if (w->result) {
-        text_buffer_dispose(&w->text);
+    budget_return(&w->held); /* the response counts it */
+    if (request_has_ended(r)) {
+        free(w->compressed);
+    } else if (w->result) {
         respond_status(r, w->result, w->error);
+    } else if (w->compressed != NULL) {
+        respond_compressed(r, "application/json", w->coding, w->compressed, w->compressed_bytes);
     } else {
-        respond_json(r, &w->text);
+        respond_large_json(r, &w->text);
     }
+    text_buffer_dispose(&w->text);
     free(w);
 }
 
@@ -125,6 +146,8 @@ static void answer_tokens(request *r)
         return;
     }
     w->service = request_service(r);
+    w->coding = respond_coding(r);
+    budget_lend(&r->connection->held, &w->held);
     w->language = r->language;
     w->model = r->infer.model;
     w->work.run = write_tokens;
@@ -134,6 +157,7 @@ static void answer_tokens(request *r)
     } else if (request_offload(r, &w->work, false, on_written)) {
         r->reads_body = true;
     } else {
+        budget_return(&w->held);
         free(w);
         respond_status(r, STATUS_UNAVAILABLE, "too many large texts wait to be tokenized");
     }

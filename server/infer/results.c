@@ -16,6 +16,7 @@
 
 #define TEXT_KEEP_BYTES (1 << 20)
 #define JSON_BYTES_A_NUMBER 8              /* roughly */
+#define COPIES 2                           /* of JSON: as it is written, and in the job's memory */
 #define LONG_JSON_BYTES ((size_t)1 << 18)  /* half a millisecond to write */
 #define LONG_CODED_BYTES ((size_t)1 << 16) /* the same to compress */
 #define SERVER_TIMING_BYTES 128
@@ -206,6 +207,7 @@ typedef struct writing {
     body_pieces pieces;
     char *compressed; /* NULL: it goes uncompressed */
     size_t compressed_bytes;
+    budget_account held; /* what is written, before it is known: the response counts it then */
     status result;
     char error[STATUS_MESSAGE_BYTES_MAX];
 } writing;
@@ -259,6 +261,7 @@ static void respond_written(request *r)
     writing *w = r->waits_for;
     r->waits_for = NULL;
     r->on_cancel = NULL;
+    budget_return(&w->held);
     if (!request_has_ended(r) && w->result) {
         respond_status(r, w->result, w->error);
     } else if (!request_has_ended(r)) {
@@ -273,8 +276,8 @@ static void respond_written(request *r)
     free(w);
 }
 
-/* Would writing the response hold the loop? */
-static bool is_long(const infer_request *q, content_coding coding)
+/* Would writing the response hold the loop? `*json_bytes`: roughly. */
+static bool is_long(const infer_request *q, content_coding coding, size_t *json_bytes)
 {
     size_t json = 0, binary = 0;
     for (int o = 0; o < q->output_count; o++) {
@@ -286,6 +289,7 @@ static bool is_long(const infer_request *q, content_coding coding)
                 json += (size_t)tensor_count(t) * JSON_BYTES_A_NUMBER;
         }
     }
+    *json_bytes = json;
     return json > LONG_JSON_BYTES ||
            (coding != CODING_IDENTITY && json + binary > LONG_CODED_BYTES);
 }
@@ -293,11 +297,18 @@ static bool is_long(const infer_request *q, content_coding coding)
 static bool write_beside(request *r)
 {
     content_coding coding = respond_coding(r);
-    if (request_service(r)->helpers == NULL || !is_long(&r->infer, coding))
+    size_t json_bytes;
+    if (request_service(r)->helpers == NULL || !is_long(&r->infer, coding, &json_bytes))
         return false;
     writing *w = calloc(1, sizeof *w);
     if (w == NULL)
         return false;
+    budget_lend(&r->connection->held, &w->held);
+    if (budget_add(&w->held, COPIES * json_bytes) != BUDGET_GRANTED) {
+        free(w);
+        respond_status(r, STATUS_UNAVAILABLE, "there is no room for the response now");
+        return true;
+    }
     w->work.run = run;
     w->infer = &r->infer;
     w->scratches = &request_service(r)->text_scratches;

@@ -390,6 +390,16 @@ void respond_json(request *r, text_buffer *body)
     text_buffer_dispose(body);
 }
 
+void respond_large_json(request *r, text_buffer *body)
+{
+    request_text piece = {body->data, body->bytes};
+    assert(r->compressed == NULL);
+    r->is_short_of_memory |= body->is_broken;
+    r->compressed = body->data;
+    *body = (text_buffer){0};
+    send_pieces(r, 200, "application/json", &piece, 1);
+}
+
 /* Does the API of the route have errors of its own? */
 static bool is_language(const request *r)
 {

@@ -27,6 +27,9 @@ void respond_shared(request *r, const char *type, const void *about,
 /* A success whose body is that JSON; disposes of it. */
 void respond_json(request *r, text_buffer *body);
 
+/* The same, not copied and not compressed: the request takes its memory. */
+void respond_large_json(request *r, text_buffer *body);
+
 /* A success in pieces, at most MODEL_TENSORS_MAX + 1. They must live until the stream is closed;
  * what lies in the request's jobs does. The array may be changed. */
 void respond_pieces(request *r, const char *type, request_text *pieces, int count);

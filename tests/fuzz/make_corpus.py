@@ -130,6 +130,28 @@ def tensorflow():
     }
 
 
+# Bodies of the routes that take text. The first byte: the route, in the order of enum route_kind from EMBEDDINGS; 16 the body stays.
+
+
+def language():
+    bodies = {
+        "embeddings": (0, dict(model="m", input=["a", "b"], encoding_format="base64", dimensions=2, user="u")),
+        "embeddings_ids": (0, dict(model="m", input=[[1, 2], [3]])),
+        "embeddings_one": (0, dict(model=None, input="a \u00e9 \U0001f600")),
+        "embeddings_wrong": (0, dict(input=["a", ""])),
+        "v1_rerank": (1, dict(model="m", query="q", documents=["a", {"text": "b"}], top_n=1, return_documents=True)),
+        "embed": (2, dict(inputs=["a", "b"], normalize=False, truncate=True, truncation_direction="Left", prompt_name="query")),
+        "embed_ids": (2, dict(inputs=[1, 2, 3])),
+        "rerank": (5, dict(query="q", texts=["a", "b"], raw_scores=True, return_text=True)),
+        "predict": (6, dict(inputs=[["a", "b"], ["c"]])),
+        "similarity": (7, dict(inputs=dict(source_sentence="a", sentences=["b", "c"]))),
+        "tokenize": (8, dict(inputs="a b", add_special_tokens=False)),
+        "decode": (9, dict(ids=[[1, 2], [3]], skip_special_tokens=False)),
+    }
+    seeds = {name: bytes((kind,)) + text(body).encode() for name, (kind, body) in bodies.items()}
+    return seeds | {"kept": bytes((16,)) + text(bodies["embeddings"][1]).encode(), "deep": b"\2" + b'{"inputs":' + b"[" * 40}
+
+
 def numbers():
     found = ["0", "-0", "1", "-12.5e-3", "1e400", "1e-400", "4.9e-324", "2.2250738585072011e-308", "9007199254740993", "18446744073709551616",
              "0.1", "3.4028235677973366e38", "7.0064923216240853e-46", "123456789012345678901234567890", "1E+2", "NaN", "-Infinity", "01", "1.", ".5"]  # fmt: skip
@@ -409,7 +431,7 @@ def lines():
 def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     models = {name: data for name, data in {**small_models(), **node_models()}.items()}
-    made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), grpc=grpc(), numbers=numbers(), route=routes(), compress=compressed(),
+    made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), grpc=grpc(), language=language(), numbers=numbers(), route=routes(), compress=compressed(),
                 http1_head=http1_heads(), http1_chunked=chunked(), http1_session=http1_sessions(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
                 hugging_face=hugging_face(), safetensors=safetensors_files(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
                 load_lines=lines(), tokenizer=tokenizer_seeds.files(), tokenize=tokenizer_seeds.texts())  # fmt: skip

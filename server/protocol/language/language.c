@@ -50,6 +50,15 @@ static language_task task_of(route_kind kind)
     }
 }
 
+/* So many bytes of text have been read: checked meanwhile, and not when all of it is there. */
+static status check_bytes(const language_parser *p, size_t bytes)
+{
+    size_t most = p->limits->bytes_max;
+    return bytes <= most ? STATUS_OK
+                         : status_fail(STATUS_TOO_LARGE,
+                                       "more than %zu bytes of text, which is the limit", most);
+}
+
 status language_parse(language_request *r, route_kind kind, const language_limits *l,
                       const char *body, size_t bytes)
 {
@@ -65,10 +74,7 @@ status language_parse(language_request *r, route_kind kind, const language_limit
     status failure = kind == ROUTE_EMBEDDINGS  ? language_parse_openai(&p)
                      : kind == ROUTE_V1_RERANK ? language_parse_rerank(&p)
                                                : language_parse_tei(&p);
-    if (!failure && r->texts.bytes > l->bytes_max)
-        return status_fail(STATUS_TOO_LARGE, "%zu bytes of text: the limit is %zu", r->texts.bytes,
-                           l->bytes_max);
-    return failure;
+    return failure ? failure : check_bytes(&p, r->texts.bytes);
 }
 
 static bool is_null(language_parser *p)
@@ -130,6 +136,8 @@ status language_read_ids(language_parser *p, text_item *out)
             ids = moved;
         }
         failure = json_read_i64(&p->json, &ids[count++]);
+        if (!failure)
+            failure = check_bytes(p, p->request->texts.bytes + (size_t)count * TEXT_ID_BYTES);
     }
     *out = (text_item){.ids = ids, .id_count = count};
     return failure;
@@ -137,7 +145,8 @@ status language_read_ids(language_parser *p, text_item *out)
 
 status language_add(language_parser *p, text_item item)
 {
-    return text_list_add(&p->request->texts, &p->request->memory, item);
+    status failure = text_list_add(&p->request->texts, &p->request->memory, item);
+    return failure ? failure : check_bytes(p, p->request->texts.bytes);
 }
 
 void language_pair_with(language_request *r, json_string query)

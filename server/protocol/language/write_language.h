@@ -3,6 +3,7 @@
 
 #include "base/text/text_buffer.h"
 #include "models/text/model_text.h"
+#include "server/budget/budget.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/language/language.h"
 
@@ -18,8 +19,10 @@ status language_write(text_buffer *out, const infer_request *r,
                       tokenizer_scratch *scratch) MUST_CHECK;
 
 /* The responses of tokenize and decode, which need no device. Errors as model_text_encode() and
- * model_text_decode(). */
+ * model_text_decode(); STATUS_UNAVAILABLE: there is no room in `held`, which counts what is written
+ * until the caller gives it back. */
 status language_write_tokens(text_buffer *out, const language_request *l, const model *m,
-                             tokenizer_scratch *scratch, const cancel_token *cancel) MUST_CHECK;
+                             tokenizer_scratch *scratch, const cancel_token *cancel,
+                             budget_account *held) MUST_CHECK;
 
 #endif

@@ -6,6 +6,20 @@
 #include "server/protocol/rows/text_rows.h"
 #include "server/protocol/text/text_write.h"
 
+#define TOKENS_PER_CHECK 1024
+
+/* A token of a byte becomes a line of 60 and more: whoever asks for them may leave, and the room
+ * for what is written must be there. */
+static status check_written(const text_buffer *out, const cancel_token *cancel,
+                            budget_account *held)
+{
+    status failure = cancel_check(cancel);
+    size_t more = out->capacity > held->bytes ? out->capacity - held->bytes : 0;
+    if (!failure && budget_add(held, more) != BUDGET_GRANTED)
+        return status_fail(STATUS_UNAVAILABLE, "there is no room for the response now");
+    return failure;
+}
+
 static void write_token(text_buffer *out, const model_text *t, const tokenizer_tokens *tokens,
                         size_t i)
 {
@@ -24,7 +38,8 @@ static void write_token(text_buffer *out, const model_text *t, const tokenizer_t
 
 static status write_tokens(text_buffer *out, const language_request *l, const model_text *t,
                            const text_item *item, const model_prompt *prompt,
-                           tokenizer_scratch *scratch)
+                           tokenizer_scratch *scratch, const cancel_token *cancel,
+                           budget_account *held)
 {
     tokenizer_tokens tokens;
     model_text_input in = text_rows_input(t, item, &l->options, prompt);
@@ -35,10 +50,13 @@ static status write_tokens(text_buffer *out, const language_request *l, const mo
     if (failure)
         return failure;
     text_buffer_put(out, "[");
-    for (size_t i = 0; i < tokens.count; i++)
+    for (size_t i = 0; i < tokens.count && !failure; i++) {
         write_token(out, t, &tokens, i);
+        if (i % TOKENS_PER_CHECK == 0)
+            failure = check_written(out, cancel, held);
+    }
     text_buffer_put(out, "]");
-    return STATUS_OK;
+    return failure;
 }
 
 static status write_decoded(text_buffer *out, const language_request *l, const model_text *t,
@@ -68,7 +86,8 @@ static status write_decoded(text_buffer *out, const language_request *l, const m
 }
 
 status language_write_tokens(text_buffer *out, const language_request *l, const model *m,
-                             tokenizer_scratch *scratch, const cancel_token *cancel)
+                             tokenizer_scratch *scratch, const cancel_token *cancel,
+                             budget_account *held)
 {
     text_options options = l->options;
     const model_prompt *prompt;
@@ -77,12 +96,12 @@ status language_write_tokens(text_buffer *out, const language_request *l, const 
     text_buffer_put(out, "[");
     for (int64_t i = 0; i < l->texts.count && !failure; i++) {
         const text_item *item = &l->texts.items[i];
-        failure = cancel_check(cancel);
+        failure = check_written(out, cancel, held);
         text_buffer_put(out, i > 0 ? "," : "");
         if (!failure)
             failure = l->task == LANGUAGE_DECODE
                           ? write_decoded(out, l, m->text, item)
-                          : write_tokens(out, l, m->text, item, prompt, scratch);
+                          : write_tokens(out, l, m->text, item, prompt, scratch, cancel, held);
     }
     text_buffer_put(out, "]");
     return failure;

@@ -13,7 +13,7 @@ status text_list_add(text_list *l, arena *memory, text_item item)
         l->items = moved;
         l->capacity = capacity;
     }
-    l->bytes += item.text.bytes + item.pair.bytes + (size_t)item.id_count * 4;
+    l->bytes += item.text.bytes + item.pair.bytes + (size_t)item.id_count * TEXT_ID_BYTES;
     l->items[l->count++] = item;
     return STATUS_OK;
 }

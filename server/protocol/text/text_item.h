@@ -12,11 +12,13 @@ typedef struct text_item {
     int64_t id_count;
 } text_item;
 
+#define TEXT_ID_BYTES 4 /* that a token id counts as, where texts are counted */
+
 /* Zeroed is empty; the items lie in the arena of text_list_add(). */
 typedef struct text_list {
     text_item *items;
     int64_t count, capacity;
-    size_t bytes; /* of all texts; a token id counts as 4 */
+    size_t bytes; /* of all texts, token ids among them */
 } text_list;
 
 /* STATUS_OUT_OF_MEMORY. */

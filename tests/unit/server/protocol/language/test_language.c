@@ -218,3 +218,18 @@ Test(language, the_query_of_a_rerank_counts_with_each_text)
     snprintf(body, sizeof body, "{\"query\":\"%0100d\",\"texts\":[\"a\",\"b\"]}", 0);
     cr_assert_eq(parse(ROUTE_RERANK, body), STATUS_TOO_LARGE);
 }
+
+/* The bodies end early: what is too much is refused before that is seen. */
+Test(language, too_much_text_is_refused_while_it_is_read)
+{
+    static const char text[] = "\"0123456789012345678901234567890123456789"
+                               "0123456789012345678901234567890123456789\",";
+    char body[1000] = "{\"input\":[1";
+    for (int i = 0; i < 60; i++)
+        strcat(body, ",1");
+    cr_assert_eq(parse(ROUTE_EMBEDDINGS, body), STATUS_TOO_LARGE, "%s", status_message());
+    strcpy(body, "{\"input\":[");
+    for (int i = 0; i < 3; i++)
+        strcat(body, text);
+    cr_assert_eq(parse(ROUTE_EMBEDDINGS, body), STATUS_TOO_LARGE, "%s", status_message());
+}
