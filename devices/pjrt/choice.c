@@ -11,6 +11,7 @@ typedef struct list {
     pjrt_candidate *items;
     int count;
     bool is_encoder; /* on a TPU */
+    bool is_v6;
 } list;
 
 /* Where the model is an encoder and the device a TPU: in the form that was found best for encoders,
@@ -27,6 +28,7 @@ static pjrt_candidate *add(list *l, const char *name, stablehlo_precision precis
     c->form = (encoder_form){.block_width = TPU_LANES, .are_queries_scaled = true};
     c->options.gelu = STABLEHLO_GELU_TANH_BF16;
     c->options.is_norm_one_pass = true;
+    c->options.is_stream_bf16 = l->is_v6; /* whose vector units compute in bf16 */
     return c;
 }
 
@@ -39,7 +41,8 @@ static void add_variants(list *l)
     add(l, "bf16-norm-apart", STABLEHLO_BF16)->options.is_norm_apart = true;
     add(l, "bf16-gelu-f32", STABLEHLO_BF16)->options.gelu = STABLEHLO_GELU_TANH;
     add(l, "bf16-norm-two-passes", STABLEHLO_BF16)->options.is_norm_one_pass = false;
-    add(l, "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 = true;
+    add(l, l->is_v6 ? "bf16-stream-f32" : "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 =
+        !l->is_v6;
     add(l, "bf16-sums", STABLEHLO_BF16)->options.are_sums_bf16 = true;
     add(l, "bf16-scores", STABLEHLO_BF16)->options.are_scores_bf16 = true;
     pjrt_candidate *c = add(l, "bf16-heads", STABLEHLO_BF16);
@@ -62,7 +65,9 @@ int pjrt_candidates(const device_model *model, const char *device_kind, bool is_
                                                      [DEVICE_INT8] = STABLEHLO_INT8};
     device_precision precision = model->precision;
     bool is_tpu = strncmp(device_kind, "TPU", 3) == 0;
-    list l = {.items = out, .is_encoder = is_tpu && model->encoder != NULL};
+    list l = {.items = out,
+              .is_encoder = is_tpu && model->encoder != NULL,
+              .is_v6 = is_tpu && strstr(device_kind, "v6") != NULL};
     add(&l, device_precision_names[precision], precisions[precision]);
     if (precision == DEVICE_INT8)
         add(&l, "bf16", STABLEHLO_BF16);

@@ -21,8 +21,8 @@ def model(tmp_path, packing):
 
 
 @contextlib.contextmanager
-def on_tpu(tmp_path, folder, precision):
-    with devices.faults(plugin=PLUGIN, kind="TPU v5 lite", devices=1):
+def on_tpu(tmp_path, folder, precision, kind):
+    with devices.faults(plugin=PLUGIN, kind=kind, devices=1):
         flags = ("--device", f"pjrt:{FAULT}", "--precision", precision, "--set", "batching.fallback=never")
         with serving.Server(tmp_path / "tpu.log", dict(m=folder), *flags) as server:
             yield server
@@ -36,13 +36,14 @@ def requests():
         yield dict(input_ids=ids, attention_mask=numpy.ones_like(ids), token_type_ids=types)
 
 
-@pytest.mark.parametrize("packing", ["never", "always"])
+# Devices of the second kind have a form of their own.
+@pytest.mark.parametrize("packing, kind", [("never", "TPU v5 lite"), ("always", "TPU v5 lite"), ("never", "TPU v6 lite")])
 @pytest.mark.parametrize("precision, tolerance", [("bf16", 0.02), ("int8", 0.06)])
-def test_results_are_those_of_the_model(tmp_path, packing, precision, tolerance):
+def test_results_are_those_of_the_model(tmp_path, packing, kind, precision, tolerance):
     folder = model(tmp_path, packing)
     with serving.Server(tmp_path / "cpu.log", dict(m=folder)) as server:
         wanted = [server.infer("m", r) for r in requests()]
-    with on_tpu(tmp_path, folder, precision) as server:
+    with on_tpu(tmp_path, folder, precision, kind) as server:
         (stats,) = server.get("/v2/models/m/stats").json()["model_stats"]
         assert {p["arithmetic"] for p in stats["device_programs"]} == {precision}
         for request, want in zip(requests(), wanted):
