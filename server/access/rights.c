@@ -53,6 +53,9 @@ access_right access_right_of(route_kind kind)
         [ROUTE_GRPC_TRACE_SETTING] = ACCESS_ADMIN,
         [ROUTE_GRPC_LOG_SETTINGS] = ACCESS_ADMIN,
         [ROUTE_GRPC_HEALTH_CHECK] = ACCESS_OPEN,
+        [ROUTE_GRPC_STREAM_INFER] = ACCESS_INFER,
+        [ROUTE_GRPC_HEALTH_WATCH] = ACCESS_OPEN,
+        [ROUTE_GRPC_REFLECTION] = ACCESS_READ,
     };
     return table[kind];
 }

@@ -160,7 +160,7 @@ void http2_connection_flush_later(http2_connection *h)
         h2o_timeout_link(context->loop, &context->zero_timeout, &h->flush);
 }
 
-static void stop_running(http2_exchange *x)
+void http2_connection_stop_running(http2_exchange *x)
 {
     x->on->running -= x->is_running;
     x->on->base->base.worked_bytes -= x->worked_bytes;
@@ -179,7 +179,7 @@ void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pi
     h->response_held += x->response_held;
     if (x->response_held > h->response_held_max)
         h->response_held_max = x->response_held;
-    stop_running(x);
+    http2_connection_stop_running(x);
     budget_force(&h->base->base.held, x->response_held);
     if (http2_session_respond(h->session, x->stream, code, x->fields, x->field_count, pieces, count,
                               x->trailers, x->trailer_count))
@@ -209,13 +209,15 @@ static request *begin(http2_exchange *x)
     request *r = accept_request(c, &a);
     if (r == NULL || !turn_take_request(&c->all->turns, &c->share, r->life.since_ns[LIFE_RECEIVED]))
         http2_session_pause(x->on->session);
-    if (r == NULL)
-        refuse(x, 503, ACCEPT_TOO_MANY);
     x->request = r;
+    if (r == NULL && x->parent != NULL)
+        http2_call_refuse(x);
+    else if (r == NULL)
+        refuse(x, 503, ACCEPT_TOO_MANY);
     return r;
 }
 
-static void run(http2_exchange *x)
+void http2_connection_run(http2_exchange *x)
 {
     x->is_running = true;
     x->on->running++;
@@ -226,9 +228,7 @@ static void run(http2_exchange *x)
         accept_run(r, (request_text){x->head->method.value, x->head->method.value_bytes});
 }
 
-/* May one more request be begun? While responses wait for the peer, those that are being made count
- * as if they were as large as the largest one. */
-static bool may_run(const http2_connection *h)
+bool http2_connection_may_run(const http2_connection *h)
 {
     size_t most = options_of(h)->limits.response_bytes_max;
     return h->response_held == 0 ||
@@ -241,8 +241,8 @@ static void run_in_turn(http2_exchange *x)
 {
     http2_connection *h = x->on;
     x->is_arriving = false;
-    if (h->waiting_first == NULL && may_run(h)) {
-        run(x);
+    if (h->waiting_first == NULL && http2_connection_may_run(h)) {
+        http2_connection_run(x);
         return;
     }
     x->is_waiting = true;
@@ -256,11 +256,11 @@ static void run_in_turn(http2_exchange *x)
 
 static void begin_waiting(http2_connection *h)
 {
-    while (h->waiting_first != NULL && !h->is_closing && may_run(h)) {
+    while (h->waiting_first != NULL && !h->is_closing && http2_connection_may_run(h)) {
         http2_exchange *x = h->waiting_first;
         h->waiting_first = x->next;
         x->is_waiting = false;
-        run(x);
+        http2_connection_run(x);
     }
 }
 
@@ -329,6 +329,8 @@ static void on_request(void *owner, http2_stream *stream, const http2_head *head
     }
     if (head->is_too_large) {
         http2_connection_respond_early(x, respond_large_head);
+    } else if (http2_call_is_streamed(head)) {
+        http2_call_begin(x, has_body);
     } else if (!has_body) {
         run_in_turn(x);
     } else if (head->content_length > 0 &&
@@ -349,6 +351,10 @@ static void on_data(void *owner, http2_stream *stream, const void *data, size_t 
     if (x == NULL)
         return;
     h->received_bytes += bytes;
+    if (x->call != NULL) {
+        http2_call_data(x, data, bytes);
+        return;
+    }
     status failure = http2_exchange_add(x, data, bytes, x->head->content_length,
                                         options_of(h)->limits.body_bytes_max, &h->base->base.held);
     if (failure == STATUS_TOO_LARGE)
@@ -363,8 +369,18 @@ static void on_end(void *owner, http2_stream *stream)
 {
     http2_exchange *x = http2_stream_data(stream);
     (void)owner;
-    if (x != NULL)
+    if (x != NULL && x->call != NULL)
+        http2_call_end(x);
+    else if (x != NULL)
         run_in_turn(x);
+}
+
+static void on_sent(void *owner, http2_stream *stream)
+{
+    http2_exchange *x = http2_stream_data(stream);
+    (void)owner;
+    if (x != NULL && x->call != NULL)
+        http2_call_sent(x);
 }
 
 static void on_close(void *owner, http2_stream *stream, bool was_answered)
@@ -384,15 +400,17 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
             x->request->connection->transport->keep_body(x->request);
         request_stream_closed(x->request);
     }
-    stop_running(x);
+    http2_connection_stop_running(x);
     if (x->is_waiting)
         stop_waiting(x);
+    if (x->call != NULL)
+        http2_call_close(x);
     h->response_held -= x->response_held;
     budget_subtract(&h->base->base.held, x->body_held + x->response_held);
     http2_exchange_release(&h->shared->exchanges, x);
 }
 
-static const http2_handler handler = {on_request, on_data, on_end, on_close};
+static const http2_handler handler = {on_request, on_data, on_end, on_sent, on_close};
 
 static void read_input(http2_connection *h)
 {
@@ -536,29 +554,6 @@ void http2_start(connection *c)
     flush_output(h);
 }
 
-static http2_head *copy_head(arena *memory, const http2_head *head)
-{
-    http2_head *copy = arena_allocate(memory, sizeof *copy);
-    size_t bytes = (size_t)head->field_count * sizeof *head->fields;
-    if (copy == NULL)
-        return NULL;
-    *copy = *head;
-    copy->fields = arena_allocate(memory, bytes + 1);
-    copy->method.value = arena_copy_string(memory, head->method.value, head->method.value_bytes);
-    copy->path.value = arena_copy_string(memory, head->path.value, head->path.value_bytes);
-    if (copy->fields == NULL || copy->method.value == NULL || copy->path.value == NULL)
-        return NULL;
-    for (int i = 0; i < head->field_count; i++) {
-        const http2_field *f = &head->fields[i];
-        copy->fields[i] = *f;
-        copy->fields[i].name = arena_copy_string(memory, f->name, f->name_bytes);
-        copy->fields[i].value = arena_copy_string(memory, f->value, f->value_bytes);
-        if (copy->fields[i].name == NULL || copy->fields[i].value == NULL)
-            return NULL;
-    }
-    return copy;
-}
-
 /* Stream 1: the request that asked for the upgrade. */
 static bool begin_first(http2_connection *h, const http2_first *first)
 {
@@ -572,13 +567,13 @@ static bool begin_first(http2_connection *h, const http2_first *first)
     if (x == NULL)
         return false;
     x->begun_ns = first->begun_ns;
-    x->head = copy_head(&x->memory, first->head);
+    x->head = http2_exchange_copy_head(&x->memory, first->head);
     if (x->head == NULL ||
         (first->body.bytes > 0 &&
          http2_exchange_add(x, first->body.data, first->body.bytes, (int64_t)first->body.bytes,
                             first->body.bytes, &h->base->base.held)))
         return false;
-    run(x);
+    http2_connection_run(x);
     return true;
 }
 

@@ -52,7 +52,8 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x)
     x->is_arriving = x->is_running = x->is_waiting = false;
     x->body_bytes = x->response_bytes = x->body_held = x->response_held = 0;
     x->rate = (rate_window){0};
-    x->field_count = x->trailer_count = 0;
+    x->field_count = x->trailer_count = x->piece_count = 0;
+    x->parent = x->next_part = NULL;
     x->next = pool->idle;
     pool->idle = x;
     pool->idle_count++;
@@ -103,4 +104,27 @@ status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int
     memcpy(x->body + x->body_bytes, data, bytes);
     x->body_bytes = needed;
     return STATUS_OK;
+}
+
+http2_head *http2_exchange_copy_head(arena *memory, const http2_head *head)
+{
+    http2_head *copy = arena_allocate(memory, sizeof *copy);
+    size_t bytes = (size_t)head->field_count * sizeof *head->fields;
+    if (copy == NULL)
+        return NULL;
+    *copy = *head;
+    copy->fields = arena_allocate(memory, bytes + 1);
+    copy->method.value = arena_copy_string(memory, head->method.value, head->method.value_bytes);
+    copy->path.value = arena_copy_string(memory, head->path.value, head->path.value_bytes);
+    if (copy->fields == NULL || copy->method.value == NULL || copy->path.value == NULL)
+        return NULL;
+    for (int i = 0; i < head->field_count; i++) {
+        const http2_field *f = &head->fields[i];
+        copy->fields[i] = *f;
+        copy->fields[i].name = arena_copy_string(memory, f->name, f->name_bytes);
+        copy->fields[i].value = arena_copy_string(memory, f->value, f->value_bytes);
+        if (copy->fields[i].name == NULL || copy->fields[i].value == NULL)
+            return NULL;
+    }
+    return copy;
 }

@@ -31,6 +31,12 @@ struct http2_exchange {
     int field_count;
     http2_field trailers[HTTP2_TRAILERS_MAX];
     int trailer_count;
+    /* A stream of messages (call.c): its state; or, of one message, the stream's exchange, the next
+     * message's, and the response until it is sent. */
+    struct http2_call *call;
+    http2_exchange *parent, *next_part;
+    http2_piece *pieces; /* in `memory` */
+    int piece_count;
 };
 
 /* A loop's exchanges that wait to be used again. Zeroed is empty, and has no helpers. */
@@ -48,6 +54,8 @@ void http2_exchange_release(http2_exchange_pool *pool, http2_exchange *x);
  * it in `held`. STATUS_TOO_LARGE; STATUS_UNAVAILABLE: the budget or memory is short. */
 status http2_exchange_add(http2_exchange *x, const void *data, size_t bytes, int64_t expected,
                           size_t bytes_max, budget_account *held) MUST_CHECK;
+/* A copy in `memory`, or NULL: there is none. */
+http2_head *http2_exchange_copy_head(arena *memory, const http2_head *head);
 /* The body is not needed. */
 void http2_exchange_drop_body(http2_exchange_pool *pool, http2_exchange *x, budget_account *held);
 

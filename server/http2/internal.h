@@ -40,6 +40,33 @@ void http2_connection_count(http2_connection *h, size_t more);
 void http2_connection_flush_later(http2_connection *h);
 
 void http2_connection_respond(http2_exchange *x, int code, const http2_piece *pieces, int count);
+/* The request of that exchange is complete: makes it, and runs it. May release the exchange. */
+void http2_connection_run(http2_exchange *x);
+void http2_connection_stop_running(http2_exchange *x);
+/* May one more request be begun? While responses wait for the peer, those that are being made count
+ * as if they were as large as the largest one. */
+bool http2_connection_may_run(const http2_connection *h);
+
+/* call.c: gRPC calls that are streams of messages. The stream of HTTP/2 stays open; each message
+ * becomes a request on an exchange of its own, a part, and its response a message of the stream, in
+ * the order in which they are done. */
+bool http2_call_is_streamed(const http2_head *head);
+/* The head has arrived; if it has a body, data and end follow. */
+void http2_call_begin(http2_exchange *x, bool has_body);
+void http2_call_data(http2_exchange *x, const void *data, size_t bytes);
+void http2_call_end(http2_exchange *x);
+/* The stream is closed: what still runs for it is cancelled. */
+void http2_call_close(http2_exchange *x);
+/* What was being sent on it is sent. */
+void http2_call_sent(http2_exchange *x);
+/* About once a second. */
+void http2_call_check(http2_exchange *x, uint64_t now_ns);
+/* The response to a part. Without pieces it is an error, which ends the call. May close the part.
+ */
+void http2_call_respond(http2_exchange *part, const http2_piece *pieces, int count);
+/* There is no request for a part, which is closed. */
+void http2_call_refuse(http2_exchange *part);
+
 /* transport.c: requests over HTTP/2; their `stream` is an http2_exchange. */
 const request_transport *http2_transport(void);
 

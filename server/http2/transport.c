@@ -65,6 +65,12 @@ static void send_response(request *r, int code, const char *reason, const reques
     http2_piece out[HTTP2_PIECES_MAX];
     (void)reason;
     assert(count <= HTTP2_PIECES_MAX);
+    for (int i = 0; i < count; i++)
+        out[i] = (http2_piece){pieces[i].data, pieces[i].bytes};
+    if (x->parent != NULL) {
+        http2_call_respond(x, out, count);
+        return;
+    }
     size_t n = (size_t)(number_write_u64(digits, r->response_bytes) - digits);
     /* RFC 9110, section 8.6; gRPC's messages say how long they are. */
     if (code != 204 && r->route.dialect != ROUTE_GRPC)
@@ -74,8 +80,6 @@ static void send_response(request *r, int code, const char *reason, const reques
     const char *now = context->_timestamp_cache.value->rfc1123;
     add_header(r, TEXT("date"), (request_text){now, H2O_TIMESTR_RFC1123_LEN});
     add_header(r, TEXT("server"), TEXT("penstock"));
-    for (int i = 0; i < count; i++)
-        out[i] = (http2_piece){pieces[i].data, pieces[i].bytes};
     http2_connection_respond(x, code, out, count);
 }
 

@@ -46,7 +46,7 @@ static status read_message(infer_body *out)
 status infer_body_read_headers(const request *r, infer_body *out)
 {
     *out = (infer_body){.is_kserve = r->route.kind == ROUTE_INFER,
-                        .is_grpc = r->route.kind == ROUTE_GRPC_INFER,
+                        .is_grpc = route_is_grpc_infer(r->route.kind),
                         .text = r->body,
                         .can_borrow = r->can_borrow_body,
                         .held = &r->connection->held};

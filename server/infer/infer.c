@@ -96,7 +96,7 @@ static void begin_call(request *r, status failure)
 
 void infer_handle(request *r)
 {
-    if (r->route.kind == ROUTE_GRPC_INFER)
+    if (route_is_grpc_infer(r->route.kind))
         call_open(r, begin_call);
     else
         begin(r);

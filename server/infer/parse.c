@@ -157,7 +157,7 @@ status parse_request(request *r, const model *m, request_handler resume, bool *i
 {
     request_loop *l = r->loop;
     infer_protocol protocol = r->route.kind == ROUTE_INFER        ? INFER_KSERVE
-                              : r->route.kind == ROUTE_GRPC_INFER ? INFER_GRPC
+                              : route_is_grpc_infer(r->route.kind) ? INFER_GRPC
                                                                   : INFER_TENSORFLOW_ROWS;
     infer_body body;
     infer_request_init(

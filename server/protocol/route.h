@@ -55,6 +55,9 @@ typedef enum route_kind {
     ROUTE_GRPC_TRACE_SETTING,
     ROUTE_GRPC_LOG_SETTINGS,
     ROUTE_GRPC_HEALTH_CHECK, /* grpc.health.v1.Health/Check */
+    ROUTE_GRPC_STREAM_INFER, /* these are streams of messages */
+    ROUTE_GRPC_HEALTH_WATCH,
+    ROUTE_GRPC_REFLECTION, /* v1 and v1alpha */
     ROUTE_KIND_COUNT
 } route_kind;
 
@@ -80,6 +83,21 @@ typedef struct route {
     size_t name_bytes, label_bytes;
     int64_t version; /* 0: none named */
 } route;
+
+/* Is it a stream of messages? Each is a request of its own. */
+static inline bool route_is_streamed(route_kind kind)
+{
+    return kind >= ROUTE_GRPC_STREAM_INFER && kind <= ROUTE_GRPC_REFLECTION;
+}
+/* Has it one message, which is answered again and again? */
+static inline bool route_is_repeated(route_kind kind)
+{
+    return kind == ROUTE_GRPC_HEALTH_WATCH;
+}
+static inline bool route_is_grpc_infer(route_kind kind)
+{
+    return kind == ROUTE_GRPC_INFER || kind == ROUTE_GRPC_STREAM_INFER;
+}
 
 /* `path` is everything before '?', still percent-encoded. */
 void route_parse(const char *path, size_t bytes, route *out);

@@ -4,6 +4,8 @@
 
 #define INFERENCE "inference.GRPCInferenceService"
 #define HEALTH "grpc.health.v1.Health"
+#define REFLECTION "grpc.reflection.v1.ServerReflection"
+#define REFLECTION_ALPHA "grpc.reflection.v1alpha.ServerReflection"
 
 static const struct {
     const char *service, *method;
@@ -28,7 +30,11 @@ static const struct {
     {INFERENCE, "CudaSharedMemoryUnregister", ROUTE_GRPC_SHARED_MEMORY},
     {INFERENCE, "TraceSetting", ROUTE_GRPC_TRACE_SETTING},
     {INFERENCE, "LogSettings", ROUTE_GRPC_LOG_SETTINGS},
+    {INFERENCE, "ModelStreamInfer", ROUTE_GRPC_STREAM_INFER},
     {HEALTH, "Check", ROUTE_GRPC_HEALTH_CHECK},
+    {HEALTH, "Watch", ROUTE_GRPC_HEALTH_WATCH},
+    {REFLECTION, "ServerReflectionInfo", ROUTE_GRPC_REFLECTION},
+    {REFLECTION_ALPHA, "ServerReflectionInfo", ROUTE_GRPC_REFLECTION},
 };
 
 route_kind route_method_find(const char *path, size_t bytes)
@@ -45,6 +51,6 @@ route_kind route_method_find(const char *path, size_t bytes)
 
 const char *const *route_method_services(void)
 {
-    static const char *const services[] = {INFERENCE, HEALTH, NULL};
+    static const char *const services[] = {INFERENCE, HEALTH, REFLECTION, REFLECTION_ALPHA, NULL};
     return services;
 }

@@ -105,7 +105,7 @@ static inline bool request_needs_body(const request *r)
 static inline bool request_is_inference(const request *r)
 {
     return r->route.kind == ROUTE_INFER || r->route.kind == ROUTE_TF_PREDICT ||
-           r->route.kind == ROUTE_GRPC_INFER ||
+           route_is_grpc_infer(r->route.kind) ||
            (r->route.kind >= ROUTE_EMBEDDINGS && r->route.kind <= ROUTE_SIMILARITY);
 }
 

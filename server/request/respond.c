@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "server/protocol/compress.h"
 #include "server/protocol/grpc/call.h"
+#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/wire.h"
 #include "server/protocol/language/error.h"
 #include "server/protocol/text/text_write.h"
 
@@ -161,9 +163,11 @@ static bool wants_coding(const request *r)
 
 content_coding respond_coding(const request *r)
 {
-    request_text accepted = !is_grpc(r)       ? request_header(r, "accept-encoding")
-                            : wants_coding(r) ? request_header(r, "grpc-accept-encoding")
-                                              : (request_text){NULL, 0};
+    request_text accepted = {NULL, 0};
+    if (!is_grpc(r))
+        accepted = request_header(r, "accept-encoding");
+    else if (wants_coding(r) && !route_is_streamed(r->route.kind))
+        accepted = request_header(r, "grpc-accept-encoding");
     return accepted.data == NULL ? CODING_IDENTITY
                                  : content_coding_choose(accepted.data, accepted.bytes);
 }
@@ -258,14 +262,22 @@ static int compress_message(request *r, request_text *pieces, int count)
     return compress(r, pieces, count);
 }
 
-/* The head, with memory of its own, before the pieces of a message. */
+/* Of inference.ModelStreamInferResponse. */
+enum { STREAM_ERROR_MESSAGE = 1, STREAM_INFER_RESPONSE = 2 };
+
+/* The head, with memory of its own, before the pieces of a message. On a stream of inferences the
+ * message is one field of another. */
 static void send_message(request *r, bool is_compressed, request_text *pieces, int count)
 {
     request_text out[MODEL_TENSORS_MAX + 2];
-    char head[GRPC_FRAME_HEAD_BYTES];
+    char head[GRPC_FRAME_HEAD_BYTES + WIRE_HEAD_BYTES_MAX], *end = head + GRPC_FRAME_HEAD_BYTES;
+    size_t bytes = sum_bytes(pieces, count);
     assert(count <= MODEL_TENSORS_MAX + 1);
-    grpc_write_frame_head(head, is_compressed, sum_bytes(pieces, count));
-    out[0] = copy(r, head, sizeof head);
+    if (r->route.kind == ROUTE_GRPC_STREAM_INFER)
+        end = wire_write_head(end, STREAM_INFER_RESPONSE, bytes);
+    bytes += (size_t)(end - head) - GRPC_FRAME_HEAD_BYTES;
+    grpc_write_frame_head(head, is_compressed, bytes);
+    out[0] = copy(r, head, (size_t)(end - head));
     memcpy(out + 1, pieces, (size_t)count * sizeof *pieces);
     send_pieces(r, 200, NULL, out, count + 1);
 }
@@ -273,8 +285,8 @@ static void send_message(request *r, bool is_compressed, request_text *pieces, i
 void respond_grpc_pieces(request *r, request_text *pieces, int count)
 {
     int packed = compress_message(r, pieces, count);
-    if (r->compressed != NULL) {
-        send_message(r, true, pieces, packed);
+    if (r->compressed != NULL || r->route.kind == ROUTE_GRPC_STREAM_INFER) {
+        send_message(r, r->compressed != NULL, pieces, packed);
         return;
     }
     pieces[0].data -= GRPC_FRAME_HEAD_BYTES;
@@ -411,6 +423,33 @@ static const language_fault *fault_of(const request *r)
     return r->language != NULL ? &r->language->fault : NULL;
 }
 
+/* On a stream of inferences an error is a message: the others go on. */
+static void respond_stream_error(request *r, int code, const char *message)
+{
+    static const char head[GRPC_FRAME_HEAD_BYTES];
+    text_buffer *text = &r->loop->text;
+    grpc_message in;
+    grpc_infer_head named = {.raw_bytes = 0};
+    size_t bytes = strlen(message);
+    text_buffer_clear(text);
+    text_buffer_append(text, head, sizeof head);
+    wire_put_bytes(text, STREAM_ERROR_MESSAGE, message, bytes);
+    bool is_whole = !grpc_read_only_message(r->body.data, r->body.bytes, &in);
+    if (!is_whole || in.is_compressed) /* or it has been taken out of its frame already */
+        in = (grpc_message){r->body.data, r->body.bytes, false};
+    size_t from = text->bytes;
+    if (!grpc_read_infer_head(&named, in.data, in.bytes) && named.id.bytes > 0) {
+        wire_put_bytes(text, 3, named.id.text, named.id.bytes);
+        wire_wrap(text, from, STREAM_INFER_RESPONSE);
+    }
+    r->is_short_of_memory |= text->is_broken;
+    request_text piece = copy(r, text->data, text->bytes);
+    if (!r->is_short_of_memory)
+        grpc_write_frame_head((char *)(uintptr_t)piece.data, false,
+                              piece.bytes - GRPC_FRAME_HEAD_BYTES);
+    send_pieces(r, code, NULL, &piece, 1);
+}
+
 /* A call without messages: the status stands in the head (Trailers-Only). */
 static void respond_grpc_error(request *r, int code, const char *message, uint64_t retry_after_ns)
 {
@@ -435,6 +474,13 @@ static void respond_message(request *r, int code, const char *message, uint64_t 
 {
     text_buffer *body = &r->loop->text;
     const char *text = message[0] ? message : reason_of(code);
+    bool ends_stream = code == 401 || code == 403; /* so would all others */
+    if (r->route.kind == ROUTE_GRPC_STREAM_INFER && is_grpc(r) && !ends_stream) {
+        char said[STATUS_MESSAGE_BYTES_MAX]; /* reading the message may fail, and say so */
+        snprintf(said, sizeof said, "%s", text);
+        respond_stream_error(r, code, said);
+        return;
+    }
     if (is_grpc(r)) {
         respond_grpc_error(r, code, text, retry_after_ns);
         return;

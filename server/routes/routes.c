@@ -48,6 +48,9 @@ const request_routes *routes_table(void)
                 [ROUTE_GRPC_READY] = {serve_method, .is_early = true},
                 [ROUTE_GRPC_MODEL_READY... ROUTE_GRPC_LOG_SETTINGS] = {serve_method},
                 [ROUTE_GRPC_HEALTH_CHECK] = {serve_method, .is_early = true},
+                [ROUTE_GRPC_STREAM_INFER] = {infer_handle},
+                [ROUTE_GRPC_HEALTH_WATCH] = {serve_method, .is_early = true},
+                [ROUTE_GRPC_REFLECTION] = {serve_method, .is_early = true},
             },
         .starting = serve_starting,
     };

@@ -1,8 +1,12 @@
 """A server that speaks gRPC, and calls as other programs make them: by grpcio, by tritonclient, and by hand over HTTP/2."""
 import re
+import socket
 import struct
 
 import grpc
+import h2.config
+import h2.connection
+import h2.events
 import httpx
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
@@ -29,6 +33,25 @@ def post(port, path, body, headers=TYPE):
     """A call by hand: the response with its trailers-only status, if it has one."""
     with httpx.Client(http1=False, http2=True) as client:
         return client.post(f"http://127.0.0.1:{port}{path}", content=body, headers=headers)
+
+
+def end_of(port, path, body, headers=TYPE):
+    """A call by hand: the headers with its status, at the end or, if it has no messages, at the beginning."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+        c = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        c.initiate_connection()
+        fields = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", path), *headers.items()]
+        c.send_headers(1, fields, end_stream=not body)
+        if body:
+            c.send_data(1, body, end_stream=True)
+        s.sendall(c.data_to_send())
+        while data := s.recv(65536):
+            for event in c.receive_data(data):
+                found = dict(event.headers) if isinstance(event, (h2.events.TrailersReceived, h2.events.ResponseReceived)) else {}
+                if "grpc-status" in found:
+                    return found
+            s.sendall(c.data_to_send())
+    raise AssertionError("no status")
 
 
 def status_of(call):

@@ -247,7 +247,7 @@ static int on_frame(nghttp2_session *library, const nghttp2_frame *frame, void *
     stream->is_peer_done |= is_last;
     if (!stream->is_requested)
         begin_request(s, stream, !is_last);
-    else if (is_last && !stream->is_responding)
+    else if (is_last && (!stream->is_responding || stream->is_open))
         s->handler->on_end(s->owner, stream);
     return 0;
 }
@@ -258,7 +258,7 @@ static int on_data_chunk(nghttp2_session *library, uint8_t flags, int32_t id, co
     http2_session *s = user_data;
     http2_stream *stream = nghttp2_session_get_stream_user_data(library, id);
     (void)flags;
-    if (stream == NULL || stream->is_responding) {
+    if (stream == NULL || (stream->is_responding && !stream->is_open)) {
         nghttp2_session_consume(library, id, bytes); /* nobody reads it */
         return 0;
     }
@@ -332,4 +332,10 @@ void http2_session_consume(http2_session *s, http2_stream *stream, size_t bytes)
     assert(bytes <= stream->unconsumed_bytes);
     stream->unconsumed_bytes -= bytes;
     nghttp2_session_consume(s->library, stream->id, bytes);
+}
+
+void http2_session_consume_all(http2_session *s, http2_stream *stream)
+{
+    if (stream->unconsumed_bytes > 0)
+        http2_session_consume(s, stream, stream->unconsumed_bytes);
 }

@@ -50,6 +50,8 @@ typedef struct http2_handler {
     void (*on_data)(void *owner, http2_stream *stream, const void *data, size_t bytes);
     /* The body is complete. Trailers are checked and dropped. */
     void (*on_end)(void *owner, http2_stream *stream);
+    /* What http2_session_send() was given is sent, and no longer read. May be NULL. */
+    void (*on_sent)(void *owner, http2_stream *stream);
     /* The last call for this stream: it was answered, or reset by either side. Memory given to
      * http2_session_respond() is no longer read. */
     void (*on_close)(void *owner, http2_stream *stream, bool was_answered);
@@ -100,6 +102,8 @@ size_t http2_session_held_bytes(const http2_session *s);
 
 /* `bytes` of the body of `stream` need no room any more: opens the windows. */
 void http2_session_consume(http2_session *s, http2_stream *stream, size_t bytes);
+/* The same of all that has come. */
+void http2_session_consume_all(http2_session *s, http2_stream *stream);
 
 /* A piece of a response body; borrowed until on_close. */
 typedef struct http2_piece {
@@ -115,6 +119,14 @@ typedef struct http2_piece {
 status http2_session_respond(http2_session *s, http2_stream *stream, int code,
                              const http2_field *fields, int field_count, const http2_piece *pieces,
                              int piece_count, const http2_field *trailers, int trailer_count);
+/* A response in parts: its head; then parts, each after on_sent of the one before it; then
+ * trailers, which end it. The body of the request goes on to arrive meanwhile. The same failure. */
+status http2_session_begin(http2_session *s, http2_stream *stream, int code,
+                           const http2_field *fields, int field_count);
+void http2_session_send(http2_session *s, http2_stream *stream, const http2_piece *pieces,
+                        int piece_count);
+void http2_session_finish(http2_session *s, http2_stream *stream, const http2_field *trailers,
+                          int trailer_count);
 /* Ends the stream without a response. `code`: an error code of RFC 9113, section 7. */
 void http2_session_reset(http2_session *s, http2_stream *stream, uint32_t code);
 #define HTTP2_REFUSED_STREAM 7

@@ -44,6 +44,7 @@ struct http2_stream {
     bool is_head_request;    /* HEAD: no body in the response */
     bool is_peer_done;       /* END_STREAM was received */
     bool is_responding, is_answered;
+    bool is_open;           /* the response has more parts */
     int piece_count, piece; /* `piece`: the one being sent */
     size_t piece_offset;
     http2_field *trailers; /* of http2_stream_allocate() */

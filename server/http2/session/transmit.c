@@ -4,6 +4,8 @@
 
 #include "server/http2/session/stream.h"
 
+#define CREDIT_PART 10 /* as a whole response */
+
 static size_t bytes_left(const http2_stream *stream)
 {
     size_t left = 0;
@@ -46,9 +48,13 @@ static ssize_t read_body(nghttp2_session *library, int32_t id, uint8_t *unused, 
     http2_stream *stream = source->ptr;
     (void)library, (void)id, (void)unused;
     size_t left = bytes_left(stream);
+    if (left == 0 && stream->is_open)
+        return NGHTTP2_ERR_DEFERRED;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     if (left > most)
         return (ssize_t)most;
+    if (stream->is_open)
+        return (ssize_t)left;
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (stream->trailer_count > 0) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -89,6 +95,11 @@ static int send_data(nghttp2_session *library, nghttp2_frame *frame, const uint8
      * two for each 4096 bytes, once it has them. */
     uint32_t updates = s->updates_paid + 2 + (uint32_t)(bytes / 1024);
     s->updates_paid = updates < UPDATES_PAID_MAX ? updates : UPDATES_PAID_MAX;
+    if (stream->is_open && bytes_left(stream) == 0) {
+        stream->piece_count = stream->piece = 0;
+        abuse_meter_credit(&s->meter, CREDIT_PART);
+        s->handler->on_sent(s->owner, stream);
+    }
     return 0;
 }
 
@@ -166,12 +177,9 @@ static bool copy_trailers(http2_stream *stream, const http2_field *trailers, int
     return true;
 }
 
-status http2_session_respond(http2_session *s, http2_stream *stream, int code,
-                             const http2_field *fields, int field_count, const http2_piece *pieces,
-                             int piece_count, const http2_field *trailers, int trailer_count)
+static status submit(http2_session *s, http2_stream *stream, int code, const http2_field *fields,
+                     int field_count, bool has_body)
 {
-    assert(code >= 100 && code <= 999 && !stream->is_responding && field_count < HTTP2_FIELDS_MAX &&
-           piece_count <= HTTP2_PIECES_MAX && trailer_count <= HTTP2_FIELDS_MAX);
     char digits[3] = {(char)('0' + code / 100), (char)('0' + code / 10 % 10),
                       (char)('0' + code % 10)};
     nghttp2_nv nv[HTTP2_FIELDS_MAX];
@@ -179,6 +187,22 @@ status http2_session_respond(http2_session *s, http2_stream *stream, int code,
                          NGHTTP2_NV_FLAG_NONE};
     for (int i = 0; i < field_count; i++)
         nv[i + 1] = to_nv(&fields[i]);
+    nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
+    int failure = nghttp2_submit_response(s->library, stream->id, nv, (size_t)field_count + 1,
+                                          has_body ? &body : NULL);
+    if (failure == 0)
+        return STATUS_OK;
+    stream->is_open = false;
+    http2_session_reset(s, stream, NGHTTP2_INTERNAL_ERROR);
+    return status_fail(STATUS_OUT_OF_MEMORY, "HTTP/2 response: %s", nghttp2_strerror(failure));
+}
+
+status http2_session_respond(http2_session *s, http2_stream *stream, int code,
+                             const http2_field *fields, int field_count, const http2_piece *pieces,
+                             int piece_count, const http2_field *trailers, int trailer_count)
+{
+    assert(code >= 100 && code <= 999 && !stream->is_responding && field_count < HTTP2_FIELDS_MAX &&
+           piece_count <= HTTP2_PIECES_MAX && trailer_count <= HTTP2_FIELDS_MAX);
     stream->is_responding = true;
     if (stream->unconsumed_bytes > 0)
         http2_session_consume(s, stream, stream->unconsumed_bytes);
@@ -186,15 +210,41 @@ status http2_session_respond(http2_session *s, http2_stream *stream, int code,
         memcpy(stream->pieces, pieces, (size_t)piece_count * sizeof *pieces);
     stream->piece_count = stream->is_head_request ? 0 : piece_count;
     bool has_body = bytes_left(stream) > 0 || trailer_count > 0;
-    nghttp2_data_provider body = {.source.ptr = stream, .read_callback = read_body};
-    int failure = copy_trailers(stream, trailers, trailer_count)
-                      ? nghttp2_submit_response(s->library, stream->id, nv, (size_t)field_count + 1,
-                                                has_body ? &body : NULL)
-                      : NGHTTP2_ERR_NOMEM;
-    if (failure == 0)
-        return STATUS_OK;
-    http2_session_reset(s, stream, NGHTTP2_INTERNAL_ERROR);
-    return status_fail(STATUS_OUT_OF_MEMORY, "HTTP/2 response: %s", nghttp2_strerror(failure));
+    if (!copy_trailers(stream, trailers, trailer_count)) {
+        http2_session_reset(s, stream, NGHTTP2_INTERNAL_ERROR);
+        return status_fail(STATUS_OUT_OF_MEMORY, "HTTP/2 response: no memory for its trailers");
+    }
+    return submit(s, stream, code, fields, field_count, has_body);
+}
+
+status http2_session_begin(http2_session *s, http2_stream *stream, int code,
+                           const http2_field *fields, int field_count)
+{
+    assert(!stream->is_responding && field_count < HTTP2_FIELDS_MAX);
+    stream->is_responding = stream->is_open = true;
+    return submit(s, stream, code, fields, field_count, true);
+}
+
+void http2_session_send(http2_session *s, http2_stream *stream, const http2_piece *pieces,
+                        int piece_count)
+{
+    assert(stream->is_open && stream->piece_count == 0 && piece_count <= HTTP2_PIECES_MAX);
+    memcpy(stream->pieces, pieces, (size_t)piece_count * sizeof *pieces);
+    stream->piece_count = piece_count;
+    stream->piece_offset = 0;
+    nghttp2_session_resume_data(s->library, stream->id); /* fails where it does not wait */
+}
+
+void http2_session_finish(http2_session *s, http2_stream *stream, const http2_field *trailers,
+                          int trailer_count)
+{
+    assert(stream->is_open);
+    stream->is_open = false;
+    http2_session_consume_all(s, stream);
+    if (copy_trailers(stream, trailers, trailer_count))
+        nghttp2_session_resume_data(s->library, stream->id);
+    else
+        http2_session_reset(s, stream, NGHTTP2_INTERNAL_ERROR);
 }
 
 void http2_session_reset(http2_session *s, http2_stream *stream, uint32_t code)

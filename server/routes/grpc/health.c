@@ -27,18 +27,39 @@ static bool find_status(const service *s, const char *name, bool *is_serving)
     return failure != STATUS_NOT_FOUND;
 }
 
+typedef Grpc__Health__V1__HealthCheckRequest asked_message;
+typedef Grpc__Health__V1__HealthCheckResponse answer_message;
+
+static void reply(request *r, Grpc__Health__V1__HealthCheckResponse__ServingStatus found)
+{
+    answer_message out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
+    out.status = found;
+    method_reply(r, &out.base);
+}
+
+static void reply_serving(request *r, bool is_serving)
+{
+    reply(r, is_serving ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
+                        : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING);
+}
+
 void method_health_check(request *r, const ProtobufCMessage *in, arena *memory)
 {
-    const Grpc__Health__V1__HealthCheckRequest *asked =
-        (const Grpc__Health__V1__HealthCheckRequest *)in;
-    Grpc__Health__V1__HealthCheckResponse out = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__INIT;
     bool is_serving;
     (void)memory;
-    if (!find_status(request_service(r), asked->service, &is_serving)) {
+    if (find_status(request_service(r), ((const asked_message *)in)->service, &is_serving))
+        reply_serving(r, is_serving);
+    else
         respond_error(r, 404, "unknown service");
-        return;
-    }
-    out.status = is_serving ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING
-                            : GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING;
-    method_reply(r, &out.base);
+}
+
+/* Asked again every second: what is new is sent (server/http2/call.c). */
+void method_health_watch(request *r, const ProtobufCMessage *in, arena *memory)
+{
+    bool is_serving;
+    (void)memory;
+    if (find_status(request_service(r), ((const asked_message *)in)->service, &is_serving))
+        reply_serving(r, is_serving);
+    else
+        reply(r, GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN);
 }

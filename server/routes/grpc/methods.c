@@ -7,6 +7,7 @@
 #include "server/protocol/grpc/call.h"
 #include "server/protocol/grpc/health.pb-c.h"
 #include "server/protocol/grpc/inference.pb-c.h"
+#include "server/protocol/grpc/reflection_v1.pb-c.h"
 #include "server/request/respond.h"
 
 static const struct {
@@ -31,6 +32,10 @@ static const struct {
     [ROUTE_GRPC_LOG_SETTINGS] = {&inference__log_settings_request__descriptor, method_log_settings},
     [ROUTE_GRPC_HEALTH_CHECK] = {&grpc__health__v1__health_check_request__descriptor,
                                  method_health_check},
+    [ROUTE_GRPC_HEALTH_WATCH] = {&grpc__health__v1__health_check_request__descriptor,
+                                 method_health_watch},
+    [ROUTE_GRPC_REFLECTION] = {&grpc__reflection__v1__server_reflection_request__descriptor,
+                               method_reflection},
 };
 
 static void serve(request *r, status failure)

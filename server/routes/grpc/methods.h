@@ -14,7 +14,7 @@ typedef void grpc_method(request *r, const ProtobufCMessage *in, arena *memory);
 grpc_method method_live, method_ready, method_model_ready, method_server_metadata,
     method_model_metadata, method_model_config, method_model_statistics, method_index, method_load,
     method_unload, method_shared_memory, method_trace_setting, method_log_settings,
-    method_health_check;
+    method_health_check, method_health_watch, method_reflection;
 
 /* Answers with a message. */
 void method_reply(request *r, const ProtobufCMessage *message);

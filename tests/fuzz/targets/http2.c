@@ -99,7 +99,7 @@ static void on_close(void *to, http2_stream *stream, bool was_answered)
     st->stream = NULL;
 }
 
-static const http2_handler handler = {on_request, on_data, on_end, on_close};
+static const http2_handler handler = {on_request, on_data, on_end, NULL, on_close};
 
 /* What was put off: bodies are consumed, one request is answered or reset. */
 static void catch_up(owner *o, uint8_t options)

@@ -27,6 +27,7 @@ Test(route, paths_find_their_kind)
                  {"/inference.GRPCInferenceService/ModelInfer", ROUTE_GRPC_INFER, "", 0},
                  {"/inference.GRPCInferenceService/LogSettings", ROUTE_GRPC_LOG_SETTINGS, "", 0},
                  {"/grpc.health.v1.Health/Check", ROUTE_GRPC_HEALTH_CHECK, "", 0},
+                 {"/grpc.health.v1.Health/Watch", ROUTE_GRPC_HEALTH_WATCH, "", 0},
                  {"/inference.GRPCInferenceService/ModelInfe", ROUTE_UNKNOWN, "", 0},
                  {"/inference.GRPCInferenceService/", ROUTE_UNKNOWN, "", 0},
                  {"/inference.GRPCInferenceServic/ModelInfer", ROUTE_UNKNOWN, "", 0},
