@@ -66,6 +66,13 @@ static void on_end(void *owner, http2_stream *stream)
         peer_respond(p, r);
 }
 
+static void on_sent(void *owner, http2_stream *stream)
+{
+    peer_request *r = http2_stream_data(stream);
+    (void)owner;
+    r->sent_parts++;
+}
+
 static void on_close(void *owner, http2_stream *stream, bool was_answered)
 {
     (void)owner;
@@ -76,7 +83,7 @@ static void on_close(void *owner, http2_stream *stream, bool was_answered)
     r->was_answered = was_answered;
 }
 
-static const http2_handler echo = {on_request, on_data, on_end, NULL, on_close};
+static const http2_handler echo = {on_request, on_data, on_end, on_sent, on_close};
 
 static int client_header(nghttp2_session *client, const nghttp2_frame *frame, const uint8_t *name,
                          size_t name_bytes, const uint8_t *value, size_t value_bytes, uint8_t flags,

@@ -16,6 +16,7 @@ typedef struct peer_request {
     char path[64];
     text_buffer body;
     bool is_ended, is_closed, was_answered, is_too_large;
+    int sent_parts; /* of a response in parts */
     /* What the client saw. */
     int status;
     text_buffer answer;

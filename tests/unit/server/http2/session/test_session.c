@@ -138,6 +138,50 @@ Test(http2_session, trailers_follow_the_body)
     cr_assert(r->is_done && r->has_trailer && r->answer.bytes == 5 && r->was_answered);
 }
 
+Test(http2_session, a_response_in_parts_goes_on_while_the_body_arrives)
+{
+    static char large[300000];
+    http2_field type = {"content-type", "application/grpc", 12, 16},
+                status_field = {"grpc-status", "0", 11, 1};
+    p.is_holding = p.is_consuming = true;
+    peer_start(&p);
+    int32_t id = peer_ask(&p, "/parts", 100);
+    peer_run(&p);
+    peer_request *r = peer_find(&p, id);
+    cr_assert_eq(http2_session_begin(p.server, r->stream, 200, &type, 1), STATUS_OK);
+    peer_run(&p);
+    cr_assert(r->status == 200 && r->answer.bytes == 0 && !r->is_done);
+    http2_piece parts[2] = {{"one", 3}, {"", 0}};
+    http2_session_send(p.server, r->stream, parts, 2);
+    peer_run(&p);
+    cr_assert(r->sent_parts == 1 && r->answer.bytes == 3 && !r->is_done);
+    http2_piece more = {large, sizeof large};
+    http2_session_send(p.server, r->stream, &more, 1);
+    peer_run(&p);
+    cr_assert(r->sent_parts == 2 && r->answer.bytes == 3 + sizeof large && !r->is_done);
+    http2_session_finish(p.server, r->stream, &status_field, 1);
+    peer_run(&p);
+    cr_assert(r->is_done && r->has_trailer && r->is_closed && r->was_answered && r->error == 0);
+}
+
+Test(http2_session, a_response_in_parts_may_end_while_a_part_waits)
+{
+    static char large[300000];
+    http2_field type = {"content-type", "application/grpc", 12, 16},
+                status_field = {"grpc-status", "4", 11, 1};
+    http2_piece part = {large, sizeof large};
+    p.is_holding = true;
+    peer_start(&p);
+    int32_t id = peer_ask(&p, "/parts", 0);
+    peer_run(&p);
+    peer_request *r = peer_find(&p, id);
+    cr_assert_eq(http2_session_begin(p.server, r->stream, 200, &type, 1), STATUS_OK);
+    http2_session_send(p.server, r->stream, &part, 1);
+    http2_session_finish(p.server, r->stream, &status_field, 1);
+    peer_run(&p);
+    cr_assert(r->is_done && r->has_trailer && r->answer.bytes == sizeof large && r->is_closed);
+}
+
 Test(http2_session, a_client_that_leaves_is_told_once)
 {
     p.is_holding = true;
