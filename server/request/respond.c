@@ -10,6 +10,7 @@
 #include "server/protocol/grpc/infer_message.h"
 #include "server/protocol/grpc/wire.h"
 #include "server/protocol/language/error.h"
+#include "server/protocol/text/base64.h"
 #include "server/protocol/text/text_write.h"
 
 #define COMPRESS_BYTES_MIN 1024
@@ -126,18 +127,24 @@ static bool is_grpc(const request *r)
     return r->route.dialect == ROUTE_GRPC;
 }
 
+/* ORCA's load report. */
+static bool wants_load(const request *r)
+{
+    const service *s = request_service(r);
+    return (s->options->endpoint_load ||
+            request_header(r, "endpoint-load-metrics-format").data != NULL) &&
+           service_is_open(s);
+}
+
 static void add_common_headers(request *r, const char *type)
 {
-    service *s = request_service(r);
     request_text trace = request_header(r, "traceparent");
     if (trace.data != NULL && trace.bytes <= TRACE_BYTES_MAX)
         add_header(r, "traceparent", trace);
-    bool wants_load =
-        s->options->endpoint_load || request_header(r, "endpoint-load-metrics-format").data != NULL;
-    if (wants_load && service_is_open(s)) {
+    if (wants_load(r) && !is_grpc(r)) {
         text_buffer *line = &r->loop->text;
         text_buffer_clear(line);
-        endpoint_load_write(&r->loop->load, s, clock_now_ns(), line);
+        endpoint_load_write(&r->loop->load, request_service(r), clock_now_ns(), line);
         r->is_short_of_memory |= line->is_broken;
         respond_header(r, "endpoint-load-metrics", line->data, line->bytes);
     }
@@ -208,6 +215,25 @@ static inline void add_trailer(request *r, request_text name, request_text value
     r->connection->transport->add_trailer(r, name, value);
 }
 
+#define LOAD_BYTES_MAX 256
+
+/* After the messages of a call: its status, and the load report in its binary form. */
+static void add_grpc_trailers(request *r)
+{
+    text_buffer *report = &r->loop->text;
+    char coded[4 * LOAD_BYTES_MAX / 3 + 4];
+    add_trailer(r, TEXT("grpc-status"), TEXT("0"));
+    if (!wants_load(r))
+        return;
+    text_buffer_clear(report);
+    endpoint_load_write_message(&r->loop->load, request_service(r), clock_now_ns(), report);
+    r->is_short_of_memory |= report->is_broken;
+    if (report->is_broken || report->bytes > LOAD_BYTES_MAX)
+        return;
+    char *end = base64_encode(coded, (const uint8_t *)report->data, report->bytes);
+    add_trailer(r, TEXT("endpoint-load-metrics-bin"), copy(r, coded, (size_t)(end - coded)));
+}
+
 /* Without memory for what was to be sent: takes none. Returns the code. */
 static int replace_response(request *r, request_text *pieces, int *count)
 {
@@ -234,7 +260,7 @@ static void send_pieces(request *r, int code, const char *type, request_text *pi
     if (!r->is_short_of_memory)
         add_common_headers(r, is_grpc(r) ? GRPC_TYPE : type);
     if (!r->is_short_of_memory && is_grpc(r) && code == 200)
-        add_trailer(r, TEXT("grpc-status"), TEXT("0"));
+        add_grpc_trailers(r);
     if (r->is_short_of_memory)
         code = replace_response(r, pieces, &count);
     r->code = r->sample.code = code;

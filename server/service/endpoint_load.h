@@ -13,6 +13,10 @@ typedef struct endpoint_load {
     double utilisation; /* 0 to 1: share of execution slots' time that was spent executing */
 } endpoint_load;
 
+/* The same as the message xds.data.orca.v3.OrcaLoadReport. */
+void endpoint_load_write_message(endpoint_load *l, const service *s, uint64_t now_ns,
+                                 text_buffer *out);
+
 /* Appends the report. Samples the devices again when the last sample is 200 ms old. The service is
  * open. */
 void endpoint_load_write(endpoint_load *l, const service *s, uint64_t now_ns, text_buffer *out);

@@ -1,4 +1,5 @@
 """Calls as the protocol has them: messages, codes, deadlines, and where gRPC ends and HTTP begins."""
+import base64
 import contextlib
 import gzip
 import http.client
@@ -123,3 +124,14 @@ def test_health(server):
     for name in ("", "inference.GRPCInferenceService", "grpc.health.v1.Health", "digits"):
         assert stub.Check(pb.HealthCheckRequest(service=name)).status == pb.HealthCheckResponse.SERVING
     assert calls.status_of(lambda: stub.Check(pb.HealthCheckRequest(service="none")))[0] == grpc.StatusCode.NOT_FOUND
+
+
+def test_load_reports(server):
+    """ORCA in the trailers, for those who ask."""
+    request = calls.typed_request("identity_fp32", "FP32", "fp32_contents", [1, 2], [1, 2])
+    path, body = calls.INFERENCE + "ModelInfer", calls.frame(request.SerializeToString())
+    assert calls.end_of(server.port, path, body) == {"grpc-status": "0"}
+    end = calls.end_of(server.port, path, body, calls.TYPE | {"endpoint-load-metrics-format": "bin"})
+    report = base64.b64decode(end["endpoint-load-metrics-bin"])  # grpcio keeps it to itself
+    assert report[0] == 1 << 3 | 1 and 0 <= struct.unpack("<d", report[1:9])[0] <= 1  # cpu_utilization
+    assert report[9] == 9 << 3 | 1 and b"queue_depth" in report
