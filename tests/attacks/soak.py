@@ -1,7 +1,9 @@
 """All attacks at once, again and again, on one server, with polite clients beside them.
 
     .venv/bin/python tests/attacks/soak.py --seconds 3600                                   the long run
-    PENSTOCK_BINARY=build/asan/bin/penstock .venv/bin/python tests/attacks/soak.py --seconds 600
+    ASAN_OPTIONS=quarantine_size_mb=32:allocator_may_return_null=1 PENSTOCK_BINARY=build/asan/bin/penstock .venv/bin/python tests/attacks/soak.py --seconds 600
+
+(What was freed stays in AddressSanitizer's quarantine: 256 MiB unless it is told, which looks like growth.)
 
 Prints a line a minute and a summary; fails when a polite request failed, when the server does not drain, when a sanitizer or a library wrote to
 the log, or when memory or descriptors at the end are more than in the first quarter of a run of ten minutes or more. Latency is printed,
