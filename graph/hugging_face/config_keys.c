@@ -32,6 +32,29 @@ status hf_read_said(const json_t *json, const char *key, int64_t *out)
     return hf_is_there(json, key) ? hf_read_size(json, key, 0, 1, INT_MAX, out) : STATUS_OK;
 }
 
+status hf_read_sizes(const json_t *json, const hf_keys *k, const hf_sizes *otherwise, hf_config *c)
+{
+    status s = hf_read_size(json, k->hidden, otherwise->hidden, 1, 65536, &c->hidden);
+    if (s == STATUS_OK)
+        s = hf_read_size(json, k->layers, otherwise->layers, 1, HF_LAYERS_MAX, &c->layers);
+    if (s == STATUS_OK)
+        s = hf_read_size(json, k->heads, otherwise->heads, 1, 4096, &c->heads);
+    if (s == STATUS_OK)
+        s = hf_read_size(json, k->intermediate,
+                         otherwise->intermediate > 0 ? otherwise->intermediate : 4 * c->hidden, 1,
+                         1 << 24, &c->intermediate);
+    if (s == STATUS_OK)
+        s = hf_read_said(json, "vocab_size", &c->vocabulary);
+    if (s == STATUS_OK && c->hidden % c->heads != 0)
+        s = status_fail(STATUS_CORRUPT, "config.json: %s %lld is not a multiple of %s, %lld",
+                        k->hidden, (long long)c->hidden, k->heads, (long long)c->heads);
+    if (s)
+        return s;
+    c->kv_heads = c->heads;
+    c->head_dim = c->hidden / c->heads;
+    return STATUS_OK;
+}
+
 status hf_read_real(const json_t *json, const char *key, double otherwise, double at_least,
                     double at_most, double *out)
 {

@@ -61,31 +61,18 @@ status hf_read_deberta(const json_t *json, hf_config *c)
     static const hf_setting settings[] = {{"conv_kernel_size", HF_NUMBER, NULL, 0},
                                           {"is_decoder", HF_FALSE, NULL, 0},
                                           {"talking_head", HF_FALSE, NULL, 0}};
+    static const hf_sizes otherwise = {1536, 24, 24, 6144};
     const hf_keys *k = hf_keys_of(c->family);
     int64_t same;
     status s = hf_check_settings(json, sizeof settings / sizeof settings[0], settings);
     if (s == STATUS_OK)
-        s = hf_read_size(json, k->hidden, 1536, 1, 65536, &c->hidden);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, k->layers, 24, 1, HF_LAYERS_MAX, &c->layers);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, k->heads, 24, 1, 4096, &c->heads);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, k->intermediate, 6144, 1, 1 << 24, &c->intermediate);
+        s = hf_read_sizes(json, k, &otherwise, c);
     if (s == STATUS_OK)
         s = hf_read_size(json, "max_position_embeddings", 512, 1, 1 << 20, &c->positions);
     if (s == STATUS_OK)
         s = hf_read_size(json, "type_vocab_size", 0, 0, 65536, &c->types);
     if (s == STATUS_OK)
-        s = hf_read_said(json, "vocab_size", &c->vocabulary);
-    if (s == STATUS_OK && c->hidden % c->heads != 0)
-        s = status_fail(STATUS_CORRUPT, "config.json: %s %lld is not a multiple of %s, %lld",
-                        k->hidden, (long long)c->hidden, k->heads, (long long)c->heads);
-    if (s)
-        return s;
-    c->kv_heads = c->heads;
-    c->head_dim = c->hidden / c->heads;
-    s = hf_read_size(json, "attention_head_size", c->head_dim, c->head_dim, c->head_dim, &same);
+        s = hf_read_size(json, "attention_head_size", c->head_dim, c->head_dim, c->head_dim, &same);
     if (s == STATUS_OK)
         s = hf_read_size(json, "embedding_size", c->hidden, c->hidden, c->hidden, &same);
     if (s == STATUS_OK)

@@ -79,6 +79,14 @@ status hf_read_size(const json_t *json, const char *key, int64_t otherwise, int6
                     int64_t at_most, int64_t *out) MUST_CHECK;
 /* A size that is only compared with the tensors; 0 where config.json lacks it. */
 status hf_read_said(const json_t *json, const char *key, int64_t *out) MUST_CHECK;
+/* The sizes that all encoders with heads of one width have, and vocab_size; what `otherwise` says
+ * where a key is absent. A size of 0 there is required, but intermediate: four times hidden. Sets
+ * kv_heads and head_dim too. */
+typedef struct hf_sizes {
+    int64_t hidden, layers, heads, intermediate;
+} hf_sizes;
+status hf_read_sizes(const json_t *json, const hf_keys *k, const hf_sizes *otherwise,
+                     hf_config *c) MUST_CHECK;
 status hf_read_real(const json_t *json, const char *key, double otherwise, double at_least,
                     double at_most, double *out) MUST_CHECK;
 /* Borrowed from `json`. */

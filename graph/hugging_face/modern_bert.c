@@ -17,26 +17,9 @@ static status read_layer_types(const json_t *json, hf_config *c)
 
 static status read_sizes(const json_t *json, hf_config *c)
 {
-    const hf_keys *k = hf_keys_of(c->family);
-    status s = hf_read_size(json, k->hidden, 768, 1, 65536, &c->hidden);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, k->layers, 22, 1, HF_LAYERS_MAX, &c->layers);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, k->heads, 12, 1, 4096, &c->heads);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, k->intermediate, 1152, 1, 1 << 24, &c->intermediate);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, "max_position_embeddings", 8192, 1, 1 << 24, &c->positions);
-    if (s == STATUS_OK)
-        s = hf_read_said(json, "vocab_size", &c->vocabulary);
-    if (s == STATUS_OK && c->hidden % c->heads != 0)
-        s = status_fail(STATUS_CORRUPT, "config.json: %s %lld is not a multiple of %s, %lld",
-                        k->hidden, (long long)c->hidden, k->heads, (long long)c->heads);
-    if (s)
-        return s;
-    c->kv_heads = c->heads;
-    c->head_dim = c->hidden / c->heads;
-    return STATUS_OK;
+    static const hf_sizes otherwise = {768, 22, 12, 1152};
+    status s = hf_read_sizes(json, hf_keys_of(c->family), &otherwise, c);
+    return s ? s : hf_read_size(json, "max_position_embeddings", 8192, 1, 1 << 24, &c->positions);
 }
 
 static status read_classifier(const json_t *json, hf_config *c)

@@ -15,33 +15,20 @@ static const char *either(const json_t *json, const char *key, const char *other
 
 static status read_sizes(const json_t *json, hf_config *c)
 {
-    const char *hidden = either(json, "hidden_size", "n_embd");
-    const char *heads = either(json, "num_attention_heads", "n_head");
-    status s = hf_read_size(json, hidden, 0, 1, 65536, &c->hidden);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, either(json, "num_hidden_layers", "n_layer"), 0, 1, HF_LAYERS_MAX,
-                         &c->layers);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, heads, 0, 1, 4096, &c->heads);
-    if (s == STATUS_OK)
-        s = hf_read_size(json, either(json, "intermediate_size", "n_inner"), 4 * c->hidden, 1,
-                         1 << 24, &c->intermediate);
+    static const hf_sizes otherwise = {0};
+    hf_keys k = {.hidden = either(json, "hidden_size", "n_embd"),
+                 .layers = either(json, "num_hidden_layers", "n_layer"),
+                 .heads = either(json, "num_attention_heads", "n_head"),
+                 .intermediate = either(json, "intermediate_size", "n_inner")};
+    status s = hf_read_sizes(json, &k, &otherwise, c);
     if (s == STATUS_OK)
         s = hf_read_size(json, either(json, "max_position_embeddings", "n_positions"), 0, 1,
                          1 << 24, &c->positions);
     if (s == STATUS_OK)
         s = hf_read_size(json, "type_vocab_size", c->family == HF_NOMIC_BERT ? 2 : 1, 0, 65536,
                          &c->types);
-    if (s == STATUS_OK)
-        s = hf_read_said(json, "vocab_size", &c->vocabulary);
-    if (s == STATUS_OK && c->hidden % c->heads != 0)
-        s = status_fail(STATUS_CORRUPT, "config.json: %s %lld is not a multiple of %s, %lld",
-                        hidden, (long long)c->hidden, heads, (long long)c->heads);
-    if (s)
-        return s;
-    c->kv_heads = c->heads;
-    return hf_read_size(json, "head_dim", c->hidden / c->heads, c->hidden / c->heads,
-                        c->hidden / c->heads, &c->head_dim);
+    return s ? s
+             : hf_read_size(json, "head_dim", c->head_dim, c->head_dim, c->head_dim, &c->head_dim);
 }
 
 status hf_read_nomic_bert(const json_t *json, hf_config *c)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/batching/whole.h"
+#include "server/protocol/text/text_fields.h"
 
 void infer_scratch_dispose(infer_scratch *s)
 {
@@ -195,6 +196,17 @@ status infer_check_size(const model *m, int64_t rows, int64_t length, const serv
         return status_fail(STATUS_TOO_LARGE, "outputs of %zu bytes: the limit is %zu", bytes,
                            limits->output_bytes_max);
     return STATUS_OK;
+}
+
+status infer_check_texts(infer_request *r, const bool *is_given)
+{
+    for (int i = 0; i < r->model->input_count; i++) {
+        if (is_given[i])
+            return status_fail(STATUS_INVALID_ARGUMENT,
+                               "inputs \"text\" and \"%s\" exclude each other",
+                               r->model->inputs[i].name);
+    }
+    return text_check(&r->texts);
 }
 
 status infer_check_outputs(const model *m, const tensor *outputs, const server_limits *limits)

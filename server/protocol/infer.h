@@ -98,6 +98,9 @@ int infer_find_output(const model *m, json_string name);
 /* Does shape `t` suit input `index`? Sets or compares j->rows and j->length (-1: not known yet). */
 status infer_check_input(const model *m, int index, const tensor *t, job *j) MUST_CHECK;
 
+/* Texts stand for all the inputs: is none given, and are the texts as they should be? */
+status infer_check_texts(infer_request *r, const bool *is_given) MUST_CHECK;
+
 /* Are so many rows of that length (-1: not known yet) within the model's ceilings, and their
  * outputs within `limits`? As soon as they are known, before memory is allocated for them.
  * STATUS_TOO_LARGE, STATUS_INVALID_ARGUMENT. */

@@ -208,18 +208,6 @@ static status finish_input(parser *p, input_fields *f)
     return failure ? failure : fill_input(p, f, t, name);
 }
 
-/* Texts stand for all the inputs. */
-static status check_texts(const parser *p)
-{
-    const model *m = p->request->model;
-    for (int i = 0; i < m->input_count; i++) {
-        if (p->is_given[i])
-            return status_fail(STATUS_INVALID_ARGUMENT,
-                               "inputs \"text\" and \"%s\" exclude each other", m->inputs[i].name);
-    }
-    return text_check(&p->request->texts);
-}
-
 /* `data` last, with shape and datatype before it, is the usual order and is read without a second
  * pass; elsewhere it is stepped over first and read when the object has ended. */
 static status read_input(parser *p)
@@ -450,6 +438,7 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
     }
     if (p.has_text || p.has_pair)
-        return check_texts(&p); /* rows are made of them when they are tokens */
+        return infer_check_texts(p.request,
+                                 p.is_given); /* rows are made of them when they are tokens */
     return infer_finish_job(m, j, p.is_given, c->limits);
 }

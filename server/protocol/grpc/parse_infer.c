@@ -457,18 +457,6 @@ static void choose_outputs(parser *p)
         r->outputs[i].is_binary = !all_typed;
 }
 
-/* Texts stand for all the inputs. */
-static status check_texts(const parser *p)
-{
-    const model *m = p->request->model;
-    for (int i = 0; i < m->input_count; i++) {
-        if (p->is_given[i])
-            return status_fail(STATUS_INVALID_ARGUMENT,
-                               "inputs \"text\" and \"%s\" exclude each other", m->inputs[i].name);
-    }
-    return text_check(&p->request->texts);
-}
-
 status grpc_parse_infer(infer_request *r, const infer_context *c, const char *message, size_t bytes)
 {
     parser p;
@@ -494,6 +482,6 @@ status grpc_parse_infer(infer_request *r, const infer_context *c, const char *me
         if (r->id.text == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
     }
-    return p.has_text || p.has_pair ? check_texts(&p)
+    return p.has_text || p.has_pair ? infer_check_texts(p.request, p.is_given)
                                     : infer_finish_job(r->model, j, p.is_given, c->limits);
 }
