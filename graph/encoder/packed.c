@@ -186,9 +186,14 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
 {
     const encoder *e = p->e;
     graph_value_index x = graph_gather(p->g, packer_constant(p, e->word_table), p->ids, 0);
-    if (e->token_type_table != NULL)
+    if (e->token_type_table != NULL) {
+        const int64_t zero = 0; /* the type of all tokens where no input says it */
+        graph_value_index types = p->types != GRAPH_NO_VALUE
+                                      ? p->types
+                                      : graph_add_constant_i64(p->g, NULL, 0, NULL, &zero);
         x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, packer_constant(p, e->token_type_table), p->types, 0));
+                         graph_gather(p->g, packer_constant(p, e->token_type_table), types, 0));
+    }
     if (e->positions == ENCODER_POSITIONS_FROM_IDS) {
         graph_value_index index = counted_tokens(p, same);
         x = graph_binary(p->g, GRAPH_OP_ADD, x,

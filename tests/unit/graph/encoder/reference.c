@@ -107,9 +107,11 @@ static rows embed(const encoder *e, const tensor *inputs, int64_t batch, int64_t
             add_table_row(e->word_table, id, x.x + at * width, width);
             if (e->positions != ENCODER_POSITIONS_NONE)
                 add_table_row(e->position_table, position, x.x + at * width, width);
-            if (e->token_type_input >= 0)
+            if (e->token_type_table != NULL)
                 add_table_row(e->token_type_table,
-                              tensor_get_integer(&inputs[e->token_type_input], at),
+                              e->token_type_input >= 0
+                                  ? tensor_get_integer(&inputs[e->token_type_input], at)
+                                  : 0,
                               x.x + at * width, width);
         }
     apply_norm(&e->embedding_norm, &x);

@@ -7,6 +7,7 @@
 #include "devices/cpu/evaluate.h"
 #include "graph/encoder/match.h"
 #include "graph/encoder/packed.h"
+#include "graph/import.h"
 #include "tests/unit/graph/encoder/build.h"
 #include "tests/unit/graph/encoder/check.h"
 #include "tests/unit/graph/encoder/reference.h"
@@ -264,7 +265,7 @@ Test(packed, patterns)
                   "tanh");
 }
 
-/* Counted positions, positions from ids, none with a relative bias, poolings and heads. */
+/* As recognised and as the importer describes it: counted positions, positions from ids, none with a relative bias, poolings and heads. */
 Test(packed, hugging_face)
 {
     static const char *const names[] = {"bert",        "bert_classes", "roberta_classes",
@@ -274,6 +275,10 @@ Test(packed, hugging_face)
         char path[500];
         snprintf(path, sizeof path, "%s/tests/data/hugging_face/%s", PENSTOCK_SOURCE_DIR, names[i]);
         check_packed(check_import(path), names[i]);
+        graph *described = NULL;
+        cr_assert_eq(graph_import_hugging_face(path, NULL, NULL, &described), STATUS_OK);
+        cr_assert_not_null(described->described);
+        check_packed(described, names[i]);
     }
 }
 
