@@ -16,6 +16,7 @@
 #define TICK_MS 2
 #define LOG_FLUSH_MS 500
 #define ITERATION_MS 1000
+#define INPUT_BUFFERS 16
 
 void loop_command(loop *l, unsigned command)
 {
@@ -170,6 +171,20 @@ void loop_dispose(loop *l)
     request_loop_dispose(&l->requests);
 }
 
+/* A connection has an input buffer only while there is input, and the library keeps up to 16 free
+ * ones for each thread. It gets them now: otherwise whenever more connections than ever before have
+ * input at once. */
+static void make_input_buffers(void)
+{
+    h2o_buffer_t *buffers[INPUT_BUFFERS];
+    for (int i = 0; i < INPUT_BUFFERS; i++) {
+        h2o_buffer_init(&buffers[i], &h2o_socket_buffer_prototype);
+        (void)h2o_buffer_reserve(&buffers[i], 1);
+    }
+    for (int i = 0; i < INPUT_BUFFERS; i++)
+        h2o_buffer_dispose(&buffers[i]);
+}
+
 /* The library keeps state per thread, so what belongs to the loop is made on its own thread. */
 void loop_begin(loop *l)
 {
@@ -180,6 +195,7 @@ void loop_begin(loop *l)
     l->wake_socket->data = l;
     h2o_socket_read_start(l->wake_socket, on_wake);
     connections_start(&l->connections, events);
+    make_input_buffers(); /* the reserve for its memory is there */
     http2_shared_start(&l->http2, &l->context, l->shared->service->helpers);
     l->connections.http2 = &l->http2;
     h2o_timeout_init(events, &l->tick, TICK_MS);
