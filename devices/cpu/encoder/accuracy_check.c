@@ -58,12 +58,15 @@ static int64_t next_id(uint64_t *state, int64_t limit)
     return id < limit ? id : limit - 1;
 }
 
+/* From the source: `e` may not be packed yet. */
 static size_t output_width(const cpu_encoder *e, int o)
 {
     const encoder_output *output = &e->source.outputs[o];
-    for (int i = output->head_count - 1; i >= 0; i--)
-        if (output->head[i].linear.weight)
-            return e->heads[o][i].n;
+    for (int i = output->head_count - 1; i >= 0; i--) {
+        const encoder_linear *l = &output->head[i].linear;
+        if (l->weight)
+            return (size_t)l->weight->dims[l->is_transposed ? 0 : 1];
+    }
     return (size_t)e->source.hidden * (size_t)(1 + output->also_count);
 }
 
