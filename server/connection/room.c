@@ -17,7 +17,7 @@
 static const struct {
     bool is_client;
     uint64_t idle_ns; /* and longer */
-} steps[] = {{false, 1000 * MS}, {true, LONG_IDLE_NS}, {false, 50 * MS}, {true, 50 * MS}};
+} steps[] = {{false, 1000 * MS}, {true, LONG_IDLE_NS}, {false, 250 * MS}, {true, 250 * MS}};
 enum { STEPS = sizeof steps / sizeof steps[0], LONG_STEPS = 2 };
 
 /* The one of a list that is without progress longest, and that the server does not work for. */

@@ -1,6 +1,7 @@
 """Loads and unloads that clients ask for: they end with their client and at their time limit, and only so many wait."""
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -205,7 +206,8 @@ def test_a_signal_ends_loading_at_the_start(tmp_path):
     with open(server.log_path, "wb") as log:
         server.process = subprocess.Popen(server.arguments, stdout=log, stderr=log, cwd=serving.ROOT)
     server._wait_for(server._ports_known, "ports in the log")
-    while "probing" not in server.get("/v2/health/ready").body.decode():
+    # Probing is over in a moment; the first bucket takes a minute.
+    while not re.search("probing|warming", server.get("/v2/health/ready").body.decode()):
         assert server.process.poll() is None
         time.sleep(0.02)
     assert server.stop() == 0
