@@ -265,7 +265,8 @@ Test(packed, patterns)
                   "tanh");
 }
 
-/* As recognised and as the importer describes it: counted positions, positions from ids, none with a relative bias, poolings and heads. */
+/* As recognised and as the importer describes it: counted positions, positions from ids, none with
+ * a relative bias, poolings and heads. */
 Test(packed, hugging_face)
 {
     static const char *const names[] = {"bert",        "bert_classes", "roberta_classes",
