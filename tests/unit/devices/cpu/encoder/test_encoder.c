@@ -442,6 +442,20 @@ Test(cpu_encoder, padding_by_the_client_changes_nothing)
     graph_destroy(g);
 }
 
+/* Int8 is never exact: a cosine of 1 means that nothing was compared. */
+Test(cpu_encoder, the_accuracy_check_compares_the_outputs_of_heads)
+{
+    graph *g = import("hugging_face/bert_classes");
+    device *d = create(1, NULL, NULL);
+    device_program *p = compile(d, g, DEVICE_INT8, 16);
+    char text[4096];
+    d->interface->explain(d, p, text, sizeof text);
+    cr_expect(strstr(text, "mean 0.99") != NULL, "%s", text);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    graph_destroy(g);
+}
+
 /* The one file in the folder. */
 static void find_file(const char *folder, char path[4096])
 {
