@@ -5,11 +5,7 @@ from onnx import TensorProto
 
 import serving
 
-
-def pytest_collection_modifyitems(items):
-    if not serving.BINARY.exists():
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason=f"{serving.BINARY} is not built"))
+pytest_collection_modifyitems = serving.skip_without_binary
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,13 @@ CONTROL = ("--set", "server.repository_control=true")
 START_S, STOP_S, WAIT_S = 180, 60, 180
 
 
+def skip_without_binary(items):
+    """The hook pytest_collection_modifyitems of suites that start the server."""
+    if not BINARY.exists():
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=f"{BINARY} is not built"))
+
+
 def wait_until(condition, what, seconds=WAIT_S):
     """Asks again and again; fails with `what` when the condition does not come true."""
     end = time.monotonic() + seconds
