@@ -5,18 +5,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "graph/name_map.h"
 
 #define GRAPH_BLOCK_BYTES 65536
 
-static void *must(void *p)
+/* Outputs of the spare node: more than any builder reads of one node that it has just added. */
+#define SPARE_OUTPUTS 64
+
+graph_value_index graph_lack_memory(graph *g)
 {
-    if (p == NULL) {
-        log_error("graph", "out of memory while a model is being loaded");
-        abort();
-    }
-    return p;
+    g->is_out_of_memory = true;
+    g->values[g->value_count] =
+        (graph_value){.name = "no memory", .shape.rank = -1, .producer = -1};
+    return g->value_count;
+}
+
+/* The spare node; its outputs are the spare value. */
+static int32_t lack_node(graph *g, graph_op op, int output_count)
+{
+    graph_value_index value = graph_lack_memory(g);
+    int outputs = output_count < SPARE_OUTPUTS ? output_count : SPARE_OUTPUTS;
+    for (int i = 0; i < SPARE_OUTPUTS; i++)
+        g->spare_outputs[i] = value;
+    g->nodes[g->node_count] = (graph_node){
+        .op = op, .name = "no memory", .output_count = outputs, .outputs = g->spare_outputs};
+    return g->node_count;
+}
+
+status graph_check_memory(const graph *g)
+{
+    if (g->is_out_of_memory)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of the model");
+    return STATUS_OK;
+}
+
+/* The list with room for two items more: the next one, and the spare one behind it. NULL: out of
+ * memory. */
+static void *grow(arena *memory, void *items, int32_t count, int32_t *capacity, size_t item_bytes)
+{
+    if (count < *capacity - 1)
+        return items;
+    assert(*capacity <= INT32_MAX / 2);
+    int32_t larger = *capacity ? 2 * *capacity : 64;
+    void *moved = arena_allocate_zeroed(memory, (size_t)larger, item_bytes);
+    if (moved == NULL)
+        return NULL;
+    if (*capacity > 0)
+        memcpy(moved, items, (size_t)*capacity * item_bytes);
+    *capacity = larger;
+    return moved;
+}
+
+static bool make_room_for_value(graph *g)
+{
+    graph_value *values =
+        grow(&g->memory, g->values, g->value_count, &g->value_capacity, sizeof values[0]);
+    g->values = values != NULL ? values : g->values;
+    return values != NULL;
+}
+
+static bool make_room_for_node(graph *g)
+{
+    graph_node *nodes =
+        grow(&g->memory, g->nodes, g->node_count, &g->node_capacity, sizeof nodes[0]);
+    g->nodes = nodes != NULL ? nodes : g->nodes;
+    return nodes != NULL;
 }
 
 graph *graph_create(const char *name)
@@ -25,9 +78,15 @@ graph *graph_create(const char *name)
     if (g == NULL)
         return NULL;
     arena_init(&g->memory, GRAPH_BLOCK_BYTES);
-    g->names = must(arena_allocate_zeroed(&g->memory, 1, sizeof *g->names));
+    g->names = arena_allocate_zeroed(&g->memory, 1, sizeof *g->names);
+    g->name = arena_copy_string(&g->memory, name ? name : "", name ? strlen(name) : 0);
+    g->spare_outputs = arena_allocate_zeroed(&g->memory, SPARE_OUTPUTS, sizeof g->spare_outputs[0]);
+    if (g->names == NULL || g->name == NULL || g->spare_outputs == NULL ||
+        !make_room_for_value(g) || !make_room_for_node(g)) {
+        graph_destroy(g);
+        return NULL;
+    }
     g->names->memory = &g->memory;
-    g->name = must(arena_copy_string(&g->memory, name ? name : "", name ? strlen(name) : 0));
     g->source = "";
     return g;
 }
@@ -53,12 +112,6 @@ void graph_own_body(graph *g, graph *body)
     g->bodies = body;
 }
 
-static void enter_name(graph *g, graph_value_index value)
-{
-    if (!name_map_put(g->names, g->values[value].name, value))
-        must(NULL);
-}
-
 graph_value_index graph_find_value(const graph *g, const char *name)
 {
     /* The map keeps the old name of a renamed value, which is no longer valid. */
@@ -68,58 +121,49 @@ graph_value_index graph_find_value(const graph *g, const char *name)
     return value;
 }
 
+/* NULL: out of memory. */
 static const char *fresh_name(graph *g, const char *wish, graph_value_index value)
 {
     if (wish != NULL && wish[0] != 0 && graph_find_value(g, wish) == GRAPH_NO_VALUE)
-        return must(arena_copy_string(&g->memory, wish, strlen(wish)));
+        return arena_copy_string(&g->memory, wish, strlen(wish));
     const char *stem = wish != NULL && wish[0] != 0 ? wish : "value";
     for (unsigned attempt = 0;; attempt++) {
         char *name = attempt == 0 ? arena_format(&g->memory, "%s_%d", stem, value)
                                   : arena_format(&g->memory, "%s_%d_%u", stem, value, attempt);
-        if (graph_find_value(g, must(name)) == GRAPH_NO_VALUE)
+        if (name == NULL || graph_find_value(g, name) == GRAPH_NO_VALUE)
             return name;
     }
-}
-
-static void *grow(arena *memory, void *items, int32_t count, int32_t *capacity, size_t item_bytes)
-{
-    if (count < *capacity)
-        return items;
-    assert(*capacity <= INT32_MAX / 2);
-    int32_t larger = *capacity ? 2 * *capacity : 64;
-    void *moved = must(arena_allocate_zeroed(memory, (size_t)larger, item_bytes));
-    if (count > 0)
-        memcpy(moved, items, (size_t)count * item_bytes);
-    *capacity = larger;
-    return moved;
 }
 
 graph_value_index graph_add_value(graph *g, const char *name)
 {
     graph_value_index value = g->value_count;
-    g->values =
-        grow(&g->memory, g->values, g->value_count, &g->value_capacity, sizeof g->values[0]);
-    g->values[value] =
-        (graph_value){.name = fresh_name(g, name, value), .shape.rank = -1, .producer = -1};
+    const char *own = NULL;
+    if (g->is_out_of_memory || !make_room_for_value(g) ||
+        (own = fresh_name(g, name, value)) == NULL || !name_map_put(g->names, own, value))
+        return graph_lack_memory(g);
+    g->values[value] = (graph_value){.name = own, .shape.rank = -1, .producer = -1};
     g->value_count++;
-    enter_name(g, value);
     return value;
 }
 
-static graph_value_index *append(graph *g, graph_value_index *list, int *count,
-                                 graph_value_index value)
+/* Inputs and outputs are few: the list is copied whenever its length is a power of two. */
+static void append(graph *g, graph_value_index **list, int *count, graph_value_index value)
 {
-    /* Inputs and outputs are few: the list is copied whenever its length is a power of two. */
+    if (g->is_out_of_memory)
+        return;
     if ((*count & (*count - 1)) == 0) {
         size_t capacity = *count ? 2 * (size_t)*count : 1;
-        graph_value_index *moved =
-            must(arena_allocate_zeroed(&g->memory, capacity, sizeof moved[0]));
+        graph_value_index *moved = arena_allocate_zeroed(&g->memory, capacity, sizeof moved[0]);
+        if (moved == NULL) {
+            graph_lack_memory(g);
+            return;
+        }
         if (*count > 0)
-            memcpy(moved, list, (size_t)*count * sizeof moved[0]);
-        list = moved;
+            memcpy(moved, *list, (size_t)*count * sizeof moved[0]);
+        *list = moved;
     }
-    list[(*count)++] = value;
-    return list;
+    (*list)[(*count)++] = value;
 }
 
 graph_value_index graph_add_input(graph *g, const char *name, dtype type, int rank,
@@ -133,7 +177,7 @@ graph_value_index graph_add_input(graph *g, const char *name, dtype type, int ra
     v->shape.rank = rank;
     for (int i = 0; i < rank; i++)
         v->shape.dims[i] = dims[i];
-    g->inputs = append(g, g->inputs, &g->input_count, value);
+    append(g, &g->inputs, &g->input_count, value);
     return value;
 }
 
@@ -141,7 +185,11 @@ graph_value_index graph_add_constant(graph *g, const char *name, const tensor *t
 {
     assert(t->rank >= 0 && t->rank <= TENSOR_RANK_MAX);
     graph_value_index value = graph_add_value(g, name);
-    tensor *kept = must(arena_allocate(&g->memory, sizeof *kept));
+    tensor *kept = arena_allocate(&g->memory, sizeof *kept);
+    if (kept == NULL || g->is_out_of_memory) {
+        value = graph_lack_memory(g);
+        kept = &g->spare_constant;
+    }
     *kept = *t;
     graph_value *v = &g->values[value];
     v->dtype = t->dtype;
@@ -157,9 +205,8 @@ static graph_value_index add_constant_copy(graph *g, const char *name, dtype typ
                                            const int64_t *dims, const void *data)
 {
     tensor t;
-    status s = tensor_allocate(&t, &g->memory, type, rank, dims);
-    assert(s == STATUS_OK);
-    (void)s;
+    if (tensor_allocate(&t, &g->memory, type, rank, dims))
+        return graph_lack_memory(g);
     size_t bytes = tensor_bytes(&t);
     if (bytes > 0)
         memcpy(t.data, data, bytes);
@@ -178,12 +225,23 @@ graph_value_index graph_add_constant_f32(graph *g, const char *name, int rank, c
     return add_constant_copy(g, name, DTYPE_F32, rank, dims, data);
 }
 
+/* NULL: out of memory. */
 static void *copy_items(graph *g, const void *items, int count, size_t item_bytes)
 {
-    if (count == 0)
-        return NULL;
-    void *copy = must(arena_allocate(&g->memory, (size_t)count * item_bytes));
-    return memcpy(copy, items, (size_t)count * item_bytes);
+    void *copy = arena_allocate(&g->memory, (size_t)count * item_bytes);
+    if (copy != NULL && count > 0)
+        memcpy(copy, items, (size_t)count * item_bytes);
+    return copy;
+}
+
+/* The name of a node that has none in the file: that of its first output. */
+static const char *name_of_node(const graph *g, graph_op op, int output_count,
+                                const graph_value_index *outputs)
+{
+    for (int i = 0; i < output_count; i++)
+        if (outputs[i] != GRAPH_NO_VALUE)
+            return g->values[outputs[i]].name;
+    return graph_op_name(op);
 }
 
 int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_count,
@@ -192,29 +250,16 @@ int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_cou
                           const graph_attribute *attributes)
 {
     assert((unsigned)op < GRAPH_OP_COUNT && input_count >= 0 && output_count >= 0);
+    if (g->is_out_of_memory || !make_room_for_node(g))
+        return lack_node(g, op, output_count);
     for (int i = 0; i < input_count; i++)
         assert(inputs[i] >= GRAPH_NO_VALUE && inputs[i] < g->value_count);
+    if (name == NULL || name[0] == 0)
+        name = name_of_node(g, op, output_count, outputs);
     int32_t index = g->node_count;
-    g->nodes = grow(&g->memory, g->nodes, g->node_count, &g->node_capacity, sizeof g->nodes[0]);
-    for (int i = 0; i < output_count; i++) {
-        if (outputs[i] == GRAPH_NO_VALUE)
-            continue;
-        graph_value *v = &g->values[outputs[i]];
-        assert(v->producer == -1 && v->constant == NULL);
-        v->producer = index;
-    }
-    if (name == NULL || name[0] == 0) {
-        name = graph_op_name(op);
-        for (int i = 0; i < output_count; i++) {
-            if (outputs[i] != GRAPH_NO_VALUE) {
-                name = g->values[outputs[i]].name;
-                break;
-            }
-        }
-    }
-    g->nodes[index] = (graph_node){
+    graph_node n = {
         .op = op,
-        .name = must(arena_copy_string(&g->memory, name, strlen(name))),
+        .name = arena_copy_string(&g->memory, name, strlen(name)),
         .input_count = input_count,
         .output_count = output_count,
         .attribute_count = attribute_count,
@@ -222,6 +267,16 @@ int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_cou
         .outputs = copy_items(g, outputs, output_count, sizeof outputs[0]),
         .attributes = copy_items(g, attributes, attribute_count, sizeof attributes[0]),
     };
+    if (n.name == NULL || n.inputs == NULL || n.outputs == NULL || n.attributes == NULL)
+        return lack_node(g, op, output_count);
+    for (int i = 0; i < output_count; i++) {
+        if (outputs[i] == GRAPH_NO_VALUE)
+            continue;
+        graph_value *v = &g->values[outputs[i]];
+        assert(v->producer == -1 && v->constant == NULL);
+        v->producer = index;
+    }
+    g->nodes[index] = n;
     g->node_count++;
     return index;
 }
@@ -230,9 +285,8 @@ int32_t graph_add_node(graph *g, graph_op op, const char *name, int input_count,
                        const graph_value_index *inputs, int output_count, int attribute_count,
                        const graph_attribute *attributes)
 {
-    graph_value_index few[16], *outputs = few;
-    if (output_count > 16)
-        outputs = must(arena_allocate(&g->memory, (size_t)output_count * sizeof outputs[0]));
+    graph_value_index outputs[SPARE_OUTPUTS];
+    assert(output_count <= SPARE_OUTPUTS);
     const char *stem = name != NULL && name[0] != 0 ? name : graph_op_name(op);
     for (int i = 0; i < output_count; i++)
         outputs[i] = graph_add_value(g, stem);
@@ -255,14 +309,19 @@ static bool is_listed(const graph_value_index *list, int count, graph_value_inde
     return false;
 }
 
+/* `name` belongs to the graph's memory; NULL: it ran out. */
 static void rename_value(graph *g, graph_value_index value, const char *name)
 {
-    g->values[value].name = must(arena_copy_string(&g->memory, name, strlen(name)));
-    enter_name(g, value);
+    if (name == NULL || !name_map_put(g->names, name, value))
+        graph_lack_memory(g);
+    else
+        g->values[value].name = name;
 }
 
 void graph_add_output(graph *g, graph_value_index value, const char *name)
 {
+    if (g->is_out_of_memory)
+        return;
     assert(value >= 0 && value < g->value_count);
     bool is_named = name == NULL || strcmp(g->values[value].name, name) == 0;
     bool is_output = is_listed(g->outputs, g->output_count, value);
@@ -286,10 +345,10 @@ void graph_add_output(graph *g, graph_value_index value, const char *name)
             g->values[copy].shape = shape;
             value = copy;
         } else {
-            rename_value(g, value, name);
+            rename_value(g, value, arena_copy_string(&g->memory, name, strlen(name)));
         }
     }
-    g->outputs = append(g, g->outputs, &g->output_count, value);
+    append(g, &g->outputs, &g->output_count, value);
 }
 
 graph_attribute graph_make_int(const char *name, int64_t i)
@@ -310,10 +369,12 @@ graph_attribute graph_make_string(const char *name, const char *s)
 graph_attribute graph_make_ints(graph *g, const char *name, size_t count, const int64_t *ints)
 {
     assert(count <= INT32_MAX);
-    return (graph_attribute){.name = name,
-                             .kind = GRAPH_ATTRIBUTE_INTS,
-                             .count = count,
-                             .ints = copy_items(g, ints, (int)count, sizeof ints[0])};
+    graph_attribute a = {.name = name, .kind = GRAPH_ATTRIBUTE_INTS, .count = count};
+    if ((a.ints = copy_items(g, ints, (int)count, sizeof ints[0])) == NULL) {
+        graph_lack_memory(g);
+        a.count = 0;
+    }
+    return a;
 }
 
 const graph_attribute *graph_find_attribute(const graph_node *n, const char *name)

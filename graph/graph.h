@@ -96,7 +96,10 @@ typedef struct graph {
     void *release_context;
     struct graph *bodies; /* of its Loops and Scans, linked by next_body */
     struct graph *next_body;
-    struct name_map *names; /* value index by name, kept by the building functions */
+    struct name_map *names;           /* value index by name, kept by the building functions */
+    bool is_out_of_memory;            /* a building function had none: see graph_check_memory() */
+    graph_value_index *spare_outputs; /* of the spare node */
+    tensor spare_constant;            /* of the spare value */
 } graph;
 
 /* An empty graph, or NULL when memory is out. */
@@ -107,8 +110,17 @@ void graph_destroy(graph *g);
 /* `g` destroys `body` with itself. */
 void graph_own_body(graph *g, graph *body);
 
-/* Building. Names are copied; a NULL or taken name gets a fresh one. Memory failures abort: loading
- * is not the request path, and a model that does not fit cannot be served. */
+/* Building. Names are copied; a NULL or taken name gets a fresh one.
+ *
+ * Without memory the functions go on and add nothing more: they return the graph's spare value or
+ * node, which lie behind the others (index value_count, node_count) and may be read and written.
+ * Inputs and outputs are not added either. Whoever builds calls graph_check_memory() before it
+ * reads what it built, and at its end. */
+/* STATUS_OUT_OF_MEMORY when a building function had none for `g` itself (not for its bodies). */
+status graph_check_memory(const graph *g) MUST_CHECK;
+/* For a builder that finds no memory itself: graph_check_memory() fails from now on. Returns the
+ * spare value. */
+graph_value_index graph_lack_memory(graph *g);
 graph_value_index graph_add_value(graph *g, const char *name);
 /* The value of that name, or GRAPH_NO_VALUE. */
 graph_value_index graph_find_value(const graph *g, const char *name);

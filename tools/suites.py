@@ -138,6 +138,12 @@ def programs_named(pattern):
     return sorted(name for name in found if re.fullmatch(pattern, name))
 
 
+def torture_models():
+    """What tests/torture/load.c loads: an encoder, a network, and models that go through much of the importer and the fusion passes."""
+    data = ROOT / "tests/data"
+    return [data / "torture/quantised.onnx", data / "torture/control.onnx", ROOT / "examples/models/digits/1", data / "hugging_face/chain_dense_norm"]
+
+
 def suites():
     """In the order they begin: what is quick and basic first, then what takes long, then sanitizers."""
     units, checks, threads = programs_named(r"unit_\w+"), programs_named(r"check\w+"), programs_named(r"check_\w+")
@@ -174,6 +180,7 @@ def suites():
     found += [program(name, "asan") for name in checks]
     found += [criterion(name, "asan") for name in units]
     found += [program(name, "asan") for name in ("fuzz_replay", "netsim_http2")]
+    found.append(program("torture_load", "asan", arguments=[os.environ.get("TORTURE_TRIALS", "100"), *torture_models()]))
     found += [fuzzer(target) for target in fuzz_targets()]
     found += [program(name, "tsan") for name in threads]
     found.append(pytest("tsan-load", "tests/http", "tsan", arguments=["-m", "load"]))

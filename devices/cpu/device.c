@@ -304,7 +304,8 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
     *out = &p->base;
     return STATUS_OK;
 fail:
-    cpu_release(base, &p->base);
+    if (p)
+        cpu_release(base, &p->base);
     return s;
 }
 

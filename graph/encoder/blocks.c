@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include "graph/build.h"
 #include "graph/encoder/packer.h"
 
@@ -33,8 +31,10 @@ void packer_make_columns(packer *p)
     int64_t heads = heads_of_block(p), n = p->size.length, width = p->form.block_width;
     bool *own = arena_allocate_zeroed(&p->g->memory, (size_t)(heads * width), sizeof *own);
     float *ones = arena_allocate_zeroed(&p->g->memory, (size_t)(heads * n * width), sizeof *ones);
-    if (own == NULL || ones == NULL)
-        abort(); /* as graph_add_constant_f32() does */
+    if (own == NULL || ones == NULL) {
+        p->own_columns = p->column_sums = graph_lack_memory(p->g);
+        return;
+    }
     for (int64_t head = 0; head < heads; head++)
         for (int64_t i = head * p->e->head_dim; i < (head + 1) * p->e->head_dim; i++) {
             own[head * width + i] = true;

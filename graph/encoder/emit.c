@@ -39,8 +39,8 @@ static const char *stem_of(const encoder_emitter *m, graph_value_index weight)
     bool has_it = bytes > end && strcmp(name + bytes - end, ending) == 0;
     char *stem = arena_format(&m->g->memory, "%.*s", (int)(has_it ? bytes - end : bytes), name);
     if (stem == NULL)
-        abort();
-    return stem;
+        graph_lack_memory(m->g);
+    return stem != NULL ? stem : "";
 }
 
 /* Weights are stored [out, in]. A node transposes them, so that a device that uses them as they are
@@ -175,7 +175,7 @@ static graph_value_index bucket_table(const encoder_emitter *m, int64_t reach)
     int64_t count = 2 * reach - 1;
     int64_t *buckets = malloc((size_t)count * sizeof buckets[0]);
     if (buckets == NULL)
-        abort();
+        return graph_lack_memory(m->g);
     for (int64_t i = 0; i < count; i++)
         buckets[i] = encoder_relative_bucket(e->relative_table->dims[0], e->relative_distance_max,
                                              i - (reach - 1));
@@ -204,7 +204,7 @@ static graph_value_index slope_bias(const encoder_emitter *m)
     const int64_t axes[] = {0, 1}, dims[] = {1, m->e->heads, 1, 1};
     float *negative = malloc((size_t)m->e->heads * sizeof *negative);
     if (negative == NULL)
-        abort();
+        return graph_lack_memory(m->g);
     for (int64_t h = 0; h < m->e->heads; h++)
         negative[h] = -m->e->slopes[h];
     graph_value_index slopes = graph_add_constant_f32(m->g, NULL, 4, dims, negative);
@@ -339,8 +339,10 @@ static void make_distances(encoder_emitter *m)
     const encoder *e = m->e;
     int64_t reach = e->length_max, count = 2 * reach - 1;
     int64_t *rows = malloc((size_t)count * sizeof rows[0]);
-    if (rows == NULL)
-        abort();
+    if (rows == NULL) {
+        m->distance_rows = m->distance_states = graph_lack_memory(m->g);
+        return;
+    }
     for (int64_t i = 0; i < count; i++)
         rows[i] = encoder_distance_row(e, (reach - 1) - i); /* distances() is key - query */
     graph_value_index at =
@@ -477,8 +479,11 @@ static graph_value_index input_of(const graph *g, int input)
     return input >= 0 ? g->inputs[input] : GRAPH_NO_VALUE;
 }
 
-void encoder_emit(const encoder *e, graph *g, const char *const *outputs)
+status encoder_emit(const encoder *e, graph *g, const char *const *outputs)
 {
+    status s = graph_check_memory(g); /* of the inputs */
+    if (s)
+        return s;
     encoder_emitter m = {.g = g,
                          .e = e,
                          .ids = input_of(g, e->ids_input),
@@ -494,8 +499,11 @@ void encoder_emit(const encoder *e, graph *g, const char *const *outputs)
     for (int i = 0; i < e->output_count; i++)
         graph_add_output(g, encoder_emit_output(&m, &e->outputs[i], x), outputs[i]);
     encoder *kept = arena_allocate(&g->memory, sizeof *kept);
-    if (kept == NULL)
-        abort();
-    *kept = *e;
-    g->described = kept;
+    if (kept == NULL) {
+        graph_lack_memory(g);
+    } else {
+        *kept = *e;
+        g->described = kept;
+    }
+    return graph_check_memory(g);
 }

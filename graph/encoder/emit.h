@@ -7,6 +7,6 @@
  * constants, every tensor that `e` refers to: the nodes from the token ids to the outputs, which
  * get the names `outputs[i]`. Nodes are named after their weights. Sets g->described to a copy of
  * `e` in g->memory; what `e` points to must live as long as the graph. */
-void encoder_emit(const encoder *e, graph *g, const char *const *outputs);
+status encoder_emit(const encoder *e, graph *g, const char *const *outputs);
 
 #endif

@@ -120,7 +120,7 @@ static graph_value_index relative_bias(packer *p)
     const float *table = e->relative_table->data;
     tensor *t = arena_allocate(&p->g->memory, sizeof *t);
     if (t == NULL || tensor_allocate(t, &p->g->memory, DTYPE_F32, 4, dims))
-        abort(); /* as graph_add_constant_f32() does */
+        return graph_lack_memory(p->g);
     float *to = t->data;
     for (int64_t h = 0; h < e->heads; h++)
         for (int64_t i = 0; i < n; i++)
@@ -201,7 +201,7 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
     } else if (e->positions == ENCODER_POSITIONS_COUNTED) {
         int32_t *offset = arena_allocate(&p->g->memory, sizeof *offset);
         if (offset == NULL)
-            abort();
+            return graph_lack_memory(p->g);
         *offset = (int32_t)e->position_offset;
         const tensor t = {.dtype = DTYPE_I32, .data = offset};
         graph_value_index index =
@@ -300,7 +300,7 @@ static graph_value_index members(packer *p)
         return p->members;
     int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->size.sequences * sizeof *numbers);
     if (numbers == NULL)
-        abort();
+        return graph_lack_memory(p->g);
     for (int64_t i = 0; i < p->size.sequences; i++)
         numbers[i] = (int32_t)i + 1;
     const tensor t = {
@@ -469,7 +469,7 @@ static graph_value_index counted_positions(packer *p)
 {
     int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->size.length * sizeof *numbers);
     if (numbers == NULL)
-        abort();
+        return graph_lack_memory(p->g);
     for (int64_t i = 0; i < p->size.length; i++)
         numbers[i] = (int32_t)i;
     const tensor t = {.dtype = DTYPE_I32, .rank = 2, .dims = {1, p->size.length}, .data = numbers};
@@ -541,9 +541,12 @@ static status make(const encoder *e, const graph *g, const graph_budget *budget,
     if (!packer_can_block(e, p.form.block_width))
         p.form.block_width = 0;
     build(&p, g);
-    tensor *inputs = calloc((size_t)p.g->input_count, sizeof *inputs);
-    s = inputs == NULL ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of an encoder")
-                       : graph_bind(p.g, 1, 1, inputs);
+    tensor *inputs = calloc((size_t)p.g->input_count + 1, sizeof *inputs);
+    s = graph_check_memory(p.g);
+    if (s == STATUS_OK)
+        s = inputs == NULL
+                ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of an encoder")
+                : graph_bind(p.g, 1, 1, inputs);
     if (s == STATUS_OK)
         s = graph_specialise(p.g, &(graph_binding){inputs, budget}, evaluate, out);
     free(inputs);

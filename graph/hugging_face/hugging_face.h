@@ -157,6 +157,10 @@ typedef struct hf_builder {
 } hf_builder;
 
 /* layers.c; names lack ".weight" and ".bias". */
+/* The builder fails: an allocation in the graph's memory did. */
+void hf_lack_memory(hf_builder *b);
+/* `text`; "" and the builder fails where it is NULL. */
+const char *hf_text(hf_builder *b, const char *text);
 const tensor *hf_table(hf_builder *b, const char *name, int64_t rows, int64_t columns);
 /* [out, in]; negative: any size. The bias is there, or not. */
 encoder_linear hf_linear(hf_builder *b, const char *name, int64_t out, int64_t in);
@@ -169,7 +173,7 @@ encoder_norm hf_norm(hf_builder *b, const char *name, int64_t width);
 /* The activation `name` of config.json's `key`. */
 encoder_activation hf_activation(hf_builder *b, const char *key, const char *name);
 encoder_head_activation hf_head_activation(hf_builder *b, const char *key, const char *name);
-/* NULL where theta is 0. */
+/* NULL where theta is 0, or where the builder fails. */
 const encoder_rotary *hf_make_rotary(hf_builder *b, const hf_rotary *rotary, int64_t dims);
 int64_t hf_width(const encoder_linear *l);
 /* A formatted name: "encoder.layer.3.output.dense", in the graph's memory. */

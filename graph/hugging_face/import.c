@@ -56,7 +56,7 @@ static void describe_sizes(hf_builder *b)
     e->layer_count = (int)c->layers;
     e->layers = arena_allocate_zeroed(&b->g->memory, (size_t)c->layers, sizeof e->layers[0]);
     if (e->layers == NULL)
-        abort();
+        hf_lack_memory(b);
 }
 
 static void describe_family(hf_builder *b)
@@ -88,6 +88,8 @@ static status describe(hf_builder *b, const char *folder, const hf_pooling *pool
                        const graph_import_options *options, const char **names)
 {
     describe_sizes(b);
+    if (b->failed)
+        return b->failed;
     describe_family(b);
     if (b->failed)
         return b->failed;
@@ -135,11 +137,12 @@ static status build(graph *g, hf_weights *weights, const char *folder, const cha
     s = describe(&b, folder, &pooling, options, names);
     if (s)
         return s;
-    g->source = arena_format(&g->memory, "hugging face %s%s", config.model_type,
-                             pooling.is_present ? hf_chain_text(&b, &pooling) : "");
+    const char *chain = pooling.is_present ? hf_chain_text(&b, &pooling) : "";
+    g->source =
+        hf_text(&b, arena_format(&g->memory, "hugging face %s%s", config.model_type, chain));
     g->sequence_max = e.length_max = longest_of(&config);
-    encoder_emit(&e, g, names);
-    return hf_weights_read(weights);
+    s = b.failed ? b.failed : encoder_emit(&e, g, names);
+    return s ? s : hf_weights_read(weights);
 }
 
 status graph_import_hugging_face(const char *folder, const char *pooling,

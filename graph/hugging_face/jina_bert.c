@@ -38,8 +38,10 @@ static const float *make_slopes(hf_builder *b)
 {
     int64_t heads = b->config->heads, below = 1;
     float *slopes = arena_allocate(&b->g->memory, (size_t)heads * sizeof *slopes);
-    if (slopes == NULL)
-        abort();
+    if (slopes == NULL) {
+        hf_lack_memory(b);
+        return NULL;
+    }
     while (2 * below <= heads)
         below *= 2;
     for (int64_t h = 0; h < heads; h++)

@@ -1,11 +1,24 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "graph/hugging_face/hugging_face.h"
+
+void hf_lack_memory(hf_builder *b)
+{
+    graph_lack_memory(b->g);
+    if (b->failed == STATUS_OK)
+        b->failed = graph_check_memory(b->g);
+}
+
+const char *hf_text(hf_builder *b, const char *text)
+{
+    if (text == NULL)
+        hf_lack_memory(b);
+    return text != NULL ? text : "";
+}
 
 const char *hf_name(hf_builder *b, const char *format, ...)
 {
@@ -14,26 +27,17 @@ const char *hf_name(hf_builder *b, const char *format, ...)
     va_start(args, format);
     vsnprintf(name, sizeof name, format, args);
     va_end(args);
-    char *kept = arena_format(&b->g->memory, "%s%s", b->weights->prefix, name);
-    if (kept == NULL)
-        abort();
-    return kept;
+    return hf_text(b, arena_format(&b->g->memory, "%s%s", b->weights->prefix, name));
 }
 
 const char *hf_root_name(hf_builder *b, const char *name)
 {
-    char *kept = arena_format(&b->g->memory, "%s%s", b->weights->root, name);
-    if (kept == NULL)
-        abort();
-    return kept;
+    return hf_text(b, arena_format(&b->g->memory, "%s%s", b->weights->root, name));
 }
 
 static const char *below(hf_builder *b, const char *name, const char *leaf)
 {
-    char *full = arena_format(&b->g->memory, "%s.%s", name, leaf);
-    if (full == NULL)
-        abort();
-    return full;
+    return hf_text(b, arena_format(&b->g->memory, "%s.%s", name, leaf));
 }
 
 bool hf_has(const hf_builder *b, const char *name)
@@ -62,14 +66,17 @@ void hf_check_layer_count(hf_builder *b, const char *key, const char *format)
         char name[200];
         const char *at = strstr(format, "%lld");
         snprintf(name, sizeof name, "%.*s%lld%s", (int)(at - format), format, (long long)i, at + 4);
-        bool is_there = hf_weights_find(b->weights, hf_name(b, "%s", name)) != NULL;
+        const char *full = hf_name(b, "%s", name);
+        if (b->failed)
+            return;
+        bool is_there = hf_weights_find(b->weights, full) != NULL;
         if (i == layers && is_there)
             log_warning("graph", "config.json: %s is %lld; the weights have more layers, not used",
                         key, (long long)layers);
         if (i < layers && !is_there)
             b->failed = status_fail(STATUS_CORRUPT,
                                     "config.json: %s is %lld, but the weights have no tensor '%s'",
-                                    key, (long long)layers, hf_name(b, "%s", name));
+                                    key, (long long)layers, full);
     }
 }
 
@@ -87,6 +94,8 @@ static bool load(hf_builder *b, const char *name, int64_t rows, int64_t columns,
 static const tensor *add_constant(hf_builder *b, const char *name, const tensor *t)
 {
     graph_value_index v = graph_add_constant(b->g, name, t); /* moves b->g->values */
+    if (b->failed == STATUS_OK)
+        b->failed = graph_check_memory(b->g);
     return b->g->values[v].constant;
 }
 
@@ -112,12 +121,14 @@ encoder_linear hf_linear(hf_builder *b, const char *name, int64_t out, int64_t i
     return l;
 }
 
-static tensor *load_new(hf_builder *b, const char *name, int64_t rows, int64_t columns,
-                        bool is_matrix)
+static const tensor *load_new(hf_builder *b, const char *name, int64_t rows, int64_t columns,
+                              bool is_matrix)
 {
     tensor *t = arena_allocate(&b->g->memory, sizeof *t);
-    if (t == NULL)
-        abort();
+    if (t == NULL) {
+        hf_lack_memory(b);
+        return &nothing;
+    }
     *t = nothing;
     (void)load(b, name, rows, columns, is_matrix, t);
     return t;
@@ -240,8 +251,10 @@ const encoder_rotary *hf_make_rotary(hf_builder *b, const hf_rotary *rotary, int
     encoder_rotary *r = arena_allocate(&b->g->memory, sizeof *r);
     float *frequencies =
         arena_allocate(&b->g->memory, (size_t)(dims / 2 + 1) * sizeof *frequencies);
-    if (r == NULL || frequencies == NULL)
-        abort();
+    if (r == NULL || frequencies == NULL) {
+        hf_lack_memory(b);
+        return NULL;
+    }
     if (dims % 2 != 0 && b->failed == STATUS_OK)
         b->failed =
             status_fail(STATUS_CORRUPT,

@@ -305,10 +305,7 @@ static const char *append(hf_builder *b, const char *text, const char *format, .
     va_start(arguments, format);
     vsnprintf(more, sizeof more, format, arguments);
     va_end(arguments);
-    char *longer = arena_format(&b->g->memory, "%s%s", text, more);
-    if (longer == NULL)
-        abort();
-    return longer;
+    return hf_text(b, arena_format(&b->g->memory, "%s%s", text, more));
 }
 
 static const char *mode_name(encoder_pooling code)

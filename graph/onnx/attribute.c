@@ -25,10 +25,14 @@ static int type_of(const Onnx__Attribute *p)
     return ONNX__ATTRIBUTE__TYPE__INTS;
 }
 
+/* "" without memory, which the graph lacks then. */
 static const char *copy_bytes(graph *g, ProtobufCBinaryData bytes)
 {
-    return onnx_must(arena_copy_string(&g->memory, bytes.data ? (const char *)bytes.data : "",
-                                       bytes.data ? bytes.len : 0));
+    const char *copy = arena_copy_string(&g->memory, bytes.data ? (const char *)bytes.data : "",
+                                         bytes.data ? bytes.len : 0);
+    if (copy == NULL)
+        graph_lack_memory(g);
+    return copy != NULL ? copy : "";
 }
 
 static status read_attribute(const onnx_node *n, const Onnx__Attribute *p, graph_attribute *out)
@@ -50,7 +54,9 @@ static status read_attribute(const onnx_node *n, const Onnx__Attribute *p, graph
     case ONNX__ATTRIBUTE__TYPE__TENSOR: {
         if (p->t == NULL)
             return onnx_fail(n, STATUS_CORRUPT, "the tensor of attribute '%s' is missing", p->name);
-        tensor *t = onnx_must(arena_allocate_zeroed(&n->graph->memory, 1, sizeof *t));
+        tensor *t = arena_allocate_zeroed(&n->graph->memory, 1, sizeof *t);
+        if (t == NULL)
+            return onnx_fail_memory();
         status s = onnx_read_tensor(n->importer, p->t, "the tensor", t);
         if (s)
             return onnx_fail(n, s, "attribute '%s': %s", p->name, status_message());
@@ -69,8 +75,10 @@ static status read_attribute(const onnx_node *n, const Onnx__Attribute *p, graph
         a.ints = p->ints;
         break;
     case ONNX__ATTRIBUTE__TYPE__STRINGS: {
-        const char **strings = onnx_must(
-            arena_allocate_zeroed(&n->graph->memory, p->n_strings + 1, sizeof strings[0]));
+        const char **strings =
+            arena_allocate_zeroed(&n->graph->memory, p->n_strings + 1, sizeof strings[0]);
+        if (strings == NULL)
+            return onnx_fail_memory();
         for (size_t i = 0; i < p->n_strings; i++)
             strings[i] = copy_bytes(n->graph, p->strings[i]);
         a.kind = GRAPH_ATTRIBUTE_STRINGS;
@@ -129,8 +137,10 @@ static bool has_body(const char *op_type)
 status onnx_read_attributes(const onnx_scope *scope, onnx_node *n)
 {
     const Onnx__Node *proto = n->proto;
-    n->attributes = onnx_must(
-        arena_allocate_zeroed(&n->graph->memory, proto->n_attribute + 8, sizeof n->attributes[0]));
+    n->attributes =
+        arena_allocate_zeroed(&n->graph->memory, proto->n_attribute + 8, sizeof n->attributes[0]);
+    if (n->attributes == NULL)
+        return onnx_fail_memory();
     for (size_t i = 0; i < proto->n_attribute; i++) {
         const Onnx__Attribute *p = proto->attribute[i];
         if (p->name == NULL || p->name[0] == 0)

@@ -31,7 +31,7 @@ bool onnx_closure_capture(struct onnx_closure *c, graph_value_index outer, graph
         c->captured[c->captured_count++] = outer;
     }
     if (!name_map_put(&c->inner, v->name, *inner))
-        onnx_must(NULL);
+        graph_lack_memory(c->body);
     return true;
 }
 
@@ -72,6 +72,9 @@ static status add_body_outputs(onnx_scope *scope, const onnx_node *n, const Onnx
             return onnx_fail(n, STATUS_CORRUPT, "its body does not produce the output '%s'",
                              name != NULL ? name : "");
         graph_add_output(g, value, NULL);
+        status s = graph_check_memory(g);
+        if (s)
+            return s;
         onnx_declare_type(g, g->outputs[i], proto->output[i]);
     }
     return STATUS_OK;
@@ -98,6 +101,8 @@ static status build_body(onnx_scope *scope, const onnx_node *n, struct onnx_clos
         s = onnx_emit_nodes(&body, proto->node, proto->n_node);
     if (s == STATUS_OK)
         s = add_body_outputs(&body, n, proto);
+    if (s == STATUS_OK)
+        s = graph_check_memory(c->body);
     m->graph = c->outer;
     return s;
 }
@@ -114,18 +119,23 @@ status onnx_attach_body(onnx_scope *scope, onnx_node *n)
             return onnx_fail(n, STATUS_CORRUPT, "attribute '%s' is not a graph",
                              n->attributes[i].name);
     struct onnx_closure c = {.outer = n->graph,
-                             .body = onnx_must(graph_create(n->name)),
+                             .body = graph_create(n->name),
                              .captured_max = CAPTURES_MAX,
                              .inner = {.memory = &n->importer->scratch}};
+    if (c.body == NULL)
+        return onnx_fail_memory();
     graph_own_body(n->graph, c.body);
-    c.captured =
-        onnx_must(arena_allocate(&n->importer->scratch, CAPTURES_MAX * sizeof c.captured[0]));
+    c.captured = arena_allocate(&n->importer->scratch, CAPTURES_MAX * sizeof c.captured[0]);
+    if (c.captured == NULL)
+        return onnx_fail_memory();
     status s = build_body(scope, n, &c);
     if (s)
         return s;
     int own = n->input_count;
-    graph_value_index *inputs = onnx_must(arena_allocate(
-        &n->importer->scratch, (size_t)(own + c.captured_count + 8) * sizeof inputs[0]));
+    graph_value_index *inputs = arena_allocate(
+        &n->importer->scratch, (size_t)(own + c.captured_count + 8) * sizeof inputs[0]);
+    if (inputs == NULL)
+        return onnx_fail_memory();
     for (int i = 0; i < own; i++)
         inputs[i] = n->inputs[i];
     for (int i = 0; i < c.captured_count; i++)

@@ -15,14 +15,18 @@
 
 /* The parser allocates in the graph's memory: names and tensor data are used in place. Tensor data
  * is aligned as base/tensor.h requires. */
-static void *parser_allocate(void *memory, size_t bytes)
+static void *parser_allocate(void *context, size_t bytes)
 {
-    return arena_allocate_aligned(memory, bytes ? bytes : 1, bytes >= 64 ? 64 : 16);
+    graph *g = context;
+    void *p = arena_allocate_aligned(&g->memory, bytes ? bytes : 1, bytes >= 64 ? 64 : 16);
+    if (p == NULL)
+        graph_lack_memory(g);
+    return p;
 }
 
-static void parser_free(void *memory, void *p)
+static void parser_free(void *context, void *p)
 {
-    (void)memory;
+    (void)context;
     (void)p;
 }
 
@@ -31,8 +35,10 @@ static status parse(graph *g, const uint8_t *data, size_t bytes, const Onnx__Mod
     status s = onnx_check_nesting(data, bytes);
     if (s)
         return s;
-    ProtobufCAllocator allocator = {parser_allocate, parser_free, &g->memory};
+    ProtobufCAllocator allocator = {parser_allocate, parser_free, g};
     const Onnx__Model *model = onnx__model__unpack(&allocator, bytes, data);
+    if (model == NULL && (s = graph_check_memory(g)))
+        return s;
     if (model == NULL)
         return status_fail(STATUS_CORRUPT, "not an ONNX model, or truncated");
     if (model->graph == NULL)
@@ -46,7 +52,7 @@ static status parse(graph *g, const uint8_t *data, size_t bytes, const Onnx__Mod
 
 /* Reads the ranks of intermediate values where the file has them: rewriting an old Softmax is
  * simpler with its rank. */
-static void read_ranks(onnx_importer *m)
+static status read_ranks(onnx_importer *m)
 {
     m->ranks.memory = &m->scratch;
     for (size_t i = 0; i < m->model->graph->n_value_info; i++) {
@@ -54,8 +60,9 @@ static void read_ranks(onnx_importer *m)
         if (info->name != NULL && info->type != NULL && info->type->tensor_type != NULL &&
             info->type->tensor_type->shape != NULL &&
             !name_map_put(&m->ranks, info->name, (int32_t)info->type->tensor_type->shape->n_dim))
-            onnx_must(NULL);
+            return onnx_fail_memory();
     }
+    return STATUS_OK;
 }
 
 static status add_outputs(onnx_scope *scope)
@@ -75,22 +82,26 @@ static status add_outputs(onnx_scope *scope)
         if (name_map_get(&seen, name, &other))
             return status_fail(STATUS_CORRUPT, "output '%s' is listed twice", name);
         if (!name_map_put(&seen, name, (int32_t)i))
-            onnx_must(NULL);
+            return onnx_fail_memory();
         graph *g = scope->importer->graph;
         graph_add_output(g, value, name);
+        status s = graph_check_memory(g);
+        if (s)
+            return s;
         onnx_declare_type(g, g->outputs[i], proto->output[i]);
     }
     return STATUS_OK;
 }
 
+/* NULL: out of memory. */
 static const char *describe_source(onnx_importer *m, int64_t opset)
 {
     const char *producer = m->model->producer_name, *version = m->model->producer_version;
     bool has_producer = producer != NULL && producer[0] != 0;
     bool has_version = has_producer && version != NULL && version[0] != 0;
-    return onnx_must(arena_format(&m->graph->memory, "onnx opset %lld%s%s%s%s", (long long)opset,
-                                  has_producer ? " by " : "", has_producer ? producer : "",
-                                  has_version ? " " : "", has_version ? version : ""));
+    return arena_format(&m->graph->memory, "onnx opset %lld%s%s%s%s", (long long)opset,
+                        has_producer ? " by " : "", has_producer ? producer : "",
+                        has_version ? " " : "", has_version ? version : "");
 }
 
 static status build(onnx_importer *m)
@@ -103,8 +114,11 @@ static status build(onnx_importer *m)
         .opset_count = m->model->n_opset_import,
     };
     m->graph->source = describe_source(m, onnx_scope_opset(&scope, ""));
-    read_ranks(m);
-    status s = onnx_index_functions(m);
+    if (m->graph->source == NULL)
+        return onnx_fail_memory();
+    status s = read_ranks(m);
+    if (s == STATUS_OK)
+        s = onnx_index_functions(m);
     if (s == STATUS_OK)
         s = onnx_add_initializers(&scope, m->model->graph);
     if (s == STATUS_OK)

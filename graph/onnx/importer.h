@@ -88,13 +88,17 @@ status onnx_add_initializers(onnx_scope *scope, const Onnx__Graph *proto) MUST_C
 status onnx_scope_define(onnx_scope *scope, const char *name, graph_value_index value) MUST_CHECK;
 bool onnx_scope_find(const onnx_scope *scope, const char *name, graph_value_index *value);
 int64_t onnx_scope_opset(const onnx_scope *scope, const char *domain);
+/* The name of a value of the scope in the graph. Without memory: NULL, and the graph lacks it. */
+const char *onnx_scope_name(const onnx_scope *scope, const char *name);
 /* Fails with the message "node 'encoder/add': Add (opset 17): ...". */
 status onnx_fail(const onnx_node *n, status code, const char *format, ...)
     __attribute__((format(printf, 3, 4))) MUST_CHECK;
 
 /* inline.c: calls of model-local functions, and If. */
 status onnx_index_functions(onnx_importer *m) MUST_CHECK;
-const Onnx__Function *onnx_find_function(const onnx_importer *m, const onnx_node *n);
+/* The function that the node calls to *out; NULL: none. */
+status onnx_find_function(const onnx_importer *m, const onnx_node *n,
+                          const Onnx__Function **out) MUST_CHECK;
 status onnx_inline_function(onnx_scope *scope, const onnx_node *n,
                             const Onnx__Function *function) MUST_CHECK;
 status onnx_inline_if(onnx_scope *scope, const onnx_node *n) MUST_CHECK;
@@ -133,7 +137,7 @@ const char *onnx_list_contrib(char *text, size_t text_bytes);
 status onnx_check_schema(const onnx_node *n, graph_op op) MUST_CHECK;
 status onnx_reject_operator(const onnx_node *n) MUST_CHECK;
 
-/* `p`, or aborts when it is NULL: loading a model aborts when memory is out (graph.h). */
-void *onnx_must(void *p);
+/* node.c: STATUS_OUT_OF_MEMORY with the message of all that finds no memory in an import. */
+status onnx_fail_memory(void) MUST_CHECK;
 
 #endif

@@ -8,12 +8,13 @@ static const char *text(const char *s)
     return s != NULL ? s : "";
 }
 
+/* NULL: out of memory. */
 static const char *function_key(arena *memory, const char *domain, const char *name,
                                 const char *overload)
 {
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
-    return onnx_must(arena_format(memory, "%s\n%s\n%s", domain, name, overload));
+    return arena_format(memory, "%s\n%s\n%s", domain, name, overload);
 }
 
 status onnx_index_functions(onnx_importer *m)
@@ -24,22 +25,27 @@ status onnx_index_functions(onnx_importer *m)
         int32_t other;
         const char *key =
             function_key(&m->scratch, text(f->domain), text(f->name), text(f->overload));
-        if (name_map_get(&m->functions, key, &other))
+        if (key != NULL && name_map_get(&m->functions, key, &other))
             return status_fail(STATUS_CORRUPT, "function '%s' is defined twice", text(f->name));
-        if (!name_map_put(&m->functions, key, (int32_t)i))
-            onnx_must(NULL);
+        if (key == NULL || !name_map_put(&m->functions, key, (int32_t)i))
+            return onnx_fail_memory();
     }
     return STATUS_OK;
 }
 
-const Onnx__Function *onnx_find_function(const onnx_importer *m, const onnx_node *n)
+status onnx_find_function(const onnx_importer *m, const onnx_node *n, const Onnx__Function **out)
 {
+    *out = NULL;
     if (m->model->n_functions == 0)
-        return NULL;
+        return STATUS_OK;
     int32_t index;
     const char *key =
         function_key(&n->importer->scratch, n->domain, n->op_type, text(n->proto->overload));
-    return name_map_get(&m->functions, key, &index) ? m->model->functions[index] : NULL;
+    if (key == NULL)
+        return onnx_fail_memory();
+    if (name_map_get(&m->functions, key, &index))
+        *out = m->model->functions[index];
+    return STATUS_OK;
 }
 
 /* The value `inner` of a body becomes `outer` in the caller's scope. */
@@ -76,7 +82,7 @@ status onnx_inline_function(onnx_scope *scope, const onnx_node *n, const Onnx__F
     onnx_scope body = {
         .importer = n->importer,
         .values = {.memory = &n->importer->scratch},
-        .prefix = onnx_must(arena_format(&n->importer->scratch, "%s/", n->name)),
+        .prefix = arena_format(&n->importer->scratch, "%s/", n->name),
         .opsets = f->n_opset_import > 0 ? f->opset_import : scope->opsets,
         .opset_count = f->n_opset_import > 0 ? f->n_opset_import : scope->opset_count,
         .function = f,
@@ -84,6 +90,8 @@ status onnx_inline_function(onnx_scope *scope, const onnx_node *n, const Onnx__F
         .call_attribute_count = n->attribute_count,
         .depth = scope->depth + 1,
     };
+    if (body.prefix == NULL)
+        return onnx_fail_memory();
     for (size_t i = 0; s == STATUS_OK && i < f->n_input; i++)
         s = onnx_scope_define(&body, text(f->input[i]),
                               i < (size_t)n->input_count ? n->inputs[i] : GRAPH_NO_VALUE);
@@ -169,9 +177,11 @@ static status emit_branch(onnx_scope *scope, const onnx_node *n, const char *nam
     *body = *scope;
     body->outer = scope;
     body->values = (name_map){.memory = &n->importer->scratch};
-    body->prefix = onnx_must(arena_format(&n->importer->scratch, "%s/%s", n->name, suffix));
+    body->prefix = arena_format(&n->importer->scratch, "%s/%s", n->name, suffix);
     body->depth++;
     *out = branch;
+    if (body->prefix == NULL)
+        return onnx_fail_memory();
     status s = onnx_add_initializers(body, branch);
     return s ? s : onnx_emit_nodes(body, branch->node, branch->n_node);
 }
@@ -186,9 +196,11 @@ static status emit_both(onnx_scope *scope, const onnx_node *n)
         return onnx_fail(n, STATUS_TOO_LARGE, "%d outputs", count);
     arena *scratch = &n->importer->scratch;
     graph_value_index *inputs =
-        onnx_must(arena_allocate_zeroed(scratch, 2 * (size_t)count + 1, sizeof inputs[0]));
+        arena_allocate_zeroed(scratch, 2 * (size_t)count + 1, sizeof inputs[0]);
     graph_value_index *outputs =
-        onnx_must(arena_allocate_zeroed(scratch, (size_t)count + 1, sizeof outputs[0]));
+        arena_allocate_zeroed(scratch, (size_t)count + 1, sizeof outputs[0]);
+    if (inputs == NULL || outputs == NULL)
+        return onnx_fail_memory();
     inputs[0] = n->inputs[0];
     for (int b = 0; b < 2; b++) {
         onnx_scope body;
@@ -209,10 +221,7 @@ static status emit_both(onnx_scope *scope, const onnx_node *n)
         outputs[i] = GRAPH_NO_VALUE;
         if (name[0] == 0)
             continue;
-        outputs[i] = graph_add_value(
-            n->graph, scope->prefix[0]
-                          ? onnx_must(arena_format(scratch, "%s%s", scope->prefix, name))
-                          : name);
+        outputs[i] = graph_add_value(n->graph, onnx_scope_name(scope, name));
         status s = onnx_scope_define(scope, name, outputs[i]);
         if (s)
             return s;

@@ -1,19 +1,13 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "graph/onnx/importer.h"
 
-void *onnx_must(void *p)
+status onnx_fail_memory(void)
 {
-    if (p == NULL) {
-        log_error("graph", "out of memory while a model is being loaded");
-        abort();
-    }
-    return p;
+    return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of the model");
 }
 
 status onnx_fail(const onnx_node *n, status code, const char *format, ...)
@@ -36,9 +30,7 @@ status onnx_scope_define(onnx_scope *scope, const char *name, graph_value_index 
     int32_t other;
     if (name_map_get(&scope->values, name, &other))
         return status_fail(STATUS_CORRUPT, "the value '%s' is defined twice", name);
-    if (!name_map_put(&scope->values, name, value))
-        onnx_must(NULL);
-    return STATUS_OK;
+    return name_map_put(&scope->values, name, value) ? STATUS_OK : onnx_fail_memory();
 }
 
 bool onnx_scope_find(const onnx_scope *scope, const char *name, graph_value_index *value)
@@ -67,13 +59,14 @@ int64_t onnx_scope_opset(const onnx_scope *scope, const char *domain)
     return 0;
 }
 
-static graph_value_index add_named_value(const onnx_scope *scope, const char *name)
+const char *onnx_scope_name(const onnx_scope *scope, const char *name)
 {
-    graph *g = scope->importer->graph;
     if (scope->prefix[0] == 0)
-        return graph_add_value(g, name);
-    return graph_add_value(
-        g, onnx_must(arena_format(&scope->importer->scratch, "%s%s", scope->prefix, name)));
+        return name;
+    const char *full = arena_format(&scope->importer->scratch, "%s%s", scope->prefix, name);
+    if (full == NULL)
+        graph_lack_memory(scope->importer->graph);
+    return full;
 }
 
 status onnx_add_initializers(onnx_scope *scope, const Onnx__Graph *proto)
@@ -91,15 +84,13 @@ status onnx_add_initializers(onnx_scope *scope, const Onnx__Graph *proto)
         status s = onnx_read_tensor(scope->importer, p, where, &t);
         if (s)
             return s;
-        const char *name = scope->prefix[0] == 0
-                               ? p->name
-                               : onnx_must(arena_format(&scope->importer->scratch, "%s%s",
-                                                        scope->prefix, p->name));
-        s = onnx_scope_define(scope, p->name, graph_add_constant(scope->importer->graph, name, &t));
+        graph *g = scope->importer->graph;
+        const char *name = onnx_scope_name(scope, p->name);
+        s = onnx_scope_define(scope, p->name, graph_add_constant(g, name, &t));
         if (s)
             return s;
     }
-    return STATUS_OK;
+    return graph_check_memory(scope->importer->graph);
 }
 
 static status read_inputs(const onnx_scope *scope, onnx_node *n)
@@ -108,8 +99,9 @@ static status read_inputs(const onnx_scope *scope, onnx_node *n)
     if (p->n_input > ONNX_INPUTS_MAX || p->n_output > ONNX_INPUTS_MAX)
         return onnx_fail(n, STATUS_TOO_LARGE, "%zu inputs and %zu outputs; the limit is %d",
                          p->n_input, p->n_output, ONNX_INPUTS_MAX);
-    n->inputs = onnx_must(
-        arena_allocate_zeroed(&n->importer->scratch, p->n_input + 8, sizeof n->inputs[0]));
+    n->inputs = arena_allocate_zeroed(&n->importer->scratch, p->n_input + 8, sizeof n->inputs[0]);
+    if (n->inputs == NULL)
+        return onnx_fail_memory();
     for (size_t i = 0; i < p->n_input; i++) {
         n->inputs[i] = GRAPH_NO_VALUE;
         const char *name = p->input[i];
@@ -125,14 +117,16 @@ static status read_inputs(const onnx_scope *scope, onnx_node *n)
 static status make_outputs(onnx_scope *scope, onnx_node *n)
 {
     const Onnx__Node *p = n->proto;
-    n->outputs = onnx_must(
-        arena_allocate_zeroed(&n->importer->scratch, p->n_output + 1, sizeof n->outputs[0]));
+    n->outputs =
+        arena_allocate_zeroed(&n->importer->scratch, p->n_output + 1, sizeof n->outputs[0]);
+    if (n->outputs == NULL)
+        return onnx_fail_memory();
     for (size_t i = 0; i < p->n_output; i++) {
         n->outputs[i] = GRAPH_NO_VALUE;
         const char *name = p->output[i];
         if (name == NULL || name[0] == 0)
             continue;
-        n->outputs[i] = add_named_value(scope, name);
+        n->outputs[i] = graph_add_value(n->graph, onnx_scope_name(scope, name));
         n->output_count = (int)i + 1;
         status s = onnx_scope_define(scope, name, n->outputs[i]);
         if (s)
@@ -191,8 +185,8 @@ static status emit_constant(onnx_scope *scope, onnx_node *n)
     if (s)
         return s;
     const char *name = n->proto->output[0];
-    const char *full = onnx_must(arena_format(&n->importer->scratch, "%s%s", scope->prefix, name));
-    return onnx_scope_define(scope, name, graph_add_constant(n->graph, full, &t));
+    return onnx_scope_define(scope, name,
+                             graph_add_constant(n->graph, onnx_scope_name(scope, name), &t));
 }
 
 static status emit_operator(onnx_scope *scope, onnx_node *n)
@@ -213,12 +207,13 @@ static status emit_operator(onnx_scope *scope, onnx_node *n)
     return STATUS_OK;
 }
 
+/* NULL: out of memory. */
 static const char *name_of_node(const onnx_scope *scope, const Onnx__Node *p)
 {
     const char *name = p->name;
     if (name == NULL || name[0] == 0)
         name = p->n_output > 0 && p->output[0] != NULL ? p->output[0] : "";
-    return onnx_must(arena_format(&scope->importer->graph->memory, "%s%s", scope->prefix, name));
+    return arena_format(&scope->importer->graph->memory, "%s%s", scope->prefix, name);
 }
 
 static status emit_node(onnx_scope *scope, const Onnx__Node *p)
@@ -227,7 +222,8 @@ static status emit_node(onnx_scope *scope, const Onnx__Node *p)
     if (++m->emitted > m->options.nodes_max)
         return status_fail(STATUS_TOO_LARGE, "more than %d nodes", m->options.nodes_max);
     onnx_node n = {.importer = m, .graph = m->graph, .scope = scope, .proto = p};
-    n.name = name_of_node(scope, p);
+    if ((n.name = name_of_node(scope, p)) == NULL)
+        return onnx_fail_memory();
     n.domain = p->domain != NULL && strcmp(p->domain, "ai.onnx") != 0 ? p->domain : "";
     n.op_type = p->op_type != NULL ? p->op_type : "";
     n.opset = onnx_scope_opset(scope, n.domain);
@@ -238,7 +234,9 @@ static status emit_node(onnx_scope *scope, const Onnx__Node *p)
         s = read_inputs(scope, &n);
     if (s)
         return s;
-    const Onnx__Function *function = onnx_find_function(m, &n);
+    const Onnx__Function *function;
+    if ((s = onnx_find_function(m, &n, &function)))
+        return s;
     if (function != NULL)
         return onnx_inline_function(scope, &n, function);
     if (n.opset == 0)
@@ -261,7 +259,12 @@ status onnx_emit_nodes(onnx_scope *scope, Onnx__Node *const *nodes, size_t count
         return status_fail(STATUS_UNSUPPORTED, "opset %lld; supported: %d to %d", (long long)opset,
                            ONNX_OPSET_MIN, ONNX_OPSET_MAX);
     status s = onnx_order_nodes(&scope->importer->scratch, nodes, count, &order);
-    for (size_t i = 0; s == STATUS_OK && i < count; i++)
+    for (size_t i = 0; s == STATUS_OK && i < count; i++) {
         s = emit_node(scope, nodes[order[i]]);
+        /* Also instead of another failure: a rewrite that lacked an attribute may blame the file.
+         */
+        status of_memory = graph_check_memory(scope->importer->graph);
+        s = of_memory ? of_memory : s;
+    }
     return s;
 }

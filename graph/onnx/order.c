@@ -8,6 +8,7 @@ typedef struct name_list {
     arena *memory;
     const char **names;
     size_t count, capacity;
+    bool is_out_of_memory; /* some names are missing */
 } name_list;
 
 static void add_name(name_list *list, const char *name)
@@ -16,8 +17,11 @@ static void add_name(name_list *list, const char *name)
         return;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        const char **moved =
-            onnx_must(arena_allocate_zeroed(list->memory, capacity, sizeof moved[0]));
+        const char **moved = arena_allocate_zeroed(list->memory, capacity, sizeof moved[0]);
+        if (moved == NULL) {
+            list->is_out_of_memory = true;
+            return;
+        }
         for (size_t i = 0; i < list->count; i++)
             moved[i] = list->names[i];
         list->names = moved;
@@ -60,7 +64,7 @@ static status map_producers(name_map *producers, Onnx__Node *const *nodes, size_
                 return status_fail(STATUS_CORRUPT, "nodes '%s' and '%s' both write the value '%s'",
                                    describe(nodes[other]), describe(nodes[i]), name);
             if (!name_map_put(producers, name, (int32_t)i))
-                onnx_must(NULL);
+                return onnx_fail_memory();
         }
     }
     return STATUS_OK;
@@ -77,17 +81,21 @@ status onnx_order_nodes(arena *memory, Onnx__Node *const *nodes, size_t count, i
     if (s)
         return s;
     name_list reads = {.memory = memory};
-    size_t *first = onnx_must(arena_allocate_zeroed(memory, count + 1, sizeof first[0]));
+    size_t *first = arena_allocate_zeroed(memory, count + 1, sizeof first[0]);
+    int32_t *sorted = arena_allocate_zeroed(memory, count + 1, sizeof sorted[0]);
+    int32_t *stack = arena_allocate_zeroed(memory, count + 1, sizeof stack[0]);
+    size_t *next = arena_allocate_zeroed(memory, count + 1, sizeof next[0]);
+    uint8_t *state = arena_allocate_zeroed(memory, count + 1, 1);
+    if (first == NULL || sorted == NULL || stack == NULL || next == NULL || state == NULL)
+        return onnx_fail_memory();
     for (size_t i = 0; i < count; i++) {
         first[i] = reads.count;
         add_names_read(&reads, nodes[i]);
     }
     first[count] = reads.count;
+    if (reads.is_out_of_memory)
+        return onnx_fail_memory();
 
-    int32_t *sorted = onnx_must(arena_allocate_zeroed(memory, count + 1, sizeof sorted[0]));
-    int32_t *stack = onnx_must(arena_allocate_zeroed(memory, count + 1, sizeof stack[0]));
-    size_t *next = onnx_must(arena_allocate_zeroed(memory, count + 1, sizeof next[0]));
-    uint8_t *state = onnx_must(arena_allocate_zeroed(memory, count + 1, 1));
     size_t sorted_count = 0;
     for (size_t root = 0; root < count; root++) {
         size_t depth = 0;

@@ -102,10 +102,12 @@ static status check_fixed_dims(const onnx_importer *m, const Onnx__Shape *const 
             continue;
         const char *nearest = nearest_find(name, names, name_count);
         const char *all = "";
-        for (k = 0; k < name_count; k++)
+        for (k = 0; all != NULL && k < name_count; k++)
             if (k == 0 || strcmp(names[k], names[k - 1]) != 0)
-                all = onnx_must(arena_format(&m->graph->memory, "%s%s\"%s\"", all,
-                                             all[0] != 0 ? ", " : "", names[k]));
+                all = arena_format(&m->graph->memory, "%s%s\"%s\"", all, all[0] != 0 ? ", " : "",
+                                   names[k]);
+        if (all == NULL)
+            return onnx_fail_memory();
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "dims: no input has a dim named \"%s\"%s%s%s; dims with names: %s", name,
                            nearest ? " (did you mean \"" : "", nearest ? nearest : "",
@@ -115,20 +117,24 @@ static status check_fixed_dims(const onnx_importer *m, const Onnx__Shape *const 
 }
 
 /* Keeps the names of an input's dims, for people; constant dims have none. */
-static void keep_names(const onnx_importer *m, graph_value *v, const Onnx__Shape *shape)
+static status keep_names(const onnx_importer *m, graph_value *v, const Onnx__Shape *shape)
 {
     bool has_any = false;
     const char **names =
-        onnx_must(arena_allocate_zeroed(&m->graph->memory, shape->n_dim + 1, sizeof names[0]));
+        arena_allocate_zeroed(&m->graph->memory, shape->n_dim + 1, sizeof names[0]);
+    if (names == NULL)
+        return onnx_fail_memory();
     for (size_t j = 0; j < shape->n_dim; j++) {
         int64_t size;
         const char *name = is_symbol(shape->dim[j]) ? symbol_name(shape->dim[j]) : NULL;
         if (name == NULL || find_fixed(m, name, &size))
             continue;
-        names[j] = onnx_must(arena_copy_string(&m->graph->memory, name, strlen(name)));
+        if ((names[j] = arena_copy_string(&m->graph->memory, name, strlen(name))) == NULL)
+            return onnx_fail_memory();
         has_any = true;
     }
     v->dim_names = has_any ? names : NULL;
+    return STATUS_OK;
 }
 
 status onnx_add_inputs(onnx_scope *scope)
@@ -136,9 +142,11 @@ status onnx_add_inputs(onnx_scope *scope)
     onnx_importer *m = scope->importer;
     const Onnx__Graph *proto = m->model->graph;
     const Onnx__Shape **shapes =
-        onnx_must(arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof shapes[0]));
+        arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof shapes[0]);
     const Onnx__ValueInfo **infos =
-        onnx_must(arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof infos[0]));
+        arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof infos[0]);
+    if (shapes == NULL || infos == NULL)
+        return onnx_fail_memory();
     size_t count = 0;
     for (size_t i = 0; i < proto->n_input; i++) {
         const Onnx__ValueInfo *info = proto->input[i];
@@ -177,12 +185,14 @@ status onnx_add_inputs(onnx_scope *scope)
             dims[j] = read_dim(m, &known, shapes[i]->dim[j], j);
         graph_value_index value =
             graph_add_input(m->graph, infos[i]->name, type, (int)shapes[i]->n_dim, dims);
-        keep_names(m, &m->graph->values[value], shapes[i]);
+        s = keep_names(m, &m->graph->values[value], shapes[i]);
+        if (s)
+            return s;
         s = onnx_scope_define(scope, infos[i]->name, value);
         if (s)
             return s;
     }
-    return STATUS_OK;
+    return graph_check_memory(m->graph);
 }
 
 void onnx_declare_type(graph *g, graph_value_index value, const Onnx__ValueInfo *info)

@@ -215,8 +215,8 @@ static graph_value_index write_moved(fusion *w, graph_value_index v, bool holds_
     tensor moved;
     if (!t || tensor_count(t) == 0)
         return fusion_get_value(w, v, LAYOUT_FIRST);
-    status s = tensor_allocate(&moved, &w->made->memory, t->dtype, t->rank, t->dims);
-    assert(s == STATUS_OK); /* as all of building: memory failures abort */
+    if (tensor_allocate(&moved, &w->made->memory, t->dtype, t->rank, t->dims))
+        return graph_lack_memory(w->made);
     for (int64_t i = 0; i < tensor_count(t); i++) {
         int64_t to = holds_axes ? i : i / 4 * 4 + axis_last(i % 4);
         tensor_set_number(&moved, to,

@@ -18,8 +18,10 @@ static bool all_equal(const tensor *t, int64_t value)
 static const tensor *keep_tensor(fusion *w, dtype type, int rank, const int64_t *dims)
 {
     tensor *t = arena_allocate_zeroed(&w->made->memory, 1, sizeof *t);
-    if (!t || tensor_allocate(t, &w->made->memory, type, rank, dims))
+    if (!t || tensor_allocate(t, &w->made->memory, type, rank, dims)) {
+        graph_lack_memory(w->made);
         return NULL;
+    }
     return t;
 }
 
@@ -37,10 +39,13 @@ static int32_t int8_at(const tensor *t, int64_t i)
 
 /* Weights less their zero points, for the caller to free; `inner`: weights between one of the
  * `channels` and the next. NULL when memory is out. */
-static int16_t *subtract_zeros(const tensor *t, const tensor *zero, int64_t channels, int64_t inner)
+static int16_t *subtract_zeros(fusion *w, const tensor *t, const tensor *zero, int64_t channels,
+                               int64_t inner)
 {
     int64_t count = tensor_count(t), zeros = zero ? tensor_count(zero) : 0;
     int16_t *out = malloc((size_t)count * sizeof *out + 1);
+    if (!out)
+        graph_lack_memory(w->made);
     for (int64_t i = 0, c = 0; out && i < count; c = c + 1 < channels ? c + 1 : 0) {
         int32_t from = zeros == 0 ? 0 : int8_at(zero, zeros == 1 ? 0 : c);
         for (int64_t end = i + inner; i < end; i++)
@@ -114,7 +119,7 @@ static bool set_weights(fusion *w, fused_layer *l, graph_value_index v, const te
         inner *= t->dims[d];
     if ((zero && zero->dtype != t->dtype) || (zeros > 1 && zeros != t->dims[axis]))
         return false;
-    int16_t *x = subtract_zeros(t, zero, t->dims[axis], inner);
+    int16_t *x = subtract_zeros(w, t, zero, t->dims[axis], inner);
     int32_t one_zero = zeros > 0 ? int8_at(zero, 0) : 0;
     bool is_shifted = x && exceeds_int8(x, tensor_count(t)) && all_equal(zero, one_zero) &&
                       can_shift(w, l->anchor);

@@ -67,8 +67,8 @@ static graph_value_index write_float(fusion *w, float x)
 static graph_value_index write_zero(fusion *w, int32_t zero)
 {
     tensor t;
-    status s = tensor_allocate(&t, &w->made->memory, DTYPE_U8, 0, NULL);
-    assert(s == STATUS_OK); /* as all of building: memory failures abort */
+    if (tensor_allocate(&t, &w->made->memory, DTYPE_U8, 0, NULL))
+        return graph_lack_memory(w->made);
     *(uint8_t *)t.data = (uint8_t)zero;
     return graph_add_constant(w->made, NULL, &t);
 }
@@ -130,14 +130,18 @@ graph_value_index fusion_get_value(fusion *w, graph_value_index v, channel_layou
 }
 
 /* Attributes of a layer, with `activation` where that is not NULL; the number of them to *count.
- */
+ * None, and NULL, where memory is out. */
 static graph_attribute *layer_attributes(fusion *w, const fused_layer *l, const char *activation,
                                          int *count)
 {
     int n = l->op == GRAPH_OP_FUSED_DENSE ? 0 : l->anchor->attribute_count;
     graph_attribute *attributes =
         arena_allocate_zeroed(&w->made->memory, (size_t)n + 8, sizeof attributes[0]);
-    assert(attributes);
+    *count = 0;
+    if (!attributes) {
+        graph_lack_memory(w->made);
+        return NULL;
+    }
     for (int i = 0; i < n; i++)
         attributes[i] = l->anchor->attributes[i];
     if (l->is_transposed)
@@ -390,5 +394,5 @@ status fusion_emit(fusion *w)
     for (int i = 0; !s && i < g->output_count; i++)
         graph_add_output(w->made, fusion_get_value(w, g->outputs[i], LAYOUT_FIRST),
                          g->values[g->outputs[i]].name);
-    return s;
+    return s ? s : graph_check_memory(w->made);
 }

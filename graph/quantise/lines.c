@@ -370,6 +370,9 @@ status graph_lift_lines(const graph *g, graph **out)
     status s = open_lifting(&w);
     if (!s) {
         write_all(&w);
+        s = graph_check_memory(w.made);
+    }
+    if (!s) {
         *out = w.made;
         w.made = NULL;
     }

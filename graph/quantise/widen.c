@@ -11,7 +11,6 @@ typedef struct widening {
                                        written yet */
     graph_widen_constant widen;
     void *context;
-    bool is_out_of_memory;
 } widening;
 
 static dtype type_of(const graph *g, graph_value_index v)
@@ -120,7 +119,8 @@ static graph_value_index get_wide(widening *w, graph_value_index v)
     if (w->g->values[v].constant) {
         tensor t = *w->g->values[v].constant;
         const float *floats = w->widen(w->context, &t);
-        w->is_out_of_memory |= floats == NULL;
+        if (floats == NULL)
+            graph_lack_memory(w->made);
         t.dtype = DTYPE_F32;
         t.data = (void *)(uintptr_t)floats;
         w->wide[v] = graph_add_constant(w->made, NULL, &t);
@@ -182,9 +182,7 @@ static status write_all(widening *w)
     for (int i = 0; i < g->output_count; i++)
         graph_add_output(w->made, get_same(w, g->outputs[i]), g->values[g->outputs[i]].name);
     free(operands);
-    return w->is_out_of_memory
-               ? status_fail(STATUS_OUT_OF_MEMORY, "no memory to widen \"%s\"", g->name)
-               : STATUS_OK;
+    return graph_check_memory(w->made);
 }
 
 /* Whether any node would be computed in F32. */

@@ -1,4 +1,3 @@
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,15 +112,20 @@ static bool fold_node(graph *g, const graph_node *node, bool is_for_all, const t
         return false;
     memset(outputs, 0, (size_t)node->output_count * sizeof outputs[0]);
     /* A node that does not fit its inputs stays, and is reported when the graph is specialised. */
-    if (graph_infer_node(node, in, outputs) || !specialise_is_worth_folding(node, in, outputs) ||
-        specialise_evaluate(f, node, in, outputs))
+    if (graph_infer_node(node, in, outputs) || !specialise_is_worth_folding(node, in, outputs))
+        return false;
+    status s = specialise_evaluate(f, node, in, outputs);
+    tensor *constants =
+        s ? NULL : arena_allocate(&g->memory, (size_t)node->output_count * sizeof constants[0]);
+    if (s == STATUS_OUT_OF_MEMORY || (s == STATUS_OK && constants == NULL))
+        graph_lack_memory(g);
+    if (constants == NULL)
         return false;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == GRAPH_NO_VALUE)
             continue;
         graph_value *v = &g->values[node->outputs[i]];
-        tensor *kept = arena_allocate(&g->memory, sizeof *kept);
-        assert(kept != NULL);
+        tensor *kept = &constants[i];
         *kept = outputs[i];
         v->constant = kept;
         v->producer = -1;
@@ -157,6 +161,8 @@ static bool fold(graph *g, bool is_for_all, const graph_budget *budget, graph_ev
     const tensor **in = calloc((size_t)widest, sizeof in[0]);
     tensor *outputs = calloc((size_t)widest, sizeof outputs[0]);
     int32_t kept = 0;
+    if (in == NULL || outputs == NULL)
+        graph_lack_memory(g);
     for (int32_t n = 0; in != NULL && outputs != NULL && n < g->node_count; n++) {
         graph_node node = g->nodes[n];
         /* Nodes that make graph outputs stay: a constant output would lose its name. */

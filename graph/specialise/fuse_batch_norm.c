@@ -80,8 +80,8 @@ static bool is_convolution(const graph_node *n)
            (n->op == GRAPH_OP_CONV_TRANSPOSE && graph_attribute_int(n, "group", 1) == 1);
 }
 
-/* Replaces weights and bias of `conv` by those that include `c`. */
-static void fold_channels(graph *g, graph_node *conv, const tensor *weights, const tensor *bias,
+/* Replaces weights and bias of `conv` by those that include `c`. False: out of memory. */
+static bool fold_channels(graph *g, graph_node *conv, const tensor *weights, const tensor *bias,
                           const channel_affine *c)
 {
     tensor folded, shifts;
@@ -90,7 +90,7 @@ static void fold_channels(graph *g, graph_node *conv, const tensor *weights, con
         inner *= weights->dims[d];
     if (tensor_allocate(&folded, &g->memory, DTYPE_F32, weights->rank, weights->dims) ||
         tensor_allocate(&shifts, &g->memory, DTYPE_F32, 1, &c->channels))
-        abort();
+        return false;
     const float *w = weights->data, *b = bias != NULL ? bias->data : NULL;
     for (int64_t m = 0; m < c->channels; m++) {
         double from = b != NULL ? (double)b[m] : 0;
@@ -100,20 +100,21 @@ static void fold_channels(graph *g, graph_node *conv, const tensor *weights, con
         ((float *)folded.data)[i] = (float)((double)w[i] * c->factor[i / inner % c->channels]);
     graph_value_index *inputs = arena_allocate(&g->memory, 3 * sizeof inputs[0]);
     if (inputs == NULL)
-        abort();
+        return false;
     inputs[0] = conv->inputs[0];
     inputs[1] = graph_add_constant(g, NULL, &folded);
     inputs[2] = graph_add_constant(g, NULL, &shifts);
     conv->inputs = inputs;
     conv->input_count = 3;
+    return true;
 }
 
-/* The number of readers of each value; a graph output counts as one. */
+/* The number of readers of each value; a graph output counts as one. NULL: out of memory. */
 static int32_t *count_readers(const graph *g)
 {
     int32_t *readers = calloc((size_t)g->value_count + 1, sizeof readers[0]);
     if (readers == NULL)
-        abort();
+        return NULL;
     for (int32_t i = 0; i < g->node_count; i++)
         for (int k = 0; k < g->nodes[i].input_count; k++)
             if (g->nodes[i].inputs[k] != GRAPH_NO_VALUE)
@@ -153,18 +154,21 @@ static bool fold_node(graph *g, const graph_node *n, graph_value_index between)
         (bias = find_floats(g, conv->inputs[2], channels)) == NULL)
         return false;
     channel_affine c = {channels, calloc(2 * (size_t)channels + 1, sizeof *c.factor), NULL};
-    if (c.factor == NULL)
-        abort();
+    if (c.factor == NULL) {
+        graph_lack_memory(g);
+        return false;
+    }
     c.shift = c.factor + channels;
     bool is_read = n->op == GRAPH_OP_BATCH_NORMALIZATION
                        ? read_batch_norm(g, n, &c)
                        : read_affine(g, n, between, weights->rank, &c);
-    if (is_read) {
-        fold_channels(g, conv, weights, bias, &c);
+    bool is_folded = is_read && fold_channels(g, conv, weights, bias, &c);
+    if (is_folded)
         conv->outputs[0] = n->outputs[0];
-    }
+    else if (is_read)
+        graph_lack_memory(g);
     free(c.factor);
-    return is_read;
+    return is_folded;
 }
 
 int graph_fuse_batch_norms(graph *g)
@@ -173,6 +177,10 @@ int graph_fuse_batch_norms(graph *g)
     int32_t *readers = count_readers(g);
     int32_t values = g->value_count, kept = 0;
     int folded = 0;
+    if (readers == NULL) {
+        graph_lack_memory(g);
+        return 0;
+    }
     for (int32_t i = 0; i < g->node_count; i++) {
         graph_node n = g->nodes[i];
         graph_value_index between = find_between(g, &n, readers, values);

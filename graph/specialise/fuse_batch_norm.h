@@ -7,7 +7,8 @@
  * by channel, into the weights and bias of the Conv before it, where all parameters are f32
  * constants and nothing else reads the result of the Conv. Results
  * change by rounding only. Runs once per model, before `g` is specialised: every specialisation
- * shares the folded weights. Returns how many it folded. */
+ * shares the folded weights. Returns how many it folded; graph_check_memory() says whether that is
+ * all. */
 int graph_fuse_batch_norms(graph *g);
 
 #endif

@@ -421,7 +421,10 @@ static void emit_inputs(specialiser *w)
         if (t->data == NULL)
             continue;
         tensor *bound = arena_allocate(&w->made->memory, sizeof *bound);
-        assert(bound != NULL);
+        if (bound == NULL) {
+            graph_lack_memory(w->made);
+            return;
+        }
         *bound = *t;
         w->made->values[w->moved[v]].constant = bound;
     }
@@ -458,7 +461,7 @@ static status emit(specialiser *w)
     for (int i = 0; i < g->output_count; i++)
         graph_add_output(w->made, move_value(w, g->outputs[i]), g->values[g->outputs[i]].name);
     free(places);
-    return STATUS_OK;
+    return graph_check_memory(w->made);
 }
 
 /* Gives every value that is needed its shape, with the inputs as `binding` says. */

@@ -65,7 +65,7 @@ status graph_bind(const graph *g, int64_t batch, int64_t sequence, tensor *input
 
 /* Once per model, before anything else: folds constants (graph_fold_constants) and batch
  * normalisations (fuse_batch_norm.h). */
-void graph_prepare(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate);
+status graph_prepare(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate) MUST_CHECK;
 
 /* Prepares the graph, then finds every output's symbolic shape: specialises at probe points of (B,
  * S), fits each output's dims as constant + b*B + s*S + bs*B*S, and checks the fit at further

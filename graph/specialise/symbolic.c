@@ -167,19 +167,22 @@ static bool has_sequence(const graph *g)
     return false;
 }
 
-void graph_prepare(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
+status graph_prepare(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
     graph_fold_constants(g, budget, evaluate);
     graph_fuse_batch_norms(g);
+    return graph_check_memory(g);
 }
 
 status graph_infer_symbolic(graph *g, const graph_budget *budget, graph_evaluate_fn evaluate)
 {
-    graph_prepare(g, budget, evaluate);
+    status s = graph_prepare(g, budget, evaluate);
+    if (s)
+        return s;
     tensor *found = calloc(PROBES * ((size_t)g->output_count + 1), sizeof found[0]);
     if (found == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to probe \"%s\"", g->name);
-    status s = STATUS_INTERNAL;
+    s = STATUS_INTERNAL;
     char first_message[STATUS_MESSAGE_BYTES_MAX];
     status first = STATUS_OK;
     for (size_t i = 0; s && i < sizeof probe_sets / sizeof probe_sets[0]; i++) {

@@ -55,9 +55,9 @@ static status find_shapes(model *m, graph *g, const char *why)
     free_sizes found;
     tensor *inputs = arena_allocate_zeroed(&m->memory, (size_t)g->input_count + 1, sizeof *inputs);
     tensor *outputs = calloc((size_t)g->output_count + 1, sizeof *outputs);
-    status failure = STATUS_OUT_OF_MEMORY;
-    if (inputs != NULL && outputs != NULL)
-        failure = free_sizes_find(g, &m->budget, &m->memory, &found, inputs, outputs);
+    status failure = inputs != NULL && outputs != NULL
+                         ? free_sizes_find(g, &m->budget, &m->memory, &found, inputs, outputs)
+                         : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     if (failure == STATUS_INVALID_ARGUMENT && found.count > 0)
         failure = status_fail(failure,
                               "%s; no sizes were found that the model accepts: if you know some, "
@@ -84,7 +84,9 @@ status whole_examine(model *m)
     const char *why = "its inputs have sizes beyond rows and tokens";
     status failure = STATUS_INVALID_ARGUMENT;
     if (has_unknown_dims(g, g->inputs, g->input_count)) {
-        graph_prepare(g, &m->budget, cpu_evaluate_node);
+        status s = graph_prepare(g, &m->budget, cpu_evaluate_node);
+        if (s)
+            return s;
     } else {
         failure = graph_infer_symbolic(g, &m->budget, cpu_evaluate_node);
         if (!failure && !has_unknown_dims(g, g->outputs, g->output_count))

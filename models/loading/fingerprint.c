@@ -53,7 +53,8 @@ static bool path_of(const file_list *l, const char *folder, const char *name, ch
     return n > 0 && n < PATH_MAX;
 }
 
-static void list_files(const char *folder, file_list *l)
+/* False: out of memory, and some names are missing. */
+static bool list_files(const char *folder, file_list *l)
 {
     char path[PATH_MAX];
     struct stat s;
@@ -61,6 +62,7 @@ static void list_files(const char *folder, file_list *l)
     l->is_file = stat(folder, &s) == 0 && S_ISREG(s.st_mode);
     char *names[FILES_MAX];
     size_t count = 0;
+    bool is_whole = true;
     DIR *d = l->is_file ? NULL : opendir(folder);
     for (struct dirent *e; d != NULL && count < FILES_MAX && (e = readdir(d)) != NULL;)
         if (e->d_name[0] != '.' && strcmp(e->d_name, "model.json") != 0)
@@ -69,6 +71,12 @@ static void list_files(const char *folder, file_list *l)
         closedir(d);
     if (l->is_file)
         names[count++] = strdup("");
+    for (size_t i = 0; i < count; i++) {
+        if (names[i] != NULL)
+            continue;
+        names[i--] = names[--count];
+        is_whole = false;
+    }
     qsort(names, count, sizeof *names, compare_names);
     for (size_t i = 0; i < count; i++) {
         if (path_of(l, folder, names[i], path) && stat(path, &s) == 0 && S_ISREG(s.st_mode)) {
@@ -78,6 +86,7 @@ static void list_files(const char *folder, file_list *l)
             free(names[i]);
         }
     }
+    return is_whole;
 }
 
 static void free_list(file_list *l)
@@ -175,7 +184,11 @@ uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_
     file_list *files = malloc(sizeof *files);
     if (files == NULL)
         return file_state(folder) | 1;
-    list_files(folder, files);
+    if (!list_files(folder, files)) {
+        free_list(files);
+        free(files);
+        return file_state(folder) | 1;
+    }
     bool is_recent;
     uint64_t contents, stats = hash_stats(files, folder, now_wall_ns, &is_recent);
     char record[PATH_MAX];

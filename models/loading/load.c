@@ -92,29 +92,36 @@ static void lift_limit(model *m, const load_request *r, const manifest *file)
              (long long)LOAD_ROW_MAX);
 }
 
-static void compile_holder(model *m, int64_t length)
+/* Any failure leaves m->weights_holder NULL. */
+static status compile_holder(model *m, int64_t length)
 {
     device *cpu = m->devices[m->device_count - 1];
-    if (cpu->interface->compile(cpu, &m->on_device, (device_bucket){1, length}, &m->weights_holder))
-        m->weights_holder = NULL;
+    device_program *made = NULL;
+    status failure = cpu->interface->compile(cpu, &m->on_device, (device_bucket){1, length}, &made);
+    m->weights_holder = failure ? NULL : made;
+    return failure;
 }
 
 /* A model's packed weights live as long as one program of it: this one keeps them between probe
  * runs and until the last bucket is released. If it does not compile, they are packed more often.
  * `length`: of its one row; the longest row, where it is known, so that workspaces grow once.
- * Unless only a ragged encoder on the CPU runs the model, its matrices are stored transposed. */
-static void hold_weights(model *m, int64_t length)
+ * Unless only a ragged encoder on the CPU runs the model, its matrices are stored transposed.
+ * STATUS_OUT_OF_MEMORY: a model that lacks something for that is not served. */
+static status hold_weights(model *m, int64_t length)
 {
     device *cpu = m->devices[m->device_count - 1];
-    compile_holder(m, length);
+    if (compile_holder(m, length) == STATUS_OUT_OF_MEMORY)
+        return STATUS_OUT_OF_MEMORY;
     bool is_ragged = m->weights_holder != NULL && m->weights_holder->layout == DEVICE_RAGGED;
     if ((is_ragged && m->device_count == 1) ||
         !graph_fold_transposed(m->graph, &m->budget, cpu_evaluate_node))
-        return;
-    if (!is_ragged && m->weights_holder != NULL) {
+        return graph_check_memory(m->graph);
+    status failure = graph_check_memory(m->graph);
+    if (!failure && !is_ragged && m->weights_holder != NULL) {
         cpu->interface->release(cpu, m->weights_holder);
-        compile_holder(m, length);
+        failure = compile_holder(m, length);
     }
+    return failure == STATUS_OUT_OF_MEMORY ? failure : STATUS_OK;
 }
 
 /* Appends to the note; without memory it stays as it was. */
@@ -266,10 +273,12 @@ static status make_packed(model *m, const load_request *r, const manifest *file)
 
 static status run_whole(model *m, const load_request *r, const manifest *file)
 {
-    compile_holder(m, 1);
-    if (m->weights_holder == NULL)
+    status failure = compile_holder(m, 1);
+    if (failure == STATUS_OUT_OF_MEMORY || cancel_is_end(failure))
+        return failure;
+    if (failure)
         return status_fail(STATUS_UNSUPPORTED, "%s", status_message());
-    status failure = whole_try(m);
+    failure = whole_try(m);
     return failure ? failure : make_buckets(m, r, file);
 }
 
@@ -284,11 +293,10 @@ static status probe_batching(model *m, const load_request *r, const manifest *fi
     if (m->start != NULL)
         m->start->is_known = is_known;
     bool has_sequence = m->batching.sequence_max > 0;
-    hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
+    status failure = hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
     snprintf(text, sizeof text, "%s: probing how it may be batched", m->name);
     r->report(r->context, text);
-    status failure = STATUS_OK;
-    if (!is_known)
+    if (!failure && !is_known)
         failure = probe_model(m, file);
     if (!failure)
         failure = make_buckets(m, r, file);

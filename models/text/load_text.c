@@ -121,7 +121,8 @@ status model_text_load(model *m, const char *path)
         failure = read_all(m, t, found);
     if (!failure) {
         t->file = name_file(m, found);
-        failure = t->file != NULL ? note(m, "") : STATUS_OUT_OF_MEMORY;
+        failure = t->file != NULL ? note(m, "")
+                                  : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
     if (!failure) {
         m->text = t;

@@ -154,13 +154,13 @@ static void transpose_four(const char *from, int64_t from_stride, char *to, int6
     for (int j = 0; j < 4; j++)
         memcpy(&x[j], from + j * from_stride * (int64_t)sizeof(uint32_t), sizeof x[j]);
     for (int j = 0; j < 2; j++) {
-        low[j] = __builtin_shuffle(x[j], x[j + 2], (four){0, 4, 1, 5});
-        high[j] = __builtin_shuffle(x[j], x[j + 2], (four){2, 6, 3, 7});
+        low[j] = __builtin_shufflevector(x[j], x[j + 2], 0, 4, 1, 5);
+        high[j] = __builtin_shufflevector(x[j], x[j + 2], 2, 6, 3, 7);
     }
-    x[0] = __builtin_shuffle(low[0], low[1], (four){0, 4, 1, 5});
-    x[1] = __builtin_shuffle(low[0], low[1], (four){2, 6, 3, 7});
-    x[2] = __builtin_shuffle(high[0], high[1], (four){0, 4, 1, 5});
-    x[3] = __builtin_shuffle(high[0], high[1], (four){2, 6, 3, 7});
+    x[0] = __builtin_shufflevector(low[0], low[1], 0, 4, 1, 5);
+    x[1] = __builtin_shufflevector(low[0], low[1], 2, 6, 3, 7);
+    x[2] = __builtin_shufflevector(high[0], high[1], 0, 4, 1, 5);
+    x[3] = __builtin_shufflevector(high[0], high[1], 2, 6, 3, 7);
     for (int i = 0; i < 4; i++)
         memcpy(to + i * to_stride * (int64_t)sizeof(uint32_t), &x[i], sizeof x[i]);
 }

@@ -189,7 +189,7 @@ static graph_value_index take_columns(onnx_node *n, const tensor *t, int64_t fir
     size_t size = dtype_bytes(t->dtype);
     if (tensor_allocate(&part, &n->graph->memory, t->dtype, t->rank,
                         t->rank == 2 ? dims : dims + 1))
-        onnx_must(NULL);
+        return graph_lack_memory(n->graph);
     for (int64_t r = 0; r < rows; r++)
         memcpy((char *)part.data + (size_t)(r * count) * size,
                (const char *)t->data + (size_t)(r * columns + first) * size, (size_t)count * size);

@@ -100,7 +100,7 @@ static status take_labels(onnx_node *n, graph_value_index *out, int64_t *count)
     *count = (int64_t)strings->count;
     tensor t = {0};
     if (tensor_allocate(&t, &n->graph->memory, DTYPE_BYTES, 1, count))
-        onnx_must(NULL);
+        return onnx_fail_memory();
     for (int64_t i = 0; i < *count; i++)
         ((tensor_string *)t.data)[i] =
             (tensor_string){(const uint8_t *)strings->strings[i], strlen(strings->strings[i])};

@@ -137,7 +137,9 @@ status onnx_rewrite_qlinear_concat(onnx_node *n)
             return onnx_fail(n, STATUS_CORRUPT, "its input %d is missing", i);
     int count = (n->input_count - 2) / 3;
     graph_value_index *parts =
-        onnx_must(arena_allocate_zeroed(&n->importer->scratch, (size_t)count, sizeof parts[0]));
+        arena_allocate_zeroed(&n->importer->scratch, (size_t)count, sizeof parts[0]);
+    if (parts == NULL)
+        return onnx_fail_memory();
     for (int i = 0; i < count; i++)
         parts[i] = dequantize(n, n->inputs[2 + 3 * i], n->inputs[3 + 3 * i], n->inputs[4 + 3 * i]);
     graph_attribute axis = graph_make_int("axis", onnx_pop_int(n, "axis", 0));
@@ -229,10 +231,12 @@ static const tensor *make_recurrent_weights(onnx_node *n, int weights, int scale
         !fits_weights(factor, w) || !fits_weights(zero, w))
         return NULL;
     int64_t rows = w->dims[1], columns = w->dims[2];
-    tensor *made = onnx_must(arena_allocate_zeroed(&n->graph->memory, 1, sizeof *made));
-    if (tensor_allocate(made, &n->graph->memory, DTYPE_F32, 3,
-                        (int64_t[]){w->dims[0], columns, rows}))
+    tensor *made = arena_allocate_zeroed(&n->graph->memory, 1, sizeof *made);
+    if (made == NULL || tensor_allocate(made, &n->graph->memory, DTYPE_F32, 3,
+                                        (int64_t[]){w->dims[0], columns, rows})) {
+        graph_lack_memory(n->graph);
         return NULL;
+    }
     float *out = made->data;
     for (int64_t d = 0; d < w->dims[0]; d++)
         for (int64_t j = 0; j < columns; j++) {

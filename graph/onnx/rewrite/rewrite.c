@@ -8,7 +8,11 @@ const graph_attribute *onnx_pop_attribute(onnx_node *n, const char *name)
     for (int i = 0; i < n->attribute_count; i++) {
         if (strcmp(n->attributes[i].name, name) != 0)
             continue;
-        graph_attribute *taken = onnx_must(arena_allocate(&n->importer->scratch, sizeof *taken));
+        graph_attribute *taken = arena_allocate(&n->importer->scratch, sizeof *taken);
+        if (taken == NULL) {
+            graph_lack_memory(n->graph);
+            return NULL;
+        }
         *taken = n->attributes[i];
         n->attributes[i] = n->attributes[--n->attribute_count];
         return taken;
