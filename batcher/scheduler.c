@@ -48,26 +48,72 @@ static status create_workers(scheduler *s)
             t->worker.device_index = d;
             t->worker.number = k;
             t->is_healthy = calloc((size_t)device_count, sizeof *t->is_healthy);
-            if (t->is_healthy == NULL)
+            t->is_draining = calloc((size_t)device_count, sizeof *t->is_draining);
+            if (t->is_healthy == NULL || t->is_draining == NULL)
                 return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d devices", device_count);
         }
     return STATUS_OK;
 }
 
-static status start_workers(scheduler *s)
+/* Of one device. */
+static status start_workers(scheduler *s, int device_index)
 {
-    s->workers_alive = s->worker_count;
     for (int i = 0; i < s->worker_count; i++) {
         worker_thread *t = &s->workers[i];
+        if (t->worker.device_index != device_index)
+            continue;
+        pthread_mutex_lock(&s->mutex);
+        bool is_stopping = atomic_load(&s->is_stopping);
+        s->workers_alive += !is_stopping;
+        pthread_mutex_unlock(&s->mutex);
+        if (is_stopping)
+            return status_fail(STATUS_UNAVAILABLE, "the scheduler stops");
         if (pthread_create(&t->thread, NULL, worker_thread_main, t) != 0) {
             pthread_mutex_lock(&s->mutex);
-            s->workers_alive -= s->worker_count - i;
+            s->workers_alive--;
             pthread_mutex_unlock(&s->mutex);
             return status_fail(STATUS_RESOURCE_EXHAUSTED, "cannot start a thread");
         }
         t->is_started = true;
+        if (device_index != executor_cpu(&s->executor))
+            atomic_fetch_add(&s->other_workers, 1);
     }
     return STATUS_OK;
+}
+
+/* Absent devices have no workers yet. */
+static status start_present(scheduler *s)
+{
+    status failure = STATUS_OK;
+    for (int d = 0; d < s->executor.device_count && !failure; d++)
+        if (!device_is_absent(s->executor.devices[d]))
+            failure = start_workers(s, d);
+    return failure;
+}
+
+status scheduler_join_devices(scheduler *s, int first, int count)
+{
+    assert(first >= 0 && count > 0 && first + count < s->executor.device_count);
+    sleepers_join(&s->sleepers, first, count);
+    status failure = STATUS_OK;
+    for (int d = first; d < first + count && !failure; d++)
+        failure = start_workers(s, d);
+    return failure;
+}
+
+void scheduler_drain_device(scheduler *s, int device_index, bool is_draining)
+{
+    assert(device_index >= 0 && device_index < executor_cpu(&s->executor));
+    atomic_store(&s->executor.health.of[device_index].is_draining, is_draining);
+    /* What waits may now be another worker's: each of them looks. */
+    atomic_fetch_add(&s->left, 1);
+    for (int i = 0; i < s->sleepers.count; i++)
+        sleepers_wake_one(&s->sleepers, 0, -1);
+}
+
+bool scheduler_is_draining(const scheduler *s, int device_index)
+{
+    return health_is_draining(&s->executor.health, device_index);
 }
 
 status scheduler_create(const scheduler_options *options, device *const *devices, int device_count,
@@ -88,7 +134,7 @@ status scheduler_create(const scheduler_options *options, device *const *devices
     if (!failure)
         failure = create_workers(s);
     if (!failure)
-        failure = start_workers(s);
+        failure = start_present(s);
     if (failure) {
         scheduler_destroy(s);
         return failure;
@@ -153,6 +199,7 @@ static void stop_workers(scheduler *s)
         staging_dispose(&t->worker.staging);
         arena_dispose(&t->worker.views);
         free(t->is_healthy);
+        free(t->is_draining);
     }
 }
 

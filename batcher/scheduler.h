@@ -70,6 +70,16 @@ int scheduler_describe(scheduler *s, scheduler_worker_status *out, int capacity)
  * members, also where it failed. Any thread. */
 uint64_t scheduler_tenant_ns(const scheduler *s, int tenant);
 
+/* Devices [first, first + count), absent so far, are there: their workers start.
+ * STATUS_UNAVAILABLE: the scheduler stops; STATUS_RESOURCE_EXHAUSTED: no thread. One thread at a
+ * time. */
+status scheduler_join_devices(scheduler *s, int first, int count) MUST_CHECK;
+
+/* While it drains, a device takes only work that no other one may take; what it computes is
+ * finished. Not the CPU. Any thread. */
+void scheduler_drain_device(scheduler *s, int device_index, bool is_draining);
+bool scheduler_is_draining(const scheduler *s, int device_index);
+
 /* Returns when every submitted job has come back and the threads have ended. */
 void scheduler_destroy(scheduler *s);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "batcher/scheduler_state.h"
+#include "models/start/deferred_buckets.h"
 
 /* Who serves this model now: the first healthy device that has it, and others like it; else the
  * CPU. */
@@ -11,8 +12,8 @@ static int serving_device(const scheduler *s, const model *m, int *workers)
     int serving = executor_cpu(e);
     *workers = 0;
     for (int d = 0; d < executor_cpu(e) && !model_is_exact(m); d++) {
-        bool has_program = m->bucket_count > 0 && m->buckets[0].programs[d] != NULL;
-        if (!has_program || !health_is_good(&e->health, d))
+        bool has_program = m->bucket_count > 0 && deferred_buckets_program(m, 0, d) != NULL;
+        if (!has_program || !health_is_good(&e->health, d) || health_is_draining(&e->health, d))
             continue;
         if (*workers == 0)
             serving = d;

@@ -13,9 +13,9 @@ typedef struct worker_thread {
     struct scheduler *scheduler;
     int index; /* among all workers: by device, then slot */
     pthread_t thread;
-    bool is_started;
+    bool is_started;    /* set before others may join it; not before its device is there */
     uint32_t seen_left; /* scheduler->left when this worker last decided */
-    bool *is_healthy;   /* by device, as of the latest decision */
+    bool *is_healthy, *is_draining; /* by device, as of the latest decision */
     worker worker;
 } worker_thread;
 
@@ -24,6 +24,7 @@ struct scheduler {
     admission admission;
     worker_thread *workers; /* by device, then slot: the CPU's are last */
     int worker_count;
+    _Atomic int other_workers; /* of devices that are there, without the CPU's */
     sleepers sleepers;
 
     mailbox inbox;

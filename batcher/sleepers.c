@@ -38,6 +38,17 @@ status sleepers_init(sleepers *s, device *const *devices, int device_count)
     return STATUS_OK;
 }
 
+void sleepers_join(sleepers *s, int first, int count)
+{
+    int begin = 0, end;
+    while (begin < s->count && s->of[begin].device_index < first)
+        begin++;
+    for (end = begin; end < s->count && s->of[end].device_index < first + count;)
+        end++;
+    for (int i = begin; i < end; i++)
+        atomic_store(&s->of[i].peers, end - s->of[i].first_peer);
+}
+
 void sleepers_dispose(sleepers *s)
 {
     free(s->of);
@@ -48,9 +59,10 @@ void sleepers_dispose(sleepers *s)
 static int in_turn(const sleepers *s, int i, uint32_t turn)
 {
     const sleeper *own = &s->of[i];
-    if (own->peers == 0)
+    int peers = atomic_load_explicit(&own->peers, memory_order_relaxed);
+    if (peers == 0 || i >= own->first_peer + peers)
         return i;
-    return own->first_peer + (int)(((uint32_t)(i - own->first_peer) + turn) % (uint32_t)own->peers);
+    return own->first_peer + (int)(((uint32_t)(i - own->first_peer) + turn) % (uint32_t)peers);
 }
 
 void sleepers_wake_one(sleepers *s, int from, int except)

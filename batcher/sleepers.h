@@ -12,7 +12,8 @@
 typedef struct sleeper {
     _Atomic uint32_t is_asleep; /* futex */
     int device_index;
-    int first_peer, peers; /* workers of devices of this kind; peers 0: the CPU's */
+    int first_peer;
+    _Atomic int peers; /* workers of devices of this kind that are there; 0: the CPU's */
 } sleeper;
 
 typedef struct sleepers {
@@ -25,6 +26,10 @@ typedef struct sleepers {
  * STATUS_OUT_OF_MEMORY. */
 status sleepers_init(sleepers *s, device *const *devices, int device_count) MUST_CHECK;
 void sleepers_dispose(sleepers *s);
+
+/* Devices [first, first + count), absent so far, are there: of their peers only they take turns.
+ * Any thread. */
+void sleepers_join(sleepers *s, int first, int count);
 
 /* Wakes the first sleeping worker at or after `from`, unless it serves device `except`. Devices of
  * one kind take turns, so that equal ones get equal work; kinds keep their order, and so do the

@@ -58,12 +58,15 @@ static void describe_devices(worker_thread *t, placement_devices *out)
     executor *e = &s->executor;
     int cpu = executor_cpu(e);
     health_refresh(&e->health, clock_now_ns());
-    for (int i = 0; i < e->device_count; i++)
+    for (int i = 0; i < e->device_count; i++) {
         t->is_healthy[i] = health_is_good(&e->health, i);
+        t->is_draining[i] = health_is_draining(&e->health, i);
+    }
     *out = (placement_devices){.count = e->device_count,
                                .cpu = cpu,
                                .is_healthy = t->is_healthy,
-                               .other_workers = s->worker_count - e->devices[cpu]->slots,
+                               .is_draining = t->is_draining,
+                               .other_workers = atomic_load(&s->other_workers),
                                .fallback = e->fallback,
                                .is_stopping =
                                    atomic_load_explicit(&s->is_stopping, memory_order_relaxed)};

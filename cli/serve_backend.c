@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text/replace.h"
+#include "cli/device_watch.h"
 #include "devices/device.h"
 #include "devices/pjrt/device.h"
 
@@ -24,7 +24,10 @@ struct serve_backend {
     pthread_t thread;
     device *devices[DEVICES_MAX];
     int device_count;
+    device_watch_missing missing[CONFIG_DEVICES_MAX]; /* plugins that could not be opened */
+    int missing_count;
     char no_device_reason[STATUS_MESSAGE_BYTES_MAX]; /* "": every device started */
+    device_watch *watch;
     repository_options model_options;
     repository *models;
     uint32_t tenant_weights[SERVER_TENANTS_MAX + 1];
@@ -38,19 +41,11 @@ static void sleep_ns(uint64_t ns)
               NULL);
 }
 
-/* Clients see names of plugins; the log has their paths. */
-static void hide_folder(char *text, size_t bytes, const char *plugin)
-{
-    const char *slash = strrchr(plugin, '/');
-    if (slash != NULL)
-        text_replace(text, bytes, plugin, slash + 1);
-}
-
 static void set_progress(serve_backend *b, const char *text, const char *plugin)
 {
     char shown[STATUS_MESSAGE_BYTES_MAX];
     snprintf(shown, sizeof shown, "%s", text);
-    hide_folder(shown, sizeof shown, plugin);
+    device_watch_hide_folder(shown, sizeof shown, plugin);
     server_set_progress(b->edge, shown);
 }
 
@@ -87,6 +82,13 @@ static status start_plugin(serve_backend *b, const device_pjrt_options *options,
     }
 }
 
+static device_pjrt_options options_of(const config *c, const char *plugin)
+{
+    return (device_pjrt_options){.plugin = plugin,
+                                 .cache_folder = c->repository.load.cache_folder,
+                                 .is_cache_only = c->cache_only};
+}
+
 /* "cpu", or every device of "pjrt:PLUGIN.so". */
 static status start_device(serve_backend *b, const char *name)
 {
@@ -99,9 +101,7 @@ static status start_device(serve_backend *b, const char *name)
                                       .cache_folder = c->repository.load.cache_folder};
         failure = device_cpu_create_with(&options, &b->devices[b->device_count]);
     } else if (strncmp(name, "pjrt:", 5) == 0) {
-        device_pjrt_options options = {.plugin = name + 5,
-                                       .cache_folder = c->repository.load.cache_folder,
-                                       .is_cache_only = c->cache_only};
+        device_pjrt_options options = options_of(c, name + 5);
         if (b->device_count + DEVICE_PJRT_DEVICES_MAX >= DEVICES_MAX)
             return status_fail(STATUS_TOO_LARGE, "more than %d devices", DEVICES_MAX);
         failure = start_plugin(b, &options, &count);
@@ -112,6 +112,29 @@ static status start_device(serve_backend *b, const char *name)
     if (!failure)
         b->device_count += count;
     return failure;
+}
+
+/* The server goes on without the plugin; its devices may come later. */
+static void do_without(serve_backend *b, const char *plugin, status failure)
+{
+    char why[STATUS_MESSAGE_BYTES_MAX];
+    snprintf(why, sizeof why, "%s", status_message());
+    log_warning("server", "serving without a device: %s", why);
+    device_watch_hide_folder(why, sizeof why, plugin);
+    memcpy(b->no_device_reason, why, sizeof why);
+    server_set_missing(b->edge, why);
+    if (b->config->device_retry_ns == 0 || b->device_count + DEVICE_PJRT_RESERVED >= DEVICES_MAX)
+        return;
+    device_watch_missing *m = &b->missing[b->missing_count++];
+    *m = (device_watch_missing){.plugin = plugin,
+                                .first = b->device_count,
+                                .count = DEVICE_PJRT_RESERVED,
+                                .is_permanent = failure != STATUS_UNAVAILABLE};
+    memcpy(m->why, why, sizeof why);
+    device_pjrt_options options = options_of(b->config, plugin);
+    device_pjrt_reserve(&options, b->device_count, DEVICE_PJRT_RESERVED,
+                        &b->devices[b->device_count]);
+    b->device_count += DEVICE_PJRT_RESERVED;
 }
 
 static status start_devices(serve_backend *b)
@@ -127,14 +150,24 @@ static status start_devices(serve_backend *b)
         status failure = start_device(b, c->devices[i]);
         if (failure && c->require_device)
             return failure;
-        if (failure) {
-            snprintf(b->no_device_reason, sizeof b->no_device_reason, "%s", status_message());
-            log_warning("server", "serving without a device: %s", b->no_device_reason);
-            hide_folder(b->no_device_reason, sizeof b->no_device_reason, plugin);
-        }
+        if (failure)
+            do_without(b, plugin, failure);
     }
     server_set_progress(b->edge, "starting cpu");
     return start_device(b, "cpu");
+}
+
+static status start_watch(serve_backend *b)
+{
+    device_watch_options options = {.config = b->config,
+                                    .edge = b->edge,
+                                    .devices = b->devices,
+                                    .device_count = b->device_count,
+                                    .models = b->models,
+                                    .work = b->work,
+                                    .missing = b->missing,
+                                    .missing_count = b->missing_count};
+    return device_watch_start(&options, &b->watch);
 }
 
 static status start_scheduler(serve_backend *b)
@@ -161,6 +194,8 @@ static void *start_all(void *context)
     if (start_devices(b))
         exit_with_failure("device");
     b->model_options = b->config->repository;
+    for (int i = 0; i < b->missing_count; i++)
+        b->model_options.waits_for_device |= !b->missing[i].is_permanent;
     if (b->no_device_reason[0] != 0)
         b->model_options.load.no_device_reason = b->no_device_reason;
     if (repository_create(&b->model_options, b->devices, b->device_count, &b->models))
@@ -170,8 +205,9 @@ static void *start_all(void *context)
     server_open(b->edge, &(server_backend){.models = b->models,
                                            .work = b->work,
                                            .devices = b->devices,
-                                           .device_count = b->device_count,
-                                           .missing = b->no_device_reason});
+                                           .device_count = b->device_count});
+    if (start_watch(b))
+        exit_with_failure("devices");
     status failure = repository_wait(b->models);
     if (failure && failure != STATUS_CANCELLED && /* that is serve_backend_stop() */
         repository_must_exit(b->models))
@@ -201,6 +237,10 @@ void serve_backend_stop(serve_backend *b)
     }
     repository_stop(b->models);
     pthread_join(b->thread, NULL);
+    if (!device_watch_stop(b->watch)) {
+        log_info("server", "stopped while a plugin was being opened");
+        _exit(0); /* its process ends with this one */
+    }
     /* In this order: jobs hold models, and models hold programs of devices. */
     scheduler_destroy(b->work);
     server_collect(b->edge);

@@ -21,6 +21,8 @@ void config_default(config *c)
     c->devices[0] = "cpu";
     c->device_count = 1;
     c->device_start_timeout_ns = 60000000000u;
+    c->device_retry_ns = 60000000000u;
+    c->device_notice_poll_ns = 1000000000u;
     c->log_level = LOG_INFO;
 }
 

@@ -27,9 +27,12 @@ typedef struct config {
     int device_count;
     bool require_device;              /* a device that cannot start ends the server */
     uint64_t device_start_timeout_ns; /* retries of a device that is not available yet */
-    bool cache_only;                  /* a program missing from the cache ends the server */
-    int cpu_threads;                  /* execution slots of the CPU; 0: one per core */
-    const char *cpu_level;            /* highest instruction set, or NULL */
+    uint64_t device_retry_ns;         /* longest pause between tries after the start; 0: none */
+    const char *device_notice;        /* devices/notice.h: sources, separated by spaces; or NULL */
+    uint64_t device_notice_poll_ns;
+    bool cache_only;       /* a program missing from the cache ends the server */
+    int cpu_threads;       /* execution slots of the CPU; 0: one per core */
+    const char *cpu_level; /* highest instruction set, or NULL */
 
     log_level log_level;
     log_format log_format;

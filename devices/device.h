@@ -140,12 +140,22 @@ typedef struct device_interface {
 struct device {
     const device_interface *interface;
     const char *name; /* unique, for labels: "cpu", "pjrt:0" */
-    const char *kind; /* "cpu", "TPU v5e": devices of one kind have one speed */
+    /* "cpu", "TPU v5e": devices of one kind have one speed. Changes once, when an absent device
+     * comes. */
+    const char *_Atomic kind;
     int slots;
+    /* It may come later (devices/pjrt/device.h): compile() and execute() are STATUS_UNAVAILABLE.
+     * Once false, it stays so. */
+    _Atomic bool is_absent;
     /* Of devices/slot.h: a bit for each slot in use, releases so far (a futex), and waiters. */
     _Atomic uint64_t slots_in_use;
     _Atomic uint32_t slot_releases, slot_waiters;
 };
+
+static inline bool device_is_absent(const device *d)
+{
+    return atomic_load_explicit(&d->is_absent, memory_order_acquire);
+}
 
 /* Programs begin with this; devices add to it. */
 struct device_program {

@@ -24,9 +24,8 @@ const char *model_basis_name(model_basis basis)
 const char *model_compile_phase_name(model_compile_phase phase)
 {
     static const char *const names[MODEL_COMPILE_COUNT] = {
-        [MODEL_COMPILE_WARM_UP] = "warm_up",
-        [MODEL_COMPILE_EXACT] = "exact",
-        [MODEL_COMPILE_DEFERRED] = "deferred",
+        [MODEL_COMPILE_WARM_UP] = "warm_up",   [MODEL_COMPILE_EXACT] = "exact",
+        [MODEL_COMPILE_DEFERRED] = "deferred", [MODEL_COMPILE_JOINED] = "joined",
         [MODEL_COMPILE_SERVING] = "serving",
     };
     assert((unsigned)phase < MODEL_COMPILE_COUNT);

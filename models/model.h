@@ -88,10 +88,11 @@ typedef enum model_compile_phase {
                                own shape */
     MODEL_COMPILE_DEFERRED, /* after ready, on the CPU, off the request path: buckets that traffic
                                wants (models/start/deferred_buckets.h) */
+    MODEL_COMPILE_JOINED,   /* after ready, on the loading thread: for a device that came later */
     MODEL_COMPILE_SERVING,  /* after ready, on a device with static shapes: never, by design */
     MODEL_COMPILE_COUNT
 } model_compile_phase;
-/* "warm_up", "exact", "deferred", "serving". Static. */
+/* "warm_up", "exact", "deferred", "joined", "serving". Static. */
 const char *model_compile_phase_name(model_compile_phase phase);
 
 /* Counts since load. Any thread reads; relaxed. */
@@ -188,6 +189,9 @@ struct model {
     /* models/start/deferred_buckets.h: written by workers and the loading thread; NULL: every
      * bucket was made before ready. */
     struct deferred_buckets *deferred;
+    /* models/start/late_programs.h: written by the loading thread; NULL: every device was there
+     * when the model was loaded. */
+    struct late_programs *late;
     /* models/latency.h: written by warm-up, then by workers; NULL: nothing is known yet. */
     struct latency *latency;
     /* models/planner.h: lengths of requested rows, written on admission; or NULL. */

@@ -95,7 +95,6 @@ void server_open(server *s, const server_backend *backend)
     to->work = backend->work;
     to->devices = backend->devices;
     to->device_count = backend->device_count;
-    to->missing_device = backend->missing;
     atomic_store_explicit(&to->is_open, true, memory_order_release);
 }
 
@@ -107,6 +106,11 @@ bool server_is_open(const server *s)
 void server_set_progress(server *s, const char *progress)
 {
     service_set_progress(s->service, progress);
+}
+
+void server_set_missing(server *s, const char *why)
+{
+    service_set_missing(s->service, why);
 }
 
 void server_count_start_failure(server *s)

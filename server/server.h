@@ -21,7 +21,6 @@ typedef struct server_backend {
     scheduler *work;
     device *const *devices;
     int device_count;
-    const char *missing; /* why a device that was wanted is not there; "": none is missing */
 } server_backend;
 
 /* From now on every route answers; readiness follows the repository. Once, from any thread. */
@@ -31,6 +30,9 @@ bool server_is_open(const server *s);
 /* Before server_open(): what the start is doing, for the bodies of /v2/health/ready and of 503s.
  * Copied, cut at 511 bytes. Any thread. */
 void server_set_progress(server *s, const char *progress);
+/* Why a device that was asked for is not there; "": none is missing. For bodies of
+ * /v2/health/ready and /metrics. Copied, cut. Any thread. */
+void server_set_missing(server *s, const char *why);
 /* A try to start a device has failed: for /metrics. Any thread. */
 void server_count_start_failure(server *s);
 

@@ -14,6 +14,8 @@ typedef struct health_state {
     _Atomic bool is_asked;          /* since its rest; then only a change makes us ask again */
     _Atomic uint32_t asked_changes; /* device_health_changes() when it was asked */
     _Atomic uint64_t rests_until_ns;
+    /* By a maintenance notice: it computes on, and takes work only where nobody else can. */
+    _Atomic bool is_draining;
 } health_state;
 
 typedef struct health {
@@ -34,6 +36,11 @@ void health_refresh(health *h, uint64_t now_ns);
 static inline bool health_is_good(const health *h, int device_index)
 {
     return !atomic_load_explicit(&h->of[device_index].has_failed, memory_order_relaxed);
+}
+
+static inline bool health_is_draining(const health *h, int device_index)
+{
+    return atomic_load_explicit(&h->of[device_index].is_draining, memory_order_relaxed);
 }
 
 /* Asks a device that is thought to be good; one that says that it is not has failed. */

@@ -15,15 +15,21 @@ void retry_count_fallback(worker *w, model_fallback reason)
     counter_add(&w->batch.model->counters->fallbacks[reason], 1);
 }
 
-/* The first healthy device that has the model, or -1. Each is asked now: devices of one plugin fail
- * together, and what is remembered of them is older. */
+/* The first healthy device that has the model, or -1; one that drains, where there is no other.
+ * Each is asked now: devices of one plugin fail together, and what is remembered of them is older.
+ */
 static int healthy_device(worker *w)
 {
     executor *e = w->executor;
-    for (int i = 0; i < executor_cpu(e); i++)
-        if (w->batch.queue->tables[i].has_any && health_confirm(&e->health, i))
+    int draining = -1;
+    for (int i = 0; i < executor_cpu(e); i++) {
+        if (!w->batch.queue->tables[i].has_any || !health_confirm(&e->health, i))
+            continue;
+        if (!health_is_draining(&e->health, i))
             return i;
-    return -1;
+        draining = i;
+    }
+    return draining;
 }
 
 /* Sleeps until a device that has the model is healthy; -1: none was until `until_ns`, or the

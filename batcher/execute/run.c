@@ -17,7 +17,8 @@ static void count_fallback(worker *w)
         return;
     bool has_healthy = false;
     for (int i = 0; i < executor_cpu(e) && !b->is_exact; i++)
-        has_healthy |= b->queue->tables[i].has_any && health_is_good(&e->health, i);
+        has_healthy |= b->queue->tables[i].has_any && health_is_good(&e->health, i) &&
+                       !health_is_draining(&e->health, i);
     retry_count_fallback(w, has_healthy ? MODEL_FALLBACK_SOONER : MODEL_FALLBACK_NO_DEVICE);
 }
 

@@ -34,29 +34,39 @@ void bucket_table_init(bucket_table *t, const model *m, int device_index)
     for (int i = 0; i < MODEL_AXIS_MAX * MODEL_AXIS_MAX; i++)
         atomic_store_explicit(&t->index[i], (int16_t)-1, memory_order_relaxed);
     t->packed_count = 0;
+    bucket_table_add_made(t, m, device_index);
+}
+
+static bool has_packed(const bucket_table *t, int bucket)
+{
+    for (int i = 0; i < t->packed_count; i++)
+        if (t->packed[i].index == bucket)
+            return true;
+    return false;
+}
+
+/* Batches refer to entries, which therefore stay where they are. */
+static void add_packed(bucket_table *t, const model_bucket *b, int bucket)
+{
+    if (t->packed_count < BUCKET_PACKED_MAX && !has_packed(t, bucket))
+        t->packed[t->packed_count++] =
+            (bucket_packed){bucket, b->shape.batch, b->shape.sequence, b->sequences};
+}
+
+void bucket_table_add_made(bucket_table *t, const model *m, int device_index)
+{
     for (int i = 0; i < m->bucket_count; i++) {
         const model_bucket *b = &m->buckets[i];
         const device_program *program = deferred_buckets_program(m, i, device_index);
         if (program == NULL)
             continue;
         if (b->sequences > 0) {
-            if (t->packed_count < BUCKET_PACKED_MAX)
-                t->packed[t->packed_count++] =
-                    (bucket_packed){i, b->shape.batch, b->shape.sequence, b->sequences};
-            continue;
+            add_packed(t, b, i);
+        } else if (put(t, b->shape, i)) {
+            t->is_ragged |= program->layout == DEVICE_RAGGED;
+            t->has_any = true;
         }
-        if (!put(t, b->shape, i))
-            continue;
-        t->has_any = true;
-        t->is_ragged |= program->layout == DEVICE_RAGGED;
     }
-}
-
-void bucket_table_add_made(bucket_table *t, const model *m, int device_index)
-{
-    for (int i = 0; i < m->bucket_count; i++)
-        if (m->buckets[i].sequences == 0 && deferred_buckets_program(m, i, device_index) != NULL)
-            put(t, m->buckets[i].shape, i);
 }
 
 int bucket_find_sequence(const bucket_table *t, int64_t length)

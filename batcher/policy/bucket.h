@@ -16,14 +16,16 @@ typedef struct bucket_table {
     int sequence_count, batch_count;
     int64_t sequences[MODEL_AXIS_MAX], batches[MODEL_AXIS_MAX]; /* ascending */
     _Atomic int16_t index[MODEL_AXIS_MAX * MODEL_AXIS_MAX];
-    bool has_any, is_ragged;
+    _Atomic bool has_any;
+    bool is_ragged;
     bucket_packed packed[BUCKET_PACKED_MAX]; /* ascending by length, then rows */
     int packed_count;
 } bucket_table;
 
 /* Reads what is ready on that device. The table stays true: buckets are only added. */
 void bucket_table_init(bucket_table *t, const model *m, int device_index);
-/* Adds the buckets that were made after ready. One thread at a time; others may read meanwhile. */
+/* Adds the buckets that were made after ready. One thread at a time; others may read meanwhile,
+ * all but the packed ones. */
 void bucket_table_add_made(bucket_table *t, const model *m, int device_index);
 
 /* Position on the sequence axis of the smallest size that holds `length`, or -1: too long. A model

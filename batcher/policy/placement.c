@@ -2,16 +2,23 @@
 
 #include <assert.h>
 
+static bool is_draining(const placement_devices *d, int device_index)
+{
+    return d->is_draining != NULL && d->is_draining[device_index];
+}
+
 static bool is_usable(const placement_devices *d, int device_index)
 {
     return d->fallback == FALLBACK_NEVER || d->is_healthy[device_index];
 }
 
-/* Is there a device other than the CPU that would run this model? */
-static bool has_other_device(const placement_devices *d, const placement_model *m)
+/* Is there a device other than the CPU that would run this model? `draining`: one that drains
+ * counts, too. */
+static bool has_other_device(const placement_devices *d, const placement_model *m, bool draining)
 {
     for (int i = 0; i < d->count && !m->is_exact; i++)
-        if (i != d->cpu && m->tables[i].has_any && is_usable(d, i))
+        if (i != d->cpu && m->tables[i].has_any && is_usable(d, i) &&
+            (draining || !is_draining(d, i)))
             return true;
     return false;
 }
@@ -62,11 +69,16 @@ bool placement_is_eligible(const placement_devices *d, const placement_model *m,
 {
     assert(device_index >= 0 && device_index < d->count);
     bool has_program = m->tables[device_index].has_any;
-    bool is_cpu = device_index == d->cpu, has_other = has_other_device(d, m);
+    bool is_cpu = device_index == d->cpu, has_other = has_other_device(d, m, false);
+    /* While all of its devices drain and the CPU must not help, they go on. */
+    if (!has_other && (m->is_device_only || d->fallback == FALLBACK_NEVER) &&
+        has_other_device(d, m, true))
+        return has_program && !is_cpu && is_usable(d, device_index);
     /* No CPU can run it: while none of its devices is healthy, their workers keep the work. */
     if (m->is_device_only && (is_cpu || !has_other))
         return has_program;
     if (!is_cpu)
-        return !m->is_exact && has_program && (d->is_stopping || is_usable(d, device_index));
+        return !m->is_exact && has_program &&
+               (d->is_stopping || (is_usable(d, device_index) && !is_draining(d, device_index)));
     return !has_other || (d->fallback == FALLBACK_WHEN_SOONER && is_cpu_sooner(d, m));
 }

@@ -19,8 +19,10 @@ typedef struct placement_devices {
     int count;
     int cpu;                /* index of the CPU; -1: there is none */
     const bool *is_healthy; /* by device; the CPU always is */
-    int other_workers;      /* of devices other than the CPU */
-    bool has_idle_worker;   /* among them; needed for FALLBACK_WHEN_SOONER only */
+    /* By device, or NULL: none is. It takes work that no other device may take, and no other. */
+    const bool *is_draining;
+    int other_workers;    /* of devices other than the CPU */
+    bool has_idle_worker; /* among them; needed for FALLBACK_WHEN_SOONER only */
     placement_fallback fallback;
     bool is_stopping; /* the scheduler empties its queues: failed devices are tried too */
 } placement_devices;

@@ -60,7 +60,8 @@ void model_queue_refresh(model_queue *q)
     if (made == q->made_seen)
         return;
     q->made_seen = made;
-    bucket_table_add_made(&q->tables[q->device_count - 1], q->model, q->device_count - 1);
+    for (int i = 0; i < q->device_count; i++)
+        bucket_table_add_made(&q->tables[i], q->model, i);
 }
 
 void queue_stamp(uint64_t stage_ns[STAGE_COUNT], uint64_t now_ns)

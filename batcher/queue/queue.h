@@ -53,7 +53,7 @@ typedef struct model_queue {
     slo_controller slo; /* written at the end of batches, without the mutex */
     int device_count;
     bucket_table *tables; /* by device */
-    uint32_t made_seen;   /* deferred_buckets_made() when the CPU's table was read */
+    uint32_t made_seen;   /* deferred_buckets_made() when the tables were read */
     latency *latency;     /* the model's, or own when it has none */
     bool owns_latency;
 } model_queue;

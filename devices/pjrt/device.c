@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "devices/compile_cache.h"
 #include "devices/exported.h"
+#include "devices/health.h"
 #include "devices/pjrt/make.h"
 #include "devices/pjrt/ranges.h"
 #include "devices/pjrt/supervisor/supervisor.h"
@@ -52,13 +53,16 @@ typedef struct pjrt_program_of_device {
 
 /* The devices of one host, and what they share. */
 typedef struct pjrt_group {
+    device_pjrt_options options;
+    /* Until then its devices are absent, and nothing below but `devices` is set. */
     pjrt_supervisor *supervisor;
     compile_cache *cache; /* NULL: none */
-    bool is_cache_only;
     char version[400];
     char cache_kind[160]; /* device kind as cache keys have it */
     pjrt_host_facts facts;
-    int references; /* devices alive */
+    struct pjrt_device *devices[DEVICE_PJRT_DEVICES_MAX];
+    int device_count; /* with those that are absent */
+    int references;   /* devices alive */
 
     pthread_mutex_t lock; /* guards the lists; never held while the host works */
     pthread_cond_t changed;
@@ -191,7 +195,7 @@ static status make_loaded(pjrt_group *g, const device_model *model, shared_progr
 {
     status s = STATUS_OK;
     pjrt_maker maker = {.cache = g->cache,
-                        .is_cache_only = g->is_cache_only,
+                        .is_cache_only = g->options.is_cache_only,
                         .device_kind = g->cache_kind,
                         .compiler = g->facts.version,
                         .context = g,
@@ -214,7 +218,7 @@ static status make_loaded(pjrt_group *g, const device_model *model, shared_progr
         if (s == STATUS_OK)
             describe_program(model, &made, p);
         pjrt_made_dispose(&made);
-        if (s == STATUS_OK || g->is_cache_only)
+        if (s == STATUS_OK || g->options.is_cache_only)
             return s;
         if (is_cached) { /* its checksum is right, but the plugin cannot load it */
             log_warning(ROOM,
@@ -253,10 +257,17 @@ static void release_shared(pjrt_group *g, shared_program *p)
     free(p);
 }
 
+static status reject_absent(const device *base)
+{
+    return status_fail(STATUS_UNAVAILABLE, "%s is not there yet", base->name);
+}
+
 static status pjrt_compile(device *base, const device_model *model, device_bucket bucket,
                            device_program **out)
 {
     pjrt_group *g = ((pjrt_device *)base)->group;
+    if (device_is_absent(base))
+        return reject_absent(base);
     /* The caller executes next, so the host must be healthy even if the program exists. */
     status healthy = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
     if (healthy)
@@ -332,6 +343,10 @@ static status pjrt_execute(device *base, device_program *program, int slot,
 static void pjrt_describe(device *base, device_status *out)
 {
     pjrt_device *d = (pjrt_device *)base;
+    if (device_is_absent(base)) {
+        *out = (device_status){.state = DEVICE_STARTING, .detail = "not there yet", .version = ""};
+        return;
+    }
     *out = (device_status){.compiles = atomic_load(&d->group->compiles),
                            .cache_hits = atomic_load(&d->group->cache_hits),
                            .executions = atomic_load(&d->executions),
@@ -385,29 +400,33 @@ static const device_interface pjrt_interface = {
     .destroy = pjrt_destroy,
 };
 
-status device_pjrt_create(const device_pjrt_options *options, int first_number,
-                          device *out[DEVICE_PJRT_DEVICES_MAX], int *count)
+static pjrt_group *create_group(const device_pjrt_options *options)
 {
     pjrt_group *g = calloc(1, sizeof *g);
     assert(g != NULL);
-    g->is_cache_only = options->is_cache_only;
+    g->options = *options;
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
+    return g;
+}
+
+/* Starts the host; after a failure the group is as it was. */
+static status open_group(pjrt_group *g)
+{
+    const device_pjrt_options *o = &g->options;
+    pjrt_supervisor_options supervisor = {.host_program = o->host_program,
+                                          .plugin = o->plugin,
+                                          .slots_per_device = o->slots,
+                                          .slot_memory_bytes = o->slot_memory_bytes,
+                                          .start_timeout_ns = o->start_timeout_ns,
+                                          .hang_timeout_ns = o->hang_timeout_ns};
     status s = STATUS_OK;
-    if (options->cache_folder != NULL)
-        s = compile_cache_open(options->cache_folder, &g->cache);
-    pjrt_supervisor_options supervisor = {.host_program = options->host_program,
-                                          .plugin = options->plugin,
-                                          .slots_per_device = options->slots,
-                                          .slot_memory_bytes = options->slot_memory_bytes,
-                                          .start_timeout_ns = options->start_timeout_ns,
-                                          .hang_timeout_ns = options->hang_timeout_ns};
+    if (o->cache_folder != NULL && g->cache == NULL)
+        s = compile_cache_open(o->cache_folder, &g->cache);
     if (s == STATUS_OK)
         s = pjrt_supervisor_create(&supervisor, &g->supervisor);
-    if (s) {
-        destroy_group(g);
+    if (s)
         return s;
-    }
     g->weights = pjrt_weights_create(g->supervisor);
     pjrt_supervisor_facts(g->supervisor, &g->facts);
     pjrt_program_cache_kind(g->facts.platform, g->facts.device_kind, g->cache_kind);
@@ -415,21 +434,75 @@ status device_pjrt_create(const device_pjrt_options *options, int first_number,
              g->facts.platform, g->facts.device_kind, g->facts.device_count,
              g->facts.device_count == 1 ? "" : "s");
     assert(g->facts.device_count <= DEVICE_PJRT_DEVICES_MAX);
-    for (int i = 0; i < g->facts.device_count; i++) {
+    log_info(ROOM, "%s: %s", o->plugin, g->version);
+    return STATUS_OK;
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* `count` more of them; absent while the group is not open. */
+static void add_devices(pjrt_group *g, int first_number, int count, device **out)
+{
+    bool is_open = g->supervisor != NULL;
+    for (int i = 0; i < count; i++) {
         pjrt_device *d = calloc(1, sizeof *d);
         assert(d != NULL);
         snprintf(d->name, sizeof d->name, "pjrt:%d", first_number + i);
         d->base = (device){.interface = &pjrt_interface,
                            .name = d->name,
-                           .kind = g->facts.device_kind,
-                           .slots = pjrt_supervisor_slots(g->supervisor)};
+                           .kind = is_open ? g->facts.device_kind : file_name(g->options.plugin),
+                           .slots = pjrt_supervisor_slots(g->options.slots),
+                           .is_absent = !is_open};
         d->group = g;
         d->number = i;
         g->references++;
+        g->devices[g->device_count++] = d;
         out[i] = &d->base;
     }
+}
+
+status device_pjrt_create(const device_pjrt_options *options, int first_number,
+                          device *out[DEVICE_PJRT_DEVICES_MAX], int *count)
+{
+    pjrt_group *g = create_group(options);
+    status s = open_group(g);
+    if (s) {
+        destroy_group(g);
+        return s;
+    }
+    add_devices(g, first_number, g->facts.device_count, out);
     *count = g->facts.device_count;
-    log_info(ROOM, "%s: %s", options->plugin, g->version);
+    return STATUS_OK;
+}
+
+void device_pjrt_reserve(const device_pjrt_options *options, int first_number, int count,
+                         device **out)
+{
+    assert(count > 0 && count <= DEVICE_PJRT_DEVICES_MAX);
+    add_devices(create_group(options), first_number, count, out);
+}
+
+status device_pjrt_open(device *reserved, int *count)
+{
+    assert(reserved->interface == &pjrt_interface && device_is_absent(reserved));
+    pjrt_group *g = ((pjrt_device *)reserved)->group;
+    status s = open_group(g);
+    if (s)
+        return s;
+    int usable = g->facts.device_count < g->device_count ? g->facts.device_count : g->device_count;
+    if (usable < g->facts.device_count)
+        log_warning(ROOM, "%s: %d of its %d devices are used; a restart of the server uses all",
+                    g->options.plugin, usable, g->facts.device_count);
+    for (int i = 0; i < usable; i++) {
+        g->devices[i]->base.kind = g->facts.device_kind;
+        atomic_store_explicit(&g->devices[i]->base.is_absent, false, memory_order_release);
+    }
+    device_health_changed();
+    *count = usable;
     return STATUS_OK;
 }
 

@@ -312,12 +312,21 @@ static status probe_batching(model *m, const load_request *r, const manifest *fi
     return failure ? failure : make_packed(m, r, file);
 }
 
+/* Beside the CPU. */
+static bool has_device(const model *m)
+{
+    for (int d = 0; d + 1 < m->device_count; d++)
+        if (!device_is_absent(m->devices[d]))
+            return true;
+    return false;
+}
+
 /* A model given as programs: its buckets are theirs. */
 static status use_programs(model *m, const load_request *r, const manifest *file)
 {
     const char *why = r->options->no_device_reason;
     m->on_device.precision = DEVICE_FP32; /* not used: the programs have their own */
-    if (m->device_count == 1 && !r->options->allows_no_device)
+    if (!has_device(m) && !r->options->allows_no_device)
         return status_fail(
             STATUS_UNAVAILABLE,
             "StableHLO programs run on PJRT devices only, and this server has no such "

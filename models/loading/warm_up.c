@@ -12,6 +12,7 @@
 #include "models/batching/probe.h"
 #include "models/latency.h"
 #include "models/start/deferred_buckets.h"
+#include "models/start/late_programs.h"
 #include "models/start/start_budget.h"
 
 /* A compiler uses at least one core for each program; more at once only cost memory. */
@@ -88,7 +89,9 @@ static status warm_once(const model *m, const model_bucket *b, int device_index,
 {
     device *d = m->devices[device_index];
     device_program *program;
-    status failure = d->interface->compile(d, model_of_bucket(m, b), b->shape, &program);
+    device_model of = *model_of_bucket(m, b);
+    of.serving_compiles = NULL; /* nobody waits for this one */
+    status failure = d->interface->compile(d, &of, b->shape, &program);
     if (failure)
         return failure;
     atomic_fetch_add_explicit(&m->counters->compiles[phase], 1, memory_order_relaxed);
@@ -204,7 +207,7 @@ static status warm_bucket(warming *w, model_bucket *b, arena *a)
     status refusal = STATUS_UNAVAILABLE;
     char why[STATUS_MESSAGE_BYTES_MAX] = "there is no PJRT device";
     for (int d = 0; d < count && !failure; d++) {
-        if (atomic_load(&w->is_refused[d]))
+        if (atomic_load(&w->is_refused[d]) || device_is_absent(m->devices[d]))
             continue;
         failure = warm(m, b, d, inputs, outputs);
         has_any |= !failure;
@@ -266,7 +269,8 @@ static void *compile_some(void *context)
     int others = m->device_count - 1;
     for (int i; (i = next_bucket(w, true)) >= 0;)
         for (int d = 0; d < others; d++)
-            if (m->devices[d]->interface->compile(m->devices[d], model_of_bucket(m, &m->buckets[i]),
+            if (!device_is_absent(m->devices[d]) &&
+                m->devices[d]->interface->compile(m->devices[d], model_of_bucket(m, &m->buckets[i]),
                                                   m->buckets[i].shape, &w->held[i * others + d]))
                 break;
     return NULL;
@@ -326,11 +330,21 @@ static void *warm_on_thread(void *context)
     return NULL;
 }
 
+static bool has_absent(const model *m)
+{
+    for (int d = 0; d < m->device_count; d++)
+        if (device_is_absent(m->devices[d]))
+            return true;
+    return false;
+}
+
 status warm_up_model(model *m, void (*report)(void *context, const char *text), void *context)
 {
     uint64_t start_ns = clock_now_ns();
     warming w = {.m = m, .report = report, .context = context, .logged_ns = start_ns};
     assert(m->device_count <= DEVICES_MAX);
+    if (has_absent(m) && (m->late = late_programs_create(m)) == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     pthread_mutex_init(&w.mutex, NULL);
     /* Our own CPU's programs take milliseconds. */
     int wanted = m->device_count == 1 ? 1 : m->bucket_count;
@@ -380,9 +394,81 @@ bool warm_up_make_wanted(const model *m)
     return true;
 }
 
+/* --- devices that came later --- */
+
+typedef struct joining {
+    const model *m;
+    const cancel_token *cancel;
+    int first, end;    /* devices */
+    _Atomic int begun; /* buckets */
+    _Atomic int made;  /* programs */
+} joining;
+
+static status join_bucket(joining *j, int bucket, int device_index, arena *a)
+{
+    const model *m = j->m;
+    const model_bucket *b = &m->buckets[bucket];
+    tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
+    device_program *program = NULL;
+    arena_reset(a, SIZE_MAX);
+    status failure = make_tensors(m, b, a, inputs, outputs);
+    for (int i = 0; i < TRIES_MAX && !failure && program == NULL; i++) {
+        failure = warm_once(m, b, device_index, MODEL_COMPILE_JOINED, inputs, outputs, &program);
+        if (failure == STATUS_UNAVAILABLE && i + 1 < TRIES_MAX)
+            failure = STATUS_OK; /* its process may have ended: compile() waits for the next one */
+    }
+    if (!failure)
+        late_programs_put(m, bucket, device_index, program);
+    return failure;
+}
+
+/* The largest first. What fails is left out; the other devices serve it. */
+static void *join_some(void *context)
+{
+    joining *j = context;
+    const model *m = j->m;
+    arena a = {0};
+    for (int i; (i = m->bucket_count - 1 - atomic_fetch_add(&j->begun, 1)) >= 0;)
+        for (int d = j->first; d < j->end && !cancel_check(j->cancel); d++) {
+            if (device_is_absent(m->devices[d]) || deferred_buckets_program(m, i, d) != NULL)
+                continue;
+            if (!join_bucket(j, i, d, &a)) {
+                atomic_fetch_add(&j->made, 1);
+                continue;
+            }
+            log_warning("models", "%s: bucket %lldx%lld does not run on device %s: %s", m->name,
+                        (long long)m->buckets[i].shape.batch,
+                        (long long)m->buckets[i].shape.sequence, m->devices[d]->name,
+                        status_message());
+        }
+    arena_dispose(&a);
+    return NULL;
+}
+
+void warm_up_join(const model *m, int first, int count, const cancel_token *cancel)
+{
+    joining j = {.m = m, .cancel = cancel, .first = first, .end = first + count};
+    pthread_t threads[THREADS_MAX];
+    uint64_t start_ns = clock_now_ns();
+    assert(first >= 0 && j.end < m->device_count);
+    if (m->late == NULL || model_is_exact(m))
+        return;
+    int started = 0;
+    while (started < THREADS_MAX - 1 && started < m->bucket_count - 1 &&
+           pthread_create(&threads[started], NULL, join_some, &j) == 0)
+        started++;
+    join_some(&j);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    late_programs_publish(m);
+    log_info("models", "%s: %d programs for %d devices that came later, in %.0f ms", m->name,
+             atomic_load(&j.made), count, (double)(clock_now_ns() - start_ns) / 1e6);
+}
+
 void warm_up_undo(model *m)
 {
     deferred_buckets_dispose(m);
+    late_programs_dispose(m);
     for (int i = 0; i < m->bucket_count; i++)
         for (int d = 0; d < m->device_count && m->buckets[i].programs; d++)
             if (m->buckets[i].programs[d] != NULL) {

@@ -15,6 +15,10 @@ status warm_up_model(model *m, void (*report)(void *context, const char *text),
 /* The loading thread, after ready: makes a deferred bucket that traffic wants, and executes it in
  * an execution slot of the CPU. False: none is wanted. */
 bool warm_up_make_wanted(const model *m);
+/* The loading thread, after ready: makes the programs of devices [first, first + count), which were
+ * absent when the model was loaded, and executes each once. A program that cannot be made is left
+ * out, with a warning; after `cancel` none is begun. */
+void warm_up_join(const model *m, int first, int count, const cancel_token *cancel);
 /* Releases all programs. */
 void warm_up_undo(model *m);
 

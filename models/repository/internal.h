@@ -70,8 +70,9 @@ struct repository {
     model *unused[MODEL_INDEX_MAX]; /* models whose last reference is gone */
     int unused_count;
     bool is_stopping, has_loaded;
-    bool has_wanted; /* some model has a deferred bucket that traffic wants */
-    bool wants_poll; /* at the disk, now */
+    bool has_wanted;              /* some model has a deferred bucket that traffic wants */
+    bool wants_poll;              /* at the disk, now */
+    int joined_first, joined_end; /* devices that have come and have no programs yet */
     bool must_exit;
     status first_failure;
     char first_error[STATUS_MESSAGE_BYTES_MAX]; /* with paths: for who started it */
@@ -98,6 +99,8 @@ status repository_unload_name(repository *r, const char *name) MUST_CHECK;
 void repository_publish(repository *r);
 /* Makes one deferred bucket that traffic wants. False: none is wanted. */
 bool repository_make_wanted(repository *r);
+/* Makes the programs of devices that came later. */
+void repository_join(repository *r, int first, int end);
 /* Frees the models whose last reference is gone. */
 void repository_free_unused(repository *r);
 /* Gives the model an index and a serial; destroys it when there is no index left. */

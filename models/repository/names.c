@@ -60,6 +60,30 @@ bool repository_make_wanted(repository *r)
     return false;
 }
 
+/* Without a device it could not be loaded, perhaps. */
+static bool has_failed(const served_name *n)
+{
+    for (int v = 0; v < n->version_count; v++)
+        if (n->versions[v].entry.state == MODEL_FAILED && n->versions[v].model == NULL)
+            return true;
+    return false;
+}
+
+void repository_join(repository *r, int first, int end)
+{
+    for (int i = 0; i < r->name_count; i++) {
+        served_name *n = r->names[i];
+        if (has_failed(n)) {
+            if (repository_load_now(r, n, false) == STATUS_OK)
+                log_info("models", "%s: loaded, now that a device has come", n->name);
+            continue;
+        }
+        for (int v = 0; v < n->version_count; v++)
+            if (n->versions[v].model != NULL)
+                warm_up_join(n->versions[v].model, first, end - first, &r->load_token);
+    }
+}
+
 void repository_free_unused(repository *r)
 {
     pthread_mutex_lock(&r->mutex);

@@ -103,9 +103,10 @@ static void load_everything(repository *r)
     bool has_ready = repository_ready_models(r, NULL, 0) > 0;
     pthread_mutex_lock(&r->mutex);
     bool has_failed = r->first_failure != STATUS_OK;
+    bool may_come = r->first_failure == STATUS_UNAVAILABLE && r->options.waits_for_device;
     r->has_loaded = true;
     r->must_exit = !is_right || (has_failed && r->options.exits_on_error) ||
-                   (has_failed && !has_ready && r->options.folder == NULL);
+                   (has_failed && !has_ready && r->options.folder == NULL && !may_come);
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
 }
@@ -202,7 +203,7 @@ static void poll_disk(repository *r, bool is_asked_for)
 static void wait_for_work(repository *r)
 {
     while (r->commands.first == NULL && r->unused_count == 0 && !r->has_wanted && !r->is_stopping &&
-           !r->wants_poll) {
+           !r->wants_poll && r->joined_end == 0) {
         if (r->next_poll_ns == 0) {
             pthread_cond_wait(&r->changed, &r->mutex);
             continue;
@@ -226,16 +227,22 @@ static void *loading_main(void *repository_pointer)
         wait_for_work(r);
         bool stop = r->is_stopping, has_wanted = r->has_wanted, wants_poll = r->wants_poll;
         const repository_command *c = repository_commands_begin(&r->commands);
-        bool polls = c == NULL && !stop &&
+        bool polls = c == NULL && !stop && r->joined_end == 0 &&
                      (wants_poll || (r->next_poll_ns > 0 && clock_now_ns() >= r->next_poll_ns));
-        r->has_wanted = has_wanted && (c != NULL || polls); /* loads go first */
-        r->wants_poll = wants_poll && c != NULL;
+        r->has_wanted =
+            has_wanted && (c != NULL || polls || r->joined_end > 0); /* loads go first */
+        r->wants_poll = wants_poll && !polls;
+        int joined_first = r->joined_first, joined_end = r->joined_end;
+        if (c == NULL)
+            r->joined_end = 0;
         begin_load(r);
         pthread_mutex_unlock(&r->mutex);
         if (c != NULL)
             execute(r, c, stop);
         else if (stop)
             return NULL;
+        else if (joined_end > 0)
+            repository_join(r, joined_first, joined_end);
         else if (polls)
             poll_disk(r, wants_poll);
         else if (has_wanted && repository_make_wanted(r))
@@ -247,6 +254,18 @@ void repository_rescan(repository *r)
 {
     pthread_mutex_lock(&r->mutex);
     r->wants_poll = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void repository_join_devices(repository *r, int first, int count)
+{
+    int end = first + count;
+    assert(first >= 0 && count > 0 && end < r->device_count);
+    pthread_mutex_lock(&r->mutex);
+    bool is_alone = r->joined_end == 0;
+    r->joined_first = is_alone || first < r->joined_first ? first : r->joined_first;
+    r->joined_end = is_alone || end > r->joined_end ? end : r->joined_end;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
 }

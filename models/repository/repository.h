@@ -34,6 +34,9 @@ typedef struct repository_readiness {
 typedef struct repository_options {
     const char *folder;  /* --repository, or NULL */
     bool exits_on_error; /* at the start, when a model fails */
+    /* A device is in use and may come: a start at which every model failed for want of a device is
+     * no failure. */
+    bool waits_for_device;
     repository_readiness readiness;
     uint64_t poll_ns; /* how often the disk is looked at; 0: when repository_rescan() asks */
     const repository_model_options *models;
@@ -78,6 +81,10 @@ bool repository_must_exit(repository *r);
 /* Looks at the disk soon, and a second later if something has changed: what is new or has changed,
  * and does not change between the two, is loaded; what has gone is unloaded. Any thread. */
 void repository_rescan(repository *r);
+
+/* Devices [first, first + count), absent so far, are there: the loading thread makes the programs
+ * of the models that serve, and loads those again that failed for want of a device. Any thread. */
+void repository_join_devices(repository *r, int first, int count);
 
 /* Lists every known model version; returns the total, writes at most `capacity`. Any thread. */
 int repository_list(repository *r, repository_entry *out, int capacity);

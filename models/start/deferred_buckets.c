@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "models/start/late_programs.h"
+
 const char *deferred_state_name(deferred_state state)
 {
     static const char *const names[DEFERRED_STATES] = {"made_at_start", "pending", "wanted", "made",
@@ -39,6 +41,8 @@ device_program *deferred_buckets_program(const model *m, int bucket, int device_
 {
     const model_bucket *b = &m->buckets[bucket];
     device_program *program = b->programs == NULL ? NULL : b->programs[device_index];
+    if (program == NULL)
+        program = late_programs_get(m, bucket, device_index);
     if (program != NULL || m->deferred == NULL || device_index != m->device_count - 1)
         return program;
     return atomic_load_explicit(&m->deferred->programs[bucket], memory_order_acquire);
@@ -46,7 +50,10 @@ device_program *deferred_buckets_program(const model *m, int bucket, int device_
 
 uint32_t deferred_buckets_made(const model *m)
 {
-    return m->deferred == NULL ? 0 : atomic_load_explicit(&m->deferred->made, memory_order_acquire);
+    uint32_t late = late_programs_published(m);
+    return m->deferred == NULL
+               ? late
+               : late + atomic_load_explicit(&m->deferred->made, memory_order_acquire);
 }
 
 int deferred_buckets_find(const model *m, int64_t sequence, int64_t above, int64_t rows)

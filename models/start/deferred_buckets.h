@@ -37,7 +37,7 @@ void deferred_buckets_dispose(model *m);
 
 /* The program of bucket `bucket` on that device, also when it was made after ready; NULL: none. */
 device_program *deferred_buckets_program(const model *m, int bucket, int device_index);
-/* How many programs were made after ready; they are visible once the count is read. */
+/* Changes after programs were made after ready; they are visible once it is read. */
 uint32_t deferred_buckets_made(const model *m);
 /* The smallest bucket of `sequence` tokens that is still to be made, with more than `above` rows,
  * and room for `rows` where there is one; -1: there is none. */

@@ -26,6 +26,40 @@ static void write_unavailable(text_buffer *out, service *s)
     free(entries);
 }
 
+static const char *name_of_state(const service *s, int i, const device_status *at)
+{
+    static const char *const names[] = {"starting", "healthy", "failed"};
+    bool is_idle = atomic_load(&s->devices[i]->slots_in_use) == 0;
+    if (at->state == DEVICE_HEALTHY && scheduler_is_draining(s->work, i))
+        return is_idle ? "drained" : "draining";
+    return names[at->state];
+}
+
+/* All but the CPU. */
+static void write_devices(text_buffer *out, service *s)
+{
+    const char *separator = ",\"devices\":[";
+    for (int i = 0; i + 1 < s->device_count; i++) {
+        device *d = s->devices[i];
+        device_status at = {0};
+        if (device_is_absent(d))
+            continue;
+        d->interface->describe(d, &at);
+        text_buffer_format(out, "%s{\"name\":", separator);
+        text_write_json_text(out, d->name);
+        text_buffer_put(out, ",\"kind\":");
+        text_write_json_text(out, d->kind);
+        text_buffer_format(out, ",\"state\":\"%s\"", name_of_state(s, i, &at));
+        if (at.state != DEVICE_HEALTHY) {
+            text_buffer_put(out, ",\"reason\":");
+            text_write_json_text(out, at.detail);
+        }
+        text_buffer_put(out, "}");
+        separator = ",";
+    }
+    text_buffer_put(out, separator[1] == 0 ? "]" : "");
+}
+
 static void respond_ready(request *r, bool is_ready, const char *state, const char *progress,
                           const char *warning)
 {
@@ -52,8 +86,10 @@ static void respond_ready(request *r, bool is_ready, const char *state, const ch
         text_write_json_text(&body, why);
         respond_header(r, "retry-after", "1", 1);
     }
-    if (r->route.kind == ROUTE_READY && may_read && service_is_open(request_service(r)))
+    if (r->route.kind == ROUTE_READY && may_read && service_is_open(request_service(r))) {
         write_unavailable(&body, request_service(r));
+        write_devices(&body, request_service(r));
+    }
     text_buffer_put(&body, "}");
     respond_buffer(r, is_ready ? 200 : 503, "application/json", &body);
     text_buffer_dispose(&body);
@@ -101,7 +137,8 @@ static void serve_live(request *r)
 void serve_health(request *r)
 {
     service *s = request_service(r);
-    char progress[256] = "";
+    char progress[256] = "", missing[SERVICE_PROGRESS_BYTES];
+    service_get_missing(s, missing);
     if (r->route.kind == ROUTE_LIVE) {
         serve_live(r);
     } else if (atomic_load(&s->is_draining)) {
@@ -111,8 +148,8 @@ void serve_health(request *r)
     } else if (r->route.kind == ROUTE_MODEL_READY) {
         serve_model_ready(r);
     } else if (repository_is_ready(s->models, progress, sizeof(progress))) {
-        respond_ready(r, true, "ready", "", s->missing_device);
+        respond_ready(r, true, "ready", "", missing);
     } else {
-        respond_ready(r, false, "loading", progress, s->missing_device);
+        respond_ready(r, false, "loading", progress, missing);
     }
 }

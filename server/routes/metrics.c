@@ -267,6 +267,7 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
         const char *name, *type, *help;
     } families[] = {
         {"device_healthy", "gauge", "1 when the device executes."},
+        {"device_draining", "gauge", "1 when a notice made the device leave its work to others."},
         {"device_busy_seconds_total", "counter", "Time in execution, summed over slots."},
         {"device_busy_fraction", "gauge", "Share of time in execution since start, per slot."},
         {"device_executions_total", "counter", "Batches executed."},
@@ -286,8 +287,12 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
         for (int i = 0; i < s->device_count; i++) {
             device *d = s->devices[i];
             device_status at = {0};
+            if (device_is_absent(d))
+                continue;
             d->interface->describe(d, &at);
+            bool is_draining = i + 1 < s->device_count && scheduler_is_draining(s->work, i);
             double values[] = {at.state == DEVICE_HEALTHY,
+                               is_draining,
                                (double)at.busy_ns / 1e9,
                                (double)at.busy_ns / (up_ns * (d->slots ? d->slots : 1)),
                                (double)at.executions,
@@ -361,6 +366,8 @@ static void write_device_info(text_buffer *out, service *s)
     for (int i = 0; i < s->device_count; i++) {
         device *d = s->devices[i];
         device_status at = {0};
+        if (device_is_absent(d))
+            continue;
         d->interface->describe(d, &at);
         const char *labels[][2] = {{"device", d->name},
                                    {"kind", d->kind},
@@ -485,7 +492,8 @@ static void write_refusals(text_buffer *out, const service *s)
 
 static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
 {
-    char progress[8];
+    char progress[8], missing[SERVICE_PROGRESS_BYTES];
+    service_get_missing(s, missing);
     bool is_open = service_is_open(s);
     bool is_ready = is_open && !atomic_load(&s->is_draining) &&
                     repository_is_ready(s->models, progress, sizeof(progress));
@@ -495,7 +503,7 @@ static void write_server_gauges(text_buffer *out, service *s, uint64_t now_ns)
           "1 when the models asked for are ready (readiness) and the server is not draining.",
           is_ready);
     gauge(out, "device_missing", "1 when a device that was asked for could not be started.",
-          is_open && s->missing_device[0] != 0);
+          is_open && missing[0] != 0);
     family(out, "device_start_failures_total", "counter", "Tries to start a device that failed.");
     text_buffer_format(out, "penstock_device_start_failures_total %llu\n",
                        (unsigned long long)atomic_load(&s->start_failures));

@@ -187,9 +187,10 @@ static void write_programs(text_buffer *out, const model *m)
         for (int i = 0; i < m->bucket_count && tells_programs(m, d); i++) {
             const model_bucket *b = &m->buckets[i];
             char how[700];
-            if (b->programs[d] == NULL)
+            const device_program *program = deferred_buckets_program(m, i, d);
+            if (program == NULL)
                 continue;
-            m->devices[d]->interface->explain(m->devices[d], b->programs[d], how, sizeof how);
+            m->devices[d]->interface->explain(m->devices[d], program, how, sizeof how);
             text_buffer_format(out, "%s{\"device\":", separator);
             text_write_json_text(out, m->devices[d]->kind);
             text_buffer_format(out, ",\"batch\":%lld,\"sequence\":%lld,\"packed\":%s,",

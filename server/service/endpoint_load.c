@@ -15,6 +15,8 @@ static double utilisation(endpoint_load *l, const service *s, uint64_t now_ns)
     int slots = 0;
     for (int i = 0; i < s->device_count; i++) {
         device_status at = {0};
+        if (device_is_absent(s->devices[i]))
+            continue;
         s->devices[i]->interface->describe(s->devices[i], &at);
         busy_ns += at.busy_ns;
         slots += s->devices[i]->slots;

@@ -50,7 +50,6 @@ service *service_create(const server_options *options, int loop_count)
         return NULL;
     *s = (service){.options = options,
                    .loop_count = loop_count,
-                   .missing_device = "",
                    .log_fd = -1,
                    .start_ns = clock_now_ns(),
                    .recorder = recorder_create(loop_count + 1)};
@@ -112,18 +111,32 @@ bool service_is_open(const service *s)
     return atomic_load_explicit(&s->is_open, memory_order_acquire);
 }
 
-void service_set_progress(service *s, const char *progress)
+/* One of the two is a text of the service. */
+static void set_text(service *s, char to[SERVICE_PROGRESS_BYTES], const char *from)
 {
     pthread_mutex_lock(&s->progress_lock);
-    snprintf(s->progress, sizeof(s->progress), "%s", progress);
+    snprintf(to, SERVICE_PROGRESS_BYTES, "%s", from);
     pthread_mutex_unlock(&s->progress_lock);
+}
+
+void service_set_progress(service *s, const char *progress)
+{
+    set_text(s, s->progress, progress);
 }
 
 void service_get_progress(service *s, char progress[SERVICE_PROGRESS_BYTES])
 {
-    pthread_mutex_lock(&s->progress_lock);
-    snprintf(progress, SERVICE_PROGRESS_BYTES, "%s", s->progress);
-    pthread_mutex_unlock(&s->progress_lock);
+    set_text(s, progress, s->progress);
+}
+
+void service_set_missing(service *s, const char *why)
+{
+    set_text(s, s->missing, why);
+}
+
+void service_get_missing(service *s, char why[SERVICE_PROGRESS_BYTES])
+{
+    set_text(s, why, s->missing);
 }
 
 const double service_turn_bounds[SERVICE_TURN_CELLS - 1] = {0.001, 0.002, 0.005, 0.01,

@@ -64,14 +64,14 @@ typedef struct service {
     scheduler *work;
     device *const *devices;
     int device_count;
-    const char *missing_device; /* why a device that was wanted is not there; "": none is missing */
 
     _Atomic bool is_draining; /* not ready any more, and still serving */
     _Atomic bool is_stopping; /* connections end with their next response */
     uint64_t start_ns;
     _Atomic uint64_t start_failures;
-    pthread_mutex_t progress_lock;
+    pthread_mutex_t progress_lock;         /* of the two texts that follow */
     char progress[SERVICE_PROGRESS_BYTES]; /* what the start is doing, before it is open */
+    char missing[SERVICE_PROGRESS_BYTES];  /* why a device is not there; "": none is missing */
 
     pthread_mutex_t access_lock; /* of `access`; taken when a loop starts and after a reload */
     access_table *access;        /* who is known; a reference */
@@ -120,6 +120,8 @@ bool service_is_ready(const service *s);
  * that answer before the server is open. */
 void service_set_progress(service *s, const char *progress);
 void service_get_progress(service *s, char progress[SERVICE_PROGRESS_BYTES]);
+void service_set_missing(service *s, const char *why);
+void service_get_missing(service *s, char why[SERVICE_PROGRESS_BYTES]);
 
 /* A turn of the loop has taken so long. On its thread. */
 void service_count_turn(service_loop *counters, uint64_t ms);

@@ -58,14 +58,14 @@ def total(found, name, **labels):
     return sum(v for key, v in found.items() if key.split("{")[0] == f"penstock_{name}" and all(w in key for w in wanted))
 
 
-def host_of(server):
-    """The process of the device host, or None while there is none."""
+def host_of(server, plugin=""):
+    """The process of the device host, of that plugin if there are several, or None while there is none."""
     children = pathlib.Path(f"/proc/{server.process.pid}/task")
     for task in children.iterdir():
         with contextlib.suppress(OSError):
             for child in (task / "children").read_text().split():
                 command = pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
-                if b"device-host" in command:
+                if b"device-host" in command and str(plugin).encode() in command:
                     return int(child)
     return None
 

@@ -82,9 +82,9 @@ class Load:
         self.pool.shutdown()
 
 
-def executions(server):
-    """Of all PJRT devices."""
-    return sum(v for k, v in devices.metrics(server).items() if k.startswith("penstock_device_executions_total") and "pjrt:" in k)
+def executions(server, device="pjrt:"):
+    """Of a device, or of all PJRT devices."""
+    return sum(v for k, v in devices.metrics(server).items() if k.startswith("penstock_device_executions_total") and device in k)
 
 
 def is_healthy(server):
@@ -92,17 +92,30 @@ def is_healthy(server):
 
 
 def test_chaos(tmp_path, cache):
-    """The device host is killed five times and stopped once, and 5% of its executions fail."""
+    """The device host is killed five times and stopped once, and 5% of its executions fail. Meanwhile another plugin joins, which was not
+    there at the start, and a notice drains a device of each, and goes."""
     expected = Expected(tmp_path, 64)
-    with devices.faults(plugin=PLUGIN, execute_rate=0.05, execute_code=8), start(tmp_path, cache) as s:
+    late, notice = tmp_path / "late_pjrt.so", tmp_path / "notice"
+    flags = ["--device", f"pjrt:{late}", "--set", "device_retry_s=1", "--set", f"device_notice={notice}", "--set", "device_notice_poll_ms=20"]
+    with devices.faults(plugin=PLUGIN, execute_rate=0.05, execute_code=8), start(tmp_path, cache, *flags) as s:
+        draining = lambda: devices.total(devices.metrics(s), "device_draining")
         load = Load(s, expected, REQUESTS, is_held=True)
         kills, stopped, hosts = 0, False, {None}
         for k in range(1, 7):
             load.wait_for(k * REQUESTS // 8)
-            wait_until(lambda: devices.host_of(s) not in hosts and is_healthy(s), "healthy")
-            host = devices.host_of(s)
+            wait_until(lambda: devices.host_of(s, FAULT) not in hosts and is_healthy(s), "healthy")
+            host = devices.host_of(s, FAULT)
             hosts.add(host)
             time.sleep(0.2)  # some executions, so that some fail
+            if k == 2:
+                late.symlink_to(PLUGIN)
+            if k == 5:
+                wait_until(lambda: executions(s, "pjrt:4") > 0, "the late device works")
+                notice.write_text("pjrt:0 pjrt:4")
+                wait_until(lambda: draining() == 2, "drained")
+            if k == 6:
+                notice.unlink()
+                wait_until(lambda: draining() == 0, "not drained any more")
             if k == 3:
                 os.kill(host, signal.SIGSTOP)
                 stopped = True
@@ -118,6 +131,7 @@ def test_chaos(tmp_path, cache):
         wait_until(lambda: counted() == load.sent, "each is counted once")
         restarts = devices.total(found, "device_restarts_total", device="pjrt:0")
         assert restarts >= 5
+        assert devices.total(found, "device_restarts_total", device="pjrt:4") == 0
         assert devices.total(found, "fallbacks_total", reason="device_failed") > 0
         assert devices.total(found, "device_failures_total") > 0
         assert devices.total(found, "compiles_total", phase="serving") == 0

@@ -23,6 +23,7 @@
 
 #define ROOM "devices"
 #define HOST_ENDED "the device host ended"
+#define SLOTS_DEFAULT 2
 
 static status create_slots(pjrt_supervisor *s)
 {
@@ -285,7 +286,7 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options, pjrt_super
     pjrt_supervisor *s = calloc(1, sizeof *s);
     assert(s != NULL);
     s->options = *options;
-    s->options.slots_per_device = (int)or_default((uint64_t)options->slots_per_device, 2);
+    s->options.slots_per_device = pjrt_supervisor_slots(options->slots_per_device);
     s->options.slot_memory_bytes = or_default(options->slot_memory_bytes, (size_t)256 << 20);
     s->options.start_timeout_ns = or_default(options->start_timeout_ns, 120000000000u);
     s->options.hang_timeout_ns = or_default(options->hang_timeout_ns, 30000000000u);
@@ -373,9 +374,9 @@ void pjrt_supervisor_facts(pjrt_supervisor *s, pjrt_host_facts *out)
     pthread_mutex_unlock(&s->lock);
 }
 
-int pjrt_supervisor_slots(const pjrt_supervisor *s)
+int pjrt_supervisor_slots(int slots_per_device)
 {
-    return s->options.slots_per_device;
+    return slots_per_device ? slots_per_device : SLOTS_DEFAULT;
 }
 
 status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns)

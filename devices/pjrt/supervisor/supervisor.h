@@ -41,7 +41,8 @@ status pjrt_supervisor_create(const pjrt_supervisor_options *options,
 void pjrt_supervisor_destroy(pjrt_supervisor *s);
 
 void pjrt_supervisor_facts(pjrt_supervisor *s, pjrt_host_facts *out);
-int pjrt_supervisor_slots(const pjrt_supervisor *s);
+/* Execution slots of a device, for that slots_per_device. */
+int pjrt_supervisor_slots(int slots_per_device);
 /* State, reason and restarts; other fields are left alone. */
 void pjrt_supervisor_describe(pjrt_supervisor *s, device_status *out);
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "devices/exported.h"
+#include "models/start/late_programs.h"
 #include "tests/unit/batcher/fake_device.h"
 
 typedef struct rig {
@@ -227,6 +228,74 @@ Test(scheduler, a_device_that_fails_is_replaced_by_the_cpu)
     job *c = send(2, 4, 1);
     wait_back(3);
     cr_assert(c->fell_back && c->result == STATUS_OK);
+    stop();
+}
+
+/* Its programs are made after it has come. */
+Test(scheduler, a_device_that_comes_later_takes_work)
+{
+    memset(&r, 0, sizeof r);
+    mailbox_init(&r.box);
+    job_pool_init(&r.pool, 1024, (size_t)64 << 20);
+    fake_device_init(&r.accelerator, "accelerator", 2);
+    fake_device_init(&r.cpu, "cpu", 1);
+    r.devices[0] = &r.accelerator.base;
+    r.devices[1] = &r.cpu.base;
+    r.accelerator.base.is_absent = true;
+    r.model = fake_model_create(r.devices, 2, 0, true, true);
+    r.model->late = late_programs_create(r.model);
+    for (int i = 0; i < r.model->bucket_count; i++) {
+        fake_release(r.devices[0], r.model->buckets[i].programs[0]);
+        r.model->buckets[i].programs[0] = NULL;
+    }
+    cr_assert_eq(scheduler_create(&(scheduler_options){.fallback = FALLBACK_ON_FAILURE}, r.devices,
+                                  2, &r.scheduler),
+                 0);
+    send(2, 4, 1);
+    wait_back(1);
+    cr_assert_eq(atomic_load(&r.cpu.executions), 1);
+    r.accelerator.base.is_absent = false;
+    cr_assert_eq(scheduler_join_devices(r.scheduler, 0, 1), STATUS_OK);
+    send(2, 4, 1);
+    wait_back(2);
+    cr_assert_eq(atomic_load(&r.cpu.executions), 2); /* nothing to run it with */
+    for (int i = 0; i < r.model->bucket_count; i++) {
+        device_program *program;
+        cr_assert_eq(fake_compile(r.devices[0], NULL, r.model->buckets[i].shape, &program), 0);
+        late_programs_put(r.model, i, 0, program);
+    }
+    late_programs_publish(r.model);
+    job *last = send(2, 4, 1);
+    wait_back(3);
+    cr_assert(fake_is_right(last));
+    cr_assert_eq(last->device_index, 0);
+    cr_assert_eq(atomic_load(&r.accelerator.executions), 1);
+    late_programs_dispose(r.model);
+    stop();
+    cr_assert_eq(atomic_load(&r.accelerator.programs), 0);
+}
+
+Test(scheduler, a_device_that_drains_leaves_what_waits_to_others)
+{
+    start(true, FALLBACK_ON_FAILURE, true, true);
+    atomic_store(&r.accelerator.is_held, true);
+    job *running = send(1, 4, 1);
+    while (atomic_load(&r.accelerator.inside) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    job *waiting = send(1, 4, 2);
+    scheduler_drain_device(r.scheduler, 0, true);
+    cr_assert(scheduler_is_draining(r.scheduler, 0));
+    wait_back(1); /* while the other still runs */
+    cr_assert_eq(waiting->device_index, 1);
+    cr_assert(fake_is_right(waiting));
+    atomic_store(&r.accelerator.is_held, false);
+    wait_back(2);
+    cr_assert_eq(running->device_index, 0);
+    cr_assert(fake_is_right(running));
+    scheduler_drain_device(r.scheduler, 0, false);
+    job *after = send(1, 4, 3);
+    wait_back(3);
+    cr_assert_eq(after->device_index, 0);
     stop();
 }
 

@@ -140,3 +140,40 @@ Test(placement, the_cpu_helps_only_while_it_is_sooner)
     expect(true, true, false);
     latency_destroy(measured);
 }
+
+/* A notice announces their end: the others take the work, then the CPU. */
+Test(placement, a_device_that_drains_leaves_its_work_to_others)
+{
+    static bool is_draining[DEVICES];
+    start(FALLBACK_ON_FAILURE);
+    devices.is_draining = is_draining;
+    is_draining[0] = true;
+    expect(false, true, false);
+    is_draining[1] = true;
+    expect(false, false, true);
+    is_draining[0] = false;
+    is_healthy[0] = false;
+    expect(false, false, true);
+    is_healthy[0] = is_draining[0] = true;
+    devices.fallback = FALLBACK_NEVER; /* nobody else may */
+    expect(true, true, false);
+    is_draining[0] = false;
+    expect(true, false, false);
+    is_draining[0] = is_draining[1] = false;
+    latency_destroy(measured);
+}
+
+Test(placement, exported_programs_run_on_devices_that_drain_where_all_do)
+{
+    static bool is_draining[DEVICES];
+    start(FALLBACK_WHEN_SOONER);
+    devices.is_draining = is_draining;
+    m.is_device_only = true;
+    tables[CPU].has_any = false;
+    is_draining[0] = true;
+    expect(false, true, false);
+    is_draining[1] = true;
+    expect(true, true, false);
+    is_draining[0] = is_draining[1] = false;
+    latency_destroy(measured);
+}
