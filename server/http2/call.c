@@ -6,21 +6,23 @@
 #include "server/connection/log_request.h"
 #include "server/http2/internal.h"
 #include "server/protocol/grpc/call.h"
+#include "server/protocol/grpc/orca.h"
 #include "server/protocol/route_method.h"
 
 #define PARTS_MAX 64  /* messages of one call that are not answered and sent */
 #define LAST_BYTES 64 /* of a response that is compared with the one before it */
-#define REPEAT_NS UINT64_C(1000000000)
+#define WATCH_NS UINT64_C(1000000000)
 
 typedef struct http2_call {
     http2_exchange *parts;                  /* linked by next_part */
     http2_exchange *done_first, *done_last; /* whose response waits to be sent, by next */
     http2_exchange *sending;
     int part_count;
-    bool is_repeated; /* its one message is asked again and again; what changes is sent */
-    bool has_ended;   /* the client has said all */
-    bool is_finished; /* so have we */
-    uint64_t asked_ns;
+    bool is_repeated;               /* its one message is asked again and again */
+    bool sends_same;                /* what is the same as before, too */
+    bool has_ended;                 /* the client has said all */
+    bool is_finished;               /* so have we */
+    uint64_t asked_ns, interval_ns; /* when it was asked, and after which time again */
     char last[LAST_BYTES];
     size_t last_bytes;
 } http2_call;
@@ -62,6 +64,8 @@ void http2_call_begin(http2_exchange *x, bool has_body)
         return;
     }
     x->call->is_repeated = route_is_repeated(kind_of(x->head));
+    x->call->sends_same = kind_of(x->head) == ROUTE_GRPC_LOAD_REPORTS;
+    x->call->interval_ns = WATCH_NS;
     if (http2_session_begin(x->on->session, x->stream, 200, fields, 3))
         x->call->is_finished = true; /* it is reset */
     else if (!has_body)
@@ -194,7 +198,8 @@ void http2_call_respond(http2_exchange *part, const http2_piece *pieces, int cou
         return;
     }
     hold_response(part);
-    if (call->is_finished || (call->is_repeated && is_same(call, pieces, count))) {
+    if (call->is_finished ||
+        (call->is_repeated && !call->sends_same && is_same(call, pieces, count))) {
         close_part(part);
         return;
     }
@@ -267,6 +272,28 @@ static bool begin_part(http2_exchange *x, size_t bytes)
     return true;
 }
 
+static bool is_due(const http2_call *call, uint64_t now_ns)
+{
+    return call->asked_ns == 0 || now_ns - call->asked_ns >= call->interval_ns - WATCH_NS / 8;
+}
+
+/* The call's one message, for the first time or once more. */
+static void ask(http2_exchange *x, size_t bytes, bool is_compressed)
+{
+    http2_call *call = x->call;
+    if (x->body_bytes > bytes) {
+        fail(x, "3", "one message was expected");
+        return;
+    }
+    if (call->part_count > 0 || !is_due(call, x->on->now_ns))
+        return;
+    if (call->asked_ns == 0 && call->sends_same && !is_compressed)
+        call->interval_ns =
+            orca_read_interval(x->body + GRPC_FRAME_HEAD_BYTES, bytes - GRPC_FRAME_HEAD_BYTES);
+    call->asked_ns = x->on->now_ns;
+    begin_part(x, bytes);
+}
+
 /* Begins what is whole, as far as it may run. */
 static void go_on(http2_exchange *x)
 {
@@ -288,8 +315,7 @@ static void go_on(http2_exchange *x)
         if (x->body_bytes < bytes)
             break;
         if (call->is_repeated) {
-            call->asked_ns = x->on->now_ns;
-            begin_part(x, bytes);
+            ask(x, bytes, is_compressed);
             return;
         }
         if (!begin_part(x, bytes))
@@ -332,18 +358,15 @@ void http2_call_end(http2_exchange *x)
         go_on(x);
 }
 
-void http2_call_check(http2_exchange *x, uint64_t now_ns)
+void http2_call_check(http2_exchange *x)
 {
     http2_call *call = x->call;
     if (call->is_finished)
         return;
     if (x->on->is_draining && call->part_count == 0)
         fail(x, "14", "the server is shutting down");
-    else if (call->is_repeated && call->asked_ns != 0 && call->part_count == 0 &&
-             now_ns - call->asked_ns >= REPEAT_NS - REPEAT_NS / 8)
-        go_on(x);
-    else if (!call->is_repeated && x->body_bytes > 0)
-        go_on(x); /* other streams' responses may have been in the way */
+    else if (x->body_bytes > 0)
+        go_on(x); /* it is time again, or other streams' responses have been in the way */
 }
 
 void http2_call_close(http2_exchange *x)

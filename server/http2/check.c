@@ -27,7 +27,7 @@ static void check_exchange(http2_exchange *x, const server_options *o, uint64_t 
         return;
     }
     if (x->call != NULL)
-        http2_call_check(x, now_ns);
+        http2_call_check(x);
     size_t unsent = http2_stream_unsent_bytes(x->stream, &why);
     if (why != HTTP2_WAIT_STREAM)
         rate_window_end(&x->rate);

@@ -60,7 +60,7 @@ void http2_call_close(http2_exchange *x);
 /* What was being sent on it is sent. */
 void http2_call_sent(http2_exchange *x);
 /* About once a second. */
-void http2_call_check(http2_exchange *x, uint64_t now_ns);
+void http2_call_check(http2_exchange *x);
 /* The response to a part. Without pieces it is an error, which ends the call. May close the part.
  */
 void http2_call_respond(http2_exchange *part, const http2_piece *pieces, int count);

@@ -5,7 +5,7 @@
 
 #include "base/large_memory.h"
 #include "server/infer/decimal.h"
-#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/predict_message.h"
 
 #define LONG_JSON_BYTES 65536
 #define LONG_BYTES ((size_t)1 << 20)
@@ -37,8 +37,15 @@ static status fail_json_bytes(uint64_t json_bytes, size_t bytes)
 static status read_message(infer_body *out)
 {
     grpc_infer_head head;
-    status failure = grpc_read_infer_head(&head, out->text.data, out->text.bytes);
+    grpc_predict_head predict;
     out->has_json_bytes = true;
+    if (out->is_predict) {
+        status failure = grpc_read_predict_head(&predict, out->text.data, out->text.bytes);
+        out->json_bytes =
+            failure ? 0 : out->text.bytes - predict.raw_bytes + predict.repeated_bytes;
+        return failure;
+    }
+    status failure = grpc_read_infer_head(&head, out->text.data, out->text.bytes);
     out->json_bytes = failure ? 0 : out->text.bytes - head.raw_bytes;
     return failure;
 }
@@ -47,6 +54,7 @@ status infer_body_read_headers(const request *r, infer_body *out)
 {
     *out = (infer_body){.is_kserve = r->route.kind == ROUTE_INFER,
                         .is_grpc = route_is_grpc_infer(r->route.kind),
+                        .is_predict = r->route.kind == ROUTE_GRPC_TF_PREDICT,
                         .text = r->body,
                         .can_borrow = r->can_borrow_body,
                         .held = &r->connection->held};
@@ -77,6 +85,8 @@ static status parse(const infer_body *b, request_text text, infer_request *q,
                     const infer_context *c)
 {
     uint64_t json_bytes = b->has_json_bytes ? b->json_bytes : text.bytes;
+    if (b->is_predict)
+        return grpc_parse_predict(q, c, text.data, text.bytes);
     if (b->is_grpc)
         return grpc_parse_infer(q, c, text.data, text.bytes);
     if (!b->is_kserve)
@@ -116,9 +126,10 @@ static void give_back(const infer_body *b, const unpacked *room)
 
 /* Numbers in JSON take about as much memory as their text: until request_hold_jobs() counts them,
  * that is what they are taken for. */
-static status count_parsed(const infer_body *b, size_t bytes)
+static status count_parsed(const infer_body *b, size_t bytes, size_t decompressed_bytes_max)
 {
-    size_t json_bytes = b->has_json_bytes && b->json_bytes < bytes ? b->json_bytes : bytes;
+    size_t most = b->is_grpc ? bytes + decompressed_bytes_max : bytes;
+    size_t json_bytes = b->has_json_bytes && b->json_bytes < most ? b->json_bytes : most;
     return b->parsed == NULL || budget_add(b->parsed, json_bytes) == BUDGET_GRANTED
                ? STATUS_OK
                : status_fail(STATUS_UNAVAILABLE, "there is no room to parse the body now");
@@ -132,7 +143,7 @@ status infer_body_parse(const infer_body *b, infer_request *q, infer_context *c,
     c->can_borrow = b->can_borrow && b->coding == CODING_IDENTITY;
     status failure = unpack(b, decompressed_bytes_max, c->cancel, &room, &text);
     if (!failure)
-        failure = count_parsed(b, text.bytes);
+        failure = count_parsed(b, text.bytes, decompressed_bytes_max);
     if (!failure)
         failure = parse(b, text, q, c);
     give_back(b, &room);
@@ -147,7 +158,7 @@ status infer_body_parse_language(const infer_body *b, language_request *r, route
     l->keeps_body = b->can_borrow && b->coding == CODING_IDENTITY;
     status failure = unpack(b, decompressed_bytes_max, l->cancel, &room, &text);
     if (!failure)
-        failure = count_parsed(b, text.bytes);
+        failure = count_parsed(b, text.bytes, decompressed_bytes_max);
     if (!failure)
         failure = language_parse(r, kind, l, text.data, text.bytes);
     give_back(b, &room);

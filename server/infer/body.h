@@ -8,11 +8,12 @@
 /* The body of an inference request, and what its headers say about it: all that parsing needs of
  * the request, so that any thread can do it. */
 typedef struct infer_body {
-    bool is_kserve, is_grpc;
-    request_text text; /* as received */
+    bool is_kserve, is_grpc, is_predict; /* is_predict: TensorFlow Serving's, is_grpc too */
+    request_text text;                   /* as received */
     content_coding coding;
     bool has_json_bytes;
-    uint64_t json_bytes;    /* Inference-Header-Content-Length: the rest is binary */
+    uint64_t json_bytes;    /* Inference-Header-Content-Length: the rest is binary; gRPC: of what
+                             * is not raw, and of elements that it says but has not */
     bool can_borrow;        /* the body stays where it is until the jobs are back */
     budget_account *held;   /* counts it decompressed; of the thread that parses */
     budget_account *parsed; /* counts what it becomes, while it is parsed; or NULL: it is small */

@@ -9,7 +9,7 @@
 #include "server/infer/submit.h"
 #include "server/infer/tokenize.h"
 #include "server/protocol/grpc/call.h"
-#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/predict_message.h"
 #include "server/request/authorize.h"
 #include "server/request/respond.h"
 
@@ -39,23 +39,34 @@ static void on_parsed(request *r)
         go_on(r, failure);
 }
 
+static status read_predict_name(request *r)
+{
+    grpc_predict_head head;
+    status failure = grpc_read_predict_head(&head, r->body.data, r->body.bytes);
+    if (failure)
+        return failure;
+    r->route.version = head.version;
+    if (head.label.bytes > 0)
+        failure = route_set_label(&r->route, "model_spec.version_label", head.label.text,
+                                  head.label.bytes);
+    return failure ? failure
+                   : route_set_name(&r->route, "model_spec.name", head.model_name.text,
+                                    head.model_name.bytes);
+}
+
 /* A gRPC call names its model in its message: it becomes the route's. */
 static status read_name(request *r)
 {
     grpc_infer_head head;
+    if (r->route.kind == ROUTE_GRPC_TF_PREDICT)
+        return read_predict_name(r);
     status failure = grpc_read_infer_head(&head, r->body.data, r->body.bytes);
     if (!failure)
         failure =
             grpc_read_version(head.model_version.text, head.model_version.bytes, &r->route.version);
-    if (failure)
-        return failure;
-    size_t bytes = head.model_name.bytes;
-    if (bytes == 0 || bytes >= ROUTE_NAME_BYTES)
-        return status_fail(STATUS_INVALID_ARGUMENT, "field \"model_name\" has %zu bytes", bytes);
-    memcpy(r->route.name, head.model_name.text, bytes);
-    r->route.name[bytes] = 0;
-    r->route.name_bytes = bytes;
-    return STATUS_OK;
+    return failure ? failure
+                   : route_set_name(&r->route, "model_name", head.model_name.text,
+                                    head.model_name.bytes);
 }
 
 static void begin(request *r)

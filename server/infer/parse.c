@@ -156,9 +156,10 @@ status parse_language(request *r, request_handler resume, bool *is_later)
 status parse_request(request *r, const model *m, request_handler resume, bool *is_later)
 {
     request_loop *l = r->loop;
-    infer_protocol protocol = r->route.kind == ROUTE_INFER         ? INFER_KSERVE
-                              : route_is_grpc_infer(r->route.kind) ? INFER_GRPC
-                                                                   : INFER_TENSORFLOW_ROWS;
+    infer_protocol protocol = r->route.kind == ROUTE_INFER             ? INFER_KSERVE
+                              : r->route.kind == ROUTE_GRPC_TF_PREDICT ? INFER_GRPC_TENSORFLOW
+                              : route_is_grpc_infer(r->route.kind)     ? INFER_GRPC
+                                                                       : INFER_TENSORFLOW_ROWS;
     infer_body body;
     infer_request_init(
         &r->infer, m, protocol, l->parsed_jobs,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "server/protocol/grpc/call.h"
-#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/predict_message.h"
 #include "server/protocol/language/write_language.h"
 #include "server/protocol/rows/merge_rows.h"
 #include "server/protocol/text/number_write.h"
@@ -132,7 +132,8 @@ static status make_message(const infer_request *q, text_buffer *text, body_piece
     status failure = merge_rows(q);
     text_buffer_append(text, head, sizeof head);
     if (!failure)
-        failure = grpc_write_infer(text, q, &pieces);
+        failure = q->protocol == INFER_GRPC ? grpc_write_infer(text, q, &pieces)
+                                            : grpc_write_predict(text, q, &pieces);
     if (failure)
         return failure;
     char *copy = arena_allocate(&q->jobs[0]->memory, text->bytes);
@@ -167,10 +168,10 @@ static status make_pieces(const infer_request *q, bool is_strict, text_scratches
                           text_buffer *text, body_pieces *out)
 {
     job *first = q->jobs[0];
-    if (is_strict && q->protocol != INFER_GRPC && !can_write(q))
+    if (is_strict && !infer_is_grpc(q->protocol) && !can_write(q))
         return status_fail(STATUS_INTERNAL,
                            "the result holds NaN or Infinity, which strict JSON does not have");
-    if (q->protocol == INFER_GRPC)
+    if (infer_is_grpc(q->protocol))
         return make_message(q, text, out);
     tokenizer_scratch *scratch = NULL; /* for offsets, which are not kept */
     if (q->protocol == INFER_LANGUAGE && q->language->task == LANGUAGE_PREDICT)
@@ -225,7 +226,7 @@ static void run(request_work *work)
     compress_piece in[MODEL_TENSORS_MAX + 1];
     for (int i = 0; i < w->pieces.count; i++)
         in[i] = (compress_piece){w->pieces.of[i].data, w->pieces.of[i].bytes};
-    if (w->infer->protocol == INFER_GRPC)
+    if (infer_is_grpc(w->infer->protocol))
         in[0] = (compress_piece){(const char *)in[0].data + GRPC_FRAME_HEAD_BYTES,
                                  in[0].bytes - GRPC_FRAME_HEAD_BYTES};
     if (w->coding != CODING_IDENTITY &&
@@ -239,7 +240,7 @@ static const char *add_headers(request *r, const body_pieces *pieces)
 {
     if (request_service(r)->options->server_timing)
         add_server_timing(r);
-    if (pieces->count == 1 || r->infer.protocol == INFER_GRPC)
+    if (pieces->count == 1 || infer_is_grpc(r->infer.protocol))
         return "application/json";
     char digits[NUMBER_INTEGER_CHARS];
     size_t n = (size_t)(number_write_u64(digits, pieces->of[0].bytes) - digits);
@@ -250,7 +251,7 @@ static const char *add_headers(request *r, const body_pieces *pieces)
 static void respond_made(request *r, body_pieces *pieces)
 {
     const char *type = add_headers(r, pieces);
-    if (r->infer.protocol == INFER_GRPC)
+    if (infer_is_grpc(r->infer.protocol))
         respond_grpc_pieces(r, pieces->of, pieces->count);
     else
         respond_pieces(r, type, pieces->of, pieces->count);

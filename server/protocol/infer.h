@@ -15,8 +15,14 @@ typedef enum infer_protocol {
     INFER_TENSORFLOW_ROWS,    /* "instances" -> "predictions" */
     INFER_TENSORFLOW_COLUMNS, /* "inputs" -> "outputs" */
     INFER_LANGUAGE,           /* the routes that take text (language/language.h) */
-    INFER_GRPC                /* grpc/infer_message.h */
+    INFER_GRPC,               /* grpc/infer_message.h */
+    INFER_GRPC_TENSORFLOW     /* grpc/predict_message.h */
 } infer_protocol;
+
+static inline bool infer_is_grpc(infer_protocol protocol)
+{
+    return protocol == INFER_GRPC || protocol == INFER_GRPC_TENSORFLOW;
+}
 
 typedef struct infer_output {
     int index; /* of the model's outputs */

@@ -3,19 +3,16 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/protocol/infer.h"
+#include "server/protocol/infer_inputs.h"
 #include "server/protocol/tensor_scan.h"
-#include "server/protocol/text/text_fields.h"
 
 typedef struct parser {
     infer_request *request;
     const infer_context *context;
     json_scan json;
-    job *job;
+    infer_inputs inputs;
     const char *binary, *binary_end; /* the part of the body that no tensor has yet */
-    bool is_given[MODEL_TENSORS_MAX];
     bool binary_by_default, has_outputs;
-    bool has_text, has_pair; /* in place of the inputs */
     /* Per output in the request: its own `binary_data`, or -1. */
     int8_t output_binary[MODEL_TENSORS_MAX];
 } parser;
@@ -90,7 +87,7 @@ static status read_data(parser *p, tensor *t, json_scan *s, const char *name)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "input \"%s\": the shape has more elements than the data", name);
     size_t bytes = tensor_bytes(t);
-    t->data = arena_allocate_aligned(&p->job->memory, bytes ? bytes : 1, 64);
+    t->data = arena_allocate_aligned(&p->inputs.job->memory, bytes ? bytes : 1, 64);
     if (t->data == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for input \"%s\"", name);
     tensor_scan scan = {.dtype = t->dtype, .data = t->data, .capacity = count};
@@ -142,70 +139,26 @@ static status fill_input(parser *p, const input_fields *f, tensor *t, const char
                            "input \"%s\": %lld binary bytes, but the body has only %lld left", name,
                            (long long)f->binary_bytes, (long long)(p->binary_end - p->binary));
     bool is_borrowed;
-    failure = parse_binary_tensor(t, &p->job->memory, p->binary, (size_t)f->binary_bytes,
+    failure = parse_binary_tensor(t, &p->inputs.job->memory, p->binary, (size_t)f->binary_bytes,
                                   p->context->can_borrow, &is_borrowed);
     p->binary += f->binary_bytes;
     p->request->borrows_body |= !failure && is_borrowed;
     return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
 }
 
-/* "text" and "text_pair" of a model with a tokenizer, in place of the inputs that hold tokens. */
-static status finish_text(parser *p, const input_fields *f)
-{
-    bool is_pair = json_string_is(f->name, TEXT_PAIR_INPUT);
-    const char *name = is_pair ? TEXT_PAIR_INPUT : TEXT_INPUT;
-    bool *is_given = is_pair ? &p->has_pair : &p->has_text;
-    tensor t;
-    if (*is_given)
-        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
-    *is_given = true;
-    status failure = check_fields(f, name);
-    if (!failure)
-        failure = tensor_set_shape(&t, f->datatype, f->rank, f->dims);
-    if (!failure && f->rank > 0 && f->dims[0] > p->request->model->batching.queue_rows_max)
-        failure = infer_check_size(p->request->model, f->dims[0], -1, p->context->limits);
-    if (!failure)
-        failure = fill_input(p, f, &t, name);
-    return failure ? failure : text_take_tensor(&t, is_pair, &p->job->memory, &p->request->texts);
-}
-
-static status fail_unknown(const model *m, json_string name)
-{
-    int bytes = (int)(name.bytes < 200 ? name.bytes : 200);
-    if (!json_string_is(name, TEXT_INPUT) && !json_string_is(name, TEXT_PAIR_INPUT))
-        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no input \"%.*s\"", bytes,
-                           name.text);
-    return status_fail(STATUS_INVALID_ARGUMENT, "the model takes no text: %s",
-                       m->text_note != NULL ? m->text_note : "");
-}
-
 static status finish_input(parser *p, input_fields *f)
 {
-    const model *m = p->request->model;
+    infer_slot slot;
     if (!f->has_name)
         return status_fail(STATUS_INVALID_ARGUMENT, "an input has no name");
-    int index = infer_find_input(m, f->name);
-    if (index < 0 && m->text != NULL &&
-        (json_string_is(f->name, TEXT_INPUT) || json_string_is(f->name, TEXT_PAIR_INPUT)))
-        return finish_text(p, f);
-    if (index < 0)
-        return fail_unknown(m, f->name);
-    const char *name = m->inputs[index].name;
-    if (p->is_given[index])
-        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
-    tensor *t = &p->job->inputs[index];
-    status failure = check_fields(f, name);
-    if (failure)
-        return failure;
-    p->is_given[index] = true;
-    /* Many clients cannot write a shape of no dims: a scalar may come as [1]. */
-    bool is_scalar = m->inputs[index].rank == 0 && f->rank == 1 && f->dims[0] == 1;
-    failure = tensor_set_shape(t, f->datatype, is_scalar ? 0 : f->rank, f->dims);
+    status failure = infer_inputs_open(&p->inputs, f->name, &slot);
     if (!failure)
-        failure = infer_check_input(m, index, t, p->job);
+        failure = check_fields(f, slot.name);
     if (!failure)
-        failure = infer_check_size(m, p->job->rows, p->job->length, p->context->limits);
-    return failure ? failure : fill_input(p, f, t, name);
+        failure = infer_inputs_shape(&p->inputs, &slot, f->datatype, f->rank, f->dims);
+    if (!failure)
+        failure = fill_input(p, f, slot.data, slot.name);
+    return failure ? failure : infer_inputs_close(&p->inputs, &slot);
 }
 
 /* `data` last, with shape and datatype before it, is the usual order and is read without a second
@@ -401,21 +354,19 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
 {
     assert(json_bytes <= bytes);
     const model *m = r->model;
-    job *j = c->acquire_job(c->context);
-    if (j == NULL)
-        return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
-    r->jobs[r->job_count++] = j;
     parser p;
+    status failure = infer_inputs_begin(&p.inputs, r, c);
+    if (failure)
+        return failure;
+    arena *memory = &p.inputs.job->memory;
     p.request = r;
     p.context = c;
-    p.job = j;
     p.binary = body + json_bytes;
     p.binary_end = body + bytes;
-    p.binary_by_default = p.has_outputs = p.has_text = p.has_pair = false;
-    memset(p.is_given, 0, sizeof(p.is_given));
-    json_scan_init(&p.json, body, json_bytes, c->limits->json_depth_max, c->is_strict, &j->memory);
+    p.binary_by_default = p.has_outputs = false;
+    json_scan_init(&p.json, body, json_bytes, c->limits->json_depth_max, c->is_strict, memory);
     p.json.cancel = c->cancel;
-    status failure = read_envelope(&p);
+    failure = read_envelope(&p);
     if (failure)
         return failure;
     if (p.binary != p.binary_end)
@@ -433,12 +384,9 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
             p.output_binary[i] < 0 ? p.binary_by_default : p.output_binary[i] == 1;
     /* The id may lie in the body, which may go before the response: keep it with the job. */
     if (r->id.text) {
-        r->id.text = arena_copy_string(&j->memory, r->id.text, r->id.bytes);
+        r->id.text = arena_copy_string(memory, r->id.text, r->id.bytes);
         if (r->id.text == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
     }
-    if (p.has_text || p.has_pair)
-        return infer_check_texts(p.request,
-                                 p.is_given); /* rows are made of them when they are tokens */
-    return infer_finish_job(m, j, p.is_given, c->limits);
+    return infer_inputs_end(&p.inputs);
 }

@@ -233,6 +233,27 @@ static bool parse_language(const segment *s, int count, int at, route *out)
     return false;
 }
 
+static status set_text(char to[ROUTE_NAME_BYTES], size_t *to_bytes, const char *field,
+                       const char *text, size_t bytes)
+{
+    if (bytes == 0 || bytes >= ROUTE_NAME_BYTES)
+        return status_fail(STATUS_INVALID_ARGUMENT, "field \"%s\" has %zu bytes", field, bytes);
+    memcpy(to, text, bytes);
+    to[bytes] = 0;
+    *to_bytes = bytes;
+    return STATUS_OK;
+}
+
+status route_set_name(route *r, const char *field, const char *name, size_t bytes)
+{
+    return set_text(r->name, &r->name_bytes, field, name, bytes);
+}
+
+status route_set_label(route *r, const char *field, const char *label, size_t bytes)
+{
+    return set_text(r->label, &r->label_bytes, field, label, bytes);
+}
+
 void route_parse(const char *path, size_t bytes, route *out)
 {
     out->kind = ROUTE_UNKNOWN;

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/status.h"
+
 /* From a request's path to what it asks for. Pure. */
 typedef enum route_kind {
     ROUTE_UNKNOWN,
@@ -54,10 +56,18 @@ typedef enum route_kind {
     ROUTE_GRPC_SHARED_MEMORY, /* all six methods */
     ROUTE_GRPC_TRACE_SETTING,
     ROUTE_GRPC_LOG_SETTINGS,
+    ROUTE_GRPC_TF_PREDICT, /* tensorflow.serving.PredictionService/Predict */
+    ROUTE_GRPC_TF_METADATA,
+    ROUTE_GRPC_TF_CLASSIFY,
+    ROUTE_GRPC_TF_REGRESS,
+    ROUTE_GRPC_TF_MULTI,
+    ROUTE_GRPC_TF_STATUS, /* ModelService/GetModelStatus */
+    ROUTE_GRPC_TF_RELOAD,
     ROUTE_GRPC_HEALTH_CHECK, /* grpc.health.v1.Health/Check */
     ROUTE_GRPC_STREAM_INFER, /* these are streams of messages */
     ROUTE_GRPC_HEALTH_WATCH,
-    ROUTE_GRPC_REFLECTION, /* v1 and v1alpha */
+    ROUTE_GRPC_LOAD_REPORTS, /* xds.service.orca.v3.OpenRcaService/StreamCoreMetrics */
+    ROUTE_GRPC_REFLECTION,   /* v1 and v1alpha */
     ROUTE_KIND_COUNT
 } route_kind;
 
@@ -92,12 +102,17 @@ static inline bool route_is_streamed(route_kind kind)
 /* Has it one message, which is answered again and again? */
 static inline bool route_is_repeated(route_kind kind)
 {
-    return kind == ROUTE_GRPC_HEALTH_WATCH;
+    return kind == ROUTE_GRPC_HEALTH_WATCH || kind == ROUTE_GRPC_LOAD_REPORTS;
 }
 static inline bool route_is_grpc_infer(route_kind kind)
 {
-    return kind == ROUTE_GRPC_INFER || kind == ROUTE_GRPC_STREAM_INFER;
+    return kind == ROUTE_GRPC_INFER || kind == ROUTE_GRPC_STREAM_INFER ||
+           kind == ROUTE_GRPC_TF_PREDICT;
 }
+
+/* Names a model: STATUS_INVALID_ARGUMENT, with `field`: too short, or too long. */
+status route_set_name(route *r, const char *field, const char *name, size_t bytes) MUST_CHECK;
+status route_set_label(route *r, const char *field, const char *label, size_t bytes) MUST_CHECK;
 
 /* `path` is everything before '?', still percent-encoded. */
 void route_parse(const char *path, size_t bytes, route *out);

@@ -4,6 +4,9 @@
 
 #define INFERENCE "inference.GRPCInferenceService"
 #define HEALTH "grpc.health.v1.Health"
+#define PREDICTION "tensorflow.serving.PredictionService"
+#define MODELS "tensorflow.serving.ModelService"
+#define LOAD_REPORTS "xds.service.orca.v3.OpenRcaService"
 #define REFLECTION "grpc.reflection.v1.ServerReflection"
 #define REFLECTION_ALPHA "grpc.reflection.v1alpha.ServerReflection"
 
@@ -31,6 +34,14 @@ static const struct {
     {INFERENCE, "TraceSetting", ROUTE_GRPC_TRACE_SETTING},
     {INFERENCE, "LogSettings", ROUTE_GRPC_LOG_SETTINGS},
     {INFERENCE, "ModelStreamInfer", ROUTE_GRPC_STREAM_INFER},
+    {PREDICTION, "Predict", ROUTE_GRPC_TF_PREDICT},
+    {PREDICTION, "GetModelMetadata", ROUTE_GRPC_TF_METADATA},
+    {PREDICTION, "Classify", ROUTE_GRPC_TF_CLASSIFY},
+    {PREDICTION, "Regress", ROUTE_GRPC_TF_REGRESS},
+    {PREDICTION, "MultiInference", ROUTE_GRPC_TF_MULTI},
+    {MODELS, "GetModelStatus", ROUTE_GRPC_TF_STATUS},
+    {MODELS, "HandleReloadConfigRequest", ROUTE_GRPC_TF_RELOAD},
+    {LOAD_REPORTS, "StreamCoreMetrics", ROUTE_GRPC_LOAD_REPORTS},
     {HEALTH, "Check", ROUTE_GRPC_HEALTH_CHECK},
     {HEALTH, "Watch", ROUTE_GRPC_HEALTH_WATCH},
     {REFLECTION, "ServerReflectionInfo", ROUTE_GRPC_REFLECTION},
@@ -51,6 +62,7 @@ route_kind route_method_find(const char *path, size_t bytes)
 
 const char *const *route_method_services(void)
 {
-    static const char *const services[] = {INFERENCE, HEALTH, REFLECTION, REFLECTION_ALPHA, NULL};
+    static const char *const services[] = {INFERENCE,    PREDICTION, MODELS,           HEALTH,
+                                           LOAD_REPORTS, REFLECTION, REFLECTION_ALPHA, NULL};
     return services;
 }

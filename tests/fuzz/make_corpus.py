@@ -96,6 +96,28 @@ def grpc():
     }
 
 
+def predict():
+    def tensor(name, kind, shape, elements):
+        dims = b"".join(wire(2, wire(1, d)) for d in shape)
+        return wire(2, wire(1, name) + wire(2, wire(1, kind) + wire(2, dims) + elements))
+
+    spec = wire(1, wire(1, b"m") + wire(2, wire(1, 1)) + wire(3, b"serving_default"))
+    label = wire(1, wire(1, b"m") + wire(4, b"stable"))
+    floats = struct.pack("<2f", 1, 2)
+    return {
+        "content": b"\0" + spec + tensor(b"x", 1, [1, 2], wire(4, floats)) + wire(3, b"y"),
+        "typed": b"\0" + label + tensor(b"x", 1, [1, 2], wire(5, floats)),
+        "repeated": b"\0" + tensor(b"x", 1, [4, 2], wire(5, floats[:4])),
+        "nothing": b"\0" + tensor(b"x", 1, [8, 2], b""),
+        "tokens": b"\1" + tensor(b"ids", 9, [1, 3], wire(10, bytes([1, 2, 3]))),
+        "strings": b"\2" + tensor(b"text", 7, [2, 1], wire(8, b"ab") + wire(8, b"")),
+        "packed_strings": b"\2" + tensor(b"text", 7, [2, 1], wire(4, b"\2\0ab")),
+        "every_type": b"\3" + tensor(b"a", 10, [1, 1], wire(11, 1)) + tensor(b"c", 6, [1, 1], wire(7, (1 << 64) - 128)) + tensor(b"j", 19, [1, 1], wire(13, 1)),
+        "options": b"\0" + wire(7, wire(9, 1)),
+        "huge_shape": b"\0" + tensor(b"x", 1, [1 << 40, 1 << 40], wire(5, floats)),
+    }
+
+
 def kserve_binary():
     def body(options, envelope, blobs):
         head = text(envelope).encode()
@@ -431,7 +453,7 @@ def lines():
 def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     models = {name: data for name, data in {**small_models(), **node_models()}.items()}
-    made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), grpc=grpc(), language=language(), numbers=numbers(), route=routes(), compress=compressed(),
+    made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), grpc=grpc(), predict=predict(), language=language(), numbers=numbers(), route=routes(), compress=compressed(),
                 http1_head=http1_heads(), http1_chunked=chunked(), http1_session=http1_sessions(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
                 hugging_face=hugging_face(), safetensors=safetensors_files(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
                 load_lines=lines(), tokenizer=tokenizer_seeds.files(), tokenize=tokenizer_seeds.texts())  # fmt: skip

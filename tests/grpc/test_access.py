@@ -32,9 +32,8 @@ def server(tmp_path_factory, keys):
 
 
 def status(server, method, key=None, message=b""):
-    if method.endswith("Health/Watch"):
-        return "0", None  # it does not end
-    end = calls.end_of(server.port, "/" + method, calls.frame(message), calls.TYPE | ({"authorization": f"Bearer {key}"} if key else {}))
+    headers = calls.TYPE | ({"authorization": f"Bearer {key}"} if key else {})
+    end = calls.end_of(server.port, "/" + method, calls.frame(message), headers, is_endless=method.endswith(("Health/Watch", "StreamCoreMetrics")))
     return end["grpc-status"], end.get("grpc-message")
 
 

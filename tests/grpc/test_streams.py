@@ -1,6 +1,7 @@
 """Calls that are streams of messages: inferences, health, reflection."""
 import queue
 import threading
+import time
 
 import grpc
 import numpy
@@ -10,6 +11,7 @@ from tritonclient.grpc import service_pb2
 
 import calls
 import serving
+from tensorflow_messages import CLASSES
 
 
 def request_of(model, values, name):
@@ -103,6 +105,24 @@ def test_health_watch(tmp_path):
         s.terminate()
         assert next(server).status == pb.HealthCheckResponse.NOT_SERVING
         assert calls.status_of(lambda: next(server))[0] == grpc.StatusCode.UNAVAILABLE
+
+
+def test_load_reports(server):
+    """At the asked interval, a second at least, and whether or not anything has changed."""
+    request, report = CLASSES["OrcaLoadReportRequest"], CLASSES["OrcaLoadReport"]
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        ask = channel.unary_stream("/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics", request.SerializeToString, report.FromString)
+        often, seldom = ask(request()), ask(request(report_interval=CLASSES["Duration"](seconds=3600)))
+        begin = time.monotonic()
+        reports = [next(often) for _ in range(3)]
+        assert time.monotonic() - begin > 1  # not as fast as it can
+        assert all(0 <= r.application_utilization <= 1 and "queue_depth" in r.named_metrics for r in reports)
+        assert "queue_depth" in next(seldom).named_metrics  # the first one at once
+        threading.Timer(1.5, seldom.cancel).start()
+        assert calls.status_of(lambda: next(seldom))[0] == grpc.StatusCode.CANCELLED  # and no second one before that
+        often.cancel()
+        two = channel.stream_stream("/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics", request.SerializeToString, report.FromString)
+        assert calls.status_of(lambda: list(two(iter([request(), request()]))))[0] == grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_reflection(server):

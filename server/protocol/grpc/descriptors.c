@@ -4,7 +4,7 @@
 
 #include "server/protocol/grpc/wire.h"
 
-#define FILES 4
+#define FILES 9
 
 /* A google.protobuf.FileDescriptorSet of one file each. */
 #define INCLUDE_SET(name)                                                                          \
@@ -17,6 +17,11 @@ INCLUDE_SET(inference);
 INCLUDE_SET(health);
 INCLUDE_SET(reflection_v1);
 INCLUDE_SET(reflection_v1alpha);
+INCLUDE_SET(tensorflow_serving);
+INCLUDE_SET(tensorflow);
+INCLUDE_SET(orca_service);
+INCLUDE_SET(orca_report);
+INCLUDE_SET(well_known);
 
 static const struct {
     const char *file, *package, *set, *end;
@@ -27,6 +32,13 @@ static const struct {
      grpc_set_reflection_v1_end},
     {"reflection_v1alpha.proto", "grpc.reflection.v1alpha", grpc_set_reflection_v1alpha,
      grpc_set_reflection_v1alpha_end},
+    /* Before the one whose package its own begins with. */
+    {"tensorflow_serving.proto", "tensorflow.serving", grpc_set_tensorflow_serving,
+     grpc_set_tensorflow_serving_end},
+    {"tensorflow.proto", "tensorflow", grpc_set_tensorflow, grpc_set_tensorflow_end},
+    {"orca_service.proto", "xds.service.orca.v3", grpc_set_orca_service, grpc_set_orca_service_end},
+    {"orca_report.proto", "xds.data.orca.v3", grpc_set_orca_report, grpc_set_orca_report_end},
+    {"well_known.proto", "google.protobuf", grpc_set_well_known, grpc_set_well_known_end},
 };
 
 static bool read(int i, grpc_descriptor *out)

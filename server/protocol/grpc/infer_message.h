@@ -29,6 +29,11 @@ typedef struct grpc_pieces {
     int count;
 } grpc_pieces;
 
+/* Ends the text that stands before an output, from `*text_from` on, and adds the output; `data`
+ * NULL: there is none. */
+void grpc_add_piece(grpc_pieces *pieces, size_t *text_from, const text_buffer *out,
+                    const void *data, size_t bytes);
+
 /* Appends to `out`; the first piece is text and has everything that is in `out` already. The
  * outputs are borrowed from the job, with its memory. STATUS_OUT_OF_MEMORY. */
 status grpc_write_infer(text_buffer *out, const infer_request *r, grpc_pieces *pieces) MUST_CHECK;

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "server/protocol/grpc/contents.h"
+#include "server/protocol/grpc/fields.h"
 #include "server/protocol/grpc/infer_message.h"
 #include "server/protocol/grpc/wire.h"
-#include "server/protocol/text/text_fields.h"
+#include "server/protocol/infer_inputs.h"
 
 #define INPUTS_MAX (MODEL_TENSORS_MAX + 2) /* with the texts */
 #define TIMEOUT_US_MAX 86400000000ll       /* longer than a day is no deadline */
@@ -19,12 +20,10 @@ typedef struct span {
 typedef struct parser {
     infer_request *request;
     const infer_context *context;
-    job *job;
+    infer_inputs to;
     span inputs[INPUTS_MAX], raw[INPUTS_MAX];
     int input_count, raw_count, raw_taken;
-    bool is_given[MODEL_TENSORS_MAX];
-    bool has_text, has_pair; /* in place of the inputs */
-    bool is_typed;           /* outputs as typed contents */
+    bool is_typed; /* outputs as typed contents */
     int8_t output_typed[MODEL_TENSORS_MAX];
 } parser;
 
@@ -36,22 +35,6 @@ typedef struct parameter {
     json_string text;
 } parameter;
 
-static int shown(size_t bytes)
-{
-    return (int)(bytes < 200 ? bytes : 200);
-}
-
-static status read_text(const wire_field *f, const char *name, json_string *out)
-{
-    status failure = wire_expect(f, WIRE_BYTES, name);
-    if (failure)
-        return failure;
-    *out = (json_string){f->data, f->bytes};
-    if (!json_is_utf8(f->data, f->bytes))
-        return status_fail(STATUS_INVALID_ARGUMENT, "field \"%s\" is not UTF-8", name);
-    return STATUS_OK;
-}
-
 status grpc_read_infer_head(grpc_infer_head *out, const char *message, size_t bytes)
 {
     wire_reader r = {message, message + bytes};
@@ -61,11 +44,11 @@ status grpc_read_infer_head(grpc_infer_head *out, const char *message, size_t by
     *out = (grpc_infer_head){.raw_bytes = 0};
     while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
         if (f.number == 1)
-            failure = read_text(&f, "model_name", &out->model_name);
+            failure = grpc_read_text(&f, "model_name", &out->model_name);
         else if (f.number == 2)
-            failure = read_text(&f, "model_version", &out->model_version);
+            failure = grpc_read_text(&f, "model_version", &out->model_version);
         else if (f.number == 3)
-            failure = read_text(&f, "id", &out->id);
+            failure = grpc_read_text(&f, "id", &out->id);
         else if (f.number == 7)
             out->raw_bytes += f.bytes;
         if (failure)
@@ -107,7 +90,7 @@ static status read_parameter(const wire_field *entry, parameter *p)
     r = (wire_reader){entry->data, entry->data + entry->bytes};
     while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
         if (f.number == 1)
-            failure = read_text(&f, "parameters", &p->key);
+            failure = grpc_read_text(&f, "parameters", &p->key);
         else if (f.number == 2 && !(failure = wire_expect(&f, WIRE_BYTES, "parameters")))
             failure = read_value(p, f.data, f.bytes);
         if (failure)
@@ -120,7 +103,7 @@ static status expect_kind(const parameter *p, bool is_right, const char *wanted)
 {
     return is_right ? STATUS_OK
                     : status_fail(STATUS_INVALID_ARGUMENT, "parameter \"%.*s\" is not %s",
-                                  shown(p->key.bytes), p->key.text, wanted);
+                                  grpc_shown(p->key.bytes), p->key.text, wanted);
 }
 
 static status expect_bool(const parameter *p)
@@ -138,7 +121,7 @@ static status expect_integer(const parameter *p)
 static status fail_parameter(const parameter *p)
 {
     return status_fail(STATUS_UNSUPPORTED, "parameter \"%.*s\" is not supported",
-                       shown(p->key.bytes), p->key.text);
+                       grpc_shown(p->key.bytes), p->key.text);
 }
 
 static bool is_shared_memory(const parameter *p)
@@ -197,7 +180,7 @@ static status read_output_fields(parser *p, const wire_field *message, json_stri
     (void)p;
     while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
         if (f.number == 1)
-            failure = read_text(&f, "outputs.name", name);
+            failure = grpc_read_text(&f, "outputs.name", name);
         else if (f.number == 2 && !(failure = read_parameter(&f, &it))) {
             bool is_class = json_string_is(it.key, "classification") && it.number != 0;
             if (is_class || is_shared_memory(&it))
@@ -225,7 +208,7 @@ static status take_output(parser *p, const wire_field *f)
     int index = infer_find_output(m, name);
     if (index < 0)
         return status_fail(STATUS_INVALID_ARGUMENT, "the model has no output \"%.*s\"",
-                           shown(name.bytes), name.text);
+                           grpc_shown(name.bytes), name.text);
     for (int i = 0; i < r->output_count; i++) {
         if (r->outputs[i].index == index)
             return status_fail(STATUS_INVALID_ARGUMENT, "output \"%s\" twice",
@@ -244,7 +227,7 @@ static status read_envelope(parser *p, wire_reader r)
     status failure;
     while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
         if (f.number == 3)
-            failure = read_text(&f, "id", &p->request->id);
+            failure = grpc_read_text(&f, "id", &p->request->id);
         else if (f.number == 4)
             failure = take_parameter(p, &f);
         else if (f.number == 5)
@@ -267,31 +250,19 @@ typedef struct input_fields {
     span contents;
 } input_fields;
 
-static status add_dim(input_fields *f, uint64_t value)
-{
-    if (f->rank == TENSOR_RANK_MAX)
-        return status_fail(STATUS_INVALID_ARGUMENT, "field \"inputs.shape\": at most %d dimensions",
-                           TENSOR_RANK_MAX);
-    if ((int64_t)value < 0)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "field \"inputs.shape\": a dimension is negative");
-    f->dims[f->rank++] = (int64_t)value;
-    return STATUS_OK;
-}
-
 /* Packed, or one by one. */
 static status read_shape(input_fields *f, const wire_field *field)
 {
     if (field->type != WIRE_BYTES) {
         status failure = wire_expect(field, WIRE_VARINT, "inputs.shape");
-        return failure ? failure : add_dim(f, field->value);
+        return failure ? failure : grpc_add_dim(f->dims, &f->rank, field->value, "inputs.shape");
     }
     wire_reader r = {field->data, field->data + field->bytes};
     while (r.at < r.end) {
         uint64_t value;
         status failure = wire_read_varint(&r, &value);
         if (!failure)
-            failure = add_dim(f, value);
+            failure = grpc_add_dim(f->dims, &f->rank, value, "inputs.shape");
         if (failure)
             return failure;
     }
@@ -308,9 +279,9 @@ static status read_input_fields(const span *message, input_fields *out)
     *out = (input_fields){.name = {"", 0}, .datatype = {"", 0}};
     while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
         if (f.number == 1) {
-            failure = read_text(&f, "inputs.name", &out->name);
+            failure = grpc_read_text(&f, "inputs.name", &out->name);
         } else if (f.number == 2) {
-            failure = read_text(&f, "inputs.datatype", &out->datatype);
+            failure = grpc_read_text(&f, "inputs.datatype", &out->datatype);
         } else if (f.number == 3) {
             failure = read_shape(out, &f);
         } else if (f.number == 4) {
@@ -335,7 +306,8 @@ static status fill_input(parser *p, const input_fields *f, tensor *t, const char
     status failure;
     bool is_borrowed = false;
     if (p->raw_count == 0) {
-        failure = grpc_read_contents(t, &p->job->memory, f->contents.data, f->contents.bytes);
+        failure = grpc_read_contents(&grpc_infer_layout, t, &p->to.job->memory, f->contents.data,
+                                     f->contents.bytes, 0);
         return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
     }
     if (f->has_contents && f->contents.bytes > 0)
@@ -343,8 +315,8 @@ static status fill_input(parser *p, const input_fields *f, tensor *t, const char
                            "input \"%s\": contents and raw_input_contents exclude each other",
                            name);
     const span *raw = &p->raw[p->raw_taken++];
-    failure = parse_binary_tensor(t, &p->job->memory, raw->data, raw->bytes, p->context->can_borrow,
-                                  &is_borrowed);
+    failure = parse_binary_tensor(t, &p->to.job->memory, raw->data, raw->bytes,
+                                  p->context->can_borrow, &is_borrowed);
     p->request->borrows_body |= !failure && is_borrowed;
     return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
 }
@@ -357,66 +329,21 @@ static status read_datatype(const input_fields *f, const char *name, dtype *out)
                        (int)(f->datatype.bytes < 64 ? f->datatype.bytes : 64), f->datatype.text);
 }
 
-/* "text" and "text_pair" of a model with a tokenizer, in place of the inputs that hold tokens. */
-static status take_text(parser *p, const input_fields *f, bool is_pair)
-{
-    const model *m = p->request->model;
-    const char *name = is_pair ? TEXT_PAIR_INPUT : TEXT_INPUT;
-    bool *is_given = is_pair ? &p->has_pair : &p->has_text;
-    dtype type = DTYPE_BYTES;
-    tensor t;
-    if (*is_given)
-        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
-    *is_given = true;
-    status failure = read_datatype(f, name, &type);
-    if (!failure)
-        failure = tensor_set_shape(&t, type, f->rank, f->dims);
-    if (!failure && f->rank > 0 && f->dims[0] > m->batching.queue_rows_max)
-        failure = infer_check_size(m, f->dims[0], -1, p->context->limits);
-    if (!failure)
-        failure = fill_input(p, f, &t, name);
-    return failure ? failure : text_take_tensor(&t, is_pair, &p->job->memory, &p->request->texts);
-}
-
-static status fail_unknown(const model *m, json_string name, bool is_text)
-{
-    if (is_text)
-        return status_fail(STATUS_INVALID_ARGUMENT, "the model takes no text: %s",
-                           m->text_note != NULL ? m->text_note : "");
-    return status_fail(STATUS_INVALID_ARGUMENT, "the model has no input \"%.*s\"",
-                       shown(name.bytes), name.text);
-}
-
 static status take_input(parser *p, const span *message)
 {
-    const model *m = p->request->model;
     input_fields f;
+    infer_slot slot;
     dtype type = DTYPE_F32;
     status failure = read_input_fields(message, &f);
-    if (failure)
-        return failure;
-    int index = infer_find_input(m, f.name);
-    bool is_pair = json_string_is(f.name, TEXT_PAIR_INPUT);
-    bool is_text = is_pair || json_string_is(f.name, TEXT_INPUT);
-    if (index < 0 && is_text && m->text != NULL)
-        return take_text(p, &f, is_pair);
-    if (index < 0)
-        return fail_unknown(m, f.name, is_text);
-    const char *name = m->inputs[index].name;
-    if (p->is_given[index])
-        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" twice", name);
-    p->is_given[index] = true;
-    failure = read_datatype(&f, name, &type);
-    /* Many clients cannot write a shape of no dims: a scalar may come as [1]. */
-    bool is_scalar = m->inputs[index].rank == 0 && f.rank == 1 && f.dims[0] == 1;
-    tensor *t = &p->job->inputs[index];
     if (!failure)
-        failure = tensor_set_shape(t, type, is_scalar ? 0 : f.rank, f.dims);
+        failure = infer_inputs_open(&p->to, f.name, &slot);
     if (!failure)
-        failure = infer_check_input(m, index, t, p->job);
+        failure = read_datatype(&f, slot.name, &type);
     if (!failure)
-        failure = infer_check_size(m, p->job->rows, p->job->length, p->context->limits);
-    return failure ? failure : fill_input(p, &f, t, name);
+        failure = infer_inputs_shape(&p->to, &slot, type, f.rank, f.dims);
+    if (!failure)
+        failure = fill_input(p, &f, slot.data, slot.name);
+    return failure ? failure : infer_inputs_close(&p->to, &slot);
 }
 
 static status take_inputs(parser *p)
@@ -460,17 +387,14 @@ static void choose_outputs(parser *p)
 status grpc_parse_infer(infer_request *r, const infer_context *c, const char *message, size_t bytes)
 {
     parser p;
-    job *j = c->acquire_job(c->context);
-    if (j == NULL)
-        return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
-    r->jobs[r->job_count++] = j;
+    status failure = infer_inputs_begin(&p.to, r, c);
+    if (failure)
+        return failure;
     p.request = r;
     p.context = c;
-    p.job = j;
     p.input_count = p.raw_count = p.raw_taken = 0;
-    p.has_text = p.has_pair = p.is_typed = false;
-    memset(p.is_given, 0, sizeof p.is_given);
-    status failure = read_envelope(&p, (wire_reader){message, message + bytes});
+    p.is_typed = false;
+    failure = read_envelope(&p, (wire_reader){message, message + bytes});
     if (!failure)
         failure = take_inputs(&p);
     if (failure)
@@ -478,10 +402,9 @@ status grpc_parse_infer(infer_request *r, const infer_context *c, const char *me
     choose_outputs(&p);
     /* The message may go before the response: keep the id with the job. */
     if (r->id.text != NULL) {
-        r->id.text = arena_copy_string(&j->memory, r->id.text, r->id.bytes);
+        r->id.text = arena_copy_string(&p.to.job->memory, r->id.text, r->id.bytes);
         if (r->id.text == NULL)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the id");
     }
-    return p.has_text || p.has_pair ? infer_check_texts(p.request, p.is_given)
-                                    : infer_finish_job(r->model, j, p.is_given, c->limits);
+    return infer_inputs_end(&p.to);
 }

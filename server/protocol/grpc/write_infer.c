@@ -27,15 +27,14 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
         wire_wrap(out, shape, 3);
     if (!o->is_binary) {
         size_t contents = out->bytes;
-        grpc_write_contents(out, t);
+        grpc_write_contents(&grpc_infer_layout, out, t);
         wire_wrap(out, contents, 5);
     }
     wire_wrap(out, from, 5);
 }
 
-/* Ends the text that stands before an output, and adds the output. */
-static void add_piece(grpc_pieces *pieces, size_t *text_from, const text_buffer *out,
-                      const void *data, size_t bytes)
+void grpc_add_piece(grpc_pieces *pieces, size_t *text_from, const text_buffer *out,
+                    const void *data, size_t bytes)
 {
     pieces->of[pieces->count++] = (grpc_piece){NULL, out->bytes - *text_from};
     *text_from = out->bytes;
@@ -78,10 +77,10 @@ status grpc_write_infer(text_buffer *out, const infer_request *r, grpc_pieces *p
         if (bytes <= COPY_BYTES_MAX || pieces->count + 3 > GRPC_PIECES_MAX)
             text_buffer_append(out, t->data, bytes);
         else
-            add_piece(pieces, &text_from, out, t->data, bytes);
+            grpc_add_piece(pieces, &text_from, out, t->data, bytes);
     }
     if (out->bytes > text_from || pieces->count == 0)
-        add_piece(pieces, &text_from, out, NULL, 0);
+        grpc_add_piece(pieces, &text_from, out, NULL, 0);
     return out->is_broken ? status_fail(STATUS_OUT_OF_MEMORY, "no memory for the response")
                           : STATUS_OK;
 }

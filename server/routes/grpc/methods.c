@@ -7,7 +7,9 @@
 #include "server/protocol/grpc/call.h"
 #include "server/protocol/grpc/health.pb-c.h"
 #include "server/protocol/grpc/inference.pb-c.h"
+#include "server/protocol/grpc/orca_service.pb-c.h"
 #include "server/protocol/grpc/reflection_v1.pb-c.h"
+#include "server/protocol/grpc/tensorflow_serving.pb-c.h"
 #include "server/request/respond.h"
 
 static const struct {
@@ -34,6 +36,19 @@ static const struct {
                                  method_health_check},
     [ROUTE_GRPC_HEALTH_WATCH] = {&grpc__health__v1__health_check_request__descriptor,
                                  method_health_watch},
+    [ROUTE_GRPC_TF_METADATA] = {&tensorflow__serving__get_model_metadata_request__descriptor,
+                                method_tensorflow_metadata},
+    [ROUTE_GRPC_TF_CLASSIFY] = {&tensorflow__serving__classification_request__descriptor,
+                                method_tensorflow_classify},
+    [ROUTE_GRPC_TF_REGRESS] = {&tensorflow__serving__regression_request__descriptor,
+                               method_tensorflow_regress},
+    [ROUTE_GRPC_TF_MULTI] = {&tensorflow__serving__multi_inference_request__descriptor,
+                             method_tensorflow_multi},
+    [ROUTE_GRPC_TF_STATUS] = {&tensorflow__serving__get_model_status_request__descriptor,
+                              method_tensorflow_status},
+    [ROUTE_GRPC_TF_RELOAD] = {NULL, method_tensorflow_reload},
+    [ROUTE_GRPC_LOAD_REPORTS] = {&xds__service__orca__v3__orca_load_report_request__descriptor,
+                                 method_load_report},
     [ROUTE_GRPC_REFLECTION] = {&grpc__reflection__v1__server_reflection_request__descriptor,
                                method_reflection},
 };

@@ -63,15 +63,9 @@ static void respond_changed(request *r, status result, const char *error)
 
 static void change(request *r, bool is_load, const char *name, const char *config)
 {
-    size_t bytes = strlen(name);
-    status failure = STATUS_OK;
-    if (bytes == 0 || bytes >= ROUTE_NAME_BYTES)
-        failure = status_fail(STATUS_INVALID_ARGUMENT, "field \"model_name\" has %zu bytes", bytes);
-    if (!failure) {
-        memcpy(r->route.name, name, bytes + 1);
-        r->route.name_bytes = bytes;
+    status failure = route_set_name(&r->route, "model_name", name, strlen(name));
+    if (!failure)
         failure = model_change_begin(r, is_load, config, respond_changed);
-    }
     if (failure)
         respond_status(r, failure, status_message());
 }

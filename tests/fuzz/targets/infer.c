@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/protocol/grpc/infer_message.h"
+#include "server/protocol/grpc/predict_message.h"
 #include "server/protocol/grpc/wire.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/write_infer.h"
@@ -14,8 +14,10 @@
 static job *acquired[JOBS_MAX + 1];
 static int acquired_count;
 static model models[4];
-static const server_limits limits = {
-    .json_depth_max = 16, .request_jobs_max = JOBS_MAX, .output_bytes_max = 1 << 20};
+static const server_limits limits = {.json_depth_max = 16,
+                                     .request_jobs_max = JOBS_MAX,
+                                     .output_bytes_max = 1 << 20,
+                                     .decompressed_bytes_max = 1 << 20};
 
 static job *acquire_job(void *context)
 {
@@ -99,7 +101,10 @@ static void answer_call(text_buffer *out, const infer_request *r)
     wire_reader reader;
     wire_field f;
     bool has_field = true;
-    assert(grpc_write_infer(out, r, &pieces) == STATUS_OK);
+    if (r->protocol == INFER_GRPC)
+        assert(grpc_write_infer(out, r, &pieces) == STATUS_OK);
+    else
+        assert(grpc_write_predict(out, r, &pieces) == STATUS_OK);
     for (int i = 0; i < pieces.count; i++)
         text += pieces.of[i].data == NULL ? pieces.of[i].bytes : 0;
     assert(text == out->bytes && pieces.count >= 1);
@@ -117,7 +122,7 @@ static void answer(const infer_request *r)
         for (int k = 0; k < r->model->output_count; k++)
             if (tensor_count(&r->jobs[i]->outputs[k]) > 0)
                 memset(r->jobs[i]->outputs[k].data, 0, tensor_bytes(&r->jobs[i]->outputs[k]));
-    if (r->protocol == INFER_GRPC) {
+    if (infer_is_grpc(r->protocol)) {
         answer_call(&out, r);
         text_buffer_dispose(&out);
         return;
@@ -152,7 +157,27 @@ static void check(const infer_request *r)
     answer(r);
 }
 
-typedef enum body_kind { BODY_KSERVE, BODY_KSERVE_BINARY, BODY_TENSORFLOW, BODY_GRPC } body_kind;
+typedef enum body_kind {
+    BODY_KSERVE,
+    BODY_KSERVE_BINARY,
+    BODY_TENSORFLOW,
+    BODY_GRPC,
+    BODY_PREDICT
+} body_kind;
+
+/* The head names what is inside the message. */
+static status parse_predict(infer_request *r, const infer_context *c, const char *body,
+                            size_t bytes)
+{
+    grpc_predict_head head;
+    status failure = grpc_read_predict_head(&head, body, bytes);
+    if (failure)
+        return failure;
+    assert(head.raw_bytes <= bytes && head.version >= 0);
+    read_bytes(head.model_name.text, head.model_name.bytes);
+    read_bytes(head.label.text, head.label.bytes);
+    return grpc_parse_predict(r, c, body, bytes);
+}
 
 static void run(body_kind kind, const uint8_t *data, size_t bytes)
 {
@@ -174,12 +199,15 @@ static void run(body_kind kind, const uint8_t *data, size_t bytes)
     infer_request_init(&r, &models[options & 3],
                        kind == BODY_TENSORFLOW ? INFER_TENSORFLOW_ROWS
                        : kind == BODY_GRPC     ? INFER_GRPC
+                       : kind == BODY_PREDICT  ? INFER_GRPC_TENSORFLOW
                                                : INFER_KSERVE,
                        jobs, JOBS_MAX);
     if (kind == BODY_TENSORFLOW)
         failure = parse_tensorflow(&r, &c, body, in.bytes);
     else if (kind == BODY_GRPC)
         failure = grpc_parse_infer(&r, &c, body, in.bytes);
+    else if (kind == BODY_PREDICT)
+        failure = parse_predict(&r, &c, body, in.bytes);
     else if (kind == BODY_KSERVE_BINARY && json_bytes == 0)
         failure = parse_kserve_raw(&r, &c, body, in.bytes);
     else
@@ -215,4 +243,9 @@ void fuzz_tensorflow(const uint8_t *data, size_t bytes)
 void fuzz_grpc(const uint8_t *data, size_t bytes)
 {
     run(BODY_GRPC, data, bytes);
+}
+
+void fuzz_predict(const uint8_t *data, size_t bytes)
+{
+    run(BODY_PREDICT, data, bytes);
 }
