@@ -114,13 +114,11 @@ static route_kind cut_verb(segment *s)
 /* /v1/models/M[/versions/V|/labels/L][/metadata | :predict | :classify | :regress] */
 static void parse_v1(segment *s, int count, route *out)
 {
-    out->dialect = ROUTE_TENSORFLOW;
-    if (count == 2 && is(s[1], "models")) {
-        out->dialect = ROUTE_OPENAI;
+    bool is_tensorflow = count > 2 && is(s[1], "models");
+    out->dialect = is_tensorflow ? ROUTE_TENSORFLOW : ROUTE_OPENAI;
+    if (count == 2 && is(s[1], "models"))
         set(out, ROUTE_MODELS, ROUTE_GET);
-        return;
-    }
-    if (count < 3 || !is(s[1], "models"))
+    if (!is_tensorflow)
         return;
     route_kind verb = cut_verb(&s[count - 1]);
     int at = 3;
@@ -209,7 +207,9 @@ static bool parse_language(const segment *s, int count, int at, route *out)
         route_dialect dialect;
     } routes[] = {
         {"v1", "embeddings", ROUTE_EMBEDDINGS, ROUTE_POST, ROUTE_OPENAI},
+        {"embeddings", NULL, ROUTE_EMBEDDINGS, ROUTE_POST, ROUTE_OPENAI},
         {"v1", "rerank", ROUTE_V1_RERANK, ROUTE_POST, ROUTE_COHERE},
+        {"v2", "rerank", ROUTE_V1_RERANK, ROUTE_POST, ROUTE_COHERE},
         {"embed", NULL, ROUTE_EMBED, ROUTE_POST, ROUTE_TEI},
         {"embed_all", NULL, ROUTE_EMBED_ALL, ROUTE_POST, ROUTE_TEI},
         {"embed_sparse", NULL, ROUTE_EMBED_SPARSE, ROUTE_POST, ROUTE_TEI},
@@ -220,6 +220,7 @@ static bool parse_language(const segment *s, int count, int at, route *out)
         {"decode", NULL, ROUTE_DECODE, ROUTE_POST, ROUTE_TEI},
         {"info", NULL, ROUTE_INFO, ROUTE_GET, ROUTE_TEI},
         {"health", NULL, ROUTE_HEALTH, ROUTE_GET, ROUTE_TEI},
+        {"ping", NULL, ROUTE_HEALTH, ROUTE_GET, ROUTE_TEI},
     };
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
         bool has_second = routes[i].second != NULL;
@@ -270,12 +271,12 @@ void route_parse(const char *path, size_t bytes, route *out)
         set(out, ROUTE_STATUS_PAGE, ROUTE_GET);
     else if (count < 0)
         return;
-    else if (is(s[0], "v2"))
-        parse_v2(s, count, out);
     else if (is(s[0], "models") && count > 2 && decode(s[1], out->name, &out->name_bytes))
         parse_language(s, count, 2, out);
     else if (parse_language(s, count, 0, out))
         return;
+    else if (is(s[0], "v2"))
+        parse_v2(s, count, out);
     else if (is(s[0], "v1"))
         parse_v1(s, count, out);
     else if (is(s[0], "metrics") && count == 1)

@@ -30,8 +30,8 @@ typedef enum route_kind {
     ROUTE_TF_CLASSIFY,     /* POST ...:classify */
     ROUTE_TF_REGRESS,      /* POST ...:regress */
     ROUTE_MODELS,          /* GET /v1/models */
-    ROUTE_EMBEDDINGS,      /* POST /v1/embeddings; these may stand below /models/M */
-    ROUTE_V1_RERANK,       /* POST /v1/rerank */
+    ROUTE_EMBEDDINGS,      /* POST [/v1]/embeddings; these may stand below /models/M */
+    ROUTE_V1_RERANK,       /* POST /v1/rerank, /v2/rerank */
     ROUTE_EMBED,           /* POST /embed */
     ROUTE_EMBED_ALL,       /* POST /embed_all */
     ROUTE_EMBED_SPARSE,    /* POST /embed_sparse */
@@ -41,7 +41,7 @@ typedef enum route_kind {
     ROUTE_TOKENIZE,        /* POST /tokenize */
     ROUTE_DECODE,          /* POST /decode */
     ROUTE_INFO,            /* GET /info */
-    ROUTE_HEALTH,          /* GET /health */
+    ROUTE_HEALTH,          /* GET /health, /ping */
     ROUTE_GRPC_INFER,      /* gRPC: POST /inference.GRPCInferenceService/ModelInfer */
     ROUTE_GRPC_LIVE,       /* ServerLive, and so on */
     ROUTE_GRPC_READY,

@@ -202,6 +202,12 @@ def test_openai_bodies_that_are_no_json(text):
     assert text.get("/v1/embeddings").status == 405
 
 
+def test_other_routes_of_openai_are_not_found(text):
+    answer = text.post("/v1/chat/completions", dict(model="embed", messages=[]))
+    assert answer.status == 404 and "message" in answer.json()["error"]
+    near(ok(text.post("/embeddings", dict(model="embed", input="a")))["data"][0]["embedding"], unit(embedding("a")))
+
+
 def test_openai_and_tensorflow_share_the_path_of_a_model(text):
     listed = ok(text.get("/v1/models"))
     assert listed["object"] == "list" and {m["id"] for m in listed["data"]} >= {"embed", "rank", "mute"}
@@ -229,6 +235,8 @@ def test_embed(text):
     near(ok(text.post("/embed", dict(inputs="a", model="embed", normalize=False))), [embedding("a")])
     near(ok(text.post("/models/embed/embed", dict(inputs="cat", prompt_name="query"))), [unit(embedding("query : cat"))])
     near(ok(text.post("/models/embed/embed", dict(inputs="cat", dimensions=2))), [unit(embedding("cat")[:2])])
+    # Defaults of its OpenAPI document, which generated clients send.
+    near(ok(text.post("/models/embed/embed", dict(inputs="cat", prompt_name="null", truncation_direction="right"))), [unit(embedding("cat"))])
     near(ok(text.post("/models/embed/embed", dict(inputs=ids_of("a dog")[0]))), [unit(embedding("a dog"))])
 
 
@@ -268,6 +276,8 @@ def test_rerank(text):
     found = ok(text.post("/models/rank/rerank", dict(query="who", texts=texts, raw_scores=True, return_text=True)))
     near([r["score"] for r in found], scores("who", texts)[order])
     assert [r["text"] for r in found] == [texts[i] for i in order]
+    for path in ("/v1/rerank", "/v2/rerank"):
+        assert [r["index"] for r in ok(text.post(path, dict(model="rank", query="who", documents=texts)))["results"]] == order.tolist()
     cohere = ok(text.post("/v1/rerank", dict(model="rank", query="who", documents=texts, top_n=2, return_documents=True)))
     assert [r["index"] for r in cohere["results"]] == order[:2].tolist() and cohere["results"][0]["document"]["text"] == texts[order[0]]
     near([r["relevance_score"] for r in cohere["results"]], wanted[order[:2]])
@@ -338,7 +348,7 @@ def test_info_and_health(text):
     assert "embedding" in info["model_type"]
     assert ok(text.get("/models/classify/info"))["model_type"]["classifier"]["id2label"] == {str(i): n for i, n in enumerate(LABELS)}
     assert "reranker" in ok(text.get("/models/rank/info"))["model_type"]
-    assert text.get("/health").status == 200
+    assert text.get("/health").status == text.get("/ping").status == 200
 
 
 @pytest.mark.parametrize("path, body, status, kind", [

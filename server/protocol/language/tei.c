@@ -187,6 +187,16 @@ static status read_direction(language_parser *p)
     return failure;
 }
 
+/* Its OpenAPI document gives the default as the string "null", which generated clients send. */
+static status read_prompt_name(language_parser *p)
+{
+    json_string name = {NULL, 0};
+    status failure = language_read_optional_string(p, &name);
+    if (!failure && name.text != NULL && !json_string_is(name, "null"))
+        p->request->options.prompt = name;
+    return failure;
+}
+
 static status read_option(language_parser *p, json_string key)
 {
     language_request *r = p->request;
@@ -195,7 +205,7 @@ static status read_option(language_parser *p, json_string key)
     if (json_string_is(key, "truncation_direction"))
         return read_direction(p);
     if (json_string_is(key, "prompt_name"))
-        return language_read_optional_string(p, &r->options.prompt);
+        return read_prompt_name(p);
     if (json_string_is(key, "normalize"))
         return language_read_optional_bool(p, &r->normalizes);
     if (json_string_is(key, "raw_scores"))
