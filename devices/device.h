@@ -158,8 +158,16 @@ static inline bool device_is_absent(const device *d)
 }
 
 /* Programs begin with this; devices add to it. */
+/* Where a program came from. */
+typedef enum device_origin {
+    DEVICE_MADE,
+    DEVICE_FROM_CACHE, /* what takes the time, with its weights or compiled */
+    DEVICE_SHARED,     /* another device of the same process has it already */
+} device_origin;
+
 struct device_program {
     device_layout layout;
+    device_origin origin;
     device_bucket bucket;
     graph_spent cost; /* of one execution, estimated; zero where it is not known */
 };

@@ -107,6 +107,7 @@ typedef struct model_counters {
     _Atomic uint64_t isolations; /* batches repeated member by member to find the one at fault */
     /* Written by warm-up, exact programs and devices (device_model.serving_compiles). */
     _Atomic uint64_t compiles[MODEL_COMPILE_COUNT];
+    _Atomic uint64_t cache_loads; /* programs that the compile cache had */
 } model_counters;
 
 typedef struct model model;

@@ -93,10 +93,21 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
+# Prometheus' check of metrics and alert rules, out of Debian's package of the server.
+promtool_of_debian() {
+    [ ! -x .cache/interop/usr/bin/promtool ] && ! command -v promtool >/dev/null || return 0
+    say "Downloading promtool"
+    mkdir -p .cache/interop/packages
+    (cd .cache/interop/packages && { apt-get download -qq prometheus || { as_root apt-get update -qq && apt-get download -qq prometheus; }; } &&
+        dpkg --fsys-tarfile prometheus_*.deb | tar -x -C .. ./usr/bin/promtool) >"$(log_file interop-promtool)" 2>&1 ||
+        say "promtool could not be downloaded (see build/logs/interop-promtool.log): its tests are skipped"
+}
+
 # Proxies and clients of others. HAProxy and nginx are taken from Debian without being installed: installed, they would start to listen on this
 # machine. tools/packages/test.txt has the libraries they need.
 interop_programs() {
     local name
+    promtool_of_debian
     for name in haproxy nginx; do
         { [ ! -x .cache/interop/usr/sbin/$name ] && ! command -v $name >/dev/null && [ ! -x /usr/sbin/$name ]; } || continue
         say "Downloading $name"

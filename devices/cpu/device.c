@@ -300,7 +300,10 @@ static status cpu_compile(device *base, const device_model *model, device_bucket
         s = p->model->encoder ? compile_encoder(d, p) : compile_plan(d, p, model);
     if (s)
         goto fail;
-    atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
+    if (p->model->encoder != NULL && p->model->encoder->is_from_cache)
+        p->base.origin = DEVICE_FROM_CACHE;
+    else
+        atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
     *out = &p->base;
     return STATUS_OK;
 fail:

@@ -34,6 +34,7 @@ typedef struct shared_program {
     int input_count; /* of the program, with those of a packed bucket */
     int references;
     bool is_ready; /* false while its first user compiles it */
+    bool is_cached;
     status result;
     char error[STATUS_MESSAGE_BYTES_MAX];
     uint32_t number;
@@ -208,7 +209,7 @@ static status make_loaded(pjrt_group *g, const device_model *model, shared_progr
         pjrt_supervisor_describe(g->supervisor, &before);
         pjrt_made made = {.binary = {.fd = -1}};
         s = pjrt_make(&maker, model, p->bucket, &made);
-        bool is_cached = made.is_cached;
+        bool is_cached = p->is_cached = made.is_cached;
         if (s == STATUS_OK) {
             atomic_fetch_add(&g->cache_hits, is_cached);
             s = load_program(g, model, &made, p);
@@ -310,7 +311,10 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
     pjrt_program_of_device *program = malloc(sizeof *program);
     assert(program != NULL);
     device_layout layout = model->packed_encoder ? DEVICE_PACKED : DEVICE_PADDED;
-    *program = (pjrt_program_of_device){{.layout = layout, .bucket = bucket}, p};
+    device_origin origin = !is_first      ? DEVICE_SHARED
+                           : p->is_cached ? DEVICE_FROM_CACHE
+                                          : DEVICE_MADE;
+    *program = (pjrt_program_of_device){{.layout = layout, .origin = origin, .bucket = bucket}, p};
     *out = &program->base;
     return STATUS_OK;
 }

@@ -83,6 +83,14 @@ static status execute(const model *m, const model_bucket *b, int device_index,
     return STATUS_OK;
 }
 
+static void count_program(const model *m, model_compile_phase phase, device_origin origin)
+{
+    if (origin == DEVICE_MADE)
+        atomic_fetch_add_explicit(&m->counters->compiles[phase], 1, memory_order_relaxed);
+    else if (origin == DEVICE_FROM_CACHE)
+        atomic_fetch_add_explicit(&m->counters->cache_loads, 1, memory_order_relaxed);
+}
+
 static status warm_once(const model *m, const model_bucket *b, int device_index,
                         model_compile_phase phase, const tensor *inputs, tensor *outputs,
                         device_program **out)
@@ -94,7 +102,7 @@ static status warm_once(const model *m, const model_bucket *b, int device_index,
     status failure = d->interface->compile(d, &of, b->shape, &program);
     if (failure)
         return failure;
-    atomic_fetch_add_explicit(&m->counters->compiles[phase], 1, memory_order_relaxed);
+    count_program(m, phase, program->origin);
     if (must_execute(m, b, program))
         failure = execute(m, b, device_index, program, inputs, outputs);
     if (failure)

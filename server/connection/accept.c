@@ -45,6 +45,7 @@ request *accept_request(connection *c, const arrival *a)
     route_parse(a->path.data, query != NULL ? (size_t)(query - a->path.data) : a->path.bytes,
                 &r->route);
     find_dialect(r);
+    r->sample.protocol = (int)r->route.dialect;
     r->body = a->body;
     r->can_borrow_body = a->can_borrow_body;
     r->is_head = is_method(a->method, "HEAD");

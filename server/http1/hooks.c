@@ -90,8 +90,9 @@ static bool before_close(h2o_socket_t *socket)
     state->closing_code = 0;
     state->is_final = true;
     request_loop *l = c->base.loop;
-    record_sample sample = {.begin_ns = clock_now_ns(), .code = code, .bucket_index = -1};
-    record_request(l->service->recorder, NULL, l->index, &sample, sample.begin_ns);
+    record_refused(l->service->recorder, l->index, code,
+                   code == 408 ? RECORD_TOO_SLOW : RECORD_OVERLOADED, RECORD_PROTOCOLS - 1,
+                   clock_now_ns());
     h2o_iovec_t piece = code == 408 ? h2o_iovec_init(late, sizeof late - 1)
                                     : h2o_iovec_init(short_of_bytes, sizeof short_of_bytes - 1);
     h2o_socket_read_stop(socket);

@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "server/http1/state.h"
+#include "server/protocol/route.h"
 
 typedef struct error_stream {
     h2o_ostream_t super;
@@ -22,6 +24,17 @@ static void send_error(h2o_ostream_t *self, h2o_req_t *to, h2o_iovec_t *pieces, 
     h2o_ostream_send_next(self, to, &body, n, state);
 }
 
+/* The body of an inference request was refused. */
+static void count(const connection *c, const h2o_req_t *of, int code)
+{
+    route asked;
+    const request_loop *l = c->base.loop;
+    route_parse(of->path_normalized.base, of->path_normalized.len, &asked);
+    if (route_is_inference(asked.kind))
+        record_refused(l->service->recorder, l->index, code, RECORD_SERVED, (int)asked.dialect,
+                       clock_now_ns());
+}
+
 static void on_error_setup(h2o_filter_t *self, h2o_req_t *to, h2o_ostream_t **slot)
 {
     (void)self;
@@ -39,6 +52,8 @@ static void on_error_setup(h2o_filter_t *self, h2o_req_t *to, h2o_ostream_t **sl
                       : code == 417 ? "unknown Expect"
                       : code == 400 ? "malformed request body"
                                     : NULL;
+    if (why != NULL && c != NULL)
+        count(c, to, code);
     if (why != NULL) {
         error_stream *stream = (error_stream *)h2o_add_ostream(to, sizeof(error_stream), slot);
         stream->super.do_send = send_error;

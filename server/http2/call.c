@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "server/connection/log_request.h"
 #include "server/http2/internal.h"
 #include "server/protocol/grpc/call.h"
@@ -89,6 +90,13 @@ static void fail(http2_exchange *x, const char *code, const char *message)
     http2_field trailers[] = {{"grpc-status", code, 11, strlen(code)},
                               {"grpc-message", message, 12, strlen(message)}};
     finish(x, trailers, 2);
+}
+
+static void count_large(const http2_exchange *x)
+{
+    const request_loop *l = x->on->base->base.loop;
+    record_refused(l->service->recorder, l->index, 413, RECORD_TOO_LARGE, ROUTE_GRPC,
+                   clock_now_ns());
 }
 
 static void finish_if_done(http2_exchange *x)
@@ -308,6 +316,7 @@ static void go_on(http2_exchange *x)
             return;
         }
         if (bytes > o->limits.body_bytes_max) {
+            count_large(x);
             fail(x, "8", "the message is larger than the limit");
             return;
         }

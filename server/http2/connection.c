@@ -287,6 +287,7 @@ static void respond_large_body(request *r)
 
 static void respond_no_memory(request *r)
 {
+    r->sample.reason = RECORD_OVERLOADED;
     respond_error(r, 503, "there is no room for the body now");
 }
 

@@ -34,6 +34,7 @@ static status check_connection(request *r, uint64_t *retry_after_ns)
         return STATUS_OK;
     if (c->jobs > 2 * c->requests)
         c->transport->close(c);
+    r->sample.reason = RECORD_CONNECTION_LIMIT;
     *retry_after_ns = scheduler_drain_ns(s->work, r->infer.model);
     return status_fail(STATUS_RESOURCE_EXHAUSTED,
                        "the limit of %d requests of one connection is reached: %d run, which will "
@@ -41,15 +42,17 @@ static status check_connection(request *r, uint64_t *retry_after_ns)
                        jobs_max, c->jobs, (double)*retry_after_ns / 1e9);
 }
 
-static status refuse_over_quota(const server_tenant *t, uint64_t wait_ns, uint64_t *retry_after_ns)
+static status refuse_over_quota(request *r, const server_tenant *t, uint64_t wait_ns,
+                                uint64_t *retry_after_ns)
 {
+    r->sample.reason = RECORD_QUOTA;
     *retry_after_ns = wait_ns;
     return status_fail(STATUS_RESOURCE_EXHAUSTED,
                        "tenant \"%s\" is over its quota: there is room again in %.3f s", t->name,
                        (double)wait_ns / 1e9);
 }
 
-static status check_quota(const request *r, uint64_t now_ns, uint64_t *retry_after_ns)
+static status check_quota(request *r, uint64_t now_ns, uint64_t *retry_after_ns)
 {
     service *s = request_service(r);
     const server_tenant *t = server_tenant_of(s->options, r->tenant);
@@ -61,7 +64,7 @@ static status check_quota(const request *r, uint64_t now_ns, uint64_t *retry_aft
         tokens += (double)j->rows * (double)(j->length > 0 ? j->length : 1);
     }
     uint64_t wait_ns = tenant_acquire(t, &s->quotas[r->tenant], tokens, now_ns);
-    return wait_ns == 0 ? STATUS_OK : refuse_over_quota(t, wait_ns, retry_after_ns);
+    return wait_ns == 0 ? STATUS_OK : refuse_over_quota(r, t, wait_ns, retry_after_ns);
 }
 
 static void count_rows(request *r)
@@ -70,6 +73,7 @@ static void count_rows(request *r)
     for (int i = 0; i < r->infer.job_count; i++) {
         const job *j = r->infer.jobs[i];
         r->sample.rows += j->rows;
+        r->sample.tokens += j->length > 0 ? j->rows * j->length : 0;
         if (lengths != NULL)
             length_histogram_add(lengths, j->length, (uint64_t)j->rows);
     }
@@ -85,7 +89,7 @@ status admit_before_parsing(request *r, const model *m, uint64_t *retry_after_ns
     const server_tenant *t = server_tenant_of(s->options, r->tenant);
     uint64_t wait_ns = tenant_wait(t, &s->quotas[r->tenant], r->life.since_ns[LIFE_RECEIVED]);
     if (wait_ns > 0)
-        return refuse_over_quota(t, wait_ns, retry_after_ns);
+        return refuse_over_quota(r, t, wait_ns, retry_after_ns);
     return scheduler_has_room(s->work, m, (uint32_t)r->tenant, retry_after_ns);
 }
 

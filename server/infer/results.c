@@ -341,6 +341,8 @@ void respond_with_results(request *r)
     take_sample(r);
     for (int i = 0; i < q->job_count; i++) {
         if (q->jobs[i]->result != STATUS_OK) {
+            if (q->jobs[i]->result == STATUS_UNAVAILABLE)
+                r->sample.reason = RECORD_DEVICE_LOST;
             respond_status(r, q->jobs[i]->result, q->jobs[i]->error);
             return;
         }

@@ -98,6 +98,7 @@ typedef struct server_options {
     server_tenant default_tenant; /* clients that are none of them: number 0; it has no key */
     const char *tenant_header;    /* names a tenant that has no key */
     const char *default_model;    /* of routes that name none; NULL: the only one that takes text */
+    bool triton_names;            /* /metrics has Triton's names, too */
     bool slo_deadline;            /* requests without a deadline get their model's objective */
 } server_options;
 

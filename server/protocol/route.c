@@ -1,5 +1,6 @@
 #include "server/protocol/route.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "server/protocol/route_method.h"
@@ -253,6 +254,16 @@ status route_set_name(route *r, const char *field, const char *name, size_t byte
 status route_set_label(route *r, const char *field, const char *label, size_t bytes)
 {
     return set_text(r->label, &r->label_bytes, field, label, bytes);
+}
+
+const char *route_dialect_name(route_dialect dialect)
+{
+    static const char *const names[ROUTE_DIALECT_COUNT] = {
+        [ROUTE_KSERVE] = "kserve", [ROUTE_TENSORFLOW] = "tensorflow", [ROUTE_OPENAI] = "openai",
+        [ROUTE_TEI] = "tei",       [ROUTE_COHERE] = "cohere",         [ROUTE_GRPC] = "grpc",
+    };
+    assert((unsigned)dialect < ROUTE_DIALECT_COUNT);
+    return names[dialect];
 }
 
 void route_parse(const char *path, size_t bytes, route *out)

@@ -79,6 +79,7 @@ typedef enum route_dialect {
     ROUTE_TEI, /* Hugging Face's text-embeddings-inference */
     ROUTE_COHERE,
     ROUTE_GRPC, /* whatever its path: a request of content type application/grpc */
+    ROUTE_DIALECT_COUNT
 } route_dialect;
 
 typedef enum route_verb { ROUTE_GET, ROUTE_POST } route_verb;
@@ -113,6 +114,15 @@ static inline bool route_is_grpc_infer(route_kind kind)
 /* Names a model: STATUS_INVALID_ARGUMENT, with `field`: too short, or too long. */
 status route_set_name(route *r, const char *field, const char *name, size_t bytes) MUST_CHECK;
 status route_set_label(route *r, const char *field, const char *label, size_t bytes) MUST_CHECK;
+
+static inline bool route_is_inference(route_kind kind)
+{
+    return kind == ROUTE_INFER || kind == ROUTE_TF_PREDICT || route_is_grpc_infer(kind) ||
+           (kind >= ROUTE_EMBEDDINGS && kind <= ROUTE_SIMILARITY);
+}
+
+/* "kserve", "tensorflow", ... Static. */
+const char *route_dialect_name(route_dialect dialect);
 
 /* `path` is everything before '?', still percent-encoded. */
 void route_parse(const char *path, size_t bytes, route *out);

@@ -104,9 +104,7 @@ static inline bool request_needs_body(const request *r)
 }
 static inline bool request_is_inference(const request *r)
 {
-    return r->route.kind == ROUTE_INFER || r->route.kind == ROUTE_TF_PREDICT ||
-           route_is_grpc_infer(r->route.kind) ||
-           (r->route.kind >= ROUTE_EMBEDDINGS && r->route.kind <= ROUTE_SIMILARITY);
+    return route_is_inference(r->route.kind);
 }
 
 /* A request has arrived on `c` as the transport's `stream`. Its fields under "what was asked" are

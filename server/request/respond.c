@@ -238,6 +238,7 @@ static void add_grpc_trailers(request *r)
 static int replace_response(request *r, request_text *pieces, int *count)
 {
     r->connection->transport->drop_headers(r);
+    r->sample.reason = RECORD_OVERLOADED;
     if (is_grpc(r)) {
         add_header(r, "content-type", TEXT(GRPC_TYPE));
         add_header(r, "grpc-status", TEXT("14")); /* UNAVAILABLE */
@@ -536,6 +537,8 @@ void respond_error(request *r, int code, const char *message)
 
 void respond_refusal(request *r, status s, const char *message, uint64_t retry_after_ns)
 {
+    if (s == STATUS_RESOURCE_EXHAUSTED && r->sample.reason == RECORD_SERVED)
+        r->sample.reason = RECORD_QUEUE_FULL; /* which TensorFlow Serving's code does not tell */
     int code = is_language(r) ? language_error_code(r->route.dialect, s, fault_of(r))
                               : respond_code(s, r->route.dialect == ROUTE_TENSORFLOW);
     respond_message(r, code, message, retry_after_ns);

@@ -8,15 +8,16 @@
 #include "base/text/text_buffer.h"
 #include "server/telemetry/record.h"
 
-/* One JSON object a line for each request. Each loop gathers its lines and writes them in one go,
- * at the latest when access_log_flush() is called. A loop waits for no reader: lines that a pipe
- * has no room for wait, up to ACCESS_LOG_BYTES_MAX, and further ones are dropped and counted. */
+/* A line for each request: a JSON object, or on a terminal, text for people. Each loop gathers its
+ * lines and writes them in one go, at the latest when access_log_flush() is called. A loop waits
+ * for no reader: lines that a pipe has no room for wait, up to ACCESS_LOG_BYTES_MAX, and further
+ * ones are dropped and counted. */
 #define ACCESS_LOG_BYTES_MAX ((size_t)1 << 20)
 
 typedef struct access_log {
     int fd;       /* -1: there is no log */
     bool is_pipe; /* or a terminal: its reader may be slow */
-    bool is_socket;
+    bool is_socket, is_terminal;
     text_buffer lines;
     size_t flush_bytes;        /* written when so much has gathered */
     _Atomic uint64_t *dropped; /* counts lines that were not written; NULL: nobody counts */
@@ -29,7 +30,11 @@ typedef struct access_text {
 
 typedef struct access_entry {
     access_text peer, method, path;
-    access_text trace;    /* traceparent; NULL: none */
+    access_text trace; /* traceparent; NULL: none */
+    access_text id;    /* the client's own; NULL: none */
+    access_text model; /* NULL: it reached none */
+    int64_t version;
+    const char *tenant;   /* NULL: it is known of no tenant */
     const char *protocol; /* "h2", "http/1.1", "http/1.0" */
     int code;
     size_t request_bytes, response_bytes;

@@ -30,7 +30,8 @@ typedef struct size_record {
 
 /* One loop's part of one model. Counters are relaxed atomics: one writer, any readers. */
 typedef struct part {
-    _Atomic uint64_t codes[RECORD_CODES];
+    _Atomic uint64_t codes[RECORD_PROTOCOLS][RECORD_CODES],
+        reasons[RECORD_PROTOCOLS][RECORD_REASONS];
     _Atomic uint64_t rows, fallbacks, success_count, success_ns, failure_count, failure_ns, last_ns;
     _Atomic uint64_t batch_cells[RECORD_BATCH_CELLS], batch_rows;
     size_record sizes[RECORD_BATCH_SIZES];
@@ -61,12 +62,69 @@ struct recorder {
     model_record *last;
 };
 
-static const int code_of_cell[RECORD_CODES] = {200, 400, 404, 405, 408, 413, 415,
-                                               429, 499, 500, 501, 503, 504, 0};
+static const int code_of_cell[RECORD_CODES] = {200, 400, 401, 403, 404, 405, 408, 413, 415,
+                                               422, 424, 429, 499, 500, 501, 503, 504, 0};
 
 int record_code(int cell)
 {
     return code_of_cell[cell];
+}
+
+const char *record_protocol_name(int protocol)
+{
+    return protocol < ROUTE_DIALECT_COUNT ? route_dialect_name((route_dialect)protocol) : "unknown";
+}
+
+const char *record_reason_name(record_reason reason)
+{
+    static const char *const names[RECORD_REASONS] = {
+        [RECORD_SERVED] = "",
+        [RECORD_BAD_REQUEST] = "bad_request",
+        [RECORD_UNAUTHORIZED] = "unauthorized",
+        [RECORD_NOT_FOUND] = "not_found",
+        [RECORD_TOO_LARGE] = "too_large",
+        [RECORD_TOO_SLOW] = "too_slow",
+        [RECORD_QUEUE_FULL] = "queue_full",
+        [RECORD_QUOTA] = "quota",
+        [RECORD_CONNECTION_LIMIT] = "connection_limit",
+        [RECORD_DEADLINE_ADMISSION] = "deadline_admission",
+        [RECORD_DEADLINE_QUEUE] = "deadline_queue",
+        [RECORD_CLIENT_GONE] = "client_gone",
+        [RECORD_NOT_READY] = "not_ready",
+        [RECORD_OVERLOADED] = "overloaded",
+        [RECORD_DEVICE_LOST] = "device_lost",
+        [RECORD_INTERNAL] = "internal",
+    };
+    assert((unsigned)reason < RECORD_REASONS);
+    return names[reason];
+}
+
+record_reason record_reason_of(const record_sample *s, bool has_model)
+{
+    if (s->reason != RECORD_SERVED || s->code < 400)
+        return s->reason;
+    switch (s->code) {
+    case 401:
+    case 403:
+        return RECORD_UNAUTHORIZED;
+    case 404:
+        return RECORD_NOT_FOUND;
+    case 408:
+        return RECORD_TOO_SLOW;
+    case 413:
+    case 431:
+        return RECORD_TOO_LARGE;
+    case 429:
+        return RECORD_QUEUE_FULL;
+    case 499:
+        return RECORD_CLIENT_GONE;
+    case 503:
+        return has_model ? RECORD_OVERLOADED : RECORD_NOT_READY;
+    case 504:
+        return s->stage_ns[STAGE_ADMIT] > 0 ? RECORD_DEADLINE_QUEUE : RECORD_DEADLINE_ADMISSION;
+    default:
+        return s->code == 500 ? RECORD_INTERNAL : RECORD_BAD_REQUEST;
+    }
 }
 
 const char *record_series_name(int series)
@@ -266,13 +324,28 @@ void record_request(recorder *r, model_record *m, int loop, record_sample *s, ui
     if (p == NULL)
         return;
     bool is_success = s->code == 200;
-    add(&p->codes[code_cell(s->code)], 1);
+    assert((unsigned)s->protocol < RECORD_PROTOCOLS);
+    add(&p->codes[s->protocol][code_cell(s->code)], 1);
+    record_reason reason = record_reason_of(s, m != NULL);
+    if (reason != RECORD_SERVED)
+        add(&p->reasons[s->protocol][reason], 1);
     atomic_store_explicit(&p->last_ns, now_ns, memory_order_relaxed);
     add(is_success ? &p->success_count : &p->failure_count, 1);
     add(is_success ? &p->success_ns : &p->failure_ns, now_ns - s->begin_ns);
     /* Latencies are of successes: refusals would make them look better. */
     if (is_success && m != NULL)
         record_success(p, s, now_ns);
+}
+
+void record_refused(recorder *r, int loop, int code, record_reason reason, int protocol,
+                    uint64_t now_ns)
+{
+    record_sample sample = {.begin_ns = now_ns,
+                            .code = code,
+                            .reason = reason,
+                            .protocol = protocol,
+                            .bucket_index = -1};
+    record_request(r, NULL, loop, &sample, now_ns);
 }
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -287,8 +360,12 @@ void record_read_totals(const recorder *r, const model_record *m, record_totals 
         const part *p = atomic_load(&m->parts[loop]);
         if (p == NULL)
             continue;
-        for (int i = 0; i < RECORD_CODES; i++)
-            out->codes[i] += get(&p->codes[i]);
+        for (int k = 0; k < RECORD_PROTOCOLS; k++) {
+            for (int i = 0; i < RECORD_CODES; i++)
+                out->codes[k][i] += get(&p->codes[k][i]);
+            for (int i = 0; i < RECORD_REASONS; i++)
+                out->reasons[k][i] += get(&p->reasons[k][i]);
+        }
         for (int i = 0; i < RECORD_BATCH_CELLS; i++)
             out->batch_cells[i] += get(&p->batch_cells[i]);
         for (int i = 0; i < RECORD_SERIES; i++) {

@@ -2,10 +2,15 @@
 import contextlib
 import json
 import os
+import pty
 import re
+import shutil
+import socket
+import subprocess
 import time
 
 import numpy
+import onnx
 import pytest
 
 import serving
@@ -49,31 +54,66 @@ def test_histograms_are_cumulative(server):
         assert all(ends["_count"][k] == cells[-1][1] for k, cells in series.items())
 
 
-def test_quantiles_by_model_stage_and_bucket(server):
+def test_quantiles_by_model_and_stage(server):
     for rows in (1, 1, 1, 3):
         server.infer("digits", {"image": numpy.zeros((rows, 64), numpy.float32)})
     _, found = samples(server)
-    wanted = {(w, q) for w in ("60s", "start") for q in ("0.5", "0.95", "0.99", "0.999")}
-    stages, buckets = {}, {}
-    for s in (s for s in found if s.labels.get("model") == "digits"):
-        if s.name == "penstock_latency_seconds":
-            stages.setdefault(s.labels["stage"], {})[s.labels["window"], s.labels["quantile"]] = s.value
-        if s.name == "penstock_bucket_seconds":
-            key = s.labels["batch"], s.labels["sequence"], s.labels["stage"]
-            buckets.setdefault(key, {})[s.labels["window"], s.labels["quantile"]] = s.value
-    assert {"parse", "queue", "execute", "respond", "total"} <= set(stages) and buckets
-    for values in (*stages.values(), *buckets.values()):
-        windows = {w for w, _ in values}
-        assert windows in ({"start"}, {"60s", "start"})  # what was not used for a minute has no quantile of the minute
-        assert set(values) == {(w, q) for w, q in wanted if w in windows}
-        for window in windows:
-            line = [values[window, q] for q in ("0.5", "0.95", "0.99", "0.999")]
-            assert line == sorted(line)
+    stages = {}
+    for s in (s for s in found if s.name == "penstock_stage_seconds" and s.labels["model"] == "digits"):
+        stages.setdefault(s.labels["stage"], {})[s.labels["quantile"]] = s.value
+    assert {"parse", "queue", "execute", "respond", "total"} <= set(stages)
+    for values in stages.values():
+        assert list(values) == ["0.5", "0.95", "0.99", "0.999"] and list(values.values()) == sorted(values.values())
     stats = server.get("/v2/models/digits/stats").json()["model_stats"][0]
-    assert {(str(b["batch"]), str(b["sequence"])) for b in stats["buckets"]} == {k[:2] for k in buckets}
+    assert stages["total"]["0.99"] == pytest.approx(stats["latency_ms"]["60s"]["total"]["p99"] / 1e3, rel=0.05)
+    buckets = {(s.labels["batch"], s.labels["sequence"]) for s in found if s.name == "penstock_bucket_execute_seconds_count" and s.labels["model"] == "digits"}
+    assert {(str(b["batch"]), str(b["sequence"])) for b in stats["buckets"]} == buckets
     assert all(b["latency_ms"]["start"]["total"]["p99"] > 0 for b in stats["buckets"])
     assert any(b["latency_ms"]["60s"]["total"]["p99"] > 0 for b in stats["buckets"])
-    assert any(len(values) == len(wanted) for values in buckets.values())
+
+
+def test_a_quantile_of_the_histogram_is_in_its_cell(server):
+    """What replicas add up: the cells are so narrow that p99 is off by a quarter at most, wherever it lies between 100 us and 10 s."""
+    server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    _, found = samples(server)
+    cells = sorted((float(s.labels["le"]), s.value) for s in found if s.name == "penstock_request_seconds_bucket" and s.labels["model"] == "digits")
+    bounds = [le for le, _ in cells]
+    assert bounds[0] == 1e-4 and bounds[-2] == 10 and all(b / a <= 1.26 for a, b in zip(bounds, bounds[1:-1]))
+    p99 = server.get("/v2/models/digits/stats").json()["model_stats"][0]["latency_ms"]["start"]["total"]["p99"] / 1e3
+    cell = next(le for le, count in cells if count >= 0.99 * cells[-1][1])
+    assert p99 <= cell * 1.01 and (cell == bounds[0] or p99 >= cell / 1.27)
+
+
+def test_a_model_has_few_series(server):
+    """All stages and buckets of one model in use by two APIs."""
+    for rows in range(1, 33):
+        server.infer("digits", {"image": numpy.zeros((rows, 64), numpy.float32)})
+    server.post("/v1/models/digits:predict", {"instances": [[0.0] * 64]})
+    _, found = samples(server)
+    of_model = [s for s in found if s.labels.get("model") == "digits"]
+    assert len(of_model) < 260, len(of_model)
+    assert sum('model' not in s.labels for s in found) < 160
+
+
+UNITS = {"milliseconds", "microseconds", "nanoseconds", "minutes", "hours", "percent", "kilobytes", "megabytes", "bits"}
+SHORT = {"s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "m", "h", "d"}
+
+
+def test_names_follow_prometheus_rules(server):
+    """What promtool check metrics looks for; tests/interop asks promtool itself."""
+    server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", server.get("/metrics").body.decode(), re.M))
+    families, _ = samples(server)
+    for name, kind in kinds.items():
+        words = name.split("_")
+        assert re.fullmatch("[a-z0-9_]+", name) and not set(words) & (UNITS | SHORT | {"counter", "gauge", "histogram", "summary"}), name
+        assert (kind == "counter") == name.endswith("_total"), name
+        assert kind in ("histogram", "summary") or not re.search("_(count|sum|bucket)$", name), name
+    for family in families:
+        for s in family.samples:
+            assert all(re.fullmatch("[a-z_]+", label) for label in s.labels), s
+            assert "quantile" not in s.labels or family.type == "summary", s
+            assert "le" not in s.labels or family.type == "histogram", s
 
 
 def test_requests_are_counted_by_code(server):
@@ -86,6 +126,131 @@ def test_requests_are_counted_by_code(server):
     server.post("/v2/models/digits/infer", b"{")
     # A request is counted when its response is sent: a client may have that a moment before.
     serving.wait_until(lambda: (count("200") - ok, count("400") - bad) == (5, 1), "five and one are counted")
+
+
+def failures(server, reason, protocol):
+    labels = {"reason": reason, "protocol": protocol}
+    return sum(s.value for s in samples(server)[1] if s.name == "penstock_request_failures_total" and labels.items() <= s.labels.items())
+
+
+def grpc_infer(server, model, rows=1, timeout=60):
+    """The status code of one call, as a number."""
+    pytest.importorskip("grpc")
+    grpc_client = pytest.importorskip("tritonclient.grpc")
+    tensor = grpc_client.InferInput("image", [rows, 64], "FP32")
+    tensor.set_data_from_numpy(numpy.zeros((rows, 64), numpy.float32))
+    with contextlib.closing(grpc_client.InferenceServerClient(f"127.0.0.1:{server.port}")) as client:
+        try:
+            client.infer(model, [tensor], client_timeout=timeout)
+        except grpc_client.InferenceServerException as error:
+            return error.status()
+    return "StatusCode.OK"
+
+
+REFUSED = {
+    "bad_request": ("POST", "/models/digits", b"{", {}),
+    "not_found": ("POST", "/models/nobody", b"{}", {}),
+    "unauthorized": ("POST", "/models/digits", b"{}", {"X-API-Key": "wrong"}),
+    "too_large": ("POST", "/models/digits", b" " * 70000, {}),
+    "quota": ("POST", "/models/digits", json.dumps({"inputs": [serving.json_input("image", numpy.zeros((1, 64), numpy.float32))]}).encode(), {"X-Tenant": "poor"}),
+}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    """Small limits, a tenant without any quota left, and an objective that no request meets."""
+    folder = tmp_path_factory.mktemp("strict")
+    models = {"digits": serving.DIGITS, "slow": serving.slow_model(folder, layers=30)}
+    tenants = json.dumps({"poor": {"requests_per_s": 1}, "default": {}})
+    flags = ("--set", f"tenants={tenants}", "--set", "limits.body_bytes_max=65536", "--set", "batching.queue_rows_max=8", "--threads", "1")
+    with serving.Server(folder / "log", models, *flags) as s:
+        yield s
+
+
+def test_refusals_are_counted_by_reason_and_protocol(strict):
+    paths = {"kserve": "/v2{}/infer", "tensorflow": "/v1{}:predict"}
+    for protocol, path in paths.items():
+        for reason, (method, model, body, headers) in REFUSED.items():
+            if reason == "unauthorized" or (reason, protocol) == ("quota", "tensorflow"):
+                continue
+            before = failures(strict, reason, protocol)
+            codes = [strict.request(method, path.format(model), body, headers).status for _ in range(3)]  # of the quota the first may be
+            wanted = 3 if reason != "quota" else 1
+            serving.wait_until(lambda: failures(strict, reason, protocol) - before >= wanted, f"{protocol} {reason}: {codes}")
+
+
+def test_refused_calls_are_counted_as_those_of_grpc(strict):
+    before = failures(strict, "not_found", "grpc")
+    assert grpc_infer(strict, "nobody") == "StatusCode.NOT_FOUND"
+    serving.wait_until(lambda: failures(strict, "not_found", "grpc") == before + 1, "a call is counted")
+
+
+def slow_request(timeout_ms=None):
+    body, headers = serving.binary_request({"in": numpy.ones((4, 1024), numpy.float32)})
+    return body, {**headers, **({"X-Request-Timeout-Ms": str(timeout_ms)} if timeout_ms else {})}
+
+
+def test_refusals_under_load_are_counted_by_reason(strict):
+    body, headers = slow_request()
+    before = {reason: failures(strict, reason, "kserve") for reason in ("queue_full", "client_gone", "deadline_admission")}
+    codes = [a.status for a in serving.at_once([lambda: strict.post("/v2/models/slow/infer", body, headers)] * 12, workers=12)]
+    assert set(codes) == {200, 429}
+    serving.wait_until(lambda: failures(strict, "queue_full", "kserve") - before["queue_full"] == codes.count(429), "each is counted")
+    late, headers = slow_request(timeout_ms=1)
+    assert strict.post("/v2/models/slow/infer", late, headers).status == 504
+    serving.wait_until(lambda: failures(strict, "deadline_admission", "kserve") > before["deadline_admission"], "it is counted")
+    head = f"POST /v2/models/slow/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n"
+    head += "".join(f"{k}: {v}\r\n" for k, v in slow_request()[1].items())
+
+    def leave():
+        with socket.create_connection(("127.0.0.1", strict.port)) as connection:
+            connection.sendall(head.encode() + b"\r\n" + body)
+        return failures(strict, "client_gone", "kserve") > before["client_gone"]
+
+    serving.wait_until(leave, "a client that left is counted")
+
+
+def test_requests_without_a_key_or_a_ready_model(tmp_path):
+    keys = tmp_path / "keys"
+    made = subprocess.run([serving.BINARY, "key", "a", "--rights", "read,admin"], capture_output=True, text=True, check=True)
+    keys.write_text(made.stdout)
+    key = {"X-API-Key": made.stderr.strip()}
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--keys", str(keys)) as s:
+        for headers in ({}, {"X-API-Key": "wrong"}, key):
+            assert s.request("POST", "/v2/models/digits/infer", b"{}", headers).status in (401, 403)
+        text = s.get("/metrics", key).body.decode()
+        assert re.search(r'request_failures_total\{model="",version="0",protocol="kserve",reason="unauthorized"\} 3', text), text
+
+
+def test_not_ready_is_a_reason(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": shutil.copytree(serving.DIGITS, tmp_path / "digits")}, *serving.CONTROL) as s:
+        assert s.post("/v2/repository/models/digits/unload", {}).status == 200
+        answer = s.post("/v2/models/digits/infer", {})
+        reason = {503: "not_ready", 404: "not_found"}[answer.status]
+        serving.wait_until(lambda: failures(s, reason, "kserve") == 1, "it is counted")
+
+
+def test_names_of_triton(tmp_path):
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--set", "metrics.triton_names=true") as s:
+        for _ in range(3):
+            s.infer("digits", {"image": numpy.zeros((2, 64), numpy.float32)})
+        s.post("/v2/models/digits/infer", b"{")
+
+        def read():
+            lines = re.findall(r'^(nv_\w+)\{model="digits",version="1"(?:,reason="(\w+)")?\} (\d+)$', s.get("/metrics").body.decode(), re.M)
+            return {(name, reason or None): int(value) for name, reason, value in lines}
+
+        serving.wait_until(lambda: read()["nv_inference_request_failure", "OTHER"] == 1, "all are counted")
+        found = read()
+    assert {name for name, _ in found} == {
+        "nv_inference_request_success", "nv_inference_request_failure", "nv_inference_count", "nv_inference_exec_count", "nv_inference_request_duration_us",
+        "nv_inference_queue_duration_us", "nv_inference_compute_input_duration_us", "nv_inference_compute_infer_duration_us",
+        "nv_inference_compute_output_duration_us", "nv_inference_pending_request_count",
+    }  # fmt: skip
+    assert found["nv_inference_request_success", None] == 3 and found["nv_inference_count", None] == 6 and 1 <= found["nv_inference_exec_count", None] <= 3
+    assert found["nv_inference_pending_request_count", None] == 0 and found["nv_inference_request_duration_us", None] > 0
+    for reason, count in (("REJECTED", 0), ("CANCELED", 0), ("OTHER", 1)):
+        assert found["nv_inference_request_failure", reason] == count
 
 
 def test_cardinality_does_not_follow_what_clients_send(server):
@@ -109,19 +274,59 @@ def test_every_metric_named_elsewhere_exists(server, path):
     server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
     families, found = samples(server)
     known = {s.name for s in found} | {f.name for f in families} | {f.name + "_total" for f in families if f.type == "counter"}
-    known |= {f.name + end for f in families if f.type == "histogram" for end in ("_bucket", "_sum", "_count")}
+    known |= {f.name + end for f in families if f.type in ("histogram", "summary") for end in ("_bucket", "_sum", "_count")}
     named = set(re.findall(r"\bpenstock_[a-z0-9_]+\b", path.read_text()))
     assert named and named <= known, sorted(named - known)
 
 
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+TRACED = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+
+
 def test_access_log(tmp_path):
     log = tmp_path / "access.jsonl"
-    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", str(log)) as s:
-        s.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    tenants = json.dumps({"gold": {"weight": 3}})
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", str(log), "--set", f"tenants={tenants}") as s:
+        body, headers = serving.binary_request({"image": numpy.zeros((2, 64), numpy.float32)})
+        assert s.post("/v2/models/digits/infer", body, {**headers, **TRACED, "X-Tenant": "gold", "X-Request-Id": "r-1"}).status == 200
+        named = {"id": "n-2", "inputs": [serving.json_input("image", numpy.zeros((1, 64), numpy.float32))]}
+        assert s.post("/v2/models/digits/infer", named).status == 200
         s.post("/v2/models/digits/infer", b"{", {"traceparent": 'quote" \\ x'})
+        s.post("/v2/models/nobody/infer", b"{}")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    infer = [l for l in lines if "infer" in json.dumps(l)]
-    assert len(infer) == 2
+    first, second, bad, nobody = [line for line in lines if "infer" in line["path"]]
+    wanted = {"model": "digits", "version": 1, "tenant": "gold", "id": "r-1", "trace_id": TRACE, "traceparent": TRACED["traceparent"], "code": 200, "rows": 2}
+    assert wanted.items() <= first.items() and first["batch_rows"] >= 2 and {"tokens", "queue_us", "execute_us", "total_us"} <= set(first)
+    assert second["id"] == "n-2" and second["model"] == "digits" and not {"tenant", "trace_id", "reason"} & set(second)
+    assert bad["code"] == 400 and bad["reason"] == "bad_request" and bad["traceparent"] == 'quote" \\ x' and "trace_id" not in bad
+    assert nobody["reason"] == "not_found" and "model" not in nobody
+
+
+def test_tokens_in_the_access_log(tmp_path):
+    log = tmp_path / "access.jsonl"
+    with serving.Server(tmp_path / "log", {"echo": serving.identity_model(tmp_path, onnx.TensorProto.FLOAT, "echo")}, "--access-log", str(log)) as s:
+        s.infer("echo", {"in": numpy.zeros((3, 7), numpy.float32)})
+    line = next(json.loads(line) for line in log.read_text().splitlines() if "/infer" in line)
+    assert (line["rows"], line["tokens"]) == (3, 21)
+
+
+def test_access_log_on_a_terminal(tmp_path):
+    """Text for people: one line a request, which cannot move the cursor."""
+    primary, terminal = pty.openpty()
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", os.ttyname(terminal)) as s:
+        body, headers = serving.binary_request({"image": numpy.zeros((2, 64), numpy.float32)})
+        s.post("/v2/models/digits/infer", body, {**headers, **TRACED, "X-Request-Id": "r-1"})
+        s.raw(b"GET /\x1b[2J HTTP/1.0\r\nHost: a\r\n\r\n")
+        s.get("/v2/last")
+        text, end = b"", time.monotonic() + serving.WAIT_S
+        while b"/v2/last" not in text and time.monotonic() < end:
+            text += os.read(primary, 65536)
+    os.close(primary)
+    os.close(terminal)
+    assert b"\x1b" not in text and b"{" not in text
+    line = next(line for line in text.decode().splitlines() if "/infer" in line)
+    wanted = r"\d\d:\d\d:\d\d\.\d{3} 200 POST /v2/models/digits/infer \d+\.\d{3} ms model=digits/1 rows=2 .*queue=\S+ .*execute=\S+ id=r-1 "
+    assert re.fullmatch(wanted + f"trace={TRACE} from 127.0.0.1 http/1.1", line), line
 
 
 def test_device_time_by_tenant(tmp_path):

@@ -14,7 +14,7 @@ import serving
 from exchange import PATH
 
 CACHE = serving.ROOT / ".cache"
-FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(CACHE / "interop/usr/sbin"), str(CACHE / "bin"), str(pathlib.Path(sys.executable).parent)])
+FOLDERS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", str(CACHE / "interop/usr/sbin"), str(CACHE / "interop/usr/bin"), str(CACHE / "bin"), str(pathlib.Path(sys.executable).parent)])
 
 
 def find(name):

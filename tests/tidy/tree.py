@@ -21,7 +21,7 @@ FOLDERS = """
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher
     server/options server/budget server/protocol/text server/protocol server/access server/protocol/rows server/protocol/language server/protocol/grpc server/telemetry server/offload server/watchdog server/service server/request server/call
     server/connection
-    server/http2/session server/http2 server/http1/overrides server/http1 server/http server/infer server/routes/grpc server/routes server
+    server/http2/session server/http2 server/http1/overrides server/http1 server/http server/infer server/routes/grpc server/routes/metrics server/routes server
     config
     cli/inspect cli
     loadtest/wire loadtest/workload loadtest/report loadtest/run loadtest

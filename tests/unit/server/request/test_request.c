@@ -40,8 +40,9 @@ static uint64_t count_code(int code)
     uint64_t count = 0;
     for (const model_record *m = record_first(rig.service->recorder); m; m = record_next(m)) {
         record_read_totals(rig.service->recorder, m, &totals);
-        for (int i = 0; i < RECORD_CODES; i++)
-            count += record_code(i) == code ? totals.codes[i] : 0;
+        for (int k = 0; k < RECORD_PROTOCOLS; k++)
+            for (int i = 0; i < RECORD_CODES; i++)
+                count += record_code(i) == code ? totals.codes[k][i] : 0;
     }
     return count;
 }

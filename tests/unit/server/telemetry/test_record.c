@@ -66,13 +66,53 @@ Test(record, refusals_are_counted_and_not_timed)
     int others = 0;
     for (int i = 0; i < RECORD_CODES; i++) {
         if (record_code(i) == 429)
-            cr_assert_eq(totals.codes[i], 1);
+            cr_assert_eq(totals.codes[0][i], 1);
         if (record_code(i) == 0)
-            others += (int)totals.codes[i];
+            others += (int)totals.codes[0][i];
     }
     cr_assert_eq(others, 1);
     record_read(r, record, RECORD_STAGE_TOTAL, false, 10 * S, &h);
     cr_assert_eq(h.count, 1);
+}
+
+static record_reason reason_of(int code, bool has_model, bool was_admitted)
+{
+    record_sample sample = {.code = code};
+    sample.stage_ns[STAGE_ADMIT] = was_admitted;
+    return record_reason_of(&sample, has_model);
+}
+
+Test(record, reasons_follow_from_codes_and_stages)
+{
+    cr_assert_eq(reason_of(200, true, true), RECORD_SERVED);
+    cr_assert_eq(reason_of(400, true, false), RECORD_BAD_REQUEST);
+    cr_assert_eq(reason_of(401, false, false), RECORD_UNAUTHORIZED);
+    cr_assert_eq(reason_of(403, false, false), RECORD_UNAUTHORIZED);
+    cr_assert_eq(reason_of(408, false, false), RECORD_TOO_SLOW);
+    cr_assert_eq(reason_of(413, false, false), RECORD_TOO_LARGE);
+    cr_assert_eq(reason_of(429, true, false), RECORD_QUEUE_FULL);
+    cr_assert_eq(reason_of(499, true, true), RECORD_CLIENT_GONE);
+    cr_assert_eq(reason_of(500, true, true), RECORD_INTERNAL);
+    cr_assert_eq(reason_of(503, false, false), RECORD_NOT_READY);
+    cr_assert_eq(reason_of(503, true, false), RECORD_OVERLOADED);
+    cr_assert_eq(reason_of(504, true, false), RECORD_DEADLINE_ADMISSION);
+    cr_assert_eq(reason_of(504, true, true), RECORD_DEADLINE_QUEUE);
+    record_sample known = {.code = 429, .reason = RECORD_QUOTA};
+    cr_assert_eq(record_reason_of(&known, true), RECORD_QUOTA, "who refused it knows better");
+}
+
+Test(record, failures_are_counted_by_protocol)
+{
+    record_totals totals;
+    record_sample sample = {.begin_ns = 1, .code = 504, .protocol = ROUTE_GRPC, .bucket_index = -1};
+    record_request(r, record, 0, &sample, 2);
+    give(429, 10 * S, 10);
+    record_read_totals(r, record, &totals);
+    cr_assert_eq(totals.reasons[ROUTE_GRPC][RECORD_DEADLINE_ADMISSION], 1);
+    cr_assert_eq(totals.reasons[ROUTE_KSERVE][RECORD_DEADLINE_ADMISSION], 0);
+    cr_assert_eq(totals.reasons[ROUTE_KSERVE][RECORD_QUEUE_FULL], 1);
+    for (int i = 0; i < RECORD_REASONS; i++)
+        cr_assert(i == RECORD_SERVED || record_reason_name((record_reason)i)[0] != 0);
 }
 
 Test(record, buckets_and_stages_are_kept_apart)
