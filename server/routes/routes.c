@@ -4,6 +4,7 @@
 #include "server/infer/language.h"
 #include "server/request/respond.h"
 #include "server/routes/grpc/methods.h"
+#include "server/routes/metrics/metrics.h"
 
 void serve_unknown(request *r)
 {

@@ -6,7 +6,6 @@
 /* The handlers. Each answers the request, at once or later. */
 void serve_unknown(request *r);
 void serve_status_page(request *r);
-void serve_metrics(request *r);
 /* Liveness, readiness of the server and of a model. */
 void serve_health(request *r);
 /* 503 with what the start is doing. */

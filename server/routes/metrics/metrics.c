@@ -1,10 +1,10 @@
-/* GET /metrics. */
+#include "server/routes/metrics/metrics.h"
+
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "server/request/respond.h"
 #include "server/routes/metrics/parts.h"
-#include "server/routes/routes.h"
 
 #define MODELS_MAX 1024
 
