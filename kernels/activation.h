@@ -15,7 +15,10 @@
  *   mish          x tanh(softplus(x))                         1e-6 * max(1, |x|) absolute
  *   log           log x                                       2^-22 * max(1, |log x|) absolute;
  *                 -inf for 0 and denormals, NaN below
- *   sqrt, abs, negate                                         exact */
+ *   selu          b (x > 0 ? x : a (e^x - 1))                 4e-7 * |a b| + |x| ulp absolute
+ *   celu          x > 0 ? x : a (e^(x / a) - 1)               4e-7 * |a| absolute
+ *   atan          arc tangent                                 3e-7 absolute
+ *   sqrt, abs, negate, floor, ceil, round (ties to even)      exact */
 typedef enum activation_kind {
     ACTIVATION_LEAKY_RELU,
     ACTIVATION_CLIP,
@@ -28,6 +31,12 @@ typedef enum activation_kind {
     ACTIVATION_SQRT,
     ACTIVATION_ABS,
     ACTIVATION_NEGATE,
+    ACTIVATION_SELU,
+    ACTIVATION_CELU,
+    ACTIVATION_ATAN,
+    ACTIVATION_FLOOR,
+    ACTIVATION_CEIL,
+    ACTIVATION_ROUND,
     ACTIVATION_COUNT
 } activation_kind;
 

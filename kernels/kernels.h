@@ -64,6 +64,11 @@ struct add_u8;              /* kernels/tensor_u8.h */
 struct interleave_u8;       /* kernels/tensor_u8.h */
 struct pool_u8;             /* kernels/tensor_u8.h */
 struct depthwise_u8s8;      /* kernels/tensor_u8.h */
+struct compare_f32;         /* kernels/lines.h */
+struct convert_line;        /* kernels/lines.h */
+struct fold_windows_f32;    /* kernels/lines.h */
+struct fold_rows_f32;       /* kernels/lines.h */
+struct gather_sum_f32;      /* kernels/lines.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
 typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
@@ -137,6 +142,13 @@ typedef struct kernels {
     /* With parameters, and sums of rows: kernels/activation.h. */
     void (*activation_f32)(const struct activation_f32 *a);
     void (*weighted_rows_f32)(const struct weighted_rows_f32 *w);
+
+    /* Lines of elements, kernels/lines.h. */
+    void (*compare_f32)(const struct compare_f32 *p);
+    void (*convert_line)(const struct convert_line *p);
+    void (*fold_windows_f32)(const struct fold_windows_f32 *p);
+    void (*fold_rows_f32)(const struct fold_rows_f32 *p);
+    void (*gather_sum_f32)(const struct gather_sum_f32 *p);
 
     /* Conversions: exact, or round to nearest with ties to even; NaN stays NaN, quiet. */
     void (*convert_f16_f32)(const uint16_t *in, float *out, size_t count);

@@ -27,7 +27,8 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIST = json.loads((HERE / "models.json").read_text())
-TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(float16)": np.float16, "tensor(int32)": np.int32}
+TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(float16)": np.float16, "tensor(int32)": np.int32,
+         "tensor(double)": np.float64, "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(bool)": np.bool_}
 
 
 def find_archive(folder, name, version):

@@ -242,9 +242,33 @@ static void write_by_axes(fusion *w, const graph_node *n)
                       n->attribute_count, n->attributes);
 }
 
+/* DynamicQuantizeLinear: one scale for the whole tensor, wherever its channels are. */
+static bool is_quantised_last(const fusion *w, const graph_node *n)
+{
+    return n->op == GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR && n->outputs[0] != GRAPH_NO_VALUE &&
+           fusion_rank(w, n->outputs[0]) == 4 && has_images_last(w, n, 1);
+}
+
+static void write_quantised(fusion *w, const graph_node *n)
+{
+    graph_value_index in = fusion_get_value(w, n->inputs[0], LAYOUT_LAST), out[3];
+    assert(n->output_count <= 3);
+    for (int i = 0; i < n->output_count; i++) {
+        channel_layout layout = i == 0 ? LAYOUT_LAST : LAYOUT_FIRST;
+        out[i] = n->outputs[i];
+        if (out[i] == GRAPH_NO_VALUE)
+            continue;
+        out[i] = graph_add_value(w->made, NULL);
+        fusion_describe(w, out[i], n->outputs[i], layout);
+        w->made_values[n->outputs[i]][layout] = out[i];
+    }
+    graph_add_node_to(w->made, n->op, n->name, 1, &in, n->output_count, out, 0, NULL);
+}
+
 bool fusion_runs_last(const fusion *w, const graph_node *n)
 {
-    return is_elementwise_last(w, n) || is_along_axis(w, n) || is_by_axes(w, n);
+    return is_elementwise_last(w, n) || is_along_axis(w, n) || is_by_axes(w, n) ||
+           is_quantised_last(w, n);
 }
 
 status fusion_write_last(fusion *w, const graph_node *n)
@@ -253,6 +277,8 @@ status fusion_write_last(fusion *w, const graph_node *n)
         return write_along_axis(w, n);
     if (is_by_axes(w, n))
         write_by_axes(w, n);
+    else if (is_quantised_last(w, n))
+        write_quantised(w, n);
     else
         write_elementwise(w, n);
     return STATUS_OK;

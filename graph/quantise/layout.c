@@ -255,6 +255,8 @@ static bool is_image_pool(const fusion *w, const graph_node *n, graph_value_inde
         fusion_count(w, n->outputs[0]) == 0 || fusion_count(w, x) == 0)
         return false;
     dtype type = w->is_shifted[x] ? DTYPE_U8 : w->g->values[x].dtype;
+    if (type == DTYPE_F32 && !exists(w, x, LAYOUT_LAST)) /* planes are pooled as well as pixels */
+        return false;
     switch (n->op) {
     case GRAPH_OP_MAX_POOL:
         return (n->output_count == 1 || n->outputs[1] == GRAPH_NO_VALUE) &&

@@ -36,6 +36,18 @@ static float activate(activation_kind kind, float a, float b, float x)
         return fabsf(x);
     case ACTIVATION_NEGATE:
         return -x;
+    case ACTIVATION_SELU:
+        return x > 0 ? b * x : b * (a * expm1f(x));
+    case ACTIVATION_CELU:
+        return x > 0 ? x : a * expm1f(x / a);
+    case ACTIVATION_ATAN:
+        return atanf(x);
+    case ACTIVATION_FLOOR:
+        return floorf(x);
+    case ACTIVATION_CEIL:
+        return ceilf(x);
+    case ACTIVATION_ROUND:
+        return nearbyintf(x);
     case ACTIVATION_COUNT:
         break;
     }

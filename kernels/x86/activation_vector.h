@@ -78,6 +78,43 @@ static inline vec negate(vec x, vec a, vec b)
     return vec_negate(x);
 }
 
+static inline vec selu(vec x, vec a, vec b)
+{
+    vec below = vec_mul(a, vec_sub(vec_exp(x), vec_set(1)));
+    return vec_mul(b, vec_select(vec_is_less(vec_set(0), x), x, below));
+}
+
+static inline vec celu(vec x, vec a, vec b)
+{
+    (void)b;
+    vec below = vec_mul(a, vec_sub(vec_exp(vec_div(x, a)), vec_set(1)));
+    return vec_select(vec_is_less(vec_set(0), x), x, below);
+}
+
+static inline vec atan_of(vec x, vec a, vec b)
+{
+    (void)a, (void)b;
+    return vec_atan(x);
+}
+
+static inline vec floor_of(vec x, vec a, vec b)
+{
+    (void)a, (void)b;
+    return vec_floor(x);
+}
+
+static inline vec ceil_of(vec x, vec a, vec b)
+{
+    (void)a, (void)b;
+    return vec_ceil(x);
+}
+
+static inline vec round_of(vec x, vec a, vec b)
+{
+    (void)a, (void)b;
+    return vec_round(x);
+}
+
 static inline __attribute__((always_inline)) void map_activation(vec_activation f,
                                                                  const activation_f32 *p)
 {
@@ -124,6 +161,24 @@ static inline void activate_all(const activation_f32 *p)
         break;
     case ACTIVATION_NEGATE:
         map_activation(negate, p);
+        break;
+    case ACTIVATION_SELU:
+        map_activation(selu, p);
+        break;
+    case ACTIVATION_CELU:
+        map_activation(celu, p);
+        break;
+    case ACTIVATION_ATAN:
+        map_activation(atan_of, p);
+        break;
+    case ACTIVATION_FLOOR:
+        map_activation(floor_of, p);
+        break;
+    case ACTIVATION_CEIL:
+        map_activation(ceil_of, p);
+        break;
+    case ACTIVATION_ROUND:
+        map_activation(round_of, p);
         break;
     case ACTIVATION_COUNT:
         break;

@@ -81,6 +81,41 @@ static double exact_negate(double x, double a, double b)
     return -x;
 }
 
+static double exact_selu(double x, double a, double b)
+{
+    return x > 0 ? b * x : b * a * expm1(x);
+}
+
+static double exact_celu(double x, double a, double b)
+{
+    (void)b;
+    return x > 0 ? x : a * expm1(x / a);
+}
+
+static double exact_atan(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return atan(x);
+}
+
+static double exact_floor(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return floor(x);
+}
+
+static double exact_ceil(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return ceil(x);
+}
+
+static double exact_round(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return nearbyint(x);
+}
+
 static const expectation expectations[ACTIVATION_COUNT] = {
     [ACTIVATION_LEAKY_RELU] = {"leaky_relu", exact_leaky_relu, 0, 0, FLT_EPSILON},
     [ACTIVATION_CLIP] = {"clip", limit, 0, 0, 0},
@@ -93,6 +128,12 @@ static const expectation expectations[ACTIVATION_COUNT] = {
     [ACTIVATION_SQRT] = {"sqrt", exact_sqrt, 0, 0, FLT_EPSILON / 2},
     [ACTIVATION_ABS] = {"abs", exact_abs, 0, 0, 0},
     [ACTIVATION_NEGATE] = {"negate", exact_negate, 0, 0, 0},
+    [ACTIVATION_SELU] = {"selu", exact_selu, 6e-7, 0, FLT_EPSILON},
+    [ACTIVATION_CELU] = {"celu", exact_celu, 6e-7, 0, 0},
+    [ACTIVATION_ATAN] = {"atan", exact_atan, 3e-7, 0, 0},
+    [ACTIVATION_FLOOR] = {"floor", exact_floor, 0, 0, 0},
+    [ACTIVATION_CEIL] = {"ceil", exact_ceil, 0, 0, 0},
+    [ACTIVATION_ROUND] = {"round", exact_round, 0, 0, 0},
 };
 
 static void fill_inputs(float *x, size_t count)

@@ -7,6 +7,7 @@
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/activation.h"
+#include "kernels/lines.h"
 
 /* Operators of two (or more) broadcast inputs. */
 
@@ -76,6 +77,7 @@ typedef struct binary_state {
     cpu_binary_block block;
     cpu_compute compute;
     kernels_binary_f32 kernel; /* NULL, or what computes F32 */
+    cpu_binary binary;
     bool is_compare;
 } binary_state;
 
@@ -108,6 +110,15 @@ static bool is_float_block(cpu_compute c)
     return c == CPU_COMPUTE_F32 || c == CPU_COMPUTE_F64;
 }
 
+/* Whether elements of the type are those of the blocks. */
+static bool is_native(cpu_compute compute, dtype type)
+{
+    return (compute == CPU_COMPUTE_I64 && type == DTYPE_I64) ||
+           (compute == CPU_COMPUTE_U64 && type == DTYPE_U64) ||
+           (compute == CPU_COMPUTE_F64 && type == DTYPE_F64) ||
+           (compute == CPU_COMPUTE_F32 && type == DTYPE_F32);
+}
+
 static status prepare_binary(cpu_prepare *p)
 {
     const graph_node *node = p->node;
@@ -135,6 +146,7 @@ static status prepare_binary(cpu_prepare *p)
     *state = (binary_state){.block = block,
                             .compute = compute,
                             .kernel = type == DTYPE_F32 ? kernel_of(p->kernels, node->op) : NULL,
+                            .binary = binary,
                             .is_compare = binary >= CPU_BINARY_COMPARE};
     p->state = state;
     return STATUS_OK;
@@ -199,6 +211,61 @@ static void walk_f32(const cpu_call *c, const cpu_walk *w, const tensor *a, cons
                   (count + (size_t)r.items - 1) / (size_t)r.items);
 }
 
+static bool find_compare(cpu_binary binary, compare_kind *kind)
+{
+    static const compare_kind kinds[] = {COMPARE_EQUAL, COMPARE_LESS, COMPARE_LESS_OR_EQUAL,
+                                         COMPARE_GREATER, COMPARE_GREATER_OR_EQUAL};
+    if (binary < CPU_BINARY_EQUAL || binary > CPU_BINARY_GREATER_OR_EQUAL)
+        return false;
+    *kind = kinds[binary - CPU_BINARY_EQUAL];
+    return true;
+}
+
+/* Comparisons of floats, and logic: bytes out. */
+static bool run_bytes(const cpu_call *c, const cpu_walk *w, const tensor *a, const tensor *b,
+                      tensor *out)
+{
+    const binary_state *state = c->state;
+    int64_t run = cpu_walk_run(w), a_step = cpu_walk_step(w, 1), b_step = cpu_walk_step(w, 2);
+    compare_f32 p = {.a_step = (size_t)a_step, .b_step = (size_t)b_step, .count = (size_t)run};
+    bool is_compare = a->dtype == DTYPE_F32 && find_compare(state->binary, &p.kind);
+    bool is_logic = a->dtype == DTYPE_BOOL && state->binary >= CPU_BINARY_AND &&
+                    state->binary <= CPU_BINARY_XOR;
+    if ((!is_compare && !is_logic) || (a_step | b_step | 1) != 1)
+        return false;
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(w, &at); more; more = cpu_walk_next(w, &at)) {
+        uint8_t *to = (uint8_t *)out->data + at.offsets[0];
+        if (is_compare) {
+            p.a = (const float *)a->data + at.offsets[1];
+            p.b = (const float *)b->data + at.offsets[2];
+            p.out = to;
+            c->kernels->compare_f32(&p);
+            continue;
+        }
+        const uint8_t *x = (const uint8_t *)a->data + at.offsets[1];
+        const uint8_t *y = (const uint8_t *)b->data + at.offsets[2];
+        for (int64_t i = 0; state->binary == CPU_BINARY_AND && i < run; i++)
+            to[i] = (x[i * a_step] != 0) & (y[i * b_step] != 0);
+        for (int64_t i = 0; state->binary == CPU_BINARY_OR && i < run; i++)
+            to[i] = (x[i * a_step] | y[i * b_step]) != 0;
+        for (int64_t i = 0; state->binary == CPU_BINARY_XOR && i < run; i++)
+            to[i] = (x[i * a_step] != 0) ^ (y[i * b_step] != 0);
+    }
+    return true;
+}
+
+/* `n` elements as the block functions take them: where they are, if they are of the type to compute
+ * in and lie side by side, else converted to `spare`. */
+static const cpu_block *operand(cpu_compute compute, const tensor *t, int64_t at, int64_t step,
+                                size_t n, cpu_block *spare)
+{
+    if (step == 1 && is_native(compute, t->dtype))
+        return (const cpu_block *)((const char *)t->data + at * (int64_t)dtype_bytes(t->dtype));
+    cpu_load(compute, t->dtype, t->data, at, step, n, spare);
+    return spare;
+}
+
 static void run_pair(const cpu_call *c, const tensor *a, const tensor *b, tensor *out)
 {
     const binary_state *state = c->state;
@@ -215,14 +282,19 @@ static void run_pair(const cpu_call *c, const tensor *a, const tensor *b, tensor
         walk_f32(c, &w, a, b, out);
         return;
     }
+    if (run_bytes(c, &w, a, b, out))
+        return;
     cpu_cursor at;
     for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
         cpu_block x, y, z;
+        const cpu_block *p = NULL, *q = NULL;
         for (int64_t i = 0; i < run; i += CPU_BLOCK_ELEMENTS) {
             size_t n = (size_t)(run - i < CPU_BLOCK_ELEMENTS ? run - i : CPU_BLOCK_ELEMENTS);
-            cpu_load(state->compute, a->dtype, a->data, at.offsets[1] + i * a_step, a_step, n, &x);
-            cpu_load(state->compute, b->dtype, b->data, at.offsets[2] + i * b_step, b_step, n, &y);
-            state->block(&x, &y, &z, n);
+            if (!p || a_step) /* one value for all is loaded once */
+                p = operand(state->compute, a, at.offsets[1] + i * a_step, a_step, n, &x);
+            if (!q || b_step)
+                q = operand(state->compute, b, at.offsets[2] + i * b_step, b_step, n, &y);
+            state->block(p, q, &z, n);
             if (state->is_compare)
                 memcpy((uint8_t *)out->data + at.offsets[0] + i, z.u8, n);
             else

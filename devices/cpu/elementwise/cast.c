@@ -1,7 +1,9 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
+#include "kernels/lines.h"
 
 static status prepare_cast(cpu_prepare *p)
 {
@@ -10,6 +12,18 @@ static status prepare_cast(cpu_prepare *p)
         return status_fail(STATUS_UNSUPPORTED, "no conversion of %s to %s on the CPU",
                            dtype_name(from), dtype_name(to));
     return STATUS_OK;
+}
+
+static void convert_some(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *in = c->inputs[0], *out = &c->outputs[0];
+    c->kernels->convert_line(
+        &(convert_line){.from = in->dtype,
+                        .to = out->dtype,
+                        .in = (const char *)in->data + first * dtype_bytes(in->dtype),
+                        .out = (char *)out->data + first * dtype_bytes(out->dtype),
+                        .count = count});
 }
 
 /* Floats become integers toward zero, saturated; integers wrap; anything but zero is true. */
@@ -32,6 +46,10 @@ static status run_cast(const cpu_call *c)
         return k->convert_f32_f16(in->data, out->data, (size_t)count), STATUS_OK;
     if (in->dtype == DTYPE_F32 && out->dtype == DTYPE_BF16)
         return k->convert_f32_bf16(in->data, out->data, (size_t)count), STATUS_OK;
+    if (convert_line_has(in->dtype, out->dtype)) {
+        cpu_split_rows(c, (double)count / 4, convert_some, (size_t)count);
+        return STATUS_OK;
+    }
     cpu_compute compute = cpu_compute_of(in->dtype);
     cpu_block x;
     for (int64_t i = 0; i < count; i += CPU_BLOCK_ELEMENTS) {

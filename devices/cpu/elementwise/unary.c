@@ -123,6 +123,18 @@ static activation_kind activation_of(graph_op op)
         return ACTIVATION_ABS;
     case GRAPH_OP_NEG:
         return ACTIVATION_NEGATE;
+    case GRAPH_OP_SELU:
+        return ACTIVATION_SELU;
+    case GRAPH_OP_CELU:
+        return ACTIVATION_CELU;
+    case GRAPH_OP_ATAN:
+        return ACTIVATION_ATAN;
+    case GRAPH_OP_FLOOR:
+        return ACTIVATION_FLOOR;
+    case GRAPH_OP_CEIL:
+        return ACTIVATION_CEIL;
+    case GRAPH_OP_ROUND:
+        return ACTIVATION_ROUND;
     default:
         return ACTIVATION_COUNT;
     }

@@ -2,9 +2,13 @@
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/window.h"
+#include "kernels/lines.h"
 
-/* Pooling in F32; int8, uint8 and the other floats widen. */
+/* Pooling in F32; int8, uint8 and the other floats widen. Maxima and averages are folded by lines:
+ * the rows of a window into one line with its padding, that line into the results. Norms, and
+ * maxima with their places, go output by output. */
 
 #define CANCEL_OUTPUTS 256 /* between checks for cancellation */
 
@@ -12,7 +16,13 @@ typedef struct pool_state {
     cpu_window window;
     bool counts_padding;
     int64_t p; /* of LpPool */
+    bool is_by_line;
+    int64_t line;  /* floats that the windows of a line of results reach */
+    int64_t lines; /* of results at a time */
+    float *counts; /* of averages: the elements that count, for each result of a plane */
 } pool_state;
+
+static status prepare_lines(cpu_prepare *p, pool_state *s);
 
 static status prepare_pool(cpu_prepare *p)
 {
@@ -30,7 +40,12 @@ static status prepare_pool(cpu_prepare *p)
     p->state = s;
     /* MaxPool may be asked for its indices alone. */
     bool has_values = p->node->outputs[0] != GRAPH_NO_VALUE;
-    return cpu_window_init(&s->window, p->node, x, &p->outputs[has_values ? 0 : 1], kernel->ints);
+    status result =
+        cpu_window_init(&s->window, p->node, x, &p->outputs[has_values ? 0 : 1], kernel->ints);
+    bool has_places = p->node->output_count > 1 && p->node->outputs[1] != GRAPH_NO_VALUE;
+    if (result || has_places || p->node->op == GRAPH_OP_LP_POOL)
+        return result;
+    return prepare_lines(p, s);
 }
 
 /* The taps of one output that lie inside the input: [first, end) in each dim. */
@@ -142,11 +157,154 @@ static float pool_norm(const pool_state *s, const taps *t, const float *x)
     return norm_of(r.sum, s->p);
 }
 
+/* Rows or columns of dim `d` that count in an average, for taps at `base`; at least 1. */
+static int64_t counted(const pool_state *s, int d, int64_t base)
+{
+    const cpu_window *w = &s->window;
+    int64_t room = w->in[d] + (s->counts_padding ? w->pad_end[d] : 0) - 1 - base;
+    int64_t step = w->dilation[d], end = room < 0 ? 0 : room / step + 1;
+    int64_t first = base >= 0 || s->counts_padding ? 0 : (-base + step - 1) / step;
+    end = end < w->kernel[d] ? end : w->kernel[d];
+    return end - first > 1 ? end - first : 1;
+}
+
+/* Lines of results at a time: the rows under them, padded, stay in the L1 cache or not far away. */
+#define BAND_FLOATS 8192
+
+static int64_t rows_under(const cpu_window *w, int64_t lines)
+{
+    return (lines - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
+}
+
+static status prepare_lines(cpu_prepare *p, pool_state *s)
+{
+    const cpu_window *w = &s->window;
+    if (w->out_plane == 0 || w->in_plane == 0 || w->pad_begin[2] < 0 || w->kernel[0] != 1 ||
+        w->pad_begin[0] != 0)
+        return STATUS_OK;
+    s->line = (w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1;
+    int64_t widest = s->line > w->in[2] ? s->line : w->in[2];
+    s->lines = 1;
+    while (s->lines < w->out[1] && rows_under(w, 2 * s->lines) * s->line <= BAND_FLOATS)
+        s->lines *= 2;
+    s->lines = s->lines < w->out[1] ? s->lines : w->out[1];
+    if (p->node->op != GRAPH_OP_MAX_POOL) {
+        s->counts = arena_allocate(p->memory, (size_t)w->out_plane * sizeof *s->counts);
+        if (!s->counts)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    }
+    for (int64_t i = 0; s->counts && i < w->out_plane; i++)
+        s->counts[i] = (float)(counted(s, 1, i / w->out[2] * w->stride[1] - w->pad_begin[1]) *
+                               counted(s, 2, i % w->out[2] * w->stride[2] - w->pad_begin[2]));
+    s->is_by_line = true;
+    p->part_bytes = (size_t)(rows_under(w, s->lines) * s->line + s->lines * widest) * sizeof(float);
+    return STATUS_OK;
+}
+
+static void fill(float *out, int64_t count, float x)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = x;
+}
+
+/* `rows` rows of a plane from row `first` on, with their padding: where they are, or in `padded`.
+ * They are *pitch floats apart. */
+static const float *pad_rows(const pool_state *s, const float *x, int64_t first, int64_t rows,
+                             float empty, float *padded, int64_t *pitch)
+{
+    const cpu_window *w = &s->window;
+    int64_t before = w->pad_begin[2] < s->line ? w->pad_begin[2] : s->line;
+    int64_t inside = s->line - before < w->in[2] ? s->line - before : w->in[2];
+    bool is_inside = first >= 0 && first + rows <= w->in[1] && inside == s->line;
+    *pitch = is_inside ? w->in[2] : s->line;
+    if (is_inside)
+        return x + first * w->in[2];
+    for (float *to = padded; rows > 0; rows--, first++, to += s->line) {
+        if (first < 0 || first >= w->in[1]) {
+            fill(to, s->line, empty);
+            continue;
+        }
+        fill(to, before, empty);
+        memcpy(to + before, x + first * w->in[2], (size_t)inside * sizeof *to);
+        fill(to + before + inside, s->line - before - inside, empty);
+    }
+    return padded;
+}
+
+/* Lines first .. first + count - 1 of the results of a plane. */
+static void pool_lines(const cpu_call *c, const float *x, int64_t first, int64_t count,
+                       float *memory, float *out)
+{
+    const pool_state *s = c->state;
+    const cpu_window *w = &s->window;
+    bool is_max = c->node->op == GRAPH_OP_MAX_POOL;
+    int64_t rows = rows_under(w, count), pitch;
+    float *beside = memory + rows_under(w, s->lines) * s->line;
+    const float *in = pad_rows(s, x, first * w->stride[1] - w->pad_begin[1], rows,
+                               is_max ? -INFINITY : 0, memory, &pitch);
+    fold_windows_f32 p = {.kind = is_max ? FOLD_MAX : FOLD_SUM,
+                          .in = in,
+                          .rows = (size_t)w->kernel[1],
+                          .row_stride = (size_t)(w->dilation[1] * pitch),
+                          .stride = 1,
+                          .taps = 1,
+                          .dilation = (size_t)w->dilation[2],
+                          .out = beside,
+                          .count = (size_t)((count - 1) * pitch + s->line)};
+    bool is_apart = w->kernel[1] > 1 && w->kernel[2] > 1; /* columns first: neighbours share them */
+    bool is_at_once = is_apart && w->stride[1] == 1;
+    fold_windows_f32 line = {.kind = p.kind,
+                             .rows = is_apart ? 1 : p.rows,
+                             .row_stride = p.row_stride,
+                             .stride = (size_t)w->stride[2],
+                             .taps = (size_t)w->kernel[2],
+                             .dilation = p.dilation,
+                             .count = (size_t)w->out[2]};
+    if (is_at_once)
+        c->kernels->fold_windows_f32(&p);
+    p.count = (size_t)s->line;
+    for (int64_t i = 0; i < count; i++) {
+        p.in = in + i * w->stride[1] * pitch;
+        if (is_apart && !is_at_once)
+            c->kernels->fold_windows_f32(&p);
+        line.in = is_at_once ? beside + i * pitch : is_apart ? beside : p.in;
+        line.out = out + i * w->out[2];
+        c->kernels->fold_windows_f32(&line);
+    }
+}
+
+/* Planes first .. first + count - 1, counted over the whole batch. */
+static void pool_planes(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    const pool_state *s = c->state;
+    const cpu_window *w = &s->window;
+    int64_t planes = w->in[0]; /* of one channel */
+    for (size_t i = first * (size_t)planes; i < (first + count) * (size_t)planes; i++) {
+        if (cancel_check(c->cancel))
+            return;
+        const float *x = (const float *)c->inputs[0]->data + (int64_t)i * w->in[1] * w->in[2];
+        float *out = (float *)c->outputs[0].data + (int64_t)i * w->out[1] * w->out[2];
+        for (int64_t line = 0, some; line < w->out[1]; line += some) {
+            some = w->out[1] - line < s->lines ? w->out[1] - line : s->lines;
+            pool_lines(c, x, line, some, memory, out + line * w->out[2]);
+        }
+        if (s->counts)
+            c->kernels->div_f32(out, 1, s->counts, 1, out, (size_t)(w->out[1] * w->out[2]));
+    }
+}
+
 static status run_pool(const cpu_call *call)
 {
     const pool_state *s = call->state;
     const cpu_window *w = &s->window;
     const tensor *in = call->inputs[0];
+    if (s->is_by_line) {
+        size_t planes = (size_t)(in->dims[0] * in->dims[1]);
+        double steps = (double)(w->kernel[0] * w->kernel[1] + w->kernel[2]);
+        cpu_split_rows(call, (double)planes * (double)w->out_plane * steps / 8, pool_planes,
+                       planes);
+        return cancel_check(call->cancel);
+    }
     float *out = call->outputs[0].data;
     int64_t *places = call->node->output_count > 1 ? call->outputs[1].data : NULL;
     bool is_column_major = graph_attribute_int(call->node, "storage_order", 0) != 0;

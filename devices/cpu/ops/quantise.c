@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/tensor_u8.h"
 
@@ -159,24 +160,75 @@ static status run_dequantise(const cpu_call *c)
     return STATUS_OK;
 }
 
+/* Floats at a time: they are read twice from the L1 cache. */
+#define RANGE_FLOATS 4096
+#define DYNAMIC_UNITS_MAX 16
+
+typedef struct dynamic_run {
+    const cpu_call *call;
+    size_t count, items; /* floats: all, of a unit */
+    float *ranges;       /* lowest and highest of each unit */
+    float scale;
+    int32_t zero;
+} dynamic_run;
+
+static void find_range(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const dynamic_run *r = context;
+    const kernels *k = r->call->kernels;
+    size_t first = unit * r->items, end = r->count - first < r->items ? r->count : first + r->items;
+    const float *x = r->call->inputs[0]->data;
+    float low = INFINITY, high = -INFINITY;
+    for (size_t i = first; i < end; i += RANGE_FLOATS) {
+        size_t n = end - i < RANGE_FLOATS ? end - i : RANGE_FLOATS;
+        float bottom = k->reduce_min_f32(x + i, n), top = k->reduce_max_f32(x + i, n);
+        low = isnan(low) || low < bottom ? low : bottom; /* NaN stays */
+        high = isnan(high) || high > top ? high : top;
+    }
+    r->ranges[2 * unit] = low;
+    r->ranges[2 * unit + 1] = high;
+}
+
+static void quantise_some(const void *context, void *memory, size_t unit)
+{
+    (void)memory;
+    const dynamic_run *r = context;
+    size_t first = unit * r->items, left = r->count - first;
+    r->call->kernels->quantise_tensor_u8(
+        &(quantise_tensor_u8){.x = (const float *)r->call->inputs[0]->data + first,
+                              .count = left < r->items ? left : r->items,
+                              .scale = r->scale,
+                              .zero = r->zero,
+                              .out = (uint8_t *)r->call->outputs[0].data + first});
+}
+
 /* U8 over the whole tensor's range, which always includes zero. */
 static status run_dynamic_quantise(const cpu_call *c)
 {
-    const tensor *in = c->inputs[0];
-    const float *x = in->data;
-    int64_t count = tensor_count(in);
-    float low = c->kernels->reduce_min_f32(x, (size_t)count);
-    float high = c->kernels->reduce_max_f32(x, (size_t)count);
+    size_t count = (size_t)tensor_count(c->inputs[0]);
+    float ranges[2 * DYNAMIC_UNITS_MAX], low = INFINITY, high = -INFINITY;
+    dynamic_run r = {.call = c, .count = count, .items = count, .ranges = ranges};
+    size_t most = (count + DYNAMIC_UNITS_MAX - 1) / DYNAMIC_UNITS_MAX, units = count > 0;
+    double ns = (double)count / 8;
+    if (count > RANGE_FLOATS) {
+        r.items = cpu_split_items(c, count, count, 64);
+        r.items = r.items < most ? most : r.items;
+        units = (count + r.items - 1) / r.items;
+    }
+    cpu_split(c, ns, find_range, &r, units);
+    for (size_t i = 0; i < units; i++) {
+        low = isnan(low) || low < ranges[2 * i] ? low : ranges[2 * i];
+        high = isnan(high) || high > ranges[2 * i + 1] ? high : ranges[2 * i + 1];
+    }
     low = low < 0 ? low : 0;
     high = high > 0 ? high : 0;
     float scale = high == low ? 1 : (high - low) / 255;
     double zero = clamp((double)nearbyintf(0 - low / scale), 0, 255);
+    r.scale = scale;
+    r.zero = (int32_t)zero;
     if (c->outputs[0].data)
-        c->kernels->quantise_tensor_u8(&(quantise_tensor_u8){.x = x,
-                                                             .count = (size_t)count,
-                                                             .scale = scale,
-                                                             .zero = (int32_t)zero,
-                                                             .out = c->outputs[0].data});
+        cpu_split(c, ns, quantise_some, &r, units);
     if (c->outputs[1].data)
         *(float *)c->outputs[1].data = scale;
     if (c->outputs[2].data)

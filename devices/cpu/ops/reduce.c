@@ -6,6 +6,8 @@
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
+#include "kernels/activation.h"
+#include "kernels/lines.h"
 
 /* Reductions over any set of axes. The input is walked as kept dims x reduced dims; each output
  * element takes its inputs in row-major order of the reduced dims, whatever else the tensor holds,
@@ -281,11 +283,11 @@ static void reduce_outputs(graph_op op, const reduce_plan *p, const tensor *in, 
 #define SUM_ELEMENTS 256
 #define FLUSH_EVERY 32 /* floats of sums beside each other */
 
-static bool has_kernel(const reduce_plan *p, dtype type)
+static bool has_kernel(const reduce_plan *p, dtype type, bool is_along)
 {
     return type == DTYPE_F32 && p->reduced_count > 0 &&
            (p->kind == REDUCE_SUM || p->kind == REDUCE_SUM_SQUARE || p->kind == REDUCE_MAX ||
-            p->kind == REDUCE_MIN);
+            p->kind == REDUCE_MIN || (p->kind == REDUCE_SUM_ABS && is_along));
 }
 
 /* One run of neighbours. */
@@ -296,12 +298,15 @@ static double reduce_run(const kernels *k, reduce_kind kind, const float *x, siz
     if (kind == REDUCE_MIN)
         return (double)k->reduce_min_f32(x, count);
     double sum = 0;
-    float squares[SUM_ELEMENTS];
+    float changed[SUM_ELEMENTS];
     for (size_t i = 0; i < count; i += SUM_ELEMENTS) {
         size_t n = count - i < SUM_ELEMENTS ? count - i : SUM_ELEMENTS;
         if (kind == REDUCE_SUM_SQUARE)
-            k->mul_f32(x + i, 1, x + i, 1, squares, n);
-        sum += (double)k->reduce_sum_f32(kind == REDUCE_SUM_SQUARE ? squares : x + i, n);
+            k->mul_f32(x + i, 1, x + i, 1, changed, n);
+        else if (kind == REDUCE_SUM_ABS)
+            k->activation_f32(
+                &(activation_f32){.kind = ACTIVATION_ABS, .in = x + i, .out = changed, .count = n});
+        sum += (double)k->reduce_sum_f32(kind == REDUCE_SUM ? x + i : changed, n);
     }
     return sum;
 }
@@ -313,7 +318,8 @@ static void reduce_along_f32(const kernels *k, const reduce_plan *p, const float
     cpu_cursor c;
     start(p, sum, 1);
     reduce_plan fold = *p;
-    fold.kind = p->kind == REDUCE_SUM_SQUARE ? REDUCE_SUM : p->kind;
+    bool is_sum = p->kind == REDUCE_SUM_SQUARE || p->kind == REDUCE_SUM_ABS;
+    fold.kind = is_sum ? REDUCE_SUM : p->kind;
     for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c)) {
         x.f64[0] = reduce_run(k, p->kind, in + c.offsets[0], (size_t)cpu_walk_run(&p->reduced));
         combine(&fold, sum, &x, NULL, 1);
@@ -354,32 +360,39 @@ static double reduce_one_f32(const reduce_plan *p, const float *in)
     return is_extreme ? (double)some : sum + (double)some;
 }
 
+static fold_kind fold_of(reduce_kind kind)
+{
+    return kind == REDUCE_MAX          ? FOLD_MAX
+           : kind == REDUCE_MIN        ? FOLD_MIN
+           : kind == REDUCE_SUM_SQUARE ? FOLD_SUM_SQUARE
+                                       : FOLD_SUM;
+}
+
 /* `n` neighbouring outputs, whose inputs are `step` apart. */
 static void reduce_beside_f32(const kernels *k, const reduce_plan *p, const float *in, int64_t step,
                               size_t n, cpu_block *sum)
 {
     bool is_extreme = p->kind == REDUCE_MAX || p->kind == REDUCE_MIN;
-    float some[CPU_BLOCK_ELEMENTS], squares[CPU_BLOCK_ELEMENTS], apart[CPU_BLOCK_ELEMENTS];
+    float some[CPU_BLOCK_ELEMENTS], apart[CPU_BLOCK_ELEMENTS];
     int64_t run = cpu_walk_run(&p->reduced), along = cpu_walk_step(&p->reduced, 0), added = 0;
+    fold_rows_f32 fold = {.kind = fold_of(p->kind), .width = n, .out = some};
     cpu_cursor c;
     start(p, sum, n);
     for (size_t i = 0; i < n; i++)
         some[i] = is_extreme ? (float)sum->f64[i] : 0;
     for (bool more = cpu_walk_start(&p->reduced, &c); more; more = cpu_walk_next(&p->reduced, &c))
-        for (int64_t i = 0; i < run; i++) {
+        for (int64_t i = 0, rows; i < run; i += rows) {
             const float *x = in + c.offsets[0] + i * along;
+            int64_t room = FLUSH_EVERY - added % FLUSH_EVERY;
+            rows = step != 1 ? 1 : run - i < room ? run - i : room;
             for (size_t j = 0; step != 1 && j < n; j++)
                 apart[j] = x[(int64_t)j * step];
-            x = step != 1 ? apart : x;
-            if (p->kind == REDUCE_MAX)
-                k->max_f32(some, 1, x, 1, some, n);
-            else if (p->kind == REDUCE_MIN)
-                k->min_f32(some, 1, x, 1, some, n);
-            else if (p->kind == REDUCE_SUM_SQUARE)
-                k->mul_f32(x, 1, x, 1, squares, n);
-            if (!is_extreme)
-                k->add_f32(some, 1, p->kind == REDUCE_SUM_SQUARE ? squares : x, 1, some, n);
-            if (!is_extreme && ++added % FLUSH_EVERY == 0)
+            fold.rows = (size_t)rows;
+            fold.stride = (size_t)along;
+            fold.in = step != 1 ? apart : x;
+            k->fold_rows_f32(&fold);
+            added += rows;
+            if (!is_extreme && added % FLUSH_EVERY == 0)
                 flush(some, sum, n);
         }
     for (size_t i = 0; is_extreme && i < n; i++)
@@ -395,9 +408,10 @@ static void reduce_rows_f32(const cpu_call *c, const reduce_plan *p, const float
     const kernels *k = c->kernels;
     size_t count = (size_t)cpu_walk_run(&p->reduced);
     double divisor = c->node->op == GRAPH_OP_REDUCE_MEAN ? (double)p->reduced_count : 1;
+    bool is_norm = c->node->op == GRAPH_OP_REDUCE_L2;
     for (size_t i = 0; i < rows; i++, in += step) {
         double sum = reduce_run(k, p->kind, in, count);
-        out[i] = (float)(sum / divisor);
+        out[i] = (float)(is_norm ? sqrt(sum) : sum / divisor);
     }
 }
 
@@ -405,7 +419,8 @@ static bool is_by_rows(graph_op op, const reduce_plan *p)
 {
     return p->reduced.rank == 1 &&
            (op == GRAPH_OP_REDUCE_MEAN || op == GRAPH_OP_REDUCE_SUM || op == GRAPH_OP_REDUCE_MAX ||
-            op == GRAPH_OP_REDUCE_MIN || op == GRAPH_OP_REDUCE_SUM_SQUARE);
+            op == GRAPH_OP_REDUCE_MIN || op == GRAPH_OP_REDUCE_SUM_SQUARE ||
+            op == GRAPH_OP_REDUCE_L2 || op == GRAPH_OP_REDUCE_L1);
 }
 
 /* A reduction of one execution, in pieces of one of the kept dims. */
@@ -475,7 +490,7 @@ static status run_reduce(const cpu_call *c)
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
     bool is_along = p.has_last && cpu_walk_run(&p.reduced) >= ALONG_MIN;
     bool is_one_pass = c->node->op != GRAPH_OP_REDUCE_LOG_SUM_EXP;
-    reduce_run_of r = {c, &p, is_along, is_one_pass && has_kernel(&p, in->dtype), 0, 0};
+    reduce_run_of r = {c, &p, is_along, is_one_pass && has_kernel(&p, in->dtype, is_along), 0, 0};
     for (int i = 1; i < p.kept.rank; i++)
         r.axis = p.kept.dims[i] > p.kept.dims[r.axis] ? i : r.axis;
     size_t count = (size_t)p.kept.dims[r.axis];

@@ -4,14 +4,17 @@
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/activation.h"
+#include "kernels/lines.h"
 
-/* Resize, Upsample and GridSample, in F32. Resize is separable: for each axis a table says which
+/* Resize and Upsample, in F32. Resizing is separable: for each axis a table says which
  * input indices an output index is made of, with weights; an output is the sum over their product.
  * With the channels last, an output pixel is a weighted sum of input pixels; with the channels
- * first, rows are blended, then resized. Formulas: onnx Operators.md, Resize. */
+ * first, rows are blended, then resized; or resized, then blended, where that is less. Formulas:
+ * onnx Operators.md, Resize. */
 
-#define PIECE 16384 /* outputs that one thread computes at a time */
-#define INNER_MIN 4 /* shorter runs are not blended as rows */
+#define PIECE 16384                        /* outputs that one thread computes at a time */
+#define INNER_MIN 4                        /* shorter runs are not blended as rows */
+#define PLANE_BYTES_MAX ((int64_t)1 << 20) /* of resized rows that wait to be blended */
 
 typedef struct tap {
     int64_t offset; /* of the input index, in elements */
@@ -31,6 +34,11 @@ typedef struct resize_state {
     bool resizes_rows;
     int64_t inner, in_row, out_row;
     int64_t tap_count; /* of all axes before row_axis */
+    /* Of row_axis, for gather_sum_f32: [tap][out_row]; no weights: all are 1. */
+    int32_t *row_index;
+    float *row_weights;
+    bool
+        are_rows_first; /* the rows of a plane (row_axis - 1, row_axis) are resized, then blended */
 } resize_state;
 
 typedef enum resize_mode { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC } resize_mode;
@@ -195,6 +203,56 @@ static void find_rows(resize_state *s, const tensor *out)
         s->tap_count *= s->axes[i].tap_count;
 }
 
+/* The taps of row_axis, one after the other. */
+static status fill_row_taps(cpu_prepare *p, resize_state *s)
+{
+    const resize_axis *a = &s->axes[s->row_axis];
+    size_t count = (size_t)(a->tap_count * s->out_row);
+    s->row_index = arena_allocate(p->memory, count * sizeof *s->row_index);
+    float *weights = arena_allocate(p->memory, count * sizeof *weights);
+    if (!s->row_index || !weights)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    bool are_ones = a->tap_count == 1;
+    for (int64_t x = 0; x < a->out; x++)
+        for (int64_t t = 0; t < a->tap_count; t++) {
+            tap from = a->taps[x * a->tap_count + t];
+            are_ones &= from.weight == 1;
+            for (int64_t i = 0; i < s->inner; i++) {
+                int64_t to = t * s->out_row + x * s->inner + i;
+                s->row_index[to] = (int32_t)(from.offset + i);
+                weights[to] = (float)from.weight;
+            }
+        }
+    s->row_weights = are_ones ? NULL : weights;
+    return STATUS_OK;
+}
+
+/* Resized first, a row is resized once, not for each result that it is blended into. */
+static bool find_order(const resize_state *s)
+{
+    if (s->row_axis < 1)
+        return false;
+    const resize_axis *y = &s->axes[s->row_axis - 1];
+    if (y->in >= y->out || y->in * s->out_row * (int64_t)sizeof(float) > PLANE_BYTES_MAX)
+        return false;
+    for (int i = 0; i + 1 < s->row_axis; i++)
+        if (!is_untouched(&s->axes[i]))
+            return false;
+    return true;
+}
+
+static status prepare_rows(cpu_prepare *p, resize_state *s)
+{
+    if (s->in_row > INT32_MAX)
+        return status_fail(STATUS_UNSUPPORTED, "rows of %lld elements", (long long)s->in_row);
+    status result = fill_row_taps(p, s);
+    s->are_rows_first = !result && find_order(s);
+    p->part_bytes += (size_t)s->in_row * sizeof(float);
+    if (s->are_rows_first)
+        p->part_bytes += (size_t)(s->axes[s->row_axis - 1].in * s->out_row) * sizeof(float);
+    return result;
+}
+
 static status prepare_resize(cpu_prepare *p)
 {
     const tensor *in = p->inputs[0], *out = &p->outputs[0];
@@ -224,9 +282,8 @@ static status prepare_resize(cpu_prepare *p)
     }
     find_rows(s, out);
     p->part_bytes = cpu_scratch_round((size_t)s->tap_count * sizeof(float *)) +
-                    cpu_scratch_round((size_t)s->tap_count * sizeof(float)) +
-                    (s->resizes_rows ? (size_t)s->in_row * sizeof(float) : 0);
-    return STATUS_OK;
+                    cpu_scratch_round((size_t)s->tap_count * sizeof(float));
+    return s->resizes_rows ? prepare_rows(p, s) : STATUS_OK;
 }
 
 /* The input rows that output row `at` is made of, with their weights; returns how many. */
@@ -262,19 +319,19 @@ static size_t collect_rows(const resize_state *s, const int64_t *at, const float
 }
 
 /* Axis row_axis of one row. */
-static void resize_row(const resize_state *s, const float *row, float extrapolation, float *out)
+static void resize_row(const cpu_call *c, const float *row, float extrapolation, float *out)
 {
+    const resize_state *s = c->state;
     const resize_axis *a = &s->axes[s->row_axis];
-    for (int64_t x = 0; x < a->out; x++) {
-        const tap *taps = &a->taps[x * a->tap_count];
-        for (int64_t i = 0; i < s->inner; i++) {
-            float sum = 0;
-            for (int64_t t = 0; t < a->tap_count; t++)
-                if (taps[t].weight != 0)
-                    sum += (float)taps[t].weight * row[taps[t].offset + i];
-            out[x * s->inner + i] = a->is_outside[x] ? extrapolation : sum;
-        }
-    }
+    c->kernels->gather_sum_f32(&(gather_sum_f32){.taps = (size_t)a->tap_count,
+                                                 .count = (size_t)s->out_row,
+                                                 .index = s->row_index,
+                                                 .weights = s->row_weights,
+                                                 .row = row,
+                                                 .out = out});
+    for (int64_t x = 0; x < a->out; x++)
+        for (int64_t i = 0; a->is_outside[x] && i < s->inner; i++)
+            out[x * s->inner + i] = extrapolation;
 }
 
 static void run_row(const cpu_call *c, void *memory, const int64_t *at, float extrapolation,
@@ -305,7 +362,7 @@ static void run_row(const cpu_call *c, void *memory, const int64_t *at, float ex
     else if (!s->resizes_rows)
         memcpy(out, rows[0], (size_t)s->out_row * sizeof *out);
     if (s->resizes_rows)
-        resize_row(s, is_copy ? rows[0] : blended, extrapolation, out);
+        resize_row(c, is_copy ? rows[0] : blended, extrapolation, out);
 }
 
 typedef struct resize_run {
@@ -334,12 +391,66 @@ static void run_some_rows(const void *context, void *memory, size_t unit)
     }
 }
 
+/* Result row y of a plane whose rows are resized. */
+static void blend_row(const cpu_call *c, const float *resized, int64_t y, const float **rows,
+                      float *weights, float *out)
+{
+    const resize_state *s = c->state;
+    const resize_axis *a = &s->axes[s->row_axis - 1];
+    size_t count = 0;
+    for (int64_t t = 0; t < a->tap_count; t++) {
+        tap from = a->taps[y * a->tap_count + t];
+        if (from.weight == 0)
+            continue;
+        rows[count] = resized + from.offset / a->stride * s->out_row;
+        weights[count++] = (float)from.weight;
+    }
+    if (count == 1 && weights[0] == 1)
+        memcpy(out, rows[0], (size_t)s->out_row * sizeof *out);
+    else
+        c->kernels->weighted_rows_f32(&(weighted_rows_f32){.taps = count,
+                                                           .count = (size_t)s->out_row,
+                                                           .rows = rows,
+                                                           .weights = weights,
+                                                           .out = out});
+}
+
+/* Planes first .. first + count - 1. */
+static void run_planes(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    const resize_state *s = c->state;
+    const resize_axis *a = &s->axes[s->row_axis - 1];
+    float extrapolation = graph_attribute_float(c->node, "extrapolation_value", 0);
+    const float **rows = memory;
+    float *weights =
+        (float *)((char *)memory + cpu_scratch_round((size_t)s->tap_count * sizeof *rows));
+    float *resized =
+        (float *)((char *)weights + cpu_scratch_round((size_t)s->tap_count * sizeof *weights));
+    for (size_t i = first; i < first + count && !cancel_check(c->cancel); i++) {
+        const float *in = (const float *)c->inputs[0]->data + (int64_t)i * a->in * s->in_row;
+        float *out = (float *)c->outputs[0].data + (int64_t)i * a->out * s->out_row;
+        for (int64_t y = 0; y < a->in; y++)
+            resize_row(c, in + y * s->in_row, extrapolation, resized + y * s->out_row);
+        for (int64_t y = 0; y < a->out; y++, out += s->out_row) {
+            if (!a->is_outside[y])
+                blend_row(c, resized, y, rows, weights, out);
+            for (int64_t x = 0; a->is_outside[y] && x < s->out_row; x++)
+                out[x] = extrapolation;
+        }
+    }
+}
+
 static status run_resize(const cpu_call *c)
 {
     const resize_state *s = c->state;
     int64_t count = tensor_count(&c->outputs[0]);
     if (count == 0)
         return STATUS_OK;
+    if (s->are_rows_first) {
+        int64_t plane = s->axes[s->row_axis - 1].out * s->out_row;
+        cpu_split_rows(c, (double)(count * s->tap_count) / 4, run_planes, (size_t)(count / plane));
+        return cancel_check(c->cancel);
+    }
     resize_run r = {c, PIECE / s->out_row + 1};
     int64_t rows = count / s->out_row;
     cpu_split(c, (double)(count * s->tap_count) / 4, run_some_rows, &r,
@@ -347,130 +458,9 @@ static status run_resize(const cpu_call *c)
     return cancel_check(c->cancel);
 }
 
-/* GridSample of images [n, c, h, w] at grid [n, h', w', 2] of (x, y) in -1 .. 1, and of volumes
- * [n, c, d, h, w] at (x, y, z). */
-#define GRID_AXES_MAX 3
-
-typedef enum grid_padding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION } grid_padding;
-
-typedef struct grid_sampler {
-    resize_mode mode;
-    grid_padding padding;
-    bool aligns_corners;
-    int axes;
-    int64_t size[GRID_AXES_MAX]; /* w, h, d */
-    int64_t elements;            /* of one image or volume */
-} grid_sampler;
-
-static double reflect(double x, double low, double high)
-{
-    double range = high - low;
-    if (range <= 0)
-        return low;
-    double away = fmod(fabs(x - low), 2 * range);
-    return low + (away > range ? 2 * range - away : away);
-}
-
-/* The element at x, y and z, padded; 0 outside. */
-static double element(const grid_sampler *g, const float *from, const double *at)
-{
-    int64_t index = 0, stride = 1;
-    for (int d = 0; d < g->axes; d++) {
-        double x = at[d], last = (double)g->size[d] - 1;
-        if (!(fabs(x) < 1e15)) /* NaN and what cannot be an index */
-            x = g->padding == GRID_ZEROS ? -1 : x > 0 && g->padding == GRID_BORDER ? last : 0;
-        if (g->padding == GRID_REFLECTION)
-            x = g->aligns_corners ? reflect(x, 0, last) : reflect(x, -0.5, last + 0.5);
-        if (g->padding == GRID_ZEROS && (x < 0 || x > last))
-            return 0;
-        index += (int64_t)fmin(fmax(nearbyint(x), 0), last) * stride;
-        stride *= g->size[d];
-    }
-    return (double)from[index];
-}
-
-/* The elements around a place, each weighted by its distance along each axis. */
-static double sample(const grid_sampler *g, const float *from, const double *at)
-{
-    bool is_linear = g->mode == RESIZE_LINEAR;
-    int first = is_linear ? 0 : -1, taps = is_linear ? 2 : 4, total = 1;
-    double low[GRID_AXES_MAX], sum = 0;
-    for (int d = 0; d < g->axes; d++) {
-        low[d] = g->mode == RESIZE_NEAREST ? nearbyint(at[d]) : floor(at[d]);
-        total *= taps;
-    }
-    if (g->mode == RESIZE_NEAREST)
-        return element(g, from, low);
-    for (int t = 0; t < total; t++) {
-        double place[GRID_AXES_MAX], weight = 1;
-        for (int d = 0, left = t; d < g->axes; d++, left /= taps) {
-            place[d] = low[d] + first + left % taps;
-            double away = at[d] - place[d];
-            weight *= is_linear ? 1 - fabs(away) : cubic(away, -0.75);
-        }
-        sum += weight * element(g, from, place);
-    }
-    return sum;
-}
-
-static status prepare_grid_sample(cpu_prepare *p)
-{
-    int axes = p->inputs[0]->rank - 2;
-    if (p->inputs[0]->dtype != DTYPE_F32)
-        return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
-    if (axes < 1 || axes > GRID_AXES_MAX)
-        return status_fail(STATUS_UNSUPPORTED, "inputs of rank %d; ranks 3 to 5 are supported",
-                           p->inputs[0]->rank);
-    return STATUS_OK;
-}
-
-static grid_sampler make_sampler(const graph_node *node, const tensor *in)
-{
-    const char *padding = graph_attribute_string(node, "padding_mode", "zeros");
-    const char *mode = graph_attribute_string(node, "mode", "linear");
-    grid_sampler g = {.mode = mode[0] == 'n'          ? RESIZE_NEAREST
-                              : strstr(mode, "cubic") ? RESIZE_CUBIC
-                                                      : RESIZE_LINEAR,
-                      .padding = padding[0] == 'b'   ? GRID_BORDER
-                                 : padding[0] == 'r' ? GRID_REFLECTION
-                                                     : GRID_ZEROS,
-                      .aligns_corners = graph_attribute_int(node, "align_corners", 0) != 0,
-                      .axes = in->rank - 2,
-                      .elements = 1};
-    for (int d = 0; d < g.axes; d++) {
-        g.size[d] = in->dims[in->rank - 1 - d];
-        g.elements *= g.size[d];
-    }
-    return g;
-}
-
-static status run_grid_sample(const cpu_call *c)
-{
-    const tensor *in = c->inputs[0], *grid = c->inputs[1], *out = &c->outputs[0];
-    grid_sampler g = make_sampler(c->node, in);
-    int64_t planes = out->dims[0] * out->dims[1], points = 1;
-    for (int d = 2; d < out->rank; d++)
-        points *= out->dims[d];
-    for (int64_t i = 0; i < planes; i++)
-        for (int64_t p = 0; p < points; p++) {
-            const float *given =
-                (const float *)grid->data + (i / out->dims[1] * points + p) * g.axes;
-            double at[GRID_AXES_MAX];
-            for (int d = 0; d < g.axes; d++) {
-                double size = (double)g.size[d], x = (double)given[d];
-                at[d] = g.aligns_corners ? (x + 1) / 2 * (size - 1) : ((x + 1) * size - 1) / 2;
-            }
-            ((float *)out->data)[i * points + p] =
-                g.elements > 0 ? (float)sample(&g, (const float *)in->data + i * g.elements, at)
-                               : 0;
-        }
-    return STATUS_OK;
-}
-
 static const cpu_op table[] = {
     {GRAPH_OP_RESIZE, prepare_resize, run_resize, CPU_WIDEN_FLOATS | CPU_WIDEN_BYTE, false},
     {GRAPH_OP_UPSAMPLE, prepare_resize, run_resize, CPU_WIDEN_FLOATS | CPU_WIDEN_BYTE, false},
-    {GRAPH_OP_GRID_SAMPLE, prepare_grid_sample, run_grid_sample, CPU_WIDEN_FLOATS, false},
 };
 
 const cpu_op_family cpu_ops_resize = {table, sizeof table / sizeof table[0]};

@@ -3,12 +3,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 
 /* RNN, GRU and LSTM (onnx Operators.md). Per direction: the input of some time steps is projected
  * to the gates by one matrix multiplication, then the steps follow one another (cell.c). Inputs are
  * first copied to [step, row, input] in the order in which the direction takes them, so that
- * layouts, directions and lengths are alike from there on. */
+ * layouts, directions and lengths are alike from there on. Two directions are two units of work. */
 
 /* Inputs of the operators. */
 enum { X, W, R, BIAS, LENGTHS, INITIAL_HIDDEN, INITIAL_CELL, PEEPHOLES };
@@ -77,10 +78,10 @@ static void place_scratch(cpu_prepare *p, recurrent_state *s)
     s->scratch.cell = place(&bytes, states, sizeof(float));
     s->scratch.spare = place(&bytes, states, sizeof(float));
     s->scratch.bias = place(&bytes, row_gates + s->hidden, sizeof(float));
-    s->scratch.lengths = place(&bytes, s->rows, sizeof(int64_t));
     s->scratch.inputs = place(&bytes, s->chunk_steps * s->rows * s->input, sizeof(float));
     s->scratch.gates = place(&bytes, s->chunk_steps * s->rows * row_gates, sizeof(float));
-    p->scratch_bytes = bytes;
+    p->part_bytes = bytes;
+    p->scratch_bytes = cpu_scratch_round((size_t)s->rows * sizeof(int64_t)); /* lengths */
 }
 
 static status prepare_recurrent(cpu_prepare *p)
@@ -219,15 +220,14 @@ static void step_all(const recurrent_run *r, int64_t step, float *gates)
     }
 }
 
-static status run_steps(const recurrent_run *r, int direction, float *inputs, float *gates)
+static void run_steps(const recurrent_run *r, int direction, float *inputs, float *gates)
 {
     const recurrent_state *s = r->state;
     int64_t row_gates = s->gate_count * s->hidden;
     for (int64_t first = 0; first < s->steps; first += s->chunk_steps) {
         int64_t left = s->steps - first, count = left < s->chunk_steps ? left : s->chunk_steps;
-        status end = cancel_check(r->call->cancel);
-        if (end)
-            return end;
+        if (cancel_check(r->call->cancel))
+            return;
         gather_inputs(r, first, count, inputs);
         recurrent_multiply(r->call, &r->direction->project, count * s->rows, inputs, r->bias, gates,
                            (size_t)row_gates);
@@ -237,41 +237,50 @@ static status run_steps(const recurrent_run *r, int direction, float *inputs, fl
                 store_step(r, direction, first + i, r->call->outputs[0].data);
         }
     }
-    return STATUS_OK;
 }
+
+/* One direction; memory as place_scratch() has placed it. */
+static void run_direction(const void *context, void *memory, size_t unit)
+{
+    const cpu_call *c = context;
+    const recurrent_state *s = c->state;
+    int direction = (int)unit;
+    char *scratch = memory;
+    float *bias = (float *)(scratch + s->scratch.bias);
+    const tensor *peepholes = cpu_input(c->inputs, c->node, PEEPHOLES);
+    recurrent_run r = {.call = c,
+                       .state = s,
+                       .direction = &s->directions[direction],
+                       .hidden = (float *)(scratch + s->scratch.hidden),
+                       .cell = (float *)(scratch + s->scratch.cell),
+                       .spare = (float *)(scratch + s->scratch.spare),
+                       .bias = bias,
+                       .lengths = c->scratch};
+    if (peepholes)
+        r.peepholes = (const float *)peepholes->data + direction * 3 * s->hidden;
+    load_state(s, direction, cpu_input(c->inputs, c->node, INITIAL_HIDDEN), r.hidden);
+    load_state(s, direction, cpu_input(c->inputs, c->node, INITIAL_CELL), r.cell);
+    add_biases(s, direction, cpu_input(c->inputs, c->node, BIAS), bias);
+    run_steps(&r, direction, (float *)(scratch + s->scratch.inputs),
+              (float *)(scratch + s->scratch.gates));
+    if (c->node->output_count > 1)
+        store_state(s, direction, r.hidden, &c->outputs[1]);
+    if (c->node->output_count > 2)
+        store_state(s, direction, r.cell, &c->outputs[2]);
+}
+
+#define STEPS_PER_NS 16 /* multiplications: most are of a vector and a matrix */
 
 static status run_recurrent(const cpu_call *c)
 {
     const recurrent_state *s = c->state;
-    char *scratch = c->scratch;
-    int64_t *lengths = (int64_t *)(scratch + s->scratch.lengths);
-    float *bias = (float *)(scratch + s->scratch.bias);
-    status end = load_lengths(s, cpu_input(c->inputs, c->node, LENGTHS), lengths);
-    if (s->rows == 0 || s->hidden == 0)
+    status end = load_lengths(s, cpu_input(c->inputs, c->node, LENGTHS), c->scratch);
+    if (end || s->rows == 0 || s->hidden == 0)
         return end;
-    for (int i = 0; !end && i < s->direction_count; i++) {
-        const tensor *peepholes = cpu_input(c->inputs, c->node, PEEPHOLES);
-        recurrent_run r = {.call = c,
-                           .state = s,
-                           .direction = &s->directions[i],
-                           .hidden = (float *)(scratch + s->scratch.hidden),
-                           .cell = (float *)(scratch + s->scratch.cell),
-                           .spare = (float *)(scratch + s->scratch.spare),
-                           .bias = bias,
-                           .lengths = lengths};
-        if (peepholes)
-            r.peepholes = (const float *)peepholes->data + i * 3 * s->hidden;
-        load_state(s, i, cpu_input(c->inputs, c->node, INITIAL_HIDDEN), r.hidden);
-        load_state(s, i, cpu_input(c->inputs, c->node, INITIAL_CELL), r.cell);
-        add_biases(s, i, cpu_input(c->inputs, c->node, BIAS), bias);
-        end = run_steps(&r, i, (float *)(scratch + s->scratch.inputs),
-                        (float *)(scratch + s->scratch.gates));
-        if (c->node->output_count > 1)
-            store_state(s, i, r.hidden, &c->outputs[1]);
-        if (c->node->output_count > 2)
-            store_state(s, i, r.cell, &c->outputs[2]);
-    }
-    return end;
+    double products = (double)(s->steps * s->rows * s->gate_count * s->hidden) *
+                      (double)((s->input + s->hidden) * s->direction_count);
+    cpu_split(c, products / STEPS_PER_NS, run_direction, c, (size_t)s->direction_count);
+    return cancel_check(c->cancel);
 }
 
 static const cpu_op table[] = {

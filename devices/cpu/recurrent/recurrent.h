@@ -43,7 +43,7 @@ typedef struct recurrent_direction {
 
 /* Offsets of the pieces of scratch, in bytes. */
 typedef struct recurrent_scratch {
-    size_t hidden, cell, bias, spare, lengths, inputs, gates;
+    size_t hidden, cell, bias, spare, inputs, gates;
 } recurrent_scratch;
 
 typedef struct recurrent_state {

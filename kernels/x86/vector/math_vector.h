@@ -68,6 +68,24 @@ static inline vec vec_log(vec x)
     return vec_select(vec_is_less(x, vec_set(0)), vec_set(__builtin_nanf("")), y);
 }
 
+/* Beyond tan(3/8 pi): pi/2 - atan(1/x); beyond tan(pi/8): pi/4 + atan((x - 1) / (x + 1)); below: x
+ * + x^3 P(x^2), coefficients of atanf in Cephes 2.2 (single/atanf.c). */
+static inline vec vec_atan(vec x)
+{
+    vec z = vec_abs(x), one = vec_set(1);
+    vec_mask is_middle = vec_is_less(vec_set(0.41421356f), z);
+    vec_mask is_far = vec_is_less(vec_set(2.41421356f), z);
+    vec n = vec_select(is_far, vec_set(-1), vec_select(is_middle, vec_sub(z, one), z));
+    vec d = vec_select(is_far, z, vec_select(is_middle, vec_add(z, one), one));
+    vec base = vec_select(is_far, vec_set(1.57079633f), vec_keep(is_middle, vec_set(0.785398163f)));
+    vec r = vec_div(n, d), r2 = vec_mul(r, r);
+    vec p = vec_fma(r2, vec_set(8.05374449538e-2f), vec_set(-1.38776856032e-1f));
+    p = vec_fma(p, r2, vec_set(1.99777106478e-1f));
+    p = vec_fma(p, r2, vec_set(-3.33329491539e-1f));
+    p = vec_fma(vec_mul(p, r2), r, r);
+    return vec_copy_sign(vec_add(base, p), x);
+}
+
 /* |x| < 1: x P(x^2), fit 3.9e-8 relative. Beyond: 1 - e^Q(|x|), fit of erfc 1.6e-9 up to |x| = 4,
  * where erf rounds to 1. */
 static inline vec vec_erf(vec x)

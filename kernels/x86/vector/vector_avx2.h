@@ -134,6 +134,23 @@ static inline vec vec_round(vec a)
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* The even lanes of `low`, then those of `high`. */
+static inline vec vec_even(vec low, vec high)
+{
+    __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
+}
+
+static inline vec vec_floor(vec a)
+{
+    return _mm256_floor_ps(a);
+}
+
+static inline vec vec_ceil(vec a)
+{
+    return _mm256_ceil_ps(a);
+}
+
 static inline vec_mask vec_is_less(vec a, vec b)
 {
     return _mm256_cmp_ps(a, b, _CMP_LT_OQ);

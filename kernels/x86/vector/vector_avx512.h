@@ -135,6 +135,23 @@ static inline vec vec_round(vec a)
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* The even lanes of `low`, then those of `high`. */
+static inline vec vec_even(vec low, vec high)
+{
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(low, even, high);
+}
+
+static inline vec vec_floor(vec a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+
+static inline vec vec_ceil(vec a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
+
 static inline vec_mask vec_is_less(vec a, vec b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);

@@ -1,0 +1,278 @@
+#ifndef KERNELS_SCALAR_LINE_LOOPS_H
+#define KERNELS_SCALAR_LINE_LOOPS_H
+
+#include <assert.h>
+
+#include "kernels/lines.h"
+
+/* The loops of lines.h in plain C: every level compiles these very lines. Written so that compilers
+ * vectorise them: choices are values, not branches, and steps are constants. */
+
+#define LINE_COMPARE(operator)                                                                     \
+    do {                                                                                           \
+        for (size_t i = 0; i < both; i++)                                                          \
+            out[i] = a[i] operator b[i];                                                           \
+        for (size_t i = 0; i < only_a; i++)                                                        \
+            out[i] = a[i] operator y;                                                              \
+        for (size_t i = 0; i < only_b; i++)                                                        \
+            out[i] = x operator b[i];                                                              \
+        for (size_t i = 0; i < neither; i++)                                                       \
+            out[i] = x operator y;                                                                 \
+    } while (0)
+
+static inline void line_compare(const compare_f32 *p)
+{
+    size_t count = p->count;
+    if (count == 0)
+        return;
+    const float *restrict a = p->a, *restrict b = p->b;
+    uint8_t *restrict out = p->out;
+    float x = *a, y = *b;
+    size_t both = p->a_step && p->b_step ? count : 0, neither = p->a_step || p->b_step ? 0 : count;
+    size_t only_a = p->a_step && !both ? count : 0, only_b = p->b_step && !both ? count : 0;
+    switch (p->kind) {
+    case COMPARE_EQUAL:
+        LINE_COMPARE(==);
+        break;
+    case COMPARE_LESS:
+        LINE_COMPARE(<);
+        break;
+    case COMPARE_LESS_OR_EQUAL:
+        LINE_COMPARE(<=);
+        break;
+    case COMPARE_GREATER:
+        LINE_COMPARE(>);
+        break;
+    case COMPARE_GREATER_OR_EQUAL:
+        LINE_COMPARE(>=);
+        break;
+    }
+}
+
+#undef LINE_COMPARE
+
+/* x limited to low .. high; NaN gives 0. */
+static inline float line_limit(float x, float low, float high)
+{
+    x = x == x ? x : 0;
+    x = x > low ? x : low;
+    return x < high ? x : high;
+}
+
+/* The largest floats below 2^31 and 2^63: what is larger is put right afterwards. */
+#define LINE_BELOW_2_31 2147483520.0f
+#define LINE_BELOW_2_63 9223371487098961920.0f
+
+static inline void line_floats_to(dtype to, const float *restrict in, void *out, size_t count)
+{
+    switch (to) {
+    case DTYPE_BOOL:
+        for (size_t i = 0; i < count; i++)
+            ((uint8_t *)out)[i] = in[i] != 0;
+        break;
+    case DTYPE_U8: {
+        uint8_t *restrict to_u8 = out;
+        for (size_t i = 0; i < count; i++)
+            to_u8[i] = (uint8_t)(int32_t)line_limit(in[i], 0, 255);
+        break;
+    }
+    case DTYPE_I8: {
+        int8_t *restrict to_i8 = out;
+        for (size_t i = 0; i < count; i++)
+            to_i8[i] = (int8_t)(int32_t)line_limit(in[i], -128, 127);
+        break;
+    }
+    case DTYPE_I32: {
+        int32_t *restrict to_i32 = out;
+        for (size_t i = 0; i < count; i++) {
+            int32_t x = (int32_t)line_limit(in[i], -0x1p31f, LINE_BELOW_2_31);
+            to_i32[i] = in[i] >= 0x1p31f ? INT32_MAX : x;
+        }
+        break;
+    }
+    case DTYPE_I64: {
+        int64_t *restrict to_i64 = out;
+        for (size_t i = 0; i < count; i++) {
+            int64_t x = (int64_t)line_limit(in[i], -0x1p63f, LINE_BELOW_2_63);
+            to_i64[i] = in[i] >= 0x1p63f ? INT64_MAX : x;
+        }
+        break;
+    }
+    default:
+        assert(to == DTYPE_F64);
+        for (size_t i = 0; i < count; i++)
+            ((double *)out)[i] = (double)in[i];
+    }
+}
+
+static inline void line_floats_of(dtype from, const void *in, float *restrict out, size_t count)
+{
+    switch (from) {
+    case DTYPE_BOOL:
+    case DTYPE_U8: {
+        const uint8_t *restrict x = in;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)x[i];
+        break;
+    }
+    case DTYPE_I8: {
+        const int8_t *restrict x = in;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)x[i];
+        break;
+    }
+    case DTYPE_I32: {
+        const int32_t *restrict x = in;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)x[i];
+        break;
+    }
+    case DTYPE_I64: {
+        const int64_t *restrict x = in;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)x[i];
+        break;
+    }
+    default: {
+        assert(from == DTYPE_F64);
+        const double *restrict x = in;
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)x[i];
+    }
+    }
+}
+
+static inline void line_convert(const convert_line *p)
+{
+    if (p->from == DTYPE_F32) {
+        line_floats_to(p->to, p->in, p->out, p->count);
+    } else if (p->to == DTYPE_F32) {
+        line_floats_of(p->from, p->in, p->out, p->count);
+    } else if (p->from == DTYPE_I32) {
+        const int32_t *restrict in = p->in;
+        int64_t *restrict out = p->out;
+        for (size_t i = 0, count = p->count; i < count; i++)
+            out[i] = in[i];
+    } else {
+        const uint64_t *restrict in = p->in;
+        uint32_t *restrict out = p->out;
+        for (size_t i = 0, count = p->count; i < count; i++)
+            out[i] = (uint32_t)in[i];
+    }
+}
+
+static inline __attribute__((always_inline)) float line_fold(fold_kind kind, float sum, float x)
+{
+    switch (kind) {
+    case FOLD_SUM:
+        return sum + x;
+    case FOLD_SUM_SQUARE:
+        return sum + x * x;
+    case FOLD_MAX:
+        return (x > sum) | (x != x) ? x : sum;
+    case FOLD_MIN:
+        return (x < sum) | (x != x) ? x : sum;
+    }
+    return sum;
+}
+
+#define LINE_BLOCK 256 /* results at a time: they stay in the L1 cache while the taps pass */
+
+static inline __attribute__((always_inline)) void line_fold_windows_kind(fold_kind kind,
+                                                                         const fold_windows_f32 *p)
+{
+    size_t stride = p->stride;
+    for (size_t i = 0; i < p->count; i += LINE_BLOCK) {
+        size_t count = p->count - i < LINE_BLOCK ? p->count - i : LINE_BLOCK;
+        const float *restrict in = p->in + i * stride;
+        float *restrict out = p->out + i;
+        for (size_t j = 0; j < count; j++)
+            out[j] = in[j * stride];
+        for (size_t r = 0; r < p->rows; r++, in += p->row_stride)
+            for (size_t t = r == 0; t < p->taps; t++)
+                for (size_t j = 0; j < count; j++)
+                    out[j] = line_fold(kind, out[j], in[t * p->dilation + j * stride]);
+    }
+}
+
+static inline void line_fold_windows(const fold_windows_f32 *p)
+{
+    assert(p->rows > 0 && p->taps > 0 && p->kind != FOLD_SUM_SQUARE);
+    if (p->kind == FOLD_MAX)
+        line_fold_windows_kind(FOLD_MAX, p);
+    else if (p->kind == FOLD_MIN)
+        line_fold_windows_kind(FOLD_MIN, p);
+    else
+        line_fold_windows_kind(FOLD_SUM, p);
+}
+
+/* Four rows at a time: the results are loaded and stored once for them. */
+static inline __attribute__((always_inline)) void line_fold_rows_kind(fold_kind kind,
+                                                                      const fold_rows_f32 *p)
+{
+    float *restrict out = p->out;
+    size_t i = 0, width = p->width, stride = p->stride;
+    for (; i + 4 <= p->rows; i += 4) {
+        const float *restrict a = p->in + i * stride, *restrict b = a + stride;
+        const float *restrict c = b + stride, *restrict d = c + stride;
+        for (size_t j = 0; j < width; j++) {
+            float x = line_fold(kind, line_fold(kind, out[j], a[j]), b[j]);
+            out[j] = line_fold(kind, line_fold(kind, x, c[j]), d[j]);
+        }
+    }
+    for (; i < p->rows; i++) {
+        const float *restrict a = p->in + i * stride;
+        for (size_t j = 0; j < width; j++)
+            out[j] = line_fold(kind, out[j], a[j]);
+    }
+}
+
+static inline void line_fold_rows(const fold_rows_f32 *p)
+{
+    switch (p->kind) {
+    case FOLD_SUM:
+        line_fold_rows_kind(FOLD_SUM, p);
+        break;
+    case FOLD_SUM_SQUARE:
+        line_fold_rows_kind(FOLD_SUM_SQUARE, p);
+        break;
+    case FOLD_MAX:
+        line_fold_rows_kind(FOLD_MAX, p);
+        break;
+    case FOLD_MIN:
+        line_fold_rows_kind(FOLD_MIN, p);
+        break;
+    }
+}
+
+static inline float line_weigh(float weight, float x)
+{
+    return weight != 0 ? weight * x : 0;
+}
+
+static inline void line_gather_sum(const gather_sum_f32 *p)
+{
+    const int32_t *restrict index = p->index, *restrict second = p->index + p->count;
+    const float *restrict weights = p->weights, *restrict row = p->row;
+    float *restrict out = p->out;
+    size_t count = p->count;
+    if (!weights) {
+        for (size_t i = 0; i < count; i++)
+            out[i] = row[index[i]];
+        return;
+    }
+    if (p->taps == 2) { /* linear */
+        const float *restrict other = weights + count;
+        for (size_t i = 0; i < count; i++)
+            out[i] =
+                0 + line_weigh(weights[i], row[index[i]]) + line_weigh(other[i], row[second[i]]);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = 0;
+    for (size_t t = 0; t < p->taps; t++, index += count, weights += count)
+        for (size_t i = 0; i < count; i++)
+            out[i] += line_weigh(weights[i], row[index[i]]);
+}
+
+#endif
