@@ -36,7 +36,8 @@ ROW_RULE(gather_nd);
 ROW_RULE(scatter_elements);
 ROW_RULE(scatter_nd);
 ROW_RULE(by_content);
-ROW_RULE(regions);
+ROW_RULE(roi_align);
+ROW_RULE(deform_conv);
 /* matmul.c */
 ROW_RULE(matmul);
 ROW_RULE(matmul_integer);

@@ -180,10 +180,35 @@ row_relation independence_by_content(const row_call *c, int output)
     return rows_keep(c, x, 1u << axis, &c->out[output], "takes some of the rows by their position");
 }
 
-/* RoiAlign and DeformConv: which rows their regions and offsets belong to is not followed. */
-row_relation independence_regions(const row_call *c, int output)
+/* RoiAlign: each region is read from the row that its index names: its own. */
+row_relation independence_roi_align(const row_call *c, int output)
 {
-    (void)c;
-    (void)output;
-    return rows_undecided("reads regions of rows that are given by values");
+    static const char reason[] = "reads regions of rows by indices of other rows";
+    const row_value *x = c->in[0], *regions = c->in[1], *indices = c->in[2];
+    row_axis at, own;
+    if (rows_is_same(x))
+        return rows_undecided("reads regions of a constant by values of the rows");
+    if (!rows_find(c, x, &at) || at.axis != 0 || x->one.dims[0] != 1)
+        return rows_undecided(rows_reason_shape);
+    bool is_numbered = indices->relation.kind == ROWS_NUMBERED;
+    bool is_own = is_numbered ? rows_find_numbers(c, indices, &own)
+                              : find_tuples(&(known_indices){c, indices, x, at, 0, 1}, &own);
+    if (!is_own || own.axis != 0 || !rows_lie(c, regions, own))
+        return indices->relation.kind == ROWS_SPLIT ? rows_undecided(reason) : rows_mixed(reason);
+    return rows_split(c, &c->out[output], own);
+}
+
+/* DeformConv: offsets and masks of the same rows, the same weights for all. */
+row_relation independence_deform_conv(const row_call *c, int output)
+{
+    const row_value *x = c->in[0];
+    row_axis at;
+    if (rows_is_same(x) || !rows_others_same(c, 1u << 0 | 1u << 2 | 1u << 4))
+        return rows_mixed(rows_reason_parameter);
+    if (!rows_find(c, x, &at) || at.axis != 0)
+        return rows_mixed("moves a window over the rows");
+    for (int i = 2; i <= 4; i += 2)
+        if (rows_input(c, i) != NULL && !rows_lie(c, c->in[i], at))
+            return rows_mixed(rows_reason_pairs);
+    return rows_split(c, &c->out[output], at);
 }

@@ -203,7 +203,8 @@ static status infer(const graph_node *node, const tensor *const *inputs, tensor 
 {
     const infer_rule *rule = &rules[node->op];
     if (rule->infer == NULL)
-        return status_fail(STATUS_UNSUPPORTED, "no shape rule for this operator");
+        return status_fail(STATUS_UNSUPPORTED,
+                           "the shapes of its outputs are not known before it has run");
     status s = check_inputs(node, rule, inputs);
     if (s)
         return s;

@@ -22,10 +22,16 @@ static bool has_unknown_dims(const graph *g, const graph_value_index *values, in
     return false;
 }
 
-/* The types that the file declares for the outputs must do. */
+/* The types that the file declares for the outputs must do. The message of the last failure says
+ * which node's shape depends on what, and then, how another device could do. */
 static status make_dynamic(model *m, graph *g)
 {
     status failure = STATUS_UNSUPPORTED;
+    const char *why = status_message(), *end = strstr(why, "; ");
+    m->whole_note = arena_format(&m->memory, "shapes depend on values (%.*s)",
+                                 end == NULL ? (int)strlen(why) : (int)(end - why), why);
+    if (m->whole_note == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     for (int i = 0; i < g->output_count; i++) {
         const graph_value *v = &g->values[g->outputs[i]];
         if (!v->has_dtype || v->shape.rank < 0)
@@ -125,8 +131,8 @@ status whole_try(model *m)
     m->batching.batch_basis = m->batching.pad_basis = MODEL_BASIS_NONE;
     m->batching.sequence_max = 0;
     m->batching.batch_max = 1;
-    const char *note = arena_format(&m->memory, "each request runs alone, at its own shape: %s",
-                                    is_dynamic ? "shapes depend on values" : m->whole_note);
+    const char *note =
+        arena_format(&m->memory, "each request runs alone, at its own shape: %s", m->whole_note);
     if (note == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->batching_note = note;

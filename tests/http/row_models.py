@@ -75,6 +75,45 @@ blocks_of_rows | image | t = Transpose<perm=[1, 0, 2, 3]>(x) m = ReduceMax(t, c_
 hidden_in_merge | tokens | r = Reshape(x, c_m1_8) m = ReduceMax(r, c_0) z = Sub(m, f_50) g = Relu(z) y = Add(x, g)
 reverse_by_rows | flat | n = Shape<end=1>(x) l = Expand(n, c_8) y = ReverseSequence<batch_axis=1, time_axis=0>(x, l)
 same_branch | flat | n = Shape<end=1>(x) b0 = Greater(n, c_1) b = Squeeze(b0) y = If(b)<then_branch = big () => (float[N, 8] p) { p = Softmax<axis=0>(x) }, else_branch = one () => (float[N, 8] q) { q = Identity(x) }>
+scattered_by_argmax | flat | i = ArgMax<axis=1>(x) n = Shape<end=1>(x) j = Mod(i, n) y = ScatterND<reduction="add">(x, j, x)
+rolled_by_mod | flat | n = Shape<end=1>(x) q = Squeeze(n) r = Range(s_0, q, s_1) p = Add(r, s_1) m = Mod(p, q) u = Unsqueeze(m, c_1) y = GatherND(x, u)
+mirrored_by_sub | flat | n = Shape<end=1>(x) q = Squeeze(n) r = Range(q, s_0, s_m1) p = Sub(r, s_1) g = Gather<axis=0>(x, p) t = Mul(g, f_1e_3) y = Add(x, t)
+turned_cumulative | flat | t = Transpose(x) k = CumSum(t, s_1) y = Transpose(k)
+exclusive_from_below | tokens | k = CumSum<exclusive=1, reverse=1>(x, s_0) g = Sub(k, f_50) h = Relu(g) y = Add(x, h)
+contracted_batch | tokens | g = Einsum<equation="bsd,bse->de">(x, x) t = Tanh(g) y = MatMul(x, t)
+scalar_by_einsum | flat | g = Einsum<equation="bi,bi->">(x, x) e = Greater(g, f_1e6) z = Mul(x, f_0) y = Where(e, z, x)
+one_token_late | tokens | s = Shape(x) r = Reshape(x, c_m1_8) a = Slice(r, c_0, c_m1, c_0) b = Slice(r, c_m1, c_max, c_0) d = Concat<axis=0>(b, a) y = Reshape(d, s)
+gram_by_gemm | flat | g = Gemm<transB=1>(x, x) p = Softmax(g) y = MatMul(p, x)
+sorted_flat | flat | r = Reshape(x, c_m1) k = Size(x) k1 = Unsqueeze(k, c_0) v, i = TopK(r, k1) y = Reshape(v, c_m1_8)
+any_is_loud | flat | b = Greater(x, f_100) i = Cast<to=7>(b) m = ReduceMax<keepdims=0>(i) a = Cast<to=9>(m) z = Neg(x) y = Where(a, z, x)
+or_with_next | flat | b = Greater(x, f_100) a = Slice(b, c_0, c_1, c_0) o = Or(a, b) z = Mul(x, f_0) y = Where(o, z, x)
+channels_of_all_rows | image | t = Transpose<perm=[1, 0, 2, 3]>(x) r = Reshape(t, c_1_4_m1) o = Constant<value_floats=[1.0, 1.0, 1.0, 1.0]>() z = Constant<value_floats=[0.0, 0.0, 0.0, 0.0]>() g = GroupNormalization<num_groups=2>(r, o, z) s = Shape(t) u = Reshape(g, s) y = Transpose<perm=[1, 0, 2, 3]>(u)
+layer_norm_axis_0 | flat | o = Constant<value_floats=[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]>() y = LayerNormalization<axis=0>(x, o)
+resized_by_count | flat | r = Unsqueeze(x, c_0_1) n = Shape<end=1>(x) n2 = Add(n, n) z = Concat<axis=0>(c_1_1, n2, c_8) u = Resize<mode="linear">(r, , , z) v = Slice(u, c_0, c_max, c_2, c_2) y = Squeeze(v, c_0_1)
+softmax_on_a_gate | tokens | f = Slice(x, c_0, c_1, c_2) g = Softmax<axis=0>(f) y = Mul(x, g)
+tiled_the_wrong_way | flat | t = Tile(x, c_2_1) r = Reshape(t, c_m1_2_8) y = ReduceMean<keepdims=0>(r, c_1)
+expanded_the_wrong_way | flat | n = Shape<end=1>(x) u = Unsqueeze(x, c_0) e = Concat<axis=0>(n, n, c_8) w = Expand(u, e) y = ReduceMax<keepdims=0>(w, c_1)
+split_and_swapped | flat | n = Shape<end=1>(x) n1 = Sub(n, c_1) p = Concat<axis=0>(n1, c_1) a, b = Split<axis=0>(x, p) y = Concat<axis=0>(b, a)
+rows_as_time | flat | t = Unsqueeze(x, c_1) w = Constant<value = float[1, 8, 8] {WEIGHTS}>() q, h = RNN<hidden_size=8>(t, w, w) y = Squeeze(q, c_1_2)
+rows_as_time_both_ways | flat | t = Unsqueeze(x, c_1) w = Constant<value = float[2, 4, 8] {WEIGHTS}>() r = Constant<value = float[2, 4, 4] {HALF}>() q, h = RNN<hidden_size=4, direction="bidirectional">(t, w, r) y = Reshape(q, c_m1_8)
+state_of_the_last_row | flat | t = Unsqueeze(x, c_1) w = Constant<value = float[1, 8, 8] {WEIGHTS}>() q, h = RNN<hidden_size=8>(t, w, w) u = Squeeze(h, c_0) y = Add(x, u)
+pooled_as_image | flat | r = Unsqueeze(x, c_0_1) k = AveragePool<kernel_shape=[3, 1], pads=[1, 0, 1, 0], count_include_pad=1>(r) y = Squeeze(k, c_0_1)
+turned_norm_rows | tokens | t = Transpose<perm=[1, 2, 0]>(x) k = LpNormalization<axis=-1, p=1>(t) y = Transpose<perm=[2, 0, 1]>(k)
+divided_by_size | flat | n = Size(x) f = Cast<to=1>(n) y = Div(x, f)
+one_hot_of_rows | flat | n = Shape<end=1>(x) d = Squeeze(n) i = ArgMin<axis=1, keepdims=0>(x) j = Mod(i, d) o = OneHot(j, d, onoff) m = MatMul(o, x) y = Sub(x, m)
+regions_of_the_first | image | n = Shape<end=1>(x) b = ConstantOfShape<value = int64[1] {0}>(n) e = Concat<axis=0>(n, c_4) k = Constant<value = float[1, 4] {0.0, 0.0, 6.0, 6.0}>() r = Expand(k, e) y = RoiAlign<output_height=6, output_width=6, sampling_ratio=1>(x, r, b)
+regions_backwards | image | n = Shape<end=1>(x) q = Squeeze(n) p = Sub(q, s_1) b = Range(p, s_m1, s_m1) e = Concat<axis=0>(n, c_4) k = Constant<value = float[1, 4] {0.0, 0.0, 6.0, 6.0}>() r = Expand(k, e) y = RoiAlign<output_height=6, output_width=6, sampling_ratio=1>(x, r, b)
+quiet_gate | flat | a = Abs(x) m = ReduceMin<keepdims=0>(a) b = Less(m, f_1e_6) z = Mul(x, f_0) y = Where(b, z, x)
+quiet_rows | flat | m = ReduceMax<keepdims=0>(x, c_1) a = Abs(m) l = ReduceMin<keepdims=0>(a) g = Sub(f_1e_3, l) h = Relu(g) y = Add(x, h)
+triangle_of_rows | flat | y = Trilu<upper=0>(x)
+diagonal_of_rows | flat | e = EyeLike(x) y = Add(x, e)
+flattened_to_one | flat | r = Flatten<axis=0>(x) p = LogSoftmax(r) y = Reshape(p, c_m1_8)
+wrapped_around | flat | n = Shape<end=1>(x) p = Pad<mode="wrap">(x, c_1_0_0_0) y = Slice(p, c_0, n, c_0)
+weights_made_of_the_count | flat | n = Shape<end=1>(x) e = Concat<axis=0>(n, n, c_1) w = ConstantOfShape<value = float[1] {1.0}>(e) r = Unsqueeze(x, c_0) k = Conv(r, w) y = Squeeze(k, c_0)
+spread_over_rows | flat | t = Transpose(x) r = Unsqueeze(t, c_0) w = Constant<value = float[8, 1, 3] {KERNEL}>() k = ConvTranspose<group=8, pads=[1, 1]>(r, w) q = Squeeze(k, c_0) y = Transpose(q)
+spectrum_of_rows | flat | u = Unsqueeze(x, c_2) d = DFT(u, , s_0) y = ReduceSum<keepdims=0>(d, c_2)
+squares_of_all | flat | m = ReduceSumSquare<keepdims=0>(x) l = Log(m) g = Sub(l, f_8) h = Relu(g) y = Add(x, h)
+blocks_between_rows | image | t = Transpose<perm=[1, 2, 3, 0]>(x) r = Reshape(t, c_m1_4_6_6) p = Softmax<axis=1>(r) s = Shape(t) q = Reshape(p, s) y = Transpose<perm=[3, 0, 1, 2]>(q)
 """
 
 HONEST = """
@@ -133,6 +172,47 @@ upsampled | image | w = Constant<value = float[4, 1, 2, 2] {1.0, 2.0, 3.0, 4.0, 
 squeeze_and_excite | image | g = GlobalAveragePool(x) w = Constant<value = float[4, 4, 1, 1] {1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 3.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0}>() c = Conv(g, w) s = HardSigmoid(c) y = Mul(x, s)
 length_branch | tokens | s = Shape<start=1, end=2>(x) b0 = Greater(s, c_2) b = Squeeze(b0) y = If(b)<then_branch = long () => (float[N, S, 8] p) { p = Softmax<axis=1>(x) }, else_branch = short () => (float[N, S, 8] q) { q = Identity(x) }>
 range_of_a_row | image | lo = ReduceMin(x, c_1_2_3) hi = ReduceMax(x, c_1_2_3) d = Sub(hi, lo) e = Add(d, f_1) a = Sub(x, lo) y = Div(a, e)
+time_first_rnn | tokens | t = Transpose<perm=[1, 0, 2]>(x) w = Constant<value = float[1, 8, 8] {WEIGHTS}>() q, h = RNN<hidden_size=8>(t, w, w) u = Squeeze(q, c_1) y = Transpose<perm=[1, 0, 2]>(u)
+both_ways_rnn | tokens | t = Transpose<perm=[1, 0, 2]>(x) w = Constant<value = float[2, 4, 8] {WEIGHTS}>() r = Constant<value = float[2, 4, 4] {HALF}>() q, h = RNN<hidden_size=4, direction="bidirectional">(t, w, r) u = Transpose<perm=[2, 0, 1, 3]>(q) y = Reshape(u, c_0_0_8)
+last_state | tokens | t = Transpose<perm=[1, 0, 2]>(x) w = Constant<value = float[1, 8, 8] {WEIGHTS}>() q, h = RNN<hidden_size=8>(t, w, w) u = Transpose<perm=[1, 0, 2]>(h) y = Add(x, u)
+given_state | tokens | n = Shape<start=0, end=1>(x) e = Concat<axis=0>(c_1, n, c_8) z = ConstantOfShape<value = float[1] {0.5}>(e) t = Transpose<perm=[1, 0, 2]>(x) w = Constant<value = float[1, 8, 8] {WEIGHTS}>() q, h = RNN<hidden_size=8>(t, w, w, , , z) u = Squeeze(q, c_1) y = Transpose<perm=[1, 0, 2]>(u)
+columns_rolled_by_mod | flat | r = Range(s_0, s_8, s_1) p = Add(r, s_1) m = Mod(p, s_8) y = Gather<axis=1>(x, m)
+columns_mirrored | flat | y = Slice(x, c_m1, c_min, c_1, c_m1)
+columns_swapped | flat | a, b, d = Split<axis=1>(x, c_3_3_2) y = Concat<axis=1>(d, a, b)
+cumulative_of_a_row | flat | t = Transpose(x) k = CumSum(t, s_0) y = Transpose(k)
+elements_per_row | flat | n = Size(x) s = Shape<end=1>(x) q = Squeeze(s) k = Div(n, q) f = Cast<to=1>(k) y = Div(x, f)
+grouped_norm | image | o = Constant<value_floats=[1.0, 2.0, 3.0, 4.0]>() y = GroupNormalization<num_groups=2>(x, o, o)
+layer_norm_last | tokens | o = Constant<value_floats=[1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]>() y = LayerNormalization<axis=-1>(x, o)
+regions_of_its_own | image | n = Shape<end=1>(x) q = Squeeze(n) b = Range(s_0, q, s_1) e = Concat<axis=0>(n, c_4) k = Constant<value = float[1, 4] {0.0, 0.0, 6.0, 6.0}>() r = Expand(k, e) y = RoiAlign<output_height=6, output_width=6, sampling_ratio=1>(x, r, b)
+tiled_the_right_way | flat | u = Unsqueeze(x, c_1) t = Tile(u, c_1_2_1) y = ReduceMean<keepdims=0>(t, c_1)
+repeated_then_merged | flat | n = Shape<end=1>(x) u = Unsqueeze(x, c_1) e = Concat<axis=0>(n, c_3_8) w = Expand(u, e) r = Reshape(w, c_m1_8) p = Softmax(r) q = Reshape(p, c_m1_3_8) y = ReduceSum<keepdims=0>(q, c_1)
+added_at_its_best | flat | n = Shape<end=1>(x) q = Squeeze(n) r = Range(s_0, q, s_1) u = Unsqueeze(r, c_1) e = ArgMax<axis=1>(x) i = Concat<axis=1>(u, e) v = ReduceSum<keepdims=0>(x, c_1) y = ScatterND<reduction="add">(x, i, v)
+triangle_of_tokens | image | y = Trilu<upper=0>(x, s_1)
+einsum_of_three | tokens | g = Einsum<equation="bsd,bse->bde">(x, x) t = Tanh(g) y = Einsum<equation="bsd,bde->bse">(x, t)
+wrapped_columns | flat | p = Pad<mode="wrap">(x, c_0_1_0_0) y = Slice(p, c_0, c_8, c_1)
+sampled_by_a_grid | image | n = Shape<end=1>(x) k = Constant<value = float[1, 6, 6, 2] {GRID}>() e = Concat<axis=0>(n, c_6_6_2) g = Expand(k, e) y = GridSample<mode="linear", padding_mode="border">(x, g)
+spectrum_of_a_row | flat | u = Unsqueeze(x, c_2) d = DFT(u, , s_1) y = ReduceSum<keepdims=0>(d, c_2)
+weights_for_each_row | flat | n = Shape<end=1>(x) w = Constant<value = float[1, 8, 8] {WEIGHTS}>() e = Concat<axis=0>(n, c_8_8) b = Expand(w, e) u = Unsqueeze(x, c_1) m = MatMul(u, b) y = Squeeze(m, c_1)
+masked_by_its_own_length | flat | a = Abs(x) l = ReduceMax(a, c_1) r = Range(f_0, f_8, f_1) b = Less(r, l) z = Mul(x, f_0) y = Where(b, x, z)
+window_of_columns | flat | h = HammingWindow<periodic=0>(s_8) y = Mul(x, h)
+chosen_columns | flat | k = Constant<value = bool[8] {1, 0, 1, 1, 0, 1, 0, 1}>() a = Compress<axis=1>(x, k) m = ReduceMax(a, c_1) y = Sub(x, m)
+norm_of_a_row | tokens | y = LpNormalization<axis=1, p=1>(x)
+slope_per_channel | image | k = Constant<value = float[4, 1, 1] {0.1, 0.2, 0.3, 0.4}>() y = PRelu(x, k)
+sorted_by_another_column | tokens | i = ArgMin<axis=2>(x) v = GatherElements<axis=2>(x, i) y = Add(x, v)
+rows_turned_in_time | tokens | n = Shape<end=1>(x) l = Expand(c_1, n) y = ReverseSequence<batch_axis=0, time_axis=1>(x, l)
+pooled_in_a_row | tokens | t = Transpose<perm=[0, 2, 1]>(x) k = LpPool<kernel_shape=[1], p=2>(t) y = Transpose<perm=[0, 2, 1]>(k)
+bits_of_a_row | flat | i = Cast<to=7>(x) b = BitwiseAnd(i, s_3) f = Cast<to=1>(b) y = Add(x, f)
+bent_by_offsets | image | w = Constant<value = float[4, 4, 1, 1] {1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 3.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0}>() o = Slice(x, c_0, c_2, c_1) t = Tanh(o) y = DeformConv(x, w, t)
+"""
+
+# Deceivers whose shapes or ways depend on values: they run node by node, one request at a time.
+DYNAMIC = """
+start_from_a_row | flat | i = ArgMax<axis=0, keepdims=0>(x) a = Slice(i, c_0, c_1, c_0) e = Add(a, c_1) r = Slice(x, a, e, c_0) y = Add(x, r)
+carried_over_rows | flat | n = Shape<end=1>(x) q = Squeeze(n) h0 = Constant<value = float[8] {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}>() yes = Constant<value = bool {1}>() last, y = Loop(q, yes, h0)<body = step (int64 i, bool c, float[8] h) => (bool co, float[8] ho, float[8] so) { co = Identity(c) v = Gather<axis=0>(x, i) ho = Add(h, v) so = Identity(ho) }>
+scanned_over_rows | flat | h0 = Constant<value = float[8] {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}>() last, y = Scan<num_scan_inputs=1, body = step (float[8] h, float[8] v) => (float[8] ho, float[8] so) { ho = Max(h, v) so = Identity(ho) }>(h0, x)
+unique_numbers | flat | v, i, w, c = Unique<sorted=1>(x) f = Cast<to=1>(w) y = Reshape(f, c_m1_8)
+nonzero_count | flat | b = Greater(x, f_1) i = NonZero(b) k = Shape<start=1>(i) f = Cast<to=1>(k) y = Add(x, f)
+pieces_turned | flat | l = SplitToSequence<axis=0>(x, s_1) a = SequenceAt(l, s_m1) y = Add(x, a)
 """
 
 # Name, can_pad, pad_basis: what the batching probe should say of padding.
@@ -148,7 +228,7 @@ quiet_sum False undecided | tokens | m = ReduceSum(x, c_1) g = Sub(m, f_100) z =
 
 CONSTANTS = {
     "f_0": "float {0.0}", "f_1": "float {1.0}", "f_2": "float {2.0}", "f_8": "float {8.0}", "f_20": "float {20.0}", "f_50": "float {50.0}",
-    "f_100": "float {100.0}", "f_127": "float {127.0}", "f_1e_6": "float {0.000001}", "f_1e_3": "float {0.001}", "zero_i8": "int8 {0}",
+    "f_100": "float {100.0}", "f_1e6": "float {1000000.0}", "f_127": "float {127.0}", "f_1e_6": "float {0.000001}", "f_1e_3": "float {0.001}", "zero_i8": "int8 {0}",
     "onoff": "float[2] {0.0, 1.0}",
 }  # fmt: skip
 NUMBERS = {"max": 2**63 - 1, "min": -(2**63) + 1}
@@ -183,6 +263,7 @@ def make(line):
     for pattern, count in (("int8[8, 8] {WEIGHTS}", 64),):
         body = body.replace(pattern, "int8[8, 8] {" + ", ".join(str(i * 37 % 11 - 5) for i in range(count)) + "}")
     body = body.replace("{WEIGHTS}", "{" + weights(64, 9) + "}").replace("{KERNEL}", "{" + weights(24, 7) + "}")
+    body = body.replace("{HALF}", "{" + weights(32, 9) + "}").replace("{GRID}", "{" + weights(72, 11) + "}")
     body = body.replace("{KERNEL3}", "{" + weights(192, 11) + "}")
     body = body.replace("{TABLE}", "{" + weights(600, 13) + "}")
     text = f'<ir_version: 10, opset_import: ["" : 21]>\n{name} ({x} x) => ({y} y) {{\n{body}\n}}'

@@ -11,7 +11,7 @@ import row_models
 import serving
 from onnx.reference import ReferenceEvaluator
 
-DECEIVERS, HONEST, PADDING = map(row_models.all_of, (row_models.DECEIVERS, row_models.HONEST, row_models.PADDING))
+DECEIVERS, DYNAMIC, HONEST, PADDING = map(row_models.all_of, (row_models.DECEIVERS, row_models.DYNAMIC, row_models.HONEST, row_models.PADDING))
 
 
 def influence(model):
@@ -20,7 +20,7 @@ def influence(model):
     evaluator, rng = ReferenceEvaluator(model), np.random.default_rng(1)
     row = rng.normal(size=(1, *shape)).astype(np.float32)
     alone, worst = evaluator.run(None, {"x": row})[0], 0
-    for scale in (1000, -1000):
+    for scale in (1000, -1000, 1e-8):
         for at in (0, 1, 3):
             rows = (rng.uniform(0.1, 1, (4, *shape)) * scale).astype(np.float32)
             rows[at] = row[0]
@@ -41,10 +41,10 @@ def inspect(folder, name, model, **manifest):
 
 
 def test_the_graphs_are_what_they_are_called():
-    assert len(DECEIVERS) >= 40 and len(HONEST) >= 40
+    assert len(DECEIVERS) >= 100 and len(HONEST) >= 80
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrong = [n for n, m in DECEIVERS if influence(m) < 1e-3] + [n for n, m in HONEST if influence(m) > 1e-5]
+        wrong = [n for n, m in DECEIVERS + DYNAMIC if influence(m) < 1e-4] + [n for n, m in HONEST if influence(m) > 1e-5]
     assert wrong == []
 
 
@@ -53,6 +53,13 @@ def test_a_deceiver_is_not_batched(tmp_path, name, model):
     found = inspect(tmp_path, name, model)
     assert not found["can_batch"] and found["batch_basis"] in ("proved", "undecided"), found["findings"]
     assert "node \"" in found["findings"]  # and it is named
+
+
+@pytest.mark.parametrize("name, model", DYNAMIC, ids=[n for n, _ in DYNAMIC])
+def test_a_deceiver_that_runs_node_by_node_is_not_batched(tmp_path, name, model):
+    found = inspect(tmp_path, name, model)
+    assert not found["can_batch"] and found["batch_max"] == 1
+    assert 'shapes depend on values (node "' in found["findings"]
 
 
 @pytest.mark.parametrize("name, model", HONEST, ids=[n for n, _ in HONEST])
