@@ -134,6 +134,9 @@ typedef struct device_interface {
     /* Optional, or NULL: writes one line on how the program runs: in which precision, with or
      * without padding, and why. At most `bytes` - 1 bytes. Any thread. */
     void (*explain)(device *d, const device_program *program, char *text, size_t bytes);
+    /* Optional, or NULL: writes to the cache folder what a later start can use of what was prepared
+     * for the program's model, if there is anything new. One thread at a time, after ready. */
+    void (*keep)(device *d, const device_program *program);
     void (*destroy)(device *d); /* no call may be in progress */
 } device_interface;
 

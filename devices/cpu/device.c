@@ -235,10 +235,16 @@ static status check_cost(const graph *specialised, const device_model *model, de
                                : status_prefix(s, "batches of %lld rows", (long long)bucket.batch);
 }
 
+static void use_cache(const cpu_device *d, const cpu_model *m, const device_model *model)
+{
+    cpu_weights_use_cache(m->weights, m->graph, d->kernels, d->cache_folder, model->model_key);
+}
+
 static status compile_plan(cpu_device *d, cpu_program *p, const device_model *model)
 {
     const graph *g = p->model->graph;
     device_bucket bucket = p->base.bucket;
+    use_cache(d, p->model, model);
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
     if (!inputs)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
@@ -261,6 +267,7 @@ static status compile_plan(cpu_device *d, cpu_program *p, const device_model *mo
 static status compile_whole(const cpu_device *d, cpu_program *p, const device_model *model)
 {
     p->base.layout = DEVICE_WHOLE;
+    use_cache(d, p->model, model);
     if (!p->model->graph->is_dynamic) {
         p->shapes = cpu_shape_plans_create(p->model->graph, d->kernels, p->model->weights,
                                            model->budget, d->base.slots);
@@ -435,6 +442,12 @@ static void cpu_explain(device *base, const device_program *program, char *text,
                  p->model->reason);
 }
 
+static void cpu_keep(device *base, const device_program *program)
+{
+    (void)base;
+    cpu_weights_keep(((const cpu_program *)program)->model->weights);
+}
+
 static void cpu_destroy(device *base)
 {
     cpu_device *d = (cpu_device *)base;
@@ -458,6 +471,7 @@ static const device_interface cpu_interface = {
     .execute = cpu_execute,
     .describe = cpu_describe,
     .explain = cpu_explain,
+    .keep = cpu_keep,
     .destroy = cpu_destroy,
 };
 

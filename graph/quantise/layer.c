@@ -95,6 +95,33 @@ static bool make_weights(fusion *w, fused_layer *l, const tensor *t, const int16
     return true;
 }
 
+static void widen_range(uint8_t x, uint8_t *low, uint8_t *high)
+{
+    *low = x < *low ? x : *low;
+    *high = x > *high ? x : *high;
+}
+
+/* Whether uint8 weights less one zero exceed int8. In blocks of a constant size: by vectors. */
+static bool bytes_exceed_int8(const tensor *t, int32_t zero)
+{
+    enum { BLOCK = 64 };
+    const uint8_t *p = t->data;
+    int64_t count = tensor_count(t), i = 0;
+    uint8_t low[BLOCK], high[BLOCK];
+    memset(low, UINT8_MAX, sizeof low);
+    memset(high, 0, sizeof high);
+    for (; i + BLOCK <= count; i += BLOCK)
+        for (int k = 0; k < BLOCK; k++)
+            widen_range(p[i + k], &low[k], &high[k]);
+    for (; i < count; i++)
+        widen_range(p[i], &low[0], &high[0]);
+    for (int k = 1; k < BLOCK; k++) {
+        low[0] = low[k] < low[0] ? low[k] : low[0];
+        high[0] = high[k] > high[0] ? high[k] : high[0];
+    }
+    return count > 0 && (low[0] - zero < INT8_MIN || high[0] - zero > INT8_MAX);
+}
+
 /* Whether the layer's operators add a shift: not those that are no GEMM. */
 static bool can_shift(const fusion *w, const graph_node *n)
 {
@@ -119,11 +146,16 @@ static bool set_weights(fusion *w, fused_layer *l, graph_value_index v, const te
         inner *= t->dims[d];
     if ((zero && zero->dtype != t->dtype) || (zeros > 1 && zeros != t->dims[axis]))
         return false;
-    int16_t *x = subtract_zeros(w, t, zero, t->dims[axis], inner);
     int32_t one_zero = zeros > 0 ? int8_at(zero, 0) : 0;
+    if (t->dtype == DTYPE_U8 && all_equal(zero, one_zero) && can_shift(w, l->anchor) &&
+        bytes_exceed_int8(t, one_zero)) {
+        l->weights_shift = 128 - one_zero; /* kept as they are; packing takes 128 from uint8 */
+        return true;
+    }
+    int16_t *x = subtract_zeros(w, t, zero, t->dims[axis], inner);
     bool is_shifted = x && exceeds_int8(x, tensor_count(t)) && all_equal(zero, one_zero) &&
                       can_shift(w, l->anchor);
-    if (is_shifted) /* kept as they are; packing takes 128 from uint8 */
+    if (is_shifted) /* kept as they are */
         l->weights_shift = (t->dtype == DTYPE_U8 ? 128 : 0) - one_zero;
     bool is_made = is_shifted || (x && make_weights(w, l, t, x));
     free(x);

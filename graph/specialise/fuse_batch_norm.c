@@ -96,8 +96,11 @@ static bool fold_channels(graph *g, graph_node *conv, const tensor *weights, con
         double from = b != NULL ? (double)b[m] : 0;
         ((float *)shifts.data)[m] = (float)(from * c->factor[m] + c->shift[m]);
     }
-    for (int64_t i = 0; i < tensor_count(weights); i++)
-        ((float *)folded.data)[i] = (float)((double)w[i] * c->factor[i / inner % c->channels]);
+    float *to = folded.data;
+    int64_t runs = inner > 0 ? tensor_count(weights) / inner : 0;
+    for (int64_t run = 0, m = 0; run < runs; run++, m = m + 1 < c->channels ? m + 1 : 0)
+        for (int64_t k = 0; k < inner; k++)
+            *to++ = (float)((double)*w++ * c->factor[m]);
     graph_value_index *inputs = arena_allocate(&g->memory, 3 * sizeof inputs[0]);
     if (inputs == NULL)
         return false;

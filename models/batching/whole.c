@@ -10,6 +10,7 @@
 #include "graph/specialise/specialise.h"
 #include "models/batching/free_sizes.h"
 #include "models/batching/probe.h"
+#include "models/start/deferred_buckets.h"
 
 static bool has_unknown_dims(const graph *g, const graph_value_index *values, int count)
 {
@@ -105,8 +106,8 @@ status whole_examine(model *m)
     return failure == STATUS_UNSUPPORTED ? make_dynamic(m, g) : failure;
 }
 
-/* Runs the model on small numbers, at the shapes that were found. */
-static status run_once(model *m)
+/* On small numbers, at the shapes that were found. */
+status whole_run(const model *m)
 {
     device *cpu = m->devices[m->device_count - 1];
     arena memory = {0};
@@ -124,7 +125,7 @@ static status run_once(model *m)
     return failure == STATUS_INVALID_ARGUMENT ? STATUS_OK : failure;
 }
 
-status whole_try(model *m)
+status whole_try(model *m, bool is_known)
 {
     bool is_dynamic = m->graph->is_dynamic;
     m->batching.can_batch = m->batching.can_pad = false;
@@ -137,7 +138,14 @@ status whole_try(model *m)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->batching_note = note;
     log_info("models", "%s: %s", m->name, note);
-    return is_dynamic ? STATUS_OK : run_once(m);
+    if (is_dynamic)
+        return STATUS_OK;
+    if (!is_known)
+        return whole_run(m);
+    if (m->deferred == NULL && (m->deferred = deferred_buckets_create()) == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+    atomic_store(&m->deferred->wants_run, true);
+    return STATUS_OK;
 }
 
 int64_t whole_count_rows(const model *m, const tensor *inputs)

@@ -14,8 +14,11 @@
 status whole_examine(model *m) MUST_CHECK;
 
 /* What takes the place of the batching probe: sets m->batching and its note, and runs the model
- * once where shapes are known that it accepts. Errors: those of compile and execute. */
-status whole_try(model *m) MUST_CHECK;
+ * once where shapes are known that it accepts, unless an earlier start has (`is_known`). Errors:
+ * those of compile and execute. */
+status whole_try(model *m, bool is_known) MUST_CHECK;
+/* The run that was not made then. After ready, on the loading thread. */
+status whole_run(const model *m) MUST_CHECK;
 
 /* Rows of a request: the first dim of the first input that leaves it open, from 1 to what may wait;
  * else 1. */

@@ -271,15 +271,30 @@ static status make_packed(model *m, const load_request *r, const manifest *file)
     return packed_buckets_add(m, is_auto ? BUCKETS_TOKENS_MAX : 0);
 }
 
+/* Whether an earlier start has kept what it found out about the model. */
+static bool load_known(model *m, const load_request *r, const manifest *file)
+{
+    bool is_known = probe_cache_load(m, file, r->options->cache_folder);
+    if (m->start != NULL)
+        m->start->is_known = is_known;
+    return is_known;
+}
+
 static status run_whole(model *m, const load_request *r, const manifest *file)
 {
+    model_batching before = m->batching;
+    bool is_known = load_known(m, r, file);
     status failure = compile_holder(m, 1);
     if (failure == STATUS_OUT_OF_MEMORY || cancel_is_end(failure))
         return failure;
     if (failure)
         return status_fail(STATUS_UNSUPPORTED, "%s", status_message());
-    failure = whole_try(m);
-    return failure ? failure : make_buckets(m, r, file);
+    failure = whole_try(m, is_known);
+    if (!failure)
+        failure = make_buckets(m, r, file);
+    if (!failure && !is_known)
+        probe_cache_store(m, file, &before, r->options->cache_folder);
+    return failure;
 }
 
 /* The batching probe, or its cached results; then the buckets. */
@@ -289,9 +304,7 @@ static status probe_batching(model *m, const load_request *r, const manifest *fi
     if (model_is_whole(m))
         return run_whole(m, r, file);
     model_batching before = m->batching;
-    bool is_known = probe_cache_load(m, file, r->options->cache_folder);
-    if (m->start != NULL)
-        m->start->is_known = is_known;
+    bool is_known = load_known(m, r, file);
     bool has_sequence = m->batching.sequence_max > 0;
     status failure = hold_weights(m, !has_sequence ? 0 : is_known ? m->batching.sequence_max : 1);
     snprintf(text, sizeof text, "%s: probing how it may be batched", m->name);
@@ -465,6 +478,13 @@ status load_model(const load_request *r, model **out)
              m->bucket_count, (double)m->load_ns / 1e6, (double)m->warm_up_ns / 1e6);
     *out = m;
     return STATUS_OK;
+}
+
+void load_keep(const model *m)
+{
+    device *cpu = m->devices[m->device_count - 1];
+    if (m->weights_holder != NULL && cpu->interface->keep != NULL)
+        cpu->interface->keep(cpu, m->weights_holder);
 }
 
 void load_destroy(model *m)

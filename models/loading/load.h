@@ -50,6 +50,9 @@ typedef struct load_request {
  * files; STATUS_TOO_LARGE: the model costs more than the options allow; STATUS_UNAVAILABLE: the
  * files changed while they were read; those of cancel_check(). */
 status load_model(const load_request *request, model **out) MUST_CHECK;
+/* After ready: keeps in the cache folder what a later start can use. Nothing happens where nothing
+ * is new. The loading thread. */
+void load_keep(const model *m);
 /* The last reference is gone. */
 void load_destroy(model *m);
 

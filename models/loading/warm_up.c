@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
+#include "models/batching/whole.h"
 #include "models/latency.h"
 #include "models/start/deferred_buckets.h"
 #include "models/start/late_programs.h"
@@ -175,29 +176,32 @@ static status make_tensors(const model *m, const model_bucket *b, arena *a, tens
     return failure ? failure : probe_make_outputs(m, b->shape, a, outputs);
 }
 
-/* Whether the model can be ready without a bucket whose execution costs too much for the start, or
- * needs too much memory. Estimated from the smallest bucket of that length, which is always made:
- * batches use it, and warm_up_make_wanted() makes the others. Encoders have one program for all. */
-static bool can_defer(const model *m, const model_bucket *b)
+/* Whether the model can be ready without a bucket: where its execution costs too much for the
+ * start, or needs too much memory, until traffic wants it; and where an earlier start has made and
+ * run it here, until right after ready. Estimated from the smallest bucket of that length, which is
+ * always made: batches use it, and warm_up_make_wanted() makes the others. Encoders have one
+ * program for all. */
+static deferred_state choose_state(const model *m, const model_bucket *b)
 {
     const model_bucket *least = b;
     while (least > m->buckets && least[-1].shape.sequence == b->shape.sequence)
         least--;
     const device_program *program = least->programs[m->device_count - 1];
     if (m->start == NULL || b == least || program == NULL || program->layout != DEVICE_PADDED)
-        return false;
+        return DEFERRED_NOT;
     int64_t times = (b->shape.batch + least->shape.batch - 1) / least->shape.batch, sum = 0;
     for (int64_t i = 0; i < times; i++)
         sum = graph_cost_add(sum, program->cost.operations);
-    return program->cost.bytes > START_ACTIVATION_BYTES / times ||
-           !start_budget_allows(m->start, sum);
+    if (program->cost.bytes > START_ACTIVATION_BYTES / times || !start_budget_allows(m->start, sum))
+        return DEFERRED_PENDING;
+    return m->start->is_known ? DEFERRED_WANTED : DEFERRED_NOT;
 }
 
-static status defer(model *m, const model_bucket *b)
+static status defer(model *m, const model_bucket *b, deferred_state state)
 {
     if (m->deferred == NULL && (m->deferred = deferred_buckets_create()) == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
-    atomic_store(&m->deferred->states[b - m->buckets], DEFERRED_PENDING);
+    atomic_store(&m->deferred->states[b - m->buckets], state);
     return STATUS_OK;
 }
 
@@ -205,8 +209,9 @@ static status warm_bucket(warming *w, model_bucket *b, arena *a)
 {
     model *m = w->m;
     tensor inputs[MODEL_TENSORS_MAX], outputs[MODEL_TENSORS_MAX];
-    if (can_defer(m, b))
-        return defer(m, b);
+    deferred_state state = choose_state(m, b);
+    if (state != DEFERRED_NOT)
+        return defer(m, b, state);
     arena_reset(a, SIZE_MAX);
     status failure = make_tensors(m, b, a, inputs, outputs);
     /* The CPU needs no packed buckets and runs no exported programs. */
@@ -377,6 +382,11 @@ status warm_up_model(model *m, void (*report)(void *context, const char *text), 
 
 bool warm_up_make_wanted(const model *m)
 {
+    if (m->deferred != NULL && atomic_exchange(&m->deferred->wants_run, false)) {
+        if (whole_run(m) != STATUS_OK)
+            log_warning("models", "%s: %s", m->name, status_message());
+        return true;
+    }
     int bucket = deferred_buckets_next(m);
     if (bucket < 0)
         return false;
@@ -394,10 +404,10 @@ bool warm_up_make_wanted(const model *m)
     double took_ms = (double)(clock_now_ns() - start_ns) / 1e6;
     long long rows = b->shape.batch, tokens = b->shape.sequence;
     if (failure)
-        log_warning("models", "%s: traffic wants bucket %lldx%lld, which cannot be made: %s",
-                    m->name, rows, tokens, status_message());
+        log_warning("models", "%s: bucket %lldx%lld is wanted, and cannot be made: %s", m->name,
+                    rows, tokens, status_message());
     else
-        log_info("models", "%s: traffic wanted bucket %lldx%lld: made in %.0f ms", m->name, rows,
+        log_info("models", "%s: bucket %lldx%lld: made after ready, in %.0f ms", m->name, rows,
                  tokens, took_ms);
     return true;
 }

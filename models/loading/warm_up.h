@@ -12,8 +12,8 @@
  * warm-up. */
 status warm_up_model(model *m, void (*report)(void *context, const char *text),
                      void *context) MUST_CHECK;
-/* The loading thread, after ready: makes a deferred bucket that traffic wants, and executes it in
- * an execution slot of the CPU. False: none is wanted. */
+/* The loading thread, after ready: makes a deferred bucket that is wanted, and executes it in an
+ * execution slot of the CPU. False: none is wanted. */
 bool warm_up_make_wanted(const model *m);
 /* The loading thread, after ready: makes the programs of devices [first, first + count), which were
  * absent when the model was loaded, and executes each once. A program that cannot be made is left

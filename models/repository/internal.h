@@ -97,7 +97,8 @@ void repository_remove_name(repository *r, served_name *n);
 status repository_unload_name(repository *r, const char *name) MUST_CHECK;
 /* Makes the present names and models visible to lookups. */
 void repository_publish(repository *r);
-/* Makes one deferred bucket that traffic wants. False: none is wanted. */
+/* Makes one deferred bucket that traffic wants. False: none is wanted, and what later starts can
+ * use is in the cache folder. */
 bool repository_make_wanted(repository *r);
 /* Makes the programs of devices that came later. */
 void repository_join(repository *r, int first, int end);

@@ -57,6 +57,10 @@ bool repository_make_wanted(repository *r)
             if (r->names[i]->versions[v].model != NULL &&
                 warm_up_make_wanted(r->names[i]->versions[v].model))
                 return true;
+    for (int i = 0; i < r->name_count; i++)
+        for (int v = 0; v < r->names[i]->version_count; v++)
+            if (r->names[i]->versions[v].model != NULL)
+                load_keep(r->names[i]->versions[v].model);
     return false;
 }
 

@@ -344,6 +344,9 @@ status repository_load_name(repository *r, served_name *n, bool only_changed)
     read_labels(n, &settings);
     manifest_dispose(&settings);
     repository_publish(r);
+    pthread_mutex_lock(&r->mutex);
+    r->has_wanted = true; /* what was prepared is to be kept */
+    pthread_mutex_unlock(&r->mutex);
     status failure = l->failure ? status_fail(l->failure, "%s", l->error) : STATUS_OK;
     free(l);
     return failure;

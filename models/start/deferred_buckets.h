@@ -4,7 +4,8 @@
 #include "models/model.h"
 
 /* Buckets without which a model is ready: the loading thread makes their programs on the CPU when
- * traffic wants them, and batches use smaller buckets until then. */
+ * traffic wants them, or right after ready where an earlier start has run them; batches use smaller
+ * buckets until then. */
 
 typedef enum deferred_state {
     DEFERRED_NOT,     /* made before ready, or on other devices only */
@@ -22,6 +23,8 @@ typedef struct deferred_buckets {
     _Atomic int states[MODEL_BUCKETS_MAX]; /* deferred_state, by index of model->buckets */
     _Atomic(device_program *) programs[MODEL_BUCKETS_MAX]; /* of the CPU; NULL until made */
     _Atomic uint32_t made;                                 /* how many; changes after a program */
+    _Atomic bool wants_run; /* a model that runs whole, which an earlier start has run: once more,
+                               so that its weights are there before the first request */
     /* Told on the thread that first wants a bucket. Set before anybody else has the model; NULL:
      * buckets stay as they are. */
     void (*on_wanted)(void *owner);

@@ -5,6 +5,7 @@ import subprocess
 import numpy
 import pytest
 import serving
+from onnx import TensorProto, helper, numpy_helper
 
 WIDTH = 256
 
@@ -63,3 +64,77 @@ def test_inspect_says_what_is_deferred(tmp_path):
     done = subprocess.run([str(serving.BINARY), "inspect", str(model), "--json"], capture_output=True, text=True, timeout=120)
     buckets = {b["batch"]: b["is_deferred"] for b in json.loads(done.stdout)["buckets"]}
     assert buckets[1] is False and buckets[16] is True
+
+
+def image_model(folder):
+    """A convolution of images of any size, and a product behind it."""
+    random = numpy.random.default_rng(5)
+    weights = [numpy_helper.from_array(random.normal(size=dims).astype(numpy.float32), name) for name, dims in (("w", (8, 3, 3, 3)), ("p", (8, 5)))]
+    nodes = [helper.make_node("Conv", ["in", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("ReduceMean", ["c", "axes"], ["m"], keepdims=0),
+             helper.make_node("MatMul", ["m", "p"], ["out"])]  # fmt: skip
+    value = lambda n, dims: helper.make_tensor_value_info(n, TensorProto.FLOAT, dims)
+    axes = numpy_helper.from_array(numpy.array([2, 3]), "axes")
+    return serving.save_model(folder, "image", nodes, [value("in", ["n", 3, "h", "w"])], [value("out", ["n", 5])], [*weights, axes])
+
+
+IMAGE = numpy.random.default_rng(6).normal(size=(1, 3, 20, 30)).astype(numpy.float32)
+
+
+def start_with_cache(folder, models, has_kept=None):
+    """The answers of both models, and the states of the deferred buckets when none is still to be made."""
+    with serving.Server(folder / "server.log", models, "--cache", str(folder / "cache"), "--threads", "2") as s:
+        answers = [numpy.asarray(s.infer("layers", {"in": rows(3, 5)})["out"]), numpy.asarray(s.infer("image", {"in": IMAGE})["out"])]
+        states = lambda: [b["state"] for b in s.get("/v2/models/layers/stats").json()["model_stats"][0].get("deferred_buckets", [])]
+        serving.wait_until(lambda: "wanted" not in states(), "buckets that are made after ready")
+        if has_kept:
+            serving.wait_until(has_kept, "packed weights in the cache folder")
+        return answers, states()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder with two models, what a first start has kept of them, and its answers."""
+    folder = tmp_path_factory.mktemp("kept")
+    models = {"layers": serving.slow_model(folder, "layers", width=WIDTH, layers=8), "image": image_model(folder)}
+    files = lambda: list((folder / "cache").glob("*.weights"))
+    answers, states = start_with_cache(folder, models, lambda: len(files()) == 2)
+    return folder, models, files(), answers, states
+
+
+def test_a_second_start_makes_larger_buckets_right_after_ready(kept):
+    folder, models, _, answers, first_states = kept
+    again, states = start_with_cache(folder, models)
+    assert first_states == [] and states == ["made"] * 4
+    assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
+
+
+DAMAGES = {
+    "empty": lambda data: b"",
+    "cut in its head": lambda data: data[:40],
+    "cut in its records": lambda data: data[:200],
+    "cut in its weights": lambda data: data[: len(data) - 100],
+    "another head": lambda data: b"x" * 64 + data[64:],
+    "a changed number": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
+    "changed weights": lambda data: data[: len(data) // 2] + bytes(b ^ 0x80 for b in data[len(data) // 2 :]),
+    "longer": lambda data: data + b"more",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_packed_weights_are_packed_again(kept, damage):
+    folder, models, files, answers, _ = kept
+    before = {path: path.read_bytes() for path in files}
+    for path, data in before.items():
+        path.write_bytes(DAMAGES[damage](data))
+    is_new = lambda path, data: path.stat().st_size == len(data) and path.read_bytes() != DAMAGES[damage](data)
+    again, _ = start_with_cache(folder, models, lambda: all(is_new(path, data) for path, data in before.items()))
+    assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
+
+
+def test_packed_weights_of_another_model_are_not_used(kept):
+    folder, models, files, answers, _ = kept
+    before = [path.read_bytes() for path in files]
+    for path, data in zip(files, reversed(before)):
+        path.write_bytes(data)
+    again, _ = start_with_cache(folder, models, lambda: [path.stat().st_size for path in files] == [len(data) for data in before])
+    assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))

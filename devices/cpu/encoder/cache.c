@@ -9,6 +9,7 @@
 
 #include "base/io/file_writer.h"
 #include "base/log.h"
+#include "devices/cpu/content_hash.h"
 #include "devices/cpu/encoder/internal.h"
 #include "kernels/gemm_scaled.h"
 
@@ -30,30 +31,10 @@ typedef struct header {
     uint64_t report_bytes, image_offset, image_bytes;
 } header;
 
-/* FNV-1a with a shift, 8 bytes at a time in four lanes: finds damage, does not resist attacks. */
-static uint64_t hash(uint64_t seed, const void *data, size_t bytes)
-{
-    const unsigned char *p = data;
-    uint64_t lanes[4] = {seed, seed + 1, seed + 2, seed + 3};
-    const uint64_t prime = UINT64_C(1099511628211);
-    for (; bytes >= 32; p += 32, bytes -= 32) {
-        uint64_t words[4];
-        memcpy(words, p, sizeof words);
-        for (int i = 0; i < 4; i++) {
-            lanes[i] = (lanes[i] ^ words[i]) * prime;
-            lanes[i] ^= lanes[i] >> 29;
-        }
-    }
-    for (; bytes > 0; p++, bytes--)
-        lanes[0] = (lanes[0] ^ *p) * prime;
-    for (int i = 1; i < 4; i++)
-        lanes[0] = ((lanes[0] ^ lanes[i]) * prime) ^ (lanes[0] >> 31);
-    return lanes[0];
-}
-
 static uint64_t hash_tensor(uint64_t h, const tensor *t)
 {
-    return t ? hash(hash(h, t->dims, sizeof t->dims), t->data, tensor_bytes(t)) : h * 31;
+    return t ? content_hash(content_hash(h, t->dims, sizeof t->dims), t->data, tensor_bytes(t))
+             : h * 31;
 }
 
 /* What the hash of the model files does not cover: shape, and head layers, which may come from
@@ -73,19 +54,19 @@ static uint64_t hash_shape(const encoder *s)
                          cpu_encoder_up_width(s),
                          s->is_pre_norm,
                          s->is_causal};
-    uint64_t h = hash(1, numbers, sizeof numbers);
+    uint64_t h = content_hash(1, numbers, sizeof numbers);
     for (int o = 0; o < s->output_count; o++) {
         const encoder_output *output = &s->outputs[o];
         int64_t kind[] = {output->pooling, output->head_count, output->is_normalised,
                           output->also_count};
-        h = hash(h, kind, sizeof kind);
-        h = hash(h, output->also, (size_t)output->also_count * sizeof output->also[0]);
+        h = content_hash(h, kind, sizeof kind);
+        h = content_hash(h, output->also, (size_t)output->also_count * sizeof output->also[0]);
         for (int i = 0; i < output->head_count; i++) {
             h = hash_tensor(h, output->head[i].linear.weight);
             h = hash_tensor(h, output->head[i].linear.bias);
             h = hash_tensor(h, output->head[i].norm.scale);
             h = hash_tensor(h, output->head[i].norm.bias);
-            h = hash(h, &output->head[i].activation, sizeof output->head[i].activation);
+            h = content_hash(h, &output->head[i].activation, sizeof output->head[i].activation);
         }
     }
     return h;
@@ -129,7 +110,7 @@ static bool adopt(cpu_encoder *e, const char *data, size_t bytes)
         found.image_offset % PAGE != 0 || found.image_offset > bytes ||
         text + found.report_bytes > found.image_offset ||
         found.image_bytes != bytes - found.image_offset ||
-        hash(0, data + skipped, bytes - skipped) != found.checksum)
+        content_hash(0, data + skipped, bytes - skipped) != found.checksum)
         return false;
     for (uint32_t i = 0; i < found.plan_count; i++) {
         unsigned format = (unsigned char)data[sizeof found + i];
@@ -196,7 +177,7 @@ static status write_file(const cpu_encoder *e, const char *path)
     memcpy(whole + front, e->image, e->image_bytes);
     memcpy(whole, &h, sizeof h);
     size_t skipped = 2 * sizeof(uint64_t);
-    h.checksum = hash(0, whole + skipped, front + e->image_bytes - skipped);
+    h.checksum = content_hash(0, whole + skipped, front + e->image_bytes - skipped);
     memcpy(whole, &h, sizeof h);
     file_part part = {whole, front + e->image_bytes};
     status s = file_writer_write(temporary, &part, 1);

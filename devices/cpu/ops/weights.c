@@ -6,33 +6,54 @@
 #include <string.h>
 
 #include "base/large_memory.h"
+#include "base/log.h"
+#include "devices/cpu/content_hash.h"
+#include "devices/cpu/ops/weights_cache.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/conv_u8s8.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
+
+#define SIGNED_PIECES ((size_t)8)
+#define SIGNED_BYTES ((size_t)64)
 
 typedef struct entry {
     struct entry *next;
     cpu_weights_key key; /* `constant` is not read: it may be gone */
     const void *address; /* of a source constant; NULL: known by its contents */
     uint64_t hash[2];
+    uint32_t number; /* of a source constant */
+    bool is_mapped;  /* `data` lies in the cache's file */
     size_t bytes;
     void *data;
 } entry;
 
+/* A constant of the source. */
+typedef struct numbered {
+    const void *data;
+    uint32_t number; /* in the order of the graph: the same in every start */
+} numbered;
+
 struct cpu_weights {
     pthread_mutex_t lock;
     int references;
-    const void **addresses; /* data of the source's constants, sorted */
+    numbered *addresses; /* of the source's constants, sorted by address */
     size_t address_count;
     entry *entries;
     size_t bytes, table_count;
+    weights_cache_name cache_name; /* folder NULL: there is no cache */
+    char *cache_folder;
+    weights_cache *cache; /* opened when something is first looked up */
+    bool is_cache_open;
+    bool is_changed; /* there are entries that the cache does not have */
 };
 
 static int order_addresses(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
-    return x < y ? -1 : x > y;
+    const numbered *x = a, *y = b;
+    if (x->data != y->data)
+        return (uintptr_t)x->data < (uintptr_t)y->data ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
 /* Of a graph and its bodies. */
@@ -44,13 +65,42 @@ static size_t count_values(const graph *g)
     return count;
 }
 
+/* Their kind, and some of their content: the same files may be imported in several ways (dims in
+ * model.json), which number their constants otherwise. */
+static uint64_t sign(uint64_t signature, const tensor *t)
+{
+    int64_t shape[TENSOR_RANK_MAX + 2] = {t->dtype, t->rank};
+    memcpy(shape + 2, t->dims, (size_t)t->rank * sizeof t->dims[0]);
+    size_t bytes = tensor_bytes(t), step = bytes / SIGNED_PIECES;
+    signature = content_hash(signature, shape, sizeof shape);
+    if (bytes <= SIGNED_PIECES * SIGNED_BYTES)
+        return content_hash(signature, t->data, bytes);
+    for (size_t i = 0; i < SIGNED_PIECES; i++)
+        signature = content_hash(signature, (const char *)t->data + i * step, SIGNED_BYTES);
+    return signature;
+}
+
 static void add_addresses(cpu_weights *w, const graph *g)
+{
+    for (int32_t i = 0; i < g->value_count; i++) {
+        const tensor *t = g->values[i].constant;
+        if (!t || !t->data)
+            continue;
+        w->addresses[w->address_count] = (numbered){t->data, (uint32_t)w->address_count};
+        w->address_count++;
+    }
+    for (const graph *body = g->bodies; body; body = body->next_body)
+        add_addresses(w, body);
+}
+
+static uint64_t sign_constants(const graph *g, uint64_t signature)
 {
     for (int32_t i = 0; i < g->value_count; i++)
         if (g->values[i].constant && g->values[i].constant->data)
-            w->addresses[w->address_count++] = g->values[i].constant->data;
+            signature = sign(signature, g->values[i].constant);
     for (const graph *body = g->bodies; body; body = body->next_body)
-        add_addresses(w, body);
+        signature = sign_constants(body, signature);
+    return signature;
 }
 
 cpu_weights *cpu_weights_create(const graph *source)
@@ -72,6 +122,18 @@ cpu_weights *cpu_weights_create(const graph *source)
     return w;
 }
 
+void cpu_weights_use_cache(cpu_weights *w, const graph *source, const kernels *k,
+                           const char *folder, uint64_t model_key)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->cache_folder && folder && model_key != 0 && (w->cache_folder = strdup(folder)))
+        w->cache_name = (weights_cache_name){.folder = w->cache_folder,
+                                             .level = kernels_level_name(k->level),
+                                             .model_key = model_key,
+                                             .signature = sign_constants(source, 1)};
+    pthread_mutex_unlock(&w->lock);
+}
+
 void cpu_weights_retain(cpu_weights *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -90,10 +152,13 @@ void cpu_weights_release(cpu_weights *w)
         return;
     for (entry *e = w->entries; e;) {
         entry *next = e->next;
-        free(e->data);
+        if (!e->is_mapped)
+            free(e->data);
         free(e);
         e = next;
     }
+    weights_cache_close(w->cache);
+    free(w->cache_folder);
     pthread_mutex_destroy(&w->lock);
     free(w->addresses);
     free(w);
@@ -244,10 +309,70 @@ static void *transform(const kernels *k, const cpu_weights_key *key, size_t *byt
     return out;
 }
 
+/* The first of those at the address, or NULL. */
+static const numbered *find_numbered(const cpu_weights *w, const void *data)
+{
+    size_t from = 0, to = w ? w->address_count : 0;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if ((uintptr_t)w->addresses[middle].data < (uintptr_t)data)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return w && from < w->address_count && w->addresses[from].data == data ? &w->addresses[from]
+                                                                           : NULL;
+}
+
 bool cpu_weights_has_constant(const cpu_weights *w, const void *data)
 {
-    return w && w->address_count > 0 &&
-           bsearch(&data, w->addresses, w->address_count, sizeof data, order_addresses);
+    return find_numbered(w, data) != NULL;
+}
+
+/* All that is_same() compares, in numbers that the next start has, too. */
+static weights_cache_item item_of(const entry *e)
+{
+    const cpu_weights_key *k = &e->key;
+    return (weights_cache_item){.words = {e->address != NULL, e->number, e->hash[0], e->hash[1],
+                                          k->format, k->offset, k->k, k->n, k->row_stride,
+                                          k->column_stride, k->taps, k->arrangement[0],
+                                          k->arrangement[1], k->arrangement[2], k->arrangement[3]},
+                                .data = e->data,
+                                .bytes = e->bytes};
+}
+
+/* Under the lock: takes what the entry holds from the file. `bytes` 0: of any size. */
+static bool load_entry(cpu_weights *w, entry *e, size_t bytes)
+{
+    if (!w->is_cache_open && w->cache_folder)
+        w->cache = weights_cache_open(&w->cache_name);
+    w->is_cache_open = true;
+    weights_cache_item item = item_of(e);
+    if (!w->cache || !weights_cache_find(w->cache, &item) || (bytes && item.bytes != bytes))
+        return false;
+    e->data = (void *)(uintptr_t)item.data;
+    e->bytes = item.bytes;
+    e->is_mapped = true;
+    return true;
+}
+
+void cpu_weights_keep(cpu_weights *w)
+{
+    pthread_mutex_lock(&w->lock);
+    size_t count = 0;
+    for (const entry *e = w->entries; e; e = e->next)
+        count++;
+    weights_cache_item *items = calloc(count + 1, sizeof *items);
+    bool is_wanted = items && w->cache_folder && w->is_changed;
+    count = 0;
+    for (const entry *e = w->entries; is_wanted && e; e = e->next)
+        items[count++] = item_of(e);
+    w->is_changed = false;
+    pthread_mutex_unlock(&w->lock);
+    /* Entries stay as they are while `w` lives. */
+    if (is_wanted && weights_cache_write(&w->cache_name, items, count) != STATUS_OK)
+        log_warning("devices", "the packed weights are not cached: %s", status_message());
+    free(items);
 }
 
 const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights_key *key)
@@ -255,7 +380,8 @@ const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights
     assert(key->constant && key->constant->data);
     const void *address = key->constant->data;
     uint64_t hash[2] = {0, 0};
-    if (!cpu_weights_has_constant(w, address)) {
+    const numbered *source = find_numbered(w, address);
+    if (!source) {
         hash_bytes(address, tensor_bytes(key->constant), hash);
         address = NULL;
     }
@@ -265,7 +391,11 @@ const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights
         e = e->next;
     if (!e && (e = calloc(1, sizeof *e))) {
         *e = (entry){.key = *key, .address = address, .hash = {hash[0], hash[1]}};
-        e->data = transform(k, key, &e->bytes);
+        e->number = source ? source->number : 0;
+        if (!load_entry(w, e, 0)) {
+            e->data = transform(k, key, &e->bytes);
+            w->is_changed = true;
+        }
         if (e->data) {
             e->next = w->entries;
             w->entries = e;
@@ -279,18 +409,26 @@ const void *cpu_weights_find(cpu_weights *w, const kernels *k, const cpu_weights
     return e ? e->data : NULL;
 }
 
-/* A new entry at the head of the list, with room for its data; NULL when memory is out. */
-static entry *add_table(cpu_weights *w, const cpu_weights_key *key, const uint64_t hash[2],
-                        size_t bytes)
+/* A new entry at the head of the list, filled from the cache or by `make`; NULL where that fails or
+ * memory is out. */
+static entry *add_table(cpu_weights *w, entry of, size_t bytes,
+                        bool (*make)(const void *context, void *table), const void *context)
 {
     entry *e = calloc(1, sizeof *e);
-    void *data = allocate(bytes);
-    if (!e || !data) {
-        free(e);
-        free(data);
+    if (!e)
         return NULL;
+    *e = of;
+    if (!load_entry(w, e, bytes)) {
+        e->data = allocate(bytes);
+        e->bytes = bytes;
+        if (!e->data || !make(context, e->data)) {
+            free(e->data);
+            free(e);
+            return NULL;
+        }
+        w->is_changed = true;
     }
-    *e = (entry){w->entries, *key, NULL, {hash[0], hash[1]}, bytes, data};
+    e->next = w->entries;
     w->entries = e;
     w->bytes += bytes;
     w->table_count++;
@@ -308,15 +446,8 @@ const void *cpu_weights_make(cpu_weights *w, const void *identity, size_t identi
     entry *e = w->entries;
     while (e && !is_same(e, &key, NULL, hash))
         e = e->next;
-    if (!e && w->table_count < CPU_WEIGHTS_TABLES_MAX && (e = add_table(w, &key, hash, bytes)) &&
-        !make(context, e->data)) {
-        w->entries = e->next;
-        w->bytes -= bytes;
-        w->table_count--;
-        free(e->data);
-        free(e);
-        e = NULL;
-    }
+    if (!e && w->table_count < CPU_WEIGHTS_TABLES_MAX)
+        e = add_table(w, (entry){.key = key, .hash = {hash[0], hash[1]}}, bytes, make, context);
     pthread_mutex_unlock(&w->lock);
     return e ? e->data : NULL;
 }

@@ -39,6 +39,15 @@ cpu_weights *cpu_weights_create(const graph *source) MUST_CHECK;
 void cpu_weights_retain(cpu_weights *w);
 void cpu_weights_release(cpu_weights *w); /* accepts NULL */
 
+/* Where packed weights are kept between starts (ops/weights_cache.h): in `folder` (NULL: nowhere;
+ * copied), for a model whose files have the hash `model_key` (0: nowhere). Before the first find.
+ */
+void cpu_weights_use_cache(cpu_weights *w, const graph *source, const kernels *k,
+                           const char *folder, uint64_t model_key);
+/* Writes what was packed to that folder, if the file there has not all of it. May take long, and
+ * holds up nobody; one thread at a time. What fails is logged. */
+void cpu_weights_keep(cpu_weights *w);
+
 /* Whether it is the data of a constant of the source. `w` NULL: false. */
 bool cpu_weights_has_constant(const cpu_weights *w, const void *data);
 
