@@ -142,14 +142,15 @@ static row_relation follow_branch(walk *w, const graph_node *node, int output)
     return w->values[node->inputs[(taken ? 1 : 1 + node->output_count) + output]].relation;
 }
 
-static row_relation relate_output(const walk *w, const row_call *call, int output)
+/* `blamed`: of the node's inputs, or NULL. */
+static row_relation relate_output(const walk *w, const row_call *call, const row_relation *blamed,
+                                  int output)
 {
     const graph_node *node = call->node;
     const row_value *v = &w->out[output];
     bool all_same = true, all_full = has_elements(v);
     if (v->one.data != NULL && v->many.data != NULL)
         return relate_known(v);
-    const row_relation *blamed = find_blamed(w, node);
     if (blamed != NULL)
         return *blamed;
     for (int i = 0; i < node->input_count; i++) {
@@ -164,6 +165,17 @@ static row_relation relate_output(const walk *w, const row_call *call, int outpu
     return rule != NULL ? rule(call, output) : rows_undecided(reason_no_rule);
 }
 
+/* Moves the inputs that add elements to a Concat, in one run at least, to the front; returns how
+ * many those are. */
+static int drop_empty(walk *w, int count)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (tensor_count(&w->in[i]->one) > 0 || tensor_count(&w->in[i]->many) > 0)
+            w->in[kept++] = w->in[i];
+    return kept > 0 ? kept : count;
+}
+
 static void visit(walk *w, int32_t n)
 {
     const graph_node *node = &w->g->nodes[n];
@@ -172,16 +184,19 @@ static void visit(walk *w, int32_t n)
     for (int i = 0; i < node->output_count; i++)
         w->out[i] =
             node->outputs[i] == GRAPH_NO_VALUE ? (row_value){0} : w->values[node->outputs[i]];
-    row_call call = {node, w->rows, w->in, w->out};
+    graph_node full = *node;
+    if (node->op == GRAPH_OP_CONCAT)
+        full.input_count = drop_empty(w, node->input_count);
+    row_call call = {&full, w->rows, w->in, w->out};
+    const row_relation *blamed = find_blamed(w, node);
     for (int i = 0; i < node->output_count; i++) {
         graph_value_index v = node->outputs[i];
         /* A branch that is not taken may have no shapes. */
         if (v == GRAPH_NO_VALUE || !w->needed[v] || w->one.values[v].rank < 0 ||
             w->many.values[v].rank < 0)
             continue;
-        row_relation found =
-            node->op == GRAPH_OP_IF ? follow_branch(w, node, i) : relate_output(w, &call, i);
-        const row_relation *blamed = find_blamed(w, node);
+        row_relation found = node->op == GRAPH_OP_IF ? follow_branch(w, node, i)
+                                                     : relate_output(w, &call, blamed, i);
         bool is_new = (found.kind == ROWS_MIXED || found.kind == ROWS_UNDECIDED) &&
                       (blamed == NULL || blamed->reason != found.reason);
         if (is_new)

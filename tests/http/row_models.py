@@ -113,6 +113,7 @@ weights_made_of_the_count | flat | n = Shape<end=1>(x) e = Concat<axis=0>(n, n, 
 spread_over_rows | flat | t = Transpose(x) r = Unsqueeze(t, c_0) w = Constant<value = float[8, 1, 3] {KERNEL}>() k = ConvTranspose<group=8, pads=[1, 1]>(r, w) q = Squeeze(k, c_0) y = Transpose(q)
 spectrum_of_rows | flat | u = Unsqueeze(x, c_2) d = DFT(u, , s_0) y = ReduceSum<keepdims=0>(d, c_2)
 squares_of_all | flat | m = ReduceSumSquare<keepdims=0>(x) l = Log(m) g = Sub(l, f_8) h = Relu(g) y = Add(x, h)
+mixed_behind_nothing | flat | n = Shape<end=1>(x) e = Concat<axis=0>(n, c_0) z = ConstantOfShape(e) p = Softmax<axis=0>(x) y = Concat<axis=1>(z, p)
 blocks_between_rows | image | t = Transpose<perm=[1, 2, 3, 0]>(x) r = Reshape(t, c_m1_4_6_6) p = Softmax<axis=1>(r) s = Shape(t) q = Reshape(p, s) y = Transpose<perm=[3, 0, 1, 2]>(q)
 """
 
@@ -202,6 +203,7 @@ sorted_by_another_column | tokens | i = ArgMin<axis=2>(x) v = GatherElements<axi
 rows_turned_in_time | tokens | n = Shape<end=1>(x) l = Expand(c_1, n) y = ReverseSequence<batch_axis=0, time_axis=1>(x, l)
 pooled_in_a_row | tokens | t = Transpose<perm=[0, 2, 1]>(x) k = LpPool<kernel_shape=[1], p=2>(t) y = Transpose<perm=[0, 2, 1]>(k)
 bits_of_a_row | flat | i = Cast<to=7>(x) b = BitwiseAnd(i, s_3) f = Cast<to=1>(b) y = Add(x, f)
+nothing_joined | flat | n = Shape<end=1>(x) e = Concat<axis=0>(n, c_0) z = ConstantOfShape(e) j = Concat<axis=1>(x, z) y = Relu(j)
 bent_by_offsets | image | w = Constant<value = float[4, 4, 1, 1] {1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 3.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0}>() o = Slice(x, c_0, c_2, c_1) t = Tanh(o) y = DeformConv(x, w, t)
 """
 
