@@ -5,9 +5,12 @@
 #include "base/text/wrap.h"
 #include "cli/inspect/facts.h"
 #include "cli/inspect/print.h"
+#include "models/loading/load.h"
 #include "models/start/deferred_buckets.h"
 #include "models/text/model_text.h"
 #include "server/protocol/infer.h"
+
+#define NAME_COLUMNS 24
 
 static void print_titled(const char *title, const char *text)
 {
@@ -20,7 +23,10 @@ static void print_tensors(const char *title, const model_tensor *tensors, int co
     printf("%s\n", title);
     for (int i = 0; i < count; i++) {
         char dims[TENSOR_SHAPE_TEXT_BYTES];
-        printf("  %-24s %-6s %s", tensors[i].name, dtype_kserve_name(tensors[i].dtype),
+        /* The columns stay where they are behind a long name. */
+        bool is_long = strlen(tensors[i].name) > NAME_COLUMNS;
+        printf("  %-*s%s%-6s %s", NAME_COLUMNS, tensors[i].name,
+               is_long ? "\n                           " : " ", dtype_kserve_name(tensors[i].dtype),
                infer_dims_text(dims, &tensors[i]));
         printf("%s%s\n", tensors[i].is_mask ? "  mask" : "",
                tensors[i].is_optional ? "  optional" : "");
@@ -94,7 +100,9 @@ static void print_buckets(const model *m)
         text_buffer_put(&line, m->graph->is_dynamic ? "none: the model runs node by node"
                                : model_is_whole(m)
                                    ? "none: the model is planned for each shape that requests have"
-                                   : "none: batches run at the exact lengths of their rows");
+                               : m->batching.sequence_max == 0
+                                   ? "none: requests run one at a time"
+                                   : "none: rows run at their own length");
     print_titled("buckets   ", text_buffer_string(&line));
     text_buffer_clear(&line);
     if (m->deferred != NULL) {
@@ -125,10 +133,11 @@ static void print_fusion(const model *m)
 {
     inspect_fusion fusion = inspect_count_fused(m);
     text_buffer line = {0};
-    text_buffer_format(&line,
-                       "in buckets, %d matmuls and convolutions run fused with the operators after "
-                       "them, %d of these in int8; %d run unfused",
-                       fusion.fused, fusion.fused_int8, fusion.unfused);
+    text_buffer_format(
+        &line,
+        "%s%d matmuls and convolutions run fused with the operators after them, %d of "
+        "these in int8; %d run unfused",
+        m->bucket_count > 0 ? "in buckets, " : "", fusion.fused, fusion.fused_int8, fusion.unfused);
     print_titled("fusion    ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -164,21 +173,58 @@ static const char *basis_text(model_basis basis)
 
 static void print_batching(const model *m)
 {
+    const model_batching *b = &m->batching;
+    text_buffer line = {0};
     if (model_is_whole(m)) {
         printf("batching  each request runs alone, at its own shape\n");
         return;
     }
-    printf("batching  %s%s, %s%s; at most %lld row%s",
-           m->batching.can_batch ? "rows are independent" : "rows run alone",
-           basis_text(m->batching.batch_basis),
-           m->batching.sequence_max == 0 ? "no sequence axis"
-           : m->batching.can_pad         ? "rows can be padded"
-                                         : "rows run at their own length",
-           basis_text(m->batching.pad_basis), (long long)m->batching.batch_max,
-           m->batching.batch_max == 1 ? "" : "s");
-    if (m->batching.sequence_max > 0)
-        printf(" of at most %lld tokens", (long long)m->batching.sequence_max);
-    printf("\n");
+    text_buffer_format(
+        &line, "%s%s, %s%s; at most %lld row%s",
+        b->can_batch ? "rows are independent" : "rows run alone", basis_text(b->batch_basis),
+        b->sequence_max == 0 ? "no sequence axis"
+        : b->can_pad         ? "rows can be padded"
+                             : "rows run at their own length",
+        basis_text(b->pad_basis), (long long)b->batch_max, b->batch_max == 1 ? "" : "s");
+    if (b->sequence_max >= LOAD_ROW_MAX)
+        text_buffer_put(&line, ", of any length");
+    else if (b->sequence_max > 0)
+        text_buffer_format(&line, " of at most %lld tokens", (long long)b->sequence_max);
+    print_titled("batching  ", text_buffer_string(&line));
+    text_buffer_dispose(&line);
+}
+
+/* The note says how requests may be batched and why, then how the CPU runs them. What the line
+ * above says already is left out. */
+static void print_note(const model *m)
+{
+    static const char *const known[] = {"each request runs alone, at its own shape: ",
+                                        "each request runs alone: ", "rows are independent: "};
+    static const char cpu[] = "; on the CPU: ";
+    const char *note = m->batching_note ? m->batching_note : "", *how = strstr(note, cpu);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(note, known[i], strlen(known[i])) == 0)
+            note += strlen(known[i]);
+    text_buffer line = {0};
+    text_buffer_format(&line, "%.*s", how ? (int)(how - note) : (int)strlen(note), note);
+    if (line.bytes > 0)
+        print_titled("why       ", text_buffer_string(&line));
+    if (how != NULL)
+        print_titled("cpu       ", how + strlen(cpu));
+    text_buffer_dispose(&line);
+}
+
+/* What takes text, or why nothing does. */
+static void print_text_input(const model *m)
+{
+    text_buffer line = {0};
+    if (m->text != NULL)
+        text_buffer_format(&line, "taken: %s, at most %lld tokens, %d prompts", m->text->file,
+                           (long long)m->text->tokens_max, m->text->prompt_count);
+    else
+        text_buffer_format(&line, "not taken: %s", m->text_note);
+    print_titled("text      ", text_buffer_string(&line));
+    text_buffer_dispose(&line);
 }
 
 void inspect_print_text(const model *m)
@@ -188,21 +234,16 @@ void inspect_print_text(const model *m)
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
-    if (m->text != NULL)
-        printf("text      taken: %s, at most %lld tokens, %d prompts\n", m->text->file,
-               (long long)m->text->tokens_max, m->text->prompt_count);
-    else
-        print_titled("text      ", m->text_note);
+    print_text_input(m);
     print_batching(m);
-    if (m->batching_note && m->batching_note[0])
-        print_titled("why       ", m->batching_note);
+    print_note(m);
     print_buckets(m);
     if (m->on_device.exported != NULL)
         return;
-    if (!model_is_whole(m)) {
+    if (m->bucket_count > 0 && m->batching.sequence_max > 0)
         print_packing(m);
+    if (!model_is_whole(m))
         print_fusion(m);
-    }
     print_operators(m, counts);
     printf("loaded in %.1f ms, warm-up %.1f ms\n", (double)m->load_ns / 1e6,
            (double)m->warm_up_ns / 1e6);

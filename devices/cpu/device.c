@@ -423,6 +423,17 @@ static void cpu_describe(device *base, device_status *out)
              kernels_level_name(d->kernels->level));
 }
 
+/* Whether an input may hold token ids, [batch, length]. */
+static bool takes_tokens(const graph *g)
+{
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_value *v = &g->values[g->inputs[i]];
+        if (dtype_is_integer(v->dtype) && v->shape.rank == 2)
+            return true;
+    }
+    return false;
+}
+
 static void cpu_explain(device *base, const device_program *program, char *text, size_t bytes)
 {
     (void)base;
@@ -435,11 +446,12 @@ static void cpu_explain(device *base, const device_program *program, char *text,
     else if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);
     else
-        snprintf(text, bytes, "runs as a plan per bucket, in fp32%s%s; not as an encoder: %s",
+        snprintf(text, bytes, "runs as a plan, in fp32%s%s%s%s",
                  p->model->precision == DEVICE_FP32 ? "" : " instead of ",
                  p->model->precision == DEVICE_FP32 ? ""
                                                     : device_precision_names[p->model->precision],
-                 p->model->reason);
+                 takes_tokens(p->model->graph) ? "; not as an encoder: " : "",
+                 takes_tokens(p->model->graph) ? p->model->reason : "");
 }
 
 static void cpu_keep(device *base, const device_program *program)

@@ -49,6 +49,9 @@ static status list_sizes(search *s, arena *memory)
             graph_dim dim = v->shape.dims[d];
             const char *name = v->dim_names ? v->dim_names[d] : NULL;
             bool is_batch = !dim.is_unknown && dim.batch == 1;
+            if (name != NULL && strcmp(name, "?") == 0)
+                name = NULL; /* of no size in particular */
+            bool is_named = name != NULL;
             *size_at(s, i, d) = -1;
             if (graph_dim_is_constant(dim))
                 continue;
@@ -64,7 +67,8 @@ static status list_sizes(search *s, arena *memory)
                     name = arena_format(memory, "%s[%d]", v->name, d);
                 if (name == NULL)
                     return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
-                s->found->sizes[index] = (free_size){.name = name, .is_batch = is_batch, .at = 1};
+                s->found->sizes[index] =
+                    (free_size){.name = name, .is_named = is_named, .is_batch = is_batch, .at = 1};
             }
             *size_at(s, i, d) = (int8_t)index;
         }
@@ -213,6 +217,20 @@ const char *free_sizes_text(const free_sizes *sizes, arena *memory)
         else
             text = arena_format(memory, "%s%s%s: %lld", text, separator, size->name,
                                 (long long)size->at);
+    }
+    return text;
+}
+
+const char *free_sizes_dims(const free_sizes *sizes, arena *memory)
+{
+    const char *text = "";
+    for (int i = 0; i < sizes->count && text != NULL; i++) {
+        const free_size *size = &sizes->sizes[i];
+        if (size->is_batch)
+            continue;
+        if (!size->is_named)
+            return "";
+        text = arena_format(memory, "%s%s\"%s\": SIZE", text, text[0] != 0 ? ", " : "", size->name);
     }
     return text;
 }

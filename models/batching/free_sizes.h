@@ -12,6 +12,7 @@
 
 typedef struct free_size {
     const char *name; /* as in the file, or "x[2]": input and dim */
+    bool is_named;    /* in the file: model.json can fix it */
     bool is_batch;    /* the rows */
     int64_t at;       /* where the model accepts it */
     /* Accepted around it: every `step`-th; 0: no other size that was tried; -1: not tried. */
@@ -34,5 +35,8 @@ status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory
 /* "height: 64, and in steps of 32; width: any"; without the rows. From `memory`; "" where there is
  * none. NULL when memory is out. */
 const char *free_sizes_text(const free_sizes *sizes, arena *memory);
+/* What to write into model.json to fix all of them but the rows: "\"height\": SIZE, \"width\":
+ * SIZE". From `memory`; "" where one of them has no name. NULL when memory is out. */
+const char *free_sizes_dims(const free_sizes *sizes, arena *memory);
 
 #endif

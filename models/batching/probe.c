@@ -213,24 +213,39 @@ static const char *with_other_dims(const model *m)
     return NULL;
 }
 
-static const char *without_batch_axis(const model *m)
+static const model_tensor *without_batch_axis(const model *m)
 {
     for (int i = 0; i < m->input_count + m->output_count; i++) {
         const model_tensor *t =
             i < m->input_count ? &m->inputs[i] : &m->outputs[i - m->input_count];
         if (t->batch_axis != 0)
-            return t->name;
+            return t;
     }
     return NULL;
+}
+
+/* What would give a tensor a batch axis, or "". */
+static const char *advise_batch_axis(const model *m, const model_tensor *t)
+{
+    bool is_input = t >= m->inputs && t < m->inputs + m->input_count;
+    if (t->batch_axis > 0)
+        return ": its rows are on another axis than the first";
+    return is_input && t->rank > 0 && t->dims[0] == 1
+               ? ": the file fixes its first dim to 1; exported with a free one, requests may "
+                 "share "
+                 "batches"
+               : "";
 }
 
 /* Why a row cannot be cut out of a batch's tensors, or NULL. */
 static const char *cannot_cut(model *m)
 {
-    const char *unbatched = without_batch_axis(m), *odd = with_other_dims(m);
+    const model_tensor *unbatched = without_batch_axis(m);
+    const char *odd = with_other_dims(m);
     if (unbatched != NULL)
-        return arena_format(
-            &m->memory, "each request runs alone: \"%s\" has no batch axis of its own", unbatched);
+        return arena_format(&m->memory,
+                            "each request runs alone: \"%s\" has no batch axis of its own%s",
+                            unbatched->name, advise_batch_axis(m, unbatched));
     if (odd != NULL)
         return arena_format(
             &m->memory, "each request runs alone: a dim of \"%s\" is neither rows nor tokens", odd);

@@ -76,10 +76,18 @@ static status find_shapes(model *m, graph *g, const char *why)
             set_output(&g->values[g->outputs[i]], &outputs[i]);
         m->on_device.is_whole = true;
         m->whole_inputs = inputs;
-        m->whole_note = sizes == NULL ? why
-                        : sizes[0] == 0
-                            ? why
-                            : arena_format(&m->memory, "%s (sizes accepted: %s)", why, sizes);
+        const char *dims = free_sizes_dims(&found, &m->memory);
+        m->whole_note = why;
+        if (sizes != NULL && sizes[0] != 0)
+            m->whole_note = arena_format(&m->memory, "%s (sizes accepted: %s)", why, sizes);
+        if (m->whole_note != NULL && dims != NULL && dims[0] != 0)
+            m->whole_note =
+                arena_format(&m->memory,
+                             "%s; requests of one size may share batches where model.json fixes "
+                             "it: \"dims\": {%s}",
+                             m->whole_note, dims);
+        if (m->whole_note == NULL)
+            failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
     free(outputs);
     return failure;

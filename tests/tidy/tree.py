@@ -11,7 +11,7 @@ FILES = [f for f in FILES if f.is_file()]
 # Every folder of the product that holds C, from the bottom up: a folder includes its own files and those of folders before it, as far as
 # ROOMS allows the room. So there is no circle of folders.
 FOLDERS = """
-    base base/io base/text
+    base base/identity base/io base/text
     text/unicode text/aligned text/pattern text/normalize text/split text/vocabulary text/model text/decode text/process text/load text
     kernels kernels/scalar kernels/x86/vector kernels/x86/gemm kernels/x86 kernels/x86/lines
     graph graph/shapes graph/cost graph/specialise graph/independence graph/quantise graph/encoder graph/hugging_face graph/onnx graph/onnx/rewrite graph/stablehlo

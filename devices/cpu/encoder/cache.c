@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/identity/content_hash.h"
 #include "base/io/file_writer.h"
 #include "base/log.h"
-#include "devices/cpu/content_hash.h"
 #include "devices/cpu/encoder/internal.h"
 #include "kernels/gemm_scaled.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/identity/content_hash.h"
 #include "base/large_memory.h"
 #include "base/log.h"
-#include "devices/cpu/content_hash.h"
 #include "devices/cpu/ops/weights_cache.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/conv_u8s8.h"

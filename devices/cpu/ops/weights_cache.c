@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/build_id.h"
+#include "base/identity/build_id.h"
+#include "base/identity/content_hash.h"
 #include "base/io/file_writer.h"
 #include "base/log.h"
-#include "devices/cpu/content_hash.h"
 
 #define MAGIC UINT64_C(0x3153485745574e50)
 #define LAYOUT 1 /* of this file; the build id stands for how the kernels pack */

@@ -1,4 +1,4 @@
-#include "base/build_id.h"
+#include "base/identity/build_id.h"
 
 #include <elf.h>
 #include <link.h>

@@ -1,5 +1,5 @@
-#ifndef BASE_BUILD_ID_H
-#define BASE_BUILD_ID_H
+#ifndef BASE_IDENTITY_BUILD_ID_H
+#define BASE_IDENTITY_BUILD_ID_H
 
 #include <stdint.h>
 

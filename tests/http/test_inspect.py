@@ -1,0 +1,160 @@
+"""What `penstock inspect` prints of typical models: what was inferred, what was proved, and what to do about the rest."""
+import json
+import subprocess
+
+import onnx
+import onnx.parser
+import pytest
+import serving
+
+# Name, types, body, the text without its first two lines (platform, source) and its last (times).
+MODELS = {
+    "batched": ("float[N, 8] x) => (float[N, 8] y", "y = Relu(x)", """
+inputs
+  x                        FP32   [batch,8]
+outputs
+  y                        FP32   [batch,8]
+text      not taken: its inputs are not tokens
+batching  rows are independent (proved from the graph), no sequence axis; at most 16 rows
+why       proved from the graph (experiments give the same bits)
+cpu       runs as a plan, in fp32
+buckets   1, 2, 4, 8, 16 rows
+fusion    in buckets, 0 matmuls and convolutions run fused with the operators after them, 0 of
+          these in int8; 0 run unfused
+operators 1 Relu (1 nodes)
+"""),
+    "mixed": ("float[N, 8] x) => (float[N, 8] y", "y = Softmax<axis=0>(x)", """
+inputs
+  x                        FP32   [batch,8]
+outputs
+  y                        FP32   [batch,8]
+text      not taken: its inputs are not tokens
+batching  rows run alone (proved from the graph), no sequence axis; at most 16 rows
+why       rows influence each other, so each request runs alone: node "y" (Softmax) goes along
+          the rows
+cpu       runs as a plan, in fp32
+buckets   none: requests run one at a time
+fusion    0 matmuls and convolutions run fused with the operators after them, 0 of these in
+          int8; 0 run unfused
+operators 1 Softmax (1 nodes)
+"""),
+    "image": ("float[N, 3, height, width] x) => (float[N, 3, h2, w2] y", "y = MaxPool<kernel_shape=[3, 3], strides=[2, 2]>(x)", """
+inputs
+  x                        FP32   [N,3,height,width]
+outputs
+  y                        FP32   [any,3,any,any]
+text      not taken: its inputs are not tokens
+batching  each request runs alone, at its own shape
+why       its inputs have sizes beyond rows and tokens (sizes accepted: height: any; width:
+          any); requests of one size may share batches where model.json fixes it: "dims":
+          {"height": SIZE, "width": SIZE}
+cpu       runs as a plan per shape, in fp32; the last 32 shapes are kept
+buckets   none: the model is planned for each shape that requests have
+operators 1 MaxPool (1 nodes)
+"""),
+    "unnamed": ("float[N, 3, ?, ?] x) => (float[N, 3, h2, w2] y", "y = MaxPool<kernel_shape=[3, 3]>(x)", """
+inputs
+  x                        FP32   [N,3,any,any]
+outputs
+  y                        FP32   [any,3,any,any]
+text      not taken: its inputs are not tokens
+batching  each request runs alone, at its own shape
+why       its inputs have sizes beyond rows and tokens (sizes accepted: x[2]: any; x[3]: any)
+cpu       runs as a plan per shape, in fp32; the last 32 shapes are kept
+buckets   none: the model is planned for each shape that requests have
+operators 1 MaxPool (1 nodes)
+"""),
+    "fixed": ("float[1, 8] a_name_that_is_longer_than_its_column) => (float[1, 8] y", "y = Relu(a_name_that_is_longer_than_its_column)", """
+inputs
+  a_name_that_is_longer_than_its_column
+                           FP32   [1,8]
+outputs
+  y                        FP32   [1,8]
+text      not taken: its inputs are not tokens
+batching  rows run alone, no sequence axis; at most 1 row
+why       "a_name_that_is_longer_than_its_column" has no batch axis of its own: the file fixes
+          its first dim to 1; exported with a free one, requests may share batches
+cpu       runs as a plan, in fp32
+buckets   none: requests run one at a time
+fusion    0 matmuls and convolutions run fused with the operators after them, 0 of these in
+          int8; 0 run unfused
+operators 1 Relu (1 nodes)
+"""),
+    "dynamic": ("float[N, 8] x) => (int64[2, n] y", "y = NonZero(x)", """
+inputs
+  x                        FP32   [N,8]
+outputs
+  y                        INT64  [2,any]
+text      not taken: its inputs are not tokens
+batching  each request runs alone, at its own shape
+why       shapes depend on values (node "y" (NonZero): the output shape depends on the value of
+          input 0, which is unknown)
+cpu       runs node by node, in fp32
+buckets   none: the model runs node by node
+operators 1 NonZero (1 nodes)
+"""),
+    "tokens": ("int64[N, S] x) => (float[N, S] y", "m = ReduceMax(x, axis) d = Sub(x, m) y = Cast<to=1>(d)", """
+inputs
+  x                        INT64  [batch,sequence]
+outputs
+  y                        FP32   [batch,sequence]
+text      not taken: there is no tokenizer.json (or vocab.txt, or a SentencePiece model, or
+          vocab.json with merges.txt) in FOLDER
+batching  rows are independent (proved from the graph), rows run at their own length (not proved
+          otherwise); at most 16 rows, of any length
+why       proved from the graph (experiments give the same bits); without a mask it is not
+          proved that padding changes nothing (node "m" (ReduceMax) reduces over the tokens), so
+          rows run at their own length; in experiments it changes nothing: if you know that it
+          does not, set "can_pad": true in model.json
+cpu       runs as a plan, in fp32; not as an encoder: no layer normalisation of a vector per
+          token
+buckets   none: rows run at their own length
+fusion    0 matmuls and convolutions run fused with the operators after them, 0 of these in
+          int8; 0 run unfused
+operators 1 Cast, 1 ReduceMax, 1 Sub (3 nodes)
+"""),
+}  # fmt: skip
+
+
+def inspect(folder, name, *flags, **manifest):
+    types, body, _ = MODELS[name]
+    path = folder / name / "1" / "model.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    axis = "axis = Constant<value = int64[1] {1}>() " if "axis)" in body else ""
+    body = (axis + body).replace(" d = ", "\nd = ").replace(" y = ", "\ny = ").replace(" m = ", "\nm = ")
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\n{name} ({types}) {{\n{body}\n}}'), path)
+    if manifest:
+        (folder / name / "model.json").write_text(json.dumps(manifest))
+    return subprocess.run([str(serving.BINARY), "inspect", str(folder / name), *flags], capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_text(tmp_path, name):
+    done = inspect(tmp_path, name)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "platform  onnx" and lines[-1].startswith("loaded in ")
+    # A folder's name may be as long as it likes, and is broken where it begins.
+    text = "\n".join(lines[2:-1]).replace(str(tmp_path / name / "1"), "FOLDER")
+    assert " ".join(text.split()) == " ".join(MODELS[name][2].split())
+    assert name == "tokens" or text == MODELS[name][2].strip()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_as_json(tmp_path, name):
+    found = json.loads(inspect(tmp_path, name, "--json").stdout)
+    assert found["can_batch"] is ("rows are independent (" in MODELS[name][2])
+    assert [t["name"] for t in found["inputs"]] == [MODELS[name][2].split()[1]]
+    assert found["findings"] and found["nodes"] == sum(found["operators"].values())
+
+
+def test_sizes_that_model_json_fixes(tmp_path):
+    done = inspect(tmp_path, "image", dims={"height": 32, "width": 64})
+    assert "batching  rows are independent (proved from the graph), no sequence axis; at most 16 rows" in done.stdout
+    done = inspect(tmp_path, "image", dims={"hieght": 32})
+    assert done.returncode == 1 and 'no input has a dim named "hieght" (did you mean "height"?)' in done.stderr
+
+
+def test_what_is_declared_is_told_from_what_is_proved(tmp_path):
+    done = inspect(tmp_path, "mixed", can_batch=True)
+    assert "rows are independent (declared in model.json)" in done.stdout and "but rows influence each other" in " ".join(done.stdout.split())
