@@ -8,7 +8,7 @@
 #include "base/identity/content_hash.h"
 #include "base/large_memory.h"
 #include "base/log.h"
-#include "devices/cpu/ops/weights_cache.h"
+#include "devices/cpu/cache/weights_cache.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/conv_u8s8.h"
 #include "kernels/gemm_f32.h"

@@ -39,8 +39,9 @@ cpu_weights *cpu_weights_create(const graph *source) MUST_CHECK;
 void cpu_weights_retain(cpu_weights *w);
 void cpu_weights_release(cpu_weights *w); /* accepts NULL */
 
-/* Where packed weights are kept between starts (ops/weights_cache.h): in `folder` (NULL: nowhere;
- * copied), for a model whose files have the hash `model_key` (0: nowhere). Before the first find.
+/* Where packed weights are kept between starts (devices/cpu/cache/weights_cache.h): in `folder`
+ * (NULL: nowhere; copied), for a model whose files have the hash `model_key` (0: nowhere). Before
+ * the first find.
  */
 void cpu_weights_use_cache(cpu_weights *w, const graph *source, const kernels *k,
                            const char *folder, uint64_t model_key);

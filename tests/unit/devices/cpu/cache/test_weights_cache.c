@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "devices/cpu/ops/weights_cache.h"
+#include "devices/cpu/cache/weights_cache.h"
 #include "tests/support/temporary.h"
 
 #define KEY UINT64_C(0x123456789abcdef0)

@@ -1,4 +1,4 @@
-#include "devices/cpu/ops/weights_cache.h"
+#include "devices/cpu/cache/weights_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_OPS_WEIGHTS_CACHE_H
-#define DEVICES_CPU_OPS_WEIGHTS_CACHE_H
+#ifndef DEVICES_CPU_CACHE_WEIGHTS_CACHE_H
+#define DEVICES_CPU_CACHE_WEIGHTS_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>
