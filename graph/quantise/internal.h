@@ -77,6 +77,9 @@ void fusion_find_shifted(fusion *w);
  * the last node that the layer absorbs; no layer: nothing changes. Error: STATUS_OUT_OF_MEMORY. */
 /* Conv, ConvTranspose, MatMul, Gemm. */
 status fusion_match_layer(fusion *w, int32_t at) MUST_CHECK;
+/* Whether the node is a QLinearConv or QLinearMatMul that becomes a layer, of int8 weights without
+ * zero points: its int8 activations may be kept as uint8. */
+bool fusion_is_qlinear_layer(const fusion *w, const graph_node *n);
 /* MatMulInteger, ConvInteger. */
 status fusion_match_dynamic_layer(fusion *w, int32_t at) MUST_CHECK;
 /* QLinearConv, QLinearMatMul. */

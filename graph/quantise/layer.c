@@ -433,40 +433,69 @@ status fusion_match_dynamic_layer(fusion *w, int32_t at)
     return keep_layer(w, l, last);
 }
 
+static bool is_byte(dtype type)
+{
+    return type == DTYPE_U8 || type == DTYPE_I8;
+}
+
+/* Whether all but the activations are constants of the supported kinds. */
+static bool has_qlinear_constants(const fusion *w, const graph_node *n)
+{
+    bool is_conv = n->op == GRAPH_OP_QLINEAR_CONV;
+    if (!is_conv && n->op != GRAPH_OP_QLINEAR_MATMUL)
+        return false;
+    for (int i = 1; i < 8; i++) {
+        const tensor *t = fusion_constant(w, n->inputs[i]);
+        bool is_scale = i == 1 || i == 4 || i == 6, is_one = i != 3 && i != 4 && i != 5;
+        if (!t || (is_one && tensor_count(t) != 1) || (is_scale && t->dtype != DTYPE_F32))
+            return false;
+    }
+    int rank = fusion_rank(w, n->inputs[0]), b_rank = fusion_rank(w, n->inputs[3]);
+    graph_value_index bias = is_conv ? graph_input_of(n, 8) : GRAPH_NO_VALUE;
+    if ((is_conv ? rank != 4 : rank < 2 || b_rank != 2) ||
+        (bias != GRAPH_NO_VALUE && !fusion_constant(w, bias)))
+        return false;
+    int64_t width = fusion_dim(w, n->inputs[3], is_conv ? 0 : 1);
+    int64_t scales = fusion_count(w, n->inputs[4]);
+    return (scales == 1 || scales == width) && is_byte(fusion_type(w, n->inputs[0])) &&
+           is_byte(fusion_type(w, n->outputs[0])) && fusion_count(w, n->outputs[0]) > 0 &&
+           fusion_count(w, n->inputs[0]) > 0;
+}
+
+bool fusion_is_qlinear_layer(const fusion *w, const graph_node *n)
+{
+    return has_qlinear_constants(w, n) && fusion_type(w, n->inputs[3]) == DTYPE_I8 &&
+           all_equal(fusion_constant(w, n->inputs[5]), 0);
+}
+
+/* The zero point of uint8: 128 more than that of int8. */
+static quantised_tensor qlinear_tensor(const fusion *w, graph_value_index v,
+                                       graph_value_index scale, graph_value_index zero)
+{
+    int32_t shift = fusion_type(w, v) == DTYPE_I8 ? 128 : 0;
+    return (quantised_tensor){v, *(const float *)fusion_constant(w, scale)->data,
+                              (int32_t)tensor_get_integer(fusion_constant(w, zero), 0) + shift};
+}
+
 /* QLinearConv and QLinearMatMul of constants are the same thing in one node. */
 status fusion_match_qlinear_layer(fusion *w, int32_t at)
 {
     const graph_node *n = &w->g->nodes[at];
-    const tensor *c[8];
-    for (int i = 1; i < 8; i++)
-        c[i] = fusion_constant(w, n->inputs[i]);
     bool is_conv = n->op == GRAPH_OP_QLINEAR_CONV;
-    int rank = fusion_rank(w, n->inputs[0]), b_rank = fusion_rank(w, n->inputs[3]);
-    if (!c[1] || !c[2] || !c[3] || !c[4] || !c[5] || !c[6] || !c[7] ||
-        (is_conv ? rank != 4 : rank < 2 || b_rank != 2) || tensor_count(c[1]) != 1 ||
-        tensor_count(c[2]) != 1 || tensor_count(c[6]) != 1 || tensor_count(c[7]) != 1 ||
-        c[1]->dtype != DTYPE_F32 || c[4]->dtype != DTYPE_F32 || c[6]->dtype != DTYPE_F32 ||
-        fusion_type(w, n->inputs[0]) != DTYPE_U8 || fusion_type(w, n->outputs[0]) != DTYPE_U8 ||
-        fusion_count(w, n->outputs[0]) == 0 || fusion_count(w, n->inputs[0]) == 0)
+    if (!has_qlinear_constants(w, n))
         return STATUS_OK;
     fused_layer *l = new_layer(w, n, is_conv ? GRAPH_OP_FUSED_CONV : GRAPH_OP_FUSED_DENSE);
     if (!l)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
-    int64_t width = fusion_dim(w, n->inputs[3], is_conv ? 0 : 1), scales = tensor_count(c[4]);
-    if ((scales != 1 && scales != width) || !set_weights(w, l, n->inputs[3], c[5]))
+    if (!set_weights(w, l, n->inputs[3], fusion_constant(w, n->inputs[5])))
         return STATUS_OK;
     l->is_quantised = l->has_quantised_result = true;
     l->x = n->inputs[0];
-    l->w_scale_is = c[4];
-    l->x_is =
-        (quantised_tensor){l->x, *(const float *)c[1]->data, (int32_t)tensor_get_integer(c[2], 0)};
-    l->y_is = (quantised_tensor){l->out, *(const float *)c[6]->data,
-                                 (int32_t)tensor_get_integer(c[7], 0)};
-    if (is_conv && graph_input_of(n, 8) != GRAPH_NO_VALUE) {
+    l->w_scale_is = fusion_constant(w, n->inputs[4]);
+    l->x_is = qlinear_tensor(w, l->x, n->inputs[1], n->inputs[2]);
+    l->y_is = qlinear_tensor(w, l->out, n->inputs[6], n->inputs[7]);
+    if (is_conv && graph_input_of(n, 8) != GRAPH_NO_VALUE)
         l->bias_made = fusion_constant(w, n->inputs[8]);
-        if (!l->bias_made)
-            return STATUS_OK;
-    }
     w->roles[at].layer = l;
     w->facts.fused_layer_count++;
     w->facts.quantised_layer_count++;

@@ -64,13 +64,18 @@ static graph_value_index write_float(fusion *w, float x)
     return graph_add_constant_f32(w->made, NULL, 0, NULL, &x);
 }
 
-static graph_value_index write_zero(fusion *w, int32_t zero)
+static graph_value_index write_zero_of(fusion *w, dtype type, int32_t zero)
 {
     tensor t;
-    if (tensor_allocate(&t, &w->made->memory, DTYPE_U8, 0, NULL))
+    if (tensor_allocate(&t, &w->made->memory, type, 0, NULL))
         return graph_lack_memory(w->made);
     *(uint8_t *)t.data = (uint8_t)zero;
     return graph_add_constant(w->made, NULL, &t);
+}
+
+static graph_value_index write_zero(fusion *w, int32_t zero)
+{
+    return write_zero_of(w, DTYPE_U8, zero);
 }
 
 static void write_dequantise(fusion *w, graph_value_index v, channel_layout layout)
@@ -176,12 +181,32 @@ static graph_value_index write_floats(fusion *w, const fused_layer *l,
     return made;
 }
 
+/* int8 as uint8 with 128 added, or back: value `in` of `made`, which is `v` in that layout. */
+static graph_value_index write_flipped(fusion *w, graph_value_index in, graph_value_index v,
+                                       channel_layout layout, dtype type)
+{
+    graph_value_index out = graph_add_value(w->made, NULL), operands[2] = {in};
+    operands[1] = write_zero(w, 128);
+    fusion_describe(w, out, v, layout);
+    w->made->values[out].dtype = type;
+    graph_add_node_to(w->made, GRAPH_OP_BITWISE_XOR, w->g->values[v].name, 2, operands, 1, &out, 0, NULL);
+    return out;
+}
+
+/* Whether a layer takes or makes `v` as uint8, and the others do not. */
+static bool is_flipped(const fusion *w, graph_value_index v)
+{
+    return fusion_type(w, v) == DTYPE_I8 && !w->is_shifted[v];
+}
+
 static void write_layer(fusion *w, const fused_layer *l)
 {
     channel_layout layout = l->op == GRAPH_OP_FUSED_DENSE ? LAYOUT_FIRST : LAYOUT_LAST;
     graph_value_index in[OPERANDS_MAX] = {0};
     int count = 4, attribute_count;
     in[0] = fusion_get_value(w, l->x, layout);
+    if (is_flipped(w, l->x))
+        in[0] = write_flipped(w, in[0], l->x, layout, DTYPE_U8);
     in[1] = l->weights_made ? write_constant(w, l->weights_made)
                             : fusion_get_value(w, l->weights, LAYOUT_FIRST);
     in[2] =
@@ -213,7 +238,8 @@ static void write_layer(fusion *w, const fused_layer *l)
     }
     if (l->has_quantised_result && l->weights_rest) { /* a quantised result takes no residual */
         graph_value_index floats[] = {
-            write_floats(w, l, in, count, attribute_count, attributes, layout), y_scale, y_zero};
+            write_floats(w, l, in, count, attribute_count, attributes, layout), y_scale,
+            is_flipped(w, l->out) ? write_zero_of(w, DTYPE_I8, l->y_is.zero - 128) : y_zero};
         fusion_write_node(w, GRAPH_OP_QUANTIZE_LINEAR, l->anchor->name, 3, floats, l->out, layout,
                           0, NULL);
         return;
@@ -222,6 +248,15 @@ static void write_layer(fusion *w, const fused_layer *l)
         count = 9;
         in[7] = y_scale;
         in[8] = y_zero;
+    }
+    if (is_flipped(w, l->out)) {
+        graph_value_index made = graph_add_value(w->made, NULL);
+        fusion_describe(w, made, l->out, layout);
+        w->made->values[made].dtype = DTYPE_U8;
+        graph_add_node_to(w->made, l->op, l->anchor->name, count, in, 1, &made, attribute_count,
+                          attributes);
+        w->made_values[l->out][layout] = write_flipped(w, made, l->out, layout, DTYPE_I8);
+        return;
     }
     fusion_write_node(w, l->op, l->anchor->name, count, in, l->out, layout, attribute_count,
                       attributes);

@@ -51,21 +51,27 @@ static const graph_node *producer_of(const lifting *w, graph_value_index v)
 /* Whose inputs behind the second are no lines. */
 static bool is_convolving(graph_op op)
 {
-    return op == GRAPH_OP_CONV || op == GRAPH_OP_CONV_TRANSPOSE || op == GRAPH_OP_CONV_INTEGER;
+    return op == GRAPH_OP_CONV || op == GRAPH_OP_CONV_TRANSPOSE || op == GRAPH_OP_CONV_INTEGER ||
+           op == GRAPH_OP_QLINEAR_CONV;
 }
 
-/* A convolution by constant weights, of floats or of a dynamically quantised tensor; not one of
- * dequantised numbers. */
+static int weights_input(graph_op op)
+{
+    return op == GRAPH_OP_QLINEAR_CONV ? 3 : 1;
+}
+
+/* A convolution by constant weights, of floats or of a quantised tensor; not one of dequantised
+ * numbers. */
 static bool is_convolution(const lifting *w, const graph_node *n)
 {
     if (!is_convolving(n->op) || n->output_count != 1 || !is_line(w, n->inputs[0]) ||
         graph_find_attribute(n, "output_shape"))
         return false;
-    const tensor *weights = constant_of(w, n->inputs[1]);
+    const tensor *weights = constant_of(w, n->inputs[weights_input(n->op)]);
     const graph_node *from = producer_of(w, n->inputs[0]);
     if (!weights || weights->rank != 3 || (from && from->op == GRAPH_OP_DEQUANTIZE_LINEAR))
         return false;
-    return n->op == GRAPH_OP_CONV_INTEGER ||
+    return n->op == GRAPH_OP_CONV_INTEGER || n->op == GRAPH_OP_QLINEAR_CONV ||
            (is_floats(w, n->inputs[0]) && weights->dtype == DTYPE_F32);
 }
 
@@ -237,7 +243,8 @@ static void write_image(lifting *w, const graph_node *n)
     int count = write_attributes(w, n, attributes);
     bool has_parameters = is_convolving(n->op);
     for (int i = 0; i < n->input_count; i++)
-        w->operands[i] = has_parameters && i > 1          ? get_line(w, n->inputs[i])
+        w->operands[i] = has_parameters && i > 0 && i != weights_input(n->op)
+                             ? get_line(w, n->inputs[i])
                          : n->op == GRAPH_OP_PAD && i > 0 ? get_line(w, n->inputs[i])
                                                           : get_image(w, n->inputs[i]);
     if (n->op == GRAPH_OP_PAD)

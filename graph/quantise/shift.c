@@ -3,7 +3,7 @@
 /* Which int8 activations are kept as uint8, with 128 added. */
 
 /* An int8 tensor may be kept as uint8 when every reader can read it so, and when its producer is a
- * QuantizeLinear, or moves a tensor that is kept as uint8 itself. */
+ * QuantizeLinear or a QLinear layer, or moves a tensor that is kept as uint8 itself. */
 static void guess_shifted(fusion *w)
 {
     const graph *g = w->g;
@@ -21,6 +21,7 @@ static void guess_shifted(fusion *w)
             bool is_supported =
                 i == 0 && ((node->op == GRAPH_OP_DEQUANTIZE_LINEAR &&
                             fusion_read_parameters(w, node, &unused)) ||
+                           fusion_is_qlinear_layer(w, node) ||
                            (fusion_is_move(node) && w->is_shifted[node->outputs[0]]));
             w->is_shifted[v] &= is_supported;
         }
@@ -33,6 +34,7 @@ static void guess_shifted(fusion *w)
                 continue;
             w->is_shifted[v] = (node->op == GRAPH_OP_QUANTIZE_LINEAR &&
                                 fusion_read_parameters(w, node, &unused)) ||
+                               fusion_is_qlinear_layer(w, node) ||
                                (fusion_is_move(node) && w->is_shifted[node->inputs[0]]);
         }
     }

@@ -3,13 +3,15 @@
 
 #include "devices/cpu/fused/epilogue.h"
 #include "devices/cpu/fused/fused.h"
+#include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/gemm_f32.h"
 
 /* penstock.ConvTranspose of graph/quantise/fuse.h: a GEMM gives what each input pixel adds to the
  * output, [taps][channels], some rows of pixels at a time; it is added there in the order of the
- * pixels, so an output's bits depend on its own inputs only. */
+ * pixels, so an output's bits depend on its own inputs only. Where windows lie side by side, each
+ * line of the output is one GEMM, written at once. */
 
 enum { X, WEIGHTS, BIAS, RESIDUAL };
 
@@ -21,8 +23,49 @@ typedef struct transpose_state {
     size_t in_channels, channels; /* channels of the output */
     size_t taps, pixels_at_once;
     const float *packed;
+    bool is_side_by_side;        /* windows: then */
+    const float *const *by_line; /* the weights of each line of a window */
+    const float *bias;           /* [kernel_width][channels], or NULL */
+    kernels_activation activation; /* of the GEMM */
     fused_epilogue after;
 } transpose_state;
+
+static bool are_side_by_side(const image_window *w)
+{
+    return w->stride_y == w->kernel_height && w->stride_x == w->kernel_width &&
+           w->dilation_y == 1 && w->dilation_x == 1 && w->pad_top + w->pad_left == 0 &&
+           w->height == w->out_height * w->stride_y && w->width == w->out_width * w->stride_x;
+}
+
+/* One packed matrix and one bias for each line of a window. */
+static status prepare_side_by_side(cpu_prepare *p, transpose_state *s)
+{
+    size_t columns = s->taps * s->channels, line = s->window.kernel_width * s->channels;
+    const tensor *bias = cpu_input(p->inputs, p->node, BIAS);
+    const float **packed = arena_allocate(p->memory, s->window.kernel_height * sizeof *packed);
+    float *wide = arena_allocate(p->memory, line * sizeof *wide);
+    if (!packed || !wide)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    for (size_t y = 0; y < s->window.kernel_height; y++) {
+        packed[y] = cpu_weights_find(p->weights, p->kernels,
+                                     &(cpu_weights_key){.constant = p->inputs[WEIGHTS],
+                                                        .format = CPU_WEIGHTS_GEMM_F32,
+                                                        .offset = y * line,
+                                                        .k = s->in_channels,
+                                                        .n = line,
+                                                        .row_stride = columns,
+                                                        .column_stride = 1});
+        if (!packed[y])
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+    }
+    for (size_t i = 0; bias && i < line; i++)
+        wide[i] = ((const float *)bias->data)[i % s->channels];
+    s->is_side_by_side = true;
+    s->by_line = packed;
+    s->bias = bias ? wide : NULL;
+    fused_epilogue_prepare(p->node, true, &s->activation, &s->after);
+    return STATUS_OK;
+}
 
 static status prepare_conv_transpose(cpu_prepare *p)
 {
@@ -39,6 +82,10 @@ static status prepare_conv_transpose(cpu_prepare *p)
     s->in_channels = (size_t)x->dims[3];
     s->channels = (size_t)weights->dims[3];
     s->taps = s->window.kernel_height * s->window.kernel_width;
+    const tensor *bias = cpu_input(p->inputs, p->node, BIAS);
+    p->state = s;
+    if (are_side_by_side(&s->window) && (!bias || bias->data))
+        return prepare_side_by_side(p, s);
     size_t pixels = s->window.out_height * s->window.out_width;
     size_t columns = s->taps * s->channels, most = SUMS_BYTES / sizeof(float) / (columns + 1) + 1;
     s->pixels_at_once = most < pixels ? most : pixels;
@@ -53,7 +100,6 @@ static status prepare_conv_transpose(cpu_prepare *p)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
     fused_epilogue_prepare(p->node, true, NULL, &s->after);
     p->scratch_bytes = s->pixels_at_once * columns * sizeof(float);
-    p->state = s;
     return STATUS_OK;
 }
 
@@ -103,9 +149,46 @@ static void fill_bias(const transpose_state *s, const tensor *bias, float *out, 
         memcpy(out + i * s->channels, bias->data, s->channels * sizeof *out);
 }
 
+/* The windows of lines first .. first + count - 1 of the input, counted over all images. */
+static void write_lines(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const transpose_state *s = c->state;
+    const image_window *w = &s->window;
+    const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
+    size_t step = w->kernel_width * s->channels, line = w->width * s->channels;
+    for (size_t i = first; i < first + count && !cancel_check(c->cancel); i++) {
+        const float *in =
+            (const float *)c->inputs[X]->data + i * w->out_width * s->in_channels;
+        size_t at = i * w->kernel_height * line;
+        float *out = (float *)c->outputs[0].data + at;
+        for (size_t y = 0; y < w->kernel_height; y++)
+            c->kernels->gemm_f32(&(gemm_f32){
+                .m = w->out_width,
+                .n = step,
+                .k = s->in_channels,
+                .a = in,
+                .a_stride = s->in_channels,
+                .b = s->by_line[y],
+                .c = out + y * line,
+                .c_stride = step,
+                .epilogue = {.bias = s->bias, .activation = s->activation}});
+        fused_epilogue_run(&s->after, c->kernels,
+                           residual ? (const float *)residual->data + at : NULL, out,
+                           w->kernel_height * line);
+    }
+}
+
 static status run_conv_transpose(const cpu_call *c)
 {
     const transpose_state *s = c->state;
+    if (s->is_side_by_side) {
+        size_t lines = (size_t)s->images * s->window.out_height;
+        double steps = (double)(lines * s->window.out_width) *
+                       (double)(s->taps * s->channels * s->in_channels);
+        cpu_split_rows(c, steps / 16, write_lines, lines);
+        return cancel_check(c->cancel);
+    }
     const image_window *w = &s->window;
     const tensor *bias = cpu_input(c->inputs, c->node, BIAS);
     const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);

@@ -186,6 +186,81 @@ static void sort_first(ranked *items, int64_t n, int64_t count, ranked_order ord
     sort_ranked(items, count, order);
 }
 
+/* F32: value and place in one number, so that the first in order is the largest of numbers: the
+ * value's bits as an unsigned number that rises with it (NaN: the highest), then the place,
+ * inverted. */
+static uint64_t float_rank(float x, uint32_t place, bool is_largest)
+{
+    uint32_t bits;
+    x = x == 0 ? 0 : x; /* -0 is 0 */
+    memcpy(&bits, &x, sizeof bits);
+    bits = x != x ? UINT32_MAX : bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (uint64_t)(is_largest ? bits : ~bits) << 32 | (uint32_t)~place;
+}
+
+/* The least of a heap is at its root. */
+static void sink(uint64_t *heap, int64_t root, int64_t n)
+{
+    uint64_t x = heap[root];
+    for (int64_t child; (child = 2 * root + 1) < n; root = child) {
+        child += child + 1 < n && heap[child + 1] < heap[child];
+        if (heap[child] >= x)
+            break;
+        heap[root] = heap[child];
+    }
+    heap[root] = x;
+}
+
+/* The first k of n floats that are `stride` apart, in order. */
+static void rank_floats(const float *x, int64_t stride, int64_t n, int64_t k, bool is_largest,
+                        uint64_t *heap)
+{
+    if (k < 1)
+        return;
+    for (int64_t i = 0; i < k; i++)
+        heap[i] = float_rank(x[i * stride], (uint32_t)i, is_largest);
+    for (int64_t i = k / 2 - 1; i >= 0; i--)
+        sink(heap, i, k);
+    for (int64_t i = k; i < n; i++) {
+        uint64_t rank = float_rank(x[i * stride], (uint32_t)i, is_largest);
+        if (rank > heap[0]) {
+            heap[0] = rank;
+            sink(heap, 0, k);
+        }
+    }
+    for (int64_t last = k - 1; last > 0; last--) { /* the least goes to the end */
+        uint64_t least = heap[0];
+        heap[0] = heap[last];
+        heap[last] = least;
+        sink(heap, 0, last);
+    }
+}
+
+static status run_top_k_floats(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    float *values = c->outputs[0].data;
+    int64_t *places = c->node->output_count > 1 ? c->outputs[1].data : NULL;
+    int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), in->rank);
+    bool is_largest = graph_attribute_int(c->node, "largest", 1) != 0;
+    int64_t n = in->dims[axis], k = c->outputs[0].dims[axis], count = k < n ? k : n;
+    int64_t outer = cpu_dims_product(in->dims, 0, axis);
+    int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
+    for (int64_t row = 0; row < outer * inner; row++) {
+        const float *x = (const float *)in->data + row / inner * n * inner + row % inner;
+        int64_t to = row / inner * k * inner + row % inner;
+        rank_floats(x, inner, n, count, is_largest, c->scratch);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t place = (uint32_t) ~(uint32_t)((uint64_t *)c->scratch)[i];
+            if (values)
+                values[to + i * inner] = x[place * inner];
+            if (places)
+                places[to + i * inner] = place;
+        }
+    }
+    return STATUS_OK;
+}
+
 static status prepare_top_k(cpu_prepare *p)
 {
     const tensor *in = p->inputs[0];
@@ -199,6 +274,8 @@ static status prepare_top_k(cpu_prepare *p)
 static status run_top_k(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
+    if (in->dtype == DTYPE_F32 && tensor_count(in) <= UINT32_MAX && c->outputs[0].rank == in->rank)
+        return run_top_k_floats(c);
     tensor *values = &c->outputs[0];
     int64_t *places = c->node->output_count > 1 ? c->outputs[1].data : NULL;
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", -1), in->rank);
