@@ -189,7 +189,8 @@ static graph_value_index write_flipped(fusion *w, graph_value_index in, graph_va
     operands[1] = write_zero(w, 128);
     fusion_describe(w, out, v, layout);
     w->made->values[out].dtype = type;
-    graph_add_node_to(w->made, GRAPH_OP_BITWISE_XOR, w->g->values[v].name, 2, operands, 1, &out, 0, NULL);
+    graph_add_node_to(w->made, GRAPH_OP_BITWISE_XOR, w->g->values[v].name, 2, operands, 1, &out, 0,
+                      NULL);
     return out;
 }
 

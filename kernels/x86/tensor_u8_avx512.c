@@ -113,7 +113,72 @@ void pool_u8_avx512(const struct pool_u8 *q)
     }
 }
 
+/* 32 channels of two taps, interleaved: the pairs that a multiply-add takes. Unpacking works within
+ * quarters, so `low` has channels 0-3, 8-11, 16-19 and 24-27, `high` the others. */
+typedef struct channel_sums {
+    __m512i low, high;
+} channel_sums;
+
+static inline __attribute__((always_inline)) void add_taps(channel_sums *s, __mmask32 mask,
+                                                           const uint8_t *a, const uint8_t *b,
+                                                           const int8_t *wa, const int8_t *wb,
+                                                           __m512i zero)
+{
+    __m512i x = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, a));
+    __m512i y = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, b));
+    __m512i u = _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(mask, wa));
+    __m512i v =
+        wb ? _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(mask, wb)) : _mm512_setzero_si512();
+    x = _mm512_sub_epi16(x, zero);
+    y = _mm512_sub_epi16(y, zero);
+    s->low = _mm512_add_epi32(
+        s->low, _mm512_madd_epi16(_mm512_unpacklo_epi16(x, y), _mm512_unpacklo_epi16(u, v)));
+    s->high = _mm512_add_epi32(
+        s->high, _mm512_madd_epi16(_mm512_unpackhi_epi16(x, y), _mm512_unpackhi_epi16(u, v)));
+}
+
+/* The sums of `count` channels from `first` on, at most 32. */
+static inline void sum_channels(const depthwise_u8s8 *d, const image_taps *p, size_t first,
+                                size_t count, int32_t sums[32])
+{
+    const image_window *w = &d->window;
+    const __m512i zero = _mm512_set1_epi16((int16_t)d->in_zero);
+    const __m512i first_half =
+        _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+    const __m512i second_half =
+        _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+    __mmask32 mask = count < 32 ? ((__mmask32)1 << count) - 1 : ~(__mmask32)0;
+    channel_sums s = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+    const uint8_t *waiting = NULL; /* a tap without a second one yet */
+    const int8_t *its_weights = NULL;
+    for (size_t y = p->y0; y < p->y1; y++)
+        for (size_t x = p->x0; x < p->x1; x++) {
+            const uint8_t *in = d->in + image_taps_pixel(p, y, x) * (ptrdiff_t)w->channels + first;
+            const int8_t *weights = d->weights + (y * w->kernel_width + x) * w->channels + first;
+            if (waiting)
+                add_taps(&s, mask, waiting, in, its_weights, weights, zero);
+            its_weights = weights;
+            waiting = waiting ? NULL : in;
+        }
+    if (waiting)
+        add_taps(&s, mask, waiting, waiting, its_weights, NULL, zero);
+    _mm512_storeu_si512(sums, _mm512_permutex2var_epi32(s.low, first_half, s.high));
+    _mm512_storeu_si512(sums + 16, _mm512_permutex2var_epi32(s.low, second_half, s.high));
+    for (size_t c = 0; d->start && c < count; c++)
+        sums[c] = (int32_t)((uint32_t)sums[c] + (uint32_t)d->start[first + c]);
+}
+
 void depthwise_u8s8_avx512(const struct depthwise_u8s8 *d)
 {
-    u8_depthwise(d);
+    size_t channels = d->window.channels;
+    int32_t sums[U8_CHANNELS];
+    for (size_t i = 0; i < d->count; i++) {
+        image_taps p = image_taps_of(&d->window, d->first + i);
+        for (size_t first = 0; first < channels; first += U8_CHANNELS) {
+            size_t count = channels - first < U8_CHANNELS ? channels - first : U8_CHANNELS;
+            for (size_t c = 0; c < count; c += 32)
+                sum_channels(d, &p, first + c, count - c < 32 ? count - c : 32, sums + c);
+            u8_finish_channels(d, sums, first, count, i * channels + first);
+        }
+    }
 }

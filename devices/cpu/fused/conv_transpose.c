@@ -23,9 +23,9 @@ typedef struct transpose_state {
     size_t in_channels, channels; /* channels of the output */
     size_t taps, pixels_at_once;
     const float *packed;
-    bool is_side_by_side;        /* windows: then */
-    const float *const *by_line; /* the weights of each line of a window */
-    const float *bias;           /* [kernel_width][channels], or NULL */
+    bool is_side_by_side;          /* windows: then */
+    const float *const *by_line;   /* the weights of each line of a window */
+    const float *bias;             /* [kernel_width][channels], or NULL */
     kernels_activation activation; /* of the GEMM */
     fused_epilogue after;
 } transpose_state;
@@ -158,21 +158,20 @@ static void write_lines(const cpu_call *c, void *memory, size_t first, size_t co
     const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
     size_t step = w->kernel_width * s->channels, line = w->width * s->channels;
     for (size_t i = first; i < first + count && !cancel_check(c->cancel); i++) {
-        const float *in =
-            (const float *)c->inputs[X]->data + i * w->out_width * s->in_channels;
+        const float *in = (const float *)c->inputs[X]->data + i * w->out_width * s->in_channels;
         size_t at = i * w->kernel_height * line;
         float *out = (float *)c->outputs[0].data + at;
         for (size_t y = 0; y < w->kernel_height; y++)
-            c->kernels->gemm_f32(&(gemm_f32){
-                .m = w->out_width,
-                .n = step,
-                .k = s->in_channels,
-                .a = in,
-                .a_stride = s->in_channels,
-                .b = s->by_line[y],
-                .c = out + y * line,
-                .c_stride = step,
-                .epilogue = {.bias = s->bias, .activation = s->activation}});
+            c->kernels->gemm_f32(
+                &(gemm_f32){.m = w->out_width,
+                            .n = step,
+                            .k = s->in_channels,
+                            .a = in,
+                            .a_stride = s->in_channels,
+                            .b = s->by_line[y],
+                            .c = out + y * line,
+                            .c_stride = step,
+                            .epilogue = {.bias = s->bias, .activation = s->activation}});
         fused_epilogue_run(&s->after, c->kernels,
                            residual ? (const float *)residual->data + at : NULL, out,
                            w->kernel_height * line);

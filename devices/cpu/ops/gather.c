@@ -28,11 +28,40 @@ static status run_gather(const cpu_call *c)
     return STATUS_OK;
 }
 
+/* Indices of the shape of the data, but for the axis, and elements of 4 bytes. */
+static status gather_words(const tensor *data, const tensor *indices, int axis, uint32_t *to)
+{
+    int64_t inner = cpu_dims_product(data->dims, axis + 1, data->rank), n = data->dims[axis];
+    int64_t outer = cpu_dims_product(data->dims, 0, axis), count = indices->dims[axis];
+    const int64_t *index = indices->data;
+    for (int64_t o = 0; o < outer; o++) {
+        const uint32_t *from = (const uint32_t *)data->data + o * n * inner;
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t j = 0; j < inner; j++, index++) {
+                int64_t at = *index < 0 ? *index + n : *index;
+                if (at < 0 || at >= n)
+                    return cpu_index_at(indices, index - (const int64_t *)indices->data, n, &at);
+                *to++ = from[at * inner + j];
+            }
+    }
+    return STATUS_OK;
+}
+
+static bool is_beside(const tensor *data, const tensor *indices, int axis)
+{
+    bool is_same = indices->dtype == DTYPE_I64 && dtype_bytes(data->dtype) == sizeof(uint32_t);
+    for (int d = 0; d < data->rank; d++)
+        is_same &= d == axis || data->dims[d] == indices->dims[d];
+    return is_same;
+}
+
 static status run_gather_elements(const cpu_call *c)
 {
     const tensor *data = c->inputs[0], *indices = c->inputs[1];
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), data->rank);
+    if (is_beside(data, indices, axis))
+        return gather_words(data, indices, axis, out->data);
     int64_t strides[TENSOR_RANK_MAX], at[TENSOR_RANK_MAX] = {0}, count = tensor_count(out);
     size_t bytes = dtype_bytes(data->dtype);
     cpu_dense_strides(data->rank, data->dims, strides);

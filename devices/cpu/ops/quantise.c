@@ -68,6 +68,66 @@ static double clamp(double x, double low, double high)
     return x != x ? 0 : x < low ? low : x > high ? high : x;
 }
 
+/* Rows of one scale each have a kernel as whole tensors do. */
+static bool has_row_kernel(const cpu_call *c, const tensor *floats, const tensor *bytes)
+{
+    const tensor *scale = c->inputs[1];
+    if (floats->dtype != DTYPE_F32 || (bytes->dtype != DTYPE_U8 && bytes->dtype != DTYPE_I8) ||
+        scale->dtype != DTYPE_F32 ||
+        (tensor_count(scale) > 1 && graph_attribute_int(c->node, "block_size", 0)))
+        return false;
+    for (int64_t i = 0; i < tensor_count(scale); i++)
+        if (!(((const float *)scale->data)[i] > 0))
+            return false;
+    return true;
+}
+
+typedef struct scaled_row {
+    int64_t at, count; /* elements */
+    float scale;
+    int32_t zero;
+} scaled_row;
+
+static scaled_row row_at(const cpu_call *c, const granularity *g, int64_t row)
+{
+    const tensor *zero = cpu_input(c->inputs, c->node, 2);
+    int64_t i = row % g->n;
+    return (scaled_row){row * g->inner, g->inner, ((const float *)c->inputs[1]->data)[i],
+                        zero ? (int32_t)tensor_get_integer(zero, tensor_count(zero) == 1 ? 0 : i)
+                             : 0};
+}
+
+static void quantise_rows(const cpu_call *c)
+{
+    const tensor *out = &c->outputs[0];
+    granularity g = granularity_of(c->node, c->inputs[0], c->inputs[1]);
+    for (int64_t i = 0; i < g.outer * g.n; i++) {
+        scaled_row r = row_at(c, &g, i);
+        c->kernels->quantise_tensor_u8(
+            &(quantise_tensor_u8){.x = (const float *)c->inputs[0]->data + r.at,
+                                  .count = (size_t)r.count,
+                                  .scale = r.scale,
+                                  .zero = r.zero,
+                                  .is_signed = out->dtype == DTYPE_I8,
+                                  .out = (uint8_t *)out->data + r.at});
+    }
+}
+
+static void dequantise_rows(const cpu_call *c)
+{
+    const tensor *x = c->inputs[0];
+    granularity g = granularity_of(c->node, x, c->inputs[1]);
+    for (int64_t i = 0; i < g.outer * g.n; i++) {
+        scaled_row r = row_at(c, &g, i);
+        c->kernels->dequantise_u8(&(dequantise_u8){.in = (const uint8_t *)x->data + r.at,
+                                                   .count = (size_t)r.count,
+                                                   .scale = r.scale,
+                                                   .zero = r.zero,
+                                                   .is_signed = x->dtype == DTYPE_I8,
+                                                   .out = (float *)c->outputs[0].data + r.at});
+    }
+}
+
 static void quantise_block(const cpu_call *c, int64_t at, int64_t n, int64_t first, int64_t stride)
 {
     tensor *out = &c->outputs[0];
@@ -108,55 +168,21 @@ static status prepare_dequantise(cpu_prepare *p)
                                                  : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
-static bool is_bytes(const tensor *t)
-{
-    return t->dtype == DTYPE_U8 || t->dtype == DTYPE_I8;
-}
-
-/* Kernels quantise F32 to int8 or uint8, and back, with one scale for the whole tensor. */
-static bool has_kernel(const cpu_call *c, const tensor *floats, const tensor *bytes)
-{
-    const tensor *scale = c->inputs[1];
-    return floats->dtype == DTYPE_F32 && is_bytes(bytes) && scale->dtype == DTYPE_F32 &&
-           tensor_count(scale) == 1 && *(const float *)scale->data > 0;
-}
-
-static int32_t zero_of(const cpu_call *c)
-{
-    const tensor *zero = cpu_input(c->inputs, c->node, 2);
-    return zero ? (int32_t)tensor_get_integer(zero, 0) : 0;
-}
-
 static status run_quantise(const cpu_call *c)
 {
-    const tensor *x = c->inputs[0], *out = &c->outputs[0];
-    if (has_kernel(c, x, out)) {
-        c->kernels->quantise_tensor_u8(
-            &(quantise_tensor_u8){.x = x->data,
-                                  .count = (size_t)tensor_count(x),
-                                  .scale = *(const float *)c->inputs[1]->data,
-                                  .zero = zero_of(c),
-                                  .is_signed = out->dtype == DTYPE_I8,
-                                  .out = out->data});
-        return STATUS_OK;
-    }
-    each_block(c, quantise_block);
+    if (has_row_kernel(c, c->inputs[0], &c->outputs[0]))
+        quantise_rows(c);
+    else
+        each_block(c, quantise_block);
     return STATUS_OK;
 }
 
 static status run_dequantise(const cpu_call *c)
 {
-    const tensor *x = c->inputs[0], *out = &c->outputs[0];
-    if (has_kernel(c, out, x)) {
-        c->kernels->dequantise_u8(&(dequantise_u8){.in = x->data,
-                                                   .count = (size_t)tensor_count(x),
-                                                   .scale = *(const float *)c->inputs[1]->data,
-                                                   .zero = zero_of(c),
-                                                   .is_signed = x->dtype == DTYPE_I8,
-                                                   .out = out->data});
-        return STATUS_OK;
-    }
-    each_block(c, dequantise_block);
+    if (has_row_kernel(c, &c->outputs[0], c->inputs[0]))
+        dequantise_rows(c);
+    else
+        each_block(c, dequantise_block);
     return STATUS_OK;
 }
 

@@ -194,7 +194,8 @@ static uint64_t float_rank(float x, uint32_t place, bool is_largest)
     uint32_t bits;
     x = x == 0 ? 0 : x; /* -0 is 0 */
     memcpy(&bits, &x, sizeof bits);
-    bits = x != x ? UINT32_MAX : bits >> 31 ? ~bits : bits | 0x80000000u;
+    bits ^= (uint32_t)((int32_t)bits >> 31) | 0x80000000u;
+    bits = x != x ? UINT32_MAX : bits;
     return (uint64_t)(is_largest ? bits : ~bits) << 32 | (uint32_t)~place;
 }
 
@@ -221,17 +222,22 @@ static void rank_floats(const float *x, int64_t stride, int64_t n, int64_t k, bo
         heap[i] = float_rank(x[i * stride], (uint32_t)i, is_largest);
     for (int64_t i = k / 2 - 1; i >= 0; i--)
         sink(heap, i, k);
+    float least = x[(uint32_t)~heap[0] * stride];
     for (int64_t i = k; i < n; i++) {
-        uint64_t rank = float_rank(x[i * stride], (uint32_t)i, is_largest);
+        float y = x[i * stride];
+        if (is_largest ? y <= least : y >= least) /* most: NaN is neither */
+            continue;
+        uint64_t rank = float_rank(y, (uint32_t)i, is_largest);
         if (rank > heap[0]) {
             heap[0] = rank;
             sink(heap, 0, k);
+            least = x[(uint32_t)~heap[0] * stride];
         }
     }
     for (int64_t last = k - 1; last > 0; last--) { /* the least goes to the end */
-        uint64_t least = heap[0];
+        uint64_t root = heap[0];
         heap[0] = heap[last];
-        heap[last] = least;
+        heap[last] = root;
         sink(heap, 0, last);
     }
 }

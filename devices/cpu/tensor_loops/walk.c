@@ -145,38 +145,64 @@ static void copy_run(size_t element_bytes, int64_t count, const void *from, int6
     }
 }
 
-typedef uint32_t four __attribute__((vector_size(16)));
+typedef uint32_t words __attribute__((vector_size(16)));
+typedef uint16_t halves __attribute__((vector_size(16)));
+typedef uint8_t octets __attribute__((vector_size(16)));
 
-/* 4 x 4 elements of 4 bytes: from[j * from_stride + i] to to[i * to_stride + j]. */
-static void transpose_four(const char *from, int64_t from_stride, char *to, int64_t to_stride)
-{
-    four x[4], low[2], high[2];
-    for (int j = 0; j < 4; j++)
-        memcpy(&x[j], from + j * from_stride * (int64_t)sizeof(uint32_t), sizeof x[j]);
-    for (int j = 0; j < 2; j++) {
-        low[j] = __builtin_shufflevector(x[j], x[j + 2], 0, 4, 1, 5);
-        high[j] = __builtin_shufflevector(x[j], x[j + 2], 2, 6, 3, 7);
+/* Vectors x[i] and x[i + N / 2], interleaved, log2 N times: rows become columns. */
+#define TRANSPOSE(type, n, low, high)                                                              \
+    static inline void transpose_##type(const char *from, int64_t from_bytes, char *to,            \
+                                        int64_t to_bytes)                                          \
+    {                                                                                              \
+        type x[n], y[n];                                                                           \
+        for (int j = 0; j < (n); j++)                                                              \
+            memcpy(&x[j], from + j * from_bytes, sizeof x[j]);                                     \
+        for (int step = 1; step < (n); step *= 2) {                                                \
+            for (int j = 0; j < (n) / 2; j++) {                                                    \
+                y[2 * j] = __builtin_shufflevector(x[j], x[j + (n) / 2], low);                     \
+                y[2 * j + 1] = __builtin_shufflevector(x[j], x[j + (n) / 2], high);                \
+            }                                                                                      \
+            memcpy(x, y, sizeof x);                                                                \
+        }                                                                                          \
+        for (int j = 0; j < (n); j++)                                                              \
+            memcpy(to + j * to_bytes, &x[j], sizeof x[j]);                                         \
     }
-    x[0] = __builtin_shufflevector(low[0], low[1], 0, 4, 1, 5);
-    x[1] = __builtin_shufflevector(low[0], low[1], 2, 6, 3, 7);
-    x[2] = __builtin_shufflevector(high[0], high[1], 0, 4, 1, 5);
-    x[3] = __builtin_shufflevector(high[0], high[1], 2, 6, 3, 7);
-    for (int i = 0; i < 4; i++)
-        memcpy(to + i * to_stride * (int64_t)sizeof(uint32_t), &x[i], sizeof x[i]);
+
+#define LOW_4 0, 4, 1, 5
+#define HIGH_4 2, 6, 3, 7
+#define LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+TRANSPOSE(words, 4, LOW_4, HIGH_4)
+TRANSPOSE(halves, 8, LOW_8, HIGH_8)
+TRANSPOSE(octets, 16, LOW_16, HIGH_16)
+
+/* Rows and columns of a square that is transposed in registers; 0: none of such elements. */
+static int64_t square_of(size_t bytes)
+{
+    return bytes == 1 || bytes == 2 || bytes == 4 ? (int64_t)(sizeof(words) / bytes) : 0;
 }
 
-/* A plane of elements of 4 bytes, contiguous along its first dim in the source and along its second
- * in the result: as many rows and columns as are multiples of 4. */
-static void transpose_words(const cpu_walk *w, const char *from, char *to)
+/* A plane, contiguous along its first dim in the source and along its second in the result: as many
+ * rows and columns as are multiples of a square. */
+static void transpose_squares(size_t bytes, const cpu_walk *w, const char *from, char *to)
 {
     int a = w->rank - 2, b = w->rank - 1;
-    int64_t rows = w->dims[a] / 4 * 4, columns = w->dims[b] / 4 * 4;
+    int64_t n = square_of(bytes), rows = w->dims[a] / n * n, columns = w->dims[b] / n * n;
+    int64_t size = (int64_t)bytes, apart = w->strides[1][b] * size, line = w->strides[0][a] * size;
     for (int64_t i0 = 0; i0 < rows; i0 += TILE)
-        for (int64_t j = 0; j < columns; j += 4)
-            for (int64_t i = i0; i < rows && i < i0 + TILE; i += 4)
-                transpose_four(
-                    from + (i + j * w->strides[1][b]) * (int64_t)sizeof(uint32_t), w->strides[1][b],
-                    to + (i * w->strides[0][a] + j) * (int64_t)sizeof(uint32_t), w->strides[0][a]);
+        for (int64_t j = 0; j < columns; j += n)
+            for (int64_t i = i0; i < rows && i < i0 + TILE; i += n) {
+                const char *x = from + i * size + j * apart;
+                char *y = to + i * line + j * size;
+                if (bytes == sizeof(uint8_t))
+                    transpose_octets(x, apart, y, line);
+                else if (bytes == sizeof(uint16_t))
+                    transpose_halves(x, apart, y, line);
+                else
+                    transpose_words(x, apart, y, line);
+            }
 }
 
 #define CHANNELS_MAX 4
@@ -208,16 +234,19 @@ static void interleave_words(const uint32_t *from, int64_t stride, int64_t count
 static void copy_plane(size_t bytes, const cpu_walk *w, const char *from, char *to)
 {
     int a = w->rank - 2, b = w->rank - 1;
-    bool is_words = bytes == sizeof(uint32_t) && w->strides[1][a] == 1 && w->strides[0][b] == 1;
-    if (is_words && w->dims[b] > 1 && w->dims[b] <= CHANNELS_MAX &&
+    int64_t square = w->strides[1][a] == 1 && w->strides[0][b] == 1 ? square_of(bytes) : 0;
+    if (square && bytes == sizeof(uint32_t) && w->dims[b] > 1 && w->dims[b] <= CHANNELS_MAX &&
         w->strides[0][a] == w->dims[b]) {
         interleave_words((const uint32_t *)from, w->strides[1][b], w->dims[a], w->dims[b],
                          (uint32_t *)to);
         return;
     }
-    int64_t done = is_words ? w->dims[a] / 4 * 4 : 0, beside = w->dims[b] / 4 * 4;
-    if (is_words)
-        transpose_words(w, from, to);
+    int64_t done = 0, beside = 0; /* rows, and of those columns, that squares cover */
+    if (square) {
+        done = w->dims[a] / square * square;
+        beside = w->dims[b] / square * square;
+        transpose_squares(bytes, w, from, to);
+    }
     for (int64_t i0 = 0; i0 < w->dims[a]; i0 += TILE) {
         int64_t i1 = i0 + TILE < w->dims[a] ? i0 + TILE : w->dims[a];
         for (int64_t j0 = i1 <= done ? beside : 0; j0 < w->dims[b]; j0 += TILE) {
@@ -322,10 +351,10 @@ void cpu_copy_mapped(size_t element_bytes, int rank, const int64_t *dims,
 void cpu_fill(size_t element_bytes, const void *element, void *to, int64_t count)
 {
     if (element_bytes == sizeof(uint32_t)) {
-        uint32_t word, *words = to;
+        uint32_t word, *out = to;
         memcpy(&word, element, sizeof word);
         for (int64_t i = 0; i < count; i++)
-            words[i] = word;
+            out[i] = word;
         return;
     }
     for (int64_t i = 0; i < count; i++)
