@@ -231,6 +231,43 @@ Test(cpu_fused, weights_of_any_zero_point)
     }
 }
 
+/* A QLinearConv with int8 activations, weights [out, in, 3] or [out, in, 3, 3]. */
+static graph_value_index convolve_int8(net *n, graph_value_index x, int rank, int64_t in,
+                                       int64_t out)
+{
+    graph_value_index scale = number(n, DTYPE_F32, 0.02), zero = number(n, DTYPE_I8, -3);
+    graph_value_index w = constant(n, DTYPE_I8, rank, (int64_t[]){out, in, 3, 3}, 1);
+    graph_value_index w_scale = number(n, DTYPE_F32, 0.001), w_zero = number(n, DTYPE_I8, 0);
+    return NODE(n, GRAPH_OP_QLINEAR_CONV, x, scale, zero, w, w_scale, w_zero, scale, zero);
+}
+
+Test(cpu_fused, int8_activations_of_qlinear_layers)
+{
+    for (int turn = 0; turn < 8; turn++) {
+        int rank = turn & 1 ? 3 : 4;
+        bool is_read_beside = turn & 2, are_two = turn & 4; /* beside: as int8, by a Cast */
+        int64_t dims[] = {2, 6, 11, 9};
+        graph_value_index x;
+        seed = 90 + (unsigned)turn;
+        net n = open_net(1, rank, dims, &x);
+        graph_attribute type = graph_make_int("to", dtype_to_onnx(DTYPE_F32));
+        graph_value_index scale = number(&n, DTYPE_F32, 0.02), zero = number(&n, DTYPE_I8, -3);
+        x = NODE(&n, GRAPH_OP_QUANTIZE_LINEAR, x, scale, zero);
+        graph_value_index y = convolve_int8(&n, x, rank, 6, 6);
+        graph_value_index first = y;
+        if (are_two)
+            y = convolve_int8(&n, y, rank, 6, 5);
+        y = NODE(&n, GRAPH_OP_DEQUANTIZE_LINEAR, y, scale, zero);
+        if (is_read_beside) {
+            graph_value_index sum =
+                NODE(&n, GRAPH_OP_REDUCE_MAX, node(&n, GRAPH_OP_CAST, 1, &first, 1, &type));
+            y = NODE(&n, GRAPH_OP_ADD, y, sum);
+        }
+        cpu_plan_facts facts = check(&n, y, 0.021);
+        cr_expect(facts.quantised_layer_count == 1 + are_two, "turn %d", turn);
+    }
+}
+
 /* The first output of a node may be unused. */
 Test(cpu_fused, later_outputs_alone)
 {
