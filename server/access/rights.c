@@ -20,6 +20,12 @@ access_right access_right_of(route_kind kind)
         [ROUTE_INDEX] = ACCESS_READ,
         [ROUTE_LOAD] = ACCESS_ADMIN,
         [ROUTE_UNLOAD] = ACCESS_ADMIN,
+        [ROUTE_SHARED_STATUS] = ACCESS_SHARED_MEMORY,
+        [ROUTE_SHARED_REGISTER] = ACCESS_SHARED_MEMORY,
+        [ROUTE_SHARED_UNREGISTER] = ACCESS_SHARED_MEMORY,
+        [ROUTE_CUDA_STATUS] = ACCESS_SHARED_MEMORY,
+        [ROUTE_CUDA_REGISTER] = ACCESS_SHARED_MEMORY,
+        [ROUTE_CUDA_UNREGISTER] = ACCESS_SHARED_MEMORY,
         [ROUTE_TF_STATUS] = ACCESS_READ,
         [ROUTE_TF_METADATA] = ACCESS_READ,
         [ROUTE_TF_PREDICT] = ACCESS_INFER,
@@ -49,7 +55,12 @@ access_right access_right_of(route_kind kind)
         [ROUTE_GRPC_INDEX] = ACCESS_READ,
         [ROUTE_GRPC_LOAD] = ACCESS_ADMIN,
         [ROUTE_GRPC_UNLOAD] = ACCESS_ADMIN,
-        [ROUTE_GRPC_SHARED_MEMORY] = ACCESS_ADMIN,
+        [ROUTE_GRPC_SHARED_STATUS] = ACCESS_SHARED_MEMORY,
+        [ROUTE_GRPC_SHARED_REGISTER] = ACCESS_SHARED_MEMORY,
+        [ROUTE_GRPC_SHARED_UNREGISTER] = ACCESS_SHARED_MEMORY,
+        [ROUTE_GRPC_CUDA_STATUS] = ACCESS_SHARED_MEMORY,
+        [ROUTE_GRPC_CUDA_REGISTER] = ACCESS_SHARED_MEMORY,
+        [ROUTE_GRPC_CUDA_UNREGISTER] = ACCESS_SHARED_MEMORY,
         [ROUTE_GRPC_TRACE_SETTING] = ACCESS_ADMIN,
         [ROUTE_GRPC_LOG_SETTINGS] = ACCESS_ADMIN,
         [ROUTE_GRPC_TF_PREDICT] = ACCESS_INFER,
@@ -73,7 +84,10 @@ access_right access_right_named(const char *name, size_t bytes)
     static const struct {
         const char *name;
         access_right right;
-    } rights[] = {{"infer", ACCESS_INFER}, {"read", ACCESS_READ}, {"admin", ACCESS_ADMIN}};
+    } rights[] = {{"infer", ACCESS_INFER},
+                  {"read", ACCESS_READ},
+                  {"admin", ACCESS_ADMIN},
+                  {"shared_memory", ACCESS_SHARED_MEMORY}};
     for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
         if (strlen(rights[i].name) == bytes && memcmp(name, rights[i].name, bytes) == 0)
             return rights[i].right;

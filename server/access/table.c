@@ -86,16 +86,16 @@ static status read_secret(key_reader *r, const char *word, access_identity *who)
 
 static status read_rights(key_reader *r, const char *word, access_identity *who)
 {
-    static const char *const names[] = {"infer", "read", "admin"};
+    static const char *const names[] = {"infer", "read", "admin", "shared_memory"};
     for (const char *at = word; at != NULL;) {
         const char *comma = strchr(at, ',');
         size_t bytes = comma != NULL ? (size_t)(comma - at) : strlen(at);
         access_right right = access_right_named(at, bytes);
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)bytes, at);
-        const char *near = nearest_find(name, names, 3);
+        const char *near = nearest_find(name, names, 4);
         if (right == 0)
-            return fail(r, "\"%s\" is no right: infer, read, admin%s%s%s", name,
+            return fail(r, "\"%s\" is no right: infer, read, admin, shared_memory%s%s%s", name,
                         near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
         who->rights |= right;
         at = comma != NULL ? comma + 1 : NULL;

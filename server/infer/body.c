@@ -5,6 +5,7 @@
 
 #include "base/large_memory.h"
 #include "server/infer/decimal.h"
+#include "server/infer/regions.h"
 #include "server/protocol/grpc/predict_message.h"
 
 #define LONG_JSON_BYTES 65536
@@ -50,6 +51,17 @@ static status read_message(infer_body *out)
     return failure;
 }
 
+static bool may_use_regions(const request *r)
+{
+    return (r->rights & ACCESS_SHARED_MEMORY) != 0 &&
+           !shared_memory_is_empty(request_service(r)->regions);
+}
+
+static bool may_name_regions(const request *r)
+{
+    return may_use_regions(r) && regions_are_named(r->body.data, r->body.bytes);
+}
+
 status infer_body_read_headers(const request *r, infer_body *out)
 {
     *out = (infer_body){.is_kserve = r->route.kind == ROUTE_INFER,
@@ -58,9 +70,11 @@ status infer_body_read_headers(const request *r, infer_body *out)
                         .text = r->body,
                         .can_borrow = r->can_borrow_body,
                         .held = &r->connection->held};
+    out->names_regions = may_name_regions(r);
     if (out->is_grpc)
         return read_message(out);
     status failure = read_coding(r, &out->coding);
+    out->names_regions |= out->coding != CODING_IDENTITY && may_use_regions(r);
     if (failure || !out->is_kserve)
         return failure;
     request_text header = request_header(r, "inference-header-content-length");
@@ -77,7 +91,7 @@ status infer_body_read_headers(const request *r, infer_body *out)
 bool infer_body_is_long(const infer_body *b)
 {
     size_t json_bytes = b->has_json_bytes ? b->json_bytes : b->text.bytes;
-    return b->coding != CODING_IDENTITY || json_bytes > LONG_JSON_BYTES ||
+    return b->names_regions || b->coding != CODING_IDENTITY || json_bytes > LONG_JSON_BYTES ||
            b->text.bytes > LONG_BYTES;
 }
 

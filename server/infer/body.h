@@ -14,6 +14,7 @@ typedef struct infer_body {
     bool has_json_bytes;
     uint64_t json_bytes;    /* Inference-Header-Content-Length: the rest is binary; gRPC: of what
                              * is not raw, and of elements that it says but has not */
+    bool names_regions;     /* of shared memory, which the client may use */
     bool can_borrow;        /* the body stays where it is until the jobs are back */
     budget_account *held;   /* counts it decompressed; of the thread that parses */
     budget_account *parsed; /* counts what it becomes, while it is parsed; or NULL: it is small */
@@ -23,7 +24,8 @@ typedef struct infer_body {
  * STATUS_UNSUPPORTED_CODING. */
 status infer_body_read_headers(const request *r, infer_body *out) MUST_CHECK;
 
-/* Would parsing it hold a loop? Compressed bodies, JSON over 64 KiB, and anything over 1 MiB. */
+/* Would parsing it hold a loop? Compressed bodies, JSON over 64 KiB, anything over 1 MiB, and
+ * tensors in shared memory. */
 bool infer_body_is_long(const infer_body *b);
 
 /* Decompresses it where necessary, and parses it into `q`, which is initialised. `c` is complete

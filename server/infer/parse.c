@@ -8,12 +8,14 @@
 #include "server/infer/body.h"
 #include "server/infer/deadline.h"
 #include "server/infer/new_jobs.h"
+#include "server/infer/regions.h"
 #include "server/request/work.h"
 
 /* A body that a helper thread parses. */
 typedef struct parsing {
     request_work work; /* first */
     const server_options *options;
+    shared_memory *regions;
     infer_body body;
     budget_account held, parsed; /* the helper's: decompressed; what is made of it */
     language_request *language;  /* of a route that takes text; then there are no jobs */
@@ -69,8 +71,11 @@ static void run(request_work *work)
     parsing *p = (parsing *)work;
     const server_options *o = p->options;
     infer_scratch scratch = {0};
+    regions_reader regions;
+    regions_reader_init(&regions, p->regions, &p->parsed);
     infer_context context = {.limits = &o->limits,
                              .is_strict = o->strict_json,
+                             .regions = p->body.names_regions ? &regions.base : NULL,
                              .acquire_job = helper_jobs_acquire,
                              .context = &p->new_jobs,
                              .scratch = &scratch,
@@ -96,6 +101,7 @@ static status parse_beside(request *r, const infer_body *body, request_handler r
     if (p == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to parse a body");
     p->options = request_service(r)->options;
+    p->regions = request_service(r)->regions;
     p->body = *body;
     p->body.held = &p->held;
     p->body.parsed = &p->parsed;

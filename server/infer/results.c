@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/infer/regions.h"
 #include "server/protocol/grpc/call.h"
 #include "server/protocol/grpc/predict_message.h"
 #include "server/protocol/language/write_language.h"
@@ -35,7 +36,8 @@ static bool is_finite(const tensor *t)
 static bool can_write(const infer_request *q)
 {
     for (int o = 0; o < q->output_count; o++) {
-        for (int j = 0; j < q->job_count && !q->outputs[o].is_binary; j++) {
+        bool is_text = !q->outputs[o].is_binary && q->outputs[o].region.name.bytes == 0;
+        for (int j = 0; is_text && j < q->job_count; j++) {
             if (!is_finite(&q->jobs[j]->outputs[q->outputs[o].index]))
                 return false;
         }
@@ -129,11 +131,9 @@ static status make_message(const infer_request *q, text_buffer *text, body_piece
 {
     static const char head[GRPC_FRAME_HEAD_BYTES];
     grpc_pieces pieces;
-    status failure = merge_rows(q);
     text_buffer_append(text, head, sizeof head);
-    if (!failure)
-        failure = q->protocol == INFER_GRPC ? grpc_write_infer(text, q, &pieces)
-                                            : grpc_write_predict(text, q, &pieces);
+    status failure = q->protocol == INFER_GRPC ? grpc_write_infer(text, q, &pieces)
+                                               : grpc_write_predict(text, q, &pieces);
     if (failure)
         return failure;
     char *copy = arena_allocate(&q->jobs[0]->memory, text->bytes);
@@ -157,26 +157,31 @@ static status write_text(const infer_request *q, tokenizer_scratch *scratch, tex
         write_tensorflow(text, q);
         return STATUS_OK;
     }
-    status failure = merge_rows(q);
-    if (!failure)
-        write_kserve(text, q);
-    return failure;
+    write_kserve(text, q);
+    return STATUS_OK;
 }
 
 /* Any thread: the jobs are the caller's. `text` is scratch memory. */
 static status make_pieces(const infer_request *q, bool is_strict, text_scratches *scratches,
-                          text_buffer *text, body_pieces *out)
+                          shared_memory *regions, text_buffer *text, body_pieces *out)
 {
     job *first = q->jobs[0];
     if (is_strict && !infer_is_grpc(q->protocol) && !can_write(q))
         return status_fail(STATUS_INTERNAL,
                            "the result holds NaN or Infinity, which strict JSON does not have");
+    status failure = STATUS_OK;
+    if (q->protocol == INFER_KSERVE || infer_is_grpc(q->protocol))
+        failure = merge_rows(q);
+    if (!failure && regions_are_written(q))
+        failure = regions_write(q, regions);
+    if (failure)
+        return failure;
     if (infer_is_grpc(q->protocol))
         return make_message(q, text, out);
     tokenizer_scratch *scratch = NULL; /* for offsets, which are not kept */
     if (q->protocol == INFER_LANGUAGE && q->language->task == LANGUAGE_PREDICT)
         scratch = text_scratches_take(scratches);
-    status failure = write_text(q, scratch, text);
+    failure = write_text(q, scratch, text);
     if (scratch != NULL)
         text_scratches_return(scratches, scratch);
     if (failure)
@@ -187,7 +192,7 @@ static status make_pieces(const infer_request *q, bool is_strict, text_scratches
     out->of[0] = (request_text){memcpy(json, text->data, text->bytes), text->bytes};
     out->count = 1;
     for (int i = 0; i < q->output_count; i++) {
-        if (!q->outputs[i].is_binary)
+        if (!q->outputs[i].is_binary || q->outputs[i].region.name.bytes > 0)
             continue;
         request_text *piece = &out->of[out->count];
         failure = binary_piece(first, &first->outputs[q->outputs[i].index], piece);
@@ -203,6 +208,7 @@ typedef struct writing {
     request_work work; /* first */
     const infer_request *infer;
     text_scratches *scratches;
+    shared_memory *regions;
     bool is_strict;
     content_coding coding;
     body_pieces pieces;
@@ -217,7 +223,7 @@ static void run(request_work *work)
 {
     writing *w = (writing *)work;
     text_buffer text = {0};
-    w->result = make_pieces(w->infer, w->is_strict, w->scratches, &text, &w->pieces);
+    w->result = make_pieces(w->infer, w->is_strict, w->scratches, w->regions, &text, &w->pieces);
     text_buffer_dispose(&text);
     if (w->result) {
         strncpy(w->error, status_message(), sizeof w->error - 1);
@@ -284,6 +290,8 @@ static bool is_long(const infer_request *q, content_coding coding, size_t *json_
     for (int o = 0; o < q->output_count; o++) {
         for (int j = 0; j < q->job_count; j++) {
             const tensor *t = &q->jobs[j]->outputs[q->outputs[o].index];
+            if (q->outputs[o].region.name.bytes > 0)
+                continue;
             if (q->outputs[o].is_binary)
                 binary += tensor_bytes(t);
             else
@@ -291,6 +299,8 @@ static bool is_long(const infer_request *q, content_coding coding, size_t *json_
         }
     }
     *json_bytes = json;
+    if (regions_are_written(q))
+        return true;
     return json > LONG_JSON_BYTES ||
            (coding != CODING_IDENTITY && json + binary > LONG_CODED_BYTES);
 }
@@ -302,8 +312,10 @@ static bool write_beside(request *r)
     if (request_service(r)->helpers == NULL || !is_long(&r->infer, coding, &json_bytes))
         return false;
     writing *w = calloc(1, sizeof *w);
+    if (w == NULL && regions_are_written(&r->infer))
+        respond_status(r, STATUS_OUT_OF_MEMORY, "no memory for the response");
     if (w == NULL)
-        return false;
+        return request_has_ended(r);
     budget_lend(&r->connection->held, &w->held);
     if (budget_add(&w->held, COPIES * json_bytes) != BUDGET_GRANTED) {
         free(w);
@@ -313,6 +325,7 @@ static bool write_beside(request *r)
     w->work.run = run;
     w->infer = &r->infer;
     w->scratches = &request_service(r)->text_scratches;
+    w->regions = request_service(r)->regions;
     w->is_strict = request_service(r)->options->strict_json;
     w->coding = coding;
     bool is_taken = request_offload(r, &w->work, true, respond_written);
@@ -356,7 +369,8 @@ void respond_with_results(request *r)
         return;
     text_buffer_reset(text, TEXT_KEEP_BYTES);
     service *s = request_service(r);
-    status failure = make_pieces(q, s->options->strict_json, &s->text_scratches, text, &pieces);
+    status failure =
+        make_pieces(q, s->options->strict_json, &s->text_scratches, s->regions, text, &pieces);
     if (failure)
         respond_status(r, failure, status_message());
     else

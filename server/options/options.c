@@ -19,6 +19,7 @@ void server_options_default(server_options *o)
         .text_items_max = 32,
         .text_bytes_max = (size_t)16 << 20,
         .held_bytes_max = 0,
+        .shared_memory_bytes_max = UINT64_C(1) << 30,
         .connection_held_percent = 25,
         .address_held_percent = 75,
         .address_connections_max = 0,

@@ -47,7 +47,8 @@ typedef struct server_limits {
     size_t response_bytes_max;    /* that wait for a peer before its next request is begun */
     int64_t response_bytes_per_s_min; /* of responses that wait for their peer; 0: any */
     size_t output_bytes_max;          /* of one request, as the model makes them */
-    int text_items_max;    /* texts in one request, where the API sets no number itself */
+    int text_items_max; /* texts in one request, where the API sets no number itself */
+    uint64_t shared_memory_bytes_max; /* of all regions that clients have registered */
     size_t text_bytes_max; /* of all texts of one request, the query of a rerank with each */
 } server_limits;
 
@@ -91,6 +92,7 @@ typedef struct server_options {
     bool endpoint_load;      /* ORCA header on every response (else only when asked for) */
     bool server_timing;      /* Server-Timing header on inference responses */
     bool repository_control; /* load and unload over HTTP by whoever has no key */
+    bool shared_memory;      /* regions of it, the same */
     const char *keys_file;   /* who may do what (server/access/table.h); NULL: everybody may */
     bool status_page;        /* GET / */
     server_tenant tenants[SERVER_TENANTS_MAX];

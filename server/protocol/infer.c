@@ -56,6 +56,52 @@ int infer_find_output(const model *m, json_string name)
     return find(m->outputs, m->output_count, name);
 }
 
+status infer_add_output(infer_request *r, json_string name)
+{
+    int index = infer_find_output(r->model, name);
+    if (index < 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no output \"%.*s\"",
+                           (int)(name.bytes < 200 ? name.bytes : 200), name.text);
+    for (int i = 0; i < r->output_count; i++) {
+        if (r->outputs[i].index == index)
+            return status_fail(STATUS_INVALID_ARGUMENT, "output \"%s\" twice",
+                               r->model->outputs[index].name);
+    }
+    r->outputs[r->output_count++] = (infer_output){.index = index};
+    return STATUS_OK;
+}
+
+bool infer_is_region_key(json_string key)
+{
+    return json_string_is(key, "shared_memory_region") ||
+           json_string_is(key, "shared_memory_offset") ||
+           json_string_is(key, "shared_memory_byte_size");
+}
+
+status infer_fail_region(const infer_region *region)
+{
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "shared memory region \"%.*s\" is not registered, or this client may not "
+                       "use it",
+                       (int)(region->name.bytes < 200 ? region->name.bytes : 200),
+                       region->name.text);
+}
+
+status infer_set_region(infer_request *r, const infer_context *c, const infer_region *region,
+                        arena *memory)
+{
+    infer_output *o = &r->outputs[r->output_count - 1];
+    const char *name = r->model->outputs[o->index].name;
+    status failure =
+        c->regions != NULL ? c->regions->check(c->regions, region) : infer_fail_region(region);
+    if (failure)
+        return status_prefix(failure, "output \"%s\"", name);
+    o->region = *region;
+    o->region.name.text = arena_copy_string(memory, region->name.text, region->name.bytes);
+    return o->region.name.text != NULL ? STATUS_OK
+                                       : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a name");
+}
+
 const char *infer_dims_text(char text[TENSOR_SHAPE_TEXT_BYTES], const model_tensor *t)
 {
     int n = snprintf(text, TENSOR_SHAPE_TEXT_BYTES, "[");

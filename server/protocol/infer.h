@@ -24,9 +24,24 @@ static inline bool infer_is_grpc(infer_protocol protocol)
     return protocol == INFER_GRPC || protocol == INFER_GRPC_TENSORFLOW;
 }
 
+/* A part of a region of memory that a client shares: a tensor lies there in its binary form. */
+typedef struct infer_region {
+    json_string name; /* bytes 0: there is none */
+    uint64_t offset, bytes;
+} infer_region;
+
+/* What reads them, on any thread. STATUS_INVALID_ARGUMENT: no such region, or the bytes do not lie
+ * in it. */
+typedef struct infer_regions {
+    status (*check)(const struct infer_regions *r, const infer_region *region);
+    status (*read)(const struct infer_regions *r, const infer_region *region, void *to);
+} infer_regions;
+
 typedef struct infer_output {
     int index; /* of the model's outputs */
     bool is_binary;
+    infer_region
+        region; /* where it goes, instead of into the response; the name is kept by jobs[0] */
 } infer_output;
 
 /* Where a row of a TensorFlow request went: rows of equal length share a job. */
@@ -65,6 +80,7 @@ typedef struct infer_context {
     job *(*acquire_job)(void *context);
     void *context;
     struct infer_scratch *scratch; /* the thread's own */
+    const infer_regions *regions;  /* NULL: the client may not use any, or there are none */
     const cancel_token *cancel;    /* asked now and then; NULL: nobody cancels */
 } infer_context;
 
@@ -96,6 +112,17 @@ status parse_tensorflow(infer_request *r, const infer_context *c, const char *bo
  */
 status parse_binary_tensor(tensor *t, arena *memory, const char *from, size_t bytes,
                            bool can_borrow, bool *is_borrowed) MUST_CHECK;
+
+/* The outputs that the request names, one after another: adds the one of that name.
+ * STATUS_INVALID_ARGUMENT: there is none, or it came before. */
+status infer_add_output(infer_request *r, json_string name) MUST_CHECK;
+/* Where the one that was added last goes; `region` has been read. Keeps the name in `memory`. */
+status infer_set_region(infer_request *r, const infer_context *c, const infer_region *region,
+                        arena *memory) MUST_CHECK;
+/* What is said of a region without infer_context.regions. */
+status infer_fail_region(const infer_region *region) MUST_CHECK;
+/* Is it one of the parameters shared_memory_region, _offset, _byte_size? */
+bool infer_is_region_key(json_string key);
 
 /* Index of that input or output, or -1. */
 int infer_find_input(const model *m, json_string name);

@@ -11,7 +11,8 @@ status infer_inputs_begin(infer_inputs *in, infer_request *r, const infer_contex
         return status_fail(STATUS_UNAVAILABLE, "no job is free: too many are in use");
     r->jobs[r->job_count++] = j;
     in->request = r;
-    in->limits = c->limits;
+    in->context = c;
+    in->region_bytes = 0;
     in->job = j;
     in->has_text = in->has_pair = false;
     memset(in->is_given, 0, sizeof in->is_given);
@@ -51,7 +52,7 @@ static status shape_text(infer_inputs *in, infer_slot *slot, dtype type, int ran
     const model *m = in->request->model;
     status failure = tensor_set_shape(slot->data, type, rank, dims);
     if (!failure && rank > 0 && dims[0] > m->batching.queue_rows_max)
-        failure = infer_check_size(m, dims[0], -1, in->limits);
+        failure = infer_check_size(m, dims[0], -1, in->context->limits);
     return failure;
 }
 
@@ -67,8 +68,38 @@ status infer_inputs_shape(infer_inputs *in, infer_slot *slot, dtype type, int ra
     if (!failure)
         failure = infer_check_input(m, slot->index, slot->data, in->job);
     if (!failure)
-        failure = infer_check_size(m, in->job->rows, in->job->length, in->limits);
+        failure = infer_check_size(m, in->job->rows, in->job->length, in->context->limits);
     return failure;
+}
+
+status infer_inputs_read_region(infer_inputs *in, infer_slot *slot, const infer_region *region)
+{
+    const infer_context *c = in->context;
+    arena *memory = &in->job->memory;
+    bool is_borrowed;
+    if (c->regions == NULL)
+        return infer_fail_region(region);
+    if (slot->data->dtype != DTYPE_BYTES && region->bytes != tensor_bytes(slot->data))
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "shared_memory_byte_size is %llu, but the tensor takes %zu bytes",
+                           (unsigned long long)region->bytes, tensor_bytes(slot->data));
+    if (region->bytes > c->limits->decompressed_bytes_max - in->region_bytes)
+        return status_fail(STATUS_TOO_LARGE,
+                           "inputs in shared memory of more than %zu bytes together",
+                           c->limits->decompressed_bytes_max);
+    in->region_bytes += region->bytes;
+    status failure = c->regions->check(c->regions, region);
+    if (failure)
+        return failure;
+    char *data = arena_allocate_aligned(memory, region->bytes ? region->bytes : 1, 64);
+    if (data == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %llu bytes",
+                           (unsigned long long)region->bytes);
+    failure = c->regions->read(c->regions, region, data);
+    /* Where it is borrowed, it is from memory of the job. */
+    return failure
+               ? failure
+               : parse_binary_tensor(slot->data, memory, data, region->bytes, true, &is_borrowed);
 }
 
 status infer_inputs_close(infer_inputs *in, infer_slot *slot)
@@ -84,5 +115,5 @@ status infer_inputs_end(infer_inputs *in)
     infer_request *r = in->request;
     if (in->has_text || in->has_pair) /* rows are made of them when they are tokens */
         return infer_check_texts(r, in->is_given);
-    return infer_finish_job(r->model, in->job, in->is_given, in->limits);
+    return infer_finish_job(r->model, in->job, in->is_given, in->context->limits);
 }

@@ -7,8 +7,9 @@
  * place. The same for every protocol that names its inputs; only the elements are read by each. */
 typedef struct infer_inputs {
     infer_request *request;
-    const server_limits *limits;
+    const infer_context *context;
     job *job;
+    uint64_t region_bytes; /* of inputs so far */
     bool is_given[MODEL_TENSORS_MAX];
     bool has_text, has_pair;
 } infer_inputs;
@@ -31,6 +32,11 @@ status infer_inputs_open(infer_inputs *in, json_string name, infer_slot *out) MU
  * STATUS_INVALID_ARGUMENT, STATUS_TOO_LARGE. */
 status infer_inputs_shape(infer_inputs *in, infer_slot *slot, dtype type, int rank,
                           const int64_t *dims) MUST_CHECK;
+
+/* Its elements, from a region. STATUS_INVALID_ARGUMENT, STATUS_TOO_LARGE: more than
+ * limits.decompressed_bytes_max of all inputs. */
+status infer_inputs_read_region(infer_inputs *in, infer_slot *slot,
+                                const infer_region *region) MUST_CHECK;
 
 /* Its elements are there. */
 status infer_inputs_close(infer_inputs *in, infer_slot *slot) MUST_CHECK;

@@ -24,7 +24,8 @@ typedef struct input_fields {
     int rank;
     int64_t dims[TENSOR_RANK_MAX];
     int64_t binary_bytes; /* -1: absent */
-    const char *data_at;  /* where `data` stands, when it came before shape and datatype */
+    infer_region region;
+    const char *data_at; /* where `data` stands, when it came before shape and datatype */
     int data_depth;
 } input_fields;
 
@@ -58,6 +59,20 @@ static status read_datatype(json_scan *s, input_fields *f)
     return STATUS_OK;
 }
 
+/* shared_memory_region, _offset or _byte_size. */
+static status read_region(json_scan *s, json_string key, infer_region *region)
+{
+    int64_t number = 0;
+    if (json_string_is(key, "shared_memory_region"))
+        return json_read_string(s, &region->name);
+    status failure = json_read_i64(s, &number);
+    if (!failure && number < 0)
+        return json_fail(s, "a number that is not negative before this");
+    *(json_string_is(key, "shared_memory_offset") ? &region->offset : &region->bytes) =
+        (uint64_t)number;
+    return failure;
+}
+
 static status read_input_parameters(json_scan *s, input_fields *f)
 {
     json_object o;
@@ -69,8 +84,8 @@ static status read_input_parameters(json_scan *s, input_fields *f)
             failure = json_read_i64(s, &f->binary_bytes);
             if (!failure && f->binary_bytes < 0)
                 return json_fail(s, "a binary_data_size that is not negative before this");
-        } else if (json_string_is(key, "shared_memory_region")) {
-            return status_fail(STATUS_UNSUPPORTED, "shared memory regions are not supported");
+        } else if (infer_is_region_key(key)) {
+            failure = read_region(s, key, &f->region);
         } else {
             failure = json_skip_value(s);
         }
@@ -115,7 +130,11 @@ static status check_fields(const input_fields *f, const char *name)
     if (!f->has_datatype || !f->has_shape)
         return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" has no %s", name,
                            f->has_shape ? "datatype" : "shape");
-    if (f->has_data == (f->binary_bytes >= 0))
+    bool has_region = f->region.name.bytes > 0, has_binary = f->binary_bytes >= 0;
+    if (has_region && (f->has_data || has_binary))
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "input \"%s\" has data in the body and in shared memory", name);
+    if (!has_region && f->has_data == has_binary)
         return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" has %s data", name,
                            f->has_data ? "both JSON and binary" : "no");
     return STATUS_OK;
@@ -156,8 +175,13 @@ static status finish_input(parser *p, input_fields *f)
         failure = check_fields(f, slot.name);
     if (!failure)
         failure = infer_inputs_shape(&p->inputs, &slot, f->datatype, f->rank, f->dims);
-    if (!failure)
+    if (!failure && f->region.name.bytes > 0) {
+        failure = infer_inputs_read_region(&p->inputs, &slot, &f->region);
+        if (failure)
+            return status_prefix(failure, "input \"%s\"", slot.name);
+    } else if (!failure) {
         failure = fill_input(p, f, slot.data, slot.name);
+    }
     return failure ? failure : infer_inputs_close(&p->inputs, &slot);
 }
 
@@ -198,59 +222,59 @@ static status read_input(parser *p)
     }
     if (failure)
         return failure;
-    if (is_done && f.binary_bytes >= 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%.*s\" has both JSON and binary data",
+    if (is_done && (f.binary_bytes >= 0 || f.region.name.bytes > 0))
+        return status_fail(STATUS_INVALID_ARGUMENT, "input \"%.*s\" has data in two places",
                            (int)(f.name.bytes < 200 ? f.name.bytes : 200), f.name.text);
     return is_done ? STATUS_OK : finish_input(p, &f);
+}
+
+static status read_output_parameters(json_scan *s, int8_t *is_binary, infer_region *region)
+{
+    json_object o;
+    json_string key;
+    bool has_key, flag;
+    status failure = json_open_object(s, &o);
+    while (!failure && !(failure = json_object_next(s, &o, &key, &has_key)) && has_key) {
+        if (json_string_is(key, "binary_data")) {
+            failure = json_read_bool(s, &flag);
+            *is_binary = !failure && flag;
+        } else if (infer_is_region_key(key)) {
+            failure = read_region(s, key, region);
+        } else if (json_string_is(key, "classification")) {
+            return status_fail(STATUS_UNSUPPORTED,
+                               "output parameter \"classification\" is not supported");
+        } else {
+            failure = json_skip_value(s);
+        }
+    }
+    return failure;
 }
 
 static status read_output(parser *p)
 {
     json_scan *s = &p->json;
-    const model *m = p->request->model;
     infer_request *r = p->request;
-    json_object o, parameters;
-    json_string key, name = {NULL, 0};
-    bool has_key, flag;
+    infer_region region = {.offset = 0};
+    json_object o;
+    json_string key, name = {"", 0};
+    bool has_key;
     int8_t is_binary = -1;
     status failure = json_open_object(s, &o);
     while (!failure && !(failure = json_object_next(s, &o, &key, &has_key)) && has_key) {
-        if (json_string_is(key, "name")) {
+        if (json_string_is(key, "name"))
             failure = json_read_string(s, &name);
-        } else if (json_string_is(key, "parameters")) {
-            failure = json_open_object(s, &parameters);
-            while (!failure && !(failure = json_object_next(s, &parameters, &key, &has_key)) &&
-                   has_key) {
-                if (json_string_is(key, "binary_data")) {
-                    failure = json_read_bool(s, &flag);
-                    is_binary = !failure && flag;
-                } else if (json_string_is(key, "classification") ||
-                           json_string_is(key, "shared_memory_region")) {
-                    return status_fail(STATUS_UNSUPPORTED,
-                                       "output parameter \"%.*s\" is not supported", (int)key.bytes,
-                                       key.text);
-                } else {
-                    failure = json_skip_value(s);
-                }
-            }
-        } else {
+        else if (json_string_is(key, "parameters"))
+            failure = read_output_parameters(s, &is_binary, &region);
+        else
             failure = json_skip_value(s);
-        }
     }
+    if (!failure)
+        failure = infer_add_output(r, name);
     if (failure)
         return failure;
-    int index = name.text ? infer_find_output(m, name) : -1;
-    if (index < 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no output \"%.*s\"",
-                           (int)(name.bytes < 200 ? name.bytes : 200), name.text ? name.text : "");
-    for (int i = 0; i < r->output_count; i++) {
-        if (r->outputs[i].index == index)
-            return status_fail(STATUS_INVALID_ARGUMENT, "output \"%s\" twice",
-                               m->outputs[index].name);
-    }
-    p->output_binary[r->output_count] = is_binary;
-    r->outputs[r->output_count++].index = index;
-    return STATUS_OK;
+    p->output_binary[r->output_count - 1] = is_binary;
+    return region.name.bytes > 0 ? infer_set_region(r, p->context, &region, &p->inputs.job->memory)
+                                 : STATUS_OK;
 }
 
 static status read_list(parser *p, status (*read_one)(parser *p))
@@ -374,7 +398,7 @@ status parse_kserve(infer_request *r, const infer_context *c, const char *body, 
                            (size_t)(p.binary_end - p.binary));
     if (r->output_count == 0) {
         for (int i = 0; i < m->output_count; i++) {
-            r->outputs[i].index = i;
+            r->outputs[i] = (infer_output){.index = i};
             p.output_binary[i] = -1;
         }
         r->output_count = m->output_count;

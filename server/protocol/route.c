@@ -153,6 +153,23 @@ static void parse_repository(const segment *s, int count, route *out)
         set(out, ROUTE_UNLOAD, ROUTE_POST);
 }
 
+/* .../systemsharedmemory or cudasharedmemory[/region/R]/status | register | unregister */
+static void parse_shared_memory(const segment *s, int count, bool is_cuda, route *out)
+{
+    route_kind kind = is_cuda ? ROUTE_CUDA_STATUS : ROUTE_SHARED_STATUS;
+    bool has_region = count == 5 && is(s[2], "region");
+    if (count != 3 && !has_region)
+        return;
+    if (has_region && !decode(s[3], out->name, &out->name_bytes))
+        return;
+    if (is(s[count - 1], "status"))
+        set(out, kind, ROUTE_GET);
+    else if (has_region && is(s[count - 1], "register"))
+        set(out, kind + 1, ROUTE_POST);
+    else if (is(s[count - 1], "unregister"))
+        set(out, kind + 2, ROUTE_POST);
+}
+
 static void parse_v2(const segment *s, int count, route *out)
 {
     if (count == 1) {
@@ -170,6 +187,8 @@ static void parse_v2(const segment *s, int count, route *out)
         parse_repository(s, count, out);
         return;
     }
+    if (is(s[1], "systemsharedmemory") || is(s[1], "cudasharedmemory"))
+        parse_shared_memory(s, count, is(s[1], "cudasharedmemory"), out);
     if (!is(s[1], "models") || count < 3)
         return;
     if (count == 3 && is(s[2], "stats")) {

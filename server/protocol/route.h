@@ -24,26 +24,34 @@ typedef enum route_kind {
     ROUTE_INDEX,           /* POST /v2/repository/index */
     ROUTE_LOAD,            /* POST /v2/repository/models/M/load */
     ROUTE_UNLOAD,          /* .../unload */
-    ROUTE_TF_STATUS,       /* GET /v1/models/M[/versions/V|/labels/L] */
-    ROUTE_TF_METADATA,     /* .../metadata */
-    ROUTE_TF_PREDICT,      /* POST ...:predict */
-    ROUTE_TF_CLASSIFY,     /* POST ...:classify */
-    ROUTE_TF_REGRESS,      /* POST ...:regress */
-    ROUTE_MODELS,          /* GET /v1/models */
-    ROUTE_EMBEDDINGS,      /* POST [/v1]/embeddings; these may stand below /models/M */
-    ROUTE_V1_RERANK,       /* POST /v1/rerank, /v2/rerank */
-    ROUTE_EMBED,           /* POST /embed */
-    ROUTE_EMBED_ALL,       /* POST /embed_all */
-    ROUTE_EMBED_SPARSE,    /* POST /embed_sparse */
-    ROUTE_RERANK,          /* POST /rerank */
-    ROUTE_PREDICT,         /* POST /predict */
-    ROUTE_SIMILARITY,      /* POST /similarity */
-    ROUTE_TOKENIZE,        /* POST /tokenize */
-    ROUTE_DECODE,          /* POST /decode */
-    ROUTE_INFO,            /* GET /info */
-    ROUTE_HEALTH,          /* GET /health, /ping */
-    ROUTE_GRPC_INFER,      /* gRPC: POST /inference.GRPCInferenceService/ModelInfer */
-    ROUTE_GRPC_LIVE,       /* ServerLive, and so on */
+    /* /v2/systemsharedmemory[/region/R]/status, .../register, .../unregister; the same of
+     * cudasharedmemory, in that order */
+    ROUTE_SHARED_STATUS,
+    ROUTE_SHARED_REGISTER,
+    ROUTE_SHARED_UNREGISTER,
+    ROUTE_CUDA_STATUS,
+    ROUTE_CUDA_REGISTER,
+    ROUTE_CUDA_UNREGISTER,
+    ROUTE_TF_STATUS,    /* GET /v1/models/M[/versions/V|/labels/L] */
+    ROUTE_TF_METADATA,  /* .../metadata */
+    ROUTE_TF_PREDICT,   /* POST ...:predict */
+    ROUTE_TF_CLASSIFY,  /* POST ...:classify */
+    ROUTE_TF_REGRESS,   /* POST ...:regress */
+    ROUTE_MODELS,       /* GET /v1/models */
+    ROUTE_EMBEDDINGS,   /* POST [/v1]/embeddings; these may stand below /models/M */
+    ROUTE_V1_RERANK,    /* POST /v1/rerank, /v2/rerank */
+    ROUTE_EMBED,        /* POST /embed */
+    ROUTE_EMBED_ALL,    /* POST /embed_all */
+    ROUTE_EMBED_SPARSE, /* POST /embed_sparse */
+    ROUTE_RERANK,       /* POST /rerank */
+    ROUTE_PREDICT,      /* POST /predict */
+    ROUTE_SIMILARITY,   /* POST /similarity */
+    ROUTE_TOKENIZE,     /* POST /tokenize */
+    ROUTE_DECODE,       /* POST /decode */
+    ROUTE_INFO,         /* GET /info */
+    ROUTE_HEALTH,       /* GET /health, /ping */
+    ROUTE_GRPC_INFER,   /* gRPC: POST /inference.GRPCInferenceService/ModelInfer */
+    ROUTE_GRPC_LIVE,    /* ServerLive, and so on */
     ROUTE_GRPC_READY,
     ROUTE_GRPC_MODEL_READY,
     ROUTE_GRPC_SERVER_METADATA,
@@ -53,7 +61,12 @@ typedef enum route_kind {
     ROUTE_GRPC_INDEX,
     ROUTE_GRPC_LOAD,
     ROUTE_GRPC_UNLOAD,
-    ROUTE_GRPC_SHARED_MEMORY, /* all six methods */
+    ROUTE_GRPC_SHARED_STATUS, /* SystemSharedMemoryStatus, and so on */
+    ROUTE_GRPC_SHARED_REGISTER,
+    ROUTE_GRPC_SHARED_UNREGISTER,
+    ROUTE_GRPC_CUDA_STATUS,
+    ROUTE_GRPC_CUDA_REGISTER,
+    ROUTE_GRPC_CUDA_UNREGISTER,
     ROUTE_GRPC_TRACE_SETTING,
     ROUTE_GRPC_LOG_SETTINGS,
     ROUTE_GRPC_TF_PREDICT, /* tensorflow.serving.PredictionService/Predict */

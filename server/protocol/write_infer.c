@@ -90,6 +90,20 @@ static void write_elements(text_buffer *out, const tensor *t, int64_t from, int6
     }
 }
 
+/* Where the output is, and how many bytes of it. */
+static void write_region(text_buffer *out, const infer_region *region, size_t bytes)
+{
+    text_buffer_put(out, "],\"parameters\":{\"shared_memory_region\":");
+    text_write_json_string(out, region->name.text, region->name.bytes);
+    text_buffer_put(out, ",\"shared_memory_byte_size\":");
+    text_write_u64(out, bytes);
+    if (region->offset > 0) {
+        text_buffer_put(out, ",\"shared_memory_offset\":");
+        text_write_u64(out, region->offset);
+    }
+    text_buffer_put(out, "}}");
+}
+
 static void write_output(text_buffer *out, const infer_request *r, const infer_output *o)
 {
     const job *j = r->jobs[0];
@@ -105,10 +119,13 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
             text_buffer_put(out, ",");
         text_write_i64(out, t->dims[i]);
     }
+    if (o->region.name.bytes > 0) {
+        write_region(out, &o->region, write_binary_bytes(t));
+        return;
+    }
     if (o->is_binary) {
-        size_t bytes = t->dtype == DTYPE_BYTES ? write_strings_bytes(t) : tensor_bytes(t);
         text_buffer_put(out, "],\"parameters\":{\"binary_data_size\":");
-        text_write_u64(out, bytes);
+        text_write_u64(out, write_binary_bytes(t));
         text_buffer_put(out, "}}");
         return;
     }
@@ -223,6 +240,11 @@ void write_tensorflow(text_buffer *out, const infer_request *r)
         write_column(out, r, i);
     }
     text_buffer_put(out, is_named ? "}}" : "}");
+}
+
+size_t write_binary_bytes(const tensor *t)
+{
+    return t->dtype == DTYPE_BYTES ? write_strings_bytes(t) : tensor_bytes(t);
 }
 
 size_t write_strings_bytes(const tensor *t)

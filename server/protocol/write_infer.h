@@ -8,6 +8,8 @@
 
 /* JSON of POST .../infer; outputs asked for in binary are announced and follow it. Appends. */
 void write_kserve(text_buffer *out, const infer_request *r);
+/* Bytes of that output in its binary form. */
+size_t write_binary_bytes(const tensor *t);
 /* JSON of POST ...:predict. Appends. */
 void write_tensorflow(text_buffer *out, const infer_request *r);
 

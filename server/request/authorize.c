@@ -72,8 +72,9 @@ static unsigned rights_of(const request *r)
         return c->listener_rights;
     if (t->is_enforced)
         return r->identity != NULL ? r->identity->rights : 0;
-    bool is_open = request_service(r)->options->repository_control;
-    return ACCESS_INFER | ACCESS_READ | (is_open ? ACCESS_ADMIN : 0);
+    const server_options *o = request_service(r)->options;
+    return ACCESS_INFER | ACCESS_READ | (o->repository_control ? ACCESS_ADMIN : 0) |
+           (o->shared_memory ? ACCESS_SHARED_MEMORY : 0);
 }
 
 bool authorize_request(request *r)
@@ -108,6 +109,12 @@ void authorize_refuse(request *r)
     if (why != SERVICE_REFUSED_NO_RIGHT) {
         respond_header(r, "www-authenticate", challenge, sizeof(challenge) - 1);
         respond_error(r, 401, "a valid key is needed: Authorization: Bearer KEY, or X-API-Key");
+    } else if (!r->loop->access->is_enforced &&
+               access_right_of(r->route.kind) == ACCESS_SHARED_MEMORY) {
+        respond_error(r, 403,
+                      "shared memory is turned off: it needs a key with the right shared_memory "
+                      "(access.keys_file), an address of its own (server.listen_admin), or "
+                      "server.shared_memory");
     } else if (!r->loop->access->is_enforced) {
         respond_error(r, 403,
                       "loading and unloading over HTTP is turned off: it needs a key "

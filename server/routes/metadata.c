@@ -23,7 +23,10 @@ static void write_server(text_buffer *out, const request *r)
     text_buffer_put(out,
                     "{\"name\":\"penstock\",\"version\":\"" PENSTOCK_VERSION "\",\"extensions\":["
                     "\"binary_tensor_data\",\"model_configuration\",\"parameters\",\"statistics\"");
-    text_buffer_put(out, (r->rights & ACCESS_ADMIN) != 0 ? ",\"model_repository\"]}" : "]}");
+    text_buffer_put(out, (r->rights & ACCESS_ADMIN) != 0 ? ",\"model_repository\"" : "");
+    text_buffer_put(out,
+                    (r->rights & ACCESS_SHARED_MEMORY) != 0 ? ",\"system_shared_memory\"" : "");
+    text_buffer_put(out, "]}");
 }
 
 /* Names of Triton's model_config.proto. */

@@ -35,6 +35,7 @@ const request_routes *routes_table(void)
                 [ROUTE_INDEX] = {serve_repository},
                 [ROUTE_LOAD] = {serve_repository},
                 [ROUTE_UNLOAD] = {serve_repository},
+                [ROUTE_SHARED_STATUS... ROUTE_CUDA_UNREGISTER] = {serve_shared_memory},
                 [ROUTE_TF_STATUS] = {serve_tensorflow_metadata},
                 [ROUTE_TF_METADATA] = {serve_tensorflow_metadata},
                 [ROUTE_TF_PREDICT] = {infer_handle},

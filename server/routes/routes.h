@@ -24,6 +24,9 @@ void serve_text_health(request *r);
 /* The repository's index, load and unload. */
 void serve_repository(request *r);
 
+/* Regions of memory that clients share. */
+void serve_shared_memory(request *r);
+
 /* Which handler answers which route. Static. */
 const request_routes *routes_table(void);
 /* The same where only health and metrics are served. */

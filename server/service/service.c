@@ -52,6 +52,7 @@ service *service_create(const server_options *options, int loop_count)
                    .loop_count = loop_count,
                    .log_fd = -1,
                    .start_ns = clock_now_ns(),
+                   .regions = shared_memory_create(options->limits.shared_memory_bytes_max),
                    .recorder = recorder_create(loop_count + 1)};
     for (int i = 0; i < options->listener_count; i++)
         s->has_health |= options->listeners[i].is_health;
@@ -59,7 +60,7 @@ service *service_create(const server_options *options, int loop_count)
     pthread_mutex_init(&s->access_lock, NULL);
     s->connections_max = options->limits.connections_max;
     budget_limits held = limits_of(&options->limits);
-    if (s->recorder == NULL || budget_init(&s->budget, &held)) {
+    if (s->recorder == NULL || s->regions == NULL || budget_init(&s->budget, &held)) {
         service_destroy(s);
         return NULL;
     }
@@ -73,6 +74,7 @@ void service_destroy(service *s)
         return;
     offload_pool_destroy(s->helpers);
     text_scratches_dispose(&s->text_scratches);
+    shared_memory_destroy(s->regions);
     recorder_destroy(s->recorder);
     if (s->budget.addresses != NULL && s->budget.address_count == 0)
         budget_dispose(&s->budget);

@@ -10,6 +10,7 @@
 #include "server/budget/budget.h"
 #include "server/options/options.h"
 #include "server/service/closure.h"
+#include "server/service/shared_memory.h"
 #include "server/service/tenant.h"
 #include "server/service/text_scratches.h"
 #include "server/telemetry/record.h"
@@ -79,7 +80,8 @@ typedef struct service {
 
     struct offload_pool *helpers; /* threads for what would hold a loop; NULL in tests */
     text_scratches text_scratches;
-    budget budget; /* bytes held for clients */
+    shared_memory *regions; /* that clients share */
+    budget budget;          /* bytes held for clients */
     recorder *recorder;
     int log_fd; /* of the access log; -1: there is none */
     tenant_quota quotas[SERVER_TENANTS_MAX + 1];

@@ -9,8 +9,8 @@ from tritonclient.grpc import service_pb2
 import calls
 import serving
 
-METHODS = re.findall(r"^\| `([a-z][\w.]*/\w+)` \| (open|infer|read|admin) \|$", (serving.ROOT / "docs/security.md").read_text(), re.M)
-RIGHTS = ("infer", "read", "admin")
+METHODS = re.findall(r"^\| `([a-z][\w.]*/\w+)` \| (open|infer|read|admin|shared_memory) \|$", (serving.ROOT / "docs/security.md").read_text(), re.M)
+RIGHTS = ("infer", "read", "admin", "shared_memory")
 UNAUTHENTICATED, PERMISSION_DENIED = "16", "7"
 
 

@@ -94,10 +94,6 @@ def test_repository(client):
 
 
 def test_what_is_not_there_says_so(client):
-    with pytest.raises(InferenceServerException, match="UNIMPLEMENTED.*shared memory"):
-        client.get_system_shared_memory_status()
-    with pytest.raises(InferenceServerException, match="UNIMPLEMENTED.*shared memory"):
-        client.get_cuda_shared_memory_status()
     assert not client.get_trace_settings().settings and not client.get_log_settings().settings
     with pytest.raises(InferenceServerException, match="trace_rate"):
         client.update_trace_settings(settings={"trace_rate": "1"})

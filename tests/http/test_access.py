@@ -17,8 +17,8 @@ import frames
 import serving
 
 PAGE = (serving.ROOT / "docs/security.md").read_text()
-ROUTES = re.findall(r"^\| `(GET|POST) (/[^`]*)` \| (open|infer|read|admin) \|$", PAGE, re.M)
-RIGHTS = ("infer", "read", "admin")
+ROUTES = re.findall(r"^\| `(GET|POST) (/[^`]*)` \| (open|infer|read|admin|shared_memory) \|$", PAGE, re.M)
+RIGHTS = ("infer", "read", "admin", "shared_memory")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 IMAGE = {"inputs": [serving.json_input("image", numpy.zeros((1, 64), numpy.float32))]}
 
@@ -37,7 +37,7 @@ def new_key(file, name, *flags):
 def keys(tmp_path_factory):
     file = tmp_path_factory.mktemp("keys") / "keys"
     made = {right: new_key(file, right, "--rights", right) for right in RIGHTS}
-    made["all"] = new_key(file, "all", "--rights", "infer,read,admin")
+    made["all"] = new_key(file, "all", "--rights", ",".join(RIGHTS))
     made["digits"] = new_key(file, "digits", "--models", "dig*")
     made["other"] = new_key(file, "other", "--models", "other")
     return file, made

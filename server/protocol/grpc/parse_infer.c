@@ -22,7 +22,7 @@ typedef struct parser {
     const infer_context *context;
     infer_inputs to;
     span inputs[INPUTS_MAX], raw[INPUTS_MAX];
-    int input_count, raw_count, raw_taken;
+    int input_count, raw_count, raw_taken, region_count;
     bool is_typed; /* outputs as typed contents */
     int8_t output_typed[MODEL_TENSORS_MAX];
 } parser;
@@ -124,11 +124,16 @@ static status fail_parameter(const parameter *p)
                        grpc_shown(p->key.bytes), p->key.text);
 }
 
-static bool is_shared_memory(const parameter *p)
+/* shared_memory_region, _offset or _byte_size. */
+static status take_region(const parameter *p, infer_region *region)
 {
-    return json_string_is(p->key, "shared_memory_region") ||
-           json_string_is(p->key, "shared_memory_byte_size") ||
-           json_string_is(p->key, "shared_memory_offset");
+    if (json_string_is(p->key, "shared_memory_region")) {
+        region->name = p->text;
+        return expect_kind(p, p->kind == 3, "a string_param");
+    }
+    *(json_string_is(p->key, "shared_memory_offset") ? &region->offset : &region->bytes) =
+        (uint64_t)p->number;
+    return expect_integer(p);
 }
 
 static status take_parameter(parser *p, const wire_field *entry)
@@ -169,25 +174,39 @@ static status take_span(span *to, int *count, const wire_field *f, const char *n
     return STATUS_OK;
 }
 
-static status read_output_fields(parser *p, const wire_field *message, json_string *name,
-                                 int8_t *typed)
+typedef struct output_fields {
+    json_string name;
+    int8_t is_typed; /* -1: as the request has it */
+    infer_region region;
+} output_fields;
+
+static status take_output_parameter(const wire_field *entry, output_fields *out)
+{
+    parameter it;
+    status failure = read_parameter(entry, &it);
+    if (failure)
+        return failure;
+    if (json_string_is(it.key, "classification") && it.number != 0)
+        return fail_parameter(&it);
+    if (infer_is_region_key(it.key))
+        return take_region(&it, &out->region);
+    if (json_string_is(it.key, "binary_data") && !(failure = expect_bool(&it)))
+        out->is_typed = it.number == 0;
+    return failure;
+}
+
+static status read_output_fields(const wire_field *message, output_fields *out)
 {
     wire_reader r = {message->data, message->data + message->bytes};
     wire_field f;
     bool has_field;
     status failure;
-    parameter it;
-    (void)p;
+    *out = (output_fields){.name = {"", 0}, .is_typed = -1};
     while (!(failure = wire_next(&r, &f, &has_field)) && has_field) {
         if (f.number == 1)
-            failure = grpc_read_text(&f, "outputs.name", name);
-        else if (f.number == 2 && !(failure = read_parameter(&f, &it))) {
-            bool is_class = json_string_is(it.key, "classification") && it.number != 0;
-            if (is_class || is_shared_memory(&it))
-                return fail_parameter(&it);
-            if (json_string_is(it.key, "binary_data") && !(failure = expect_bool(&it)))
-                *typed = it.number == 0;
-        }
+            failure = grpc_read_text(&f, "outputs.name", &out->name);
+        else if (f.number == 2)
+            failure = take_output_parameter(&f, out);
         if (failure)
             return failure;
     }
@@ -197,26 +216,18 @@ static status read_output_fields(parser *p, const wire_field *message, json_stri
 static status take_output(parser *p, const wire_field *f)
 {
     infer_request *r = p->request;
-    const model *m = r->model;
-    json_string name = {"", 0};
-    int8_t typed = -1;
+    output_fields out;
     status failure = wire_expect(f, WIRE_BYTES, "outputs");
     if (!failure)
-        failure = read_output_fields(p, f, &name, &typed);
+        failure = read_output_fields(f, &out);
+    if (!failure)
+        failure = infer_add_output(r, out.name);
     if (failure)
         return failure;
-    int index = infer_find_output(m, name);
-    if (index < 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no output \"%.*s\"",
-                           grpc_shown(name.bytes), name.text);
-    for (int i = 0; i < r->output_count; i++) {
-        if (r->outputs[i].index == index)
-            return status_fail(STATUS_INVALID_ARGUMENT, "output \"%s\" twice",
-                               m->outputs[index].name);
-    }
-    p->output_typed[r->output_count] = typed;
-    r->outputs[r->output_count++].index = index;
-    return STATUS_OK;
+    p->output_typed[r->output_count - 1] = out.is_typed;
+    return out.region.name.bytes > 0
+               ? infer_set_region(r, p->context, &out.region, &p->to.job->memory)
+               : STATUS_OK;
 }
 
 /* The whole message, but for what is in the inputs: raw contents may stand before or behind. */
@@ -248,6 +259,7 @@ typedef struct input_fields {
     int64_t dims[TENSOR_RANK_MAX];
     bool has_contents;
     span contents;
+    infer_region region;
 } input_fields;
 
 /* Packed, or one by one. */
@@ -286,8 +298,8 @@ static status read_input_fields(const span *message, input_fields *out)
             failure = read_shape(out, &f);
         } else if (f.number == 4) {
             failure = read_parameter(&f, &it);
-            if (!failure && is_shared_memory(&it))
-                return status_fail(STATUS_UNSUPPORTED, "shared memory regions are not supported");
+            if (!failure && infer_is_region_key(it.key))
+                failure = take_region(&it, &out->region);
         } else if (f.number == 5 && !(failure = wire_expect(&f, WIRE_BYTES, "inputs.contents"))) {
             if (out->has_contents)
                 return status_fail(STATUS_INVALID_ARGUMENT, "an input has two \"contents\"");
@@ -298,6 +310,14 @@ static status read_input_fields(const span *message, input_fields *out)
             return failure;
     }
     return failure;
+}
+
+/* One for each input that does not lie in shared memory. */
+static status fail_raw_count(const parser *p)
+{
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "field \"raw_input_contents\" has %d tensors for %d inputs%s", p->raw_count,
+                       p->input_count, p->region_count > 0 ? ", some in shared memory" : "");
 }
 
 /* The data of `t`, whose shape has been checked. */
@@ -314,11 +334,24 @@ static status fill_input(parser *p, const input_fields *f, tensor *t, const char
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "input \"%s\": contents and raw_input_contents exclude each other",
                            name);
+    if (p->raw_taken == p->raw_count)
+        return fail_raw_count(p);
     const span *raw = &p->raw[p->raw_taken++];
     failure = parse_binary_tensor(t, &p->to.job->memory, raw->data, raw->bytes,
                                   p->context->can_borrow, &is_borrowed);
     p->request->borrows_body |= !failure && is_borrowed;
     return failure ? status_prefix(failure, "input \"%s\"", name) : STATUS_OK;
+}
+
+static status fill_from_region(parser *p, const input_fields *f, infer_slot *slot)
+{
+    p->region_count++;
+    if (f->has_contents && f->contents.bytes > 0)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "input \"%s\": contents and shared memory exclude each other",
+                           slot->name);
+    status failure = infer_inputs_read_region(&p->to, slot, &f->region);
+    return failure ? status_prefix(failure, "input \"%s\"", slot->name) : STATUS_OK;
 }
 
 static status read_datatype(const input_fields *f, const char *name, dtype *out)
@@ -341,24 +374,22 @@ static status take_input(parser *p, const span *message)
         failure = read_datatype(&f, slot.name, &type);
     if (!failure)
         failure = infer_inputs_shape(&p->to, &slot, type, f.rank, f.dims);
-    if (!failure)
+    if (!failure && f.region.name.bytes > 0)
+        failure = fill_from_region(p, &f, &slot);
+    else if (!failure)
         failure = fill_input(p, &f, slot.data, slot.name);
     return failure ? failure : infer_inputs_close(&p->to, &slot);
 }
 
 static status take_inputs(parser *p)
 {
-    status failure = STATUS_OK;
-    if (p->raw_count > 0 && p->raw_count != p->input_count)
-        return status_fail(STATUS_INVALID_ARGUMENT,
-                           "field \"raw_input_contents\" has %d tensors for %d inputs",
-                           p->raw_count, p->input_count);
+    status failure = p->raw_count > p->input_count ? fail_raw_count(p) : STATUS_OK;
     for (int i = 0; i < p->input_count && !failure; i++) {
         failure = take_input(p, &p->inputs[i]);
         if (!failure && p->context->cancel != NULL)
             failure = cancel_check(p->context->cancel);
     }
-    return failure;
+    return !failure && p->raw_taken != p->raw_count ? fail_raw_count(p) : failure;
 }
 
 /* Typed where that was asked for; Triton answers with raw contents, and halves have no typed ones.
@@ -369,19 +400,23 @@ static void choose_outputs(parser *p)
     const model *m = r->model;
     if (r->output_count == 0) {
         for (int i = 0; i < m->output_count; i++) {
-            r->outputs[i].index = i;
+            r->outputs[i] = (infer_output){.index = i};
             p->output_typed[i] = -1;
         }
         r->output_count = m->output_count;
     }
-    bool all_typed = true;
+    bool any_typed = false, any_raw = false;
     for (int i = 0; i < r->output_count; i++) {
         bool is_typed = p->output_typed[i] < 0 ? p->is_typed : p->output_typed[i] == 1;
         dtype type = m->outputs[r->outputs[i].index].dtype;
-        all_typed &= is_typed && type != DTYPE_F16 && type != DTYPE_BF16;
+        if (r->outputs[i].region.name.bytes > 0)
+            continue;
+        bool has_type = type != DTYPE_F16 && type != DTYPE_BF16;
+        any_typed |= is_typed && has_type;
+        any_raw |= !is_typed || !has_type;
     }
     for (int i = 0; i < r->output_count; i++)
-        r->outputs[i].is_binary = !all_typed;
+        r->outputs[i].is_binary = any_raw || !any_typed;
 }
 
 status grpc_parse_infer(infer_request *r, const infer_context *c, const char *message, size_t bytes)
@@ -392,7 +427,7 @@ status grpc_parse_infer(infer_request *r, const infer_context *c, const char *me
         return failure;
     p.request = r;
     p.context = c;
-    p.input_count = p.raw_count = p.raw_taken = 0;
+    p.input_count = p.raw_count = p.raw_taken = p.region_count = 0;
     p.is_typed = false;
     failure = read_envelope(&p, (wire_reader){message, message + bytes});
     if (!failure)

@@ -323,17 +323,7 @@ static status take_output(parser *p, const wire_field *f)
     status failure = grpc_read_text(f, "output_filter", &name);
     if (failure)
         return failure;
-    int index = infer_find_output(r->model, name);
-    if (index < 0)
-        return status_fail(STATUS_INVALID_ARGUMENT, "the model has no output \"%.*s\"",
-                           grpc_shown(name.bytes), name.text);
-    for (int i = 0; i < r->output_count; i++) {
-        if (r->outputs[i].index == index)
-            return status_fail(STATUS_INVALID_ARGUMENT, "output \"%s\" twice",
-                               r->model->outputs[index].name);
-    }
-    r->outputs[r->output_count++].index = index;
-    return STATUS_OK;
+    return infer_add_output(r, name);
 }
 
 static status take_field(parser *p, const wire_field *f)
@@ -370,7 +360,7 @@ status grpc_parse_predict(infer_request *r, const infer_context *c, const char *
     if (failure)
         return failure;
     for (int i = 0; r->output_count == 0 && i < r->model->output_count; i++)
-        r->outputs[i].index = i;
+        r->outputs[i] = (infer_output){.index = i};
     if (r->output_count == 0)
         r->output_count = r->model->output_count;
     for (int i = 0; i < r->output_count; i++)

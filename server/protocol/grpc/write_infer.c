@@ -10,6 +10,35 @@
 /* A smaller output costs less to copy than a piece of its own. */
 #define COPY_BYTES_MAX 4096
 
+/* Fields of an entry of a map, and of InferParameter. */
+enum { ENTRY_KEY = 1, ENTRY_VALUE = 2, INT64_PARAM = 2, STRING_PARAM = 3 };
+enum { OUTPUT_PARAMETERS = 4, RAW_CONTENTS = 6 };
+
+static void write_number(text_buffer *out, const char *key, uint64_t value)
+{
+    size_t entry = out->bytes;
+    wire_put_bytes(out, ENTRY_KEY, key, strlen(key));
+    size_t parameter = out->bytes;
+    wire_put_varint(out, INT64_PARAM, value);
+    wire_wrap(out, parameter, ENTRY_VALUE);
+    wire_wrap(out, entry, OUTPUT_PARAMETERS);
+}
+
+/* Where the output is, and how many bytes of it. */
+static void write_region(text_buffer *out, const infer_region *region, size_t bytes)
+{
+    static const char key[] = "shared_memory_region";
+    size_t entry = out->bytes;
+    wire_put_bytes(out, ENTRY_KEY, key, sizeof key - 1);
+    size_t parameter = out->bytes;
+    wire_put_bytes(out, STRING_PARAM, region->name.text, region->name.bytes);
+    wire_wrap(out, parameter, ENTRY_VALUE);
+    wire_wrap(out, entry, OUTPUT_PARAMETERS);
+    write_number(out, "shared_memory_byte_size", bytes);
+    if (region->offset > 0)
+        write_number(out, "shared_memory_offset", region->offset);
+}
+
 static void write_output(text_buffer *out, const infer_request *r, const infer_output *o)
 {
     const tensor *t = &r->jobs[0]->outputs[o->index];
@@ -25,7 +54,9 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
     out->bytes += (size_t)(at - room);
     if (t->rank > 0)
         wire_wrap(out, shape, 3);
-    if (!o->is_binary) {
+    if (o->region.name.bytes > 0) {
+        write_region(out, &o->region, write_binary_bytes(t));
+    } else if (!o->is_binary) {
         size_t contents = out->bytes;
         grpc_write_contents(&grpc_infer_layout, out, t);
         wire_wrap(out, contents, 5);
@@ -45,7 +76,7 @@ void grpc_add_piece(grpc_pieces *pieces, size_t *text_from, const text_buffer *o
 static void write_strings_of(text_buffer *out, const tensor *t)
 {
     size_t bytes = write_strings_bytes(t);
-    wire_put_head(out, 6, bytes);
+    wire_put_head(out, RAW_CONTENTS, bytes);
     char *room = text_buffer_reserve(out, bytes + 1);
     if (room != NULL) {
         write_strings(room, t);
@@ -68,12 +99,16 @@ status grpc_write_infer(text_buffer *out, const infer_request *r, grpc_pieces *p
     pieces->count = 0;
     for (int i = 0; i < r->output_count && r->outputs[i].is_binary; i++) {
         const tensor *t = &r->jobs[0]->outputs[r->outputs[i].index];
+        if (r->outputs[i].region.name.bytes > 0) {
+            wire_put_head(out, RAW_CONTENTS, 0); /* clients count them */
+            continue;
+        }
         if (t->dtype == DTYPE_BYTES) {
             write_strings_of(out, t);
             continue;
         }
         size_t bytes = tensor_bytes(t);
-        wire_put_head(out, 6, bytes);
+        wire_put_head(out, RAW_CONTENTS, bytes);
         if (bytes <= COPY_BYTES_MAX || pieces->count + 3 > GRPC_PIECES_MAX)
             text_buffer_append(out, t->data, bytes);
         else

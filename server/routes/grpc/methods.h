@@ -13,10 +13,12 @@ void serve_method(request *r);
 typedef void grpc_method(request *r, const ProtobufCMessage *in, arena *memory);
 grpc_method method_live, method_ready, method_model_ready, method_server_metadata,
     method_model_metadata, method_model_config, method_model_statistics, method_index, method_load,
-    method_unload, method_shared_memory, method_trace_setting, method_log_settings,
-    method_health_check, method_health_watch, method_reflection, method_tensorflow_metadata,
-    method_tensorflow_status, method_tensorflow_classify, method_tensorflow_regress,
-    method_tensorflow_multi, method_tensorflow_reload, method_load_report;
+    method_unload, method_shared_status, method_shared_register, method_shared_unregister,
+    method_cuda_status, method_cuda_register, method_cuda_unregister, method_trace_setting,
+    method_log_settings, method_health_check, method_health_watch, method_reflection,
+    method_tensorflow_metadata, method_tensorflow_status, method_tensorflow_classify,
+    method_tensorflow_regress, method_tensorflow_multi, method_tensorflow_reload,
+    method_load_report;
 
 /* Answers with a message. */
 void method_reply(request *r, const ProtobufCMessage *message);

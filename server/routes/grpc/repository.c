@@ -111,12 +111,6 @@ void method_unload(request *r, const ProtobufCMessage *in, arena *memory)
     change(r, false, asked->model_name, NULL);
 }
 
-void method_shared_memory(request *r, const ProtobufCMessage *in, arena *memory)
-{
-    (void)in, (void)memory;
-    respond_error(r, 501, "shared memory regions are not supported");
-}
-
 /* The settings there are: none. Asking for them is answered, setting one is refused by its name. */
 void method_trace_setting(request *r, const ProtobufCMessage *in, arena *memory)
 {

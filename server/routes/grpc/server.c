@@ -11,6 +11,7 @@
 #include "server/routes/grpc/methods.h"
 
 #define ENTRIES_MAX 1024
+#define EXTENSIONS_MAX 6
 
 typedef Inference__ModelMetadataResponse__TensorMetadata tensor_message;
 
@@ -53,14 +54,19 @@ void method_model_ready(request *r, const ProtobufCMessage *in, arena *memory)
 
 void method_server_metadata(request *r, const ProtobufCMessage *in, arena *memory)
 {
-    static const char *const extensions[] = {"binary_tensor_data", "model_configuration",
-                                             "parameters", "statistics", "model_repository"};
+    const char *extensions[EXTENSIONS_MAX] = {"binary_tensor_data", "model_configuration",
+                                              "parameters", "statistics"};
+    size_t count = 4;
+    if ((r->rights & ACCESS_ADMIN) != 0)
+        extensions[count++] = "model_repository";
+    if ((r->rights & ACCESS_SHARED_MEMORY) != 0)
+        extensions[count++] = "system_shared_memory";
     Inference__ServerMetadataResponse out = INFERENCE__SERVER_METADATA_RESPONSE__INIT;
     (void)in, (void)memory;
     out.name = (char *)(uintptr_t) "penstock";
     out.version = (char *)(uintptr_t)PENSTOCK_VERSION;
     out.extensions = (char **)(uintptr_t)extensions;
-    out.n_extensions = (r->rights & ACCESS_ADMIN) != 0 ? 5 : 4;
+    out.n_extensions = count;
     method_reply(r, &out.base);
 }
 

@@ -7,8 +7,9 @@
 /* What docs/security.md says of a line "| `GET /path` | right |"; false: it is no such line. */
 static bool read_row(const char *line, route *at, access_right *right)
 {
-    char verb[8], path[100], word[16];
-    if (sscanf(line, "| `%7s %99[^`]` | %15[a-z] |", verb, path, word) != 3)
+    char verb[8], path[100], word[16], end;
+    if (sscanf(line, "| `%7[A-Z] %99[^`]` | %15[a-z_] %c", verb, path, word, &end) != 4 ||
+        end != '|')
         return false;
     route_parse(path, strlen(path), at);
     cr_assert_eq(at->verb == ROUTE_POST, strcmp(verb, "POST") == 0, "%s", path);
@@ -20,7 +21,8 @@ static bool read_row(const char *line, route *at, access_right *right)
 static bool read_method(const char *line, route *at, access_right *right)
 {
     char path[100] = "/", word[16], end;
-    if (sscanf(line, "| `%98[A-Za-z0-9./]` | %15[a-z] %c", path + 1, word, &end) != 3 || end != '|')
+    if (sscanf(line, "| `%98[A-Za-z0-9./]` | %15[a-z_] %c", path + 1, word, &end) != 3 ||
+        end != '|')
         return false;
     route_parse(path, strlen(path), at);
     *right = strcmp(word, "open") == 0 ? ACCESS_OPEN : access_right_named(word, strlen(word));
@@ -59,6 +61,7 @@ Test(rights, names)
     cr_assert_eq(access_right_named("infer", 5), ACCESS_INFER);
     cr_assert_eq(access_right_named("read", 4), ACCESS_READ);
     cr_assert_eq(access_right_named("admin", 5), ACCESS_ADMIN);
+    cr_assert_eq(access_right_named("shared_memory", 13), ACCESS_SHARED_MEMORY);
     cr_assert_eq(access_right_named("admin", 4), 0);
     cr_assert_eq(access_right_named("open", 4), 0);
 }
