@@ -78,6 +78,18 @@ bool infer_is_region_key(json_string key)
            json_string_is(key, "shared_memory_byte_size");
 }
 
+status infer_check_region(const infer_region *region)
+{
+    bool has_name = region->name.bytes > 0;
+    if (!has_name && (region->bytes > 0 || region->offset > 0))
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "parameter \"shared_memory_region\" is missing");
+    if (has_name && region->bytes == 0)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "parameter \"shared_memory_byte_size\" is missing, or 0");
+    return STATUS_OK;
+}
+
 status infer_fail_region(const infer_region *region)
 {
     return status_fail(STATUS_INVALID_ARGUMENT,

@@ -119,6 +119,8 @@ status infer_add_output(infer_request *r, json_string name) MUST_CHECK;
 /* Where the one that was added last goes; `region` has been read. Keeps the name in `memory`. */
 status infer_set_region(infer_request *r, const infer_context *c, const infer_region *region,
                         arena *memory) MUST_CHECK;
+/* Is it complete, or absent? STATUS_INVALID_ARGUMENT: its name is missing, or the bytes. */
+status infer_check_region(const infer_region *region) MUST_CHECK;
 /* What is said of a region without infer_context.regions. */
 status infer_fail_region(const infer_region *region) MUST_CHECK;
 /* Is it one of the parameters shared_memory_region, _offset, _byte_size? */

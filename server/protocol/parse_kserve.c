@@ -130,6 +130,9 @@ static status check_fields(const input_fields *f, const char *name)
     if (!f->has_datatype || !f->has_shape)
         return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" has no %s", name,
                            f->has_shape ? "datatype" : "shape");
+    status failure = infer_check_region(&f->region);
+    if (failure)
+        return status_prefix(failure, "input \"%s\"", name);
     bool has_region = f->region.name.bytes > 0, has_binary = f->binary_bytes >= 0;
     if (has_region && (f->has_data || has_binary))
         return status_fail(STATUS_INVALID_ARGUMENT,
@@ -270,6 +273,8 @@ static status read_output(parser *p)
     }
     if (!failure)
         failure = infer_add_output(r, name);
+    if (!failure)
+        failure = infer_check_region(&region);
     if (failure)
         return failure;
     p->output_binary[r->output_count - 1] = is_binary;

@@ -90,20 +90,6 @@ static void write_elements(text_buffer *out, const tensor *t, int64_t from, int6
     }
 }
 
-/* Where the output is, and how many bytes of it. */
-static void write_region(text_buffer *out, const infer_region *region, size_t bytes)
-{
-    text_buffer_put(out, "],\"parameters\":{\"shared_memory_region\":");
-    text_write_json_string(out, region->name.text, region->name.bytes);
-    text_buffer_put(out, ",\"shared_memory_byte_size\":");
-    text_write_u64(out, bytes);
-    if (region->offset > 0) {
-        text_buffer_put(out, ",\"shared_memory_offset\":");
-        text_write_u64(out, region->offset);
-    }
-    text_buffer_put(out, "}}");
-}
-
 static void write_output(text_buffer *out, const infer_request *r, const infer_output *o)
 {
     const job *j = r->jobs[0];
@@ -120,7 +106,8 @@ static void write_output(text_buffer *out, const infer_request *r, const infer_o
         text_write_i64(out, t->dims[i]);
     }
     if (o->region.name.bytes > 0) {
-        write_region(out, &o->region, write_binary_bytes(t));
+        /* Triton's C++ client takes "parameters" for a promise of binary bytes. */
+        text_buffer_put(out, "]}");
         return;
     }
     if (o->is_binary) {

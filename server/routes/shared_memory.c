@@ -118,7 +118,10 @@ void serve_shared_memory(request *r)
         respond_text(r, 200, "application/json", "{}", 2);
         return;
     case ROUTE_CUDA_STATUS: /* clients of Triton ask before they begin */
-        respond_text(r, 200, "application/json", "[]", 2);
+        if (r->route.name_bytes > 0)
+            respond_error(r, 404, "no CUDA shared memory region of that name is registered");
+        else
+            respond_text(r, 200, "application/json", "[]", 2);
         return;
     case ROUTE_CUDA_UNREGISTER:
         respond_text(r, 200, "application/json", "{}", 2);

@@ -222,6 +222,8 @@ static status take_output(parser *p, const wire_field *f)
         failure = read_output_fields(f, &out);
     if (!failure)
         failure = infer_add_output(r, out.name);
+    if (!failure)
+        failure = infer_check_region(&out.region);
     if (failure)
         return failure;
     p->output_typed[r->output_count - 1] = out.is_typed;
@@ -374,6 +376,8 @@ static status take_input(parser *p, const span *message)
         failure = read_datatype(&f, slot.name, &type);
     if (!failure)
         failure = infer_inputs_shape(&p->to, &slot, type, f.rank, f.dims);
+    if (!failure)
+        failure = infer_check_region(&f.region);
     if (!failure && f.region.name.bytes > 0)
         failure = fill_from_region(p, &f, &slot);
     else if (!failure)

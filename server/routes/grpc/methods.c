@@ -34,7 +34,8 @@ static const struct {
                                     method_shared_register},
     [ROUTE_GRPC_SHARED_UNREGISTER] =
         {&inference__system_shared_memory_unregister_request__descriptor, method_shared_unregister},
-    [ROUTE_GRPC_CUDA_STATUS] = {NULL, method_cuda_status},
+    [ROUTE_GRPC_CUDA_STATUS] = {&inference__cuda_shared_memory_status_request__descriptor,
+                                method_cuda_status},
     [ROUTE_GRPC_CUDA_REGISTER] = {NULL, method_cuda_register},
     [ROUTE_GRPC_CUDA_UNREGISTER] = {NULL, method_cuda_unregister},
     [ROUTE_GRPC_TRACE_SETTING] = {&inference__trace_setting_request__descriptor,

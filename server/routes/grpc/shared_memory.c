@@ -91,8 +91,11 @@ void method_cuda_status(request *r, const ProtobufCMessage *in, arena *memory)
 {
     Inference__CudaSharedMemoryStatusResponse out =
         INFERENCE__CUDA_SHARED_MEMORY_STATUS_RESPONSE__INIT;
-    (void)in, (void)memory;
-    method_reply(r, &out.base);
+    (void)memory;
+    if (((const Inference__CudaSharedMemoryStatusRequest *)in)->name[0] != 0)
+        respond_error(r, 404, "no CUDA shared memory region of that name is registered");
+    else
+        method_reply(r, &out.base);
 }
 
 void method_cuda_register(request *r, const ProtobufCMessage *in, arena *memory)
