@@ -5,8 +5,8 @@
 
 #include "base/large_memory.h"
 #include "server/infer/decimal.h"
-#include "server/infer/regions.h"
 #include "server/protocol/grpc/predict_message.h"
+#include "server/service/shared_tensors.h"
 
 #define LONG_JSON_BYTES 65536
 #define LONG_BYTES ((size_t)1 << 20)
@@ -59,7 +59,7 @@ static bool may_use_regions(const request *r)
 
 static bool may_name_regions(const request *r)
 {
-    return may_use_regions(r) && regions_are_named(r->body.data, r->body.bytes);
+    return may_use_regions(r) && shared_tensors_are_named(r->body.data, r->body.bytes);
 }
 
 status infer_body_read_headers(const request *r, infer_body *out)

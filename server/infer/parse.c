@@ -8,8 +8,8 @@
 #include "server/infer/body.h"
 #include "server/infer/deadline.h"
 #include "server/infer/new_jobs.h"
-#include "server/infer/regions.h"
 #include "server/request/work.h"
+#include "server/service/shared_tensors.h"
 
 /* A body that a helper thread parses. */
 typedef struct parsing {
@@ -71,8 +71,8 @@ static void run(request_work *work)
     parsing *p = (parsing *)work;
     const server_options *o = p->options;
     infer_scratch scratch = {0};
-    regions_reader regions;
-    regions_reader_init(&regions, p->regions, &p->parsed);
+    shared_tensors regions;
+    shared_tensors_init(&regions, p->regions, &p->parsed);
     infer_context context = {.limits = &o->limits,
                              .is_strict = o->strict_json,
                              .regions = p->body.names_regions ? &regions.base : NULL,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/infer/regions.h"
 #include "server/protocol/grpc/call.h"
 #include "server/protocol/grpc/predict_message.h"
 #include "server/protocol/language/write_language.h"
@@ -14,6 +13,7 @@
 #include "server/protocol/write_infer.h"
 #include "server/request/respond.h"
 #include "server/request/work.h"
+#include "server/service/shared_tensors.h"
 
 #define TEXT_KEEP_BYTES (1 << 20)
 #define JSON_BYTES_A_NUMBER 8              /* roughly */
@@ -172,8 +172,8 @@ static status make_pieces(const infer_request *q, bool is_strict, text_scratches
     status failure = STATUS_OK;
     if (q->protocol == INFER_KSERVE || infer_is_grpc(q->protocol))
         failure = merge_rows(q);
-    if (!failure && regions_are_written(q))
-        failure = regions_write(q, regions);
+    if (!failure && shared_tensors_are_written(q))
+        failure = shared_tensors_write(q, regions);
     if (failure)
         return failure;
     if (infer_is_grpc(q->protocol))
@@ -299,7 +299,7 @@ static bool is_long(const infer_request *q, content_coding coding, size_t *json_
         }
     }
     *json_bytes = json;
-    if (regions_are_written(q))
+    if (shared_tensors_are_written(q))
         return true;
     return json > LONG_JSON_BYTES ||
            (coding != CODING_IDENTITY && json + binary > LONG_CODED_BYTES);
@@ -312,7 +312,7 @@ static bool write_beside(request *r)
     if (request_service(r)->helpers == NULL || !is_long(&r->infer, coding, &json_bytes))
         return false;
     writing *w = calloc(1, sizeof *w);
-    if (w == NULL && regions_are_written(&r->infer))
+    if (w == NULL && shared_tensors_are_written(&r->infer))
         respond_status(r, STATUS_OUT_OF_MEMORY, "no memory for the response");
     if (w == NULL)
         return request_has_ended(r);

@@ -1,4 +1,4 @@
-#include "server/infer/regions.h"
+#include "server/service/shared_tensors.h"
 
 #include <string.h>
 
@@ -6,32 +6,32 @@
 
 static status check(const infer_regions *base, const infer_region *region)
 {
-    const regions_reader *r = (const regions_reader *)base;
+    const shared_tensors *r = (const shared_tensors *)base;
     return shared_memory_check(r->memory, region->name.text, region->name.bytes, region->offset,
                                region->bytes);
 }
 
 static status read_region(const infer_regions *base, const infer_region *region, void *to)
 {
-    const regions_reader *r = (const regions_reader *)base;
+    const shared_tensors *r = (const shared_tensors *)base;
     if (budget_add(r->held, region->bytes) != BUDGET_GRANTED)
         return status_fail(STATUS_UNAVAILABLE, "there is no room for the request's tensors now");
     return shared_memory_read(r->memory, region->name.text, region->name.bytes, region->offset,
                               region->bytes, to);
 }
 
-void regions_reader_init(regions_reader *r, shared_memory *memory, budget_account *held)
+void shared_tensors_init(shared_tensors *r, shared_memory *memory, budget_account *held)
 {
-    *r = (regions_reader){{check, read_region}, memory, held};
+    *r = (shared_tensors){{check, read_region}, memory, held};
 }
 
-bool regions_are_named(const char *body, size_t bytes)
+bool shared_tensors_are_named(const char *body, size_t bytes)
 {
     static const char key[] = "shared_memory_region";
     return memmem(body, bytes, key, sizeof key - 1) != NULL;
 }
 
-bool regions_are_written(const infer_request *q)
+bool shared_tensors_are_written(const infer_request *q)
 {
     for (int i = 0; i < q->output_count; i++) {
         if (q->outputs[i].region.name.bytes > 0)
@@ -60,7 +60,7 @@ static status write_output(job *first, const tensor *t, const infer_region *regi
                                data);
 }
 
-status regions_write(const infer_request *q, shared_memory *memory)
+status shared_tensors_write(const infer_request *q, shared_memory *memory)
 {
     status failure = STATUS_OK;
     for (int i = 0; i < q->output_count && !failure; i++) {
