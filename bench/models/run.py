@@ -2,6 +2,7 @@
 """Trained models out of public packages on Penstock's CPU engine beside ONNX Runtime, in process, in alternating pairs.
 
     run.py --program BUILD/bin/bench_models_run [--models FOLDER] [--only REGEX] [--batch 1] [--threads 1]
+    run.py ... --grid         all tables: one core and two, batch 1 and 8, beside OpenVINO too
     run.py ... --profile      the steps that take longest
     run.py ... --check        the largest difference from ONNX Runtime's answers, by the answer's range
 
@@ -248,19 +249,11 @@ def make_parser(text):
     return p
 
 
-def main():
-    p = make_parser(__doc__)
-    p.add_argument("--program", default="build/release/bin/bench_models_run")
-    p.add_argument("--batch", type=int, default=1)
-    p.add_argument("--threads", type=int, default=1)
-    p.add_argument("--pairs", type=int, default=7)
-    p.add_argument("--seconds", type=float, default=.15)
-    for flag in ("--profile", "--check", "--openvino"):
-        p.add_argument(flag, action="store_true")
-    a = p.parse_args()
+def write_table(a):
     ratios = []
     print("| model | Penstock, ms | ONNX Runtime, ms | ratio | of shortest times |" + (" OpenVINO, ms | ratio | of shortest times |" if a.openvino else "") +
           (" difference |" if a.check else ""))
+    print("| --- | --- | --- | --- | --- |" + " --- | --- | --- |" * a.openvino + " --- |" * a.check)
     for model in LIST["models"]:
         if re.search(a.only, model["name"]) and (a.batch == 1 or has_batch(model)):
             one(a, model, ratios)
@@ -268,6 +261,26 @@ def main():
         mean = math.exp(sum(math.log(r) for r, _ in ratios) / len(ratios))
         slow = [f"{name} {r:.2f}" for r, name in sorted(ratios, reverse=True) if r > 1.3]
         print(f"\n{len(ratios)} models, geometric mean {mean:.2f}; above 1.3: {', '.join(slow) or 'none'}")
+
+
+def main():
+    p = make_parser(__doc__)
+    p.add_argument("--program", default="build/release/bin/bench_models_run")
+    p.add_argument("--batch", type=int, default=1)
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--pairs", type=int, default=7)
+    p.add_argument("--seconds", type=float, default=.15)
+    for flag in ("--profile", "--check", "--openvino", "--grid"):
+        p.add_argument(flag, action="store_true")
+    a = p.parse_args()
+    if not a.grid:
+        write_table(a)
+        return
+    a.openvino = True
+    for a.threads in (1, 2):
+        for a.batch in (1, 8):
+            print(f"\n### {a.threads} thread{'s' * (a.threads > 1)}, batch {a.batch}\n")
+            write_table(a)
 
 
 if __name__ == "__main__":

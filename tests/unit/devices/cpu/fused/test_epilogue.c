@@ -170,15 +170,21 @@ Test(cpu_epilogue, transposed_convolutions)
         int64_t kernel = 1 + random_below(4), stride = 1 + random_below(3);
         int64_t channels = turn % 3 ? 5 : 1, pad = random_below(kernel);
         int64_t dims[] = {2, 7, 5, 6}, w[] = {7, channels, kernel, 2}, pads[] = {pad, 0, 0, 1};
+        int64_t steps[] = {stride, 1 + random_below(3)}, dilation = 1 + random_below(2);
+        if (turn % 4 == 0) { /* windows lie side by side */
+            pads[0] = pads[3] = 0;
+            steps[0] = kernel;
+            steps[1] = 2;
+            dilation = 1;
+        }
         graph_value_index x;
         net n = open_net(turn, 4, dims, &x);
-        graph_attribute a[] = {
-            graph_make_ints(n.g, "strides", 2, (int64_t[]){stride, 1 + random_below(3)}),
-            graph_make_ints(n.g, "pads", 4, pads),
-            graph_make_ints(n.g, "dilations", 2, (int64_t[]){1 + random_below(2), 1})};
+        graph_attribute a[] = {graph_make_ints(n.g, "strides", 2, steps),
+                               graph_make_ints(n.g, "pads", 4, pads),
+                               graph_make_ints(n.g, "dilations", 2, (int64_t[]){dilation, 1})};
         graph_value_index in[] = {x, constant(&n, DTYPE_F32, 4, w, 0.4),
                                   constant(&n, DTYPE_F32, 1, &channels, 0.5)};
-        graph_value_index y = node(&n, GRAPH_OP_CONV_TRANSPOSE, turn % 2 ? 3 : 2, in, 3, a);
+        graph_value_index y = node(&n, GRAPH_OP_CONV_TRANSPOSE, turn % 8 < 5 ? 3 : 2, in, 3, a);
         cpu_plan_facts facts = check(&n, activate(&n, turn % ACTIVATIONS, y), 0);
         cr_expect_eq(facts.fused_layer_count, 1);
     }

@@ -90,6 +90,22 @@ static void add_rows(graph *g, graph_value_index y)
     graph_add_output(g, graph_add(g, GRAPH_OP_MATMUL, 2, gram, 0, NULL), "gram");
 }
 
+/* Both directions of a recurrent layer, a convolution of few pixels, and what is quantised, of
+ * [1,40,96,96]. */
+static void add_layers(graph *g, graph_value_index y)
+{
+    const int64_t w[] = {2, 64, 40}, r[] = {2, 64, 16}, many[] = {128, 40, 3, 3};
+    graph_attribute lstm[] = {graph_make_int("hidden_size", 16),
+                              graph_make_string("direction", "bidirectional")};
+    graph_attribute apart = graph_make_ints(g, "strides", 2, (int64_t[]){16, 16});
+    graph_value_index steps[] = {graph_reshape(g, y, 3, (int64_t[]){96, 96, 40}),
+                                 random_floats(g, 3, w), random_floats(g, 3, r)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_LSTM, 3, steps, 2, lstm), "directions");
+    graph_value_index few[] = {y, random_floats(g, 4, many)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_CONV, 2, few, 1, &apart), "few_pixels");
+    graph_add_output(g, graph_add(g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, 1, &y, 0, NULL), "bytes");
+}
+
 /* Every operator that is split, at sizes where it is. */
 static graph *make_graph(void)
 {
@@ -128,6 +144,7 @@ static graph *make_graph(void)
                      graph_unary(g, GRAPH_OP_TANH, graph_add(g, GRAPH_OP_MATMUL, 2, few, 0, NULL)),
                      "columns");
     add_rows(g, y);
+    add_layers(g, y);
     return g;
 }
 
