@@ -13,21 +13,33 @@ RUN cmake --preset release -DPENSTOCK_TESTS=OFF \
  && cmake --build build/release --target penstock penstock-load \
  && strip --strip-debug build/release/bin/penstock build/release/bin/penstock-load
 
-FROM debian:bookworm-slim
-RUN apt-get update -qq \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-      libh2o-evloop0.13 libjansson4 libjemalloc2 liburing2 libnghttp2-14 libpcre2-8-0 libprotobuf-c1 libssl3 libutf8proc2 zlib1g \
- && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/* /usr/share/doc /usr/share/man \
- && useradd --system --uid 65532 --no-create-home --shell /usr/sbin/nologin penstock
-COPY --from=build /source/build/release/bin/penstock /source/build/release/bin/penstock-load /usr/local/bin/
-COPY examples/models /usr/share/penstock/models
+# What the programs need, and nothing else: no shell, no package manager.
+RUN mkdir -p /root-of-image/usr/local/bin /root-of-image/usr/share/penstock /root-of-image/etc /root-of-image/tmp \
+ && chmod 1777 /root-of-image/tmp \
+ && cp build/release/bin/penstock build/release/bin/penstock-load /root-of-image/usr/local/bin/ \
+ && cp -r examples/models /root-of-image/usr/share/penstock/models \
+ && echo 'penstock:x:65532:65532::/:/usr/sbin/nologin' >/root-of-image/etc/passwd \
+ && echo 'penstock:x:65532:' >/root-of-image/etc/group \
+ && ldd build/release/bin/penstock build/release/bin/penstock-load | sed -n 's|.* => \(/[^ ]*\) .*|\1|p; s|^[[:space:]]*\(/[^ :]*\) (.*|\1|p' \
+      | sort -u | while read -r library; do mkdir -p "/root-of-image${library%/*}" && cp -L "$library" "/root-of-image$library"; done
+
+FROM scratch
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Penstock" \
+      org.opencontainers.image.description="An inference server that batches single requests" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION" \
+      com.amazonaws.sagemaker.capabilities.accept-bind-to-port=true \
+      com.amazonaws.sagemaker.capabilities.multi-models=true
+COPY --from=build /root-of-image/ /
+# Where it listens; platforms set another one (docs/platforms.md).
+ENV PORT=8080
+# Served where nothing else is named or mounted.
+ENV PENSTOCK_REPOSITORY=/usr/share/penstock/models
+ENV PATH=/usr/local/bin
 USER 65532:65532
 EXPOSE 8080
-# The image has no curl; bash opens the connection.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["/bin/bash", "-c", \
-  "exec 3<>/dev/tcp/127.0.0.1/${PORT:-8080} && printf 'GET /v2/health/live HTTP/1.0\\r\\nHost: a\\r\\n\\r\\n' >&3 && IFS= read -r line <&3 && [[ $line == *' 200 '* ]]"]
+HEALTHCHECK --interval=10s --timeout=4s --start-period=60s CMD ["/usr/local/bin/penstock", "health"]
 STOPSIGNAL SIGTERM
-# Where it listens; platforms set another one.
-ENV PORT=8080
-ENTRYPOINT ["penstock", "serve"]
-CMD ["--repository", "/usr/share/penstock/models"]
+ENTRYPOINT ["/usr/local/bin/penstock", "serve"]

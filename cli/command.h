@@ -9,6 +9,7 @@ int command_plan(int argc, char **argv);
 int command_compile(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_key(int argc, char **argv);
+int command_health(int argc, char **argv);
 int command_tokenize(int argc, char **argv);
 int command_device_host(int argc, char **argv);
 

@@ -15,6 +15,7 @@ static const struct command {
     {"bench", "measure the CPU engine in this process, without HTTP", command_bench},
     {"plan", "choose sequence buckets for observed lengths", command_plan},
     {"key", "make a key for a client, and its line for the file of keys", command_key},
+    {"health", "ask whether the server on this machine is live", command_health},
     {"tokenize", "print the token ids of texts", command_tokenize},
     {"device-host", "run a PJRT plugin for a server (internal)", command_device_host},
 };

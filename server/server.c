@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io/cores.h"
 #include "base/log.h"
 #include "server/http/edge.h"
 #include "server/offload/pool.h"
@@ -31,15 +32,15 @@ struct server {
 
 static int loop_count(const server_options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int loops = o->loops > 0 ? o->loops : (int)(cores / 2);
+    int cores = cores_there_are();
+    int loops = o->loops > 0 ? o->loops : cores / 2;
     return loops < 1 ? 1 : loops > SERVER_LOOPS_MAX ? SERVER_LOOPS_MAX : loops;
 }
 
 static int helper_count(const server_options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int helpers = o->helpers > 0 ? o->helpers : (int)(cores / 2);
+    int cores = cores_there_are();
+    int helpers = o->helpers > 0 ? o->helpers : cores / 2;
     return helpers < 2 && o->helpers == 0 ? 2
            : helpers > SERVER_HELPERS_MAX ? SERVER_HELPERS_MAX
                                           : helpers;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/io/cores.h"
 #include "base/large_memory.h"
 #include "base/log.h"
 #include "devices/cpu/dynamic/dynamic.h"
@@ -487,14 +488,6 @@ static const device_interface cpu_interface = {
     .destroy = cpu_destroy,
 };
 
-static int core_count(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return CPU_COUNT(&set);
-}
-
 status device_cpu_create_with(const device_cpu_options *options, device **out)
 {
     int threads = options->threads;
@@ -506,7 +499,7 @@ status device_cpu_create_with(const device_cpu_options *options, device **out)
     if (s)
         return s;
     cpu_device *d = calloc(1, sizeof *d);
-    int slots = threads ? threads : core_count();
+    int slots = threads ? threads : cores_there_are();
     if (!d)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a device");
     d->base = (device){.interface = &cpu_interface, .name = "cpu", .kind = "cpu", .slots = slots};

@@ -147,6 +147,12 @@ static status load(repository *r, const repository_command *c)
         free(config);
         return status_fail(STATUS_NOT_FOUND, "no model \"%s\" in the repository", name);
     }
+    /* SageMaker unpacks a model into NAME/model. */
+    char inner[REPOSITORY_PATH_BYTES_MAX];
+    if (!repository_holds_model(path) &&
+        snprintf(inner, sizeof inner, "%s/model", path) < (int)sizeof inner &&
+        repository_holds_model(inner))
+        strcpy(path, inner);
     repository_forget_ignored(r, name);
     failure = repository_add_name(r, name, path, NULL, &n);
     if (failure) {

@@ -29,6 +29,25 @@ static void find_dialect(request *r)
         r->route.dialect = ROUTE_KSERVE; /* it is told so in JSON */
 }
 
+static bool is_path(request_text path, const char *wanted)
+{
+    return wanted != NULL && path.bytes == strlen(wanted) &&
+           memcmp(path.data, wanted, path.bytes) == 0;
+}
+
+/* Of the path without its query. A platform may have chosen paths of its own. */
+static void find_route(request *r, request_text path, request_text method)
+{
+    static const char ping[] = "/ping", invocations[] = "/invocations";
+    const server_options *o = request_service(r)->options;
+    if (is_path(path, o->predict_route))
+        path = (request_text){invocations, sizeof invocations - 1};
+    else if (is_path(path, o->health_route))
+        path = (request_text){ping, sizeof ping - 1};
+    route_parse(path.data, path.bytes, &r->route);
+    route_choose(&r->route, method.data, method.bytes);
+}
+
 request *accept_request(connection *c, const arrival *a)
 {
     request_loop *l = c->base.loop;
@@ -42,8 +61,8 @@ request *accept_request(connection *c, const arrival *a)
     stage_stamp(r->sample.stage_ns, STAGE_ACCEPT, now_ns);
     connection_note_request(c, now_ns);
     const char *query = a->path.bytes ? memchr(a->path.data, '?', a->path.bytes) : NULL;
-    route_parse(a->path.data, query != NULL ? (size_t)(query - a->path.data) : a->path.bytes,
-                &r->route);
+    size_t bytes = query != NULL ? (size_t)(query - a->path.data) : a->path.bytes;
+    find_route(r, (request_text){a->path.data, bytes}, a->method);
     find_dialect(r);
     r->sample.protocol = (int)r->route.dialect;
     r->body = a->body;
@@ -57,8 +76,9 @@ static bool has_verb(const request *r, request_text method)
 {
     if (r->route.kind == ROUTE_UNKNOWN)
         return true;
-    return r->route.verb == ROUTE_GET ? r->is_head || is_method(method, "GET")
-                                      : is_method(method, "POST");
+    return r->route.verb == ROUTE_GET    ? r->is_head || is_method(method, "GET")
+           : r->route.verb == ROUTE_POST ? is_method(method, "POST")
+                                         : is_method(method, "DELETE");
 }
 
 /* RFC 9110, section 9.3.7. */
@@ -72,7 +92,7 @@ static void respond_options(request *r)
 static void respond_wrong_verb(request *r)
 {
     bool is_get = r->route.verb == ROUTE_GET;
-    const char *allow = is_get ? "GET, HEAD" : "POST";
+    const char *allow = route_methods(&r->route);
     respond_header(r, "allow", allow, strlen(allow));
     respond_error(r, r->route.dialect == ROUTE_TENSORFLOW ? 400 : 405,
                   is_get ? "this route takes GET" : "this route takes POST");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/large_memory.h"
+#include "server/call/invocation.h"
 #include "server/infer/decimal.h"
 #include "server/protocol/grpc/predict_message.h"
 #include "server/service/shared_tensors.h"
@@ -78,7 +79,9 @@ status infer_body_read_headers(const request *r, infer_body *out)
     if (failure || !out->is_kserve)
         return failure;
     request_text header = request_header(r, "inference-header-content-length");
-    out->has_json_bytes = header.data != NULL;
+    bool is_platforms = header.data == NULL && r->route.dialect == ROUTE_PLATFORM &&
+                        invocation_find_header_size(request_header(r, "content-type"), &header);
+    out->has_json_bytes = header.data != NULL || is_platforms;
     if (out->has_json_bytes && !decimal_read(header, &out->json_bytes))
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "Inference-Header-Content-Length \"%.*s\" is no number of bytes",

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/call/invocation.h"
 #include "server/call/open.h"
 #include "server/infer/admit.h"
 #include "server/infer/parse.h"
@@ -105,9 +106,20 @@ static void begin_call(request *r, status failure)
         begin(r);
 }
 
+static void begin_invocation(request *r)
+{
+    status failure = invocation_open(r);
+    if (failure)
+        respond_status(r, failure, status_message());
+    else
+        begin(r);
+}
+
 void infer_handle(request *r)
 {
-    if (route_is_grpc_infer(r->route.kind))
+    if (r->route.kind == ROUTE_INVOCATIONS)
+        begin_invocation(r);
+    else if (route_is_grpc_infer(r->route.kind))
         call_open(r, begin_call);
     else
         begin(r);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/call/invocation.h"
 #include "server/infer/body.h"
 #include "server/infer/deadline.h"
 #include "server/infer/new_jobs.h"
@@ -111,6 +112,7 @@ static status parse_beside(request *r, const infer_body *body, request_handler r
     p->kind = r->route.kind;
     if (p->language == NULL) {
         infer_request_init(&p->infer, q->model, q->protocol, p->jobs, capacity);
+        p->infer.rows_as = q->rows_as;
         helper_jobs_reserve(&p->new_jobs, r, capacity);
     }
     r->deadline_ns = infer_deadline_of(r);
@@ -170,6 +172,7 @@ status parse_request(request *r, const model *m, request_handler resume, bool *i
     infer_request_init(
         &r->infer, m, protocol, l->parsed_jobs,
         protocol == INFER_TENSORFLOW_ROWS ? l->service->options->limits.request_jobs_max : 1);
+    r->infer.rows_as = invocation_rows_as(r);
     r->holds_model = true;
     status failure = infer_body_read_headers(r, &body);
     *is_later = !failure && infer_body_is_long(&body) && l->service->helpers != NULL;

@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/call/invocation.h"
 #include "server/protocol/grpc/call.h"
 #include "server/protocol/grpc/predict_message.h"
 #include "server/protocol/language/write_language.h"
@@ -21,6 +23,7 @@
 #define LONG_JSON_BYTES ((size_t)1 << 18)  /* half a millisecond to write */
 #define LONG_CODED_BYTES ((size_t)1 << 16) /* the same to compress */
 #define SERVER_TIMING_BYTES 128
+#define BINARY_TYPE "application/vnd.sagemaker-triton.binary+json;json-header-size="
 
 static bool is_finite(const tensor *t)
 {
@@ -246,12 +249,21 @@ static const char *add_headers(request *r, const body_pieces *pieces)
 {
     if (request_service(r)->options->server_timing)
         add_server_timing(r);
+    if (r->infer.protocol == INFER_TENSORFLOW_ROWS && r->infer.rows_as != INFER_ROWS_JSON)
+        return r->infer.rows_as == INFER_ROWS_CSV ? "text/csv" : "application/jsonlines";
     if (pieces->count == 1 || infer_is_grpc(r->infer.protocol))
         return "application/json";
     char digits[NUMBER_INTEGER_CHARS];
     size_t n = (size_t)(number_write_u64(digits, pieces->of[0].bytes) - digits);
     respond_header(r, "inference-header-content-length", digits, n);
-    return "application/octet-stream";
+    request_text asked;
+    if (r->route.dialect != ROUTE_PLATFORM ||
+        !invocation_find_header_size(request_header(r, "content-type"), &asked))
+        return "application/octet-stream";
+    char type[sizeof BINARY_TYPE + NUMBER_INTEGER_CHARS];
+    int bytes = snprintf(type, sizeof type, BINARY_TYPE "%.*s", (int)n, digits);
+    respond_header(r, "content-type", type, (size_t)bytes);
+    return NULL;
 }
 
 static void respond_made(request *r, body_pieces *pieces)

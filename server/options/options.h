@@ -101,7 +101,8 @@ typedef struct server_options {
     const char *tenant_header;    /* names a tenant that has no key */
     const char *default_model;    /* of routes that name none; NULL: the only one that takes text */
     bool triton_names;            /* /metrics has Triton's names, too */
-    bool slo_deadline;            /* requests without a deadline get their model's objective */
+    const char *health_route, *predict_route; /* paths that a platform chose; or NULL */
+    bool slo_deadline; /* requests without a deadline get their model's objective */
 } server_options;
 
 #define SERVER_DEFAULT_TENANT "default"

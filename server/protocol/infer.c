@@ -23,6 +23,7 @@ void infer_request_init(infer_request *r, const model *m, infer_protocol protoco
     r->model = m;
     r->protocol = protocol;
     r->id = (json_string){NULL, 0};
+    r->rows_as = INFER_ROWS_JSON;
     r->output_count = 0;
     r->timeout_ns = 0;
     r->priority = m->priority;

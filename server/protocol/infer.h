@@ -37,6 +37,9 @@ typedef struct infer_regions {
     status (*read)(const struct infer_regions *r, const infer_region *region, void *to);
 } infer_regions;
 
+/* Of TensorFlow's row form: {"predictions": [...]}, or a line for each row. */
+typedef enum infer_rows_as { INFER_ROWS_JSON, INFER_ROWS_LINES, INFER_ROWS_CSV } infer_rows_as;
+
 typedef struct infer_output {
     int index; /* of the model's outputs */
     bool is_binary;
@@ -62,6 +65,7 @@ typedef struct infer_request {
     int job_count, job_capacity;
     infer_row *rows; /* NULL when there is one job with the rows in order; held by jobs[0] */
     int64_t row_count;
+    infer_rows_as rows_as; /* in the response */
     /* Texts that become rows when they are tokens (text_rows.h); the strings lie in the body or
      * with jobs[0]. `language` has its own. */
     text_list texts;

@@ -275,11 +275,65 @@ status route_set_label(route *r, const char *field, const char *label, size_t by
     return set_text(r->label, &r->label_bytes, field, label, bytes);
 }
 
+/* /invocations: what SageMaker asks of an image, beside /ping. */
+static bool parse_platform(const segment *s, int count, route *out)
+{
+    if (count != 1 || !is(s[0], "invocations"))
+        return false;
+    out->dialect = ROUTE_PLATFORM;
+    set(out, ROUTE_INVOCATIONS, ROUTE_POST);
+    return true;
+}
+
+/* /models[/M]: what it asks of one with many models. */
+static void parse_multi(const segment *s, int count, route *out)
+{
+    if (count == 2 && !decode(s[1], out->name, &out->name_bytes))
+        return;
+    out->dialect = ROUTE_PLATFORM;
+    set(out, count == 1 ? ROUTE_MULTI_LIST : ROUTE_MULTI_STATUS, ROUTE_GET);
+}
+
+/* /models/M/invoke, and the routes that take text. */
+static void parse_of_model(const segment *s, int count, route *out)
+{
+    if (count != 3 || !is(s[2], "invoke")) {
+        parse_language(s, count, 2, out);
+        return;
+    }
+    out->dialect = ROUTE_PLATFORM;
+    set(out, ROUTE_INVOCATIONS, ROUTE_POST);
+}
+
+void route_choose(route *r, const char *method, size_t bytes)
+{
+    segment asked = {method, bytes};
+    if (r->kind == ROUTE_MULTI_LIST && is(asked, "POST"))
+        set(r, ROUTE_MULTI_LOAD, ROUTE_POST);
+    if (r->kind == ROUTE_MULTI_STATUS && is(asked, "DELETE"))
+        set(r, ROUTE_MULTI_UNLOAD, ROUTE_DELETE);
+}
+
+const char *route_methods(const route *r)
+{
+    switch (r->kind) {
+    case ROUTE_MULTI_LIST:
+    case ROUTE_MULTI_LOAD:
+        return "GET, HEAD, POST";
+    case ROUTE_MULTI_STATUS:
+    case ROUTE_MULTI_UNLOAD:
+        return "GET, HEAD, DELETE";
+    default:
+        return r->verb == ROUTE_GET ? "GET, HEAD" : "POST";
+    }
+}
+
 const char *route_dialect_name(route_dialect dialect)
 {
     static const char *const names[ROUTE_DIALECT_COUNT] = {
         [ROUTE_KSERVE] = "kserve", [ROUTE_TENSORFLOW] = "tensorflow", [ROUTE_OPENAI] = "openai",
-        [ROUTE_TEI] = "tei",       [ROUTE_COHERE] = "cohere",         [ROUTE_GRPC] = "grpc",
+        [ROUTE_TEI] = "tei",       [ROUTE_COHERE] = "cohere",         [ROUTE_PLATFORM] = "platform",
+        [ROUTE_GRPC] = "grpc",
     };
     assert((unsigned)dialect < ROUTE_DIALECT_COUNT);
     return names[dialect];
@@ -301,9 +355,11 @@ void route_parse(const char *path, size_t bytes, route *out)
         set(out, ROUTE_STATUS_PAGE, ROUTE_GET);
     else if (count < 0)
         return;
+    else if (is(s[0], "models") && count < 3)
+        parse_multi(s, count, out);
     else if (is(s[0], "models") && count > 2 && decode(s[1], out->name, &out->name_bytes))
-        parse_language(s, count, 2, out);
-    else if (parse_language(s, count, 0, out))
+        parse_of_model(s, count, out);
+    else if (parse_language(s, count, 0, out) || parse_platform(s, count, out))
         return;
     else if (is(s[0], "v2"))
         parse_v2(s, count, out);

@@ -50,6 +50,11 @@ typedef enum route_kind {
     ROUTE_DECODE,       /* POST /decode */
     ROUTE_INFO,         /* GET /info */
     ROUTE_HEALTH,       /* GET /health, /ping */
+    ROUTE_INVOCATIONS,  /* POST /invocations, /models/M/invoke */
+    ROUTE_MULTI_LIST,   /* GET /models: of an endpoint of many models */
+    ROUTE_MULTI_LOAD,   /* POST /models */
+    ROUTE_MULTI_STATUS, /* GET /models/M */
+    ROUTE_MULTI_UNLOAD, /* DELETE /models/M */
     ROUTE_GRPC_INFER,   /* gRPC: POST /inference.GRPCInferenceService/ModelInfer */
     ROUTE_GRPC_LIVE,    /* ServerLive, and so on */
     ROUTE_GRPC_READY,
@@ -91,11 +96,12 @@ typedef enum route_dialect {
     ROUTE_OPENAI,
     ROUTE_TEI, /* Hugging Face's text-embeddings-inference */
     ROUTE_COHERE,
-    ROUTE_GRPC, /* whatever its path: a request of content type application/grpc */
+    ROUTE_PLATFORM, /* SageMaker, Vertex AI */
+    ROUTE_GRPC,     /* whatever its path: a request of content type application/grpc */
     ROUTE_DIALECT_COUNT
 } route_dialect;
 
-typedef enum route_verb { ROUTE_GET, ROUTE_POST } route_verb;
+typedef enum route_verb { ROUTE_GET, ROUTE_POST, ROUTE_DELETE } route_verb;
 
 #define ROUTE_NAME_BYTES 256
 
@@ -130,8 +136,8 @@ status route_set_label(route *r, const char *field, const char *label, size_t by
 
 static inline bool route_is_inference(route_kind kind)
 {
-    return kind == ROUTE_INFER || kind == ROUTE_TF_PREDICT || route_is_grpc_infer(kind) ||
-           (kind >= ROUTE_EMBEDDINGS && kind <= ROUTE_SIMILARITY);
+    return kind == ROUTE_INFER || kind == ROUTE_TF_PREDICT || kind == ROUTE_INVOCATIONS ||
+           route_is_grpc_infer(kind) || (kind >= ROUTE_EMBEDDINGS && kind <= ROUTE_SIMILARITY);
 }
 
 /* "kserve", "tensorflow", ... Static. */
@@ -139,5 +145,10 @@ const char *route_dialect_name(route_dialect dialect);
 
 /* `path` is everything before '?', still percent-encoded. */
 void route_parse(const char *path, size_t bytes, route *out);
+
+/* Of paths that mean another thing with each method: the route of that one, if there is one. */
+void route_choose(route *r, const char *method, size_t bytes);
+/* The methods that the path takes: "GET, HEAD". Static. */
+const char *route_methods(const route *r);
 
 #endif

@@ -199,23 +199,59 @@ static void write_name(text_buffer *out, const infer_request *r, int output)
     text_buffer_put(out, ":");
 }
 
+static void write_prediction(text_buffer *out, const infer_request *r, int64_t row)
+{
+    bool is_named = r->model->output_count != 1;
+    for (int i = 0; i < r->output_count; i++) {
+        text_buffer_put(out, is_named ? (i ? "," : "{") : "");
+        if (is_named)
+            write_name(out, r, i);
+        if (r->model->outputs[i].batch_axis == 0)
+            write_row(out, r, i, row);
+        else
+            write_nested(out, &r->jobs[0]->outputs[i], 0, 0);
+    }
+    text_buffer_put(out, is_named ? "}" : "");
+}
+
+/* The numbers of all outputs, one after the other. */
+static void write_fields(text_buffer *out, const infer_request *r, int64_t row)
+{
+    const infer_row *where = &r->rows[row];
+    for (int i = 0; i < r->output_count; i++) {
+        bool is_row = r->model->outputs[i].batch_axis == 0;
+        const tensor *t = &r->jobs[is_row ? where->job : 0]->outputs[i];
+        int64_t count = 1;
+        for (int d = is_row; d < t->rank; d++)
+            count *= t->dims[d];
+        text_buffer_put(out, i ? "," : "");
+        write_elements(out, t, is_row ? where->row * count : 0, count, true);
+    }
+}
+
+static void write_lines(text_buffer *out, const infer_request *r)
+{
+    for (int64_t row = 0; row < r->row_count; row++) {
+        if (r->rows_as == INFER_ROWS_CSV)
+            write_fields(out, r, row);
+        else
+            write_prediction(out, r, row);
+        text_buffer_put(out, "\n");
+    }
+}
+
 void write_tensorflow(text_buffer *out, const infer_request *r)
 {
     bool is_rows = r->protocol == INFER_TENSORFLOW_ROWS, is_named = r->model->output_count != 1;
+    if (is_rows && r->rows_as != INFER_ROWS_JSON) {
+        write_lines(out, r);
+        return;
+    }
     text_buffer_put(out, is_rows ? "{\"predictions\":[" : "{\"outputs\":");
     if (is_rows) {
         for (int64_t row = 0; row < r->row_count; row++) {
             text_buffer_put(out, row ? "," : "");
-            for (int i = 0; i < r->output_count; i++) {
-                text_buffer_put(out, is_named ? (i ? "," : "{") : "");
-                if (is_named)
-                    write_name(out, r, i);
-                if (r->model->outputs[i].batch_axis == 0)
-                    write_row(out, r, i, row);
-                else
-                    write_nested(out, &r->jobs[0]->outputs[i], 0, 0);
-            }
-            text_buffer_put(out, is_named ? "}" : "");
+            write_prediction(out, r, row);
         }
         text_buffer_put(out, "]}");
         return;

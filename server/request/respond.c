@@ -39,6 +39,8 @@ static const char *reason_of(int code)
         return "HTTP Version Not Supported";
     case 408:
         return "Request Timeout";
+    case 409:
+        return "Conflict";
     case 413:
         return "Content Too Large";
     case 415:
@@ -57,6 +59,8 @@ static const char *reason_of(int code)
         return "Not Implemented";
     case 503:
         return "Service Unavailable";
+    case 507:
+        return "Insufficient Storage";
     case 504:
         return "Gateway Timeout";
     default:
@@ -442,7 +446,8 @@ void respond_large_json(request *r, text_buffer *body)
 /* Does the API of the route have errors of its own? */
 static bool is_language(const request *r)
 {
-    return r->route.dialect != ROUTE_KSERVE && r->route.dialect != ROUTE_TENSORFLOW && !is_grpc(r);
+    return r->route.dialect != ROUTE_KSERVE && r->route.dialect != ROUTE_PLATFORM &&
+           r->route.dialect != ROUTE_TENSORFLOW && !is_grpc(r);
 }
 
 static const language_fault *fault_of(const request *r)

@@ -21,6 +21,8 @@ void serve_other_signature(request *r);
 void serve_models(request *r);
 void serve_text_info(request *r);
 void serve_text_health(request *r);
+/* The models of an endpoint of many, as SageMaker has it. */
+void serve_multi_models(request *r);
 /* The repository's index, load and unload. */
 void serve_repository(request *r);
 

@@ -20,6 +20,19 @@ static const char *tensorflow_state(model_state state)
     }
 }
 
+/* KServe's V1 protocol asks for these two. */
+static void write_ready(text_buffer *out, const repository_entry *entries, int count,
+                        const char *name, int64_t version)
+{
+    bool is_ready = false;
+    for (int i = 0; i < count; i++)
+        is_ready |= strcmp(entries[i].name, name) == 0 && entries[i].state == MODEL_READY &&
+                    (version == 0 || version == entries[i].version);
+    text_buffer_put(out, ",\"name\":");
+    text_write_json_text(out, name);
+    text_buffer_format(out, ",\"ready\":%s", is_ready ? "true" : "false");
+}
+
 static void serve_tensorflow_status(request *r, service *s)
 {
     int count, written = 0;
@@ -37,6 +50,7 @@ static void serve_tensorflow_status(request *r, service *s)
     text_buffer body = {0};
     text_buffer_put(&body, "{");
     text_models_write_members(&body, s, r->route.name);
+    write_ready(&body, entries, count, r->route.name, version);
     text_buffer_put(&body, ",\"model_version_status\":[");
     for (int i = 0; i < count; i++) {
         const repository_entry *entry = &entries[i];

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io/cores.h"
 #include "base/log.h"
 #include "server/budget/memory.h"
 #include "server/offload/pool.h"
@@ -64,7 +65,9 @@ service *service_create(const server_options *options, int loop_count)
         service_destroy(s);
         return NULL;
     }
-    log_info("server", "up to %zu MiB are held for clients", held.bytes_max >> 20);
+    log_info("server",
+             "%d cores and %zu MiB of memory may be used; up to %zu MiB are held for clients",
+             cores_there_are(), memory_there_is() >> 20, held.bytes_max >> 20);
     return s;
 }
 

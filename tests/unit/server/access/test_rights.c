@@ -12,6 +12,7 @@ static bool read_row(const char *line, route *at, access_right *right)
         end != '|')
         return false;
     route_parse(path, strlen(path), at);
+    route_choose(at, verb, strlen(verb));
     cr_assert_eq(at->verb == ROUTE_POST, strcmp(verb, "POST") == 0, "%s", path);
     *right = strcmp(word, "open") == 0 ? ACCESS_OPEN : access_right_named(word, strlen(word));
     return true;

@@ -57,7 +57,6 @@ Test(route, paths_find_their_kind)
                  {"/health", ROUTE_HEALTH, "", 0},
                  {"/ping", ROUTE_HEALTH, "", 0},
                  {"/embed/x", ROUTE_UNKNOWN, "", 0},
-                 {"/models/a", ROUTE_UNKNOWN, "", 0},
                  {"/models/a/b", ROUTE_UNKNOWN, "", 0},
                  {"/models/a/models/b/embed", ROUTE_UNKNOWN, "", 0},
                  {"/metrics", ROUTE_METRICS, "", 0},
@@ -72,5 +71,33 @@ Test(route, paths_find_their_kind)
             cr_assert_str_eq(r.name, cases[i].name);
             cr_assert_eq(r.version, cases[i].version);
         }
+    }
+}
+
+Test(route, some_paths_mean_another_thing_with_each_method)
+{
+    static const struct {
+        const char *path, *method;
+        route_kind kind;
+        const char *methods;
+    } cases[] = {{"/models/", "GET", ROUTE_MULTI_LIST, "GET, HEAD, POST"},
+                 {"/invocations", "POST", ROUTE_INVOCATIONS, "POST"},
+                 {"/models/a/invoke", "POST", ROUTE_INVOCATIONS, "POST"},
+                 {"/models/a/invocations", "POST", ROUTE_UNKNOWN, "GET, HEAD"},
+                 {"/invocations/a", "POST", ROUTE_UNKNOWN, "GET, HEAD"},
+                 {"/models/a", "GET", ROUTE_MULTI_STATUS, "GET, HEAD, DELETE"},
+                 {"/models", "GET", ROUTE_MULTI_LIST, "GET, HEAD, POST"},
+                 {"/models", "POST", ROUTE_MULTI_LOAD, "GET, HEAD, POST"},
+                 {"/models", "DELETE", ROUTE_MULTI_LIST, "GET, HEAD, POST"},
+                 {"/models/a", "DELETE", ROUTE_MULTI_UNLOAD, "GET, HEAD, DELETE"},
+                 {"/models/a", "POST", ROUTE_MULTI_STATUS, "GET, HEAD, DELETE"},
+                 {"/v2/models/a", "DELETE", ROUTE_MODEL_METADATA, "GET, HEAD"},
+                 {"/v2/models/a/infer", "GET", ROUTE_INFER, "POST"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        route r;
+        route_parse(cases[i].path, strlen(cases[i].path), &r);
+        route_choose(&r, cases[i].method, strlen(cases[i].method));
+        cr_assert_eq(r.kind, cases[i].kind, "%s %s", cases[i].method, cases[i].path);
+        cr_assert_str_eq(route_methods(&r), cases[i].methods);
     }
 }
