@@ -134,6 +134,30 @@ static uint32_t count_spaces(const uint8_t *text, size_t bytes)
     return front << 16 | (back > UINT16_MAX ? UINT16_MAX : back);
 }
 
+/* Which character of the text has the byte `at`; bytes behind the end: `otherwise`. */
+static uint32_t character_of(tokenizer_text text, size_t at, uint32_t otherwise)
+{
+    uint32_t characters = 0;
+    if (at >= text.bytes)
+        return otherwise;
+    for (size_t i = 0; i <= at; i++)
+        characters += ((uint8_t)text.data[i] & 0xC0) != 0x80;
+    return characters - 1;
+}
+
+/* Bytes that stand for a word's prefix or suffix count in the library as bytes of the word, so the
+ * last tokens of the word lie behind its end. It takes their places in the word for places in the
+ * text. */
+static tokenizer_span span_behind(tokenizer_text text, model_token token)
+{
+    if (token.begin >= text.bytes)
+        return (tokenizer_span){token.begin, token.end};
+    uint32_t begin = character_of(text, token.begin, 0);
+    if (token.end < text.bytes)
+        return (tokenizer_span){begin, character_of(text, token.end, 0)};
+    return (tokenizer_span){begin, character_of(text, token.end - 1, begin + 1) + 1};
+}
+
 static void add_token(sequence_tokens *q, uint32_t id, const aligned_text *text, size_t begin,
                       size_t end)
 {
@@ -142,23 +166,36 @@ static void add_token(sequence_tokens *q, uint32_t id, const aligned_text *text,
     q->spans[q->count++] = (tokenizer_span){range.begin, range.end};
 }
 
+/* Of the token's text, which is the piece itself where Unigram does not know it. */
+static uint32_t count_token_spaces(const model *m, model_token token, const uint8_t *word)
+{
+    size_t bytes = token.end - token.begin;
+    if (m->kind == MODEL_UNIGRAM && token.id == m->unknown)
+        return count_spaces(word + token.begin, bytes);
+    const uint8_t *own = vocabulary_token(&m->vocabulary, token.id, &bytes);
+    return count_spaces(own, bytes);
+}
+
 static void add_model_tokens(const tokenizer *t, const model_memory *tokens,
-                             const aligned_text *text, piece p, sequence_tokens *q)
+                             const aligned_text *text, piece p, tokenizer_text source,
+                             sequence_tokens *q)
 {
     reserve_tokens(q, tokens->token_count);
     for (size_t i = 0; i < tokens->token_count; i++) {
         model_token token = tokens->tokens[i];
-        if (t->processor.trims_spans) {
-            size_t bytes = 0;
-            const uint8_t *own = vocabulary_token(&t->model.vocabulary, token.id, &bytes);
-            q->spaces[q->count] = count_spaces(own, bytes);
+        if (t->processor.trims_spans)
+            q->spaces[q->count] = count_token_spaces(&t->model, token, text->data + p.begin);
+        if (token.end > p.end - p.begin) {
+            q->ids[q->count] = token.id;
+            q->spans[q->count++] = span_behind(source, token);
+        } else {
+            add_token(q, token.id, text, p.begin + token.begin, p.begin + token.end);
         }
-        add_token(q, token.id, text, p.begin + token.begin, p.begin + token.end);
     }
 }
 
 static status tokenize_piece(const tokenizer *t, tokenizer_scratch *s, const aligned_text *text,
-                             piece p, sequence_tokens *q)
+                             piece p, tokenizer_text source, sequence_tokens *q)
 {
     if (p.id != PIECE_IS_TEXT) {
         reserve_tokens(q, 1);
@@ -169,17 +206,17 @@ static status tokenize_piece(const tokenizer *t, tokenizer_scratch *s, const ali
     status failed =
         model_tokenize(&t->model, t->serial, text->data + p.begin, p.end - p.begin, &s->model);
     if (!failed)
-        add_model_tokens(t, &s->model, text, p, q);
+        add_model_tokens(t, &s->model, text, p, source, q);
     return failed;
 }
 
 /* Stops at the first word that reaches tokens_max. */
 static status run_model(const tokenizer *t, tokenizer_scratch *s, const split_state *state,
-                        sequence_tokens *q, size_t tokens_max)
+                        tokenizer_text source, sequence_tokens *q, size_t tokens_max)
 {
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece p = state->pieces->items[i];
-        status failed = tokenize_piece(t, s, state->text, p, q);
+        status failed = tokenize_piece(t, s, state->text, p, source, q);
         if (failed)
             return failed;
         if (tokens_max != 0 && p.id == PIECE_IS_TEXT && q->count >= tokens_max) {
@@ -220,5 +257,5 @@ status text_encode_sequence(const tokenizer *t, tokenizer_scratch *s, int index,
     }
     if (failed)
         return failed;
-    return run_model(t, s, &state, q, tokens_max);
+    return run_model(t, s, &state, text, q, tokens_max);
 }

@@ -8,7 +8,9 @@ import pathlib
 from tokenizers import Regex, pre_tokenizers
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "text/pattern/differences.inc"
-PROPERTIES = "L Lu Ll Lt Lm Lo N Nd Nl No M Mn Mc Me P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp Cc Cf Han Hiragana Katakana Hangul Latin Cyrillic Greek Arabic Thai".split()
+# What a word has there, beside these categories here.
+WORDS = r"[\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]"
+PROPERTIES = r"\w L Lu Ll Lt Lm Lo N Nd Nl No M Mn Mc Me P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp Cc Cf Han Hiragana Katakana Hangul Latin Cyrillic Greek Arabic Thai".split()
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 UTF, UCP = 0x00080000, 0x00020000
 
@@ -42,7 +44,9 @@ def of_oniguruma(pattern):
 
 lines = ["/* Written by tools/pattern_differences.py: ADDED(property, ranges of characters it has besides, as a class has them). */"]
 for name in PROPERTIES:
-    theirs, ours = of_oniguruma(rf"\p{{{name}}}"), of_pcre2(rf"\p{{{name if len(name) < 3 else 'sc:' + name}}}")
+    is_word = name == r"\w"
+    theirs = of_oniguruma(r"[\w]" if is_word else rf"\p{{{name}}}")
+    ours = of_pcre2(WORDS if is_word else rf"\p{{{name if len(name) < 3 else 'sc:' + name}}}")
     ranges = []
     for c in sorted(theirs - ours):
         if ranges and ranges[-1][1] == c - 1:
@@ -56,5 +60,6 @@ for name in PROPERTIES:
         if len(body[-1]) + len(word) > 90:
             body.append("")
         body[-1] += word
+    name = name.replace("\\", "\\\\")
     lines.append(f'ADDED("{name}",\n' + "\n".join(f'      "{part}"' for part in body) + ")")
 OUT.write_text("\n".join(lines) + "\n")

@@ -158,7 +158,39 @@ def wordlevel():
     return add(t)
 
 
+def bloom():
+    """A class in a class; bytes that the vocabulary lacks are dropped; added tokens that are spaces, and take spaces."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(" ?[^(\\s|[.,!?…。，、।۔،])]+"), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    train(t, trainers.BpeTrainer(vocab_size=500, special_tokens=["<unk>", "<s>"]))
+    t.post_processor = processors.ByteLevel(trim_offsets=False)
+    t.decoder = decoders.ByteLevel()
+    t.add_tokens([AddedToken(" ", lstrip=True, rstrip=True), AddedToken("\n", rstrip=True), AddedToken("naïve", rstrip=True, normalized=False)])
+    return add(t)
+
+
+def spelled_affixes():
+    """Prefix and suffix of a character that is spelled in bytes are spelled too; what a word is in regular expressions."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, continuing_subword_prefix="@@", end_of_word_suffix="</w>"))
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), behaviour) for pattern, behaviour in ((r"[^\S\n]", "removed"), (r"\b", "isolated"), (r"\w+|[^\w\s]+", "merged_with_previous"), (r"\d", "isolated"))])
+    special = ["<unk>"] + [f"<0x{b:02X}>" for b in range(256)]
+    train(t, trainers.BpeTrainer(vocab_size=700, special_tokens=special, limit_alphabet=40, continuing_subword_prefix="@@", end_of_word_suffix="</w>"))
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.BPEDecoder("</w>")])
+    return add(t)
+
+
+def trimmed_unigram():
+    """Spans of tokens that Unigram does not know are trimmed by what stands in the text."""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Prepend("abc")
+    t.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
+    train(t, trainers.UnigramTrainer(vocab_size=400, special_tokens=["<unk>", "<s>"], unk_token="<unk>"))
+    t.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=True, add_prefix_space=False), processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B:1", special_tokens=[("<s>", 1)])])
+    return add(t)
+
+
 FAMILIES = {
     "bert": wordpiece, "bert-cased": lambda: wordpiece(False), "bert-accents": lambda: wordpiece(True, False), "roberta": roberta, "llama3": llama3, "clip": clip,
     "falcon": falcon, "llama2": llama2, "plain-bpe": plain_bpe, "xlm-r": unigram, "xlm-r-first": lambda: unigram("first"), "t5": t5, "word-level": wordlevel,
+    "bloom": bloom, "spelled-affixes": spelled_affixes, "trimmed-unigram": trimmed_unigram,
 }  # fmt: skip

@@ -6,6 +6,7 @@
 
 #include "text/aligned/grow.h"
 #include "text/model/model.h"
+#include "text/unicode/byte_alphabet.h"
 #include "text/unicode/utf8.h"
 
 #define SHORT_SYMBOLS 48
@@ -57,7 +58,14 @@ typedef struct word {
     size_t count, capacity;
     uint32_t unknown_bytes; /* of unknown characters that are not a symbol yet */
     bool has_unknown;
+    bool counts_alphabet; /* a byte counts as the bytes of the character that stands for it */
 } word;
+
+/* UTF-8 bytes of the character that stands for a byte. */
+static uint32_t alphabet_bytes(uint8_t byte)
+{
+    return byte_alphabet_character(byte) < 0x80 ? 1 : 2;
+}
 
 static void word_add(word *w, uint32_t id, uint32_t bytes)
 {
@@ -137,7 +145,7 @@ static status spell(const model *m, const uint8_t *data, size_t bytes, word *w)
         uint32_t id = character_id(m, data + at, length, is_first, is_last);
         if (id != TRIE_NONE) {
             word_flush_unknown(m, w);
-            word_add(w, id, (uint32_t)length);
+            word_add(w, id, w->counts_alphabet ? alphabet_bytes(data[at]) : (uint32_t)length);
         } else if (!m->falls_back_to_bytes ||
                    !add_bytes(m, data + at, length, is_first, is_last, w)) {
             status s = add_unknown(m, (uint32_t)length, w);
@@ -274,6 +282,47 @@ static void join_long(const model *m, word *w)
     w->count = count;
 }
 
+/* The library counts the bytes of a word's symbols. Where it drops a byte, which its vocabulary
+ * lacks, the symbols behind it move to the front; in a word of bytes, by the bytes of characters.
+ */
+static status spell_as_library(const model *m, const uint8_t *data, size_t bytes, word *w)
+{
+    size_t kept = 0;
+    status s = spell(m, data, bytes, w);
+    for (size_t i = 0; i < w->count; i++)
+        kept += w->symbols[i].bytes;
+    if (s || !m->is_byte_level || m->has_unknown || kept >= bytes)
+        return s;
+    w->count = 0;
+    w->counts_alphabet = true;
+    return spell(m, data, bytes, w);
+}
+
+/* Goes on to the byte whose character has byte `to` of the word's characters. */
+static size_t find_byte(const uint8_t *data, size_t to, size_t *at, size_t *passed)
+{
+    while (*passed + alphabet_bytes(data[*at]) <= to)
+        *passed += alphabet_bytes(data[(*at)++]);
+    return *at;
+}
+
+static void add_symbols(const uint8_t *data, const word *w, model_memory *memory)
+{
+    size_t begin = 0, at = 0, passed = 0;
+    model_memory_reserve(memory, w->count);
+    for (size_t i = 0; i < w->count; i++) {
+        size_t end = begin + w->symbols[i].bytes;
+        if (w->counts_alphabet) {
+            size_t first = find_byte(data, begin, &at, &passed);
+            size_t last = find_byte(data, end - 1, &at, &passed);
+            model_memory_add(memory, w->symbols[i].id, first, last + 1);
+        } else {
+            model_memory_add(memory, w->symbols[i].id, begin, end);
+        }
+        begin = end;
+    }
+}
+
 status model_bpe(const model *m, const uint8_t *data, size_t bytes, model_memory *memory)
 {
     if (m->ignores_merges) {
@@ -288,18 +337,13 @@ status model_bpe(const model *m, const uint8_t *data, size_t bytes, model_memory
         m->falls_back_to_bytes ? bytes * (1 + m->prefix_bytes) + m->suffix_bytes : bytes;
     word w = {.symbols = model_memory_work(memory, (capacity + 1) * sizeof(symbol)),
               .capacity = capacity + 1};
-    status failed = spell(m, data, bytes, &w);
+    status failed = spell_as_library(m, data, bytes, &w);
     if (failed)
         return failed;
     if (w.count <= SHORT_SYMBOLS)
         join_short(m, &w);
     else
         join_long(m, &w);
-    uint32_t begin = 0;
-    model_memory_reserve(memory, w.count);
-    for (size_t i = 0; i < w.count; i++) {
-        model_memory_add(memory, w.symbols[i].id, begin, begin + w.symbols[i].bytes);
-        begin += w.symbols[i].bytes;
-    }
+    add_symbols(data, &w, memory);
     return STATUS_OK;
 }

@@ -13,12 +13,17 @@ static const struct added {
 };
 
 #define SPACES "\\t-\\r\\x{85}\\p{Z}"
-#define WORDS "\\p{L}\\p{M}\\p{N}\\p{Pc}"
+#define NO_SPACES                                                                                  \
+    "\\x{0}-\\x{8}\\x{E}-\\x{1F}\\x{21}-\\x{84}\\x{86}-\\x{9F}\\x{A1}-\\x{167F}\\x{1681}-\\x{"     \
+    "1FFF}"                                                                                        \
+    "\\x{200B}-\\x{2027}\\x{202A}-\\x{202E}\\x{2030}-\\x{205E}\\x{2060}-\\x{2FFF}\\x{3001}-\\x{"   \
+    "10FFFF}"
+#define WORDS "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}"
 
 typedef struct translation {
     const char *text;
     size_t bytes, at;
-    bool is_in_class;
+    int class_depth; /* 0: in no class */
     text_buffer *out;
 } translation;
 
@@ -39,12 +44,31 @@ static status unsupported(size_t at, const char *what)
 /* A class of its own, or its members where a class is open. */
 static void put_members(translation *t, const char *members, const char *more, bool is_negated)
 {
-    if (!t->is_in_class)
+    if (t->class_depth == 0)
         text_buffer_put(t->out, is_negated ? "[^" : "[");
     text_buffer_put(t->out, members);
     text_buffer_put(t->out, more);
-    if (!t->is_in_class)
+    if (t->class_depth == 0)
         text_buffer_put(t->out, "]");
+}
+
+/* Superscripts and fractions of Latin 1 are of words, but not in a class. */
+static void put_words(translation *t, bool is_negated)
+{
+    put_members(t, t->class_depth > 0 ? WORDS : WORDS "\\xB2\\xB3\\xB9\\xBC-\\xBE",
+                find_added("\\w", 2), is_negated);
+}
+
+/* Where a word begins or ends, or (negated) neither. */
+static void put_boundary(translation *t, bool is_negated)
+{
+    static const char *const looks[2][4] = {{"(?:(?<=", ")(?!", ")|(?<!", ")(?="},
+                                            {"(?:(?<=", ")(?=", ")|(?<!", ")(?!"}};
+    for (int i = 0; i < 4; i++) {
+        text_buffer_put(t->out, looks[is_negated][i]);
+        put_words(t, false);
+    }
+    text_buffer_put(t->out, "))");
 }
 
 /* \p{L}, \pL is not of Oniguruma, \P{L}, \p{^L}. t->at is behind the p. */
@@ -65,7 +89,7 @@ static status translate_property(translation *t, bool is_negated)
     if (ranges == NULL || close - name > 16)
         return unsupported(begin, "unknown property; general categories and a few scripts are "
                                   "supported, such as \\p{Lu} and \\p{Han}");
-    if (is_negated && t->is_in_class)
+    if (is_negated && t->class_depth > 0)
         return unsupported(begin, "a negated property in a class");
     /* A script's name means its extensions in PCRE2; general categories have one or two letters. */
     char members[32] = "";
@@ -91,17 +115,29 @@ static status translate_escape(translation *t)
         put_members(t, SPACES, "", false);
         return STATUS_OK;
     case 'S':
-        if (t->is_in_class)
-            break; /* PCRE2's, which differs in U+180E only */
-        put_members(t, SPACES, "", true);
+        put_members(t, t->class_depth > 0 ? NO_SPACES : SPACES, "", t->class_depth == 0);
+        return STATUS_OK;
+    case 'd':
+        put_members(t, "\\p{Nd}", find_added("Nd", 2), false);
+        return STATUS_OK;
+    case 'D':
+        if (t->class_depth > 0)
+            return unsupported(begin, "\\D in a class");
+        put_members(t, "\\p{Nd}", find_added("Nd", 2), true);
+        return STATUS_OK;
+    case 'b':
+    case 'B':
+        if (t->class_depth > 0)
+            break;
+        put_boundary(t, c == 'B');
         return STATUS_OK;
     case 'w':
-        put_members(t, WORDS, "", false);
+        put_words(t, false);
         return STATUS_OK;
     case 'W':
-        if (t->is_in_class)
+        if (t->class_depth > 0)
             return unsupported(begin, "\\W in a class");
-        put_members(t, WORDS, "", true);
+        put_words(t, true);
         return STATUS_OK;
     case 'h':
         put_members(t, "0-9A-Fa-f", "", false);
@@ -147,19 +183,32 @@ static status translate_group(translation *t)
     return STATUS_OK;
 }
 
+/* A class in a class adds its members. */
+static status translate_in_class(translation *t, char c)
+{
+    char next = t->at + 1 < t->bytes ? t->text[t->at + 1] : 0;
+    bool is_range = t->at > 0 && t->text[t->at - 1] == '-';
+    if ((c == '[' && (next == '^' || next == ':' || next == ']' || is_range)) ||
+        (c == '&' && next == '&'))
+        return unsupported(t->at, "this class in a class is not supported");
+    t->class_depth += (c == '[') - (c == ']');
+    if (c != '[' && (c != ']' || t->class_depth == 0))
+        text_buffer_append(t->out, &c, 1);
+    t->at++;
+    return STATUS_OK;
+}
+
 static status translate_one(translation *t)
 {
     char c = t->text[t->at];
     if (c == '\\')
         return translate_escape(t);
-    if (t->is_in_class) {
-        if (c == '[' || (c == '&' && t->at + 1 < t->bytes && t->text[t->at + 1] == '&'))
-            return unsupported(t->at, "a class in a class is not supported");
-        t->is_in_class = c != ']';
+    if (t->class_depth > 0) {
+        return translate_in_class(t, c);
     } else if (c == '(') {
         return translate_group(t);
     } else if (c == '[') {
-        t->is_in_class = true;
+        t->class_depth = 1;
         text_buffer_put(t->out, "[");
         t->at++;
         if (t->at < t->bytes && t->text[t->at] == '^') {

@@ -117,6 +117,10 @@ void added_tokens_split(const added_tokens *a, bool is_normalized, const aligned
         }
         while (token->rstrip && last < end && is_kind(text, last, UNICODE_SPACE))
             last += utf8_length(data[last]);
+        if (token->lstrip && first < copied)
+            first = copied;
+        if (first >= last) /* the token before took these spaces */
+            continue;
         if (copied < first)
             pieces_add(out, copied, first, PIECE_IS_TEXT);
         pieces_add(out, first, last, token->id);
