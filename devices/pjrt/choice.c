@@ -7,12 +7,84 @@
 /* The columns of a TPU's vector registers. */
 #define TPU_LANES 128
 
+typedef enum generation { TPU_V4, TPU_V5E, TPU_V5P, TPU_V6E, TPU_7X } generation;
+
 typedef struct list {
     pjrt_candidate *items;
     int count;
-    bool is_encoder; /* on a TPU */
-    bool is_v6;
+    const encoder *encoder; /* on a TPU, else NULL */
+    generation generation;
+    device_bucket bucket;
 } list;
+
+/* By what libtpu calls them; later ones are taken for the latest that is known. */
+static generation generation_of(const char *device_kind)
+{
+    static const struct {
+        const char *kind;
+        generation generation;
+    } kinds[] = {{"TPU v4", TPU_V4},
+                 {"TPU v5 lite", TPU_V5E},
+                 {"TPU v5e", TPU_V5E},
+                 {"TPU v5", TPU_V5P},
+                 {"TPU v6", TPU_V6E}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(device_kind, kinds[i].kind, strlen(kinds[i].kind)) == 0)
+            return kinds[i].generation;
+    return TPU_7X;
+}
+
+/* Whether heads are multiplied in blocks (encoder_form): not where tokens are few. This and what
+ * follows are the forms with the fewest estimated cycles of MiniLM and BERT-base at 1, 8 and 32
+ * rows of 32 and 128 tokens. */
+static bool is_in_blocks(const list *l)
+{
+    bool is_narrow = l->encoder->head_dim < 64;
+    bool is_small = l->bucket.batch * l->bucket.sequence <= 256;
+    if (l->bucket.batch == 1)
+        return l->bucket.sequence >= 64 && l->generation >= TPU_V6E;
+    if (l->bucket.sequence >= 64)
+        return true;
+    switch (l->generation) {
+    case TPU_V5E:
+        return false;
+    case TPU_V6E:
+        return !is_narrow || !is_small;
+    case TPU_7X:
+        return is_narrow && !is_small;
+    default:
+        return true;
+    }
+}
+
+static bool is_joined(const list *l)
+{
+    bool is_short = l->bucket.sequence < 64;
+    if (l->bucket.batch == 1)
+        return is_short ? l->generation != TPU_V5P : l->generation >= TPU_V6E;
+    if (l->generation == TPU_V6E)
+        return is_short && l->bucket.batch * l->bucket.sequence <= 256;
+    return is_short && l->generation != TPU_V4;
+}
+
+static bool is_first(const list *l, bool is_blocked)
+{
+    int64_t tokens = l->bucket.batch * l->bucket.sequence;
+    if (l->generation == TPU_V5P && l->bucket.sequence >= 64 && tokens <= 1024)
+        return l->bucket.batch == 1;
+    return l->bucket.batch == 1 || is_blocked;
+}
+
+static encoder_form form_of(const list *l)
+{
+    bool is_one = l->bucket.batch == 1, is_blocked = is_in_blocks(l);
+    bool is_late = is_one ? l->bucket.sequence < 64 : l->generation == TPU_V6E;
+    return (encoder_form){.block_width = is_blocked ? TPU_LANES : 0,
+                          .are_queries_scaled = true,
+                          .is_qkv_joined = is_joined(l),
+                          .are_values_first = is_first(l, is_blocked),
+                          .is_softmax_late = is_late && !is_blocked};
+}
 
 /* Where the model is an encoder and the device a TPU: in the form that was found best for encoders,
  * bench/tpu.md. */
@@ -22,43 +94,74 @@ static pjrt_candidate *add(list *l, const char *name, stablehlo_precision precis
     pjrt_candidate *c = &l->items[l->count++];
     *c = (pjrt_candidate){.options = {.precision = precision}};
     snprintf(c->name, sizeof c->name, "%s", name);
-    if (!l->is_encoder || precision == STABLEHLO_FP32)
+    if (l->encoder == NULL || precision == STABLEHLO_FP32)
         return c;
     c->is_rebuilt = true;
-    c->form = (encoder_form){.block_width = TPU_LANES, .are_queries_scaled = true};
+    c->form = form_of(l);
     c->options.gelu = STABLEHLO_GELU_TANH_BF16;
     c->options.is_norm_one_pass = true;
-    c->options.is_stream_bf16 = l->is_v6; /* whose vector units compute in bf16 */
+    c->options.are_weights_turned = true;
+    c->options.is_stream_bf16 = l->generation == TPU_V6E; /* whose vector units compute in bf16 */
     return c;
+}
+
+/* bf16 with another form of attention; what the form does not use is not set in it. */
+static void add_form(list *l, encoder_form form)
+{
+    char name[64];
+    const encoder_form own = form_of(l);
+    if (form.block_width == own.block_width && form.is_qkv_joined == own.is_qkv_joined &&
+        form.are_values_first == own.are_values_first &&
+        form.is_softmax_late == own.is_softmax_late)
+        return;
+    snprintf(name, sizeof name, "bf16-%s%s%s%s", form.block_width > 0 ? "blocks" : "heads",
+             form.is_softmax_late ? "-late" : "", form.are_values_first ? "-first" : "",
+             form.is_qkv_joined ? "-joined" : "");
+    form.are_queries_scaled = true;
+    add(l, name, STABLEHLO_BF16)->form = form;
+}
+
+static void add_forms(list *l)
+{
+    for (int joined = 0; joined < 2; joined++)
+        for (int first = 0; first < 2; first++) {
+            encoder_form form = {.block_width = TPU_LANES,
+                                 .is_qkv_joined = joined != 0,
+                                 .are_values_first = first != 0};
+            add_form(l, form);
+            form.block_width = 0;
+            add_form(l, form);
+            form.is_softmax_late = true;
+            add_form(l, form);
+        }
+    pjrt_candidate *c = add(l, "bf16-transposed", STABLEHLO_BF16);
+    c->form.block_width = 0;
+    c->form.are_heads_transposed = true;
 }
 
 /* What else may stand for bf16. */
 static void add_variants(list *l)
 {
-    if (!l->is_encoder)
+    if (l->encoder == NULL)
         return;
+    add_forms(l);
+    bool is_v6 = l->generation == TPU_V6E;
+    add(l, is_v6 ? "bf16-stream-f32" : "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 =
+        !is_v6;
     add(l, "bf16-gelu-apart", STABLEHLO_BF16)->options.is_gelu_apart = true;
     add(l, "bf16-norm-apart", STABLEHLO_BF16)->options.is_norm_apart = true;
     add(l, "bf16-gelu-f32", STABLEHLO_BF16)->options.gelu = STABLEHLO_GELU_TANH;
     add(l, "bf16-norm-two-passes", STABLEHLO_BF16)->options.is_norm_one_pass = false;
-    add(l, l->is_v6 ? "bf16-stream-f32" : "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 =
-        !l->is_v6;
     add(l, "bf16-sums", STABLEHLO_BF16)->options.are_sums_bf16 = true;
     add(l, "bf16-scores", STABLEHLO_BF16)->options.are_scores_bf16 = true;
-    pjrt_candidate *c = add(l, "bf16-heads", STABLEHLO_BF16);
-    c->form.block_width = 0;
-    c = add(l, "bf16-heads-late", STABLEHLO_BF16);
-    c->form.block_width = 0;
-    c->options.is_softmax_late = true;
-    c = add(l, "bf16-scaled-scores", STABLEHLO_BF16);
-    c->form.are_queries_scaled = false;
-    c = add(l, "bf16-plain", STABLEHLO_BF16);
+    add(l, "bf16-scaled-scores", STABLEHLO_BF16)->form.are_queries_scaled = false;
+    pjrt_candidate *c = add(l, "bf16-plain", STABLEHLO_BF16);
     c->is_rebuilt = false;
     c->options = (stablehlo_options){.precision = STABLEHLO_BF16};
 }
 
-int pjrt_candidates(const device_model *model, const char *device_kind, bool is_tuning,
-                    pjrt_candidate out[PJRT_CANDIDATES_MAX])
+int pjrt_candidates(const device_model *model, device_bucket bucket, const char *device_kind,
+                    bool is_tuning, pjrt_candidate out[PJRT_CANDIDATES_MAX])
 {
     static const stablehlo_precision precisions[] = {[DEVICE_FP32] = STABLEHLO_FP32,
                                                      [DEVICE_BF16] = STABLEHLO_BF16,
@@ -66,8 +169,9 @@ int pjrt_candidates(const device_model *model, const char *device_kind, bool is_
     device_precision precision = model->precision;
     bool is_tpu = strncmp(device_kind, "TPU", 3) == 0;
     list l = {.items = out,
-              .is_encoder = is_tpu && model->encoder != NULL,
-              .is_v6 = is_tpu && strstr(device_kind, "v6") != NULL};
+              .encoder = is_tpu ? model->encoder : NULL,
+              .generation = generation_of(device_kind),
+              .bucket = bucket};
     add(&l, device_precision_names[precision], precisions[precision]);
     if (precision == DEVICE_INT8)
         add(&l, "bf16", STABLEHLO_BF16);
@@ -76,11 +180,17 @@ int pjrt_candidates(const device_model *model, const char *device_kind, bool is_
     return l.count;
 }
 
+/* A sum that leaves more out says less: it does not win by that. */
+static bool is_better(const pjrt_trial *t, const pjrt_trial *than)
+{
+    return t->cycles > 0 && t->cycles < than->cycles && t->unestimated <= than->unestimated;
+}
+
 void pjrt_choice_decide(pjrt_choice *c)
 {
     c->chosen = 0;
     for (int i = 1; i < c->count; i++)
-        if (c->trials[i].cycles > 0 && c->trials[i].cycles < c->trials[c->chosen].cycles)
+        if (is_better(&c->trials[i], &c->trials[c->chosen]))
             c->chosen = i;
 }
 

@@ -21,13 +21,13 @@ typedef struct pjrt_candidate {
     encoder_form form;
 } pjrt_candidate;
 
-#define PJRT_CANDIDATES_MAX 24
+#define PJRT_CANDIDATES_MAX 32
 
-/* What may stand for the model's precision on a device of that kind: programs at least as accurate
- * as the promise. The default comes first, then what a first start tries, then what only tuning
- * tries. Returns how many, at least one. */
-int pjrt_candidates(const device_model *model, const char *device_kind, bool is_tuning,
-                    pjrt_candidate out[PJRT_CANDIDATES_MAX]);
+/* What may stand for the model's precision at a bucket, on a device of that kind: programs at least
+ * as accurate as the promise. The default comes first, then what a first start tries, then what
+ * only tuning tries. Returns how many, at least one. */
+int pjrt_candidates(const device_model *model, device_bucket bucket, const char *device_kind,
+                    bool is_tuning, pjrt_candidate out[PJRT_CANDIDATES_MAX]);
 
 typedef struct pjrt_trial {
     char name[64];

@@ -277,9 +277,9 @@ static status make(work *w, pjrt_made *out)
     const char *kind = w->maker->device_kind;
     attempt best;
     /* All that may have been chosen; the first `tried` of them are tried now. */
-    w->count = pjrt_candidates(w->model, kind, true, w->candidates);
+    w->count = pjrt_candidates(w->model, w->bucket, kind, true, w->candidates);
     int tried = w->maker->is_tuning ? w->count
-                                    : pjrt_candidates(w->model, kind, false,
+                                    : pjrt_candidates(w->model, w->bucket, kind, false,
                                                       (pjrt_candidate[PJRT_CANDIDATES_MAX]){0});
     if (w->model->exported != NULL)
         w->count = tried = 1;

@@ -1,21 +1,6 @@
 #include "graph/build.h"
 #include "graph/encoder/packer.h"
 
-graph_value_index packer_constant(packer *p, const tensor *t)
-{
-    return graph_add_constant(p->g, NULL, t);
-}
-
-graph_value_index packer_scaled(packer *p, graph_value_index x)
-{
-    return graph_binary(p->g, GRAPH_OP_MUL, x, graph_number(p->g, p->e->attention_scale));
-}
-
-graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value_index bias)
-{
-    return bias == GRAPH_NO_VALUE ? scores : graph_binary(p->g, GRAPH_OP_ADD, scores, bias);
-}
-
 static int64_t heads_of_block(const packer *p)
 {
     return p->form.block_width / p->e->head_dim;
@@ -65,13 +50,6 @@ static graph_value_index apart(packer *p, graph_value_index x)
     return graph_where(p->g, p->own_columns, x, graph_number(p->g, 0));
 }
 
-static graph_value_index einsum(packer *p, const char *equation, graph_value_index x,
-                                graph_value_index y)
-{
-    graph_attribute a = graph_make_string("equation", equation);
-    return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 1, &a);
-}
-
 /* The bias of [rows, blocks, length, heads of a block, length] scores. */
 static graph_value_index block_bias(packer *p)
 {
@@ -93,15 +71,17 @@ static graph_value_index block_bias(packer *p)
 graph_value_index packer_attend_in_blocks(packer *p, graph_value_index q, graph_value_index k,
                                           graph_value_index v)
 {
-    graph_value_index scores = einsum(p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
+    graph_value_index scores = packer_einsum(p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
     if (!p->form.are_queries_scaled)
         scores = packer_scaled(p, scores);
     scores = packer_biased(p, scores, block_bias(p));
     graph_value_index top = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, scores, 4, true);
     graph_value_index raised =
         graph_unary(p->g, GRAPH_OP_EXP, graph_binary(p->g, GRAPH_OP_SUB, scores, top));
-    graph_value_index sums = einsum(p, "rgqhk,hkw->rqgw", raised, p->column_sums);
-    graph_value_index y = einsum(p, "rgqhk,rkghw->rqgw", raised, apart(p, v));
-    y = graph_binary(p->g, GRAPH_OP_DIV, y, sums);
-    return graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+    graph_value_index sums = packer_einsum(p, "rgqhk,hkw->rqgw", raised, p->column_sums);
+    graph_value_index values = apart(p, v);
+    graph_value_index y = p->form.are_values_first
+                              ? packer_einsum(p, "rkghw,rgqhk->rqgw", values, raised)
+                              : packer_einsum(p, "rgqhk,rkghw->rqgw", raised, values);
+    return graph_binary(p->g, GRAPH_OP_DIV, y, sums);
 }

@@ -74,15 +74,6 @@ status encoder_can_pack(const encoder *e, const graph *g)
 
 /* --- operators --- */
 
-/* [n, K] to [n, N]. */
-static graph_value_index linear(packer *p, const encoder_linear *l, graph_value_index x)
-{
-    graph_value_index inputs[] = {x, packer_constant(p, l->weight),
-                                  l->bias ? packer_constant(p, l->bias) : GRAPH_NO_VALUE};
-    graph_attribute transposed = graph_make_int("transB", l->is_transposed);
-    return graph_add(p->g, GRAPH_OP_GEMM, l->bias ? 3 : 2, inputs, 1, &transposed);
-}
-
 static graph_value_index norm(packer *p, const encoder_norm *n, graph_value_index x)
 {
     if (n->scale == NULL)
@@ -182,22 +173,75 @@ static graph_value_index counted_tokens(packer *p, graph_value_index same)
     return graph_cast(p->g, graph_where(p->g, is_pad, graph_number(p->g, pad), index), DTYPE_I32);
 }
 
+/* What is looked up for each token: i [rows, length], or [length] of one row, for which compilers
+ * find better programs without the dimension of 1. */
+static graph_value_index gather_tokens(packer *p, graph_value_index table, graph_value_index i)
+{
+    if (p->size.rows == 1)
+        i = graph_reshape(p->g, i, 1, (int64_t[]){p->size.length});
+    return graph_gather(p->g, table, i, 0);
+}
+
+/* Of two token types: the second row of their table less the first one, times the type. The first
+ * row is added to the table of positions, `*positions`. */
+static graph_value_index second_type(packer *p, graph_value_index *positions)
+{
+    const tensor *types = p->e->token_type_table, *table = p->e->position_table;
+    int64_t width = types->dims[1], count = tensor_count(table);
+    const float *first = types->data, *second = first + width, *from = table->data;
+    float *difference = packer_floats(p, width), *sums = packer_floats(p, count);
+    if (difference == NULL || sums == NULL)
+        return graph_lack_memory(p->g);
+    for (int64_t i = 0; i < width; i++)
+        difference[i] = second[i] - first[i];
+    for (int64_t i = 0; i < count; i++)
+        sums[i] = from[i] + first[i % width];
+    tensor t = *table;
+    t.data = sums;
+    *positions = packer_constant(p, &t);
+    t = (tensor){.dtype = DTYPE_F32, .rank = 1, .dims = {width}, .data = difference};
+    const int64_t dims[] = {p->size.rows, p->size.length, 1};
+    bool is_one = p->size.rows == 1;
+    graph_value_index by_token = graph_reshape(p->g, graph_cast(p->g, p->types, DTYPE_F32),
+                                               is_one ? 2 : 3, is_one ? dims + 1 : dims);
+    return graph_binary(p->g, GRAPH_OP_MUL, by_token, packer_constant(p, &t));
+}
+
+static bool has_two_types(const packer *p)
+{
+    const tensor *types = p->e->token_type_table, *table = p->e->position_table;
+    return p->types != GRAPH_NO_VALUE && types != NULL && table != NULL && types->dims[0] == 2 &&
+           types->dtype == DTYPE_F32 && table->dtype == DTYPE_F32 &&
+           types->dims[1] == table->dims[1] && p->e->positions != ENCODER_POSITIONS_NONE;
+}
+
+/* The table of positions, and what the types of tokens add: GRAPH_NO_VALUE where it is nothing. */
+static graph_value_index type_term(packer *p, graph_value_index *positions)
+{
+    const encoder *e = p->e;
+    if (e->position_table != NULL)
+        *positions = packer_constant(p, e->position_table);
+    if (e->token_type_table == NULL)
+        return GRAPH_NO_VALUE;
+    if (has_two_types(p))
+        return second_type(p, positions);
+    graph_value_index types = packer_constant(p, e->token_type_table);
+    if (p->types != GRAPH_NO_VALUE)
+        return gather_tokens(p, types, p->types);
+    const int64_t zero = 0; /* the type of all tokens where no input says it */
+    return graph_gather(p->g, types, graph_add_constant_i64(p->g, NULL, 0, NULL, &zero), 0);
+}
+
 static graph_value_index embeddings(packer *p, graph_value_index same)
 {
     const encoder *e = p->e;
-    graph_value_index x = graph_gather(p->g, packer_constant(p, e->word_table), p->ids, 0);
-    if (e->token_type_table != NULL) {
-        const int64_t zero = 0; /* the type of all tokens where no input says it */
-        graph_value_index types = p->types != GRAPH_NO_VALUE
-                                      ? p->types
-                                      : graph_add_constant_i64(p->g, NULL, 0, NULL, &zero);
-        x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, packer_constant(p, e->token_type_table), types, 0));
-    }
+    graph_value_index x = gather_tokens(p, packer_constant(p, e->word_table), p->ids);
+    graph_value_index table = GRAPH_NO_VALUE, types = type_term(p, &table);
+    if (types != GRAPH_NO_VALUE)
+        x = graph_binary(p->g, GRAPH_OP_ADD, x, types);
     if (e->positions == ENCODER_POSITIONS_FROM_IDS) {
         graph_value_index index = counted_tokens(p, same);
-        x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, packer_constant(p, e->position_table), index, 0));
+        x = graph_binary(p->g, GRAPH_OP_ADD, x, gather_tokens(p, table, index));
     } else if (e->positions == ENCODER_POSITIONS_COUNTED) {
         int32_t *offset = arena_allocate(&p->g->memory, sizeof *offset);
         if (offset == NULL)
@@ -206,54 +250,14 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
         const tensor t = {.dtype = DTYPE_I32, .data = offset};
         graph_value_index index =
             graph_binary(p->g, GRAPH_OP_ADD, p->positions, packer_constant(p, &t));
-        x = graph_binary(p->g, GRAPH_OP_ADD, x,
-                         graph_gather(p->g, packer_constant(p, e->position_table), index, 0));
+        x = graph_binary(p->g, GRAPH_OP_ADD, x, gather_tokens(p, table, index));
     }
     x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
     x = norm(p, &e->embedding_norm, x);
-    return e->embedding_projection.weight ? linear(p, &e->embedding_projection, x) : x;
+    return e->embedding_projection.weight ? packer_linear(p, &e->embedding_projection, x) : x;
 }
 
 /* --- layers; x is [tokens, hidden] --- */
-
-/* [tokens, hidden] to [rows, heads, length, head_dim]; keys: [rows, heads, head_dim, length]. */
-static graph_value_index heads_of(packer *p, graph_value_index x, bool is_keys)
-{
-    const encoder *e = p->e;
-    const int64_t order[] = {0, 2, 1, 3}, order_of_keys[] = {0, 2, 3, 1};
-    x = graph_reshape(p->g, x, 4, (int64_t[]){p->size.rows, p->size.length, e->heads, e->head_dim});
-    return graph_transpose(p->g, x, 4, is_keys ? order_of_keys : order);
-}
-
-/* Queries, keys and values [tokens, hidden] to [tokens, hidden]. */
-static graph_value_index attend(packer *p, graph_value_index q, graph_value_index k,
-                                graph_value_index v)
-{
-    graph_value_index queries = heads_of(p, q, false);
-    graph_value_index keys = heads_of(p, k, true);
-    graph_value_index values = heads_of(p, v, false);
-    graph_value_index scores = graph_binary(p->g, GRAPH_OP_MATMUL, queries, keys);
-    if (!p->form.are_queries_scaled)
-        scores = packer_scaled(p, scores);
-    scores = packer_biased(p, scores, p->score_bias);
-    graph_attribute axis = graph_make_int("axis", -1);
-    graph_value_index parts = graph_add(p->g, GRAPH_OP_SOFTMAX, 1, &scores, 1, &axis);
-    graph_value_index y = graph_binary(p->g, GRAPH_OP_MATMUL, parts, values);
-    y = graph_transpose(p->g, y, 4, (int64_t[]){0, 2, 1, 3});
-    return graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
-}
-
-static graph_value_index attention(packer *p, const encoder_layer *l, graph_value_index x)
-{
-    graph_value_index queries = linear(p, &l->query, x);
-    if (p->form.are_queries_scaled)
-        queries = packer_scaled(p, queries);
-    graph_value_index keys = linear(p, &l->key, x), values = linear(p, &l->value, x);
-    graph_value_index y = p->form.block_width > 0
-                              ? packer_attend_in_blocks(p, queries, keys, values)
-                              : attend(p, queries, keys, values);
-    return linear(p, &l->attention_output, y);
-}
 
 static graph_value_index activate(packer *p, encoder_activation a, graph_value_index x)
 {
@@ -284,10 +288,10 @@ static graph_value_index activate(packer *p, encoder_activation a, graph_value_i
 
 static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_index x)
 {
-    x = graph_binary(p->g, GRAPH_OP_ADD, attention(p, l, x), x);
+    x = graph_binary(p->g, GRAPH_OP_ADD, packer_attention(p, l, x), x);
     x = norm(p, &l->attention_norm, x);
-    graph_value_index inner = activate(p, l->activation, linear(p, &l->up, x));
-    x = graph_binary(p->g, GRAPH_OP_ADD, linear(p, &l->down, inner), x);
+    graph_value_index inner = activate(p, l->activation, packer_linear(p, &l->up, x));
+    x = graph_binary(p->g, GRAPH_OP_ADD, packer_linear(p, &l->down, inner), x);
     return norm(p, &l->output_norm, x);
 }
 
@@ -314,11 +318,13 @@ static graph_value_index members(packer *p)
     return p->members;
 }
 
-/* [tokens, hidden] to [sequences, hidden]. */
-static graph_value_index mean(packer *p, graph_value_index x)
+/* [tokens, hidden] to [sequences, hidden]; `is_sum`: times the number of tokens. */
+static graph_value_index mean(packer *p, graph_value_index x, bool is_sum)
 {
     graph_value_index weights = graph_cast(p->g, members(p), DTYPE_F32);
     graph_value_index sums = graph_binary(p->g, GRAPH_OP_MATMUL, weights, x);
+    if (is_sum)
+        return sums;
     graph_value_index counts = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, weights, 1, true);
     return graph_binary(p->g, GRAPH_OP_DIV, sums,
                         graph_binary(p->g, GRAPH_OP_MAX, counts, graph_number(p->g, 1)));
@@ -345,15 +351,18 @@ static graph_value_index is_pooled(packer *p)
                          (int64_t[]){p->size.rows, p->size.length, 1});
 }
 
-static graph_value_index mean_of_rows(packer *p, graph_value_index x)
+static graph_value_index mean_of_rows(packer *p, graph_value_index x, bool is_sum)
 {
     x = by_row(p, x);
     if (p->mask == GRAPH_NO_VALUE)
         return graph_reduce(p->g, GRAPH_OP_REDUCE_MEAN, x, 1, false);
     graph_value_index weights = graph_cast(p->g, is_pooled(p), DTYPE_F32);
-    x = graph_binary(p->g, GRAPH_OP_MUL, x, weights);
+    x = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, graph_binary(p->g, GRAPH_OP_MUL, x, weights), 1,
+                     false);
+    if (is_sum)
+        return x;
     graph_value_index counts = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, weights, 1, false);
-    return graph_binary(p->g, GRAPH_OP_DIV, graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, x, 1, false),
+    return graph_binary(p->g, GRAPH_OP_DIV, x,
                         graph_binary(p->g, GRAPH_OP_MAX, counts, graph_number(p->g, 1)));
 }
 
@@ -376,13 +385,14 @@ static graph_value_index first_of_rows(packer *p, graph_value_index x)
 }
 
 /* Of one sequence a row: [rows * length, hidden] to [rows, hidden]. */
-static graph_value_index pool_rows(packer *p, encoder_pooling pooling, graph_value_index x)
+static graph_value_index pool_rows(packer *p, encoder_pooling pooling, graph_value_index x,
+                                   bool is_sum)
 {
     switch (pooling) {
     case ENCODER_POOLING_NONE:
         return x;
     case ENCODER_POOLING_MEAN:
-        return mean_of_rows(p, x);
+        return mean_of_rows(p, x, is_sum);
     case ENCODER_POOLING_MAX:
         return maximum_of_rows(p, x);
     case ENCODER_POOLING_FIRST:
@@ -392,15 +402,16 @@ static graph_value_index pool_rows(packer *p, encoder_pooling pooling, graph_val
     }
 }
 
-static graph_value_index pool(packer *p, encoder_pooling pooling, graph_value_index x)
+/* `is_sum`: a mean is as good times any number. */
+static graph_value_index pool(packer *p, encoder_pooling pooling, graph_value_index x, bool is_sum)
 {
     if (p->is_padded)
-        return pool_rows(p, pooling, x);
+        return pool_rows(p, pooling, x, is_sum);
     switch (pooling) {
     case ENCODER_POOLING_NONE:
         return x;
     case ENCODER_POOLING_MEAN:
-        return mean(p, x);
+        return mean(p, x, is_sum);
     case ENCODER_POOLING_MAX:
         return maximum(p, x);
     case ENCODER_POOLING_FIRST:
@@ -434,11 +445,11 @@ static graph_value_index activate_head(packer *p, encoder_head_activation a, gra
 static void add_output(packer *p, const encoder_output *o, graph_value_index x, const char *name)
 {
     int64_t width = p->e->hidden;
-    x = pool(p, o->pooling, x);
+    x = pool(p, o->pooling, x, o->is_normalised && o->head_count == 0);
     for (int i = 0; i < o->head_count; i++) {
         const encoder_linear *l = &o->head[i].linear;
         width = l->weight->dims[l->is_transposed ? 0 : 1];
-        x = activate_head(p, o->head[i].activation, linear(p, l, x));
+        x = activate_head(p, o->head[i].activation, packer_linear(p, l, x));
     }
     if (o->is_normalised) {
         graph_value_index squares = graph_binary(p->g, GRAPH_OP_MUL, x, x);

@@ -32,6 +32,15 @@ typedef struct encoder_form {
      * values of the other heads set to zero, and sums by a product with ones: more multiplications,
      * no transposes and no sums over columns. Where heads do not fill the columns: as with 0. */
     int64_t block_width;
+    bool
+        are_heads_transposed; /* with block_width 0: by a node; else the compiler chooses layouts */
+    /* Queries, keys and values are one matrix multiplication, of a weight that is made here. Where
+     * their layers are not alike: three. */
+    bool is_qkv_joined;
+    /* The second matrix multiplication of attention has values as its first operand, so that its
+     * result has heads and columns side by side before tokens. Not with transposed heads. */
+    bool are_values_first;
+    bool is_softmax_late;    /* divided by its sums after that multiplication; always in blocks */
     bool are_queries_scaled; /* instead of the scores */
 } encoder_form;
 

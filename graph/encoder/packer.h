@@ -24,16 +24,27 @@ typedef struct packer {
 
 /* A constant that outlives the graph, or is in its memory. */
 graph_value_index packer_constant(packer *p, const tensor *t);
+/* So many, not set, for a constant: they live as long as the graph. NULL without memory. */
+float *packer_floats(packer *p, int64_t count);
 /* Times the scale of attention. */
 graph_value_index packer_scaled(packer *p, graph_value_index x);
 /* Plus the bias, if there is one. */
 graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value_index bias);
 
+/* [n, K] to [n, N]. */
+graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_index x);
+/* Sums over the letters that the result does not have. */
+graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
+                                graph_value_index y);
+
+/* Attention of a layer with its four linear layers, [tokens, hidden] to the same. */
+graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_value_index x);
+
 /* Attention in blocks of heads: encoder_form.block_width. */
 bool packer_can_block(const encoder *e, int64_t width);
 /* Makes what all layers share; once, if form.block_width is not 0. */
 void packer_make_columns(packer *p);
-/* Queries, keys and values [tokens, hidden] to [tokens, hidden]. */
+/* Queries, keys and values, [tokens, hidden] in any shape, to [rows, length, blocks, width]. */
 graph_value_index packer_attend_in_blocks(packer *p, graph_value_index q, graph_value_index k,
                                           graph_value_index v);
 

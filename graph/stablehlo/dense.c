@@ -44,9 +44,12 @@ static ssa dense_layer(emitter *e, ssa x, const tensor *weight, int weight_k_axi
     e->program->dense_count++;
     if (e->precision == STABLEHLO_INT8 && x.dtype == DTYPE_F32)
         return dense_s8(e, x, weight, weight_k_axis);
-    stablehlo_transform transform = e->precision == STABLEHLO_BF16 && x.dtype == DTYPE_F32
-                                        ? STABLEHLO_TO_BF16
-                                        : STABLEHLO_AS_IS;
+    bool is_rounded = e->precision == STABLEHLO_BF16 && x.dtype == DTYPE_F32;
+    stablehlo_transform transform = is_rounded ? STABLEHLO_TO_BF16 : STABLEHLO_AS_IS;
+    if (is_rounded && weight_k_axis == 1 && e->options.are_weights_turned) {
+        transform = STABLEHLO_TO_BF16_TURNED;
+        weight_k_axis = 0;
+    }
     return hlo_dot(e, operand(e, x), emit_weight(e, weight, transform, 1 - weight_k_axis), 0,
                    x.rank - 1, weight_k_axis, x.dtype);
 }

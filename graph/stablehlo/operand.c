@@ -103,8 +103,12 @@ ssa emit_weight(emitter *e, const tensor *constant, stablehlo_transform transfor
                             .dtype = constant->dtype,
                             .rank = constant->rank};
     memcpy(a.dims, constant->dims, sizeof a.dims);
-    if (transform == STABLEHLO_TO_BF16)
+    if (transform == STABLEHLO_TO_BF16 || transform == STABLEHLO_TO_BF16_TURNED)
         a.dtype = DTYPE_BF16;
+    if (transform == STABLEHLO_TO_BF16_TURNED) {
+        a.dims[0] = constant->dims[1];
+        a.dims[1] = constant->dims[0];
+    }
     if (transform == STABLEHLO_TO_S8)
         a.dtype = DTYPE_I8;
     if (transform == STABLEHLO_TO_S8_SCALES) {

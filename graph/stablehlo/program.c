@@ -37,6 +37,15 @@ static void to_s8(const tensor *w, int axis, tensor *out)
     }
 }
 
+static void to_turned(const tensor *w, uint16_t *out)
+{
+    int64_t rows = w->dims[0], columns = w->dims[1];
+    const float *from = w->data;
+    for (int64_t i = 0; i < columns; i++)
+        for (int64_t k = 0; k < rows; k++)
+            out[i * rows + k] = dtype_f32_to_bf16(from[k * columns + i]);
+}
+
 status stablehlo_argument_data(const stablehlo_argument *argument, arena *a, tensor *out)
 {
     const tensor *w = argument->constant;
@@ -51,6 +60,8 @@ status stablehlo_argument_data(const stablehlo_argument *argument, arena *a, ten
         return s;
     if (argument->transform == STABLEHLO_TO_S8)
         to_s8(w, argument->axis, out);
+    else if (argument->transform == STABLEHLO_TO_BF16_TURNED)
+        to_turned(w, out->data);
     else if (argument->transform == STABLEHLO_TO_S8_SCALES)
         for (int64_t n = 0; n < w->dims[argument->axis]; n++)
             ((float *)out->data)[n] = scale_of(w, argument->axis, n);

@@ -28,21 +28,23 @@ typedef struct stablehlo_options {
     stablehlo_precision precision;
     /* What lies between the matrix multiplications; only where the precision is not FP32. */
     stablehlo_gelu gelu;
-    bool is_norm_one_pass; /* variance as the mean of squares less the square of the mean */
-    bool is_softmax_late;  /* divided by its sum after the product that follows it */
-    bool is_stream_bf16;   /* normalised values are rounded to bf16 */
-    bool is_gelu_apart;    /* computed before the layer that reads it, not with it */
-    bool is_norm_apart;    /* computed after the layer whose result it normalises, not with it */
-    bool are_sums_bf16;    /* so are results of dense layers */
-    bool are_scores_bf16;  /* so are products of two computed tensors: attention scores */
+    bool is_norm_one_pass;   /* variance as the mean of squares less the square of the mean */
+    bool is_softmax_late;    /* divided by its sum after the product that follows it */
+    bool is_stream_bf16;     /* normalised values are rounded to bf16 */
+    bool is_gelu_apart;      /* computed before the layer that reads it, not with it */
+    bool is_norm_apart;      /* computed after the layer whose result it normalises, not with it */
+    bool are_sums_bf16;      /* so are results of dense layers */
+    bool are_weights_turned; /* [N,K] weights are uploaded as [K,N] */
+    bool are_scores_bf16;    /* so are products of two computed tensors: attention scores */
 } stablehlo_options;
 
 /* How a constant of the graph becomes an argument. The INT8 pair comes from one [K,N] weight. */
 typedef enum stablehlo_transform {
     STABLEHLO_AS_IS,
     STABLEHLO_TO_BF16,
-    STABLEHLO_TO_S8,        /* s8, round(w / scale[n]), n along the axis */
-    STABLEHLO_TO_S8_SCALES, /* [N] f32, max|w[n]| / 127 */
+    STABLEHLO_TO_BF16_TURNED, /* the transpose of a matrix */
+    STABLEHLO_TO_S8,          /* s8, round(w / scale[n]), n along the axis */
+    STABLEHLO_TO_S8_SCALES,   /* [N] f32, max|w[n]| / 127 */
 } stablehlo_transform;
 
 typedef struct stablehlo_argument {

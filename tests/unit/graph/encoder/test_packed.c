@@ -136,13 +136,20 @@ static void run_and_compare(const graph *g, const encoder *e, const graph *made,
     arena_dispose(&memory);
 }
 
+#define FORMS 7
 /* Every form, among them blocks of two heads. */
-static int forms_of(const encoder *e, encoder_form out[3])
+static void forms_of(const encoder *e, encoder_form out[FORMS])
 {
-    out[0] = (encoder_form){0};
-    out[1] = (encoder_form){.block_width = 2 * e->head_dim};
-    out[2] = (encoder_form){.block_width = 2 * e->head_dim, .are_queries_scaled = true};
-    return 3;
+    const encoder_form forms[FORMS] = {
+        {0},
+        {.are_heads_transposed = true, .is_qkv_joined = true},
+        {.are_values_first = true, .are_queries_scaled = true, .is_qkv_joined = true},
+        {.is_softmax_late = true},
+        {.is_softmax_late = true, .are_values_first = true, .is_qkv_joined = true},
+        {.block_width = 2 * e->head_dim, .is_qkv_joined = true},
+        {.block_width = 2 * e->head_dim, .are_values_first = true, .are_queries_scaled = true},
+    };
+    memcpy(out, forms, sizeof forms);
 }
 
 static void check_packed_at(const graph *g, const encoder *e, encoder_packing size, bool has_empty,
@@ -159,8 +166,9 @@ static void check_packed_at(const graph *g, const encoder *e, encoder_packing si
     int count = place(size, longest, sequences);
     for (int s = 0; s < count; s++)
         fill(g, e, &sequences[s], has_empty && s % 2 == 1, &memory);
-    encoder_form forms[3];
-    for (int i = forms_of(e, forms) - 1; i >= 0; i--) {
+    encoder_form forms[FORMS];
+    forms_of(e, forms);
+    for (int i = 0; i < FORMS; i++) {
         cr_assert_eq(encoder_pack(e, g, NULL, cpu_evaluate_node, size, &forms[i], &packed),
                      STATUS_OK, "%s: %s", name, status_message());
         make_packed_inputs(packed, size, g->input_count, sequences, count, &memory, inputs);
@@ -186,7 +194,7 @@ static void check_padded_at(const graph *g, const encoder *e, int64_t rows, bool
     graph *made = NULL;
     placed sequences[SEQUENCES_MAX];
     tensor inputs[8];
-    encoder_form forms[3];
+    encoder_form forms[FORMS];
     int64_t length = most_tokens(e, 9);
     encoder_packing size = {rows, length, rows};
     for (int s = 0; s < rows; s++) {
@@ -194,7 +202,8 @@ static void check_padded_at(const graph *g, const encoder *e, int64_t rows, bool
         sequences[s] = (placed){.row = s, .length = tokens};
         fill(g, e, &sequences[s], has_empty && s % 2 == 1, &memory);
     }
-    for (int i = forms_of(e, forms) - 1; i >= 0; i--) {
+    forms_of(e, forms);
+    for (int i = 0; i < FORMS; i++) {
         cr_assert_eq(encoder_pad(e, g, NULL, cpu_evaluate_node, rows, length, &forms[i], &made),
                      STATUS_OK, "%s: %s", name, status_message());
         cr_assert_eq(made->input_count, g->input_count);

@@ -158,6 +158,29 @@ Test(emit_stablehlo, a_transposed_weight_is_multiplied_as_it_is_stored, .timeout
     }
 }
 
+Test(emit_stablehlo, a_transposed_weight_is_turned_before_it_is_uploaded, .timeout = 300)
+{
+    graph *g = make_layer(GRAPH_OP_TANH, true);
+    stablehlo_program p;
+    arena a = {0};
+    tensor turned;
+    const stablehlo_options o = {.precision = STABLEHLO_BF16, .are_weights_turned = true};
+    cr_assert_eq(graph_emit_stablehlo(g, &o, &p), STATUS_OK);
+    check_common(&p);
+    cr_assert_eq(count_of(&p, "(tensor<4x64xbf16>, tensor<64x48xbf16>) -> tensor<4x48xf32>"), 1);
+    const stablehlo_argument *w = &p.arguments[1];
+    cr_assert_eq(stablehlo_argument_data(w, &a, &turned), STATUS_OK);
+    cr_assert(turned.dims[0] == K && turned.dims[1] == N && turned.dtype == DTYPE_BF16);
+    const float *stored = w->constant->data;
+    for (int n = 0; n < N; n++)
+        for (int k = 0; k < K; k++)
+            cr_assert_eq(((const uint16_t *)turned.data)[k * N + n],
+                         dtype_f32_to_bf16(stored[n * K + k]));
+    arena_dispose(&a);
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+}
+
 Test(emit_stablehlo, a_transposed_weight_that_something_else_reads_is_made, .timeout = 300)
 {
     graph *g = make_layer(GRAPH_OP_TANH, true);

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""What the programs for TPUs do to a task: Spearman's correlation on the STS benchmark, beside FP32 on the CPU.
+
+    .venv/bin/python bench/tpu/sts.py --model .cache/minilm --data ../shared/text/stsb-en-dev.csv
+
+The programs run on the CPU plugin of PyPI's xla-cpu-pjrt, whose devices call themselves TPUs here, so that each gets the form that
+it would get on such a TPU. Ends with code 1 when bf16 is more than 0.02 points from FP32, or int8 more than 0.1 (points of 100).
+"""
+import argparse
+import csv
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/http"), str(ROOT / "tests/pjrt")]
+
+import devices  # noqa: E402
+import numpy  # noqa: E402
+import serving  # noqa: E402
+from conftest import FAULT, PLUGIN  # noqa: E402
+
+serving.START_S = 1800
+POINTS = dict(bf16=0.02, int8=0.1)
+ROWS = 32
+# name: precision, device kind, what the compiler is made to estimate (a word of the program: cycles)
+CASES = {
+    "bf16, v5e": ("bf16", "TPU v5 lite", ""),
+    "bf16, v6e": ("bf16", "TPU v6 lite", ""),
+    "int8, v5e, the cheapest is bf16": ("int8", "TPU v5 lite", "xi8>:900,:500"),
+    "int8, v5e, the cheapest is int8": ("int8", "TPU v5 lite", "xi8>:500,:900"),
+}
+
+
+def ranks(values):
+    """Equal values share the mean of their ranks."""
+    order = numpy.argsort(values, kind="stable")
+    places = numpy.empty(len(values))
+    places[order] = numpy.arange(len(values))
+    _, group, counts = numpy.unique(values, return_inverse=True, return_counts=True)
+    return (numpy.bincount(group, places) / counts)[group]
+
+
+def spearman(a, b):
+    return 100 * numpy.corrcoef(ranks(a), ranks(b))[0, 1]
+
+
+def similarities(server, texts):
+    embeddings = []
+    for i in range(0, len(texts), ROWS):
+        answer = server.post("/embed", dict(inputs=texts[i : i + ROWS], truncate=True))
+        assert answer.status == 200, answer
+        embeddings += answer.json()
+    e = numpy.array(embeddings)
+    e /= numpy.linalg.norm(e, axis=1, keepdims=True)
+    half = len(texts) // 2
+    return (e[:half] * e[half:]).sum(1)
+
+
+def run(folder, model, texts, case=None):
+    """Similarities, and what the programs compute in."""
+    if case is None:
+        with serving.Server(folder / "cpu.log", dict(m=model)) as server:
+            return similarities(server, texts), "fp32 on the CPU"
+    precision, kind, cycles = CASES[case]
+    orders = dict(cycles=cycles) if cycles else {}
+    with devices.faults(plugin=PLUGIN, kind=kind, devices=1, **orders):
+        flags = ("--device", f"pjrt:{FAULT}", "--precision", precision, "--set", "batching.fallback=never")
+        with serving.Server(folder / "device.log", dict(m=model), *flags) as server:
+            (stats,) = server.get("/v2/models/m/stats").json()["model_stats"]
+            return similarities(server, texts), ", ".join(sorted({p["arithmetic"] for p in stats["device_programs"]}))
+
+
+def copy_of(model, folder, length):
+    """The model with one bucket, so that little is compiled."""
+    made = folder / "model"
+    made.mkdir()
+    for path in model.resolve().iterdir():
+        if path.name != "model.json":
+            (made / path.name).symlink_to(path)
+    (made / "model.json").write_text(json.dumps(dict(packing="never", buckets=dict(batch=[ROWS], sequence=[length]))))
+    return made
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--model", type=pathlib.Path, required=True)
+    p.add_argument("--data", type=pathlib.Path, required=True, help="lines of sentence, sentence, score")
+    p.add_argument("--length", type=int, default=64, help="tokens of the bucket; longer sentences are cut")
+    p.add_argument("--case", nargs="+", default=list(CASES), choices=list(CASES))
+    o = p.parse_args()
+    rows = list(csv.reader(o.data.open()))
+    texts, gold = [r[0] for r in rows] + [r[1] for r in rows], numpy.array([float(r[2]) for r in rows])
+    is_good = True
+    with tempfile.TemporaryDirectory(prefix="penstock-sts-") as folder:
+        folder = pathlib.Path(folder)
+        model = copy_of(o.model, folder, o.length)
+        reference, _ = run(folder, model, texts)
+        points = spearman(reference, gold)
+        print(f"fp32 on the CPU: {points:.3f} ({len(rows)} pairs)\n\n| program | computes in | Spearman x 100 | beside fp32 | similarities differ by up to |")
+        print("| --- | --- | ---: | ---: | ---: |", flush=True)
+        for case in o.case:
+            found, arithmetic = run(folder, model, texts, case)
+            apart = spearman(found, gold) - points
+            is_kept = abs(apart) <= POINTS[CASES[case][0]]
+            is_good &= is_kept
+            print(f"| {case} | {arithmetic} | {points + apart:.3f} | {apart:+.3f}{'' if is_kept else ' FAILED'} | {abs(found - reference).max():.4f} |", flush=True)
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    start = time.monotonic()
+    code = main()
+    print(f"\n{time.monotonic() - start:.0f} s")
+    sys.exit(code)

@@ -1,0 +1,94 @@
+#include "devices/pjrt/choice.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static pjrt_choice choice_of(int count, const pjrt_trial *trials)
+{
+    pjrt_choice c = {.count = count};
+    memcpy(c.trials, trials, (size_t)count * sizeof *trials);
+    pjrt_choice_decide(&c);
+    return c;
+}
+
+Test(choice, takes_the_fewest_cycles_and_the_earlier_of_equals)
+{
+    pjrt_choice c = choice_of(
+        4, (pjrt_trial[]){
+               {"int8", 900, 0}, {"bf16", 500, 0}, {"bf16-heads", 500, 0}, {"bf16-plain", 0, 0}});
+    cr_assert_str_eq(c.trials[c.chosen].name, "bf16");
+}
+
+Test(choice, a_sum_that_leaves_out_more_does_not_win)
+{
+    pjrt_choice c = choice_of(2, (pjrt_trial[]){{"int8", 900, 1}, {"bf16", 500, 2}});
+    cr_assert_eq(c.chosen, 0);
+    c = choice_of(2, (pjrt_trial[]){{"int8", 900, 2}, {"bf16", 500, 1}});
+    cr_assert_eq(c.chosen, 1);
+}
+
+Test(choice, is_read_as_it_was_written)
+{
+    pjrt_choice c = choice_of(2, (pjrt_trial[]){{"int8", 900, 1}, {"bf16", 500, 0}}), back;
+    char text[PJRT_CHOICE_BYTES];
+    c.left_out = 3;
+    c.is_tuned = true;
+    pjrt_choice_write(&c, text);
+    cr_assert_eq(pjrt_choice_read(text, &back), STATUS_OK);
+    cr_assert_eq(back.count, 2);
+    cr_assert_eq(back.chosen, 1);
+    cr_assert_eq(back.left_out, 3);
+    cr_assert(back.is_tuned);
+    cr_assert_str_eq(back.trials[0].name, "int8");
+    cr_assert_eq(back.trials[0].cycles, 900);
+    cr_assert_eq(back.trials[0].unestimated, 1);
+    cr_assert_eq(pjrt_choice_read("tried int8 900 0\n", &back), STATUS_CORRUPT);
+}
+
+/* The default for bf16 at a bucket of an encoder with heads of 32 columns. */
+static pjrt_candidate default_at(const char *device_kind, int64_t batch, int64_t sequence)
+{
+    pjrt_candidate out[PJRT_CANDIDATES_MAX];
+    const encoder e = {.hidden = 384, .heads = 12, .head_dim = 32};
+    const device_model m = {.precision = DEVICE_BF16, .encoder = &e};
+    cr_assert_eq(pjrt_candidates(&m, (device_bucket){batch, sequence}, device_kind, false, out), 1);
+    cr_assert_str_eq(out[0].name, "bf16");
+    return out[0];
+}
+
+Test(choice, the_default_form_depends_on_the_tokens_of_a_bucket)
+{
+    pjrt_candidate large = default_at("TPU v5 lite", 32, 128);
+    cr_assert(large.is_rebuilt);
+    cr_assert_eq(large.form.block_width, 128);
+    cr_assert_not(large.form.is_qkv_joined);
+    pjrt_candidate small = default_at("TPU v5 lite", 1, 32);
+    cr_assert_eq(small.form.block_width, 0);
+    cr_assert(small.form.is_qkv_joined && small.form.is_softmax_late);
+    cr_assert_eq(default_at("TPU v6 lite", 1, 128).form.block_width, 128);
+    cr_assert_eq(default_at("TPU v4", 1, 128).form.block_width, 0);
+    cr_assert_not(default_at("cpu", 32, 128).is_rebuilt);
+}
+
+Test(choice, tuning_tries_each_form_once_and_all_of_them_have_names)
+{
+    static const char *const kinds[] = {"TPU v4", "TPU v5 lite", "TPU v5", "TPU v6 lite", "TPU7x"};
+    static const device_bucket buckets[] = {{1, 32}, {1, 128}, {8, 32}, {32, 128}};
+    pjrt_candidate out[PJRT_CANDIDATES_MAX];
+    const encoder e = {.hidden = 384, .heads = 12, .head_dim = 32};
+    const device_model m = {.precision = DEVICE_INT8, .encoder = &e};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t b = 0; b < sizeof buckets / sizeof *buckets; b++) {
+            int count = pjrt_candidates(&m, buckets[b], kinds[k], true, out);
+            cr_assert_gt(count, 12);
+            for (int i = 0; i < count; i++)
+                for (int j = 0; j < i; j++) {
+                    cr_assert_str_neq(out[i].name, out[j].name);
+                    bool is_same =
+                        memcmp(&out[i].form, &out[j].form, sizeof out[i].form) == 0 &&
+                        memcmp(&out[i].options, &out[j].options, sizeof out[i].options) == 0 &&
+                        out[i].is_rebuilt == out[j].is_rebuilt;
+                    cr_assert_not(is_same, "%s: %s and %s", kinds[k], out[i].name, out[j].name);
+                }
+        }
+}
