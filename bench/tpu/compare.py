@@ -150,10 +150,11 @@ bench/tpu/compared.jsonl >bench/tpu.md`; how to compile the programs again stand
 optimized HLO. Transfers, launch and queues are not in them. v4 and v5p targets are a host of 2x2x1 chips; the program
 runs on one of them. Compile seconds are those of 2 cores shared with other work: upper bounds.
 
-- `bf16`, `int8`: what `penstock compile --precision` makes. int8 is the cheapest program that keeps int8's accuracy;
-  its column `is` names it.
-- `JAX plain`, `JAX tuned`: [tpu/jax_encoder.py](tpu/jax_encoder.py), bf16. Plain: GELU by erf, layer normalisation and softmax
-  in f32. Tuned: GELU by tanh in bf16, softmax divided after the second product, layer normalisation in one pass.
+- `bf16`, `int8`: what `penstock compile --precision` makes. int8 is the cheaper of int8 and bf16; its column `is` names
+  it. Empty cells were not compiled.
+- `JAX plain`, `JAX tuned`: [tpu/jax_encoder.py](tpu/jax_encoder.py), bf16. Plain: GELU by erf, layer normalisation and
+  softmax in f32. Tuned: GELU by tanh in bf16, softmax divided after the second product, layer normalisation in one
+  pass.
 - All are sentence encoders: ids, mask and token types in; the mean over tokens, of length one, out. Random weights.
 - `layers`: the encoder is compiled with so many of its layers. What a layer costs does not depend on how many there
   are; what surrounds them (embeddings, pooling) weighs more where they are few.
