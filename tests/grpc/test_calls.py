@@ -32,6 +32,16 @@ def test_typed_contents(server):
         assert list(typed.outputs[0].shape) == [1, 2] and typed.outputs[0].datatype == datatype
 
 
+@pytest.mark.parametrize("name, field, set_to, unset", [("sequence_id", "int64_param", 5, 0), ("sequence_id", "string_param", "a", ""), ("sequence_start", "bool_param", True, False), ("sequence_end", "bool_param", True, False)])
+def test_sequences_are_refused_by_name(server, name, field, set_to, unset):
+    request = calls.typed_request("identity_fp32", "FP32", "fp32_contents", [1, 2], [1, 2])
+    setattr(request.parameters[name], field, unset)
+    assert calls.stub(server.port).ModelInfer(request).outputs
+    setattr(request.parameters[name], field, set_to)
+    code, message = calls.status_of(lambda: calls.stub(server.port).ModelInfer(request))
+    assert code == grpc.StatusCode.INVALID_ARGUMENT and f'"{name}"' in message
+
+
 def test_wrong_contents(server):
     stub = calls.stub(server.port)
     for field, values, message in (("fp32_contents", [1], "elements of shape"), ("int_contents", [1, 2], "int_contents"), ("fp32_contents", [], "contents")):

@@ -1,4 +1,6 @@
 """tritonclient[grpc] unchanged."""
+import json
+
 import grpc
 import numpy
 import pytest
@@ -87,6 +89,9 @@ def test_repository(client):
         client.load_model("identity_fp64", config='{"instance_group": [{"count": 2}]}')
     with pytest.raises(InferenceServerException, match='parameter "file:1/model.onnx" is not supported'):
         client.load_model("identity_fp64", config="{}", files={"file:1/model.onnx": b"x"})
+    for policy in ({"latest": {"num_versions": 2}}, {"specific": {"versions": ["1"]}}, {"all": {}}):
+        client.load_model("identity_fp64", config=json.dumps({"version_policy": json.loads(json.dumps(policy).replace('"1"', "1"))}))
+        assert client.get_model_config("identity_fp64", as_json=True)["config"]["version_policy"] == policy
     client.load_model("identity_fp64")
     assert client.get_model_config("identity_fp64").config.max_batch_size != 3
     with pytest.raises(InferenceServerException, match="NOT_FOUND"):

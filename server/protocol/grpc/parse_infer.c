@@ -136,6 +136,21 @@ static status take_region(const parameter *p, infer_region *region)
     return expect_integer(p);
 }
 
+/* A request of a sequence wants state that the server would keep. */
+static bool is_of_sequence(const parameter *p)
+{
+    return json_string_is(p->key, "sequence_id") || json_string_is(p->key, "sequence_start") ||
+           json_string_is(p->key, "sequence_end");
+}
+
+static status fail_sequence(const parameter *p)
+{
+    return status_fail(STATUS_UNSUPPORTED,
+                       "parameter \"%.*s\" is not supported: the server keeps no state between "
+                       "requests; it goes with them, as inputs and outputs",
+                       grpc_shown(p->key.bytes), p->key.text);
+}
+
 static status take_parameter(parser *p, const wire_field *entry)
 {
     infer_request *r = p->request;
@@ -157,8 +172,8 @@ static status take_parameter(parser *p, const wire_field *entry)
     } else if (json_string_is(it.key, "binary_data_output")) {
         failure = expect_bool(&it);
         p->is_typed = it.number == 0;
-    } else if (json_string_is(it.key, "sequence_id") && (it.number != 0 || it.text.bytes > 0)) {
-        failure = fail_parameter(&it);
+    } else if (is_of_sequence(&it) && (it.number != 0 || it.text.bytes > 0)) {
+        failure = fail_sequence(&it);
     }
     return failure;
 }

@@ -1,13 +1,22 @@
 /* A model's configuration over gRPC, with the names of Triton's model_config.proto. */
+#include <string.h>
+
 #include "server/protocol/grpc/inference.pb-c.h"
 #include "server/protocol/signature.h"
+#include "server/protocol/text/json_scan.h"
 #include "server/request/respond.h"
 #include "server/routes/grpc/methods.h"
+
+#define VERSIONS_MAX 64
+#define POLICY_DEPTH_MAX 8
 
 typedef struct configuration {
     Inference__ModelConfig config;
     Inference__ModelVersionPolicy policy;
     Inference__ModelVersionPolicy__Latest latest;
+    Inference__ModelVersionPolicy__All all;
+    Inference__ModelVersionPolicy__Specific specific;
+    int64_t versions[VERSIONS_MAX];
     Inference__ModelDynamicBatching batching;
     Inference__ModelInput inputs[SIGNATURE_INPUTS_MAX];
     Inference__ModelInput *input_list[SIGNATURE_INPUTS_MAX];
@@ -92,19 +101,68 @@ static void fill_batching(configuration *c, const model *m)
     c->config.dynamic_batching = &c->batching;
 }
 
+/* [1,3] */
+static void read_versions(configuration *c, json_scan *s)
+{
+    bool is_first = true, has_element = false;
+    status failure = json_open_array(s);
+    while (!failure && !(failure = json_array_next(s, &is_first, &has_element)) && has_element &&
+           c->specific.n_versions < VERSIONS_MAX)
+        failure = json_read_i64(s, &c->versions[c->specific.n_versions++]);
+}
+
+/* {"latest":{"num_versions":1}}, {"specific":{"versions":[1,3]}} or {"all":{}}: the model's own
+ * text. */
+static void read_policy(configuration *c, json_scan *s)
+{
+    json_object o, values;
+    json_string kind, key;
+    bool has_key = false;
+    int64_t count = 0;
+    if (json_open_object(s, &o) || json_object_next(s, &o, &kind, &has_key) || !has_key ||
+        json_open_object(s, &values) || json_object_next(s, &values, &key, &has_key) || !has_key)
+        return;
+    if (json_string_is(kind, "latest") && !json_read_i64(s, &count)) {
+        c->latest.num_versions = (uint32_t)count;
+        c->policy.policy_choice_case = INFERENCE__MODEL_VERSION_POLICY__POLICY_CHOICE_LATEST;
+        c->policy.latest = &c->latest;
+    } else if (json_string_is(kind, "specific")) {
+        read_versions(c, s);
+        c->policy.policy_choice_case = INFERENCE__MODEL_VERSION_POLICY__POLICY_CHOICE_SPECIFIC;
+        c->policy.specific = &c->specific;
+    }
+}
+
+static void fill_policy(configuration *c, const model *m)
+{
+    arena memory = {0};
+    json_scan scan;
+    c->policy = (Inference__ModelVersionPolicy)INFERENCE__MODEL_VERSION_POLICY__INIT;
+    c->latest =
+        (Inference__ModelVersionPolicy__Latest)INFERENCE__MODEL_VERSION_POLICY__LATEST__INIT;
+    c->all = (Inference__ModelVersionPolicy__All)INFERENCE__MODEL_VERSION_POLICY__ALL__INIT;
+    c->specific =
+        (Inference__ModelVersionPolicy__Specific)INFERENCE__MODEL_VERSION_POLICY__SPECIFIC__INIT;
+    c->specific.versions = c->versions;
+    c->policy.policy_choice_case = INFERENCE__MODEL_VERSION_POLICY__POLICY_CHOICE_ALL;
+    c->policy.all = &c->all;
+    if (m->version_policy != NULL) {
+        json_scan_init(&scan, m->version_policy, strlen(m->version_policy), POLICY_DEPTH_MAX, true,
+                       &memory);
+        read_policy(c, &scan);
+        arena_dispose(&memory);
+    }
+    c->config.version_policy = &c->policy;
+}
+
 static void fill(configuration *c, const model *m)
 {
     bool is_batched = signature_is_batched(m);
     c->config = (Inference__ModelConfig)INFERENCE__MODEL_CONFIG__INIT;
-    c->policy = (Inference__ModelVersionPolicy)INFERENCE__MODEL_VERSION_POLICY__INIT;
-    c->latest =
-        (Inference__ModelVersionPolicy__Latest)INFERENCE__MODEL_VERSION_POLICY__LATEST__INIT;
-    c->latest.num_versions = 1;
-    c->policy.latest = &c->latest;
     c->config.name = (char *)(uintptr_t)m->name;
     c->config.platform = (char *)(uintptr_t)m->platform;
     c->config.backend = (char *)(uintptr_t) "penstock";
-    c->config.version_policy = &c->policy;
+    fill_policy(c, m);
     c->config.max_batch_size = is_batched ? (int32_t)m->batching.batch_max : 0;
     fill_inputs(c, m, is_batched);
     fill_outputs(c, m, is_batched);

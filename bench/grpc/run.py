@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""CPU per gRPC call of penstock with an identity model beside a bare nghttp2 server that sends the message back, and
+beside Triton's gRPC front end.
+
+Paired runs in turn, in another order each time, the same client (h2load), a ModelInfer call with a tensor of 1 KiB.
+Prints one JSON object with the medians in microseconds, of all threads and processes of a server, what penstock adds,
+and calls per second. --triton names a Python with nvidia-pytriton, which runs triton.py.
+Usage: run.py PENSTOCK BARE [--triton PYTHON] [--requests N] [--pairs N] [--clients N]
+"""
+import argparse, json, os, pathlib, platform, signal, socket, statistics, struct, subprocess, sys, tempfile, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "http"))
+from run import cpu_seconds, field, free_port, identity_model
+
+
+def call_body():
+    """inference.ModelInferRequest with its frame head."""
+    tensor = field(1, b"x") + field(2, b"FP32") + field(3, b"\x01\x80\x02")  # [1, 256]
+    message = field(1, b"identity") + field(5, tensor) + field(7, struct.pack("<256f", *range(256)))
+    return struct.pack(">BI", 0, len(message)) + message
+
+
+def family(pid):
+    """The process and its descendants."""
+    found = [pid]
+    for task in os.listdir("/proc/%d/task" % pid):
+        for child in open("/proc/%d/task/%s/children" % (pid, task)).read().split():
+            found += family(int(child))
+    return found
+
+
+def cpu_of(pid):
+    return sum(cpu_seconds(p) for p in family(pid))
+
+
+def load(port, body, requests, options):
+    command = ["h2load", "-n", str(requests), "-c", str(options.clients), "-m", str(options.streams), "-d", body,
+               "-H", "content-type: application/grpc", "-H", "te: trailers"]
+    out = subprocess.run(command + ["http://127.0.0.1:%d/inference.GRPCInferenceService/ModelInfer" % port],
+                         capture_output=True, text=True, check=True).stdout
+    if " %d succeeded" % requests not in out:
+        sys.exit("requests failed:\n" + out)
+
+
+def wait(port, body, options):
+    for _ in range(600):
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.1)
+    time.sleep(3)
+    load(port, body, 200, options)
+
+
+def measure(servers, ports, requests, body, options):
+    spent, rate = {name: [] for name in servers}, {name: [] for name in servers}
+    for pair in range(options.pairs):
+        for name in sorted(servers, key=lambda name: (list(servers).index(name) + pair) % len(servers)):
+            before, started = cpu_of(servers[name].pid), time.monotonic()
+            load(ports[name], body, requests[name], options)
+            rate[name].append(requests[name] / (time.monotonic() - started))
+            spent[name].append((cpu_of(servers[name].pid) - before) / requests[name] * 1e6)
+    return spent, rate
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("penstock")
+    parser.add_argument("bare")
+    parser.add_argument("--triton", help="a Python with nvidia-pytriton")
+    parser.add_argument("--requests", type=int, default=60000)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--streams", type=int, default=8)
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="penstock-bench-")
+    model, body = folder + "/identity.onnx", folder + "/body"
+    pathlib.Path(model).write_bytes(identity_model())
+    pathlib.Path(body).write_bytes(call_body())
+    ports = {name: free_port() for name in ("bare", "penstock", "triton")}
+    commands = {"bare": [options.bare, str(ports["bare"])],
+                "penstock": [options.penstock, "serve", "--model", "identity=" + model, "--listen", "127.0.0.1:0",
+                             "--grpc", "127.0.0.1:%d" % ports["penstock"]]}
+    if options.triton:
+        commands["triton"] = [options.triton, str(HERE / "triton.py"), str(ports["triton"])]
+    servers = {name: subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for name, command in commands.items()}
+    result = {"machine": platform.machine(), "cpus": os.cpu_count(), "requests": options.requests, "pairs": options.pairs}
+    requests = {name: options.requests // (20 if name == "triton" else 1) for name in servers}
+    try:
+        for name in servers:
+            wait(ports[name], body, options)
+        spent, rate = measure(servers, ports, requests, body, options)
+    finally:
+        for server in servers.values():
+            server.send_signal(signal.SIGTERM)
+    for name in servers:
+        result |= {name + "_us": round(statistics.median(spent[name]), 2), name + "_per_s": round(statistics.median(rate[name]))}
+    result["added_us"] = round(statistics.median(p - b for b, p in zip(spent["bare"], spent["penstock"])), 2)
+    if options.triton:
+        result["calls_per_core_beside_triton"] = round(statistics.median(t / p for t, p in zip(spent["triton"], spent["penstock"])), 1)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
