@@ -7,7 +7,7 @@ Prints one JSON object with the medians in microseconds, of all threads and proc
 and calls per second. --triton names a Python with nvidia-pytriton, which runs triton.py.
 Usage: run.py PENSTOCK BARE [--triton PYTHON] [--requests N] [--pairs N] [--clients N]
 """
-import argparse, json, os, pathlib, platform, signal, socket, statistics, struct, subprocess, sys, tempfile, time
+import argparse, json, os, pathlib, platform, signal, statistics, struct, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "http"))
@@ -35,22 +35,28 @@ def cpu_of(pid):
 
 
 def load(port, body, requests, options):
+    """False: not all calls succeeded."""
     command = ["h2load", "-n", str(requests), "-c", str(options.clients), "-m", str(options.streams), "-d", body,
                "-H", "content-type: application/grpc", "-H", "te: trailers"]
     out = subprocess.run(command + ["http://127.0.0.1:%d/inference.GRPCInferenceService/ModelInfer" % port],
-                         capture_output=True, text=True, check=True).stdout
-    if " %d succeeded" % requests not in out:
-        sys.exit("requests failed:\n" + out)
+                         capture_output=True, text=True).stdout
+    return " %d succeeded" % requests in out
 
 
-def wait(port, body, options):
-    for _ in range(600):
-        with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
-    time.sleep(3)
-    load(port, body, 200, options)
+def is_served(port, body):
+    """h2load counts the codes of HTTP only, and a call that fails has 200, too."""
+    command = ["curl", "-s", "--http2-prior-knowledge", "-D", "-", "-o", "/dev/null", "--data-binary", "@" + body,
+               "-H", "content-type: application/grpc", "-H", "te: trailers",
+               "http://127.0.0.1:%d/inference.GRPCInferenceService/ModelInfer" % port]
+    return "grpc-status: 0" in subprocess.run(command, capture_output=True, text=True).stdout
+
+
+def wait(name, port, body, options):
+    for _ in range(120):
+        if is_served(port, body) and load(port, body, 200, options):
+            return
+        time.sleep(1)
+    sys.exit("%s does not answer" % name)
 
 
 def measure(servers, ports, requests, body, options):
@@ -58,7 +64,10 @@ def measure(servers, ports, requests, body, options):
     for pair in range(options.pairs):
         for name in sorted(servers, key=lambda name: (list(servers).index(name) + pair) % len(servers)):
             before, started = cpu_of(servers[name].pid), time.monotonic()
-            load(ports[name], body, requests[name], options)
+            if not load(ports[name], body, requests[name], options):
+                sys.exit("calls of %s failed" % name)
+            if not is_served(ports[name], body):
+                sys.exit("%s has stopped to serve" % name)
             rate[name].append(requests[name] / (time.monotonic() - started))
             spent[name].append((cpu_of(servers[name].pid) - before) / requests[name] * 1e6)
     return spent, rate
@@ -89,7 +98,7 @@ def main():
     requests = {name: options.requests // (20 if name == "triton" else 1) for name in servers}
     try:
         for name in servers:
-            wait(ports[name], body, options)
+            wait(name, ports[name], body, options)
         spent, rate = measure(servers, ports, requests, body, options)
     finally:
         for server in servers.values():
