@@ -63,7 +63,7 @@ CONTAINED = {
     r"utf8proc\.h": r"^text/unicode/",
     r"liburing(\.h|/)": r"^(base/io/|loadtest/wire/)",
     r"(devices/pjrt/plugin/abi\.h|pjrt_c_api\.h)": r"^devices/pjrt/(plugin|host)/",
-    r"nghttp2/": r"^(server/http2/session/|loadtest/wire/)",
+    r"nghttp2/": r"^(server/http2/session/|loadtest/wire/|bench/)",
     r"openssl/ssl\.h": r"^(server/(connection|http)/|loadtest/wire/)",
     r"openssl/(evp|crypto)\.h": r"^(devices/|server/access/)",
     r"zlib\.h": r"^server/protocol/",
