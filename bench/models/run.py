@@ -69,7 +69,7 @@ def extract(models, key):
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as z:
             for name in z.namelist():
-                if name.endswith(".onnx"):
+                if name.endswith((".onnx", ".onnx.data")):
                     z.extract(name, to)
     else:
         with tarfile.open(archive) as t:
