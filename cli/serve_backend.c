@@ -96,8 +96,10 @@ static status start_device(serve_backend *b, const char *name)
     status failure;
     int count = 1;
     if (strcmp(name, "cpu") == 0) {
+        const device_memory memory = server_device_memory(b->edge);
         device_cpu_options options = {.threads = c->cpu_threads,
                                       .level = c->cpu_level,
+                                      .memory = &memory,
                                       .cache_folder = c->repository.load.cache_folder};
         failure = device_cpu_create_with(&options, &b->devices[b->device_count]);
     } else if (strncmp(name, "pjrt:", 5) == 0) {

@@ -175,11 +175,21 @@ struct device_program {
     graph_spent cost; /* of one execution, estimated; zero where it is not known */
 };
 
+/* Who counts the memory of executions whose sizes requests choose. Any thread. */
+typedef struct device_memory {
+    void *context;
+    size_t bytes_max; /* at one time */
+    /* False: there is no room for so many bytes more now. */
+    bool (*take)(void *context, size_t bytes);
+    void (*give)(void *context, size_t bytes); /* what was taken */
+} device_memory;
+
 /* The CPU, devices/cpu. */
 typedef struct device_cpu_options {
     int threads;              /* slots, and cores used at once; 0: one per core */
     const char *level;        /* caps the instruction set ("scalar", "avx2", ...); NULL: the best */
     const char *cache_folder; /* keeps packed weights between runs; NULL: nowhere. Copied */
+    const device_memory *memory; /* copied; NULL: nobody counts it */
 } device_cpu_options;
 
 status device_cpu_create_with(const device_cpu_options *options, device **out) MUST_CHECK;

@@ -104,6 +104,22 @@ bool server_is_open(const server *s)
     return service_is_open(s->service);
 }
 
+static bool take_memory(void *context, size_t bytes)
+{
+    return budget_take(context, bytes);
+}
+
+static void give_memory(void *context, size_t bytes)
+{
+    budget_give(context, bytes);
+}
+
+device_memory server_device_memory(server *s)
+{
+    budget *b = &s->service->budget;
+    return (device_memory){b, b->limits.bytes_max, take_memory, give_memory};
+}
+
 void server_set_progress(server *s, const char *progress)
 {
     service_set_progress(s->service, progress);

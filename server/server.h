@@ -33,6 +33,8 @@ void server_set_progress(server *s, const char *progress);
 /* Why a device that was asked for is not there; "": none is missing. For bodies of
  * /v2/health/ready and /metrics. Copied, cut. Any thread. */
 void server_set_missing(server *s, const char *why);
+/* Counts memory of executions with what is held for clients; valid as long as the server. */
+device_memory server_device_memory(server *s);
 /* A try to start a device has failed: for /metrics. Any thread. */
 void server_count_start_failure(server *s);
 

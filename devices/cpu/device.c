@@ -15,6 +15,7 @@
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/plan.h"
+#include "devices/cpu/run_memory.h"
 #include "devices/cpu/shape_plans.h"
 #include "devices/cpu/threads/thread_pool.h"
 #include "devices/device.h"
@@ -27,6 +28,9 @@
 #define REASON_BYTES 400
 /* Up to so much is made in compile, for every slot; more when a slot first needs it. */
 #define SMALL_WORKSPACE_BYTES ((size_t)1 << 20)
+/* Of sizes that requests choose: what a slot keeps for the next one, and what need not be counted.
+ */
+#define KEPT_WORKSPACE_BYTES ((size_t)16 << 20)
 
 /* What the programs of one model share, as long as one of them lives. */
 typedef struct cpu_model {
@@ -51,6 +55,7 @@ typedef struct cpu_device {
     pthread_mutex_t grow_lock; /* held while workspaces grow */
     void **workspaces;         /* by worker; changed under the worker's lock */
     _Atomic size_t *workspace_bytes;
+    run_counter runs;
     cpu_encoder_layout *layouts; /* by slot */
     _Atomic uint64_t compiles, cache_hits, executions, failures, busy_ns;
     /* Of encoders: the time their operations would take at the peak, and the time slots took. */
@@ -264,20 +269,29 @@ static status compile_plan(cpu_device *d, cpu_program *p, const device_model *mo
     return s;
 }
 
+/* Where requests choose sizes: no more than there is for all of them. */
+static graph_budget budget_of_runs(const cpu_device *d, const device_model *model)
+{
+    graph_budget budget = model->budget ? *model->budget : graph_budget_default;
+    budget.activation_bytes_max = run_counter_bytes_max(&d->runs, budget.activation_bytes_max);
+    return budget;
+}
+
 /* Nothing is made beforehand: shapes are known when a request is there. */
 static status compile_whole(const cpu_device *d, cpu_program *p, const device_model *model)
 {
     p->base.layout = DEVICE_WHOLE;
     use_cache(d, p->model, model);
     if (!p->model->graph->is_dynamic) {
-        p->shapes = cpu_shape_plans_create(p->model->graph, d->kernels, p->model->weights,
-                                           model->budget, d->base.slots);
+        graph_budget of_runs = budget_of_runs(d, model);
+        p->shapes = cpu_shape_plans_create(p->model->graph, d->kernels, p->model->weights, &of_runs,
+                                           d->base.slots);
         return p->shapes ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
     }
     p->dynamic = (cpu_dynamic){.graph = p->model->graph,
                                .kernels = d->kernels,
                                .weights = p->model->weights,
-                               .budget = model->budget ? *model->budget : graph_budget_default};
+                               .budget = budget_of_runs(d, model)};
     return cpu_dynamic_check(p->model->graph);
 }
 
@@ -351,9 +365,25 @@ static status reserve_workspace(cpu_device *d, const cpu_plan *plan, int slot)
     return grow_workspaces(d, slot, slot + 1, bytes);
 }
 
+/* Large workspaces are the run's own, and are given back with it: slots keep what many requests
+ * need. STATUS_OUT_OF_MEMORY: there is no room now. */
+static status reserve_run(cpu_device *d, const cpu_shape_plan *shape, int slot,
+                          const cancel_token *cancel, run_memory *m)
+{
+    size_t bytes = cpu_plan_workspace_bytes(shape->plan);
+    bool is_own = bytes > KEPT_WORKSPACE_BYTES &&
+                  bytes > atomic_load_explicit(&d->workspace_bytes[slot], memory_order_relaxed);
+    size_t counted = (is_own ? bytes : 0) + cpu_shape_plan_output_bytes(shape);
+    status s =
+        counted > KEPT_WORKSPACE_BYTES ? run_memory_count(m, &d->runs, counted, cancel) : STATUS_OK;
+    if (s)
+        return s;
+    return is_own ? run_memory_allocate(m, bytes) : reserve_workspace(d, shape->plan, slot);
+}
+
 /* The plan for the shapes of that batch, and its outputs. */
-static status find_shape(cpu_device *d, const cpu_program *p, const device_batch *batch,
-                         cpu_shape_plan **out)
+static status find_shape(cpu_device *d, const cpu_program *p, int slot, const device_batch *batch,
+                         cpu_shape_plan **out, run_memory *m)
 {
     bool is_new;
     status s = cpu_shape_plans_acquire(p->shapes, batch->inputs, out, &is_new);
@@ -361,8 +391,11 @@ static status find_shape(cpu_device *d, const cpu_program *p, const device_batch
         return s;
     if (is_new)
         atomic_fetch_add_explicit(&d->compiles, 1, memory_order_relaxed);
-    s = cpu_shape_plan_allocate(*out, batch->outputs, batch->results);
+    s = reserve_run(d, *out, slot, batch->cancel, m);
+    if (!s)
+        s = cpu_shape_plan_allocate(*out, batch->outputs, batch->results);
     if (s) {
+        run_memory_free(m, &d->runs);
         cpu_shape_plans_release(p->shapes, *out);
         *out = NULL;
     }
@@ -377,16 +410,18 @@ static status cpu_execute(device *base, device_program *program, int slot,
     assert(slot >= 0 && slot < base->slots);
     uint64_t start_ns = clock_now_ns();
     cpu_shape_plan *shape = NULL;
+    run_memory own = {0};
     kernels_prepare_thread();
-    status s = p->shapes ? find_shape(d, p, batch, &shape) : STATUS_OK;
+    status s = p->shapes ? find_shape(d, p, slot, batch, &shape, &own) : STATUS_OK;
     const cpu_plan *plan = shape ? shape->plan : p->plan;
-    if (!s && plan)
+    if (!s && p->plan)
         s = reserve_workspace(d, plan, slot);
     if (!s) {
         int idle_cores = thread_pool_begin(d->threads, slot);
         const cpu_team team = {d->threads, slot, d->base.slots, idle_cores + 1};
         if (plan)
-            s = cpu_plan_run_with(plan, batch->inputs, batch->outputs, d->workspaces[slot],
+            s = cpu_plan_run_with(plan, batch->inputs, batch->outputs,
+                                  own.workspace ? own.workspace : d->workspaces[slot],
                                   idle_cores > 0 ? &team : NULL, batch->cancel);
         else if (p->base.layout == DEVICE_WHOLE)
             s = run_dynamic(p, batch);
@@ -394,6 +429,7 @@ static status cpu_execute(device *base, device_program *program, int slot,
             s = run_encoder(d, p, slot, idle_cores, batch);
         thread_pool_end(d->threads, slot);
     }
+    run_memory_free(&own, &d->runs);
     if (shape)
         cpu_shape_plans_release(p->shapes, shape);
     atomic_fetch_add_explicit(&d->executions, 1, memory_order_relaxed);
@@ -471,6 +507,7 @@ static void cpu_destroy(device *base)
         free(d->workspaces[i]);
     pthread_mutex_destroy(&d->lock);
     pthread_mutex_destroy(&d->grow_lock);
+    run_counter_dispose(&d->runs);
     free(d->workspaces);
     free(d->workspace_bytes);
     free(d->layouts);
@@ -506,6 +543,7 @@ status device_cpu_create_with(const device_cpu_options *options, device **out)
     d->kernels = table;
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->grow_lock, NULL);
+    run_counter_init(&d->runs, options->memory);
     s = thread_pool_create(slots, slots, &d->threads);
     if (s)
         goto fail;

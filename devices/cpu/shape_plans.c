@@ -184,6 +184,20 @@ void cpu_shape_plans_release(cpu_shape_plans *p, cpu_shape_plan *plan)
     pthread_mutex_unlock(&p->lock);
 }
 
+size_t cpu_shape_plan_output_bytes(const cpu_shape_plan *plan)
+{
+    const graph *g = plan->specialised;
+    size_t bytes = 0;
+    for (int i = 0; i < g->output_count; i++) {
+        const graph_value *v = &g->values[g->outputs[i]];
+        tensor t = {.dtype = v->dtype, .rank = v->shape.rank};
+        for (int d = 0; d < v->shape.rank; d++)
+            t.dims[d] = v->shape.dims[d].constant;
+        bytes += tensor_bytes(&t);
+    }
+    return bytes;
+}
+
 status cpu_shape_plan_allocate(const cpu_shape_plan *plan, tensor *outputs, arena *results)
 {
     const graph *g = plan->specialised;

@@ -38,6 +38,8 @@ status cpu_shape_plans_acquire(cpu_shape_plans *p, const tensor *inputs, cpu_sha
                                bool *is_new) MUST_CHECK;
 void cpu_shape_plans_release(cpu_shape_plans *p, cpu_shape_plan *plan);
 
+/* Of all outputs. */
+size_t cpu_shape_plan_output_bytes(const cpu_shape_plan *plan);
 /* Gives outputs the shapes of the plan, and memory of `results`. STATUS_OUT_OF_MEMORY. */
 status cpu_shape_plan_allocate(const cpu_shape_plan *plan, tensor *outputs,
                                arena *results) MUST_CHECK;

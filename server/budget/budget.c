@@ -251,6 +251,19 @@ budget_verdict budget_ask(const budget_account *a, size_t bytes)
     return verdict;
 }
 
+bool budget_take(budget *b, size_t bytes)
+{
+    bool is_taken = take(&b->bytes, bytes, b->limits.bytes_max, false);
+    if (!is_taken)
+        atomic_fetch_add_explicit(&b->refusals[BUDGET_PROCESS_FULL], 1, memory_order_relaxed);
+    return is_taken;
+}
+
+void budget_give(budget *b, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&b->bytes, bytes, memory_order_relaxed);
+}
+
 size_t budget_excess(const budget *b)
 {
     size_t bytes = atomic_load_explicit(&b->bytes, memory_order_relaxed);

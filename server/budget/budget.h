@@ -109,6 +109,11 @@ static inline void budget_subtract(budget_account *a, size_t bytes)
 /* Would so many bytes more be granted now? They are not counted; a refusal is. */
 budget_verdict budget_ask(const budget_account *a, size_t bytes) MUST_CHECK;
 
+/* For what no connection holds, such as the memory of an execution: bytes of the process alone.
+ * False: there is no room; the refusal is counted. Any thread. */
+bool budget_take(budget *b, size_t bytes) MUST_CHECK;
+void budget_give(budget *b, size_t bytes);
+
 /* By how many bytes the process is above 7/8 of its limit: short of bytes. Any thread. */
 size_t budget_excess(const budget *b);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/connection/relief.h"
 #include "server/protocol/grpc/call.h"
 #include "server/request/authorize.h"
 #include "server/request/respond.h"
@@ -55,6 +56,8 @@ request *accept_request(connection *c, const arrival *a)
     if (!atomic_load_explicit(&l->is_awake, memory_order_relaxed))
         atomic_store_explicit(&l->is_awake, true, memory_order_relaxed);
     request *r = request_begin(l, &c->base, a->stream, now_ns);
+    if (r == NULL && relief_of_requests(c))
+        r = request_begin(l, &c->base, a->stream, now_ns);
     if (r == NULL)
         return NULL;
     r->sample.begin_ns = a->begun_ns;

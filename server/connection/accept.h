@@ -20,6 +20,9 @@ request *accept_request(connection *c, const arrival *a);
  * be released inside. */
 void accept_run(request *r, request_text method);
 
+/* Of whoever may not be served at all: what is larger is refused before it is received. */
+#define UNAUTHENTICATED_BODY_BYTES_MAX 65536
+
 #define ACCEPT_TOO_MANY "{\"error\":\"too many requests are open\"}"
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #define HELD_BYTES_MIN ((size_t)65536)       /* less brings no relief */
+#define UNREAD_MIN 8                         /* the same of requests */
 #define ENDED_MAX 8                          /* at a time: each is looked for among all */
 #define REFUSED_KEEP_NS UINT64_C(4000000000) /* who is stalled is known after three seconds */
 
@@ -121,6 +122,29 @@ void relief_help(connections *all, uint64_t now_ns)
 {
     atomic_store_explicit(&counters_of(all)->is_relief_wanted, false, memory_order_relaxed);
     relief_relieve(all, now_ns, false);
+}
+
+/* Requests that were answered, and whose responses the peer does not take. */
+static int unread_of(const connection *c)
+{
+    return c->ended_ns != 0 ? 0 : c->base.requests - c->base.unanswered;
+}
+
+static void compare_unread(connection *c, void *context)
+{
+    connection **worst = context;
+    if (*worst == NULL || unread_of(c) > unread_of(*worst))
+        *worst = c;
+}
+
+bool relief_of_requests(connection *asker)
+{
+    connection *worst = NULL;
+    connections_visit(asker->all, compare_unread, &worst);
+    if (worst == NULL || worst == asker || unread_of(worst) < UNREAD_MIN)
+        return false;
+    connection_end(worst, CLOSURE_MEMORY, clock_now_ns());
+    return true;
 }
 
 static void note_refused(connections *all, size_t bytes)

@@ -20,6 +20,11 @@ void connections_relieve_soon(connection *c, size_t bytes);
 /* connections.relief_entry.cb */
 void relief_on_timeout(h2o_timeout_entry_t *entry);
 
+/* The loop has as many requests open as it may: ends the connection with the most responses that
+ * its peer does not take, if it has several and is not `asker`. True: one was ended, and a request
+ * may have room. From within `asker`. */
+bool relief_of_requests(connection *asker);
+
 /* library_calls_hooks.on_shortage: libh2o got no memory on this thread. */
 bool relief_on_shortage(size_t bytes);
 /* Makes the reserve whole; without memory for it, the next relief makes room. */

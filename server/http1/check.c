@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/connection/peer.h"
+#include "server/http1/overrides/input_buffer.h"
 #include "server/http1/state.h"
 
 #define MS UINT64_C(1000000)
@@ -43,9 +44,23 @@ static void check_arriving(connection *c, http1_state *state, const server_optio
         connection_end(c, CLOSURE_BODY, now_ns);
 }
 
+/* Input up to INPUT_BUFFER_LIBRARY_BYTES is not counted as it grows, because most is gone at once:
+ * what stays is counted here. */
+static void count_input(connection *c, http1_state *state)
+{
+    const h2o_buffer_t *input = c->socket->input;
+    size_t held = input->size > 0 && !input_buffer_is_counted(input) ? input->capacity : 0;
+    if (held > state->input_held)
+        budget_force(&c->base.held, held - state->input_held);
+    else
+        budget_subtract(&c->base.held, state->input_held - held);
+    state->input_held = held;
+}
+
 void http1_check(connection *c, uint64_t now_ns)
 {
     http1_state *state = http1_state_of(c);
+    count_input(c, state);
     const server_options *o = c->base.loop->service->options;
     rate_limit response = {o->timeouts.response_ms * MS,
                            (uint64_t)o->limits.response_bytes_per_s_min};

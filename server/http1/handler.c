@@ -11,6 +11,7 @@
 #include "server/http1/state.h"
 #include "server/http1/transport.h"
 #include "server/http2/upgrade.h"
+#include "server/request/authorize.h"
 #include "server/request/respond.h"
 
 #define ARRIVAL_US_MAX 3600000000ll
@@ -33,8 +34,10 @@ static void end_now(connection *c, closure why)
 static void dispose(connection *c)
 {
     http1_state *state = c->state;
-    if (state != NULL)
+    if (state != NULL) {
+        budget_subtract(&c->base.held, state->input_held);
         free(state->parts);
+    }
     free(state);
     c->state = NULL;
 }
@@ -80,7 +83,12 @@ static void respond_refused_head(request *r)
     http1_state *state = http1_state_of((connection *)r->connection);
     int code = state->refusal_code;
     state->refusal_code = 0;
-    respond_error(r, code, state->refusal);
+    if (state->is_unauthenticated) {
+        r->has_key = state->has_key;
+        authorize_refuse(r);
+    } else {
+        respond_error(r, code, state->refusal);
+    }
 }
 
 static void serve(connection *c, h2o_req_t *stream, uint64_t now_ns)

@@ -1,7 +1,10 @@
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "server/connection/accept.h"
 #include "server/connection/relief.h"
 #include "server/http1/overrides/decode_chunked.h"
 #include "server/http1/overrides/input_buffer.h"
@@ -10,7 +13,7 @@
 #include "server/http1/overrides/socket_write.h"
 #include "server/http1/state.h"
 #include "server/http1/tls_parts.h"
-#include "server/request/request.h"
+#include "server/request/authorize.h"
 
 #define OTHERS_INPUT_BYTES_MAX ((size_t)16 << 20)
 #define DISCARDED_BYTES_MAX ((size_t)4 << 20)
@@ -48,6 +51,49 @@ static bool on_refused_head(const char *head, int code, const char *why)
     return true;
 }
 
+static bool is_named(const parse_request_header *h, const char *name)
+{
+    return h->name_bytes == strlen(name) && strncasecmp(h->name, name, h->name_bytes) == 0;
+}
+
+static bool is_larger(const parse_request_header *h)
+{
+    unsigned long long bytes = 0; /* the head has been checked: digits, and not too many */
+    for (size_t i = 0; i < h->value_bytes && bytes <= UNAUTHENTICATED_BODY_BYTES_MAX; i++)
+        bytes = bytes * 10 + (unsigned)(h->value[i] - '0');
+    return bytes > UNAUTHENTICATED_BODY_BYTES_MAX;
+}
+
+/* A body that is large, or whose length is not said, comes from who is known, or not at all. */
+static int on_body_ahead(const char *head, const parse_request_header *headers, size_t count)
+{
+    connections *all = connections_of_this_thread();
+    if (all == NULL || !all->loop->access->is_enforced)
+        return 0;
+    authorize_claim claim = {0};
+    bool is_large = false;
+    for (size_t i = 0; i < count; i++) {
+        const parse_request_header *h = &headers[i];
+        request_text *to = is_named(h, "x-api-key")       ? &claim.api_key
+                           : is_named(h, "authorization") ? &claim.authorization
+                                                          : NULL;
+        is_large |=
+            is_named(h, "transfer-encoding") || (is_named(h, "content-length") && is_larger(h));
+        if (to == NULL)
+            continue;
+        claim.is_ambiguous |= to->data != NULL;
+        *to = (request_text){h->value, h->value_bytes};
+    }
+    connection *c = is_large ? find_by_input(head) : NULL;
+    if (c == NULL || authorize_body(all->loop, &c->base, &claim))
+        return 0;
+    http1_state *state = http1_state_of(c);
+    state->refusal_code = 401;
+    state->is_unauthenticated = true;
+    state->has_key = authorize_has_key(&claim);
+    return 401;
+}
+
 static void on_refused_body(const char *body, int code)
 {
     connection *c = find_by_input(body);
@@ -79,12 +125,20 @@ static void on_final_written(h2o_socket_t *socket, const char *error)
 }
 
 /* The library closes a connection whose request did not arrive in time (check.c), or has no room:
- * say so first. */
+ * say so first. A stranger's body is on its way: its sender shall see the response. */
 static bool before_close(h2o_socket_t *socket)
 {
     connection *c = connection_of(socket);
     http1_state *state = c != NULL ? http1_state_of(c) : NULL;
-    if (state == NULL || state->closing_code == 0 || h2o_socket_is_writing(socket))
+    if (state == NULL || h2o_socket_is_writing(socket))
+        return false;
+    if (state->is_unauthenticated && socket->ssl == NULL) {
+        state->is_unauthenticated = false;
+        state->is_final = true;
+        on_final_written(socket, NULL);
+        return true;
+    }
+    if (state->closing_code == 0)
         return false;
     int code = state->closing_code;
     state->closing_code = 0;
@@ -141,7 +195,7 @@ void http1_install_hooks(size_t body_bytes_max)
 {
     input_buffer_install(&(input_buffer_hooks){find_owner, may_grow, is_short, shrink});
     decode_chunked_install(body_bytes_max, on_refused_body);
-    parse_request_install(on_refused_head);
+    parse_request_install(on_refused_head, on_body_ahead);
     socket_close_install(before_close);
     socket_write_install(&(socket_write_hooks){half_close_bytes_sent, tls_parts_take_over});
 }

@@ -14,10 +14,13 @@ typedef struct http1_state {
     bool is_head_complete;  /* of the request that is arriving */
     rate_window rate;       /* of the body that is arriving, or of the response */
     size_t response_held;   /* counted in the budget */
+    size_t input_held;      /* the same, of input that is not counted as it grows (check.c) */
     size_t discarded_bytes; /* after the last response */
     /* The head just read is refused with this code; 0: it is not. Set while the head is read, and
      * consumed by the request that it becomes. */
     int refusal_code;
+    bool is_unauthenticated; /* the same, of a client that may not send its body; it sends on */
+    bool has_key;            /* and it sent a key */
     char refusal[256];
     int body_code; /* the same of a chunked body, consumed by the library's own response */
     half_close half_close;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "server/connection/log_request.h"
 #include "server/http2/internal.h"
+#include "server/options/capacity.h"
 #include "server/protocol/grpc/call.h"
 #include "server/protocol/grpc/orca.h"
 #include "server/protocol/route_method.h"
@@ -302,6 +303,14 @@ static void ask(http2_exchange *x, size_t bytes, bool is_compressed)
     begin_part(x, bytes);
 }
 
+/* A connection has about as many messages open as it may have streams; each call may have one. */
+static bool may_have_part(const http2_exchange *x)
+{
+    const http2_call *call = x->call;
+    return call->part_count == 0 ||
+           (call->part_count < PARTS_MAX && x->on->base->base.requests < CAPACITY_STREAMS_MAX);
+}
+
 /* Begins what is whole, as far as it may run. */
 static void go_on(http2_exchange *x)
 {
@@ -309,7 +318,7 @@ static void go_on(http2_exchange *x)
     const server_options *o = x->on->base->base.loop->service->options;
     bool is_compressed;
     size_t bytes;
-    while (!call->is_finished && call->part_count < PARTS_MAX && http2_connection_may_run(x->on) &&
+    while (!call->is_finished && may_have_part(x) && http2_connection_may_run(x->on) &&
            x->body_bytes >= GRPC_FRAME_HEAD_BYTES) {
         if (!grpc_read_frame_head(x->body, &is_compressed, &bytes)) {
             fail(x, "3", "a message's compressed flag is not 0 or 1");
@@ -345,6 +354,10 @@ void http2_call_data(http2_exchange *x, const void *data, size_t bytes)
     size_t most = h->base->base.loop->service->options->limits.body_bytes_max;
     if (x->call->is_finished) {
         http2_session_consume_all(h->session, x->stream);
+        return;
+    }
+    if (!http2_may_add(x, bytes)) {
+        fail(x, "16", "a valid key is needed: Authorization: Bearer KEY, or X-API-Key");
         return;
     }
     /* Beyond the message that is complete, no more than a window. */

@@ -275,27 +275,11 @@ static void stop_waiting(http2_exchange *x)
         x->on->waiting_last = before;
 }
 
-static void respond_large_head(request *r)
-{
-    respond_error(r, 431, "the request head is larger than 65536 bytes");
-}
-
-static void respond_large_body(request *r)
-{
-    respond_error(r, 413, "the body is larger than the limit");
-}
-
-static void respond_no_memory(request *r)
-{
-    r->sample.reason = RECORD_OVERLOADED;
-    respond_error(r, 503, "there is no room for the body now");
-}
-
 /* `bytes` of it were refused. */
 static void refuse_body(http2_exchange *x, size_t bytes)
 {
     connections_relieve_soon(x->on->base, bytes);
-    http2_connection_respond_early(x, respond_no_memory);
+    http2_connection_respond_early(x, http2_respond_no_memory);
 }
 
 void http2_connection_respond_early(http2_exchange *x, request_handler handle)
@@ -329,14 +313,16 @@ static void on_request(void *owner, http2_stream *stream, const http2_head *head
         return;
     }
     if (head->is_too_large) {
-        http2_connection_respond_early(x, respond_large_head);
+        http2_connection_respond_early(x, http2_respond_large_head);
     } else if (http2_call_is_streamed(head)) {
         http2_call_begin(x, has_body);
     } else if (!has_body) {
         run_in_turn(x);
     } else if (head->content_length > 0 &&
                (uint64_t)head->content_length > options_of(h)->limits.body_bytes_max) {
-        http2_connection_respond_early(x, respond_large_body);
+        http2_connection_respond_early(x, http2_respond_large_body);
+    } else if (head->content_length > UNAUTHENTICATED_BODY_BYTES_MAX && !http2_may_send(x)) {
+        http2_connection_respond_early(x, http2_respond_unauthenticated);
     } else if (head->content_length > 0 &&
                budget_ask(&h->base->base.held, (size_t)head->content_length) != BUDGET_GRANTED) {
         refuse_body(x, (size_t)head->content_length);
@@ -356,10 +342,14 @@ static void on_data(void *owner, http2_stream *stream, const void *data, size_t 
         http2_call_data(x, data, bytes);
         return;
     }
+    if (!http2_may_add(x, bytes)) {
+        http2_connection_respond_early(x, http2_respond_unauthenticated);
+        return;
+    }
     status failure = http2_exchange_add(x, data, bytes, x->head->content_length,
                                         options_of(h)->limits.body_bytes_max, &h->base->base.held);
     if (failure == STATUS_TOO_LARGE)
-        http2_connection_respond_early(x, respond_large_body);
+        http2_connection_respond_early(x, http2_respond_large_body);
     else if (failure)
         refuse_body(x, x->body_held + bytes);
     else

@@ -32,6 +32,16 @@ typedef struct http2_connection {
 /* check.c: connection_protocol.check */
 void http2_connection_check(connection *c, uint64_t now_ns);
 
+/* refuse.c: handlers for http2_connection_respond_early(). */
+void http2_respond_large_head(request *r);
+void http2_respond_large_body(request *r);
+void http2_respond_no_memory(request *r);
+void http2_respond_unauthenticated(request *r); /* 401 */
+/* May the client have a body received that is larger than UNAUTHENTICATED_BODY_BYTES_MAX? */
+bool http2_may_send(const http2_exchange *x);
+/* Before `bytes` more of the body: false, if it is that large with them, and the client may not. */
+bool http2_may_add(const http2_exchange *x, size_t bytes);
+
 /* Answers in the place of the route's handler, before the body is complete. */
 void http2_connection_respond_early(http2_exchange *x, request_handler handle);
 /* Counts what the session holds, and `more`. */

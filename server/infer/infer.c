@@ -75,17 +75,10 @@ static void begin(request *r)
     const model *m;
     bool is_later = false;
     uint64_t retry_after_ns = 0;
-    if (!authorize_model(r, r->route.name, r->route.name_bytes)) {
-        authorize_refuse(r);
+    if (!authorize_find_model(r, &m))
         return;
-    }
-    status failure = request_find_model(r, &m);
-    if (failure) {
-        respond_status(r, failure, status_message());
-        return;
-    }
     r->record = record_of_model(request_service(r)->recorder, m);
-    failure = admit_before_parsing(r, m, &retry_after_ns);
+    status failure = admit_before_parsing(r, m, &retry_after_ns);
     if (failure) {
         model_release(m);
         refuse_request(r, failure, retry_after_ns);

@@ -317,6 +317,21 @@ static bool is_long(const infer_request *q, content_coding coding, size_t *json_
            (coding != CODING_IDENTITY && json + binary > LONG_CODED_BYTES);
 }
 
+/* A response that no connection may hold never has room: it is not worth another try. */
+static void refuse_json(request *r, size_t bytes)
+{
+    size_t most = request_service(r)->budget.limits.connection_bytes_max;
+    if (bytes <= most)
+        respond_status(r, STATUS_UNAVAILABLE, "there is no room for the response now");
+    else
+        respond_status(r,
+                       status_fail(STATUS_TOO_LARGE,
+                                   "writing the outputs as JSON takes %zu MiB; the limit is %zu "
+                                   "MiB for a connection: ask for binary outputs",
+                                   bytes >> 20, most >> 20),
+                       status_message());
+}
+
 static bool write_beside(request *r)
 {
     content_coding coding = respond_coding(r);
@@ -331,7 +346,7 @@ static bool write_beside(request *r)
     budget_lend(&r->connection->held, &w->held);
     if (budget_add(&w->held, COPIES * json_bytes) != BUDGET_GRANTED) {
         free(w);
-        respond_status(r, STATUS_UNAVAILABLE, "there is no room for the response now");
+        refuse_json(r, COPIES * json_bytes);
         return true;
     }
     w->work.run = run;

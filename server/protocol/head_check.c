@@ -157,12 +157,14 @@ static status check_value(head_scan *s, const char *name, size_t name_bytes, con
     } else if (name_is(name, name_bytes, "content-length")) {
         if (s->lengths++ > 0)
             return refuse("it has Content-Length twice");
+        s->facts->has_body = true;
         return check_length(value, value_bytes);
     } else if (name_is(name, name_bytes, "transfer-encoding")) {
         if (s->encodings++ > 0)
             return refuse("it has Transfer-Encoding twice");
         if (!name_is(value, value_bytes, "chunked"))
             return refuse("Transfer-Encoding is not chunked");
+        s->facts->has_body = true;
     } else if (name_is(name, name_bytes, "expect")) {
         s->facts->has_expect = true;
     } else if (name_is(name, name_bytes, "connection")) {

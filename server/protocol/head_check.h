@@ -17,6 +17,7 @@
 typedef struct head_facts {
     bool is_old;            /* HTTP/1.0 */
     bool has_expect;        /* Expect */
+    bool has_body;          /* Content-Length or Transfer-Encoding */
     bool has_close;         /* Connection: close, among whatever else it lists */
     size_t authority_bytes; /* absolute-form: "http://host:port" before the path of the target */
 } head_facts;

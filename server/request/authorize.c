@@ -4,12 +4,15 @@
 
 #include "server/request/respond.h"
 
-/* A header that says who asks, absent or once: of two, a proxy in front may have checked the other.
- */
-static bool find_once(const request *r, const char *name, request_text *out)
+/* Of two headers that say who asks, a proxy in front may have checked the other. */
+static authorize_claim claim_of(const request *r)
 {
-    *out = request_header(r, name);
-    return out->data == NULL || !request_has_twice(r, name);
+    authorize_claim claim = {request_header(r, "x-api-key"), request_header(r, "authorization"),
+                             false};
+    claim.is_ambiguous =
+        (claim.api_key.data != NULL && request_has_twice(r, "x-api-key")) ||
+        (claim.authorization.data != NULL && request_has_twice(r, "authorization"));
+    return claim;
 }
 
 /* The key of `Bearer KEY`, or nothing. */
@@ -24,64 +27,75 @@ static request_text key_of_bearer(request_text value)
     return (request_text){value.data + n, value.bytes - n};
 }
 
-/* The key that was sent, or nothing. False: there are two. */
-static bool find_key(const request *r, request_text *out)
+/* The key that was sent, or nothing. */
+static request_text find_key(const authorize_claim *claim)
 {
-    request_text bearer;
-    if (!find_once(r, "x-api-key", out) || !find_once(r, "authorization", &bearer))
-        return false;
-    if (out->data == NULL)
-        *out = key_of_bearer(bearer);
-    return true;
+    return claim->api_key.data != NULL ? claim->api_key : key_of_bearer(claim->authorization);
 }
 
-static const access_identity *find_certificate(const request *r, const access_table *t)
+bool authorize_has_key(const authorize_claim *claim)
+{
+    return find_key(claim).data != NULL;
+}
+
+static const access_identity *find_certificate(const request_connection *c, const access_table *t)
 {
     const access_identity *found = NULL;
-    const char *name = r->connection->certificate_names;
+    const char *name = c->certificate_names;
     for (; name != NULL && name[0] != 0 && found == NULL; name += strlen(name) + 1)
         found = access_find_certificate(t, name);
     return found;
 }
 
-/* False: it cannot be told. */
-static bool identify(request *r)
+/* NULL: nobody that is known. */
+static const access_identity *identify(request_loop *l, const request_connection *c,
+                                       const authorize_claim *claim)
 {
-    request_loop *l = r->loop;
-    access_table *t = l->access;
-    request_text key;
-    if (t->count == 0)
+    request_text key = find_key(claim);
+    return key.data != NULL ? access_find_key(l->access, l->hasher, key.data, key.bytes)
+                            : find_certificate(c, l->access);
+}
+
+/* False: it cannot be told. */
+static bool identify_request(request *r)
+{
+    if (r->loop->access->count == 0)
         return true;
-    if (!find_key(r, &key))
+    authorize_claim claim = claim_of(r);
+    if (claim.is_ambiguous)
         return false;
-    r->has_key = key.data != NULL;
-    const access_identity *who =
-        r->has_key ? access_find_key(t, l->hasher, key.data, key.bytes) : find_certificate(r, t);
-    if (who != NULL) {
-        r->identity = who;
-        r->access = access_table_retain(t);
-    }
+    r->has_key = authorize_has_key(&claim);
+    r->identity = identify(r->loop, r->connection, &claim);
+    if (r->identity != NULL)
+        r->access = access_table_retain(r->loop->access);
     return true;
 }
 
-static unsigned rights_of(const request *r)
+static unsigned rights_of(const request_loop *l, const request_connection *c,
+                          const access_identity *who)
 {
-    const access_table *t = r->loop->access;
-    const request_connection *c = r->connection;
+    const access_table *t = l->access;
     if (c->listener_rights != 0 && (!t->is_enforced || c->is_local))
         return c->listener_rights;
     if (t->is_enforced)
-        return r->identity != NULL ? r->identity->rights : 0;
-    const server_options *o = request_service(r)->options;
+        return who != NULL ? who->rights : 0;
+    const server_options *o = l->service->options;
     return ACCESS_INFER | ACCESS_READ | (o->repository_control ? ACCESS_ADMIN : 0) |
            (o->shared_memory ? ACCESS_SHARED_MEMORY : 0);
+}
+
+bool authorize_body(request_loop *l, const request_connection *c, const authorize_claim *claim)
+{
+    if (!l->access->is_enforced || claim->is_ambiguous)
+        return !l->access->is_enforced;
+    return rights_of(l, c, identify(l, c, claim)) != 0;
 }
 
 bool authorize_request(request *r)
 {
     access_right needed = access_right_of(r->route.kind);
-    r->is_ambiguous = !identify(r);
-    r->rights = rights_of(r);
+    r->is_ambiguous = !identify_request(r);
+    r->rights = rights_of(r->loop, r->connection, r->identity);
     return needed == ACCESS_OPEN || (!r->is_ambiguous && (r->rights & needed) != 0);
 }
 
@@ -90,6 +104,18 @@ bool authorize_model(const request *r, const char *name, size_t bytes)
     bool is_bound =
         r->loop->access->is_enforced && r->identity != NULL && r->connection->listener_rights == 0;
     return !is_bound || access_may_run(r->identity, name, bytes);
+}
+
+bool authorize_find_model(request *r, const model **out)
+{
+    if (!authorize_model(r, r->route.name, r->route.name_bytes)) {
+        authorize_refuse(r);
+        return false;
+    }
+    status failure = request_find_model(r, out);
+    if (failure)
+        respond_status(r, failure, status_message());
+    return failure == STATUS_OK;
 }
 
 void authorize_refuse(request *r)

@@ -130,15 +130,8 @@ void serve_other_signature(request *r)
 {
     const model *m;
     bool is_classify = r->route.kind == ROUTE_TF_CLASSIFY;
-    if (!authorize_model(r, r->route.name, r->route.name_bytes)) {
-        authorize_refuse(r);
+    if (!authorize_find_model(r, &m))
         return;
-    }
-    status failure = request_find_model(r, &m);
-    if (failure) {
-        respond_status(r, failure, status_message());
-        return;
-    }
     model_release(m);
     respond_error(r, 400,
                   is_classify ? "Expected classification signature method_name to be "

@@ -4,14 +4,17 @@ import http.client
 import json
 import pathlib
 import re
+import select
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import numpy
 import pytest
+from hyperframe.frame import DataFrame, HeadersFrame
 
 import frames
 import serving
@@ -103,6 +106,60 @@ def test_over_http2(server, keys):
         done = client.receive()
     assert [status for _, status, _ in done] == [401]
     client.close()
+
+
+def half_of_a_body(server, head):
+    """Sends a head, and half of a body of 20 MB: what comes back, and the bytes that were sent until then."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as s:
+        s.sendall(head)
+        s.setblocking(False)
+        sent, answer, end = 0, b"", time.monotonic() + 10
+        while b"\r\n\r\n" not in answer and time.monotonic() < end and sent < 10_000_000:
+            readable, writable, _ = select.select([s], [s], [], 1)
+            if readable:
+                answer += s.recv(65536)
+            elif writable:
+                sent += s.send(bytes(16384))
+        return answer, sent
+
+
+@pytest.mark.parametrize("path", ["/v2/models/digits/infer", "/v2/nothing", "/v2/health/live"])
+@pytest.mark.parametrize("length", ["Content-Length: 20000000", "Transfer-Encoding: chunked"])
+def test_a_strangers_body_is_refused_at_its_head(server, keys, path, length):
+    """401 before the body has come, without a key and with a wrong one; who has a key may send."""
+    head = f"POST {path} HTTP/1.1\r\nHost: a\r\n{length}\r\n".encode()
+    if "chunked" in length:
+        head_end = b"\r\n1312D00\r\n"
+    else:
+        head_end = b"\r\n"
+    for key in (b"", b"X-API-Key: psk_00\r\n"):
+        answer, sent = half_of_a_body(server, head + key + head_end)
+        assert answer.startswith(b"HTTP/1.1 401 ") and b"www-authenticate: Bearer" in answer and sent < 9_000_000, (key, sent, answer[:300])
+    answer, sent = half_of_a_body(server, head + f"X-API-Key: {keys[1]['infer']}\r\n".encode() + head_end)
+    assert answer == b"" and sent >= 10_000_000, (sent, answer[:300])
+
+
+def test_a_stranger_that_sends_all_sees_the_refusal(server):
+    answer = server.post("/v2/models/digits/infer", bytes(1_000_000))
+    assert answer.status == 401, answer
+
+
+@pytest.mark.parametrize("length", [[], [("content-length", "20000000")]])
+def test_a_strangers_body_over_http2(server, keys, length):
+    """401 when more has come, or is told of, than a small body has; who has a key may send it."""
+    for key, expected in (((), [401]), ((("x-api-key", keys[1]["infer"]),), [])):
+        client = frames.Client(server.port, timeout=3)
+        client.waiting[1] = [None, b""]
+        fields = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/v2/models/digits/infer"), *length, *key]
+        client.socket.sendall(HeadersFrame(1, client.encoder.encode(fields), flags=["END_HEADERS"]).serialize())
+        for _ in range(8):
+            client.socket.sendall(DataFrame(1, bytes(16000)).serialize())
+        done = []
+        with contextlib.suppress(TimeoutError):
+            while not done:
+                done = client.receive()
+        assert [status for _, status, _ in done] == expected, (length, key)
+        client.close()
 
 
 def test_where_keys_are_read(server, keys):

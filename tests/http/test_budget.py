@@ -281,3 +281,17 @@ def test_no_room_for_tensors(tmp_path):
             assert is_served(s)
         wait_until(lambda: held(s)[0] < MB, "nothing is held any more")
         assert s.post("/v1/models/digits:predict", {"instances": rows}).status == 200
+
+
+def test_small_input_that_stays_counts(tmp_path):
+    """Bodies of less than 64 KiB that are not completed: the budget has them after a look or two, and gives them back."""
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, *settings(HELD)) as s:
+        before, _ = held(s)
+        clients = [open_http1(s, post_head(MB) + b"[" * 60000) for _ in range(40)]
+        wait_until(lambda: held(s)[0] > before + 40 * 60000, "they count")
+        for client in clients[:20]:
+            client.close()
+        wait_until(lambda: held(s)[0] < before + 30 * 65536, "those that have gone do not")
+        for client in clients[20:]:
+            client.sendall(b"[" * (MB - 60000))
+        wait_until(lambda: held(s)[0] < before + 65536, "what was answered does not")

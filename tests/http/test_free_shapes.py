@@ -1,5 +1,7 @@
 """Models whose inputs have sizes that the file leaves open: any request that fits is answered, at its own shape."""
+import concurrent.futures
 import json
+import re
 import subprocess
 
 import numpy
@@ -184,3 +186,49 @@ def test_where_no_size_fits_the_message_says_what_to_do(tmp_path):
     assert "(MatMul)" in found.stderr and '"dims": {"NAME": SIZE}' in found.stderr
     (folder / "model.json").write_text('{"dims": {"width": 77}}')
     subprocess.run([serving.BINARY, "inspect", folder], check=True, capture_output=True)
+
+
+def save_wide(folder):
+    """A step that holds 64 numbers for each pixel of an image of any size, and one number at the end."""
+    weights = [numpy_helper.from_array(numpy.full((64, 1, 3, 3), 0.1, numpy.float32), "w"), numpy_helper.from_array(numpy.full((64, 64, 3, 3), 0.01, numpy.float32), "w2")]
+    nodes = [
+        helper.make_node("Conv", ["image", "w"], ["wide"], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["wide", "w2"], ["wider"], pads=[1, 1, 1, 1], name="wider"),
+        helper.make_node("GlobalMaxPool", ["wider"], ["top"]),
+        helper.make_node("Flatten", ["top"], ["out"]),
+    ]
+    return serving.save_model(folder, "wide", nodes, [value("image", ["batch", 1, "height", "width"])], [value("out", ["batch", 64])], weights)
+
+
+def rss_bytes(server, kind="VmRSS"):
+    status = open(f"/proc/{server.process.pid}/status").read()
+    return int(re.search(rf"^{kind}:\s+(\d+) kB", status, re.M)[1]) * 1024
+
+
+def test_activations_count_as_held(tmp_path):
+    """What requests' sizes need is within the budget: too large for it is 413 with the node; the others wait for room, and give it back."""
+    flags = ["--set", "limits.held_bytes_max=150000000", "--set", "limits.body_bytes_max=16000000"]
+    with serving.Server(tmp_path / "log", {"wide": save_wide(tmp_path)}, *flags) as s:
+        image = lambda side: serving.binary_request({"image": numpy.ones((1, 1, side, side), numpy.float32)})
+        ask = lambda side: s.post("/v2/models/wide/infer", *image(side))
+        assert ask(64).status == 200
+        before = rss_bytes(s)
+        large = ask(1200)  # 2 x 64 x 1200 x 1200 x 4 bytes: 737 MB
+        assert large.status == 413 and b"node" in large.body and b"143 MiB" in large.body, large
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(ask, [400] * 16))  # 82 MB each: two have no room at once, and run one after the other
+        assert [a.status for a in answers] == [200] * 16, answers
+        assert rss_bytes(s, "VmHWM") < before + 150_000_000
+        held = re.search(r"^penstock_held_bytes(?:{.*})? (\S+)$", s.get("/metrics").body.decode(), re.M)
+        assert float(held[1]) < 1_000_000
+
+
+def test_json_that_no_connection_may_hold(tmp_path):
+    """413 that names the limit, and what else to ask for; in binary the same outputs come."""
+    flags = ["--set", "limits.held_bytes_max=16777216", "--set", "limits.body_bytes_max=2000000"]
+    with serving.Server(tmp_path / "log", {"sums": save_sums(tmp_path)}, *flags) as s:
+        signal = {"signal": numpy.ones((1, 400_000), numpy.float32)}
+        body, headers = serving.binary_request(signal, [dict(name="sums", parameters=dict(binary_data=False))])
+        answer = s.post("/v2/models/sums/infer", body, headers)
+        assert answer.status == 413 and b"binary" in answer.body and b"MiB" in answer.body, answer
+        assert s.post("/v2/models/sums/infer", *serving.binary_request(signal)).status == 200

@@ -99,16 +99,17 @@ static status prepare_and_run(dynamic_run *r, const graph_node *node, const item
         s = reserve_scratch(r, cpu_scratch_round(p.scratch_bytes) + p.part_bytes);
     if (!s)
         s = allocate_outputs(r, node, o->outputs, made);
+    char *scratch = r->scratch; /* NULL: no operator has needed any */
     return s ? s
-             : cpu_op_run(
-                   &(cpu_call){.node = node,
-                               .inputs = o->inputs,
-                               .outputs = o->outputs,
-                               .kernels = r->program->kernels,
-                               .state = p.state,
-                               .scratch = r->scratch,
-                               .parts = (char *)r->scratch + cpu_scratch_round(p.scratch_bytes),
-                               .cancel = r->program->budget.cancel});
+             : cpu_op_run(&(cpu_call){
+                   .node = node,
+                   .inputs = o->inputs,
+                   .outputs = o->outputs,
+                   .kernels = r->program->kernels,
+                   .state = p.state,
+                   .scratch = r->scratch,
+                   .parts = scratch ? scratch + cpu_scratch_round(p.scratch_bytes) : NULL,
+                   .cancel = r->program->budget.cancel});
 }
 
 static status run_with(dynamic_run *r, const graph_node *node, const item *items, item *made,

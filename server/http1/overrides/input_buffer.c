@@ -43,6 +43,11 @@ void input_buffer_install(const input_buffer_hooks *to_call)
     assert(dlsym(RTLD_DEFAULT, "h2o_buffer__do_free") == (void *)h2o_buffer__do_free);
 }
 
+bool input_buffer_is_counted(const h2o_buffer_t *b)
+{
+    return b->_fd == FD_OF_OURS;
+}
+
 /* Room is there, or made by moving what is in it to the front. */
 static bool fits(const h2o_buffer_t *b, size_t bytes)
 {

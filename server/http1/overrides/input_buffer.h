@@ -20,6 +20,9 @@ typedef struct input_buffer_hooks {
     void (*shrink)(void *owner, size_t bytes);
 } input_buffer_hooks;
 
+/* Is it counted by these hooks? */
+bool input_buffer_is_counted(const h2o_buffer_t *b);
+
 /* Once, before any loop runs; asserts that the library calls ours. `hooks` are copied. */
 void input_buffer_install(const input_buffer_hooks *hooks);
 

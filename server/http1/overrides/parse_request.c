@@ -13,10 +13,12 @@ typedef int parse_function(const char *, size_t, const char **, size_t *, const 
 /* Constant once loops run. */
 static parse_function *library_parse;
 static parse_request_on_refused *on_refused_head;
+static parse_request_on_body *on_body_ahead;
 
-void parse_request_install(parse_request_on_refused *on_refused)
+void parse_request_install(parse_request_on_refused *on_refused, parse_request_on_body *on_body)
 {
     on_refused_head = on_refused;
+    on_body_ahead = on_body;
     library_parse = (parse_function *)dlsym(RTLD_NEXT, "phr_parse_request");
     assert(library_parse != NULL);
     assert(dlsym(RTLD_DEFAULT, "phr_parse_request") == (void *)phr_parse_request);
@@ -94,6 +96,9 @@ int phr_parse_request(const char *head, size_t bytes, const char **method, size_
                           bytes_before > skip ? bytes_before - skip : 0);
     n = n >= 0 ? n + (int)skip : n;
     int code = refusal(head, bytes, n, &facts, &why);
+    bool is_refused = code != 0;
+    if (n >= 0 && !is_refused && facts.has_body)
+        code = on_body_ahead(head, headers, *header_count);
     if (code == 0) {
         if (n >= 0 && facts.authority_bytes > 0)
             cut_authority(path, path_bytes, facts.authority_bytes);
@@ -101,7 +106,7 @@ int phr_parse_request(const char *head, size_t bytes, const char **method, size_
             mend_headers(&facts, headers, header_count);
         return n;
     }
-    if (!on_refused_head(head, code, why))
+    if (is_refused && !on_refused_head(head, code, why))
         return -1;
     *method = refused_method;
     *method_bytes = sizeof(refused_method) - 1;

@@ -21,8 +21,14 @@
  * refuse it itself. On the thread that reads the connection. */
 typedef bool parse_request_on_refused(const char *head, int code, const char *why);
 
+struct parse_request_header;
+/* A head with a body behind it is complete, and nothing is wrong with it. Not 0: it is refused with
+ * that code, and on_refused_head is not called. On the thread that reads the connection. */
+typedef int parse_request_on_body(const char *head, const struct parse_request_header *headers,
+                                  size_t count);
+
 /* Once, before any loop runs; asserts that the library calls ours. */
-void parse_request_install(parse_request_on_refused *on_refused);
+void parse_request_install(parse_request_on_refused *on_refused, parse_request_on_body *on_body);
 
 /* picohttpparser's struct phr_header. */
 typedef struct parse_request_header {

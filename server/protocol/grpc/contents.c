@@ -167,9 +167,11 @@ static status keep_strings(tensor *t, int64_t count, arena *memory, const char *
         return STATUS_OK;
     if (copy == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %lld strings", (long long)count);
-    memcpy(copy, from, bytes);
-    for (int64_t i = 0; i < count; i++)
-        strings[i].data = (const uint8_t *)copy + ((const char *)strings[i].data - from);
+    if (bytes > 0)
+        memcpy(copy, from, bytes);
+    for (int64_t i = 0; i < count; i++) /* empty ones may lie nowhere */
+        strings[i].data = (const uint8_t *)copy +
+                          (strings[i].bytes > 0 ? (const char *)strings[i].data - from : 0);
     return STATUS_OK;
 }
 
