@@ -9,7 +9,7 @@ import pytest
 
 import serving
 import torture
-from torture import KINDS, LIBRARY, Server, session
+from torture import ANSWER_S, KINDS, LIBRARY, Server, session
 
 START_S, END_S = 30, 30
 TRIALS = {"memory": 40, "write": 5, "poll": 2}  # of a kind while serving, in ./test; some wait for a time limit
@@ -131,3 +131,36 @@ def test_drain(tmp_path, kind):
             raise AssertionError(f"{kind} {n}: did not end\n{server.log()[-500:]}")
         finally:
             server.kill()
+
+
+QUANTISED = serving.ROOT / "tests/data/torture/quantised.onnx"
+
+
+@pytest.mark.parametrize("calls", [1, 1000])
+def test_load(tmp_path, calls):
+    """An allocation fails while a model is loaded, or many: the load succeeds or says why, and the other model is served."""
+    server = Server(tmp_path, "--set", "server.repository_control=true", models={"digits": serving.DIGITS, "other": QUANTISED})
+    control = lambda what: server.post(f"/v2/repository/models/other/{what}", {}, connection=server.connect(timeout=ANSWER_S))
+    with server:
+        assert set(session(server)) == {"ok"} and control("unload").status == 200
+        before = server.calls.count("memory")
+        assert control("load").status == 200 and control("unload").status == 200
+        total, wrong = server.calls.count("memory") - before, []
+        for n in torture.some(total, 25):
+            server.calls.fail("memory", server.calls.count("memory") + n, calls)
+            try:
+                answer = control("load")
+                code, text = answer.status, answer.body
+            except (OSError, serving.http.client.HTTPException) as error:
+                code, text = 0, repr(error)  # the connection had no memory
+            server.calls.none()
+            if code not in (0, 200) and not text:
+                wrong.append(f"{n}: {code} without a reason")
+            if set(session(server)) != {"ok"}:
+                wrong.append(f"{n}: {code} {text!r}, then {session(server)}, {death(server)}")
+            if server.process.poll() is not None:
+                break
+            control("unload")
+        assert not wrong, "\n".join(wrong)
+        assert control("load").status == 200
+        assert server.stop() == 0
