@@ -231,6 +231,7 @@ static status check_fields(const grpc_layout *l, const tensor *t, wire_reader r)
 status grpc_read_contents(const grpc_layout *l, tensor *t, arena *memory, const char *from,
                           size_t bytes, size_t repeated_bytes_max)
 {
+    from = from != NULL ? from : ""; /* a message without contents */
     wire_reader r = {from, from + bytes};
     wire_field f;
     bool has_field;
