@@ -94,11 +94,12 @@ static void respond_options(request *r)
 
 static void respond_wrong_verb(request *r)
 {
-    bool is_get = r->route.verb == ROUTE_GET;
     const char *allow = route_methods(&r->route);
     respond_header(r, "allow", allow, strlen(allow));
-    respond_error(r, r->route.dialect == ROUTE_TENSORFLOW ? 400 : 405,
-                  is_get ? "this route takes GET" : "this route takes POST");
+    respond_error(r, 405,
+                  r->route.verb == ROUTE_GET    ? "this route takes GET"
+                  : r->route.verb == ROUTE_POST ? "this route takes POST"
+                                                : "this route takes DELETE");
 }
 
 static void respond_no_trailers(request *r)

@@ -365,6 +365,8 @@ void route_parse(const char *path, size_t bytes, route *out)
         parse_v2(s, count, out);
     else if (is(s[0], "v1"))
         parse_v1(s, count, out);
+    else if (is(s[0], "openapi.json") && count == 1)
+        set(out, ROUTE_OPENAPI, ROUTE_GET);
     else if (is(s[0], "metrics") && count == 1)
         set(out, ROUTE_METRICS, ROUTE_GET);
     else if (route_method_find(path, bytes) != ROUTE_UNKNOWN)

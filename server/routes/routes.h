@@ -23,6 +23,8 @@ void serve_text_info(request *r);
 void serve_text_health(request *r);
 /* The models of an endpoint of many, as SageMaker has it. */
 void serve_multi_models(request *r);
+/* What all routes are, as OpenAPI. */
+void serve_openapi(request *r);
 /* The repository's index, load and unload. */
 void serve_repository(request *r);
 
