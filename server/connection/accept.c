@@ -94,6 +94,11 @@ static void respond_options(request *r)
 
 static void respond_wrong_verb(request *r)
 {
+    /* POST /v1/models/M:verb with a verb that there is not; of GET, a model may be called so. */
+    if (r->route.kind == ROUTE_TF_STATUS && strchr(r->route.name, ':') != NULL) {
+        respond_error(r, 400, "no such route");
+        return;
+    }
     const char *allow = route_methods(&r->route);
     respond_header(r, "allow", allow, strlen(allow));
     respond_error(r, 405,
