@@ -11,8 +11,9 @@
 #include "server/protocol/grpc/orca.h"
 #include "server/protocol/route_method.h"
 
-#define PARTS_MAX 64  /* messages of one call that are not answered and sent */
-#define LAST_BYTES 64 /* of a response that is compared with the one before it */
+#define REPEATED_MAX 16 /* calls of one connection that are asked again and again */
+#define PARTS_MAX 64    /* messages of one call that are not answered and sent */
+#define LAST_BYTES 64   /* of a response that is compared with the one before it */
 #define WATCH_NS UINT64_C(1000000000)
 
 typedef struct http2_call {
@@ -55,26 +56,6 @@ bool http2_call_is_streamed(const http2_head *head)
     return grpc_is_content_type(type.data, type.bytes);
 }
 
-void http2_call_begin(http2_exchange *x, bool has_body)
-{
-    static const http2_field fields[] = {{"content-type", "application/grpc", 12, 16},
-                                         {"grpc-accept-encoding", "identity,deflate,gzip", 20, 21},
-                                         {"server", "penstock", 6, 8}};
-    x->call = calloc(1, sizeof *x->call);
-    if (x->call == NULL) {
-        http2_session_reset(x->on->session, x->stream, HTTP2_REFUSED_STREAM);
-        return;
-    }
-    x->call->is_repeated = route_is_repeated(kind_of(x->head));
-    x->call->sends_same = kind_of(x->head) == ROUTE_GRPC_LOAD_REPORTS;
-    x->call->interval_ns = WATCH_NS;
-    if (http2_session_begin(x->on->session, x->stream, 200, fields, 3))
-        x->call->is_finished = true; /* it is reset */
-    else if (!has_body)
-        http2_call_end(x);
-    http2_connection_flush_later(x->on);
-}
-
 /* The call's status. What still runs for it is cancelled when the stream is closed. */
 static void finish(http2_exchange *x, const http2_field *trailers, int count)
 {
@@ -98,6 +79,29 @@ static void count_large(const http2_exchange *x)
     const request_loop *l = x->on->base->base.loop;
     record_refused(l->service->recorder, l->index, 413, RECORD_TOO_LARGE, ROUTE_GRPC,
                    clock_now_ns());
+}
+
+void http2_call_begin(http2_exchange *x, bool has_body)
+{
+    static const http2_field fields[] = {{"content-type", "application/grpc", 12, 16},
+                                         {"grpc-accept-encoding", "identity,deflate,gzip", 20, 21},
+                                         {"server", "penstock", 6, 8}};
+    x->call = calloc(1, sizeof *x->call);
+    if (x->call == NULL) {
+        http2_session_reset(x->on->session, x->stream, HTTP2_REFUSED_STREAM);
+        return;
+    }
+    x->call->is_repeated = route_is_repeated(kind_of(x->head));
+    x->call->sends_same = kind_of(x->head) == ROUTE_GRPC_LOAD_REPORTS;
+    x->call->interval_ns = WATCH_NS;
+    x->on->repeated += x->call->is_repeated;
+    if (http2_session_begin(x->on->session, x->stream, 200, fields, 3))
+        x->call->is_finished = true; /* it is reset */
+    else if (x->on->repeated > REPEATED_MAX && x->call->is_repeated)
+        fail(x, "8", "too many calls of this connection watch");
+    else if (!has_body)
+        http2_call_end(x);
+    http2_connection_flush_later(x->on);
 }
 
 static void finish_if_done(http2_exchange *x)
@@ -395,6 +399,7 @@ void http2_call_close(http2_exchange *x)
 {
     while (x->call->parts != NULL)
         close_part(x->call->parts);
+    x->on->repeated -= x->call->is_repeated;
     free(x->call);
     x->call = NULL;
 }

@@ -22,6 +22,7 @@ typedef struct http2_connection {
     size_t session_held;      /* of the session and its output, counted in the budget */
     size_t response_held;     /* of the responses that are not taken yet */
     size_t response_held_max; /* the most for one response so far */
+    int repeated;             /* calls whose message is asked again and again */
     int running;              /* requests that were begun and are not answered */
     /* Requests that wait until fewer bytes of responses do. */
     http2_exchange *waiting_first, *waiting_last;

@@ -1,4 +1,5 @@
 """Calls that are streams of messages: inferences, health, reflection."""
+import contextlib
 import queue
 import threading
 import time
@@ -105,6 +106,26 @@ def test_health_watch(tmp_path):
         s.terminate()
         assert next(server).status == pb.HealthCheckResponse.NOT_SERVING
         assert calls.status_of(lambda: next(server))[0] == grpc.StatusCode.UNAVAILABLE
+
+
+def test_watching_calls_of_a_connection_are_bounded(server):
+    pb = pytest.importorskip("grpc_health.v1.health_pb2")
+    from grpc_health.v1 import health_pb2_grpc
+
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        watch = lambda: stub.Watch(pb.HealthCheckRequest())
+        watching = [watch() for _ in range(16)]
+        assert {next(w).status for w in watching} == {pb.HealthCheckResponse.SERVING}
+        assert calls.status_of(lambda: next(watch()))[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert stub.Check(pb.HealthCheckRequest()).status == pb.HealthCheckResponse.SERVING
+        watching.pop().cancel()
+        serving.wait_until(lambda: watch_begins(watch), "a watch in the place of one that has ended")
+
+
+def watch_begins(watch):
+    with contextlib.suppress(grpc.RpcError):
+        return next(watch()) is not None
 
 
 def test_load_reports(server):
