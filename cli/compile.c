@@ -11,8 +11,10 @@
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
 #include "devices/device.h"
+#include "devices/pjrt/footprint.h"
 #include "devices/pjrt/make.h"
 #include "devices/pjrt/plugin/ahead_of_time.h"
+#include "devices/pjrt/protocol/protocol.h"
 #include "devices/pjrt/protocol/signature.h"
 
 typedef struct target_facts {
@@ -144,6 +146,7 @@ typedef struct compiler {
     compile_cache *cache;
     int compiled; /* programs, kept or not, and the seconds that took */
     double seconds;
+    pjrt_footprint footprint; /* of a server with these programs */
 } compiler;
 
 /* Checks an exported program against what model.json declares. */
@@ -169,9 +172,10 @@ static status compile_program(void *context, const device_model *what, device_bu
     uint64_t start_ns = clock_now_ns();
     status s = pjrt_compile_ahead(c->plugin, c->topology, program->text, program->bytes, &made);
     *out = (pjrt_compiled){.seconds = (double)(clock_now_ns() - start_ns) * 1e-9,
-                           .code_bytes = made.code_bytes,
-                           .temporary_bytes = made.temporary_bytes,
-                           .peak_bytes = made.peak_bytes};
+                           .code_bytes = made.memory.code,
+                           .output_bytes = made.memory.outputs,
+                           .temporary_bytes = made.memory.temporary,
+                           .peak_bytes = made.memory.peak};
     if (s == STATUS_OK)
         s = check_given(what, bucket, program, &made.optimized_hlo);
     if (s == STATUS_OK) {
@@ -185,6 +189,16 @@ static status compile_program(void *context, const device_model *what, device_bu
     }
     pjrt_ahead_of_time_dispose(&made);
     return s;
+}
+
+/* The program is made, but a server could not load it beside those before it. */
+static status check_memory(compiler *c, const pjrt_made *made, device_bucket bucket)
+{
+    pjrt_claim claim = pjrt_footprint_claim(&made->program, &made->facts, bucket);
+    int64_t weights = pjrt_footprint_weights(&made->program);
+    return pjrt_footprint_add(&c->footprint, &claim,
+                              weights > c->footprint.weight_bytes ? weights
+                                                                  : c->footprint.weight_bytes);
 }
 
 static status compile_bucket(const compile_options *o, compiler *c, const device_model *what,
@@ -204,8 +218,9 @@ static status compile_bucket(const compile_options *o, compiler *c, const device
     print_bucket(o, what, bucket, &made, facts_of(c->topology));
     if (made.is_cached)
         t->already++;
+    s = check_memory(c, &made, bucket);
     pjrt_made_dispose(&made);
-    return STATUS_OK;
+    return s;
 }
 
 typedef struct chosen_bucket {
@@ -240,6 +255,8 @@ static int compile_model(const compile_options *o, compiler *c, const model *m)
     device_model on_device = m->on_device, on_packed = m->on_packed;
     if (on_device.exported == NULL)
         on_device.precision = on_packed.precision = o->precision;
+    c->footprint.slots = PJRT_SLOTS_DEFAULT;
+    c->footprint.memory_bytes = pjrt_footprint_memory_of(c->device_kind);
     if (!o->is_json)
         printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "
                "scratch    estimated    estimated    est.   matrix\n                             "
@@ -261,6 +278,7 @@ static int compile_model(const compile_options *o, compiler *c, const model *m)
             "\np: rows hold several sequences\n%d program%s compiled in %.1f s, %d already in the "
             "cache %s\n",
             c->compiled, c->compiled == 1 ? "" : "s", c->seconds, t.already, o->cache);
+    pjrt_footprint_dispose(&c->footprint);
     return t.failed > 0 ? 1 : 0;
 }
 

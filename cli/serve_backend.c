@@ -86,7 +86,8 @@ static device_pjrt_options options_of(const config *c, const char *plugin)
 {
     return (device_pjrt_options){.plugin = plugin,
                                  .cache_folder = c->repository.load.cache_folder,
-                                 .is_cache_only = c->cache_only};
+                                 .is_cache_only = c->cache_only,
+                                 .memory_bytes = c->device_memory_bytes};
 }
 
 /* "cpu", or every device of "pjrt:PLUGIN.so". */

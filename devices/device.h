@@ -113,6 +113,8 @@ typedef struct device_status {
     uint64_t cache_misses, cache_corrupt, cache_store_failures;
     const char *version; /* of the plugin: "api 0.81, ..."; NULL: the device is our own. Lives as
                             long as the device */
+    /* Of the device, 0: not known; and what weights, programs and the batches in flight need. */
+    int64_t memory_bytes, claimed_bytes;
     double peak_seconds; /* of one core at its measured peak, for what has been computed so far */
     double utilisation_of_peak; /* achieved fraction of the peak measured at start, or 0 when
                                    unknown */

@@ -162,6 +162,8 @@ struct model {
     const char *whole_note;
     const tensor *whole_inputs;
     model_packing packing;
+    /* Buckets that a device has no memory for are left out there; else it runs none of them. */
+    bool fits;
     /* What devices with static shapes know of the graph; NULL: nothing, or there are none. */
     struct encoder *encoder;
     /* The same, or NULL: a row holds one sequence, packing_note says why;

@@ -1,84 +1,18 @@
 #include "devices/pjrt/device.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "devices/compile_cache.h"
-#include "devices/exported.h"
 #include "devices/health.h"
-#include "devices/pjrt/make.h"
-#include "devices/pjrt/ranges.h"
-#include "devices/pjrt/supervisor/supervisor.h"
-#include "devices/pjrt/weights.h"
+#include "devices/pjrt/group.h"
+#include "devices/pjrt/program.h"
 #include "graph/encoder/packed.h"
 
 #define ROOM "devices"
-
-/* Tries of a compilation whose host ends meanwhile, and how long each waits for a healthy host. */
-#define TRIES_MAX 3
-#define HEALTHY_WAIT_NS UINT64_C(60000000000)
-
-/* A program is loaded once for all devices of a host; each device's device_program refers to it. */
-typedef struct shared_program {
-    struct shared_program *next;
-    const graph *graph;
-    const struct encoder *packed_encoder; /* or NULL */
-    device_precision precision;
-    device_bucket bucket;
-    int input_count; /* of the program, with those of a packed bucket */
-    int references;
-    bool is_ready; /* false while its first user compiles it */
-    bool is_cached;
-    status result;
-    char error[STATUS_MESSAGE_BYTES_MAX];
-    uint32_t number;
-    uint32_t *weights;
-    int weight_count;
-    pjrt_range *ranges; /* in `memory` */
-    int range_count;
-    arena memory;
-    char how[600];               /* it computes, and why so; begins with the arithmetic */
-    _Atomic uint64_t longest_ns; /* of its executions */
-} shared_program;
-
-typedef struct pjrt_program_of_device {
-    device_program base;
-    shared_program *shared;
-} pjrt_program_of_device;
-
-/* The devices of one host, and what they share. */
-typedef struct pjrt_group {
-    device_pjrt_options options;
-    /* Until then its devices are absent, and nothing below but `devices` is set. */
-    pjrt_supervisor *supervisor;
-    compile_cache *cache; /* NULL: none */
-    char version[400];
-    char cache_kind[160]; /* device kind as cache keys have it */
-    pjrt_host_facts facts;
-    struct pjrt_device *devices[DEVICE_PJRT_DEVICES_MAX];
-    int device_count; /* with those that are absent */
-    int references;   /* devices alive */
-
-    pthread_mutex_t lock; /* guards the lists; never held while the host works */
-    pthread_cond_t changed;
-    shared_program *programs;
-    pjrt_weights *weights;
-    _Atomic uint64_t compiles, cache_hits;
-} pjrt_group;
-
-typedef struct pjrt_device {
-    device base;
-    pjrt_group *group;
-    int number; /* within the host */
-    char name[32];
-    _Atomic uint64_t executions, failures, busy_ns;
-} pjrt_device;
 
 static bool is_same_program(const shared_program *p, const device_model *model,
                             device_bucket bucket)
@@ -89,151 +23,6 @@ static bool is_same_program(const shared_program *p, const device_model *model,
 }
 
 /* --- compiling --- */
-
-/* Of pjrt_maker; `context` is the group. */
-static status compile_on_host(void *context, const device_model *model, device_bucket bucket,
-                              const stablehlo_program *program, pjrt_compiled *out,
-                              pjrt_binary *binary)
-{
-    pjrt_group *g = context;
-    if (model->serving_compiles != NULL) {
-        atomic_fetch_add(model->serving_compiles, 1);
-        log_error(ROOM, "%s: compiling %lldx%lld although the model is ready", model->name,
-                  (long long)bucket.batch, (long long)bucket.sequence);
-    }
-    pjrt_declaration declared = {0};
-    if (model->exported != NULL)
-        pjrt_declaration_make(model, bucket, program, &declared);
-    pjrt_host_compiled made = {.fd = -1};
-    status s = pjrt_supervisor_compile(g->supervisor, program->text, program->bytes,
-                                       model->exported != NULL ? &declared : NULL, &made);
-    pjrt_declaration_dispose(&declared);
-    if (s)
-        return model->exported == NULL
-                   ? s
-                   : status_prefix(s, "%s", device_exported_find(model->exported, bucket)->name);
-    atomic_fetch_add(&g->compiles, 1);
-    *out = (pjrt_compiled){.hlo = made.hlo,
-                           .seconds = (double)made.compile_ns * 1e-9,
-                           .code_bytes = -1,
-                           .temporary_bytes = -1,
-                           .peak_bytes = -1};
-    binary->bytes = made.bytes;
-    s = pjrt_memory_map(made.fd, made.bytes, false, &binary->data);
-    if (s)
-        close(made.fd);
-    else
-        binary->fd = made.fd;
-    return s;
-}
-
-static status add_program(pjrt_group *g, const pjrt_made *made, const pjrt_argument *arguments,
-                          uint32_t *number)
-{
-    const pjrt_binary *b = &made->binary;
-    int fd = b->fd;
-    status s = STATUS_OK;
-    if (fd < 0)
-        s = pjrt_memory_create_from("penstock-program", b->data, b->bytes, &fd);
-    if (s == STATUS_OK)
-        s = pjrt_supervisor_add_program(g->supervisor, fd, b->bytes, arguments,
-                                        made->program.argument_count, made->program.output_count,
-                                        number);
-    if (b->fd < 0 && fd >= 0)
-        close(fd);
-    return s;
-}
-
-/* Gives the program and its weights to the host. */
-static status load_program(pjrt_group *g, const device_model *model, pjrt_made *made,
-                           shared_program *p)
-{
-    const stablehlo_program *program = &made->program;
-    pjrt_argument *arguments = calloc((size_t)program->argument_count + 1, sizeof *arguments);
-    p->weights = calloc((size_t)program->argument_count + 1, sizeof *p->weights);
-    assert(arguments != NULL && p->weights != NULL);
-    status s = STATUS_OK;
-    for (int i = 0; s == STATUS_OK && i < program->argument_count; i++) {
-        const stablehlo_argument *a = &program->arguments[i];
-        arguments[i] = (pjrt_argument){.is_weight = a->input < 0, .index = (uint32_t)a->input};
-        if (a->input >= 0)
-            continue;
-        s = pjrt_weights_obtain(g->weights, model->graph, a, &arguments[i].index);
-        if (s == STATUS_OK)
-            p->weights[p->weight_count++] = arguments[i].index;
-    }
-    if (s == STATUS_OK)
-        s = add_program(g, made, arguments, &p->number);
-    free(arguments);
-    for (; s != STATUS_OK && p->weight_count > 0; p->weight_count--)
-        pjrt_weights_release(g->weights, model->graph, p->weights[p->weight_count - 1]);
-    return s;
-}
-
-/* Has the host ended since it had restarted `restarts` times? */
-static bool has_host_ended(pjrt_group *g, uint64_t restarts)
-{
-    device_status now = {0};
-    pjrt_supervisor_describe(g->supervisor, &now);
-    return now.state != DEVICE_HEALTHY || now.restarts != restarts;
-}
-
-/* What a program computes in, and why: "bf16: the fewest estimated cycles: int8 300, bf16 200". */
-static void describe_program(const device_model *model, const pjrt_made *made, shared_program *p)
-{
-    const pjrt_choice *c = &made->choice;
-    size_t room = sizeof p->how;
-    int n = snprintf(p->how, room, "%s",
-                     pjrt_program_arithmetic(model, &made->program, &made->facts.hlo));
-    n += snprintf(p->how + n, room - (size_t)n, ": %s%s", pjrt_choice_reason(c),
-                  c->count > 0 ? ": " : "");
-    for (int i = 0; i < c->count && n < (int)room; i++)
-        n += snprintf(p->how + n, room - (size_t)n, "%s%s %lld", i > 0 ? ", " : "",
-                      c->trials[i].name, (long long)c->trials[i].cycles);
-}
-
-static status make_loaded(pjrt_group *g, const device_model *model, shared_program *p)
-{
-    status s = STATUS_OK;
-    pjrt_maker maker = {.cache = g->cache,
-                        .is_cache_only = g->options.is_cache_only,
-                        .device_kind = g->cache_kind,
-                        .compiler = g->facts.version,
-                        .context = g,
-                        .compile = compile_on_host};
-    for (int i = 0; i < TRIES_MAX; i++) {
-        s = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
-        if (s)
-            return s;
-        device_status before = {0};
-        pjrt_supervisor_describe(g->supervisor, &before);
-        pjrt_made made = {.binary = {.fd = -1}};
-        s = pjrt_make(&maker, model, p->bucket, &made);
-        bool is_cached = p->is_cached = made.is_cached;
-        if (s == STATUS_OK) {
-            atomic_fetch_add(&g->cache_hits, is_cached);
-            s = load_program(g, model, &made, p);
-        }
-        if (s == STATUS_OK && made.specialised != NULL)
-            p->range_count = pjrt_ranges_find(made.specialised, &p->memory, &p->ranges);
-        if (s == STATUS_OK)
-            describe_program(model, &made, p);
-        pjrt_made_dispose(&made);
-        if (s == STATUS_OK || g->options.is_cache_only)
-            return s;
-        if (is_cached) { /* its checksum is right, but the plugin cannot load it */
-            log_warning(ROOM,
-                        "%s: the plugin cannot load a program from the compile cache: %s; "
-                        "compiling it again",
-                        model->name, status_message());
-            compile_cache_distrust(g->cache);
-            maker.ignores_cache = true;
-        } else if (!has_host_ended(g, before.restarts)) {
-            return s;
-        }
-    }
-    return s;
-}
 
 static void release_shared(pjrt_group *g, shared_program *p)
 {
@@ -248,11 +37,8 @@ static void release_shared(pjrt_group *g, shared_program *p)
     pthread_mutex_unlock(&g->lock);
     if (!is_last)
         return;
-    if (p->result == STATUS_OK) {
-        pjrt_supervisor_remove_program(g->supervisor, p->number);
-        for (int i = 0; i < p->weight_count; i++)
-            pjrt_weights_release(g->weights, p->graph, p->weights[i]);
-    }
+    if (p->result == STATUS_OK)
+        pjrt_group_unload(g, p);
     arena_dispose(&p->memory);
     free(p->weights);
     free(p);
@@ -270,7 +56,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
     if (device_is_absent(base))
         return reject_absent(base);
     /* The caller executes next, so the host must be healthy even if the program exists. */
-    status healthy = pjrt_supervisor_wait(g->supervisor, HEALTHY_WAIT_NS);
+    status healthy = pjrt_supervisor_wait(g->supervisor, PJRT_HEALTHY_WAIT_NS);
     if (healthy)
         return healthy;
     pthread_mutex_lock(&g->lock);
@@ -295,7 +81,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
         pthread_cond_wait(&g->changed, &g->lock);
     pthread_mutex_unlock(&g->lock);
     if (is_first) {
-        status made = make_loaded(g, model, p);
+        status made = pjrt_group_load(g, model, p);
         pthread_mutex_lock(&g->lock);
         p->result = made;
         snprintf(p->error, sizeof p->error, "%s", made ? status_message() : "");
@@ -344,6 +130,14 @@ static status pjrt_execute(device *base, device_program *program, int slot,
     return s;
 }
 
+static void describe_memory(pjrt_group *g, device_status *out)
+{
+    pthread_mutex_lock(&g->lock);
+    out->memory_bytes = g->footprint.memory_bytes;
+    out->claimed_bytes = pjrt_footprint_bytes(&g->footprint);
+    pthread_mutex_unlock(&g->lock);
+}
+
 static void pjrt_describe(device *base, device_status *out)
 {
     pjrt_device *d = (pjrt_device *)base;
@@ -363,6 +157,7 @@ static void pjrt_describe(device *base, device_status *out)
         out->cache_corrupt = c.corrupt;
         out->cache_store_failures = c.store_failures;
     }
+    describe_memory(d->group, out);
     pjrt_supervisor_describe(d->group->supervisor, out);
 }
 
@@ -373,6 +168,7 @@ static void destroy_group(pjrt_group *g)
     assert(g->programs == NULL);
     if (g->weights != NULL)
         pjrt_weights_destroy(g->weights);
+    pjrt_footprint_dispose(&g->footprint);
     pjrt_supervisor_destroy(g->supervisor);
     compile_cache_close(g->cache);
     pthread_mutex_destroy(&g->lock);
@@ -414,6 +210,13 @@ static pjrt_group *create_group(const device_pjrt_options *options)
     return g;
 }
 
+static int64_t memory_of(const device_pjrt_options *o, const pjrt_host_facts *facts)
+{
+    return facts->memory_bytes > 0 ? facts->memory_bytes
+           : o->memory_bytes > 0   ? o->memory_bytes
+                                   : pjrt_footprint_memory_of(facts->device_kind);
+}
+
 /* Starts the host; after a failure the group is as it was. */
 static status open_group(pjrt_group *g)
 {
@@ -433,6 +236,8 @@ static status open_group(pjrt_group *g)
         return s;
     g->weights = pjrt_weights_create(g->supervisor);
     pjrt_supervisor_facts(g->supervisor, &g->facts);
+    g->footprint.slots = pjrt_supervisor_slots(o->slots);
+    g->footprint.memory_bytes = memory_of(o, &g->facts);
     pjrt_program_cache_kind(g->facts.platform, g->facts.device_kind, g->cache_kind);
     snprintf(g->version, sizeof g->version, "%s on %s (%s), %d device%s", g->facts.version,
              g->facts.platform, g->facts.device_kind, g->facts.device_count,

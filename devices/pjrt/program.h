@@ -28,8 +28,8 @@ void pjrt_program_cache_kind(const char *platform, const char *device_kind, char
 /* What the compiler tells of a program. */
 typedef struct pjrt_compiled {
     hlo_summary hlo;
-    double seconds;                                  /* that compiling took */
-    int64_t code_bytes, temporary_bytes, peak_bytes; /* -1: not known */
+    double seconds;                                                /* that compiling took */
+    int64_t code_bytes, output_bytes, temporary_bytes, peak_bytes; /* -1: not known */
 } pjrt_compiled;
 
 #define PJRT_SUMMARY_BYTES 2560

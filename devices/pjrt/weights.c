@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devices/pjrt/footprint.h"
+
 /* One array on the devices. */
 typedef struct weight {
     unsigned char digest[32]; /* of the constant's bytes, type, shape and transform */
     uint32_t number;
+    int64_t bytes;
     int references; /* aliases */
 } weight;
 
@@ -107,6 +110,8 @@ static status upload(pjrt_weights *w, const stablehlo_argument *argument,
     status s = stablehlo_argument_data(argument, &memory, &data);
     if (s == STATUS_OK)
         s = pjrt_supervisor_add_weight(w->supervisor, &data, &made.number);
+    if (s == STATUS_OK)
+        made.bytes = (int64_t)tensor_bytes(&data);
     arena_dispose(&memory);
     if (s)
         return s;
@@ -156,6 +161,57 @@ status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argu
     }
     pthread_mutex_unlock(&w->lock);
     return s;
+}
+
+static int64_t sum_of(const pjrt_weights *w)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < w->count; i++)
+        bytes += w->items[i].bytes;
+    return bytes;
+}
+
+int64_t pjrt_weights_bytes(pjrt_weights *w)
+{
+    pthread_mutex_lock(&w->lock);
+    int64_t bytes = sum_of(w);
+    pthread_mutex_unlock(&w->lock);
+    return bytes;
+}
+
+/* What `program` would add. Exact: each contents once, for which they are hashed. */
+static int64_t new_bytes(pjrt_weights *w, const graph *g, const stablehlo_program *program,
+                         bool is_exact)
+{
+    typedef unsigned char digest[32];
+    digest *seen = is_exact ? calloc((size_t)program->argument_count + 1, sizeof *seen) : NULL;
+    int seen_count = 0;
+    int64_t bytes = 0;
+    for (int i = 0; i < program->argument_count; i++) {
+        const stablehlo_argument *a = &program->arguments[i];
+        if (a->input >= 0 || find_alias(w, g, a) != NULL)
+            continue;
+        bool is_known = false;
+        if (seen != NULL) {
+            digest_of(a, seen[seen_count]);
+            is_known = find_weight(w, seen[seen_count]) != NULL;
+            for (int k = 0; k < seen_count && !is_known; k++)
+                is_known = memcmp(seen[k], seen[seen_count], sizeof *seen) == 0;
+            seen_count++;
+        }
+        bytes += is_known ? 0 : pjrt_argument_bytes(a);
+    }
+    free(seen);
+    return bytes;
+}
+
+int64_t pjrt_weights_bytes_with(pjrt_weights *w, const graph *g, const stablehlo_program *program,
+                                bool is_exact)
+{
+    pthread_mutex_lock(&w->lock);
+    int64_t bytes = sum_of(w) + new_bytes(w, g, program, is_exact);
+    pthread_mutex_unlock(&w->lock);
+    return bytes;
 }
 
 static void release_weight(pjrt_weights *w, uint32_t number)

@@ -16,6 +16,11 @@ void pjrt_weights_destroy(pjrt_weights *w);
  * counts a reference. Equal contents are one weight, also across models. */
 status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argument *argument,
                            uint32_t *number) MUST_CHECK;
+/* Bytes on each device. */
+int64_t pjrt_weights_bytes(pjrt_weights *w);
+/* The same with those of `program` of `g`. Not exact: at least as much, without hashing. */
+int64_t pjrt_weights_bytes_with(pjrt_weights *w, const graph *g, const stablehlo_program *program,
+                                bool is_exact);
 /* Ends one reference; `g` still exists. */
 void pjrt_weights_release(pjrt_weights *w, const graph *g, uint32_t number);
 

@@ -73,6 +73,7 @@ static void set_batching(model *m, const load_request *r, const manifest *file)
     m->slo_ns = file->slo_ns;
     m->priority = file->priority;
     m->weight = file->weight;
+    m->fits = file->fits;
     m->version_policy = write_policy(m, &file->policy);
     m->on_device.precision = r->precision          ? *r->precision
                              : file->has_precision ? file->precision

@@ -32,7 +32,10 @@ typedef struct warming {
     int begun;             /* buckets */
     uint64_t logged_ns;
     atomic_bool is_refused[DEVICES_MAX]; /* the device cannot run this model at all */
-    status failure;                      /* the first that ends the load */
+    atomic_bool is_full[DEVICES_MAX]; /* it has no memory for all of the model: it runs nothing */
+    /* Where model->fits: no device had memory for the bucket when it was compiled. */
+    atomic_bool is_short[MODEL_BUCKETS_MAX];
+    status failure; /* the first that ends the load */
     char error[STATUS_MESSAGE_BYTES_MAX];
     /* Programs of the devices before the CPU, by bucket and device: compiled or loaded before any
      * is executed, and held until all have run. NULL: there is no such device. */
@@ -136,6 +139,11 @@ static status allow_missing_program(warming *w, const model_bucket *b, int devic
     if (device_index == m->device_count - 1 || failure == STATUS_NOT_FOUND ||
         cancel_is_end(failure))
         return failure;
+    bool is_full = failure == STATUS_RESOURCE_EXHAUSTED && !m->fits;
+    if (is_full) {
+        atomic_store(&w->is_full[device_index], true);
+        failure = STATUS_UNSUPPORTED;
+    }
     if (failure == STATUS_UNSUPPORTED && !atomic_exchange(&w->is_refused[device_index], true))
         log_warning("models", "%s does not run on device %s: %s", m->name, name, status_message());
     else if (failure != STATUS_UNSUPPORTED)
@@ -274,19 +282,75 @@ static int next_bucket(warming *w, bool is_parallel)
 }
 
 /* Compiles all programs before any is executed, so that compilations do not disturb the measured
- * times. What fails here is tried again, and reported, before its execution. */
+ * times. What fails here is tried again, and reported, before its execution; but a device that is
+ * full is told now, before it computes anything. */
 static void *compile_some(void *context)
 {
     warming *w = context;
     const model *m = w->m;
     int others = m->device_count - 1;
     for (int i; (i = next_bucket(w, true)) >= 0;)
-        for (int d = 0; d < others; d++)
-            if (!device_is_absent(m->devices[d]) &&
-                m->devices[d]->interface->compile(m->devices[d], model_of_bucket(m, &m->buckets[i]),
-                                                  m->buckets[i].shape, &w->held[i * others + d]))
+        for (int d = 0; d < others; d++) {
+            const model_bucket *b = &m->buckets[i];
+            if (device_is_absent(m->devices[d]) || atomic_load(&w->is_refused[d]))
+                continue;
+            status failure = m->devices[d]->interface->compile(m->devices[d], model_of_bucket(m, b),
+                                                               b->shape, &w->held[i * others + d]);
+            if (failure == STATUS_RESOURCE_EXHAUSTED && m->fits)
+                atomic_store(&w->is_short[i], true);
+            if (failure == STATUS_RESOURCE_EXHAUSTED && !m->fits)
+                failure = allow_missing_program(w, b, d, failure);
+            else if (failure)
                 break;
+        }
     return NULL;
+}
+
+static int64_t tokens_of(const model_bucket *b)
+{
+    return b->shape.batch * (b->shape.sequence > 0 ? b->shape.sequence : 1);
+}
+
+/* Lets go of the largest bucket that is loaded and larger than that one. False: there is none. */
+static bool release_larger(warming *w, int than)
+{
+    const model *m = w->m;
+    int others = m->device_count - 1, largest = than;
+    for (int i = 0; i < m->bucket_count; i++)
+        if (w->held[i * others] != NULL &&
+            tokens_of(&m->buckets[i]) > tokens_of(&m->buckets[largest]))
+            largest = i;
+    for (int d = 0; d < others && largest != than; d++) {
+        device_program **held = &w->held[largest * others + d];
+        if (*held != NULL)
+            m->devices[d]->interface->release(m->devices[d], *held);
+        *held = NULL;
+    }
+    return largest != than;
+}
+
+/* False: for want of memory. */
+static bool hold_bucket(warming *w, int bucket)
+{
+    const model *m = w->m;
+    const model_bucket *b = &m->buckets[bucket];
+    int others = m->device_count - 1;
+    status failure = STATUS_OK;
+    for (int d = 0; d < others && !failure; d++)
+        if (!device_is_absent(m->devices[d]) && w->held[bucket * others + d] == NULL)
+            failure = m->devices[d]->interface->compile(m->devices[d], model_of_bucket(m, b),
+                                                        b->shape, &w->held[bucket * others + d]);
+    return failure != STATUS_RESOURCE_EXHAUSTED;
+}
+
+/* Several threads load buckets in any order: the smaller ones get the memory. The larger ones are
+ * tried again with their execution, and reported. */
+static void make_room(warming *w)
+{
+    for (int i = 0; i < w->m->bucket_count; i++)
+        if (atomic_load(&w->is_short[i]))
+            while (release_larger(w, i) && !hold_bucket(w, i))
+                continue;
 }
 
 static void release_held(warming *w)
@@ -318,6 +382,7 @@ static void compile_all(warming *w)
     compile_some(w);
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
+    make_room(w);
     log_info("models",
              "%s: %d programs compiled or loaded in %.0f ms; executing each on each device",
              m->name, m->bucket_count, (double)(clock_now_ns() - start_ns) / 1e6);
@@ -341,6 +406,20 @@ static void *warm_on_thread(void *context)
 {
     warm_buckets(context, true);
     return NULL;
+}
+
+/* What was made before the memory of a device was found to be too small. */
+static void drop_full(warming *w)
+{
+    model *m = w->m;
+    for (int i = 0; i < m->bucket_count; i++)
+        for (int d = 0; d + 1 < m->device_count && m->buckets[i].programs; d++) {
+            device_program **program = &m->buckets[i].programs[d];
+            if (!atomic_load(&w->is_full[d]) || *program == NULL)
+                continue;
+            m->devices[d]->interface->release(m->devices[d], *program);
+            *program = NULL;
+        }
 }
 
 static bool has_absent(const model *m)
@@ -370,6 +449,7 @@ status warm_up_model(model *m, void (*report)(void *context, const char *text), 
     for (int i = 0; i < count; i++)
         pthread_join(others[i], NULL);
     release_held(&w);
+    drop_full(&w);
     pthread_mutex_destroy(&w.mutex);
     m->warm_up_ns = clock_now_ns() - start_ns;
     if (w.failure)
@@ -417,9 +497,10 @@ bool warm_up_make_wanted(const model *m)
 typedef struct joining {
     const model *m;
     const cancel_token *cancel;
-    int first, end;    /* devices */
-    _Atomic int begun; /* buckets */
-    _Atomic int made;  /* programs */
+    int first, end;      /* devices */
+    _Atomic int begun;   /* buckets */
+    _Atomic int made;    /* programs */
+    atomic_bool is_full; /* a device has no memory for all of the model */
 } joining;
 
 static status join_bucket(joining *j, int bucket, int device_index, arena *a)
@@ -450,10 +531,13 @@ static void *join_some(void *context)
         for (int d = j->first; d < j->end && !cancel_check(j->cancel); d++) {
             if (device_is_absent(m->devices[d]) || deferred_buckets_program(m, i, d) != NULL)
                 continue;
-            if (!join_bucket(j, i, d, &a)) {
+            status failure = join_bucket(j, i, d, &a);
+            if (!failure) {
                 atomic_fetch_add(&j->made, 1);
                 continue;
             }
+            if (failure == STATUS_RESOURCE_EXHAUSTED && !m->fits)
+                atomic_store(&j->is_full, true);
             log_warning("models", "%s: bucket %lldx%lld does not run on device %s: %s", m->name,
                         (long long)m->buckets[i].shape.batch,
                         (long long)m->buckets[i].shape.sequence, m->devices[d]->name,
@@ -478,6 +562,11 @@ void warm_up_join(const model *m, int first, int count, const cancel_token *canc
     join_some(&j);
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    if (atomic_load(&j.is_full)) {
+        late_programs_drop(m, first, j.end);
+        log_warning("models", "%s: too large for the devices that came later", m->name);
+        return;
+    }
     late_programs_publish(m);
     log_info("models", "%s: %d programs for %d devices that came later, in %.0f ms", m->name,
              atomic_load(&j.made), count, (double)(clock_now_ns() - start_ns) / 1e6);

@@ -158,14 +158,15 @@ typedef enum key {
     KEY_PROGRAM,
     KEY_VERSION_POLICY,
     KEY_DIMENSIONS,
+    KEY_FIT,
     KEY_COUNT
 } key;
 
 static const char *const key_names[KEY_COUNT] = {
-    "precision",      "buckets", "batch_max", "sequence_max",   "queue_delay_us",
-    "queue_rows_max", "slo_ms",  "priority",  "weight",         "inputs",
-    "dims",           "labels",  "pooling",   "can_batch",      "can_pad",
-    "warm_up",        "packing", "program",   "version_policy", "dimensions"};
+    "precision",      "buckets",    "batch_max", "sequence_max", "queue_delay_us", "queue_rows_max",
+    "slo_ms",         "priority",   "weight",    "inputs",       "dims",           "labels",
+    "pooling",        "can_batch",  "can_pad",   "warm_up",      "packing",        "program",
+    "version_policy", "dimensions", "fit"};
 
 static status read_flag(manifest_reader *r, json_t *v, int *out)
 {
@@ -252,6 +253,8 @@ static status read_key(manifest_reader *r, json_t *v)
         return read_flag(r, v, &m->can_batch);
     case KEY_CAN_PAD:
         return read_flag(r, v, &m->can_pad);
+    case KEY_FIT:
+        return read_bool(r, v, &m->fits);
     case KEY_WARM_UP:
         return manifest_read_string(r, v, &m->warm_up);
     case KEY_PROGRAM:

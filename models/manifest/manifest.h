@@ -91,6 +91,7 @@ typedef struct manifest {
     int64_t dimensions[MANIFEST_DIMENSIONS_MAX]; /* to which embeddings may be cut; -1: to any */
     int dimension_count;
     const char *pooling, *warm_up; /* or NULL; warm_up as written: beside model.json */
+    bool fits;                     /* buckets that a device has no memory for are left out */
     int can_batch, can_pad;        /* -1: the batching probe decides */
     manifest_program *program;     /* or NULL */
     arena memory;

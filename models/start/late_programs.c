@@ -12,14 +12,21 @@ late_programs *late_programs_create(const model *m)
     return l;
 }
 
-void late_programs_dispose(model *m)
+void late_programs_drop(const model *m, int first, int end)
 {
-    for (int i = 0; m->late != NULL && i < m->bucket_count; i++)
-        for (int d = 0; d < m->late->device_count; d++) {
-            device_program *program = late_programs_get(m, i, d);
+    late_programs *l = m->late;
+    for (int i = 0; i < m->bucket_count; i++)
+        for (int d = first; d < end; d++) {
+            device_program *program = atomic_exchange(&l->programs[i * l->device_count + d], NULL);
             if (program != NULL)
                 m->devices[d]->interface->release(m->devices[d], program);
         }
+}
+
+void late_programs_dispose(model *m)
+{
+    if (m->late != NULL)
+        late_programs_drop(m, 0, m->late->device_count);
     free(m->late);
     m->late = NULL;
 }

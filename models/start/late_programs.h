@@ -28,6 +28,8 @@ uint32_t late_programs_published(const model *m);
 
 /* Taken. There is none of that bucket and device yet. */
 void late_programs_put(const model *m, int bucket, int device_index, device_program *program);
+/* Releases those of devices [first, end), which were not published. */
+void late_programs_drop(const model *m, int first, int end);
 /* A device has all its programs: queues take over what was put. */
 void late_programs_publish(const model *m);
 

@@ -48,6 +48,7 @@ static void check_slots(void)
     SLOT(client_buffer_from_host, PJRT_Client_BufferFromHostBuffer);
     SLOT(device_description_kind, PJRT_DeviceDescription_Kind);
     SLOT(device_get_description, PJRT_Device_GetDescription);
+    SLOT(device_memory_stats, PJRT_Device_MemoryStats);
     SLOT(executable_destroy, PJRT_Executable_Destroy);
     SLOT(executable_num_outputs, PJRT_Executable_NumOutputs);
     SLOT(executable_code_size, PJRT_Executable_SizeOfGeneratedCodeInBytes);
@@ -108,6 +109,10 @@ static void check_clients_and_buffers(void)
            buffer);
     SIZE(pjrt_device_description_kind_args, PJRT_DeviceDescription_Kind_Args);
     SIZE(pjrt_device_get_description_args, PJRT_Device_GetDescription_Args);
+    SIZE(pjrt_device_memory_stats_args, PJRT_Device_MemoryStats_Args);
+    MEMBER(pjrt_device_memory_stats_args, bytes_limit, PJRT_Device_MemoryStats_Args, bytes_limit);
+    MEMBER(pjrt_device_memory_stats_args, bytes_limit_is_set, PJRT_Device_MemoryStats_Args,
+           bytes_limit_is_set);
     SIZE(pjrt_buffer_args, PJRT_Buffer_Destroy_Args);
     SIZE(pjrt_tiled_layout, PJRT_Buffer_MemoryLayout_Tiled);
     MEMBER(pjrt_tiled_layout, minor_to_major, PJRT_Buffer_MemoryLayout_Tiled, minor_to_major);

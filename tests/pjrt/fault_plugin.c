@@ -13,6 +13,7 @@
  *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT
  *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded
  *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: every buffer fails, RESOURCE_EXHAUSTED
+ *   PENSTOCK_FAULT_MEMORY          its devices tell so many bytes of memory
  *   PENSTOCK_FAULT_INITIALIZE      "exit": the process ends; "hang"; "fail"
  *   PENSTOCK_FAULT_CREATE_FAILS    so many openings of the devices fail first
  *   PENSTOCK_FAULT_CREATE_CODE     with this PJRT code (default 14, UNAVAILABLE)
@@ -367,6 +368,14 @@ static pjrt_error *upload(pjrt_client_buffer_from_host_args *a)
     return inner->client_buffer_from_host(a);
 }
 
+static pjrt_error *memory_stats(pjrt_device_memory_stats_args *a)
+{
+    a->bytes_in_use = 0;
+    a->bytes_limit = (int64_t)number("MEMORY");
+    a->bytes_limit_is_set = true;
+    return NULL;
+}
+
 /* Which opening of the devices this is, over all processes; from 1. */
 static unsigned long long count_opening(void)
 {
@@ -448,6 +457,8 @@ const pjrt_api *GetPjrtApi(void)
     outer.client_compile = compile;
     outer.client_buffer_from_host = upload;
     outer.loaded_executable_execute = execute;
+    if (order("MEMORY") != NULL)
+        outer.device_memory_stats = memory_stats;
     if (order("CYCLES") != NULL)
         outer.executable_optimized_program = optimized_program;
     outer.executable_deserialize_and_load = load;

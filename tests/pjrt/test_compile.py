@@ -74,3 +74,10 @@ def test_a_table_for_people(tmp_path):
 def test_wrong_usage_is_explained(tmp_path, flags, code, words):
     done = devices.compile_for(tmp_path, devices.bert(tmp_path, (1,), (8,)), **flags)
     assert done.returncode == code and words in done.stderr, done
+
+
+def test_a_bucket_that_a_server_could_not_load_fails(tmp_path):
+    model = devices.bert(tmp_path)
+    done = devices.compile_for(tmp_path, model, "--json", "--batch", "1,1000000", "--sequence", "32")
+    assert done.returncode == 1 and len(done.stdout.splitlines()) == 2
+    assert "batch 1000000, length 32: the device has 16.00 GiB and would need " in done.stderr and "batch 1, length 32:" not in done.stderr

@@ -88,6 +88,11 @@ static status compile_program(const host_request *r, pjrt_message *result, int *
         return s;
     pjrt_bytes bytes = {0};
     s = examine(r, e, result);
+    pjrt_memory_plan plan = pjrt_session_memory_plan(&host.session, e);
+    result->code_bytes = plan.code;
+    result->output_bytes = plan.outputs;
+    result->temporary_bytes = plan.temporary;
+    result->peak_bytes = plan.peak;
     if (s == STATUS_OK)
         s = pjrt_session_serialize(&host.session, e, &bytes);
     pjrt_session_release(&host.session, e);
@@ -175,6 +180,7 @@ static void send_hello(status s)
     pjrt_message hello = {.kind = PJRT_HELLO};
     if (s == STATUS_OK) {
         hello.device_count = host.session.device_count;
+        hello.memory_bytes = host.session.memory_bytes;
         snprintf(hello.device_kind, sizeof hello.device_kind, "%s", host.session.device_kind);
         snprintf(hello.platform, sizeof hello.platform, "%s", host.session.platform);
         snprintf(hello.version, sizeof hello.version, "%s", host.plugin.version_text);

@@ -218,6 +218,32 @@ typedef struct pjrt_device_get_description_args {
     pjrt_device_description *device_description; /* out */
 } pjrt_device_get_description_args;
 
+typedef struct pjrt_device_memory_stats_args {
+    PJRT_ARGS_HEAD;
+    pjrt_device_handle *device;
+    int64_t bytes_in_use; /* out, all of it; the others only where `..._is_set` */
+    int64_t peak_bytes_in_use;
+    bool peak_bytes_in_use_is_set;
+    int64_t num_allocs;
+    bool num_allocs_is_set;
+    int64_t largest_alloc_size;
+    bool largest_alloc_size_is_set;
+    int64_t bytes_limit;
+    bool bytes_limit_is_set;
+    int64_t bytes_reserved;
+    bool bytes_reserved_is_set;
+    int64_t peak_bytes_reserved;
+    bool peak_bytes_reserved_is_set;
+    int64_t bytes_reservable_limit;
+    bool bytes_reservable_limit_is_set;
+    int64_t largest_free_block_bytes;
+    bool largest_free_block_bytes_is_set;
+    int64_t pool_bytes;
+    bool pool_bytes_is_set;
+    int64_t peak_pool_bytes;
+    bool peak_pool_bytes_is_set;
+} pjrt_device_memory_stats_args;
+
 typedef struct pjrt_executable_args { /* destroy */
     PJRT_ARGS_HEAD;
     pjrt_executable *executable;
@@ -417,7 +443,7 @@ typedef struct pjrt_api {
     PJRT_SKIP(device_local_hardware_id);
     PJRT_SKIP(device_addressable_memories);
     PJRT_SKIP(device_default_memory);
-    PJRT_SKIP(device_memory_stats);
+    PJRT_SLOT(pjrt_device_memory_stats_args, device_memory_stats);
     PJRT_SKIP(memory_id);
     PJRT_SKIP(memory_kind);
     PJRT_SKIP(memory_debug_string);

@@ -12,27 +12,6 @@ void pjrt_ahead_of_time_dispose(pjrt_ahead_of_time *a)
     *a = (pjrt_ahead_of_time){0};
 }
 
-static void read_memory(const pjrt_plugin *p, pjrt_executable *e, pjrt_ahead_of_time *out)
-{
-    out->code_bytes = out->argument_bytes = out->output_bytes = out->temporary_bytes =
-        out->peak_bytes = -1;
-    PJRT_ARGS(pjrt_executable_code_size_args, code);
-    code.executable = e;
-    if (PJRT_HAS_FUNCTION(p, executable_code_size) &&
-        pjrt_check(p, p->api->executable_code_size(&code), "reading the code size") == STATUS_OK)
-        out->code_bytes = code.size_in_bytes;
-    PJRT_ARGS(pjrt_executable_memory_stats_args, memory);
-    memory.executable = e;
-    if (!PJRT_HAS_FUNCTION(p, executable_get_compiled_memory_stats) ||
-        pjrt_check(p, p->api->executable_get_compiled_memory_stats(&memory),
-                   "reading the memory plan"))
-        return;
-    out->argument_bytes = memory.argument_bytes;
-    out->output_bytes = memory.output_bytes;
-    out->temporary_bytes = memory.temp_bytes;
-    out->peak_bytes = memory.peak_memory_bytes;
-}
-
 static void close_topology(const pjrt_plugin *p, pjrt_topology *t)
 {
     PJRT_ARGS(pjrt_topology_args, destroy);
@@ -94,7 +73,7 @@ status pjrt_compile_ahead(const pjrt_plugin *p, const char *topology, const char
     compile.compile_options_size = sizeof pjrt_compile_options;
     s = pjrt_check(p, p->api->compile(&compile), "compiling");
     if (s == STATUS_OK) {
-        read_memory(p, compile.executable, &made);
+        made.memory = pjrt_executable_memory(p, compile.executable);
         pjrt_executable_optimized(p, compile.executable, &made.optimized_hlo);
         s = pjrt_executable_serialize(p, compile.executable, &made.serialized);
         pjrt_executable_destroy(p, compile.executable);

@@ -12,8 +12,7 @@ status pjrt_topology_kind(const pjrt_plugin *p, const char *topology,
 typedef struct pjrt_ahead_of_time {
     pjrt_bytes serialized,
         optimized_hlo; /* the second is an HloModuleProto(WithConfig); may be empty */
-    int64_t code_bytes, argument_bytes, output_bytes, temporary_bytes,
-        peak_bytes; /* -1: the plugin does not report it */
+    pjrt_memory_plan memory;
     char device_kind[64];
 } pjrt_ahead_of_time;
 status pjrt_compile_ahead(const pjrt_plugin *p, const char *topology, const char *program,

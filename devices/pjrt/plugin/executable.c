@@ -70,6 +70,27 @@ void pjrt_executable_optimized(const pjrt_plugin *p, pjrt_executable *e, pjrt_by
     *out = (pjrt_bytes){program.code, program.code_size};
 }
 
+pjrt_memory_plan pjrt_executable_memory(const pjrt_plugin *p, pjrt_executable *e)
+{
+    pjrt_memory_plan plan = {-1, -1, -1, -1, -1};
+    PJRT_ARGS(pjrt_executable_code_size_args, code);
+    code.executable = e;
+    if (PJRT_HAS_FUNCTION(p, executable_code_size) &&
+        pjrt_check(p, p->api->executable_code_size(&code), "reading the code size") == STATUS_OK)
+        plan.code = code.size_in_bytes;
+    PJRT_ARGS(pjrt_executable_memory_stats_args, memory);
+    memory.executable = e;
+    if (!PJRT_HAS_FUNCTION(p, executable_get_compiled_memory_stats) ||
+        pjrt_check(p, p->api->executable_get_compiled_memory_stats(&memory),
+                   "reading the memory plan"))
+        return plan;
+    plan.arguments = memory.argument_bytes;
+    plan.outputs = memory.output_bytes;
+    plan.temporary = memory.temp_bytes;
+    plan.peak = memory.peak_memory_bytes;
+    return plan;
+}
+
 status pjrt_session_compile(const pjrt_session *s, int device, const char *program, size_t bytes,
                             pjrt_loaded_executable **out)
 {
@@ -155,4 +176,14 @@ void pjrt_session_optimized(const pjrt_session *s, pjrt_loaded_executable *e, pj
         return;
     pjrt_executable_optimized(s->plugin, executable, out);
     pjrt_executable_destroy(s->plugin, executable);
+}
+
+pjrt_memory_plan pjrt_session_memory_plan(const pjrt_session *s, pjrt_loaded_executable *e)
+{
+    pjrt_executable *executable;
+    if (executable_of(s, e, &executable))
+        return (pjrt_memory_plan){-1, -1, -1, -1, -1};
+    pjrt_memory_plan plan = pjrt_executable_memory(s->plugin, executable);
+    pjrt_executable_destroy(s->plugin, executable);
+    return plan;
 }

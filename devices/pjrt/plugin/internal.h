@@ -35,6 +35,7 @@ status pjrt_executable_serialize(const pjrt_plugin *p, pjrt_executable *e,
                                  pjrt_bytes *out) MUST_CHECK;
 /* `*out` is left alone where the plugin does not show its optimized program. */
 void pjrt_executable_optimized(const pjrt_plugin *p, pjrt_executable *e, pjrt_bytes *out);
+pjrt_memory_plan pjrt_executable_memory(const pjrt_plugin *p, pjrt_executable *e);
 void pjrt_executable_destroy(const pjrt_plugin *p, pjrt_executable *e);
 
 #endif

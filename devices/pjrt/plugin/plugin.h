@@ -27,6 +27,11 @@ status pjrt_plugin_open(const char *path, pjrt_plugin *out) MUST_CHECK;
  * they need a new process. */
 status pjrt_check(const pjrt_plugin *p, pjrt_error *error, const char *what) MUST_CHECK;
 
+/* What a compiled program takes on a device, in bytes; -1: the plugin does not tell. */
+typedef struct pjrt_memory_plan {
+    int64_t code, arguments, outputs, temporary, peak;
+} pjrt_memory_plan;
+
 /* Bytes returned in malloc'd memory, the caller frees. */
 typedef struct pjrt_bytes {
     char *data;

@@ -29,6 +29,21 @@ status pjrt_kind_of_description(const pjrt_plugin *p, pjrt_device_description *d
     return s;
 }
 
+static int64_t least_memory(const pjrt_session *s)
+{
+    int64_t least = 0;
+    for (int i = 0; i < s->device_count && PJRT_HAS_FUNCTION(s->plugin, device_memory_stats); i++) {
+        PJRT_ARGS(pjrt_device_memory_stats_args, stats);
+        stats.device = s->devices[i];
+        if (pjrt_check(s->plugin, s->plugin->api->device_memory_stats(&stats),
+                       "reading the memory of a device") ||
+            !stats.bytes_limit_is_set)
+            return 0;
+        least = i == 0 || stats.bytes_limit < least ? stats.bytes_limit : least;
+    }
+    return least;
+}
+
 status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)
 {
     pjrt_session session = {.plugin = p};
@@ -69,6 +84,7 @@ status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)
     s = pjrt_check(p, p->api->device_get_description(&description), "describing a device");
     if (s == STATUS_OK)
         s = pjrt_kind_of_description(p, description.device_description, session.device_kind);
+    session.memory_bytes = least_memory(&session);
     if (s == STATUS_OK)
         *out = session;
     return s;

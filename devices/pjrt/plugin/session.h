@@ -12,6 +12,7 @@ typedef struct pjrt_session {
     pjrt_client *client;
     pjrt_device_handle *const *devices; /* borrowed from the client */
     int device_count;
+    int64_t memory_bytes; /* of the device that has least; 0: the plugin does not tell */
     char platform[64], platform_version[256], device_kind[64];
 } pjrt_session;
 
@@ -29,6 +30,7 @@ status pjrt_session_load(const pjrt_session *s, const void *serialized, size_t b
 /* The optimized program, an HloModuleProto; `*out` is left alone where the plugin does not show it.
  * The caller frees. */
 void pjrt_session_optimized(const pjrt_session *s, pjrt_loaded_executable *e, pjrt_bytes *out);
+pjrt_memory_plan pjrt_session_memory_plan(const pjrt_session *s, pjrt_loaded_executable *e);
 status pjrt_session_output_count(const pjrt_session *s, pjrt_loaded_executable *e,
                                  int *out) MUST_CHECK;
 void pjrt_session_release(const pjrt_session *s, pjrt_loaded_executable *e);

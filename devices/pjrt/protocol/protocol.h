@@ -23,6 +23,7 @@
 
 #define PJRT_HOST_CONTROL_FD 3 /* where the host finds its end of the socket */
 #define PJRT_SLOT_TENSORS_MAX 128
+#define PJRT_SLOTS_DEFAULT 2 /* of a device: transfer overlaps execution */
 #define PJRT_TEXT_BYTES_MAX 512
 
 typedef enum pjrt_message_kind {
@@ -56,6 +57,8 @@ typedef struct pjrt_message {
     pjrt_tensor_shape shape;                          /* PJRT_WEIGHT */
     int32_t device_count;                             /* PJRT_HELLO */
     char device_kind[64], platform[64], version[256]; /* PJRT_HELLO */
+    int64_t memory_bytes; /* PJRT_HELLO: of each device; 0: not known */
+    int64_t code_bytes, output_bytes, temporary_bytes, peak_bytes; /* PJRT_COMPILE, in replies */
     hlo_summary hlo;                                  /* PJRT_COMPILE, in replies */
     char text[PJRT_TEXT_BYTES_MAX];                   /* why it failed */
 } pjrt_message;

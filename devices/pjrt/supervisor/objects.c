@@ -91,7 +91,14 @@ status pjrt_supervisor_compile(pjrt_supervisor *s, const char *text, size_t byte
         return result;
     if (program_fd < 0)
         return status_fail(STATUS_INTERNAL, "the device host compiled but sent no program");
-    *out = (pjrt_host_compiled){program_fd, m.bytes, m.elapsed_ns, m.hlo};
+    *out = (pjrt_host_compiled){.fd = program_fd,
+                                .bytes = m.bytes,
+                                .compile_ns = m.elapsed_ns,
+                                .code_bytes = m.code_bytes,
+                                .output_bytes = m.output_bytes,
+                                .temporary_bytes = m.temporary_bytes,
+                                .peak_bytes = m.peak_bytes,
+                                .hlo = m.hlo};
     return STATUS_OK;
 }
 

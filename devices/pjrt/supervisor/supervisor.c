@@ -23,7 +23,6 @@
 
 #define ROOM "devices"
 #define HOST_ENDED "the device host ended"
-#define SLOTS_DEFAULT 2
 
 static status create_slots(pjrt_supervisor *s)
 {
@@ -126,6 +125,7 @@ static status receive_hello(pjrt_supervisor *s)
                            hello.device_count, s->facts.device_count);
     pthread_mutex_lock(&s->lock);
     s->facts.device_count = hello.device_count;
+    s->facts.memory_bytes = hello.memory_bytes;
     memcpy(s->facts.device_kind, hello.device_kind, sizeof s->facts.device_kind);
     memcpy(s->facts.platform, hello.platform, sizeof s->facts.platform);
     memcpy(s->facts.version, hello.version, sizeof s->facts.version);
@@ -376,7 +376,7 @@ void pjrt_supervisor_facts(pjrt_supervisor *s, pjrt_host_facts *out)
 
 int pjrt_supervisor_slots(int slots_per_device)
 {
-    return slots_per_device ? slots_per_device : SLOTS_DEFAULT;
+    return slots_per_device ? slots_per_device : PJRT_SLOTS_DEFAULT;
 }
 
 status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns)

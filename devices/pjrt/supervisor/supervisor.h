@@ -30,6 +30,7 @@ typedef struct pjrt_supervisor_options {
 
 typedef struct pjrt_host_facts { /* reported by the host at start */
     int device_count;
+    int64_t memory_bytes; /* of each device; 0: not known */
     char device_kind[64], platform[64], version[256];
 } pjrt_host_facts;
 
@@ -56,6 +57,7 @@ typedef struct pjrt_host_compiled {
     int fd; /* a memfd with the serialised program; the caller closes it */
     size_t bytes;
     uint64_t compile_ns;
+    int64_t code_bytes, output_bytes, temporary_bytes, peak_bytes; /* -1: not known */
     hlo_summary hlo; /* zero where the plugin does not show its programs */
 } pjrt_host_compiled;
 /* Compiles in the host. `declared` (or NULL): the arguments and outputs that the program must have,

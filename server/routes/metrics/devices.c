@@ -21,6 +21,9 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
          "Programs that could not be stored in the cache."},
         {"device_restarts_total", "counter", "Restarts of the device's process."},
         {"device_peak_fraction", "gauge", "Achieved share of the peak measured at start."},
+        {"device_memory_bytes", "gauge", "Memory of the device; 0: not known."},
+        {"device_memory_claimed_bytes", "gauge",
+         "Of it, for weights, programs and batches in flight."},
     };
     double up_ns = (double)(now_ns - s->start_ns);
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
@@ -44,7 +47,9 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
                                (double)at.cache_corrupt,
                                (double)at.cache_store_failures,
                                (double)at.restarts,
-                               at.utilisation_of_peak};
+                               at.utilisation_of_peak,
+                               (double)at.memory_bytes,
+                               (double)at.claimed_bytes};
             text_buffer_format(out, "penstock_%s{", families[f].name);
             exposition_label(out, true, "device", d->name);
             exposition_label(out, false, "kind", d->kind);
