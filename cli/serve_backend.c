@@ -173,6 +173,13 @@ static status start_watch(serve_backend *b)
     return device_watch_start(&options, &b->watch);
 }
 
+static void set_prices(serve_backend *b)
+{
+    for (int i = 0; i < b->device_count; i++)
+        b->devices[i]->cost_per_hour = i + 1 < b->device_count ? b->config->device_cost_per_hour
+                                                               : b->config->cpu_cost_per_hour;
+}
+
 static status start_scheduler(serve_backend *b)
 {
     const server_options *o = &b->config->server;
@@ -196,6 +203,7 @@ static void *start_all(void *context)
     serve_backend *b = context;
     if (start_devices(b))
         exit_with_failure("device");
+    set_prices(b);
     b->model_options = b->config->repository;
     for (int i = 0; i < b->missing_count; i++)
         b->model_options.waits_for_device |= !b->missing[i].is_permanent;

@@ -30,10 +30,11 @@ typedef struct config {
     uint64_t device_retry_ns;         /* longest pause between tries after the start; 0: none */
     const char *device_notice;        /* devices/notice.h: sources, separated by spaces; or NULL */
     uint64_t device_notice_poll_ns;
-    int64_t device_memory_bytes;      /* of a device whose plugin does not tell; 0: not known */
-    bool cache_only;       /* a program missing from the cache ends the server */
-    int cpu_threads;       /* execution slots of the CPU; 0: one per core */
-    const char *cpu_level; /* highest instruction set, or NULL */
+    double device_cost_per_hour, cpu_cost_per_hour; /* dollars; 0: not known */
+    int64_t device_memory_bytes; /* of a device whose plugin does not tell; 0: not known */
+    bool cache_only;             /* a program missing from the cache ends the server */
+    int cpu_threads;             /* execution slots of the CPU; 0: one per core */
+    const char *cpu_level;       /* highest instruction set, or NULL */
 
     log_level log_level;
     log_format log_format;

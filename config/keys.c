@@ -64,6 +64,12 @@ void config_key_set_integer(config *c, const config_key *k, int64_t value)
         *(int32_t *)field_of(c, k) = (int32_t)(value * k->scale);
 }
 
+double *config_key_number(const config *c, const config_key *k)
+{
+    assert(k->kind == CONFIG_NUMBER && k->field_bytes == sizeof(double));
+    return field_of(c, k);
+}
+
 bool *config_key_bool(const config *c, const config_key *k)
 {
     assert(k->kind == CONFIG_BOOL && k->field_bytes == sizeof(bool));

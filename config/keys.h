@@ -9,6 +9,7 @@
 typedef enum config_kind {
     CONFIG_BOOL,
     CONFIG_INTEGER,
+    CONFIG_NUMBER,    /* a double */
     CONFIG_STRING,    /* or null */
     CONFIG_CHOICE,    /* one string of a list; the field is an enum that counts from 0 */
     CONFIG_DEVICES,   /* array of strings */
@@ -39,6 +40,7 @@ const config_key *config_key_find(const char *path);
 
 int64_t config_key_get_integer(const config *c, const config_key *k);
 void config_key_set_integer(config *c, const config_key *k, int64_t value);
+double *config_key_number(const config *c, const config_key *k);
 bool *config_key_bool(const config *c, const config_key *k);
 const char **config_key_string(const config *c, const config_key *k);
 

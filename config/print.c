@@ -75,6 +75,8 @@ static json_t *value_json(const config *c, const config_key *k)
         return json_boolean(*config_key_bool(c, k));
     case CONFIG_INTEGER:
         return json_integer(config_key_get_integer(c, k));
+    case CONFIG_NUMBER:
+        return json_real(*config_key_number(c, k));
     case CONFIG_CHOICE:
         return json_string(k->choices[config_key_get_integer(c, k)]);
     case CONFIG_STRING:
@@ -205,6 +207,9 @@ static void print_range(FILE *out, const config_key *k)
         break;
     case CONFIG_INTEGER:
         fprintf(out, "integer, %" PRId64 " to %" PRId64, k->minimum, k->maximum);
+        break;
+    case CONFIG_NUMBER:
+        fprintf(out, "number, %" PRId64 " to %" PRId64, k->minimum, k->maximum);
         break;
     case CONFIG_STRING:
         fputs("string or null", out);

@@ -25,6 +25,8 @@ status config_set(config *c, const config_key *k, json_t *value, config_origin *
         return STATUS_OK;
     case CONFIG_INTEGER:
         return config_set_integer(c, k, value, o, path);
+    case CONFIG_NUMBER:
+        return config_set_number(c, k, value, o, path);
     case CONFIG_STRING:
         if (json_is_null(value)) {
             *config_key_string(c, k) = NULL;

@@ -52,6 +52,19 @@ status config_read_choice(const char *const *choices, const json_t *value, const
     return config_fail(o, path, "\"%s\" is not one of %s", name, list);
 }
 
+status config_set_number(config *c, const config_key *k, const json_t *value,
+                         const config_origin *o, const json_path *path)
+{
+    if (!json_is_number(value))
+        return config_fail_type(o, path, "a number", value);
+    double number = json_number_value(value);
+    if (!(number >= (double)k->minimum && number <= (double)k->maximum))
+        return config_fail(o, path, "%g is not between %" PRId64 " and %" PRId64, number,
+                           k->minimum, k->maximum);
+    *config_key_number(c, k) = number;
+    return STATUS_OK;
+}
+
 status config_set_integer(config *c, const config_key *k, const json_t *value,
                           const config_origin *o, const json_path *path)
 {

@@ -10,6 +10,9 @@
 status config_set_integer(config *c, const config_key *k, const json_t *value,
                           const config_origin *o, const json_path *path) MUST_CHECK;
 
+status config_set_number(config *c, const config_key *k, const json_t *value,
+                         const config_origin *o, const json_path *path) MUST_CHECK;
+
 /* A copy of a string that is not empty, in c->memory. `value` is a JSON string. */
 status config_copy_string(config *c, const config_origin *o, const json_path *path,
                           const json_t *value, const char **out) MUST_CHECK;

@@ -148,6 +148,9 @@ struct device {
     /* "cpu", "TPU v5e": devices of one kind have one speed. Changes once, when an absent device
      * comes. */
     const char *_Atomic kind;
+    double cost_per_hour; /* dollars; 0: not known */
+    _Atomic double
+        peak_per_s; /* operations in bf16, as published; 0: not known. Changes with kind */
     int slots;
     /* It may come later (devices/pjrt/device.h): compile() and execute() are STATUS_UNAVAILABLE.
      * Once false, it stays so. */

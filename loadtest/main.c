@@ -103,6 +103,7 @@ static status work(session *p)
 {
     options *o = &p->options;
     p->report.title = o->title;
+    p->report.dollars_per_hour = o->dollars_per_hour;
     status s = check_report_paths(o);
     if (s)
         return s;

@@ -184,6 +184,7 @@ static const option_entry entries[] = {
     {"header", OPTION_CALL, .read = read_header},
     {"method", OPTION_CALL, .read = read_method},
     {"rate", OPTION_NUMBER, FIELD(rate), RANGE(1e-3, 1e8)},
+    {"cost-per-hour", OPTION_NUMBER, FIELD(dollars_per_hour), RANGE(0, 1e6)},
     {"arrivals", OPTION_TEXT, FIELD(arrivals_text)},
     {"trace", OPTION_TEXT, FIELD(trace_file)},
     {"trace-speed", OPTION_NUMBER, FIELD(trace_speed), RANGE(1e-6, 1e6)},

@@ -63,6 +63,7 @@ static const char help[] =
     "  --realtime              realtime scheduling (needs CAP_SYS_NICE)\n"
     "  --cacert FILE           certificates to trust\n"
     "  --insecure              do not verify the server's certificate\n"
+    "  --cost-per-hour D       dollars that the servers cost: tells dollars per million tokens\n"
     "\n"
     "Objectives and search\n"
     "  --slo p99=50ms[,errors=0.1%]\n"

@@ -58,6 +58,7 @@ typedef struct model_storage {
     model constant;
     model_references references;
     model_counters counters;
+    model_usage usage;
 } model_storage;
 
 model *model_create(void)
@@ -68,6 +69,7 @@ model *model_create(void)
     model *m = &s->constant;
     m->references = &s->references;
     m->counters = &s->counters;
+    m->usage = &s->usage;
     m->references->model = m;
     atomic_store(&m->references->count, 1);
     return m;

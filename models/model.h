@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "devices/device.h"
+#include "models/usage.h"
 
 /* One served version of a model. Constant once it is ready: whoever serves it holds a
  * `const model *` and a reference. What changes while it serves lies behind pointers, each with its
@@ -186,6 +187,7 @@ struct model {
 
     /* What changes while the model serves. */
     model_references *references;
+    model_usage *usage; /* models/usage.h: written by workers */
     model_counters *counters;
     /* models/batching/exact_programs.h: written by workers; NULL: the model has buckets. */
     struct exact_programs *exact_programs;

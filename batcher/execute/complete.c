@@ -13,6 +13,7 @@ void complete_batch(worker *w)
     counter_add(&of_model->batches, 1);
     counter_add(&of_model->batch_rows, (uint64_t)b->rows);
     counter_add(&of_model->real_tokens, (uint64_t)b->tokens);
+    usage_add_tokens(b->model->usage, b->stage_ns[STAGE_SLICE], (uint64_t)b->tokens);
 }
 
 /* The longest of the model's buckets on that device. */

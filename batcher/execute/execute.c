@@ -62,7 +62,30 @@ static void learn(worker *w, const place *p, int first, int count, uint64_t took
         admission_learn(w->executor->admission, b->cost_ns, took_ns);
 }
 
-static void count_tokens(worker *w, const device_program *program)
+/* A CPU's slot is a part of it; the slots of another device share the whole. */
+static double device_seconds(const executor *e, int device_index, uint64_t took_ns)
+{
+    const device *d = e->devices[device_index];
+    int shared_by = device_index == executor_cpu(e)
+                        ? d->slots
+                        : 1 + __builtin_popcountll(atomic_load(&d->slots_in_use));
+    return (double)took_ns * 1e-9 / shared_by;
+}
+
+static void count_usage(const worker *w, const place *p, uint64_t computed, uint64_t took_ns)
+{
+    const executor *e = w->executor;
+    const device *d = e->devices[p->device_index];
+    usage_execution of = {.computed_tokens = computed,
+                          .operations = (double)p->program->cost.operations,
+                          .device_s = device_seconds(e, p->device_index, took_ns),
+                          .peak_per_s = d->peak_per_s,
+                          .dollars_per_hour = d->cost_per_hour};
+    usage_add_execution(w->batch.model->usage, w->batch.stage_ns[STAGE_EXECUTE], &of);
+}
+
+/* Returns how many were computed. */
+static uint64_t count_tokens(worker *w, const device_program *program)
 {
     batch *b = &w->batch;
     uint64_t tokens = b->shape.sequence > 0 ? (uint64_t)b->shape.sequence : 1;
@@ -73,6 +96,7 @@ static void count_tokens(worker *w, const device_program *program)
     counter_add(&b->model->counters->computed_tokens, computed);
     if (program->layout == DEVICE_PACKED)
         counter_add(&b->model->counters->packed_batches, 1);
+    return computed;
 }
 
 static status run_in(worker *w, place *p, int first, int count)
@@ -96,7 +120,7 @@ static status run_in(worker *w, place *p, int first, int count)
     }
     learn(w, p, first, count, took_ns);
     slice_members(w, p->program, first, count, &inputs);
-    count_tokens(w, p->program);
+    count_usage(w, p, count_tokens(w, p->program), took_ns);
     return STATUS_OK;
 }
 

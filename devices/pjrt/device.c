@@ -101,6 +101,7 @@ static status pjrt_compile(device *base, const device_model *model, device_bucke
                            : p->is_cached ? DEVICE_FROM_CACHE
                                           : DEVICE_MADE;
     *program = (pjrt_program_of_device){{.layout = layout, .origin = origin, .bucket = bucket}, p};
+    program->base.cost.operations = p->operations;
     *out = &program->base;
     return STATUS_OK;
 }
@@ -264,6 +265,7 @@ static void add_devices(pjrt_group *g, int first_number, int count, device **out
         d->base = (device){.interface = &pjrt_interface,
                            .name = d->name,
                            .kind = is_open ? g->facts.device_kind : file_name(g->options.plugin),
+                           .peak_per_s = pjrt_footprint_peak_of(g->facts.device_kind),
                            .slots = pjrt_supervisor_slots(g->options.slots),
                            .is_absent = !is_open};
         d->group = g;
@@ -308,6 +310,7 @@ status device_pjrt_open(device *reserved, int *count)
                     g->options.plugin, usable, g->facts.device_count);
     for (int i = 0; i < usable; i++) {
         g->devices[i]->base.kind = g->facts.device_kind;
+        g->devices[i]->base.peak_per_s = pjrt_footprint_peak_of(g->facts.device_kind);
         atomic_store_explicit(&g->devices[i]->base.is_absent, false, memory_order_release);
     }
     device_health_changed();

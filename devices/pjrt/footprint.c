@@ -127,19 +127,33 @@ pjrt_claim pjrt_footprint_claim(const stablehlo_program *program, const pjrt_com
                         .bucket = bucket};
 }
 
-/* Google Cloud, "TPU system architecture": HBM of a chip; a chip of tpu7x is two devices. */
+/* Google Cloud, "TPU system architecture": per chip; a chip of tpu7x is two devices. */
+static const struct known_kind {
+    const char *kind;
+    int64_t bytes;
+    double peak_per_s;
+} known_kinds[] = {{"TPU v4", 32 * GIB, 275e12},
+                   {"TPU v5 lite", 16 * GIB, 197e12},
+                   {"TPU v5", 95 * GIB, 459e12},
+                   {"TPU v6 lite", 32 * GIB, 918e12},
+                   {"TPU7x", 96 * GIB, 1153.5e12}};
+
+static const struct known_kind *find_kind(const char *device_kind)
+{
+    for (size_t i = 0; i < sizeof known_kinds / sizeof *known_kinds; i++)
+        if (strcmp(known_kinds[i].kind, device_kind) == 0)
+            return &known_kinds[i];
+    return NULL;
+}
+
 int64_t pjrt_footprint_memory_of(const char *device_kind)
 {
-    static const struct {
-        const char *kind;
-        int64_t bytes;
-    } known[] = {{"TPU v4", 32 * GIB},
-                 {"TPU v5 lite", 16 * GIB},
-                 {"TPU v5", 95 * GIB},
-                 {"TPU v6 lite", 32 * GIB},
-                 {"TPU7x", 96 * GIB}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].kind, device_kind) == 0)
-            return known[i].bytes;
-    return 0;
+    const struct known_kind *k = find_kind(device_kind);
+    return k != NULL ? k->bytes : 0;
+}
+
+double pjrt_footprint_peak_of(const char *device_kind)
+{
+    const struct known_kind *k = find_kind(device_kind);
+    return k != NULL ? k->peak_per_s : 0;
 }

@@ -48,4 +48,7 @@ int64_t pjrt_argument_bytes(const stablehlo_argument *a);
 /* Memory of a device of that kind, as published; 0: not known. */
 int64_t pjrt_footprint_memory_of(const char *device_kind);
 
+/* Operations per second in bf16 of such a device, as published; 0: not known. */
+double pjrt_footprint_peak_of(const char *device_kind);
+
 #endif

@@ -23,6 +23,7 @@ typedef struct shared_program {
     int references;
     bool is_ready; /* false while its first user compiles it */
     bool is_cached;
+    int64_t operations; /* of an execution; 0: not known */
     status result;
     char error[STATUS_MESSAGE_BYTES_MAX];
     uint32_t number;

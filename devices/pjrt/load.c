@@ -186,6 +186,7 @@ status pjrt_group_load(pjrt_group *g, const device_model *model, shared_program 
         }
         if (s == STATUS_OK && made.specialised != NULL)
             p->range_count = pjrt_ranges_find(made.specialised, &p->memory, &p->ranges);
+        p->operations = (int64_t)made.program.flops;
         if (s == STATUS_OK)
             describe_program(model, &made, p);
         pjrt_made_dispose(&made);

@@ -194,6 +194,9 @@ static json_t *report_object(const report *p)
     json_object_set_new(root, "goodput", rounded(result_goodput(r)));
     json_object_set_new(root, "tokens_per_s",
                         rounded(seconds > 0 ? (double)r->tokens / seconds : 0));
+    if (p->dollars_per_hour > 0)
+        json_object_set_new(root, "dollars_per_million_tokens",
+                            rounded(report_dollars_per_million_tokens(p)));
     add_counts(root, r);
     json_object_set_new(root, "latency_ms", quantiles_ms(&r->latency));
     json_object_set_new(root, "latency_ok_ms", quantiles_ms(&r->latency_ok));

@@ -18,6 +18,7 @@ typedef struct report {
     const result_slo *slo;
     size_t slo_count;
     const char *search; /* NULL, "find_max" or "sweep" */
+    double dollars_per_hour; /* that the servers cost; 0: not known */
     double found_rate;  /* of find_max; 0: none meets the SLO, or it was cut short */
     bool cut_short;     /* by a signal, in a run or between two */
     report_point points[REPORT_POINTS_MAX];
@@ -25,6 +26,9 @@ typedef struct report {
 } report;
 
 report_point report_point_of(const result *r, const result_slo *slo, size_t slo_count);
+
+/* With all of the servers' time, idle or not; 0: not known. */
+double report_dollars_per_million_tokens(const report *p);
 
 /* The table for people. */
 void report_text(const report *p, FILE *to);

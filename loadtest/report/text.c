@@ -48,13 +48,24 @@ static void header(const result *r, FILE *to)
     fputs("\n\n", to);
 }
 
-static void rates(const result *r, FILE *to)
+double report_dollars_per_million_tokens(const report *p)
 {
+    double seconds = (double)p->result->setup.duration_ns / 1e9;
+    return p->result->tokens > 0
+               ? p->dollars_per_hour / 3600 * seconds / (double)p->result->tokens * 1e6
+               : 0;
+}
+
+static void rates(const report *p, FILE *to)
+{
+    const result *r = p->result;
     double seconds = (double)r->setup.duration_ns / 1e9;
     fprintf(to, "  requests  %10" PRIu64 "     sent %.1f/s, succeeded %.1f/s", r->sent,
             result_rate_sent(r), result_rate(r));
     if (r->tokens != 0 && seconds > 0)
         fprintf(to, ", %.0f tokens/s", (double)r->tokens / seconds);
+    if (report_dollars_per_million_tokens(p) > 0)
+        fprintf(to, ", $%.3g per million tokens", report_dollars_per_million_tokens(p));
     fputs("\n", to);
     uint64_t failed = result_failed(r);
     fprintf(to, "  errors    %10" PRIu64, failed);
@@ -178,7 +189,7 @@ void report_text(const report *p, FILE *to)
 {
     fputs("\n", to);
     header(p->result, to);
-    rates(p->result, to);
+    rates(p, to);
     latencies(p->result, to);
     edges(p, to);
     objectives(p, to);

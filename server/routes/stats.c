@@ -204,6 +204,16 @@ static void write_programs(text_buffer *out, const model *m)
     text_buffer_put(out, "]");
 }
 
+static void write_usage(text_buffer *out, const model *m, uint64_t now_ns)
+{
+    usage_summary u;
+    usage_read(m->usage, now_ns, &u);
+    text_buffer_format(out,
+                       ",\"last_minute\":{\"tokens_per_s\":%.3f,\"padding_waste\":%.6f,"
+                       "\"mfu\":%.6f,\"dollars_per_million_tokens\":%.6g}",
+                       u.tokens_per_s, u.waste, u.mfu, u.dollars_per_million_tokens);
+}
+
 static void write_one(text_buffer *out, service *s, const model *m, uint64_t now_ns)
 {
     const model_record *record = record_of_model(s->recorder, m);
@@ -234,6 +244,7 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
                        (unsigned long long)atomic_load(&m->counters->real_tokens),
                        (unsigned long long)atomic_load(&m->counters->computed_tokens),
                        (long long)scheduler_queued_rows(s->work, m));
+    write_usage(out, m, now_ns);
     write_latency(out, s->recorder, record, now_ns);
     write_buckets(out, s->recorder, record, now_ns);
     write_deferred(out, m);

@@ -360,3 +360,37 @@ def test_an_access_log_that_nobody_reads(tmp_path):
     for line in text.splitlines()[:-1]:
         assert json.loads(line)["code"] in (200, 404, 503)
     os.close(reader)
+
+
+def test_what_tokens_cost(tmp_path):
+    """Over the last minute, by model: rates from the counters, dollars from the device time that was used."""
+    price = 7.2  # dollars per hour: 0.002 a second
+    flags = ("--threads", "2", "--set", f"cpu.cost_per_hour={price}", "--set", "device_cost_per_hour=1.5")
+    with serving.Server(tmp_path / "server.log", dict(digits=serving.DIGITS), *flags) as s:
+        begun = time.monotonic()
+        for rows in range(1, 41):
+            s.infer("digits", {"image": numpy.zeros((1 + rows % 7, 64), numpy.float32)})
+        took = time.monotonic() - begun
+        _, found = samples(s)
+        of = lambda name, **labels: [x.value for x in found if x.name == f"penstock_{name}" and labels.items() <= x.labels.items()]
+        (rate,), (waste,), (mfu,), (dollars,) = (
+            of(f"recent_{name}", model="digits") for name in ("tokens_per_second", "padding_waste_ratio", "mfu_ratio", "dollars_per_million_tokens")
+        )
+        (real,), (computed,) = of("real_tokens_total", model="digits"), of("computed_tokens_total", model="digits")
+        (busy,) = of("device_busy_seconds_total", device="cpu")
+        assert of("device_dollars_per_hour", device="cpu") == [price]
+        # The first second may have begun before the first request; the last one is under way.
+        assert real / (took + 3) <= rate <= real / max(took - 1, 0.001)
+        assert waste == pytest.approx(1 - real / computed, abs=1e-6)
+        assert mfu == 0, "nobody publishes the peak of this CPU"
+        # Two threads share the price; warm-up used some of the busy time.
+        assert 0 < dollars <= busy / 2 * price / 3600 / real * 1e6 * 1.01
+        minute = s.get("/v2/models/digits/stats").json()["model_stats"][0]["last_minute"]
+        assert minute["dollars_per_million_tokens"] == pytest.approx(dollars, rel=1e-3) and minute["padding_waste"] == pytest.approx(waste, abs=1e-5)
+        assert "last minute: " in s.get("/").body.decode()
+
+
+def test_without_a_price_there_is_no_cost(server):
+    server.infer("digits", {"image": numpy.zeros((1, 64), numpy.float32)})
+    _, found = samples(server)
+    assert {s.value for s in found if "dollars" in s.name} == {0}

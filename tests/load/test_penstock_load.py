@@ -2,6 +2,7 @@
 counted by the server too, or an order of magnitude away from what would be wrong. bench/load measures closely."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -237,6 +238,11 @@ def test_token_ids_and_lengths_are_counted(start, load, tmp_path):
     ids.write_text("[101, 7592, 102]\n101 2023 2003 1037 102\n")
     code, report, _ = load(start().url, "--ids", ids, "--rate", "100", *SHORT)
     assert code == 0 and report["tokens"] == report["requests"] * 4
+    assert "dollars_per_million_tokens" not in report
+    _, report, _ = load(start().url, "--ids", ids, "--rate", "100", "--cost-per-hour", "3.6", *SHORT)
+    assert report["dollars_per_million_tokens"] == pytest.approx(0.001 / report["tokens_per_s"] * 1e6, rel=1e-3)
+    _, _, text = load(start().url, "--ids", ids, "--rate", "100", "--cost-per-hour", "3.6", *SHORT, json_report=False)
+    assert re.search(r"tokens/s, \$\S+ per million tokens", text)
 
 
 def test_a_trace_is_replayed_at_its_own_times(start, load, tmp_path):

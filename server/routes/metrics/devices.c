@@ -21,6 +21,7 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
          "Programs that could not be stored in the cache."},
         {"device_restarts_total", "counter", "Restarts of the device's process."},
         {"device_peak_fraction", "gauge", "Achieved share of the peak measured at start."},
+        {"device_dollars_per_hour", "gauge", "Price of the device; 0: not known."},
         {"device_memory_bytes", "gauge", "Memory of the device; 0: not known."},
         {"device_memory_claimed_bytes", "gauge",
          "Of it, for weights, programs and batches in flight."},
@@ -48,6 +49,7 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
                                (double)at.cache_store_failures,
                                (double)at.restarts,
                                at.utilisation_of_peak,
+                               d->cost_per_hour,
                                (double)at.memory_bytes,
                                (double)at.claimed_bytes};
             text_buffer_format(out, "penstock_%s{", families[f].name);

@@ -1,6 +1,7 @@
 /* What models do with their requests: batches, queues, programs and buckets. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "models/start/deferred_buckets.h"
 #include "server/routes/metrics/exposition.h"
 #include "server/routes/metrics/parts.h"
@@ -77,6 +78,32 @@ static void write_counters(text_buffer *out, service *s, const model **models, i
     }
 }
 
+/* Of the last minute. */
+static void write_usage(text_buffer *out, const model **models, int count, uint64_t now_ns)
+{
+    static const struct {
+        const char *name, *help;
+    } families[] = {
+        {"recent_tokens_per_second", "Tokens of requests, over the last minute."},
+        {"recent_padding_waste_ratio",
+         "Share of computed tokens that was padding, over the last minute."},
+        {"recent_mfu_ratio",
+         "Operations on tokens of requests, of what the devices could have done meanwhile in bf16; "
+         "0: not known."},
+        {"recent_dollars_per_million_tokens",
+         "Price of the device time used, over the last minute; 0: not known."},
+    };
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        exposition_family(out, families[f].name, "gauge", families[f].help);
+        for (int i = 0; i < count; i++) {
+            usage_summary u;
+            usage_read(models[i]->usage, now_ns, &u);
+            double values[] = {u.tokens_per_s, u.waste, u.mfu, u.dollars_per_million_tokens};
+            model_line(out, families[f].name, models[i], "", values[f]);
+        }
+    }
+}
+
 static void write_programs(text_buffer *out, const model **models, int count)
 {
     char label[100];
@@ -113,6 +140,7 @@ static void write_programs(text_buffer *out, const model **models, int count)
 void metrics_write_models(text_buffer *out, service *s, const model **models, int count)
 {
     write_counters(out, s, models, count);
+    write_usage(out, models, count, clock_now_ns());
     write_programs(out, models, count);
     write_buckets(out, models, count);
 }
