@@ -252,3 +252,27 @@ def test_the_host_dies_with_the_server(tmp_path, cache):
     s.process.kill()
     s.process.wait()
     serving.wait_until(lambda: not pathlib.Path(f"/proc/{host}").exists(), "the device host ends with the server")
+
+
+def test_four_devices_get_equal_work(tmp_path, cache):
+    """One program loaded on each, weights uploaded to each, all busy: with more work than they can take, each runs a quarter within 3%."""
+    with devices.faults(plugin=PLUGIN, execute_ms=20):
+        with start(tmp_path, "--cache", str(cache), "--set", "batching.fallback=never", plugin=FAULT) as s:
+            names = [f"pjrt:{i}" for i in range(4)]
+            measure = lambda name: [devices.total(devices.metrics(s), name, device=n) for n in names]
+            body, headers = serving.binary_request(devices.inputs(9, rows=4))
+
+            def send(_):
+                connection = s.connect()
+                for _ in range(25):
+                    assert s.post("/v2/models/bert/infer", body, headers, connection).status == 200
+                connection.close()
+
+            before, busy_before = measure("device_executions_total"), measure("device_busy_seconds_total")
+            with serving.concurrent.futures.ThreadPoolExecutor(32) as pool:
+                list(pool.map(send, range(32)))
+            ran = [after - b for after, b in zip(measure("device_executions_total"), before)]
+            busy = [after - b for after, b in zip(measure("device_busy_seconds_total"), busy_before)]
+            assert sum(ran) == 800
+            for values in (ran, busy):
+                assert max(abs(4 * v / sum(values) - 1) for v in values) <= 0.03, (ran, busy)
