@@ -32,4 +32,8 @@ struct device_exported {
 const device_exported_program *device_exported_find(const struct device_exported *exported,
                                                     device_bucket bucket);
 
+/* The version of StableHLO that a portable artifact is written in, as its head says. False: it is
+ * text, or does not say. */
+bool device_exported_version(const device_exported_program *p, int version[3]);
+
 #endif

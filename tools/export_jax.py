@@ -139,6 +139,20 @@ def leaf_name(path):
     return "/".join(str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key)))) for key in path)
 
 
+def export_program(call, platform, params, arguments):
+    """One StableHLO program. JAX refuses custom calls whose meaning may change from release to release."""
+    try:
+        exported = jax_export.export(call, platforms=[platform])(params, *arguments)
+    except ValueError as error:
+        if "custom call" not in str(error).lower():
+            raise
+        raise ExportError(f"JAX makes no promise about custom calls of this function, so no server can rely on them: {error}") from None
+    least, most = jax_export.minimum_supported_calling_convention_version, jax_export.maximum_supported_calling_convention_version
+    if not least <= exported.calling_convention_version <= most:
+        raise ExportError(f"the calling convention {exported.calling_convention_version} is not one of {least} to {most}")
+    return exported
+
+
 def export(function, folder, inputs, buckets, params=None, outputs=(), masks=(), pads=None, platform="tpu", is_text=False, trusts_padding=False):
     """Writes FOLDER/program.<bucket>.mlir, model.json and, with params, weights.safetensors.
 
@@ -167,7 +181,7 @@ def export(function, folder, inputs, buckets, params=None, outputs=(), masks=(),
     folder.mkdir(parents=True, exist_ok=True)
     for bucket in buckets:
         arguments = [jax.ShapeDtypeStruct(shape_at(dims, bucket), dtype) for _, dtype, dims, _ in inputs]
-        exported = jax_export.export(call, platforms=[platform])(params, *arguments)
+        exported = export_program(call, platform, params, arguments)
         name = f"program.{bucket[0]}" + (f"x{bucket[1]}" if bucket[1] else "") + ".mlir"
         if is_text:
             (folder / name).write_text(exported.mlir_module())

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,6 +14,35 @@
 
 /* Tries of a compilation whose host ends meanwhile. */
 #define TRIES_MAX 3
+
+static bool is_newer(const int a[3], const int b[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (a[i] != b[i])
+            return a[i] > b[i];
+    return false;
+}
+
+/* Names the program that the plugin does not compile, and says it where their versions may be why.
+ */
+static status explain_exported(const pjrt_group *g, const device_exported_program *p, status s)
+{
+    int of_program[3], of_plugin[3];
+    const char *plugin = strstr(g->facts.version, "stablehlo ");
+    if (plugin == NULL || !device_exported_version(p, of_program) ||
+        sscanf(plugin, "stablehlo %d.%d.%d", &of_plugin[0], &of_plugin[1], &of_plugin[2]) != 3)
+        return status_prefix(s, "%s", p->name);
+    const char *advice =
+        is_newer(of_program, of_plugin)
+            ? "the plugin is older than the program: export it with a JAX of the plugin's age, or "
+              "use a newer plugin"
+        : is_newer(of_plugin, of_program)
+            ? "the plugin is newer than the program, and may not read it any more: export it again"
+            : "both have the same version";
+    return status_prefix(s, "%s, StableHLO %d.%d.%d, for a plugin with %d.%d.%d (%s)", p->name,
+                         of_program[0], of_program[1], of_program[2], of_plugin[0], of_plugin[1],
+                         of_plugin[2], advice);
+}
 
 /* Of pjrt_maker; `context` is the group. */
 static status compile_on_host(void *context, const device_model *model, device_bucket bucket,
@@ -35,7 +65,7 @@ static status compile_on_host(void *context, const device_model *model, device_b
     if (s)
         return model->exported == NULL
                    ? s
-                   : status_prefix(s, "%s", device_exported_find(model->exported, bucket)->name);
+                   : explain_exported(g, device_exported_find(model->exported, bucket), s);
     atomic_fetch_add(&g->compiles, 1);
     *out = (pjrt_compiled){.hlo = made.hlo,
                            .seconds = (double)made.compile_ns * 1e-9,

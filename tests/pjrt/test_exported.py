@@ -1,6 +1,7 @@
 """Models given as StableHLO programs: exported by JAX (tools/export_jax.py), served, and compared with JAX's own answers."""
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -38,10 +39,10 @@ def encode(params, ids, mask, library=jax.numpy):
     return (h * real).sum(1) / real.sum(1), h
 
 
-def export(folder, is_text=False, has_weights=False, buckets=BUCKETS, function=None, **more):
+def export(folder, is_text=False, has_weights=False, buckets=BUCKETS, function=None, outputs_named=("pooled", "hidden"), **more):
     function = function or (encode if has_weights else lambda *arguments: encode(PARAMS, *arguments))
     return export_jax.export(
-        function, folder, INPUTS, buckets, PARAMS if has_weights else None, ["pooled", "hidden"], ["mask"], platform="cpu", is_text=is_text, **more
+        function, folder, INPUTS, buckets, PARAMS if has_weights else None, outputs_named, ["mask"], platform="cpu", is_text=is_text, **more
     )
 
 
@@ -292,3 +293,29 @@ def test_compiled_ahead_it_is_compared_with_what_is_declared(tmp_path, exported)
     done = devices.compile_for(tmp_path, folder, "--json", "--batch", "1")
     assert done.returncode == 1 and done.stdout == "", done
     assert 'penstock compile: batch 1, length 8: output 0, "pooled", is FP32[1,8] in the program and FP32[1,9] in model.json' in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("version, said", [("9", "older than the program: export it with a JAX of the plugin's age"), ("0", "newer than the program")])
+def test_a_program_of_another_time_is_explained(tmp_path, version, said):
+    """The head of a portable artifact says with which StableHLO it was written."""
+    model = export(tmp_path / "1", buckets=[(1, 8)])
+    program = model / "program.1x8.mlir"
+    data = program.read_bytes()
+    head = re.match(rb"ML\xefR.StableHLO_v\d", data, re.S)
+    assert head, data[:40]
+    # What the program says of itself is changed, and its end is missing, so that the plugin refuses it.
+    program.write_bytes(data[: head.end() - 1] + version.encode() + data[head.end() : 200])
+    code, text = ends(tmp_path, model, "--device", f"pjrt:{PLUGIN}")
+    assert code == 1 and re.search(rf"program\.1x8\.mlir, StableHLO {version}\.\d+\.\d+, for a plugin with \d+\.\d+\.\d+ \(the plugin is ", text), text
+    assert said in text
+
+
+def test_custom_calls_without_a_promise_are_refused(tmp_path):
+    """jax.export keeps a list of custom calls whose meaning does not change; others never reach a server."""
+
+    def calls_a_stranger(ids, mask):
+        return jax.ffi.ffi_call("a_stranger", jax.ShapeDtypeStruct((ids.shape[0], 1), numpy.float32))(ids)
+
+    with pytest.raises(export_jax.ExportError, match="no promise about custom calls"):
+        export(tmp_path / "m", function=calls_a_stranger, trusts_padding=True, outputs_named=["sum"])
+    assert not list((tmp_path / "m").glob("*.mlir"))
