@@ -46,8 +46,8 @@ typedef struct options {
     /* when */
     arrival_spec arrivals;
     const char *arrivals_text;
-    double rate;          /* 0: not given */
-    unsigned concurrency; /* 0: not given */
+    double rate;             /* 0: not given */
+    unsigned concurrency;    /* 0: not given */
     double dollars_per_hour; /* that the servers cost; 0: not known */
     uint64_t duration_ns, warm_up_ns, timeout_ns, spin_ns, seed;
     bool duration_given, spin_given;

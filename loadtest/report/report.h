@@ -17,10 +17,10 @@ typedef struct report {
     const result *result;
     const result_slo *slo;
     size_t slo_count;
-    const char *search; /* NULL, "find_max" or "sweep" */
+    const char *search;      /* NULL, "find_max" or "sweep" */
     double dollars_per_hour; /* that the servers cost; 0: not known */
-    double found_rate;  /* of find_max; 0: none meets the SLO, or it was cut short */
-    bool cut_short;     /* by a signal, in a run or between two */
+    double found_rate;       /* of find_max; 0: none meets the SLO, or it was cut short */
+    bool cut_short;          /* by a signal, in a run or between two */
     report_point points[REPORT_POINTS_MAX];
     size_t point_count;
 } report;

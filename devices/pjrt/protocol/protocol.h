@@ -57,10 +57,10 @@ typedef struct pjrt_message {
     pjrt_tensor_shape shape;                          /* PJRT_WEIGHT */
     int32_t device_count;                             /* PJRT_HELLO */
     char device_kind[64], platform[64], version[256]; /* PJRT_HELLO */
-    int64_t memory_bytes; /* PJRT_HELLO: of each device; 0: not known */
+    int64_t memory_bytes;                             /* PJRT_HELLO: of each device; 0: not known */
     int64_t code_bytes, output_bytes, temporary_bytes, peak_bytes; /* PJRT_COMPILE, in replies */
-    hlo_summary hlo;                                  /* PJRT_COMPILE, in replies */
-    char text[PJRT_TEXT_BYTES_MAX];                   /* why it failed */
+    hlo_summary hlo;                                               /* PJRT_COMPILE, in replies */
+    char text[PJRT_TEXT_BYTES_MAX];                                /* why it failed */
 } pjrt_message;
 
 /* What model.json declares of an argument or output of an exported program: the host compares it
