@@ -15,7 +15,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/http"), str(ROOT / "tests/pjrt")]
+sys.path[:0] = [str(ROOT / "tests/pjrt"), str(ROOT / "tests/http")]
 
 import devices  # noqa: E402
 import numpy  # noqa: E402

@@ -70,8 +70,10 @@ static bool is_joined(const list *l)
 static bool is_first(const list *l, bool is_blocked)
 {
     int64_t tokens = l->bucket.batch * l->bucket.sequence;
-    if (l->generation == TPU_V5P && l->bucket.sequence >= 64 && tokens <= 1024)
+    if (l->generation == TPU_V5P && l->bucket.sequence >= 64)
         return l->bucket.batch == 1;
+    if (l->generation == TPU_7X && l->encoder->head_dim >= 64 && tokens > 1024)
+        return false;
     return l->bucket.batch == 1 || is_blocked;
 }
 
