@@ -1,5 +1,6 @@
 /* GET /openapi.json: OpenAPI 3.1, made of the table of operations below, whose methods and rights
  * are those of the routes. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,13 +214,31 @@ static void write_body(text_buffer *out, const operation *o)
     text_buffer_put(out, "}}");
 }
 
-static void write_operation(text_buffer *out, const operation *o, const route *r, int number)
+/* A name for generated clients, of the method and the words of the path: get_v2_models_model_stats.
+ */
+static void write_operation_id(text_buffer *out, const char *method, const char *path)
+{
+    text_buffer_put(out, method);
+    bool is_between = true;
+    for (; *path != 0; path++) {
+        if (!isalnum((unsigned char)*path)) {
+            is_between = true;
+            continue;
+        }
+        if (is_between)
+            text_buffer_put(out, "_");
+        is_between = false;
+        text_buffer_append(out, path, 1);
+    }
+}
+
+static void write_operation(text_buffer *out, const operation *o, const route *r)
 {
     static const char *const scopes[] = {"infer", "read", "admin", "shared_memory"};
     access_right right = access_right_of(r->kind);
-    text_buffer_format(
-        out, "\"%s\":{\"operationId\":\"operation%d\",\"tags\":[\"%s\"],\"summary\":", method_of(r),
-        number, route_dialect_name(r->dialect));
+    text_buffer_format(out, "\"%s\":{\"operationId\":\"", method_of(r));
+    write_operation_id(out, method_of(r), o->path);
+    text_buffer_format(out, "\",\"tags\":[\"%s\"],\"summary\":", route_dialect_name(r->dialect));
     text_write_json_text(out, o->summary);
     text_buffer_put(out, ",\"description\":\"Right: ");
     text_buffer_put(out, right == ACCESS_INFER           ? scopes[0]
@@ -294,7 +313,7 @@ static void write_all(request *r, const void *about, text_buffer *out)
         } else {
             text_buffer_put(out, ",");
         }
-        write_operation(out, &operations[i], &at, i);
+        write_operation(out, &operations[i], &at);
     }
     text_buffer_put(out, "}},\"components\":{\"securitySchemes\":{"
                          "\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
