@@ -32,7 +32,7 @@ status graph_import_onnx_bytes(const void *data, size_t bytes, const char *folde
                                const graph_import_options *options, graph **out) MUST_CHECK;
 
 /* A folder with config.json and model.safetensors (or sharded with model.safetensors.index.json):
- * BERT, RoBERTa/XLM-R, DistilBERT, MPNet, ELECTRA encoders with or without a sequence
+ * BERT, RoBERTa/XLM-R, DistilBERT, MPNet, ELECTRA, ALBERT encoders with or without a sequence
  * classification head. Inputs: input_ids, attention_mask[, token_type_ids], INT64 [B,S]. Where
  * sentence-transformers files lie beside (modules.json, 1_Pooling/config.json, 2_Normalize), the
  * graph ends in that pooling: one output "sentence_embedding" [B,hidden]; without:

@@ -128,8 +128,8 @@ typedef struct encoder {
     encoder_positions positions;
     int64_t position_offset, pad_id;
     encoder_norm embedding_norm;
-    encoder_linear embedding_projection; /* after the norm, to hidden (ELECTRA); weight NULL: none,
-                                            and the embedding width is hidden */
+    encoder_linear embedding_projection; /* after the norm, to hidden (ELECTRA, ALBERT); weight
+                                            NULL: none, and the embedding width is hidden */
     /* Relative attention bias (MPNet): relative_table[bucket(j - i)][h] is added to the score of
      * tokens i and j in head h; NULL: none. Buckets as in T5, bidirectional. */
     const tensor *relative_table; /* f32 [buckets, heads] */

@@ -17,6 +17,7 @@ static const struct {
     {"distilbert", HF_DISTILBERT},
     {"mpnet", HF_MPNET},
     {"electra", HF_ELECTRA},
+    {"albert", HF_ALBERT},
     {"modernbert", HF_MODERN_BERT},
     {"nomic_bert", HF_NOMIC_BERT},
     {"new", HF_GTE},
@@ -50,9 +51,9 @@ static status read_family(const json_t *json, hf_config *c)
     return status_fail(
         STATUS_UNSUPPORTED,
         "config.json: model_type '%s' is not supported; supported: bert, roberta, "
-        "xlm-roberta, camembert, distilbert, mpnet, electra, modernbert, nomic_bert, "
-        "new, gte, deberta-v2, llama, mistral, qwen2, qwen3; others can be exported to "
-        "ONNX",
+        "xlm-roberta, camembert, distilbert, mpnet, electra, albert, modernbert, "
+        "nomic_bert, new, gte, deberta-v2, llama, mistral, qwen2, qwen3; others can be "
+        "exported to ONNX",
         type);
 }
 
@@ -83,10 +84,10 @@ static status read_sizes(const json_t *json, hf_config *c)
         s = hf_read_said(json, "vocab_size", &c->vocabulary);
     if (s == STATUS_OK)
         s = hf_read_said(json, k->intermediate, &c->intermediate);
-    if (s == STATUS_OK && c->family == HF_ELECTRA)
+    if (s == STATUS_OK && (c->family == HF_ELECTRA || c->family == HF_ALBERT))
         s = hf_read_said(json, "embedding_size", &c->embedding);
-    if (s == STATUS_OK &&
-        (c->family == HF_BERT || c->family == HF_ELECTRA || c->family == HF_JINA_BERT))
+    if (s == STATUS_OK && (c->family == HF_BERT || c->family == HF_ELECTRA ||
+                           c->family == HF_ALBERT || c->family == HF_JINA_BERT))
         s = hf_read_size(json, "type_vocab_size", 2, 1, 65536, &c->types);
     if (s == STATUS_OK && c->family == HF_ROBERTA)
         s = hf_read_said(json, "type_vocab_size", &c->types);
@@ -164,7 +165,10 @@ static status read_bert(const json_t *json, hf_config *c)
         s = hf_read_size(json, "relative_attention_num_buckets", 32, 4, 65536,
                          &c->relative_buckets);
     if (s == STATUS_OK)
-        s = hf_copy_text(json, hf_keys_of(c->family)->activation, "gelu", c->activation);
+        s = hf_copy_text(json, hf_keys_of(c->family)->activation,
+                         c->family == HF_ALBERT ? "gelu_new" : "gelu", c->activation);
+    if (s == STATUS_OK && c->family == HF_ALBERT)
+        s = hf_read_albert(json, c);
     return s || !is_jina ? s : hf_read_jina_bert(json, c);
 }
 

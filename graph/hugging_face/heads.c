@@ -24,9 +24,14 @@ static encoder_linear square(hf_builder *b, const char *name)
     return hf_linear(b, name, -1, b->config->hidden);
 }
 
+static const char *pooler_name(hf_builder *b)
+{
+    return hf_name(b, b->config->family == HF_ALBERT ? "pooler" : "pooler.dense");
+}
+
 static void add_pooler(hf_builder *b, encoder_output *o)
 {
-    add_dense(o, square(b, hf_name(b, "pooler.dense")), ENCODER_HEAD_TANH);
+    add_dense(o, square(b, pooler_name(b)), ENCODER_HEAD_TANH);
 }
 
 /* The classifier after what the output has computed so far. */
@@ -53,6 +58,7 @@ static void describe_classes(hf_builder *b, const char **names)
     const char *dense = hf_root_name(b, "classifier.dense");
     switch (b->config->family) {
     case HF_BERT:
+    case HF_ALBERT:
     case HF_JINA_BERT:
     case HF_NOMIC_BERT:
     case HF_GTE:
@@ -122,7 +128,7 @@ void hf_describe_head(hf_builder *b, const char **names)
         break;
     case HF_NO_HEAD:
         add_output(b, ENCODER_POOLING_NONE, "last_hidden_state", names);
-        if (hf_has(b, hf_name(b, "pooler.dense")))
+        if (hf_has(b, pooler_name(b)))
             add_pooler(b, add_output(b, ENCODER_POOLING_FIRST, "pooler_output", names));
         break;
     }

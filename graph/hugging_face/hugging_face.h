@@ -17,6 +17,7 @@ typedef enum hf_family {
     HF_DISTILBERT,
     HF_MPNET,
     HF_ELECTRA,
+    HF_ALBERT,
     HF_MODERN_BERT,
     HF_DECODER, /* Llama, Mistral, Qwen2, Qwen3 */
     HF_NOMIC_BERT,
@@ -49,6 +50,8 @@ typedef struct hf_config {
     int64_t hidden, layers, heads, kv_heads, head_dim, positions, pad_token;
     int64_t types, vocabulary, intermediate, embedding; /* 0: absent */
     int64_t relative_buckets;                           /* MPNet */
+    int64_t groups, group_layers; /* ALBERT: groups of layers with the same weights, and the layers
+                                     that one of num_hidden_layers runs; `layers` counts them all */
     double epsilon;
     char activation[40];
     hf_head head;
@@ -199,6 +202,9 @@ void hf_describe_rotary_bert(hf_builder *b);
 /* What it does not have in common with BERT. */
 status hf_read_jina_bert(const json_t *json, hf_config *c) MUST_CHECK;
 void hf_describe_jina_bert(hf_builder *b);
+/* What it does not have in common with BERT. */
+status hf_read_albert(const json_t *json, hf_config *c) MUST_CHECK;
+void hf_describe_albert(hf_builder *b);
 status hf_read_deberta(const json_t *json, hf_config *c) MUST_CHECK;
 void hf_describe_deberta(hf_builder *b);
 

@@ -18,6 +18,7 @@ static bool has_types_input(const hf_config *c)
     switch (c->family) {
     case HF_BERT:
     case HF_ELECTRA:
+    case HF_ALBERT:
     case HF_NOMIC_BERT:
     case HF_GTE:
     case HF_JINA_BERT:
@@ -77,6 +78,9 @@ static void describe_family(hf_builder *b)
         break;
     case HF_DEBERTA:
         hf_describe_deberta(b);
+        break;
+    case HF_ALBERT:
+        hf_describe_albert(b);
         break;
     default:
         hf_describe_bert(b);

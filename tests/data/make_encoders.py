@@ -176,6 +176,17 @@ def jina_bert(name, heads, layers=2, hidden=24, wide=20, activation="gelu"):
     write_expected(folder, inputs, {"last_hidden_state": x * mask[..., None]})
 
 
+def albert(name, make=T.AlbertModel, **more):
+    """Three layers with the same weights, or as `more` groups them; embeddings narrower than the layers."""
+    model = randomise(make(T.AlbertConfig(**{**sizes, "num_hidden_layers": 3, "embedding_size": 6, **more})), name)
+    inputs = make_inputs(24, types=2)
+    with torch.no_grad():
+        answer = model(**inputs)
+    save(name, model, inputs, {"logits": answer.logits} if make is not T.AlbertModel else
+         {"last_hidden_state": answer.last_hidden_state * inputs["attention_mask"][..., None],
+          "pooler_output": answer.pooler_output})
+
+
 def deberta(name, make=T.DebertaV2Model, **more):
     settings = {**sizes, "pad_token_id": 0, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], **more}
     (hidden_states if make is T.DebertaV2Model else classes)(name, make(T.DebertaV2Config(**settings)), length=30)
@@ -254,6 +265,9 @@ cases = {
     "gte_new": lambda: gte_new("gte_new"),
     "jina_bert": lambda: jina_bert("jina_bert", 6),
     "jina_bert_relu": lambda: jina_bert("jina_bert_relu", 4, activation="relu"),
+    "albert": lambda: albert("albert"),
+    "albert_groups": lambda: albert("albert_groups", num_hidden_groups=2, inner_group_num=2, hidden_act="gelu"),
+    "albert_classes": lambda: albert("albert_classes", T.AlbertForSequenceClassification, num_labels=3),
     "deberta_v3": lambda: deberta("deberta_v3", position_buckets=8, share_att_key=True, norm_rel_ebd="layer_norm",
                                   position_biased_input=False, type_vocab_size=0),
     "deberta_v2": lambda: deberta("deberta_v2", pos_att_type="c2p|p2c", max_relative_positions=10),

@@ -156,12 +156,15 @@ Test(hostile_hugging_face, every_key_of_a_newer_configuration_is_taken_or_named)
         "hidden_size",      "num_attention_heads",    "type_vocab_size",
         "position_buckets", "max_relative_positions", "norm_rel_ebd",
         "conv_kernel_size", "pooler_hidden_act",      NULL};
+    static const char *const albert[] = {"hidden_size",       "embedding_size",  "hidden_act",
+                                         "num_hidden_groups", "inner_group_num", NULL};
     check_keys("modernbert", modern_bert);
     check_keys("qwen3", decoder);
     check_keys("mistral", mistral);
     check_keys("nomic_bert", nomic_bert);
     check_keys("jina_bert", jina_bert);
     check_keys("deberta_v3", deberta);
+    check_keys("albert_groups", albert);
 }
 
 /* The header in front of the tensors, with one value in it changed. */

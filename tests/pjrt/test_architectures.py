@@ -9,7 +9,7 @@ from conftest import PLUGIN
 
 HUGGING_FACE = serving.ROOT / "tests/data/hugging_face"
 NAMES = ["modernbert", "modernbert_classes", "qwen3", "qwen2_window", "mistral", "nomic_bert", "gte_new", "jina_bert",
-         "deberta_v3", "deberta_v2", "chain_all_poolings", "chain_dense_norm"]
+         "deberta_v3", "deberta_v2", "albert", "chain_all_poolings", "chain_dense_norm"]
 TYPES = dict(F32=numpy.float32, I64=numpy.int64)
 
 

@@ -20,7 +20,7 @@
  * weights are packed again. */
 
 #define MAGIC UINT64_C(0x31434e4544474e50)
-#define LAYOUT 4 /* of this file and of cpu_encoder_lay_out; changes with either */
+#define LAYOUT 5 /* of this file and of cpu_encoder_lay_out; changes with either */
 #define PAGE ((size_t)4096)
 #define TEXT_BYTES_MAX ((size_t)1 << 20)
 

@@ -9,7 +9,8 @@
 #include "kernels/gemm_scaled.h"
 
 /* The image: the packed weights, column scales and bias of every linear layer, one after another,
- * 64-byte aligned. Its layout follows from the shape of the encoder and the plan alone. */
+ * 64-byte aligned; once for layers that share them (ALBERT). Its layout follows from the encoder
+ * and the plan alone. */
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -81,6 +82,47 @@ static size_t depth_of(const encoder_linear *l)
     return (size_t)l->weight->dims[l->is_transposed ? 1 : 0];
 }
 
+static const void *data_of(const tensor *t)
+{
+    return t ? t->data : NULL;
+}
+
+static bool is_same(const encoder_linear *a, const encoder_linear *b)
+{
+    return data_of(a->weight) == data_of(b->weight) && data_of(a->bias) == data_of(b->bias) &&
+           a->is_transposed == b->is_transposed;
+}
+
+/* Whether a linear layer of two layers has the same weights: not equal ones, but the same memory.
+ */
+static bool has_same_weights(const encoder_layer *a, const encoder_layer *b, int linear)
+{
+    switch (linear) {
+    case ENCODER_QKV:
+        return is_same(&a->query, &b->query) && is_same(&a->key, &b->key) &&
+               is_same(&a->value, &b->value);
+    case ENCODER_ATTENTION_OUTPUT:
+        return is_same(&a->attention_output, &b->attention_output);
+    case ENCODER_UP:
+        return is_same(&a->gate, &b->gate) && is_same(&a->up, &b->up);
+    default:
+        return is_same(&a->down, &b->down);
+    }
+}
+
+/* The first layer whose linear layer has the same weights in the same format: it is packed for all
+ * of them. `layer` itself where there is none before it. */
+static int packed_with(const cpu_encoder *e, int layer, int linear)
+{
+    const encoder_layer *layers = e->source.layers;
+    int first = 0;
+    while (first < layer && (e->plan[first * ENCODER_LINEARS + linear] !=
+                                 e->plan[layer * ENCODER_LINEARS + linear] ||
+                             !has_same_weights(&layers[first], &layers[layer], linear)))
+        first++;
+    return first;
+}
+
 size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
 {
     const encoder *s = &e->source;
@@ -92,6 +134,11 @@ size_t cpu_encoder_lay_out(cpu_encoder *e, void *image)
     for (int i = 0; i < s->layer_count; i++) {
         for (int p = 0; p < ENCODER_LINEARS; p++) {
             cpu_encoder_linear *l = &e->layers[i].linears[p];
+            int first = packed_with(e, i, p);
+            if (first < i) {
+                *l = e->layers[first].linears[p];
+                continue;
+            }
             *l = (cpu_encoder_linear){
                 .format = e->plan[i * ENCODER_LINEARS + p], .k = shapes[p][0], .n = shapes[p][1]};
             /* The range of a row lies to one side of zero: GELU's results are mostly positive, and
@@ -210,8 +257,10 @@ static void fill_weights(const kernels *table, const cpu_encoder_linear *l, cons
 
 typedef struct packer {
     const kernels *kernels;
+    const float *tops; /* as in cpu_encoder_runner, or NULL */
     float *gathered;
     void *temporary;
+    float *widest; /* [hidden] */
 } packer;
 
 /* `tops`: of x's channels, or NULL. */
@@ -235,20 +284,37 @@ static status pack_linear(const packer *p, const encoder_linear *const *parts, i
     return s;
 }
 
-static status pack_layer(const packer *p, const encoder_layer *from, const float *tops,
-                         const cpu_encoder_linear *to)
+/* Of the channels of x in all layers that a linear layer is packed for; NULL: not known. */
+static const float *widest_tops(const packer *p, const cpu_encoder *e, int layer, int linear)
 {
-    const encoder_linear *merged[] = {&from->query, &from->key, &from->value};
-    const encoder_linear *output = &from->attention_output, *down = &from->down;
-    const encoder_linear *up[] = {&from->gate, &from->up};
-    bool is_gated = from->gate.weight != NULL;
-    const float *up_tops = tops ? tops + to[ENCODER_UP].k : NULL;
-    status s = pack_linear(p, merged, 3, tops, &to[ENCODER_QKV]);
-    if (!s)
-        s = pack_linear(p, &output, 1, NULL, &to[ENCODER_ATTENTION_OUTPUT]);
-    if (!s)
-        s = pack_linear(p, is_gated ? up : up + 1, is_gated ? 2 : 1, up_tops, &to[ENCODER_UP]);
-    return s ? s : pack_linear(p, &down, 1, NULL, &to[ENCODER_DOWN]);
+    size_t hidden = (size_t)e->source.hidden;
+    if (!p->tops || (linear != ENCODER_QKV && linear != ENCODER_UP))
+        return NULL;
+    memset(p->widest, 0, hidden * sizeof p->widest[0]);
+    for (int i = layer; i < e->source.layer_count; i++) {
+        const float *tops = p->tops + (2 * (size_t)i + (linear == ENCODER_UP)) * hidden;
+        bool is_for_it = packed_with(e, i, linear) == layer;
+        for (size_t c = 0; c < hidden && is_for_it; c++)
+            p->widest[c] = fmaxf(p->widest[c], tops[c]);
+    }
+    return p->widest;
+}
+
+static status pack_layer(const packer *p, const cpu_encoder *e, int layer)
+{
+    const encoder_layer *from = &e->source.layers[layer];
+    const encoder_linear *const parts[ENCODER_LINEARS][3] = {
+        {&from->query, &from->key, &from->value},
+        {&from->attention_output},
+        {from->gate.weight ? &from->gate : &from->up, &from->up},
+        {&from->down}};
+    const int counts[ENCODER_LINEARS] = {3, 1, from->gate.weight ? 2 : 1, 1};
+    status s = STATUS_OK;
+    for (int i = 0; i < ENCODER_LINEARS && !s; i++)
+        if (packed_with(e, layer, i) == layer)
+            s = pack_linear(p, parts[i], counts[i], widest_tops(p, e, layer, i),
+                            &e->layers[layer].linears[i]);
+    return s;
 }
 
 static size_t largest_linear(const cpu_encoder *e)
@@ -267,18 +333,26 @@ static size_t largest_linear(const cpu_encoder *e)
     return largest;
 }
 
+static void free_buffers(packer *p)
+{
+    free(p->gathered);
+    free(p->temporary);
+    free(p->widest);
+}
+
 status cpu_encoder_pack(cpu_encoder *e, const float *tops)
 {
     size_t bytes = cpu_encoder_lay_out(e, NULL);
     bytes = (bytes + HUGE_PAGE_BYTES) & ~(HUGE_PAGE_BYTES - 1); /* never empty */
     size_t largest = largest_linear(e);
     packer p = {.kernels = e->options.kernels,
+                .tops = tops,
                 .gathered = malloc(largest * sizeof(float)),
-                .temporary = malloc(largest * sizeof(int16_t))};
+                .temporary = malloc(largest * sizeof(int16_t)),
+                .widest = malloc((size_t)e->source.hidden * sizeof(float))};
     void *image = aligned_alloc(HUGE_PAGE_BYTES, bytes);
-    if (!p.gathered || !p.temporary || !image) {
-        free(p.gathered);
-        free(p.temporary);
+    if (!p.gathered || !p.temporary || !p.widest || !image) {
+        free_buffers(&p);
         free(image);
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of weights", bytes);
     }
@@ -289,9 +363,7 @@ status cpu_encoder_pack(cpu_encoder *e, const float *tops)
     e->is_mapped = false;
     status s = STATUS_OK;
     for (int i = 0; i < e->source.layer_count && !s; i++)
-        s = pack_layer(&p, &e->source.layers[i],
-                       tops ? tops + 2 * (size_t)i * (size_t)e->source.hidden : NULL,
-                       e->layers[i].linears);
+        s = pack_layer(&p, e, i);
     const encoder_linear *projection = &e->source.embedding_projection;
     if (projection->weight && !s)
         s = pack_linear(&p, &projection, 1, NULL, &e->embedding_projection);
@@ -301,8 +373,7 @@ status cpu_encoder_pack(cpu_encoder *e, const float *tops)
             if (from->weight)
                 s = pack_linear(&p, &from, 1, NULL, &e->heads[o][h]);
         }
-    free(p.gathered);
-    free(p.temporary);
+    free_buffers(&p);
     return s;
 }
 

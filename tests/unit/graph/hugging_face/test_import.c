@@ -1,3 +1,4 @@
+#include "graph/encoder/encoder.h"
 #include "graph/import.h"
 #include "tests/support/temporary.h"
 
@@ -37,6 +38,8 @@ Test(import_hugging_face, names_inputs_and_outputs)
         {"distilbert_classes", "hugging face distilbert", {"logits"}, 2, 20},
         {"mpnet", "hugging face mpnet", {"last_hidden_state", "pooler_output"}, 2, 168},
         {"electra_classes", "hugging face electra", {"logits"}, 3, 20},
+        {"albert", "hugging face albert", {"last_hidden_state", "pooler_output"}, 3, 64},
+        {"albert_classes", "hugging face albert", {"logits"}, 3, 64},
         {"sentence",
          "hugging face bert > Pooling (mean) > Normalize",
          {"sentence_embedding"},
@@ -210,6 +213,54 @@ Test(import_hugging_face_folder, rejects_settings_that_it_does_not_compute)
                       strstr(status_message(), "rope") != NULL,
                   "%s %s: '%s'", cases[i].folder, cases[i].key, status_message());
     }
+}
+
+static graph *import_copy(void)
+{
+    graph *g = NULL;
+    cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK, "%s",
+                 status_message());
+    return g;
+}
+
+/* Three times a group of two layers: transformers takes groups 0, 0 and 1. */
+Test(import_hugging_face_folder, layers_of_an_albert_share_weights_by_group)
+{
+    copy_model("albert_groups");
+    graph *g = import_copy();
+    const encoder_layer *layers = g->described->layers;
+    cr_assert_eq(g->described->layer_count, 6);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < i; j++)
+            cr_expect_eq(layers[i].query.weight == layers[j].query.weight, i < 4 && i - j == 2,
+                         "%d %d", i, j);
+    cr_expect_eq(layers[5].activation, ENCODER_GELU);
+    graph_destroy(g);
+    set_key("config.json", "num_hidden_groups", "1");
+    expect_failure(STATUS_CORRUPT, "num_hidden_groups is 1");
+    set_key("config.json", "num_hidden_groups", "3");
+    expect_failure(STATUS_CORRUPT, "num_hidden_groups is 3");
+    copy_model("albert_groups");
+    set_key("config.json", "inner_group_num", "1");
+    expect_failure(STATUS_CORRUPT, "inner_group_num is 1");
+    set_key("config.json", "inner_group_num", "3");
+    expect_failure(STATUS_CORRUPT, "inner_group_num is 3");
+    set_key("config.json", "inner_group_num", "400");
+    expect_failure(STATUS_TOO_LARGE, "inner_group_num 400");
+}
+
+Test(import_hugging_face_folder, what_an_albert_does_not_say)
+{
+    copy_model("albert");
+    set_key("config.json", "num_hidden_groups", "null");
+    set_key("config.json", "inner_group_num", "null");
+    set_key("config.json", "hidden_act", "null");
+    graph *g = import_copy();
+    cr_expect_eq(g->described->layers[2].activation, ENCODER_GELU_TANH);
+    cr_expect_eq(g->described->layers[2].down.weight, g->described->layers[0].down.weight);
+    graph_destroy(g);
+    set_key("config.json", "embedding_size", "8");
+    expect_failure(STATUS_CORRUPT, "embedding_size is 8");
 }
 
 Test(import_hugging_face_folder, rejects_poolings_it_does_not_know)

@@ -156,6 +156,13 @@ Test(numbers, deberta)
     check_folder("deberta_classes");
 }
 
+Test(numbers, albert)
+{
+    check_folder("albert");
+    check_folder("albert_groups");
+    check_folder("albert_classes");
+}
+
 Test(numbers, shards_of_bfloat16)
 {
     check_folder("qwen3_sharded");

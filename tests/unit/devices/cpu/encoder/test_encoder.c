@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io/file_reader.h"
@@ -228,6 +229,9 @@ static const char *const encoders[] = {
     "deberta_v3",
     "deberta_v2",
     "deberta_classes",
+    "albert",
+    "albert_groups",
+    "albert_classes",
     "qwen3_sharded",
     "modernbert_bf16_sharded",
 };
@@ -469,6 +473,61 @@ static void find_file(const char *folder, char path[4096])
         }
     closedir(d);
     cr_assert_eq(count, 1, "%d files in the cache", count);
+}
+
+/* The ALBERT of tests/data with so many layers, all of the same weights. */
+static graph *import_albert(int layers)
+{
+    static const char from[] = PENSTOCK_SOURCE_DIR "/tests/data/hugging_face/albert";
+    char folder[TEMPORARY_FOLDER_BYTES], path[4096];
+    graph *g = NULL;
+    temporary_make(folder);
+    snprintf(path, sizeof path, "%s/config.json", from);
+    json_t *config = json_load_file(path, 0, NULL);
+    json_object_set_new(config, "num_hidden_layers", json_integer(layers));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    cr_assert_eq(json_dump_file(config, path, 0), 0);
+    json_decref(config);
+    char target[4096];
+    snprintf(target, sizeof target, "%s/model.safetensors", from);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    cr_assert_eq(symlink(target, path), 0);
+    cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &g), STATUS_OK, "%s",
+                 status_message());
+    temporary_remove(folder);
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK, "%s",
+                 status_message());
+    return g;
+}
+
+/* Of the file that keeps the packed weights. */
+static int64_t packed_bytes(const graph *g, device_precision precision)
+{
+    char folder[TEMPORARY_FOLDER_BYTES], path[4096];
+    struct stat facts;
+    temporary_make(folder);
+    device *d = create(1, NULL, folder);
+    device_program *p = compile(d, g, precision, 16);
+    find_file(folder, path);
+    cr_assert_eq(stat(path, &facts), 0);
+    d->interface->release(d, p);
+    d->interface->destroy(d);
+    temporary_remove(folder);
+    return facts.st_size;
+}
+
+Test(cpu_encoder, weights_that_layers_share_are_packed_once)
+{
+    graph *one = import_albert(1), *many = import_albert(40);
+    for (int p = 0; p < 3; p++) {
+        static const device_precision precisions[] = {DEVICE_FP32, DEVICE_BF16, DEVICE_INT8};
+        int64_t of_one = packed_bytes(one, precisions[p]),
+                of_many = packed_bytes(many, precisions[p]);
+        cr_expect_eq(of_many, of_one, "%s: %lld bytes, of one layer %lld",
+                     device_precision_names[precisions[p]], (long long)of_many, (long long)of_one);
+    }
+    graph_destroy(one);
+    graph_destroy(many);
 }
 
 static uint64_t run_with_cache(const graph *g, const char *folder, rows *r)
