@@ -151,7 +151,7 @@ optimized HLO. Transfers, launch and queues are not in them. v4 and v5p targets 
 runs on one of them. Compile seconds are those of 2 cores shared with other work: upper bounds.
 
 - `bf16`, `int8`: what `penstock compile --precision` makes. int8 is the cheaper of int8 and bf16; its column `is` names
-  it. Empty cells were not compiled.
+  it. `int8 alone`: cycles of the bucket in int8, chosen or not. Empty cells were not compiled.
 - `JAX plain`, `JAX tuned`: [tpu/jax_encoder.py](tpu/jax_encoder.py), bf16. Plain: GELU by erf, layer normalisation and
   softmax in f32. Tuned: GELU by tanh in bf16, softmax divided after the second product, layer normalisation in one
   pass.
@@ -191,6 +191,11 @@ def cycles_text(cell, program):
     return f"{row['estimated_cycles']:,}" + ("\\*" if row["unestimated_instructions"] else "")
 
 
+def int8_alone(cell):
+    tried = cell["int8"]["tried"] if "int8" in cell else []
+    return next((f"{t['estimated_cycles']:,}" for t in tried if t["candidate"] == "int8"), "")
+
+
 def line_of(where, cell):
     target, model, batch, sequence = where
     ours, first = cell.get("bf16"), next(iter(cell.values()))
@@ -198,7 +203,8 @@ def line_of(where, cell):
     text = lambda value, form: "" if value is None else format(value, form)
     parts = [
         MODELS[model], first["layers"], f"{batch} x {sequence}", cycles_text(cell, "bf16"), cycles_text(cell, "int8"),
-        cell["int8"]["candidate"] if "int8" in cell else "", cycles_text(cell, "jax plain"), cycles_text(cell, "jax tuned"), text(share, ".2f"),
+        cell["int8"]["candidate"] if "int8" in cell else "", int8_alone(cell), cycles_text(cell, "jax plain"), cycles_text(cell, "jax tuned"),
+        text(share, ".2f"),
     ]  # fmt: skip
     if ours:
         parts += ["" if ours["estimated_mfu"] is None else f"{100 * ours['estimated_mfu']:.1f}%"]
@@ -215,13 +221,40 @@ def table(rows):
         mine = {where: cell for where, cell in cells.items() if where[0] == target}
         commits = sorted({cell[p]["commit"] for cell in mine.values() for p in ("bf16", "int8") if p in cell})
         print(f"\n## {target}\n\nCommit {', '.join(commits)}. MiB and seconds: ours / tuned JAX.\n")
-        print("| model | layers | bucket | bf16 | int8 | is | JAX plain | JAX tuned | bf16 / tuned | MFU | code MiB | scratch MiB | compile s |")
-        print("| --- | ---: | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+        print("| model | layers | bucket | bf16 | int8 | is | int8 alone | JAX plain | JAX tuned | bf16 / tuned | MFU | code MiB | scratch MiB | compile s |")
+        print("| --- | ---: | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         for where in sorted(mine, key=lambda w: (list(MODELS).index(w[1]), w[3], w[2])):
             print(line_of(where, mine[where]))
-    shares = [s for s in (ratio(c, "bf16", "jax tuned") for c in cells.values()) if s is not None]
-    print(f"\nbf16 beside tuned JAX: {len(shares)} cells, geometric mean {geometric_mean(shares):.3f}, largest {max(shares, default=0):.3f}.")
+    shares = {where: s for where, c in cells.items() if (s := ratio(c, "bf16", "jax tuned")) is not None}
+    over = [f"{w[0]} {MODELS[w[1]]} {w[2]} x {w[3]}: {s:.3f}" for w, s in shares.items() if s > 1]
+    print(f"\nbf16 beside tuned JAX: {len(shares)} cells, geometric mean {geometric_mean(list(shares.values())):.3f}; above 1: {', '.join(over) or 'none'}.")
+    asked = [cell["int8"] for cell in cells.values() if "int8" in cell]
+    lost = sum(row["candidate"] != "int8" for row in asked)
+    print(f"\nint8: {len(asked)} of {len(cells)} cells compiled; in {lost} of them bf16 is the cheaper.")
     print("\n\\* without instructions that have no estimate (the gather of embeddings, mostly): the true cycles are higher.")
+
+
+STS_HEAD = """
+## Results on a task
+
+**Executed on a plugin (xla-cpu), not on a TPU.** The programs have the form that they would have on such a TPU.
+Spearman's correlation, times 100, on the STS benchmark (development split).
+"""
+
+
+def sts_table(path):
+    """Of lines that bench/tpu/sts.py wrote."""
+    rows = [json.loads(line) for line in path.open()] if path.exists() else []
+    if not rows:
+        return
+    print(STS_HEAD)
+    cases = " ".join(json.dumps(r["case"]) for r in rows)
+    print(f"    .venv/bin/python bench/tpu/sts.py --model .cache/minilm --data ../shared/text/stsb-en-dev.csv --case {cases}\n")
+    print("| model | pairs | program | computes in | fp32 on the CPU | Spearman | beside fp32 | similarities differ by up to | commit |")
+    print("| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | --- |")
+    for r in rows:
+        figures = f"{r['fp32']:.3f} | {r['fp32'] + r['apart']:.3f} | {r['apart']:+.3f} | {r['difference']:.4f}"
+        print(f"| {r['model']} | {r['pairs']:,} | {r['case']} | {r['arithmetic']} | {figures} | {r['commit']} |")
 
 
 def check(rows):
@@ -249,7 +282,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--folder", type=pathlib.Path, help="models and compile cache; made if missing")
     p.add_argument("--write", type=pathlib.Path, help="results, one line for each program; those that are there are replaced or stay")
-    p.add_argument("--table", type=pathlib.Path, help="print the table of these results")
+    p.add_argument("--table", type=pathlib.Path, help="print the table of these results, and of sts.jsonl beside them")
     p.add_argument("--check", type=pathlib.Path, help="check these results")
     p.add_argument("--target", nargs="+", default=TARGETS)
     p.add_argument("--model", nargs="+", default=["minilm", "bert_base"], choices=list(MODELS))
@@ -259,6 +292,7 @@ def main():
     o = p.parse_args()
     if o.table:
         table(read(o.table))
+        sts_table(o.table.with_name("sts.jsonl"))
     if o.check:
         sys.exit(check(read(o.check)))
     if o.write:

@@ -10,6 +10,7 @@ import argparse
 import csv
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -84,11 +85,18 @@ def copy_of(model, folder, length):
     return made
 
 
+def add(o, case, result):
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    with o.write.open("a") as file:
+        file.write(json.dumps(dict(case=case, model=o.model.name, commit=commit) | result) + "\n")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--model", type=pathlib.Path, required=True)
     p.add_argument("--data", type=pathlib.Path, required=True, help="lines of sentence, sentence, score")
     p.add_argument("--length", type=int, default=64, help="tokens of the bucket; longer sentences are cut")
+    p.add_argument("--write", type=pathlib.Path, help="add the results to this file: bench/tpu/sts.jsonl, which compare.py --table shows")
     p.add_argument("--case", nargs="+", default=list(CASES), choices=list(CASES))
     o = p.parse_args()
     rows = list(csv.reader(o.data.open()))
@@ -106,6 +114,8 @@ def main():
             apart = spearman(found, gold) - points
             is_kept = abs(apart) <= POINTS[CASES[case][0]]
             is_good &= is_kept
+            if o.write:
+                add(o, case, dict(arithmetic=arithmetic, fp32=points, apart=apart, difference=abs(found - reference).max(), pairs=len(rows)))
             print(f"| {case} | {arithmetic} | {points + apart:.3f} | {apart:+.3f}{'' if is_kept else ' FAILED'} | {abs(found - reference).max():.4f} |", flush=True)
     return 0 if is_good else 1
 
