@@ -312,7 +312,10 @@ def test_tokens_in_the_access_log(tmp_path):
 
 def test_access_log_on_a_terminal(tmp_path):
     """Text for people: one line a request, which cannot move the cursor."""
-    primary, terminal = pty.openpty()
+    try:
+        primary, terminal = pty.openpty()
+    except OSError as error:  # a container without /dev/pts
+        pytest.skip(f"no terminal: {error}")
     with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, "--access-log", os.ttyname(terminal)) as s:
         body, headers = serving.binary_request({"image": numpy.zeros((2, 64), numpy.float32)})
         s.post("/v2/models/digits/infer", body, {**headers, **TRACED, "X-Request-Id": "r-1"})
