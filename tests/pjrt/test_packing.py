@@ -160,7 +160,7 @@ def test_packed_programs_come_from_the_cache_and_have_a_label(tmp_path):
     assert devices.total(found, "device_compiles_total", device="pjrt:0") == 0
     assert devices.total(found, "device_cache_hits_total", device="pjrt:0") == programs
     assert devices.total(found, "packed_batches_total") > 0
-    assert devices.total(found, "bucket_seconds", packed="true", stage="execute") > 0
+    assert devices.total(found, "bucket_execute_seconds_sum", packed="true") > 0
     assert any(b["packed"] for b in buckets)
 
 
