@@ -85,58 +85,67 @@ static void trim_spans(const processor *p, sequence_tokens *q)
     }
 }
 
-static void reserve(tokenizer_scratch *s, size_t more)
+static status reserve(tokenizer_scratch *s, size_t more)
 {
     if (s->capacity - s->count >= more)
-        return;
-    s->capacity = grow_capacity(s->capacity, s->count + more);
-    s->ids = grow(s->ids, s->capacity, sizeof *s->ids);
-    s->type_ids = grow(s->type_ids, s->capacity, sizeof *s->type_ids);
-    s->spans = grow(s->spans, s->capacity, sizeof *s->spans);
-    s->sequence_of = grow(s->sequence_of, s->capacity, 1);
+        return STATUS_OK;
+    size_t capacity = grow_capacity(s->capacity, s->count + more);
+    if (!grow(&s->ids, capacity, sizeof *s->ids) ||
+        !grow(&s->type_ids, capacity, sizeof *s->type_ids) ||
+        !grow(&s->spans, capacity, sizeof *s->spans) || !grow(&s->sequence_of, capacity, 1))
+        return grow_fail();
+    s->capacity = capacity;
+    return STATUS_OK;
 }
 
-static void add_sequence(tokenizer_scratch *s, int index, uint32_t type_id)
+static status add_sequence(tokenizer_scratch *s, int index, uint32_t type_id)
 {
     const sequence_tokens *q = s->sequences + index;
-    reserve(s, q->count);
+    status failed = reserve(s, q->count);
+    if (failed)
+        return failed;
     for (size_t i = 0; i < q->count; i++) {
         s->ids[s->count] = q->ids[q->first + i];
         s->type_ids[s->count] = type_id;
         s->spans[s->count] = q->spans[q->first + i];
         s->sequence_of[s->count++] = (uint8_t)index;
     }
+    return STATUS_OK;
 }
 
-static void add_special(tokenizer_scratch *s, const processor *p, template_part part)
+static status add_special(tokenizer_scratch *s, const processor *p, template_part part)
 {
-    reserve(s, part.id_count);
+    status failed = reserve(s, part.id_count);
+    if (failed)
+        return failed;
     for (size_t i = 0; i < part.id_count; i++) {
         s->ids[s->count] = p->ids[part.first_id + i];
         s->type_ids[s->count] = part.type_id;
         s->spans[s->count] = (tokenizer_span){0, 0};
         s->sequence_of[s->count++] = TOKENIZER_NO_SEQUENCE;
     }
+    return STATUS_OK;
 }
 
-static void fill(const tokenizer *t, tokenizer_scratch *s, bool is_pair, bool adds_special)
+static status fill(const tokenizer *t, tokenizer_scratch *s, bool is_pair, bool adds_special)
 {
     const processor *p = &t->processor;
     const template *parts = is_pair ? &p->pair : &p->single;
     s->count = 0;
+    status failed = reserve(s, 1); /* arrays are never NULL */
     if (!p->has_templates) {
-        add_sequence(s, 0, 0);
-        if (is_pair)
-            add_sequence(s, 1, 1);
-        return;
+        if (!failed)
+            failed = add_sequence(s, 0, 0);
+        return failed || !is_pair ? failed : add_sequence(s, 1, 1);
     }
-    for (size_t i = 0; i < parts->part_count; i++) {
+    for (size_t i = 0; i < parts->part_count && !failed; i++) {
         template_part part = parts->parts[i];
         if (part.is_sequence)
-            add_sequence(s, part.sequence, part.type_id);
+            failed = add_sequence(s, part.sequence, part.type_id);
         else if (adds_special)
-            add_special(s, p, part);
+            failed = add_special(s, p, part);
     }
+    return failed;
 }
 
 status text_assemble(const tokenizer *t, tokenizer_scratch *s, bool is_pair,
@@ -157,8 +166,9 @@ status text_assemble(const tokenizer *t, tokenizer_scratch *s, bool is_pair,
     size_t after = s->sequences[0].count + (is_pair ? s->sequences[1].count : 0);
     for (int i = 0; i <= is_pair && p->trims_spans; i++)
         trim_spans(p, s->sequences + i);
-    fill(t, s, is_pair, !options->omits_special_tokens);
-    reserve(s, 1); /* arrays are never NULL */
+    status failed = fill(t, s, is_pair, !options->omits_special_tokens);
+    if (failed)
+        return failed;
     *out = (tokenizer_tokens){.count = s->count,
                               .ids = s->ids,
                               .type_ids = s->type_ids,

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "text/aligned/grow.h"
 #include "text/scratch.h"
 
 #define DECODED_BYTES_MAX (256u << 20)
@@ -56,6 +57,8 @@ status tokenizer_decode(const tokenizer *t, const uint32_t *ids, size_t count,
         texts = next;
         next = swapped;
     }
+    if (!s && texts.is_broken)
+        s = grow_fail();
     if (!s)
         join(t, &texts, out);
     token_texts_dispose(&texts);

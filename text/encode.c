@@ -71,7 +71,7 @@ static status normalize_all(const tokenizer *t, tokenizer_scratch *s, size_t byt
     aligned_text *to = s->texts + 1;
     pieces *out = state->next_pieces;
     aligned_text_clear(to);
-    out->count = 0;
+    pieces_clear(out);
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece p = state->pieces->items[i];
         size_t begin = to->bytes;
@@ -88,13 +88,13 @@ static status normalize_all(const tokenizer *t, tokenizer_scratch *s, size_t byt
     state->pieces = out;
     state->text = to;
     state->next_text = s->texts;
-    return STATUS_OK;
+    return split_check(state);
 }
 
-static void split_added(const added_tokens *a, bool is_normalized, split_state *state)
+static status split_added(const added_tokens *a, bool is_normalized, split_state *state)
 {
     pieces *out = state->next_pieces;
-    out->count = 0;
+    pieces_clear(out);
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece p = state->pieces->items[i];
         if (p.id != PIECE_IS_TEXT)
@@ -104,16 +104,19 @@ static void split_added(const added_tokens *a, bool is_normalized, split_state *
     }
     state->next_pieces = state->pieces;
     state->pieces = out;
+    return split_check(state);
 }
 
-static void reserve_tokens(sequence_tokens *q, size_t more)
+static status reserve_tokens(sequence_tokens *q, size_t more)
 {
     if (q->capacity - q->count >= more)
-        return;
-    q->capacity = grow_capacity(q->capacity, q->count + more);
-    q->ids = grow(q->ids, q->capacity, sizeof *q->ids);
-    q->spans = grow(q->spans, q->capacity, sizeof *q->spans);
-    q->spaces = grow(q->spaces, q->capacity, sizeof *q->spaces);
+        return STATUS_OK;
+    size_t capacity = grow_capacity(q->capacity, q->count + more);
+    if (!grow(&q->ids, capacity, sizeof *q->ids) || !grow(&q->spans, capacity, sizeof *q->spans) ||
+        !grow(&q->spaces, capacity, sizeof *q->spaces))
+        return grow_fail();
+    q->capacity = capacity;
+    return STATUS_OK;
 }
 
 static bool is_trimmed(const uint8_t *p)
@@ -176,11 +179,13 @@ static uint32_t count_token_spaces(const model *m, model_token token, const uint
     return count_spaces(own, bytes);
 }
 
-static void add_model_tokens(const tokenizer *t, const model_memory *tokens,
-                             const aligned_text *text, piece p, tokenizer_text source,
-                             sequence_tokens *q)
+static status add_model_tokens(const tokenizer *t, const model_memory *tokens,
+                               const aligned_text *text, piece p, tokenizer_text source,
+                               sequence_tokens *q)
 {
-    reserve_tokens(q, tokens->token_count);
+    status failed = reserve_tokens(q, tokens->token_count);
+    if (failed)
+        return failed;
     for (size_t i = 0; i < tokens->token_count; i++) {
         model_token token = tokens->tokens[i];
         if (t->processor.trims_spans)
@@ -192,22 +197,23 @@ static void add_model_tokens(const tokenizer *t, const model_memory *tokens,
             add_token(q, token.id, text, p.begin + token.begin, p.begin + token.end);
         }
     }
+    return STATUS_OK;
 }
 
 static status tokenize_piece(const tokenizer *t, tokenizer_scratch *s, const aligned_text *text,
                              piece p, tokenizer_text source, sequence_tokens *q)
 {
     if (p.id != PIECE_IS_TEXT) {
-        reserve_tokens(q, 1);
+        status failed = reserve_tokens(q, 1);
+        if (failed)
+            return failed;
         q->spaces[q->count] = count_spaces(text->data + p.begin, p.end - p.begin);
         add_token(q, p.id, text, p.begin, p.end);
         return STATUS_OK;
     }
     status failed =
         model_tokenize(&t->model, t->serial, text->data + p.begin, p.end - p.begin, &s->model);
-    if (!failed)
-        add_model_tokens(t, &s->model, text, p, source, q);
-    return failed;
+    return failed ? failed : add_model_tokens(t, &s->model, text, p, source, q);
 }
 
 /* Stops at the first word that reaches tokens_max. */
@@ -243,13 +249,15 @@ status text_encode_sequence(const tokenizer *t, tokenizer_scratch *s, int index,
     q->is_cut = false;
     bool is_ascii = utf8_ascii_bytes(data, text.bytes) == text.bytes;
     aligned_text_set(s->texts, data, text.bytes, is_ascii);
-    state.pieces->count = 0;
+    pieces_clear(state.pieces);
     pieces_add(state.pieces, 0, text.bytes, PIECE_IS_TEXT);
-    if (t->added.before != NULL)
-        split_added(&t->added, false, &state);
-    failed = normalize_all(t, s, bytes_max, &state);
+    failed = split_check(&state);
+    if (!failed && t->added.before != NULL)
+        failed = split_added(&t->added, false, &state);
+    if (!failed)
+        failed = normalize_all(t, s, bytes_max, &state);
     if (!failed && t->added.after != NULL)
-        split_added(&t->added, true, &state);
+        failed = split_added(&t->added, true, &state);
     for (size_t i = 0; i < t->splitter_count && !failed; i++) {
         failed = splitter_apply(t->splitters + i, &state);
         if (!failed && state.text->bytes > bytes_max)

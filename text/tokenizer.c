@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/io/file_reader.h"
-#include "text/aligned/grow.h"
 #include "text/load/fields.h"
 #include "text/load/load.h"
 #include "text/load/older.h"
@@ -40,9 +39,11 @@ static status load_parts(const json_t *file, tokenizer *t)
 static status make(json_t *file, const char *name, bool has_exact_scores, tokenizer **out)
 {
     static atomic_uint_fast64_t serials;
-    status s;
-    unicode_initialise();
-    tokenizer *t = calloc(1, sizeof *t);
+    tokenizer *t = NULL;
+    status s = unicode_initialise();
+    if (s)
+        goto end;
+    t = calloc(1, sizeof *t);
     if (t == NULL) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a tokenizer");
         goto end;
@@ -66,6 +67,8 @@ status tokenizer_parse(const char *json, size_t bytes, const char *name, tokeniz
     json_error_t error;
     assert(json != NULL && out != NULL);
     json_t *file = json_loadb(json, bytes, JSON_ALLOW_NUL, &error);
+    if (file == NULL && field_lacked_memory(&error))
+        return status_fail(STATUS_OUT_OF_MEMORY, "%s: no memory to read it", name);
     if (file == NULL)
         return status_fail(STATUS_CORRUPT, "%s: line %d: %s", name, error.line, error.text);
     return make(file, name, false, out);
@@ -108,9 +111,7 @@ void tokenizer_destroy(tokenizer *t)
 
 tokenizer_scratch *tokenizer_scratch_create(void)
 {
-    tokenizer_scratch *s = grow(NULL, 1, sizeof *s);
-    *s = (tokenizer_scratch){0};
-    return s;
+    return calloc(1, sizeof(tokenizer_scratch));
 }
 
 void tokenizer_scratch_destroy(tokenizer_scratch *s)

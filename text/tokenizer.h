@@ -31,8 +31,7 @@ status tokenizer_parse(const char *json, size_t bytes, const char *name,
 void tokenizer_destroy(tokenizer *t);
 
 /* What one thread needs, for any number of tokenizers: buffers that grow to the largest text, and a
- * cache of words of 1 MB at most. Running out of memory ends the process. The caller destroys it.
- */
+ * cache of words of 1 MB at most. NULL: there is no memory. The caller destroys it. */
 tokenizer_scratch *tokenizer_scratch_create(void);
 void tokenizer_scratch_destroy(tokenizer_scratch *s);
 
@@ -79,13 +78,14 @@ typedef struct tokenizer_tokens {
  * STATUS_INVALID_ARGUMENT (not UTF-8: the message has the position; tokens_max has no room for the
  * special tokens; the strategy cannot shorten as much; a word that the vocabulary lacks, without an
  * unknown token), STATUS_TOO_LARGE (over TOKENIZER_TEXT_BYTES_MAX), STATUS_UNSUPPORTED (a regular
- * expression gave up). */
+ * expression gave up), STATUS_OUT_OF_MEMORY (the next text may fit). */
 status tokenizer_encode(const tokenizer *t, tokenizer_scratch *s, tokenizer_text first,
                         const tokenizer_text *second, const tokenizer_options *options,
                         tokenizer_tokens *out) MUST_CHECK;
 
 /* Appends the text of tokens to `out`. Ids that are not in the vocabulary are left out, as the
- * library does. Any thread. STATUS_UNSUPPORTED (a regular expression gave up). */
+ * library does. Any thread. STATUS_UNSUPPORTED (a regular expression gave up),
+ * STATUS_OUT_OF_MEMORY. */
 status tokenizer_decode(const tokenizer *t, const uint32_t *ids, size_t count,
                         bool skips_special_tokens, text_buffer *out) MUST_CHECK;
 

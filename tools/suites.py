@@ -144,6 +144,12 @@ def torture_models():
     return [data / "torture/quantised.onnx", data / "torture/control.onnx", ROOT / "examples/models/digits/1", data / "hugging_face/chain_dense_norm"]
 
 
+def torture_tokenizers():
+    """What tests/torture/text.c loads: a tokenizer.json of each family (seeds of the fuzzer), and a vocab.txt."""
+    seeds = ROOT / "tests/fuzz/corpus/tokenizer"
+    return [*(seeds / name for name in ("bert", "byte_level", "llama", "unigram", "word_level")), ROOT / "tests/data/torture/vocab"]
+
+
 def suites():
     """In the order they begin: what is quick and basic first, then what takes long, then sanitizers."""
     units, checks, threads = programs_named(r"unit_\w+"), programs_named(r"check\w+"), programs_named(r"check_\w+")
@@ -181,6 +187,7 @@ def suites():
     found += [criterion(name, "asan") for name in units]
     found += [program(name, "asan") for name in ("fuzz_replay", "netsim_http2")]
     found.append(program("torture_load", "asan", arguments=[os.environ.get("TORTURE_TRIALS", "100"), *torture_models()]))
+    found.append(program("torture_text", "asan", arguments=[os.environ.get("TORTURE_TRIALS", "40"), *torture_tokenizers()]))
     found += [fuzzer(target) for target in fuzz_targets()]
     found += [program(name, "tsan") for name in threads]
     found.append(pytest("tsan-load", "tests/http", "tsan", arguments=["-m", "load"]))

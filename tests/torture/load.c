@@ -8,7 +8,6 @@
  * libraries'. Each load ends with STATUS_OUT_OF_MEMORY and a message, or with a model; what a
  * failed one leaves behind, the sanitizer of the build reports. */
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,52 +17,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "models/loading/load.h"
-
-static _Atomic int64_t calls, fails_from = INT64_MAX,
-                              fails_to = INT64_MAX; /* fails_from <= n < fails_to */
-
-static bool fails(void)
-{
-    int64_t n = atomic_fetch_add(&calls, 1);
-    return n >= fails_from && n < fails_to;
-}
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *p, size_t bytes);
-int __real_posix_memalign(void **p, size_t alignment, size_t bytes);
-char *__real_strdup(const char *text);
-
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *p, size_t bytes);
-int __wrap_posix_memalign(void **p, size_t alignment, size_t bytes);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return fails() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *p, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(p, bytes);
-}
-
-int __wrap_posix_memalign(void **p, size_t alignment, size_t bytes)
-{
-    return fails() ? 12 /* ENOMEM */ : __real_posix_memalign(p, alignment, bytes);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails() ? NULL : __real_strdup(text);
-}
+#include "tests/torture/failing.h"
 
 void *__real_arena_allocate(arena *a, size_t bytes);
 void *__real_arena_allocate_aligned(arena *a, size_t bytes, size_t alignment);
@@ -78,22 +32,22 @@ char *__wrap_arena_format(arena *a, const char *format, ...) __attribute__((form
 
 void *__wrap_arena_allocate(arena *a, size_t bytes)
 {
-    return fails() ? NULL : __real_arena_allocate(a, bytes);
+    return failing_next() ? NULL : __real_arena_allocate(a, bytes);
 }
 
 void *__wrap_arena_allocate_aligned(arena *a, size_t bytes, size_t alignment)
 {
-    return fails() ? NULL : __real_arena_allocate_aligned(a, bytes, alignment);
+    return failing_next() ? NULL : __real_arena_allocate_aligned(a, bytes, alignment);
 }
 
 void *__wrap_arena_allocate_zeroed(arena *a, size_t count, size_t bytes)
 {
-    return fails() ? NULL : __real_arena_allocate_zeroed(a, count, bytes);
+    return failing_next() ? NULL : __real_arena_allocate_zeroed(a, count, bytes);
 }
 
 char *__wrap_arena_copy_string(arena *a, const char *text, size_t bytes)
 {
-    return fails() ? NULL : __real_arena_copy_string(a, text, bytes);
+    return failing_next() ? NULL : __real_arena_copy_string(a, text, bytes);
 }
 
 char *__wrap_arena_format(arena *a, const char *format, ...)
@@ -103,7 +57,8 @@ char *__wrap_arena_format(arena *a, const char *format, ...)
     va_start(arguments, format);
     int bytes = vasprintf(&text, format, arguments);
     va_end(arguments);
-    char *kept = fails() || bytes < 0 ? NULL : __real_arena_copy_string(a, text, (size_t)bytes);
+    char *kept =
+        failing_next() || bytes < 0 ? NULL : __real_arena_copy_string(a, text, (size_t)bytes);
     free(text);
     return kept;
 }
@@ -128,13 +83,11 @@ static status load(const char *path, device *cpu, int64_t from, int64_t to, int6
                             .devices = &cpu,
                             .device_count = 1,
                             .report = ignore};
-    atomic_store(&calls, 0);
-    fails_to = to;
-    fails_from = from;
+    failing_begin(from, to);
     status s = load_model(&request, &m);
-    fails_from = INT64_MAX;
+    int64_t count = failing_end();
     if (total)
-        *total = atomic_load(&calls);
+        *total = count;
     if (s == STATUS_OK)
         load_destroy(m);
     return s;

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import serving
+import text_models
 import torture
 from torture import ANSWER_S, KINDS, LIBRARY, Server, session
 
@@ -164,3 +165,35 @@ def test_load(tmp_path, calls):
         assert not wrong, "\n".join(wrong)
         assert control("load").status == 200
         assert server.stop() == 0
+
+
+def first_text(tmp_path, models, n):
+    """The first text that a server tokenizes, while its n-th allocation from there on fails (0: none): the answer or None, and how many there were."""
+    with Server(tmp_path, models=models) as server:
+        connection = server.connect(timeout=ANSWER_S)
+        ask = lambda: server.post("/tokenize", {"inputs": "the cat sat. " * 150}, connection=connection)
+        assert server.request("GET", "/v2", connection=connection).status == 200
+        before = server.calls.count("memory")
+        server.calls.fail("memory", n and before + n)
+        try:
+            answer = ask()
+        except (OSError, serving.http.client.HTTPException):
+            answer = None  # the connection had no memory
+        count = server.calls.count("memory") - before
+        server.calls.none()
+        assert server.is_alive(), f"{n}: {death(server)}"
+        connection = server.connect(timeout=ANSWER_S)
+        again = ask()
+        assert again.status == 200 and (answer is None or answer.status == 503 or answer.body == again.body), f"{n}: {answer}"
+        assert server.stop() == 0
+        return answer, count
+
+
+def test_text(tmp_path):
+    """An allocation of a server's first text fails: the request gets 503 by name, or the connection is closed; the next is answered."""
+    models = {"embed": text_models.make(tmp_path)["embed"]}
+    answer, total = first_text(tmp_path, models, 0)
+    assert answer.status == 200
+    answers = [first_text(tmp_path, models, n)[0] for n in torture.some(total, 12)]
+    refused = [a.body for a in answers if a is not None and a.status == 503]
+    assert any(b"no memory to tokenize" in body for body in refused), refused

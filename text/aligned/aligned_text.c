@@ -15,23 +15,27 @@ void aligned_text_dispose(aligned_text *t)
 void aligned_text_clear(aligned_text *t)
 {
     t->bytes = 0;
-    t->is_identity = false;
+    t->is_identity = t->is_broken = false;
 }
 
-void aligned_text_reserve(aligned_text *t, size_t bytes)
+bool aligned_text_reserve(aligned_text *t, size_t bytes)
 {
     if (t->capacity - t->bytes >= bytes)
-        return;
+        return true;
     size_t capacity = grow_capacity(t->capacity, t->bytes + bytes);
-    t->data = grow(t->data, capacity, 1);
-    t->spans = grow(t->spans, capacity, sizeof *t->spans);
+    if (!grow(&t->data, capacity, 1) || !grow(&t->spans, capacity, sizeof *t->spans)) {
+        t->is_broken = true;
+        return false;
+    }
     t->capacity = capacity;
+    return true;
 }
 
 void aligned_text_set(aligned_text *t, const uint8_t *data, size_t bytes, bool is_ascii)
 {
     aligned_text_clear(t);
-    aligned_text_reserve(t, bytes);
+    if (!aligned_text_reserve(t, bytes))
+        return;
     if (bytes > 0)
         memcpy(t->data, data, bytes);
     t->bytes = bytes;
@@ -50,8 +54,7 @@ void aligned_text_set(aligned_text *t, const uint8_t *data, size_t bytes, bool i
 void aligned_text_copy(aligned_text *t, const aligned_text *from, size_t begin, size_t end)
 {
     assert(!t->is_identity && begin <= end && end <= from->bytes);
-    aligned_text_reserve(t, end - begin);
-    if (begin == end)
+    if (begin == end || !aligned_text_reserve(t, end - begin))
         return;
     memcpy(t->data + t->bytes, from->data + begin, end - begin);
     if (!from->is_identity)
@@ -68,10 +71,15 @@ void pieces_dispose(pieces *p)
     *p = (pieces){0};
 }
 
-void pieces_reserve(pieces *p, size_t count)
+bool pieces_reserve(pieces *p, size_t count)
 {
     if (p->capacity - p->count >= count)
-        return;
-    p->capacity = grow_capacity(p->capacity, p->count + count);
-    p->items = grow(p->items, p->capacity, sizeof *p->items);
+        return true;
+    size_t capacity = grow_capacity(p->capacity, p->count + count);
+    if (!grow(&p->items, capacity, sizeof *p->items)) {
+        p->is_broken = true;
+        return false;
+    }
+    p->capacity = capacity;
+    return true;
 }

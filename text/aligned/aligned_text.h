@@ -8,8 +8,10 @@
 #include "text/unicode/utf8.h"
 
 /* Text that is being normalised, and for each of its bytes the characters of the input that it
- * stands for. One thread uses it at a time. Running out of memory ends the process with a message.
- */
+ * stands for. One thread uses it at a time.
+ *
+ * Without memory it is broken until it is emptied: what is added is dropped. Whoever reads its
+ * content looks at `is_broken` first: what is there is not all. So are pieces. */
 
 /* Characters [begin, end) of the input. */
 typedef struct span {
@@ -21,13 +23,14 @@ typedef struct aligned_text {
     span *spans; /* of each byte; not kept while is_identity */
     size_t bytes, capacity;
     bool is_identity; /* byte i is character i of the input */
+    bool is_broken;
 } aligned_text;
 
 void aligned_text_dispose(aligned_text *t);
 /* Empties it. */
 void aligned_text_clear(aligned_text *t);
-/* Makes room for `bytes` bytes more. */
-void aligned_text_reserve(aligned_text *t, size_t bytes);
+/* Makes room for `bytes` bytes more. False: there is no memory, and it is broken. */
+bool aligned_text_reserve(aligned_text *t, size_t bytes);
 /* Makes it a copy of the input, valid UTF-8. */
 void aligned_text_set(aligned_text *t, const uint8_t *data, size_t bytes, bool is_ascii);
 /* Appends bytes [begin, end) of another one with their spans. `t` keeps spans. */
@@ -64,18 +67,26 @@ typedef struct piece {
 typedef struct pieces {
     piece *items;
     size_t count, capacity;
+    bool is_broken;
 } pieces;
 
 void pieces_dispose(pieces *p);
-void pieces_reserve(pieces *p, size_t count);
+/* False: there is no memory for `count` more, and it is broken. */
+bool pieces_reserve(pieces *p, size_t count);
+/* Empties it. */
+static inline void pieces_clear(pieces *p)
+{
+    p->count = 0;
+    p->is_broken = false;
+}
 
 /* Appends, unless it is empty text. */
 static inline void pieces_add(pieces *p, size_t begin, size_t end, uint32_t id)
 {
     if (begin == end)
         return;
-    if (p->count == p->capacity)
-        pieces_reserve(p, 1);
+    if (p->count == p->capacity && !pieces_reserve(p, 1))
+        return;
     p->items[p->count++] = (piece){(uint32_t)begin, (uint32_t)end, id};
 }
 

@@ -2,12 +2,16 @@
 #define TEXT_ALIGNED_GROW_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Arrays of a scratch, which grow to the largest text they have seen. As base/text/text_buffer.h
- * does, running out of memory ends the process with a message: the largest text is limited. */
+#include "base/status.h"
+
+/* Arrays of a scratch, which grow to the largest text they have seen. What finds no memory is
+ * broken, as base/text/text_buffer.h has it: what is added is dropped, and whoever began the text
+ * refuses it with grow_fail(). */
 
 /* The next capacity, at least `count`. */
 static inline size_t grow_capacity(size_t capacity, size_t count)
@@ -19,16 +23,23 @@ static inline size_t grow_capacity(size_t capacity, size_t count)
     return capacity;
 }
 
-/* realloc(), of at least one item. */
-static inline void *grow(void *data, size_t count, size_t item_bytes)
+/* realloc() of *array, of at least one item; `array` is the address of a pointer. False: there is
+ * no memory, and the array is what it was. */
+static inline bool grow(void *array, size_t count, size_t item_bytes)
 {
+    void *data;
     assert(count > 0 && count < SIZE_MAX / 2 / item_bytes);
-    void *moved = realloc(data, count * item_bytes);
-    if (moved == NULL) {
-        fprintf(stderr, "out of memory: no %zu bytes for a text\n", count * item_bytes);
-        abort();
-    }
-    return moved;
+    memcpy(&data, array, sizeof data);
+    data = realloc(data, count * item_bytes);
+    if (data == NULL)
+        return false;
+    memcpy(array, &data, sizeof data);
+    return true;
+}
+
+static inline status grow_fail(void)
+{
+    return status_fail(STATUS_OUT_OF_MEMORY, "no memory to tokenize a text");
 }
 
 #endif

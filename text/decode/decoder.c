@@ -30,13 +30,23 @@ void token_texts_clear(token_texts *t)
     t->bytes = t->count = 0;
 }
 
+/* Disposes of what `to` was made with. */
+static void dispose_with(token_texts *t, token_texts *to)
+{
+    to->is_broken |= t->is_broken;
+    token_texts_dispose(t);
+}
+
 void token_texts_append(token_texts *t, const void *data, size_t bytes)
 {
-    if (bytes == 0)
+    if (bytes == 0 || t->is_broken)
         return;
     if (t->capacity - t->bytes < bytes) {
-        t->capacity = grow_capacity(t->capacity, t->bytes + bytes);
-        t->data = grow(t->data, t->capacity, 1);
+        size_t capacity = grow_capacity(t->capacity, t->bytes + bytes);
+        t->is_broken = !grow(&t->data, capacity, 1);
+        if (t->is_broken)
+            return;
+        t->capacity = capacity;
     }
     memcpy(t->data + t->bytes, data, bytes);
     t->bytes += bytes;
@@ -45,8 +55,12 @@ void token_texts_append(token_texts *t, const void *data, size_t bytes)
 void token_texts_end(token_texts *t)
 {
     if (t->count == t->ends_capacity) {
-        t->ends_capacity = grow_capacity(t->ends_capacity, t->count + 1);
-        t->ends = grow(t->ends, t->ends_capacity, sizeof *t->ends);
+        size_t capacity = grow_capacity(t->ends_capacity, t->count + 1);
+        if (!grow(&t->ends, capacity, sizeof *t->ends)) {
+            t->is_broken = true;
+            return;
+        }
+        t->ends_capacity = capacity;
     }
     t->ends[t->count++] = t->bytes;
 }
@@ -87,7 +101,7 @@ static void clean_up(token_texts *work, const char *text, size_t bytes)
                                            {" 've", "'ve"}, {" 're", "'re"}};
     token_texts next = {0};
     token_texts_append(work, text, bytes);
-    if (memchr(text, ' ', bytes) == NULL)
+    if (work->is_broken || memchr(text, ' ', bytes) == NULL)
         return;
     size_t begin = work->bytes - bytes;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -97,7 +111,7 @@ static void clean_up(token_texts *work, const char *text, size_t bytes)
         work->bytes = begin;
         token_texts_append(work, next.data, next.bytes);
     }
-    token_texts_dispose(&next);
+    dispose_with(&next, work);
 }
 
 static void decode_wordpiece(const decoder *d, const token_texts *from, token_texts *to)
@@ -122,7 +136,7 @@ static void decode_wordpiece(const decoder *d, const token_texts *from, token_te
             token_texts_append(to, joined.data, joined.bytes);
         token_texts_end(to);
     }
-    token_texts_dispose(&joined);
+    dispose_with(&joined, to);
 }
 
 /* How much of an invalid sequence one U+FFFD stands for (Unicode 3.9, maximal subparts). */
@@ -175,7 +189,7 @@ static void decode_byte_level(const token_texts *from, token_texts *to)
     }
     append_lossily(to, (const uint8_t *)all.data, all.bytes);
     token_texts_end(to);
-    token_texts_dispose(&all);
+    dispose_with(&all, to);
 }
 
 static void decode_metaspace(const decoder *d, const token_texts *from, token_texts *to)
@@ -250,7 +264,7 @@ static void decode_byte_fallback(const token_texts *from, token_texts *to)
         token_texts_end(to);
     }
     flush_bytes(to, &waiting);
-    token_texts_dispose(&waiting);
+    dispose_with(&waiting, to);
 }
 
 static status decode_replace(const decoder *d, const token_texts *from, token_texts *to)
@@ -322,13 +336,12 @@ static void decode_ctc(const decoder *d, const token_texts *from, token_texts *t
         if (to->bytes > begin)
             token_texts_end(to);
     }
-    token_texts_dispose(&replaced);
-    token_texts_dispose(&cleaned);
+    dispose_with(&replaced, to);
+    dispose_with(&cleaned, to);
 }
 
-status decoder_apply(const decoder *d, const token_texts *from, token_texts *to)
+static status apply(const decoder *d, const token_texts *from, token_texts *to)
 {
-    assert(to->bytes == 0 && to->count == 0);
     switch (d->kind) {
     case DECODER_WORDPIECE:
         decode_wordpiece(d, from, to);
@@ -359,4 +372,13 @@ status decoder_apply(const decoder *d, const token_texts *from, token_texts *to)
         break;
     }
     return STATUS_OK;
+}
+
+status decoder_apply(const decoder *d, const token_texts *from, token_texts *to)
+{
+    assert(to->bytes == 0 && to->count == 0);
+    if (from->is_broken)
+        return grow_fail();
+    status s = apply(d, from, to);
+    return !s && to->is_broken ? grow_fail() : s;
 }

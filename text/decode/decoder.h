@@ -34,12 +34,13 @@ typedef struct decoder {
 
 void decoder_dispose(decoder *d);
 
-/* Texts one after the other. */
+/* Texts one after the other. Without memory they are broken, for good: what is added is dropped. */
 typedef struct token_texts {
     char *data;
     size_t bytes, capacity;
     size_t *ends; /* of each text */
     size_t count, ends_capacity;
+    bool is_broken;
 } token_texts;
 
 void token_texts_dispose(token_texts *t);
@@ -48,7 +49,8 @@ void token_texts_clear(token_texts *t);
 void token_texts_append(token_texts *t, const void *data, size_t bytes);
 void token_texts_end(token_texts *t);
 
-/* Runs a step: `from` becomes `to`, which is empty. */
+/* Runs a step: `from` becomes `to`, which is empty. STATUS_UNSUPPORTED when a regular expression
+ * gives up; STATUS_OUT_OF_MEMORY. */
 status decoder_apply(const decoder *d, const token_texts *from, token_texts *to) MUST_CHECK;
 
 #endif

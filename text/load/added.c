@@ -15,6 +15,8 @@ static status find_text(const struct tokenizer *t, added_token *a)
     pattern_memory memory = {0};
     status s = STATUS_OK;
     aligned_text_set(&text, (const uint8_t *)a->content, a->content_bytes, false);
+    if (text.is_broken)
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for added tokens");
     for (size_t i = 0; i < t->normalizer_count && a->normalized && !s; i++) {
         aligned_text_clear(&next);
         s = normalizer_apply(t->normalizers + i, &text, 0, text.bytes, &memory,

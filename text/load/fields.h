@@ -35,6 +35,13 @@ static inline bool field_is_there(const json_t *value)
     return value != NULL && !json_is_null(value);
 }
 
+/* Whether json_loadb() failed without a reason to name: there was no memory. Not always: where a
+ * string found none, it says that the token is invalid. */
+static inline bool field_lacked_memory(const json_error_t *error)
+{
+    return error->text[0] == 0;
+}
+
 /* Calls `read` for a component, and for each of a Sequence's members, which are in `members`,
  * however deep. */
 typedef status read_component(const json_t *component, const char *type, void *context);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/io/file_reader.h"
+#include "text/load/fields.h"
 #include "text/load/sentencepiece.h"
 #include "text/unicode/utf8.h"
 
@@ -52,6 +53,8 @@ static status read_json(const char *folder, const char *name, json_t **out)
         return s;
     *out = json_loadb(data, bytes, JSON_ALLOW_NUL, &error);
     free(data);
+    if (*out == NULL && field_lacked_memory(&error))
+        return status_fail(STATUS_OUT_OF_MEMORY, "%s/%s: no memory to read it", folder, name);
     if (!json_is_object(*out)) {
         json_decref(*out);
         *out = NULL;
@@ -60,20 +63,29 @@ static status read_json(const char *folder, const char *name, json_t **out)
     return STATUS_OK;
 }
 
-/* Each line is a token, its number the id. */
+/* `made`, or NULL where some of it found no memory. */
+static json_t *all_or_nothing(json_t *made, bool failed)
+{
+    if (failed)
+        json_decref(made);
+    return failed ? NULL : made;
+}
+
+/* Each line is a token, its number the id. NULL: there is no memory. */
 static json_t *read_lines(const char *data, size_t bytes)
 {
     json_t *vocab = json_object();
     json_int_t id = 0;
+    bool failed = vocab == NULL;
     for (const char *line = data, *end = data + bytes; line < end; id++) {
         const char *stop = memchr(line, '\n', (size_t)(end - line)), *next = stop ? stop + 1 : end;
         stop = stop ? stop : end;
         while (stop > line && strchr(" \t\r\f\v", stop[-1]))
             stop--;
-        json_object_setn_new(vocab, line, (size_t)(stop - line), json_integer(id));
+        failed |= json_object_setn_new(vocab, line, (size_t)(stop - line), json_integer(id)) != 0;
         line = next;
     }
-    return vocab;
+    return all_or_nothing(vocab, failed);
 }
 
 /* Without the two tokens, nothing is put around a text. */
@@ -98,6 +110,10 @@ static status collect_tokens(const special_files *files, const json_t *vocab,
                              const default_token *defaults, size_t count, json_t **out)
 {
     json_t *added = json_array();
+    if (added == NULL || vocab == NULL) {
+        json_decref(added);
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a vocabulary");
+    }
     status s = special_add_all(files, added);
     for (size_t i = 0; i < count && !s; i++) {
         const default_token *d = defaults + i;
@@ -140,10 +156,11 @@ static status make_bert(const special_files *files, json_t *vocab, json_t **out)
     return STATUS_OK;
 }
 
-/* One merge a line, without the first line's version. */
+/* One merge a line, without the first line's version. NULL: there is no memory. */
 static json_t *read_merges(const char *data, size_t bytes)
 {
     json_t *merges = json_array();
+    bool failed = merges == NULL;
     for (const char *line = data, *end = data + bytes; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line)), *next = stop ? stop + 1 : end;
         stop = stop ? stop : end;
@@ -151,10 +168,10 @@ static json_t *read_merges(const char *data, size_t bytes)
             stop--;
         bool is_version = (size_t)(stop - line) >= 8 && memcmp(line, "#version", 8) == 0;
         if (stop > line && !is_version)
-            json_array_append_new(merges, json_stringn(line, (size_t)(stop - line)));
+            failed |= json_array_append_new(merges, json_stringn(line, (size_t)(stop - line))) != 0;
         line = next;
     }
-    return merges;
+    return all_or_nothing(merges, failed);
 }
 
 static json_t *byte_level_processor(const special_files *files, const json_t *vocab,

@@ -3,6 +3,7 @@
 #include "text/load/sentencepiece.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,10 +147,12 @@ static status number_added(conversion *c)
     return STATUS_OK;
 }
 
-/* All ways to join two pieces to a third, in the order of the third's id. */
+/* All ways to join two pieces to a third, in the order of the third's id. NULL: there is no memory.
+ */
 static json_t *make_merges(const conversion *c)
 {
     json_t *merges = json_array();
+    bool failed = false;
     for (size_t i = 0; i < json_array_size(c->scores); i++) {
         const char *text = json_string_value(json_array_get(json_array_get(c->scores, i), 0));
         size_t bytes = strlen(text);
@@ -157,8 +160,13 @@ static json_t *make_merges(const conversion *c)
              at += utf8_length((uint8_t)text[at])) {
             if (json_object_getn(c->ids, text, at) != NULL &&
                 json_object_get(c->ids, text + at) != NULL)
-                json_array_append_new(merges, json_pack("[s#,s]", text, (int)at, text + at));
+                failed |= json_array_append_new(merges,
+                                                json_pack("[s#,s]", text, (int)at, text + at)) != 0;
         }
+    }
+    if (failed) {
+        json_decref(merges);
+        merges = NULL;
     }
     return merges;
 }
@@ -172,15 +180,20 @@ static json_t *make_model(const conversion *c)
                          c->frame.unknown >= 0 ? c->frame.unknown : c->trainer.unk_id,
                          "byte_fallback", has_bytes);
     json_t *vocab = json_object(), *model;
-    for (size_t i = 0; i < json_array_size(c->scores); i++)
-        json_object_set_new(vocab,
-                            json_string_value(json_array_get(json_array_get(c->scores, i), 0)),
-                            json_integer((json_int_t)i));
+    bool failed = false;
+    for (size_t i = 0; i < json_array_size(c->scores); i++) {
+        const char *text = json_string_value(json_array_get(json_array_get(c->scores, i), 0));
+        failed |= json_object_set_new(vocab, text, json_integer((json_int_t)i)) != 0;
+    }
     model = json_pack("{s:s,s:o,s:o,s:b,s:b}", "type", "BPE", "vocab", vocab, "merges",
                       make_merges(c), "fuse_unk", 1, "byte_fallback", is_plain ? has_bytes : 1);
     if (model != NULL && c->family != FAMILY_LLAMA)
-        json_object_set_new(model, "unk_token",
-                            json_string(c->model->pieces[c->trainer.unk_id]->piece));
+        failed |= json_object_set_new(model, "unk_token",
+                                      json_string(c->model->pieces[c->trainer.unk_id]->piece)) != 0;
+    if (failed) {
+        json_decref(model);
+        model = NULL;
+    }
     return model;
 }
 
@@ -231,7 +244,10 @@ static status convert(conversion *c, json_t **out)
     c->ids = json_object();
     c->scores = json_array();
     c->added = json_array();
-    s = add_symbols(c);
+    if (c->ids == NULL || c->scores == NULL || c->added == NULL)
+        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a tokenizer");
+    if (!s)
+        s = add_symbols(c);
     if (!s)
         s = add_vocabulary(c);
     if (!s)
@@ -251,13 +267,30 @@ static status convert(conversion *c, json_t **out)
     return s;
 }
 
+static void *allocate(void *has_failed, size_t bytes)
+{
+    void *memory = malloc(bytes);
+    *(bool *)has_failed |= memory == NULL;
+    return memory;
+}
+
+static void release(void *has_failed, void *memory)
+{
+    (void)has_failed;
+    free(memory);
+}
+
 status sentencepiece_convert(const void *data, size_t bytes, const char *tokenizer_class,
                              const special_files *files, json_t **out)
 {
     assert(data != NULL && files != NULL && out != NULL);
     Sentencepiece__TrainerSpec trainer = SENTENCEPIECE__TRAINER_SPEC__INIT;
     Sentencepiece__NormalizerSpec normalizer = SENTENCEPIECE__NORMALIZER_SPEC__INIT;
-    Sentencepiece__Model *m = sentencepiece__model__unpack(NULL, bytes, data);
+    bool has_failed = false;
+    ProtobufCAllocator allocator = {allocate, release, &has_failed};
+    Sentencepiece__Model *m = sentencepiece__model__unpack(&allocator, bytes, data);
+    if (m == NULL && has_failed)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a SentencePiece model");
     if (m == NULL)
         return status_fail(STATUS_CORRUPT, "not a SentencePiece model, or truncated");
     conversion c = {.model = m,
@@ -267,6 +300,6 @@ status sentencepiece_convert(const void *data, size_t bytes, const char *tokeniz
     status s = family_find(tokenizer_class, &c.family);
     if (!s)
         s = convert(&c, out);
-    sentencepiece__model__free_unpacked(m, NULL);
+    sentencepiece__model__free_unpacked(m, &allocator);
     return s;
 }

@@ -117,50 +117,57 @@ static json_t *sequence(const char *members, json_t *list)
     return json_pack("{s:s,s:o}", "type", "Sequence", members, list);
 }
 
+/* Takes `item`. Where there is no memory, *list is NULL from then on, and so is what is made of it.
+ */
+static void append(json_t **list, json_t *item)
+{
+    if (json_array_append_new(*list, item) != 0) {
+        json_decref(*list);
+        *list = NULL;
+    }
+}
+
 /* The library looks at grapheme clusters, SentencePiece for the longest match. */
-static void add_charsmap(const family_traits *t, bool takes_longest, json_t *list)
+static void add_charsmap(const family_traits *t, bool takes_longest, json_t **list)
 {
     if (t->charsmap != NULL)
-        json_array_append_new(list, json_pack("{s:s,s:s,s:b}", "type", "Precompiled",
-                                              "precompiled_charsmap", t->charsmap, "takes_longest",
-                                              takes_longest));
+        append(list, json_pack("{s:s,s:s,s:b}", "type", "Precompiled", "precompiled_charsmap",
+                               t->charsmap, "takes_longest", takes_longest));
 }
 
 /* What SentencePiece does: spaces at the ends go, several become one, one is put in front. */
-static void add_plain(const family_traits *t, json_t *list)
+static void add_plain(const family_traits *t, json_t **list)
 {
     add_charsmap(t, true, list);
     if (t->removes_spaces) {
-        json_array_append_new(list, replace(true, "^ +| +$", ""));
-        json_array_append_new(list, replace(true, " {2,}", " "));
+        append(list, replace(true, "^ +| +$", ""));
+        append(list, replace(true, " {2,}", " "));
     }
     if (t->adds_prefix)
-        json_array_append_new(list,
-                              json_pack("{s:s,s:s}", "type", "Prepend", "prepend", UNDERLINE));
-    json_array_append_new(list, replace(false, " ", UNDERLINE));
+        append(list, json_pack("{s:s,s:s}", "type", "Prepend", "prepend", UNDERLINE));
+    append(list, replace(false, " ", UNDERLINE));
 }
 
-static void add_albert(const special_files *files, const family_traits *t, json_t *list)
+static void add_albert(const special_files *files, const family_traits *t, json_t **list)
 {
-    json_array_append_new(list, replace(false, "``", "\""));
-    json_array_append_new(list, replace(false, "''", "\""));
+    append(list, replace(false, "``", "\""));
+    append(list, replace(false, "''", "\""));
     if (!special_flag(files, "keep_accents", false)) {
-        json_array_append_new(list, named("NFKD"));
-        json_array_append_new(list, named("StripAccents"));
+        append(list, named("NFKD"));
+        append(list, named("StripAccents"));
     }
     if (special_flag(files, "do_lower_case", true))
-        json_array_append_new(list, named("Lowercase"));
+        append(list, named("Lowercase"));
     add_charsmap(t, false, list);
 }
 
-static void add_deberta(const special_files *files, json_t *list)
+static void add_deberta(const special_files *files, json_t **list)
 {
     if (special_flag(files, "do_lower_case", false))
-        json_array_append_new(list, named("Lowercase"));
-    json_array_append_new(list, replace(true, "\\s{2,}|[\\n\\r\\t]", " "));
-    json_array_append_new(list, named("NFC"));
-    json_array_append_new(
-        list, json_pack("{s:s,s:b,s:b}", "type", "Strip", "strip_left", 0, "strip_right", 1));
+        append(list, named("Lowercase"));
+    append(list, replace(true, "\\s{2,}|[\\n\\r\\t]", " "));
+    append(list, named("NFC"));
+    append(list, json_pack("{s:s,s:b,s:b}", "type", "Strip", "strip_left", 0, "strip_right", 1));
 }
 
 json_t *family_normalizer(family f, const special_files *files, const family_traits *t)
@@ -168,21 +175,21 @@ json_t *family_normalizer(family f, const special_files *files, const family_tra
     json_t *list = json_array();
     switch (f) {
     case FAMILY_NONE:
-        add_plain(t, list);
+        add_plain(t, &list);
         break;
     case FAMILY_ALBERT:
-        add_albert(files, t, list);
+        add_albert(files, t, &list);
         break;
     case FAMILY_DEBERTA_V2:
-        add_deberta(files, list);
+        add_deberta(files, &list);
         break;
     case FAMILY_LLAMA:
         break;
     case FAMILY_GEMMA:
-        json_array_append_new(list, replace(false, " ", UNDERLINE));
+        append(&list, replace(false, " ", UNDERLINE));
         break;
     default:
-        add_charsmap(t, false, list);
+        add_charsmap(t, false, &list);
     }
     return sequence("normalizers", list);
 }
@@ -209,11 +216,10 @@ json_t *family_splitter(family f, const special_files *files, const family_trait
         return metaspace("never", t->splits_at_spaces);
     json_t *list = json_array();
     if (f == FAMILY_DEBERTA_V2 && special_flag(files, "split_by_punct", false))
-        json_array_append_new(
-            list, json_pack("{s:s,s:s}", "type", "Punctuation", "behavior", "Isolated"));
+        append(&list, json_pack("{s:s,s:s}", "type", "Punctuation", "behavior", "Isolated"));
     if (f != FAMILY_DEBERTA_V2 && f != FAMILY_LLAMA)
-        json_array_append_new(list, named("WhitespaceSplit"));
-    json_array_append_new(list, metaspace(prepend_scheme(f, files), f != FAMILY_LLAMA));
+        append(&list, named("WhitespaceSplit"));
+    append(&list, metaspace(prepend_scheme(f, files), f != FAMILY_LLAMA));
     return sequence("pretokenizers", list);
 }
 
@@ -223,16 +229,16 @@ json_t *family_decoder(family f, const special_files *files, const family_traits
     if (!is_plain)
         return metaspace(prepend_scheme(f, files), true);
     json_t *list = json_array();
-    json_array_append_new(list, replace(false, UNDERLINE, " "));
+    append(&list, replace(false, UNDERLINE, " "));
     if (f != FAMILY_NONE || t->falls_back_to_bytes)
-        json_array_append_new(list, named("ByteFallback"));
-    json_array_append_new(list, named("Fuse"));
+        append(&list, named("ByteFallback"));
+    append(&list, named("Fuse"));
     bool strips = f == FAMILY_NONE
                       ? t->adds_prefix
                       : f == FAMILY_LLAMA && special_flag(files, "add_prefix_space", true);
     if (strips)
-        json_array_append_new(list, json_pack("{s:s,s:s,s:i,s:i}", "type", "Strip", "content", " ",
-                                              "start", 1, "stop", 0));
+        append(&list, json_pack("{s:s,s:s,s:i,s:i}", "type", "Strip", "content", " ", "start", 1,
+                                "stop", 0));
     return sequence("decoders", list);
 }
 
@@ -254,11 +260,14 @@ static json_t *surround(const char *before, const char *behind, int second_type,
             continue;
         int type_id = i < 3 ? 0 : second_type;
         if (i < 3)
-            json_array_append_new(single, part(parts[i], type_id));
-        json_array_append_new(pair, part(parts[i], type_id));
-        if (i % 3 != 1)
-            json_object_set_new(tokens, parts[i],
-                                json_pack("{s:[O]}", "ids", json_object_get(ids, parts[i])));
+            append(&single, part(parts[i], type_id));
+        append(&pair, part(parts[i], type_id));
+        json_t *id = i % 3 != 1 ? json_object_get(ids, parts[i]) : NULL;
+        if (id != NULL &&
+            json_object_set_new(tokens, parts[i], json_pack("{s:[O]}", "ids", id)) != 0) {
+            json_decref(tokens);
+            tokens = NULL;
+        }
     }
     return json_pack("{s:s,s:o,s:o,s:o}", "type", "TemplateProcessing", "single", single, "pair",
                      pair, "special_tokens", tokens);

@@ -208,6 +208,7 @@ typedef struct heap_item {
 typedef struct heap {
     heap_item *items;
     size_t count, capacity;
+    bool is_broken; /* there was no memory for a pair */
 } heap;
 
 static void heap_push(heap *h, const model *m, const symbol *symbols, uint32_t left)
@@ -219,8 +220,11 @@ static void heap_push(heap *h, const model *m, const symbol *symbols, uint32_t l
     if (rank == NO_RANK)
         return;
     if (h->count == h->capacity) {
-        h->capacity = grow_capacity(h->capacity, h->count + 1);
-        h->items = grow(h->items, h->capacity, sizeof *h->items);
+        size_t capacity = grow_capacity(h->capacity, h->count + 1);
+        h->is_broken |= !grow(&h->items, capacity, sizeof *h->items);
+        if (h->is_broken)
+            return;
+        h->capacity = capacity;
     }
     heap_item item = {(uint64_t)rank << 32 | left, joined};
     size_t at = h->count++;
@@ -249,7 +253,7 @@ static heap_item heap_pop(heap *h)
     return top;
 }
 
-static void join_long(const model *m, word *w)
+static status join_long(const model *m, word *w)
 {
     heap h = {0};
     symbol *s = w->symbols;
@@ -280,6 +284,7 @@ static void join_long(const model *m, word *w)
             s[count++] = s[i];
     }
     w->count = count;
+    return h.is_broken ? grow_fail() : STATUS_OK;
 }
 
 /* The library counts the bytes of a word's symbols. Where it drops a byte, which its vocabulary
@@ -309,7 +314,8 @@ static size_t find_byte(const uint8_t *data, size_t to, size_t *at, size_t *pass
 static void add_symbols(const uint8_t *data, const word *w, model_memory *memory)
 {
     size_t begin = 0, at = 0, passed = 0;
-    model_memory_reserve(memory, w->count);
+    if (!model_memory_reserve(memory, w->count))
+        return;
     for (size_t i = 0; i < w->count; i++) {
         size_t end = begin + w->symbols[i].bytes;
         if (w->counts_alphabet) {
@@ -337,13 +343,16 @@ status model_bpe(const model *m, const uint8_t *data, size_t bytes, model_memory
         m->falls_back_to_bytes ? bytes * (1 + m->prefix_bytes) + m->suffix_bytes : bytes;
     word w = {.symbols = model_memory_work(memory, (capacity + 1) * sizeof(symbol)),
               .capacity = capacity + 1};
+    if (w.symbols == NULL)
+        return grow_fail();
     status failed = spell_as_library(m, data, bytes, &w);
     if (failed)
         return failed;
     if (w.count <= SHORT_SYMBOLS)
         join_short(m, &w);
     else
-        join_long(m, &w);
-    add_symbols(data, &w, memory);
-    return STATUS_OK;
+        failed = join_long(m, &w);
+    if (!failed)
+        add_symbols(data, &w, memory);
+    return failed;
 }

@@ -27,19 +27,25 @@ void model_memory_dispose(model_memory *m)
 void *model_memory_work(model_memory *m, size_t bytes)
 {
     if (m->work_bytes < bytes) {
+        size_t larger = grow_capacity(m->work_bytes, bytes);
         free(m->work);
-        m->work_bytes = grow_capacity(m->work_bytes, bytes);
-        m->work = grow(NULL, m->work_bytes, 1);
+        m->work = malloc(larger);
+        m->work_bytes = m->work != NULL ? larger : 0;
     }
     return m->work;
 }
 
-void model_memory_reserve(model_memory *m, size_t tokens)
+bool model_memory_reserve(model_memory *m, size_t tokens)
 {
     if (m->token_capacity - m->token_count >= tokens)
-        return;
-    m->token_capacity = grow_capacity(m->token_capacity, m->token_count + tokens);
-    m->tokens = grow(m->tokens, m->token_capacity, sizeof *m->tokens);
+        return true;
+    size_t capacity = grow_capacity(m->token_capacity, m->token_count + tokens);
+    if (!grow(&m->tokens, capacity, sizeof *m->tokens)) {
+        m->is_broken = true;
+        return false;
+    }
+    m->token_capacity = capacity;
+    return true;
 }
 
 static status unknown_word(const uint8_t *data, size_t bytes)
@@ -100,7 +106,7 @@ status model_wordpiece(const model *m, const uint8_t *data, size_t bytes, model_
     return add_unknown(m, data, bytes, memory);
 }
 
-static status run(const model *m, const uint8_t *data, size_t bytes, model_memory *memory)
+static status run_kind(const model *m, const uint8_t *data, size_t bytes, model_memory *memory)
 {
     switch (m->kind) {
     case MODEL_WORDPIECE:
@@ -112,6 +118,28 @@ static status run(const model *m, const uint8_t *data, size_t bytes, model_memor
     default:
         return tokenize_whole(m, data, bytes, memory);
     }
+}
+
+/* Where tokens were dropped, what the model says of the word counts for nothing. */
+static status run(const model *m, const uint8_t *data, size_t bytes, model_memory *memory)
+{
+    memory->is_broken = false;
+    status s = run_kind(m, data, bytes, memory);
+    return memory->is_broken ? grow_fail() : s;
+}
+
+/* The tokens of a word that is in its place of the cache. */
+static status recall(const cached_word *place, model_memory *memory)
+{
+    uint32_t begin = 0;
+    if (!model_memory_reserve(memory, WORD_TOKENS_MAX))
+        return grow_fail();
+    for (size_t i = 0; i < place->token_count; i++) {
+        memory->tokens[i] = (model_token){place->ids[i], begin, place->ends[i]};
+        begin = place->ends[i];
+    }
+    memory->token_count = place->token_count;
+    return STATUS_OK;
 }
 
 /* A token's begin is the end of the one before; byte tokens of Unigram share one span. */
@@ -148,22 +176,14 @@ status model_tokenize(const model *m, uint64_t serial, const uint8_t *data, size
     memory->token_count = 0;
     if (bytes > WORD_BYTES_MAX)
         return run(m, data, bytes, memory);
-    if (memory->cache == NULL) {
-        memory->cache = grow(NULL, 1, sizeof *memory->cache);
-        memset(memory->cache, 0, sizeof *memory->cache);
-    }
+    if (memory->cache == NULL)
+        memory->cache = calloc(1, sizeof *memory->cache);
+    if (memory->cache == NULL)
+        return grow_fail();
     uint64_t key = word_cache_key(serial, data, bytes);
     cached_word *place = word_cache_place(memory->cache, key);
-    if (word_cache_has(place, key, data, bytes)) {
-        uint32_t begin = 0;
-        model_memory_reserve(memory, WORD_TOKENS_MAX);
-        for (size_t i = 0; i < place->token_count; i++) {
-            memory->tokens[i] = (model_token){place->ids[i], begin, place->ends[i]};
-            begin = place->ends[i];
-        }
-        memory->token_count = place->token_count;
-        return STATUS_OK;
-    }
+    if (word_cache_has(place, key, data, bytes))
+        return recall(place, memory);
     status s = run(m, data, bytes, memory);
     if (!s && can_keep(memory, bytes))
         keep(place, key, data, bytes, memory);

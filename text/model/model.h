@@ -55,22 +55,25 @@ typedef struct model_memory {
     void *work; /* the model's own */
     size_t work_bytes;
     word_cache *cache; /* created at the first use */
+    bool is_broken;    /* there was no memory for tokens of the last piece: some were dropped */
 } model_memory;
 
 void model_memory_dispose(model_memory *m);
-/* At least `bytes` bytes, uninitialised; what was there is lost. */
+/* At least `bytes` bytes, uninitialised; what was there is lost. NULL: there is no memory. */
 void *model_memory_work(model_memory *m, size_t bytes);
-void model_memory_reserve(model_memory *m, size_t tokens);
+/* False: there is no memory, and it is broken. */
+bool model_memory_reserve(model_memory *m, size_t tokens);
 
 static inline void model_memory_add(model_memory *m, uint32_t id, size_t begin, size_t end)
 {
-    if (m->token_count == m->token_capacity)
-        model_memory_reserve(m, 1);
+    if (m->token_count == m->token_capacity && !model_memory_reserve(m, 1))
+        return;
     m->tokens[m->token_count++] = (model_token){id, (uint32_t)begin, (uint32_t)end};
 }
 
 /* Makes memory->tokens those of a piece of at least one byte. `serial` is the tokenizer's, for the
- * cache. STATUS_INVALID_ARGUMENT: an unknown word, and the model has no token for it. */
+ * cache. STATUS_INVALID_ARGUMENT: an unknown word, and the model has no token for it;
+ * STATUS_OUT_OF_MEMORY. */
 status model_tokenize(const model *m, uint64_t serial, const uint8_t *data, size_t bytes,
                       model_memory *memory) MUST_CHECK;
 

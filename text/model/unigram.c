@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "text/aligned/grow.h"
 #include "text/model/model.h"
 #include "text/unicode/utf8.h"
 
@@ -73,6 +74,8 @@ static void add_unknown(const model *m, const uint8_t *data, size_t begin, size_
 status model_unigram(const model *m, const uint8_t *data, size_t bytes, model_memory *memory)
 {
     place *places = model_memory_work(memory, (bytes + 1) * sizeof *places);
+    if (places == NULL)
+        return grow_fail();
     status s = find_best(m, data, bytes, places);
     if (s)
         return s;

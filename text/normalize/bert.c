@@ -79,10 +79,12 @@ static void normalize_slowly(const normalizer *n, const aligned_text *from, size
     normalize_decompose(&cleaned, 0, cleaned.bytes, false, &decomposed);
     for (size_t at = 0; at < decomposed.bytes; at += utf8_length(decomposed.data[at])) {
         uint32_t code = utf8_decode(decomposed.data + at);
-        aligned_text_reserve(to, EDIT_BYTES_MAX);
+        if (!aligned_text_reserve(to, EDIT_BYTES_MAX))
+            break;
         if (!(unicode_properties(code) & UNICODE_NONSPACING))
             put_lower(n, code, decomposed.spans[at], to);
     }
+    to->is_broken |= cleaned.is_broken || decomposed.is_broken;
     aligned_text_dispose(&cleaned);
     aligned_text_dispose(&decomposed);
 }
@@ -98,14 +100,16 @@ void normalize_bert(const normalizer *n, const aligned_text *from, size_t begin,
         normalize_slowly(n, from, begin, end, to);
         return;
     }
-    aligned_text_reserve(to, end - begin + EDIT_BYTES_MAX);
+    if (!aligned_text_reserve(to, end - begin + EDIT_BYTES_MAX))
+        return;
     for (size_t at = begin; at < end;) {
         unsigned length = utf8_length(from->data[at]);
         uint32_t code = utf8_decode(from->data + at);
         span s = aligned_text_span(from, at);
         unsigned properties = unicode_properties(code);
-        if (to->capacity - to->bytes < EDIT_BYTES_MAX)
-            aligned_text_reserve(to, end - at + EDIT_BYTES_MAX);
+        if (to->capacity - to->bytes < EDIT_BYTES_MAX &&
+            !aligned_text_reserve(to, end - at + EDIT_BYTES_MAX))
+            return;
         if (properties & special || code == 0xFFFD || code == 0)
             put_special(n, code, properties, s, to);
         else

@@ -38,8 +38,9 @@ static inline void edit_put(edit *e, uint32_t code, int change)
         for (int i = 0; i <= -change; i++)
             edit_skip(e);
     }
-    if (e->to->capacity - e->to->bytes < UTF8_BYTES_MAX)
-        aligned_text_reserve(e->to, UTF8_BYTES_MAX);
+    if (e->to->capacity - e->to->bytes < UTF8_BYTES_MAX &&
+        !aligned_text_reserve(e->to, UTF8_BYTES_MAX))
+        return;
     aligned_text_put(e->to, code, s);
 }
 

@@ -21,7 +21,8 @@ typedef struct marks {
     mark own[32];
 } marks;
 
-static void marks_add(marks *m, mark item)
+/* False: there is no memory. */
+static bool marks_add(marks *m, mark item)
 {
     if (m->items == NULL) {
         m->items = m->own;
@@ -29,13 +30,16 @@ static void marks_add(marks *m, mark item)
     }
     if (m->count == m->capacity) {
         size_t capacity = grow_capacity(m->capacity, m->count + 1);
-        mark *larger = grow(m->items == m->own ? NULL : m->items, capacity, sizeof *larger);
+        mark *larger = m->items == m->own ? NULL : m->items;
+        if (!grow(&larger, capacity, sizeof *larger))
+            return false;
         if (m->items == m->own)
             memcpy(larger, m->own, sizeof m->own);
         m->items = larger;
         m->capacity = capacity;
     }
     m->items[m->count++] = item;
+    return true;
 }
 
 static void marks_dispose(marks *m)
@@ -44,8 +48,8 @@ static void marks_dispose(marks *m)
         free(m->items);
 }
 
-/* By class, stable: counting sort, or insertion where they are few. */
-static void marks_sort(marks *m)
+/* By class, stable: counting sort, or insertion where they are few. False: there is no memory. */
+static bool marks_sort(marks *m)
 {
     if (m->count <= 16) {
         for (size_t i = 1; i < m->count; i++) {
@@ -55,10 +59,12 @@ static void marks_sort(marks *m)
                 m->items[at] = m->items[at - 1];
             m->items[at] = moving;
         }
-        return;
+        return true;
     }
     size_t begins[257] = {0};
-    mark *sorted = grow(NULL, m->count, sizeof *sorted);
+    mark *sorted = malloc(m->count * sizeof *sorted);
+    if (sorted == NULL)
+        return false;
     for (size_t i = 0; i < m->count; i++)
         begins[m->items[i].class + 1]++;
     for (int class = 0; class < 256; class ++)
@@ -67,6 +73,7 @@ static void marks_sort(marks *m)
         sorted[begins[m->items[i].class]++] = m->items[i];
     memcpy(m->items, sorted, m->count * sizeof *sorted);
     free(sorted);
+    return true;
 }
 
 typedef struct forms {
@@ -90,7 +97,7 @@ static void flush_blocked(forms *f)
 
 static void block(forms *f, mark m)
 {
-    marks_add(&f->blocked, m);
+    f->e.to->is_broken |= !marks_add(&f->blocked, m);
     f->has_blocked = true;
     f->last_class = m.class;
 }
@@ -135,7 +142,7 @@ static void flush_run(forms *f)
 {
     if (f->run.count == 0)
         return;
-    marks_sort(&f->run);
+    f->e.to->is_broken |= !marks_sort(&f->run);
     for (size_t i = 0; i < f->run.count; i++)
         deliver(f, f->run.items[i]);
     f->run.count = 0;
@@ -152,7 +159,7 @@ static void normalize(const aligned_text *from, size_t begin, size_t end, bool i
             uint32_t code = (uint32_t)parts[i];
             mark m = {code, i > 0, unicode_combining_class(code)};
             if (m.class != 0) {
-                marks_add(&f.run, m);
+                to->is_broken |= !marks_add(&f.run, m);
                 continue;
             }
             flush_run(&f);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/aligned/grow.h"
 #include "text/normalize/edit.h"
 #include "text/unicode/byte_alphabet.h"
 #include "text/unicode/grapheme.h"
@@ -23,7 +24,8 @@ typedef bool keeps(uint32_t code);
 static void filter(keeps *keep, const aligned_text *from, size_t begin, size_t end,
                    aligned_text *to)
 {
-    aligned_text_reserve(to, end - begin);
+    if (!aligned_text_reserve(to, end - begin))
+        return;
     for (size_t at = begin; at < end; at += utf8_length(from->data[at])) {
         uint32_t code = utf8_decode(from->data + at);
         if (keep(code))
@@ -51,7 +53,8 @@ static bool nmt_is_space(uint32_t c)
 
 static void normalize_nmt(const aligned_text *from, size_t begin, size_t end, aligned_text *to)
 {
-    aligned_text_reserve(to, end - begin);
+    if (!aligned_text_reserve(to, end - begin))
+        return;
     for (size_t at = begin; at < end; at += utf8_length(from->data[at])) {
         uint32_t code = utf8_decode(from->data + at);
         if (!nmt_drops(code))
@@ -61,11 +64,13 @@ static void normalize_nmt(const aligned_text *from, size_t begin, size_t end, al
 
 static void lowercase(const aligned_text *from, size_t begin, size_t end, aligned_text *to)
 {
-    aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX);
+    if (!aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX))
+        return;
     for (size_t at = begin; at < end; at += utf8_length(from->data[at])) {
         uint32_t code = utf8_decode(from->data + at);
         span s = aligned_text_span(from, at);
-        aligned_text_reserve(to, end - at + 2 * UTF8_BYTES_MAX);
+        if (!aligned_text_reserve(to, end - at + 2 * UTF8_BYTES_MAX))
+            return;
         if (code == 0x130) {
             aligned_text_put(to, 'i', s);
             aligned_text_put(to, 0x307, s);
@@ -129,6 +134,8 @@ static status replace(const normalizer *n, const aligned_text *from, size_t begi
         copied = begin + last;
         if (to->bytes > bytes_max)
             return too_long();
+        if (to->is_broken)
+            return grow_fail();
     }
     aligned_text_copy(to, from, copied, end);
     return STATUS_OK;
@@ -142,7 +149,8 @@ static void prepend(const normalizer *n, const aligned_text *from, size_t begin,
         return;
     const uint8_t *content = (const uint8_t *)n->content;
     span first = aligned_text_span(from, begin);
-    aligned_text_reserve(to, n->content_bytes + end - begin);
+    if (!aligned_text_reserve(to, n->content_bytes + end - begin))
+        return;
     for (size_t i = 0; i < n->content_bytes; i += utf8_length(content[i]))
         aligned_text_put(to, utf8_decode(content + i), first);
     aligned_text_copy(to, from, begin, end);
@@ -180,7 +188,8 @@ void normalize_charsmap(const charsmap *map, const aligned_text *from, size_t be
                         aligned_text *to)
 {
     counted_edit c = {.e = edit_begin(from, begin, end, to)};
-    aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX);
+    if (!aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX))
+        return;
     for (size_t at = begin; at < end;) {
         size_t bytes = grapheme_bytes(from->data + at, end - at), found_bytes = 0;
         const uint8_t *found = NULL;
@@ -210,7 +219,8 @@ static void normalize_charsmap_longest(const charsmap *map, const aligned_text *
                                        size_t end, aligned_text *to)
 {
     counted_edit c = {.e = edit_begin(from, begin, end, to)};
-    aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX);
+    if (!aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX))
+        return;
     for (size_t at = begin; at < end;) {
         size_t bytes = utf8_length(from->data[at]), found_bytes = 0, replacement_bytes = 0;
         const uint8_t *found =
@@ -230,15 +240,15 @@ static void normalize_charsmap_longest(const charsmap *map, const aligned_text *
 
 void normalize_byte_level(const aligned_text *from, size_t begin, size_t end, aligned_text *to)
 {
-    aligned_text_reserve(to, 2 * (end - begin));
+    if (!aligned_text_reserve(to, 2 * (end - begin)))
+        return;
     for (size_t at = begin; at < end; at++)
         aligned_text_put(to, byte_alphabet_character(from->data[at]), aligned_text_span(from, at));
 }
 
-status normalizer_apply(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
-                        pattern_memory *memory, size_t bytes_max, aligned_text *to)
+static status apply(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
+                    pattern_memory *memory, size_t bytes_max, aligned_text *to)
 {
-    assert(!to->is_identity && begin <= end && end <= from->bytes);
     switch (n->kind) {
     case NORMALIZER_BERT:
         normalize_bert(n, from, begin, end, to);
@@ -279,6 +289,14 @@ status normalizer_apply(const normalizer *n, const aligned_text *from, size_t be
         break;
     }
     return to->bytes > bytes_max ? too_long() : STATUS_OK;
+}
+
+status normalizer_apply(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
+                        pattern_memory *memory, size_t bytes_max, aligned_text *to)
+{
+    assert(!to->is_identity && begin <= end && end <= from->bytes);
+    status s = apply(n, from, begin, end, memory, bytes_max, to);
+    return !s && to->is_broken ? grow_fail() : s;
 }
 
 /* What a step makes of an ASCII character wherever it stands. */

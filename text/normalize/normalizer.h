@@ -39,8 +39,8 @@ typedef struct normalizer {
 void normalizer_dispose(normalizer *n);
 
 /* Appends bytes [begin, end) of `from`, normalised, to `to`, which keeps spans. STATUS_UNSUPPORTED
- * when a regular expression gives up; STATUS_TOO_LARGE when `to` has more than `bytes_max` bytes.
- * Any thread. */
+ * when a regular expression gives up; STATUS_TOO_LARGE when `to` has more than `bytes_max` bytes;
+ * STATUS_OUT_OF_MEMORY. Any thread. */
 status normalizer_apply(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
                         pattern_memory *memory, size_t bytes_max, aligned_text *to) MUST_CHECK;
 
@@ -49,7 +49,8 @@ status normalizer_apply(const normalizer *n, const aligned_text *from, size_t be
 #define NORMALIZER_SLOW 0x80
 void normalizer_ascii_table(const normalizer *steps, size_t count, uint8_t table[128]);
 
-/* The parts; each appends [begin, end) of `from`, rewritten, to `to`. */
+/* The parts; each appends [begin, end) of `from`, rewritten, to `to`, which is
+ * broken where there is no memory. */
 void normalize_bert(const normalizer *n, const aligned_text *from, size_t begin, size_t end,
                     aligned_text *to);
 /* The normalisation forms, of Unicode 9 as the library has them. */

@@ -19,6 +19,11 @@ struct pattern {
     char literal[];
 };
 
+static status no_memory(void)
+{
+    return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a regular expression");
+}
+
 static status compile(pattern *p, const char *text, size_t bytes)
 {
     text_buffer translated = {0};
@@ -28,19 +33,24 @@ static status compile(pattern *p, const char *text, size_t bytes)
     status s = pattern_translate(text, bytes, &translated);
     if (s)
         goto end;
+    text_buffer_append(&translated, "", 1);
+    if (translated.is_broken) {
+        s = no_memory();
+        goto end;
+    }
     /* ^ and $ match at lines in Ruby's syntax. The text has been checked to be UTF-8. */
-    p->code = pcre2_compile((PCRE2_SPTR)text_buffer_string(&translated), translated.bytes,
+    p->code = pcre2_compile((PCRE2_SPTR)translated.data, translated.bytes - 1,
                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
                             &error, &at, NULL);
     p->context = pcre2_match_context_create(NULL);
+    if (p->context == NULL || (p->code == NULL && error == PCRE2_ERROR_HEAP_FAILED)) {
+        s = no_memory();
+        goto end;
+    }
     if (p->code == NULL) {
         pcre2_get_error_message(error, message, sizeof message);
         s = status_fail(STATUS_UNSUPPORTED, "regular expression \"%.200s\": %s", text,
                         (const char *)message);
-        goto end;
-    }
-    if (p->context == NULL) {
-        s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a regular expression");
         goto end;
     }
     pcre2_set_match_limit(p->context, MATCH_LIMIT);
@@ -88,9 +98,8 @@ void pattern_memory_dispose(pattern_memory *m)
 void pattern_search_begin(pattern_search *s, const pattern *p, pattern_memory *memory,
                           const uint8_t *data, size_t bytes)
 {
-    if (memory->matching == NULL)
+    if (memory->matching == NULL && p->code != NULL)
         memory->matching = pcre2_match_data_create(1, NULL);
-    assert(memory->matching != NULL && "out of memory");
     *s = (pattern_search){.pattern = p, .data = data, .bytes = bytes, .matching = memory->matching};
 }
 
@@ -114,6 +123,8 @@ static status find(pattern_search *s, bool *found, size_t *begin, size_t *end)
         *found = find_literal(s, begin, end);
         return STATUS_OK;
     }
+    if (s->matching == NULL)
+        return no_memory();
     int count =
         pcre2_match(p->code, s->data, s->bytes, s->at, PCRE2_NO_UTF_CHECK, s->matching, p->context);
     /* With room for one pair, a match with groups says 0. */
@@ -121,6 +132,8 @@ static status find(pattern_search *s, bool *found, size_t *begin, size_t *end)
         *found = false;
         return STATUS_OK;
     }
+    if (count == PCRE2_ERROR_NOMEMORY)
+        return no_memory();
     if (count < 0)
         return status_fail(STATUS_UNSUPPORTED,
                            "a regular expression of the tokenizer takes too long on this text "

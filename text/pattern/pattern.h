@@ -37,7 +37,7 @@ typedef struct pattern_search {
 void pattern_search_begin(pattern_search *s, const pattern *p, pattern_memory *memory,
                           const uint8_t *data, size_t bytes);
 /* The next match; false at the end. An empty match right behind the last one is skipped, as the
- * library does. STATUS_UNSUPPORTED: PCRE2 gave up on this text. */
+ * library does. STATUS_UNSUPPORTED: PCRE2 gave up on this text; STATUS_OUT_OF_MEMORY. */
 status pattern_search_next(pattern_search *s, bool *found, size_t *begin, size_t *end) MUST_CHECK;
 
 #endif

@@ -74,10 +74,8 @@ static void add_prefix_spaces(split_state *state)
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece *p = state->pieces->items + i;
         size_t begin = to->bytes;
-        if (p->id == PIECE_IS_TEXT && from->data[p->begin] != ' ') {
-            aligned_text_reserve(to, 1);
+        if (p->id == PIECE_IS_TEXT && from->data[p->begin] != ' ' && aligned_text_reserve(to, 1))
             aligned_text_put(to, ' ', aligned_text_span(from, p->begin));
-        }
         aligned_text_copy(to, from, p->begin, p->end);
         *p = (piece){(uint32_t)begin, (uint32_t)to->bytes, p->id};
     }
@@ -93,7 +91,8 @@ static void spell_bytes(split_state *state)
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece *p = state->pieces->items + i;
         size_t begin = to->bytes;
-        aligned_text_reserve(to, 2 * (size_t)(p->end - p->begin));
+        if (!aligned_text_reserve(to, 2 * (size_t)(p->end - p->begin)))
+            break;
         if (p->id != PIECE_IS_TEXT)
             aligned_text_copy(to, from, p->begin, p->end);
         else
@@ -113,7 +112,7 @@ void split_byte_level(const splitter *s, split_state *state)
     if (s->uses_expression) {
         pieces *out = state->next_pieces;
         const uint8_t *data = state->text->data;
-        out->count = 0;
+        pieces_clear(out);
         for (size_t i = 0; i < state->pieces->count; i++) {
             piece p = state->pieces->items[i];
             if (p.id != PIECE_IS_TEXT) {

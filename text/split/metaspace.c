@@ -10,7 +10,8 @@ static void rewrite(const splitter *s, const aligned_text *from, piece p, aligne
     span first = aligned_text_span(from, p.begin);
     uint32_t code = utf8_decode(from->data + p.begin);
     bool begins = code == ' ' || code == s->character;
-    aligned_text_reserve(to, UTF8_BYTES_MAX * (size_t)(p.end - p.begin + 1));
+    if (!aligned_text_reserve(to, UTF8_BYTES_MAX * (size_t)(p.end - p.begin + 1)))
+        return;
     if (!begins && (s->prepend == SPLIT_PREPEND_ALWAYS ||
                     (s->prepend == SPLIT_PREPEND_FIRST && first.begin == 0)))
         aligned_text_put(to, s->character, first);
@@ -43,7 +44,7 @@ void split_metaspace(const splitter *s, split_state *state)
     aligned_text *from = state->text, *to = state->next_text;
     pieces *out = state->next_pieces;
     aligned_text_clear(to);
-    out->count = 0;
+    pieces_clear(out);
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece p = state->pieces->items[i];
         size_t begin = to->bytes;

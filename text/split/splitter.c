@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "text/aligned/grow.h"
 #include "text/unicode/properties.h"
 
 void splitter_dispose(splitter *s)
@@ -176,7 +177,7 @@ static status split_piece(const splitter *s, const split_state *state, piece p, 
     }
 }
 
-status splitter_apply(const splitter *s, split_state *state)
+static status apply(const splitter *s, split_state *state)
 {
     if (s->kind == SPLITTER_BYTE_LEVEL) {
         split_byte_level(s, state);
@@ -187,7 +188,7 @@ status splitter_apply(const splitter *s, split_state *state)
         return STATUS_OK;
     }
     pieces *out = state->next_pieces;
-    out->count = 0;
+    pieces_clear(out);
     for (size_t i = 0; i < state->pieces->count; i++) {
         piece p = state->pieces->items[i];
         if (p.id != PIECE_IS_TEXT) {
@@ -201,4 +202,15 @@ status splitter_apply(const splitter *s, split_state *state)
     state->next_pieces = state->pieces;
     state->pieces = out;
     return STATUS_OK;
+}
+
+status split_check(const split_state *state)
+{
+    return state->text->is_broken || state->pieces->is_broken ? grow_fail() : STATUS_OK;
+}
+
+status splitter_apply(const splitter *s, split_state *state)
+{
+    status failed = apply(s, state);
+    return failed ? failed : split_check(state);
 }

@@ -59,7 +59,11 @@ typedef struct split_state {
     pattern_memory *memory;
 } split_state;
 
-/* Runs a step. STATUS_UNSUPPORTED when a regular expression gives up. Any thread. */
+/* STATUS_OUT_OF_MEMORY: the text or its pieces are broken. After each step, before the next. */
+status split_check(const split_state *state) MUST_CHECK;
+
+/* Runs a step. STATUS_UNSUPPORTED when a regular expression gives up; STATUS_OUT_OF_MEMORY. Any
+ * thread. */
 status splitter_apply(const splitter *s, split_state *state) MUST_CHECK;
 
 /* What a text is cut into: matches of a delimiter, and what lies between them, in order. */

@@ -120,7 +120,18 @@ static uint16_t find_properties(uint32_t code)
     return (uint16_t)p;
 }
 
-static void build(void)
+/* Page i, and all behind it, have not been made. */
+static status drop_pages(uint32_t i)
+{
+    while (i-- > 0) {
+        if (i == 0 || unicode_pages[i] != unicode_pages[i - 1])
+            free((void *)unicode_pages[i]);
+        unicode_pages[i] = NULL;
+    }
+    return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the properties of characters");
+}
+
+static status build(void)
 {
     uint16_t page[UNICODE_PAGE];
     size_t range = 0;
@@ -137,17 +148,24 @@ static void build(void)
         const uint16_t *before = first ? unicode_pages[first / UNICODE_PAGE - 1] : NULL;
         if (before == NULL || memcmp(before, page, sizeof page) != 0) {
             uint16_t *copy = malloc(sizeof page);
-            assert(copy != NULL && "out of memory");
+            if (copy == NULL)
+                return drop_pages(first / UNICODE_PAGE);
             before = memcpy(copy, page, sizeof page);
         }
         unicode_pages[first / UNICODE_PAGE] = before;
     }
+    return STATUS_OK;
 }
 
-void unicode_initialise(void)
+status unicode_initialise(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, build);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool is_built;
+    pthread_mutex_lock(&lock);
+    status s = is_built ? STATUS_OK : build();
+    is_built = s == STATUS_OK;
+    pthread_mutex_unlock(&lock);
+    return s;
 }
 
 uint32_t unicode_lowercase(uint32_t code)

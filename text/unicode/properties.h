@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "base/status.h"
+
 /* Properties of characters, as the `tokenizers` library sees them: its tables are of several ages,
  * so what it sees differs from utf8proc. differences.inc has what differs;
  * tools/unicode_differences.py writes it. */
@@ -30,8 +32,9 @@ enum {
 #define UNICODE_PAGE 256
 extern const uint16_t *unicode_pages[0x110000 / UNICODE_PAGE];
 
-/* Builds the table, once; any thread, any number of times. Everything else in text/ needs it. */
-void unicode_initialise(void);
+/* Builds the table, once; any thread, any number of times. Everything else in text/ needs it.
+ * STATUS_OUT_OF_MEMORY: the next call tries again. */
+status unicode_initialise(void) MUST_CHECK;
 
 /* The properties of a code point up to U+10FFFF. */
 static inline unsigned unicode_properties(uint32_t code)
