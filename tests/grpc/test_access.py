@@ -1,7 +1,11 @@
 """Every method without a key, with a wrong one, and with each right, as docs/security.md has it."""
 import re
+import socket
 import subprocess
 
+import h2.config
+import h2.connection
+import h2.events
 import numpy
 import pytest
 from tritonclient.grpc import service_pb2
@@ -63,3 +67,37 @@ def test_a_key_for_other_models(server, keys):
     method, message = "inference.GRPCInferenceService/ModelInfer", request.SerializeToString()
     assert status(server, method, made["infer"], message)[0] == "0"
     assert status(server, method, made["other"], message)[0] == PERMISSION_DENIED
+
+
+def end_of_half(port, headers):
+    """Sends 128 kB of a message of 20 MB and waits: the call's status, or None where none came."""
+    with socket.create_connection(("127.0.0.1", port), timeout=3) as s:
+        c = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        c.initiate_connection()
+        fields = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", calls.INFERENCE + "ModelInfer"), *headers.items()]
+        c.send_headers(1, fields)
+        left = calls.frame(bytes(20_000_000))[:128_000]
+        try:
+            while True:
+                most = min(c.local_flow_control_window(1), c.max_outbound_frame_size)
+                while left and most:
+                    c.send_data(1, left[:most])
+                    left, most = left[most:], min(c.local_flow_control_window(1), c.max_outbound_frame_size)
+                s.sendall(c.data_to_send())
+                if not (data := s.recv(65536)):
+                    return None
+                for event in c.receive_data(data):
+                    found = dict(event.headers) if isinstance(event, (h2.events.TrailersReceived, h2.events.ResponseReceived)) else {}
+                    if "grpc-status" in found:
+                        return found["grpc-status"]
+        except TimeoutError:
+            assert not left
+            return None
+
+
+@pytest.mark.parametrize("length", [{}, {"content-length": "20000005"}])
+def test_a_strangers_message_is_refused_at_its_head(server, keys, length):
+    """UNAUTHENTICATED before the message has come, without a key and with a wrong one; who has a key may send it."""
+    for key in ({}, {"authorization": "Bearer psk_" + "0" * 64}):
+        assert end_of_half(server.port, calls.TYPE | length | key) == UNAUTHENTICATED, (length, key)
+    assert end_of_half(server.port, calls.TYPE | length | {"authorization": f"Bearer {keys[1]['infer']}"}) is None
