@@ -69,6 +69,7 @@ struct convert_line;        /* kernels/lines.h */
 struct fold_windows_f32;    /* kernels/lines.h */
 struct fold_rows_f32;       /* kernels/lines.h */
 struct gather_sum_f32;      /* kernels/lines.h */
+struct repeat_f32;          /* kernels/lines.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
 typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
@@ -149,6 +150,7 @@ typedef struct kernels {
     void (*fold_windows_f32)(const struct fold_windows_f32 *p);
     void (*fold_rows_f32)(const struct fold_rows_f32 *p);
     void (*gather_sum_f32)(const struct gather_sum_f32 *p);
+    void (*repeat_f32)(const struct repeat_f32 *p);
 
     /* Conversions: exact, or round to nearest with ties to even; NaN stays NaN, quiet. */
     void (*convert_f16_f32)(const uint16_t *in, float *out, size_t count);

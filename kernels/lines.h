@@ -79,4 +79,11 @@ typedef struct gather_sum_f32 {
     float *out; /* not `row` */
 } gather_sum_f32;
 
+/* out[i * times + t] = in[i] for i < count and t < times. */
+typedef struct repeat_f32 {
+    size_t count, times;
+    const float *in;
+    float *out; /* [count * times], not `in` */
+} repeat_f32;
+
 #endif

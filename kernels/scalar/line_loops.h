@@ -275,4 +275,24 @@ static inline void line_gather_sum(const gather_sum_f32 *p)
             out[i] += line_weigh(weights[i], row[index[i]]);
 }
 
+static inline __attribute__((always_inline)) void
+line_repeat_times(const size_t times, size_t count, const float *restrict in, float *restrict out)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t t = 0; t < times; t++)
+            out[i * times + t] = in[i];
+}
+
+static inline void line_repeat(const repeat_f32 *p)
+{
+    if (p->times == 2)
+        line_repeat_times(2, p->count, p->in, p->out);
+    else if (p->times == 3)
+        line_repeat_times(3, p->count, p->in, p->out);
+    else if (p->times == 4)
+        line_repeat_times(4, p->count, p->in, p->out);
+    else
+        line_repeat_times(p->times, p->count, p->in, p->out);
+}
+
 #endif

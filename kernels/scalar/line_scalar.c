@@ -25,3 +25,8 @@ void gather_sum_f32_scalar(const struct gather_sum_f32 *p)
 {
     line_gather_sum(p);
 }
+
+void repeat_f32_scalar(const struct repeat_f32 *p)
+{
+    line_repeat(p);
+}

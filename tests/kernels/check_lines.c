@@ -254,8 +254,27 @@ static void check_gather_sum(const variant *v)
     }
 }
 
+static void check_repeat(const variant *v)
+{
+    for (size_t turn = 0; turn < 160; turn++) {
+        repeat_f32 p = {.count = turn < 80 ? turn : check_random_below(300), .times = 1 + turn % 6};
+        float *in = check_floats(p.count);
+        check_fill_floats(in, p.count, -2, 2);
+        p.in = in;
+        p.out = check_floats(p.count * p.times);
+        FUNCTION(repeat_f32)(&p);
+        for (size_t i = 0; i < p.count * p.times; i++)
+            check_close("repeated", i, (double)p.out[i], (double)in[i / p.times], 0);
+        check_reset();
+    }
+}
+
 const check checks_lines[] = {
-    {"compare_f32", check_compare, NULL},        {"convert_line", check_convert, NULL},
-    {"fold_windows_f32", check_fold_line, NULL}, {"fold_rows_f32", check_fold_rows, NULL},
-    {"gather_sum_f32", check_gather_sum, NULL},  {NULL, NULL, NULL},
+    {"compare_f32", check_compare, NULL},
+    {"convert_line", check_convert, NULL},
+    {"fold_windows_f32", check_fold_line, NULL},
+    {"fold_rows_f32", check_fold_rows, NULL},
+    {"gather_sum_f32", check_gather_sum, NULL},
+    {"repeat_f32", check_repeat, NULL},
+    {NULL, NULL, NULL},
 };

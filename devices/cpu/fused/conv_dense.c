@@ -145,6 +145,9 @@ static status finish_prepare(cpu_prepare *p, conv_dense *s)
     status result = prepare_factors(p, s);
     p->state = s;
     p->scratch_bytes = s->rows_offset;
+    if (s->multiplier > 1)
+        p->scratch_bytes =
+            (size_t)tensor_count(p->inputs[CONV_DENSE_X]) * s->multiplier * sizeof(float);
     if (!result)
         result = prepare_in_place(p, s);
     if (result || s->in_place)
@@ -180,7 +183,14 @@ static status prepare_conv(cpu_prepare *p)
     s->groups = graph_attribute_int(p->node, "group", 1);
     s->n = (size_t)(weights->dims[0] / s->groups);
     s->k = (size_t)weights->dims[1] * w->kernel_height * w->kernel_width;
-    s->is_depthwise = s->groups > 1 && s->n == 1 && weights->dims[1] == 1;
+    s->is_depthwise =
+        s->groups > 1 && weights->dims[1] == 1 && (s->n == 1 || x->dtype == DTYPE_F32);
+    s->multiplier = 1;
+    if (s->is_depthwise && s->n > 1) { /* a group for each result: channels are repeated first */
+        s->multiplier = s->n;
+        s->groups = weights->dims[0];
+        s->n = 1;
+    }
     if (s->is_depthwise && x->dtype == DTYPE_U8 &&
         cpu_input(p->inputs, p->node, CONV_DENSE_RESIDUAL))
         s->is_depthwise = false;
@@ -199,7 +209,7 @@ static status prepare_conv(cpu_prepare *p)
     at_once = at_once < 96 ? 96 : at_once > ROWS_MAX ? ROWS_MAX : at_once / 96 * 96;
     size_t total = (size_t)s->images * s->rows;
     s->rows_at_once = at_once < total ? at_once : total;
-    w->channels = (size_t)x->dims[3] / (s->is_depthwise ? 1 : (size_t)s->groups);
+    w->channels = s->is_depthwise ? (size_t)s->groups : (size_t)(x->dims[3] / s->groups);
     return finish_prepare(p, s);
 }
 

@@ -33,6 +33,7 @@ typedef struct conv_dense {
     bool is_conv, is_u8, is_depthwise, is_direct;
     bool is_known; /* scales and zero points are constants: `known` holds them */
     int64_t images, groups;
+    size_t multiplier;         /* of a depthwise convolution: results of a channel, in this order */
     size_t rows;               /* of A; of a convolution: per image */
     size_t rows_at_once, k, n; /* k and n of a group */
     image_window window;

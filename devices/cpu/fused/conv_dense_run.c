@@ -4,6 +4,7 @@
 #include "devices/cpu/ops/split.h"
 #include "kernels/gemm_f32.h"
 #include "kernels/gemm_scaled.h"
+#include "kernels/lines.h"
 #include "kernels/tensor_u8.h"
 
 /* penstock.Conv and penstock.Dense of graph/quantise/fuse.h: GEMMs with a fused epilogue. In a
@@ -146,11 +147,12 @@ static void convolve_depthwise(const cpu_call *c, const conv_dense *s, const con
                               .out_f32 = is_u8_out ? NULL : (float *)c->outputs[0].data + at,
                               .zero = s->y_zero});
     size_t most = DEPTHWISE_FLOATS / w->channels + 1;
+    const float *x = s->multiplier > 1 ? c->scratch : c->inputs[CONV_DENSE_X]->data;
     for (size_t some; !s->is_u8 && count > 0; first += some, count -= some) {
         some = count < most ? count : most;
         c->kernels->depthwise_f32(
             &(depthwise_f32){.window = *w,
-                             .in = (const float *)c->inputs[CONV_DENSE_X]->data + in,
+                             .in = x + in,
                              .weights = s->packed[0],
                              .bias = bias ? bias->data : NULL,
                              .activation = s->activation,
@@ -359,6 +361,10 @@ static void depthwise_block(const void *context, void *memory, size_t unit)
 static void run_depthwise(const cpu_call *c, const conv_dense *s, const conv_dense_factors *f)
 {
     fused_run r = {.call = c, .s = s, .f = f, .total = (size_t)s->images * s->rows};
+    const tensor *x = c->inputs[CONV_DENSE_X];
+    if (s->multiplier > 1)
+        c->kernels->repeat_f32(
+            &(repeat_f32){(size_t)tensor_count(x), s->multiplier, x->data, c->scratch});
     r.items = cpu_split_items(c, r.total, r.total, 1);
     cpu_split(c, estimate_ns(s, r.total), depthwise_block, &r, (r.total + r.items - 1) / r.items);
 }

@@ -17,9 +17,10 @@ typedef struct pool_state {
     bool counts_padding;
     int64_t p; /* of LpPool */
     bool is_by_line;
-    int64_t line;  /* floats that the windows of a line of results reach */
-    int64_t lines; /* of results at a time */
-    float *counts; /* of averages: the elements that count, for each result of a plane */
+    int64_t line;   /* floats that the windows of a line of results reach */
+    int64_t lines;  /* of results at a time */
+    int64_t folded; /* where in a thread's part the planes of a window are folded into one */
+    float *counts;  /* of averages: the elements that count, for each result of a plane */
 } pool_state;
 
 static status prepare_lines(cpu_prepare *p, pool_state *s);
@@ -179,8 +180,7 @@ static int64_t rows_under(const cpu_window *w, int64_t lines)
 static status prepare_lines(cpu_prepare *p, pool_state *s)
 {
     const cpu_window *w = &s->window;
-    if (w->out_plane == 0 || w->in_plane == 0 || w->pad_begin[2] < 0 || w->kernel[0] != 1 ||
-        w->pad_begin[0] != 0)
+    if (w->out_plane == 0 || w->in_plane == 0 || w->pad_begin[2] < 0)
         return STATUS_OK;
     s->line = (w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1;
     int64_t widest = s->line > w->in[2] ? s->line : w->in[2];
@@ -194,10 +194,14 @@ static status prepare_lines(cpu_prepare *p, pool_state *s)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
     }
     for (int64_t i = 0; s->counts && i < w->out_plane; i++)
-        s->counts[i] = (float)(counted(s, 1, i / w->out[2] * w->stride[1] - w->pad_begin[1]) *
-                               counted(s, 2, i % w->out[2] * w->stride[2] - w->pad_begin[2]));
+        s->counts[i] =
+            (float)(counted(s, 0, i / w->out[2] / w->out[1] * w->stride[0] - w->pad_begin[0]) *
+                    counted(s, 1, i / w->out[2] % w->out[1] * w->stride[1] - w->pad_begin[1]) *
+                    counted(s, 2, i % w->out[2] * w->stride[2] - w->pad_begin[2]));
     s->is_by_line = true;
-    p->part_bytes = (size_t)(rows_under(w, s->lines) * s->line + s->lines * widest) * sizeof(float);
+    s->folded = rows_under(w, s->lines) * s->line + s->lines * widest;
+    int64_t folded = w->kernel[0] > 1 ? w->in[1] * w->in[2] : 0;
+    p->part_bytes = (size_t)(s->folded + folded) * sizeof(float);
     return STATUS_OK;
 }
 
@@ -273,23 +277,61 @@ static void pool_lines(const cpu_call *c, const float *x, int64_t first, int64_t
     }
 }
 
-/* Planes first .. first + count - 1, counted over the whole batch. */
-static void pool_planes(const cpu_call *c, void *memory, size_t first, size_t count)
+/* The planes of channel `x` under the windows of result plane z, folded into one: where it is, or
+ * in `folded`; NULL: they are all padding. */
+static const float *fold_planes(const cpu_call *c, const float *x, int64_t z, float *folded)
 {
     const pool_state *s = c->state;
     const cpu_window *w = &s->window;
-    int64_t planes = w->in[0]; /* of one channel */
-    for (size_t i = first * (size_t)planes; i < (first + count) * (size_t)planes; i++) {
-        if (cancel_check(c->cancel))
-            return;
-        const float *x = (const float *)c->inputs[0]->data + (int64_t)i * w->in[1] * w->in[2];
-        float *out = (float *)c->outputs[0].data + (int64_t)i * w->out[1] * w->out[2];
-        for (int64_t line = 0, some; line < w->out[1]; line += some) {
-            some = w->out[1] - line < s->lines ? w->out[1] - line : s->lines;
-            pool_lines(c, x, line, some, memory, out + line * w->out[2]);
-        }
-        if (s->counts)
-            c->kernels->div_f32(out, 1, s->counts, 1, out, (size_t)(w->out[1] * w->out[2]));
+    int64_t plane = w->in[1] * w->in[2];
+    taps t = taps_of(w, (const int64_t[]){z, 0, 0});
+    if (t.first[0] >= t.end[0])
+        return NULL;
+    x += (t.base[0] + t.first[0] * w->dilation[0]) * plane;
+    if (t.end[0] - t.first[0] == 1)
+        return x;
+    c->kernels->fold_windows_f32(
+        &(fold_windows_f32){.kind = c->node->op == GRAPH_OP_MAX_POOL ? FOLD_MAX : FOLD_SUM,
+                            .in = x,
+                            .rows = (size_t)(t.end[0] - t.first[0]),
+                            .row_stride = (size_t)(w->dilation[0] * plane),
+                            .stride = 1,
+                            .taps = 1,
+                            .dilation = 1,
+                            .out = folded,
+                            .count = (size_t)plane});
+    return folded;
+}
+
+/* Result plane z of channel `x`. */
+static void pool_plane(const cpu_call *c, const float *x, int64_t z, float *memory, float *out)
+{
+    const pool_state *s = c->state;
+    const cpu_window *w = &s->window;
+    int64_t count = w->out[1] * w->out[2];
+    x = fold_planes(c, x, z, memory + s->folded);
+    if (!x) {
+        fill(out, count, c->node->op == GRAPH_OP_MAX_POOL ? -INFINITY : 0);
+        return;
+    }
+    for (int64_t line = 0, some; line < w->out[1]; line += some) {
+        some = w->out[1] - line < s->lines ? w->out[1] - line : s->lines;
+        pool_lines(c, x, line, some, memory, out + line * w->out[2]);
+    }
+    if (s->counts)
+        c->kernels->div_f32(out, 1, s->counts + z * count, 1, out, (size_t)count);
+}
+
+/* Channels first .. first + count - 1, counted over the whole batch. */
+static void pool_channels(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    const pool_state *s = c->state;
+    const cpu_window *w = &s->window;
+    for (size_t i = first; i < first + count; i++) {
+        const float *x = (const float *)c->inputs[0]->data + (int64_t)i * w->in_plane;
+        float *out = (float *)c->outputs[0].data + (int64_t)i * w->out_plane;
+        for (int64_t z = 0; z < w->out[0] && !cancel_check(c->cancel); z++)
+            pool_plane(c, x, z, memory, out + z * w->out[1] * w->out[2]);
     }
 }
 
@@ -301,7 +343,7 @@ static status run_pool(const cpu_call *call)
     if (s->is_by_line) {
         size_t planes = (size_t)(in->dims[0] * in->dims[1]);
         double steps = (double)(w->kernel[0] * w->kernel[1] + w->kernel[2]);
-        cpu_split_rows(call, (double)planes * (double)w->out_plane * steps / 8, pool_planes,
+        cpu_split_rows(call, (double)planes * (double)w->out_plane * steps / 8, pool_channels,
                        planes);
         return cancel_check(call->cancel);
     }

@@ -34,11 +34,13 @@ typedef struct resize_state {
     bool resizes_rows;
     int64_t inner, in_row, out_row;
     int64_t tap_count; /* of all axes before row_axis */
+    int64_t times;     /* each element of a row, one after the other; 0: row_index says which */
     /* Of row_axis, for gather_sum_f32: [tap][out_row]; no weights: all are 1. */
     int32_t *row_index;
     float *row_weights;
     bool
         are_rows_first; /* the rows of a plane (row_axis - 1, row_axis) are resized, then blended */
+    bool are_rows_copied; /* then nothing is blended: each row of the result is one resized row */
 } resize_state;
 
 typedef enum resize_mode { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC } resize_mode;
@@ -227,6 +229,19 @@ static status fill_row_taps(cpu_prepare *p, resize_state *s)
     return STATUS_OK;
 }
 
+/* How often row_axis repeats each element, or 0. */
+static int64_t times_of(const resize_state *s)
+{
+    const resize_axis *a = &s->axes[s->row_axis];
+    if (s->inner != 1 || a->tap_count != 1 || a->out % a->in != 0)
+        return 0;
+    int64_t times = a->out / a->in;
+    for (int64_t x = 0; x < a->out; x++)
+        if (a->is_outside[x] || a->taps[x].weight != 1 || a->taps[x].offset != x / times)
+            return 0;
+    return times;
+}
+
 /* Resized first, a row is resized once, not for each result that it is blended into. */
 static bool find_order(const resize_state *s)
 {
@@ -241,14 +256,25 @@ static bool find_order(const resize_state *s)
     return true;
 }
 
+/* Each output index is one input index, or outside. */
+static bool is_nearest(const resize_axis *a)
+{
+    for (int64_t o = 0; o < a->out; o++)
+        if (a->tap_count != 1 || a->taps[o].weight != 1)
+            return false;
+    return true;
+}
+
 static status prepare_rows(cpu_prepare *p, resize_state *s)
 {
     if (s->in_row > INT32_MAX)
         return status_fail(STATUS_UNSUPPORTED, "rows of %lld elements", (long long)s->in_row);
-    status result = fill_row_taps(p, s);
+    s->times = times_of(s);
+    status result = s->times ? STATUS_OK : fill_row_taps(p, s);
     s->are_rows_first = !result && find_order(s);
+    s->are_rows_copied = s->are_rows_first && is_nearest(&s->axes[s->row_axis - 1]);
     p->part_bytes += (size_t)s->in_row * sizeof(float);
-    if (s->are_rows_first)
+    if (s->are_rows_first && !s->are_rows_copied)
         p->part_bytes += (size_t)(s->axes[s->row_axis - 1].in * s->out_row) * sizeof(float);
     return result;
 }
@@ -323,6 +349,10 @@ static void resize_row(const cpu_call *c, const float *row, float extrapolation,
 {
     const resize_state *s = c->state;
     const resize_axis *a = &s->axes[s->row_axis];
+    if (s->times) {
+        c->kernels->repeat_f32(&(repeat_f32){(size_t)a->in, (size_t)s->times, row, out});
+        return;
+    }
     c->kernels->gather_sum_f32(&(gather_sum_f32){.taps = (size_t)a->tap_count,
                                                  .count = (size_t)s->out_row,
                                                  .index = s->row_index,
@@ -415,6 +445,27 @@ static void blend_row(const cpu_call *c, const float *resized, int64_t y, const 
                                                            .out = out});
 }
 
+static void fill_line(float *out, int64_t count, float x)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = x;
+}
+
+/* A plane of rows that are not blended: one that is the same as the one before is copied. */
+static void copy_plane_rows(const cpu_call *c, const float *in, float extrapolation, float *out)
+{
+    const resize_state *s = c->state;
+    const resize_axis *a = &s->axes[s->row_axis - 1];
+    for (int64_t y = 0; y < a->out; y++, out += s->out_row) {
+        if (a->is_outside[y])
+            fill_line(out, s->out_row, extrapolation);
+        else if (y > 0 && !a->is_outside[y - 1] && a->taps[y].offset == a->taps[y - 1].offset)
+            memcpy(out, out - s->out_row, (size_t)s->out_row * sizeof *out);
+        else
+            resize_row(c, in + a->taps[y].offset, extrapolation, out);
+    }
+}
+
 /* Planes first .. first + count - 1. */
 static void run_planes(const cpu_call *c, void *memory, size_t first, size_t count)
 {
@@ -429,13 +480,17 @@ static void run_planes(const cpu_call *c, void *memory, size_t first, size_t cou
     for (size_t i = first; i < first + count && !cancel_check(c->cancel); i++) {
         const float *in = (const float *)c->inputs[0]->data + (int64_t)i * a->in * s->in_row;
         float *out = (float *)c->outputs[0].data + (int64_t)i * a->out * s->out_row;
+        if (s->are_rows_copied) {
+            copy_plane_rows(c, in, extrapolation, out);
+            continue;
+        }
         for (int64_t y = 0; y < a->in; y++)
             resize_row(c, in + y * s->in_row, extrapolation, resized + y * s->out_row);
         for (int64_t y = 0; y < a->out; y++, out += s->out_row) {
             if (!a->is_outside[y])
                 blend_row(c, resized, y, rows, weights, out);
-            for (int64_t x = 0; a->is_outside[y] && x < s->out_row; x++)
-                out[x] = extrapolation;
+            else
+                fill_line(out, s->out_row, extrapolation);
         }
     }
 }

@@ -184,6 +184,31 @@ static int64_t square_of(size_t bytes)
     return bytes == 1 || bytes == 2 || bytes == 4 ? (int64_t)(sizeof(words) / bytes) : 0;
 }
 
+/* Rows i0 .. i0 + TILE - 1 of the result, `step` columns at a time. Constants at every call. */
+static inline __attribute__((always_inline)) void
+transpose_rows(const size_t bytes, const int64_t step, int64_t rows, int64_t columns,
+               const char *from, int64_t apart, char *to, int64_t line)
+{
+    const int64_t n = (int64_t)(sizeof(words) / bytes), size = (int64_t)bytes;
+    for (int64_t i0 = 0; i0 < rows; i0 += TILE)
+        for (int64_t j0 = 0; j0 < columns; j0 += step)
+            for (int64_t i = i0; i < rows && i < i0 + TILE; i += n)
+                for (int64_t j = j0; j < columns && j < j0 + step; j += n) {
+                    const char *x = from + i * size + j * apart;
+                    char *y = to + i * line + j * size;
+                    if (bytes == sizeof(uint8_t))
+                        transpose_octets(x, apart, y, line);
+                    else if (bytes == sizeof(uint16_t))
+                        transpose_halves(x, apart, y, line);
+                    else
+                        transpose_words(x, apart, y, line);
+                }
+}
+
+/* Lines of the result that are a multiple of it apart share few sets of an L1 cache, which holds
+ * fewer of them than a tile has: there a line is written whole before the next. */
+#define CONFLICT_BYTES 2048
+
 /* A plane, contiguous along its first dim in the source and along its second in the result: as many
  * rows and columns as are multiples of a square. */
 static void transpose_squares(size_t bytes, const cpu_walk *w, const char *from, char *to)
@@ -191,18 +216,14 @@ static void transpose_squares(size_t bytes, const cpu_walk *w, const char *from,
     int a = w->rank - 2, b = w->rank - 1;
     int64_t n = square_of(bytes), rows = w->dims[a] / n * n, columns = w->dims[b] / n * n;
     int64_t size = (int64_t)bytes, apart = w->strides[1][b] * size, line = w->strides[0][a] * size;
-    for (int64_t i0 = 0; i0 < rows; i0 += TILE)
-        for (int64_t j = 0; j < columns; j += n)
-            for (int64_t i = i0; i < rows && i < i0 + TILE; i += n) {
-                const char *x = from + i * size + j * apart;
-                char *y = to + i * line + j * size;
-                if (bytes == sizeof(uint8_t))
-                    transpose_octets(x, apart, y, line);
-                else if (bytes == sizeof(uint16_t))
-                    transpose_halves(x, apart, y, line);
-                else
-                    transpose_words(x, apart, y, line);
-            }
+    if (bytes == sizeof(uint8_t))
+        transpose_rows(1, 16, rows, columns, from, apart, to, line);
+    else if (bytes == sizeof(uint16_t))
+        transpose_rows(2, 8, rows, columns, from, apart, to, line);
+    else if (line % CONFLICT_BYTES == 0)
+        transpose_rows(4, TILE, rows, columns, from, apart, to, line);
+    else
+        transpose_rows(4, 4, rows, columns, from, apart, to, line);
 }
 
 #define CHANNELS_MAX 4

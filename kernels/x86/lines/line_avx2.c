@@ -26,3 +26,8 @@ void gather_sum_f32_avx2(const struct gather_sum_f32 *p)
 {
     line_gather_sum(p);
 }
+
+void repeat_f32_avx2(const struct repeat_f32 *p)
+{
+    line_repeat(p);
+}

@@ -371,6 +371,26 @@ Test(cpu_fused, convolutions_of_any_geometry)
     }
 }
 
+Test(cpu_fused, depthwise_convolutions_with_several_results_of_a_channel)
+{
+    seed = 13;
+    for (int turn = 0; turn < 16; turn++) {
+        int64_t c = 2 + random_below(20), out = c * (2 + random_below(4));
+        int64_t dims[] = {1 + turn % 2, c, 9, 7}, w[] = {out, 1, 3, 3};
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        graph_value_index in[] = {x, constant(&n, DTYPE_F32, 4, w, 0.3),
+                                  constant(&n, DTYPE_F32, 1, &out, 0.5)};
+        graph_attribute a[] = {graph_make_ints(n.g, "pads", 4, (int64_t[]){1, 1, 1, 0}),
+                               graph_make_ints(n.g, "strides", 2, (int64_t[]){1 + turn % 3, 1}),
+                               graph_make_int("group", c)};
+        x = node(&n, GRAPH_OP_CONV, turn % 4 ? 3 : 2, in, 3, a);
+        x = turn % 5 ? NODE(&n, GRAPH_OP_RELU, x) : NODE(&n, GRAPH_OP_ADD, x, x);
+        cpu_plan_facts facts = check(&n, x, 0);
+        cr_expect_eq(facts.fused_layer_count, 1, "turn %d", turn);
+    }
+}
+
 Test(cpu_fused, pools_pads_sums_and_concatenations)
 {
     seed = 12;

@@ -31,3 +31,23 @@ Test(cpu_move, transposes_of_every_order_of_four_dims)
         cpu_case_dispose(&c);
     }
 }
+
+/* Rows of the result a multiple of 2 KiB apart, with columns and rows that no tile covers. */
+Test(cpu_move, transposes_into_rows_that_share_sets_of_a_cache)
+{
+    const int64_t perm[] = {0, 2, 1}, rows = 1024, columns = 37;
+    cpu_case c = {.attributes = {{.name = "perm",
+                                  .kind = GRAPH_ATTRIBUTE_INTS,
+                                  .count = 3,
+                                  .ints = (int64_t *)perm}},
+                  .attribute_count = 1};
+    cpu_case_random(&c, DTYPE_F32, DIMS(2, 1024, 37));
+    cr_assert_eq(cpu_case_run(&c, GRAPH_OP_TRANSPOSE, 1), STATUS_OK);
+    for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++) {
+        int64_t image = i / (rows * columns), column = i / rows % columns, row = i % rows;
+        int64_t from = (image * rows + row) * columns + column;
+        cr_assert(cpu_case_get(&c.outputs[0], i) == cpu_case_get(&c.inputs[0], from), "%lld",
+                  (long long)i);
+    }
+    cpu_case_dispose(&c);
+}

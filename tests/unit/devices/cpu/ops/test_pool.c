@@ -84,3 +84,78 @@ Test(cpu_pool, windows_of_all_kinds)
         check_pool(&s, turn % 2, turn % 5 == 0 && turn % 2);
     }
 }
+
+typedef struct volume {
+    int64_t size[3], kernel[3], strides[3], dilations[3], pads[6];
+    bool counts_padding;
+} volume;
+
+static volume make_volume(uint64_t *seed)
+{
+    volume v = {.counts_padding = below(seed, 2)};
+    for (int d = 0; d < 3; d++) {
+        v.kernel[d] = 1 + below(seed, 3);
+        v.dilations[d] = 1 + below(seed, 2);
+        v.strides[d] = 1 + below(seed, 3);
+        v.size[d] = v.kernel[d] * v.dilations[d] + below(seed, 6);
+        v.pads[d] = below(seed, v.kernel[d]);
+        v.pads[d + 3] = below(seed, v.kernel[d]);
+    }
+    return v;
+}
+
+/* Result i, by the definition. */
+static double pooled_volume(const volume *v, const tensor *x, const tensor *out, int64_t i,
+                            bool is_max)
+{
+    double sum = is_max ? -(double)INFINITY : 0, count = 0;
+    int64_t o[3], plane = i;
+    for (int d = 2; d >= 0; d--) {
+        o[d] = plane % out->dims[2 + d];
+        plane /= out->dims[2 + d];
+    }
+    for (int64_t t = 0; t < v->kernel[0] * v->kernel[1] * v->kernel[2]; t++) {
+        const int64_t tap[] = {t / v->kernel[2] / v->kernel[1], t / v->kernel[2] % v->kernel[1],
+                               t % v->kernel[2]};
+        int64_t from = plane;
+        bool is_padding = false;
+        for (int d = 0; d < 3; d++) {
+            int64_t at = o[d] * v->strides[d] + tap[d] * v->dilations[d] - v->pads[d];
+            is_padding |= at < 0 || at >= v->size[d];
+            from = from * v->size[d] + at;
+        }
+        double y = is_padding ? 0 : cpu_case_get(x, from);
+        count += !is_padding || v->counts_padding;
+        if (!is_padding)
+            sum = !is_max ? sum + y : fmax(sum, y);
+    }
+    return is_max ? sum : sum / count;
+}
+
+static void check_volume(const volume *v, bool is_max)
+{
+    cpu_case c = {
+        .attributes =
+            {{.name = "kernel_shape", .kind = GRAPH_ATTRIBUTE_INTS, .count = 3, .ints = v->kernel},
+             {.name = "strides", .kind = GRAPH_ATTRIBUTE_INTS, .count = 3, .ints = v->strides},
+             {.name = "dilations", .kind = GRAPH_ATTRIBUTE_INTS, .count = 3, .ints = v->dilations},
+             {.name = "pads", .kind = GRAPH_ATTRIBUTE_INTS, .count = 6, .ints = v->pads},
+             {.name = "count_include_pad", .kind = GRAPH_ATTRIBUTE_INT, .i = v->counts_padding}},
+        .attribute_count = is_max ? 4 : 5};
+    tensor *x = cpu_case_random(&c, DTYPE_F32, DIMS(2, 3, v->size[0], v->size[1], v->size[2]));
+    cr_assert_eq(cpu_case_run(&c, is_max ? GRAPH_OP_MAX_POOL : GRAPH_OP_AVERAGE_POOL, 1),
+                 STATUS_OK);
+    for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++)
+        cpu_case_expect_near(cpu_case_get(&c.outputs[0], i),
+                             pooled_volume(v, x, &c.outputs[0], i, is_max), is_max ? 0 : 1e-6, i);
+    cpu_case_dispose(&c);
+}
+
+Test(cpu_pool, windows_of_volumes)
+{
+    uint64_t seed = 8;
+    for (int turn = 0; turn < 200; turn++) {
+        volume v = make_volume(&seed);
+        check_volume(&v, turn % 2);
+    }
+}
