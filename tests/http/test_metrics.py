@@ -247,7 +247,8 @@ def test_names_of_triton(tmp_path):
         "nv_inference_queue_duration_us", "nv_inference_compute_input_duration_us", "nv_inference_compute_infer_duration_us",
         "nv_inference_compute_output_duration_us", "nv_inference_pending_request_count",
     }  # fmt: skip
-    assert found["nv_inference_request_success", None] == 3 and found["nv_inference_count", None] == 6 and 1 <= found["nv_inference_exec_count", None] <= 3
+    assert found["nv_inference_request_success", None] == 3 and found["nv_inference_count", None] == 6
+    assert 1 <= found["nv_inference_exec_count", None] <= 6  # the first rows may run one by one: the larger buckets follow ready
     assert found["nv_inference_pending_request_count", None] == 0 and found["nv_inference_request_duration_us", None] > 0
     for reason, count in (("REJECTED", 0), ("CANCELED", 0), ("OTHER", 1)):
         assert found["nv_inference_request_failure", reason] == count
