@@ -188,10 +188,8 @@ uint64_t scheduler_tenant_ns(const scheduler *s, int tenant)
 static void stop_workers(scheduler *s)
 {
     atomic_store(&s->is_stopping, true);
-    /* Each call wakes another one: who was woken does not sleep again. */
-    for (int i = 0; i < s->sleepers.count; i++)
-        sleepers_wake_one(&s->sleepers, 0, -1);
-    device_health_changed(); /* ends the waits for failed devices */
+    sleepers_wake_all(&s->sleepers); /* who is awake does not sleep again */
+    device_health_changed();         /* ends the waits for failed devices */
     for (int i = 0; s->workers != NULL && i < s->worker_count; i++) {
         worker_thread *t = &s->workers[i];
         if (t->is_started)

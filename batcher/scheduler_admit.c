@@ -17,10 +17,10 @@ static int serving_device(const scheduler *s, const model *m, int *workers)
             continue;
         if (*workers == 0)
             serving = d;
-        *workers += e->devices[d]->slots;
+        *workers += device_depth(e->devices[d]);
     }
     if (*workers == 0)
-        *workers = e->devices[serving]->slots;
+        *workers = device_depth(e->devices[serving]);
     return serving;
 }
 

@@ -32,8 +32,11 @@ status sleepers_init(sleepers *s, device *const *devices, int device_count)
     if (s->of == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d workers", s->count);
     for (int i = 0, n = 0; i < device_count; i++)
-        for (int k = 0; k < devices[i]->slots; k++)
-            s->of[n++].device_index = i;
+        for (int k = 0; k < devices[i]->slots; k++) {
+            s->of[n].device = devices[i];
+            s->of[n].device_index = i;
+            s->of[n++].number = k;
+        }
     find_peers(s, devices, device_count);
     return STATUS_OK;
 }
@@ -55,6 +58,22 @@ void sleepers_dispose(sleepers *s)
     *s = (sleepers){0};
 }
 
+bool sleepers_is_parked(const sleepers *s, int worker)
+{
+    const sleeper *one = &s->of[worker];
+    return one->number >= device_depth(one->device);
+}
+
+static bool wake(sleeper *one)
+{
+    /* A read-modify-write even where the worker is awake: it orders this thread's work before the
+     * worker's last look for it. */
+    if (!atomic_exchange(&one->is_asleep, 0))
+        return false;
+    syscall(SYS_futex, &one->is_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    return true;
+}
+
 /* The worker to try as number `i`. */
 static int in_turn(const sleepers *s, int i, uint32_t turn)
 {
@@ -69,22 +88,24 @@ void sleepers_wake_one(sleepers *s, int from, int except)
 {
     uint32_t turn = from == 0 ? atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed) : 0;
     for (int i = from; i < s->count; i++) {
-        sleeper *one = &s->of[in_turn(s, i, turn)];
-        if (one->device_index == except)
+        int worker = in_turn(s, i, turn);
+        if (s->of[worker].device_index == except || sleepers_is_parked(s, worker))
             continue;
-        /* A read-modify-write even where the worker is awake: it orders this thread's work before
-         * the worker's last look for it. */
-        if (atomic_exchange(&one->is_asleep, 0)) {
-            syscall(SYS_futex, &one->is_asleep, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        if (wake(&s->of[worker]))
             return;
-        }
     }
+}
+
+void sleepers_wake_all(sleepers *s)
+{
+    for (int i = 0; i < s->count; i++)
+        wake(&s->of[i]);
 }
 
 bool sleepers_has_other(const sleepers *s, int except)
 {
     for (int i = 0; i < s->count; i++)
-        if (s->of[i].device_index != except &&
+        if (s->of[i].device_index != except && !sleepers_is_parked(s, i) &&
             atomic_load_explicit(&s->of[i].is_asleep, memory_order_relaxed))
             return true;
     return false;

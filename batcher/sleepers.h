@@ -11,7 +11,8 @@
 
 typedef struct sleeper {
     _Atomic uint32_t is_asleep; /* futex */
-    int device_index;
+    const device *device;
+    int device_index, number; /* the device, and which of its workers */
     int first_peer;
     _Atomic int peers; /* workers of devices of this kind that are there; 0: the CPU's */
 } sleeper;
@@ -36,7 +37,14 @@ void sleepers_join(sleepers *s, int first, int count);
  * CPU's workers, whose caches are warm. */
 void sleepers_wake_one(sleepers *s, int from, int except);
 
-/* Does a worker of another device than `except` sleep? */
+/* Every sleeping worker, also those beyond their device's depth, which nobody else wakes: they have
+ * no work until it grows. */
+void sleepers_wake_all(sleepers *s);
+
+/* Is the worker beyond its device's depth? */
+bool sleepers_is_parked(const sleepers *s, int worker);
+
+/* Does a worker of another device than `except` sleep, that would take work? */
 bool sleepers_has_other(const sleepers *s, int except);
 
 /* The worker's own thread: announce, then look for work, then wait until woken or `until_ns`

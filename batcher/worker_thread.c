@@ -80,7 +80,7 @@ static void decide(worker_thread *t, placement_devices *devices, pulled *p, uint
         devices->has_idle_worker = sleepers_has_other(&s->sleepers, devices->cpu);
     dispatch_request request = {.now_ns = now_ns,
                                 .device_index = w->device_index,
-                                .workers = s->executor.devices[w->device_index]->slots,
+                                .workers = device_depth(s->executor.devices[w->device_index]),
                                 .devices = devices};
     dispatch_batch taken = {.members = w->batch.members,
                             .capacity = BATCH_MEMBERS_MAX,
@@ -111,7 +111,9 @@ static void pull(worker_thread *t, pulled *p)
     drain(s, p);
     dispatch_settle(&s->dispatch, &b->attribution, b->device_ns);
     b->count = 0;
-    decide(t, &devices, p, now_ns);
+    bool is_parked = sleepers_is_parked(&s->sleepers, t->index);
+    if (!is_parked)
+        decide(t, &devices, p, now_ns);
     uint64_t deadline_ns = dispatch_deadline(&s->dispatch, &p->has_left);
     if (p->has_left && p->action == POLICY_RUN)
         atomic_fetch_add(&s->left, 1);
@@ -132,7 +134,7 @@ static void pull(worker_thread *t, pulled *p)
     drop_jobs(s, p->refused, STATUS_INVALID_ARGUMENT, now_ns);
     drop_jobs(s, p->stranded, STATUS_UNAVAILABLE, now_ns);
     /* More than one worker's work: pass it on. Work that is not this device's: to another kind. */
-    if (p->has_left && p->action == POLICY_RUN)
+    if (p->has_left && (p->action == POLICY_RUN || is_parked))
         sleepers_wake_one(&s->sleepers, 0, -1);
     else if (p->has_left && p->action == POLICY_NOTHING)
         sleepers_wake_one(&s->sleepers, t->index + 1, t->worker.device_index);

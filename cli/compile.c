@@ -255,7 +255,7 @@ static int compile_model(const compile_options *o, compiler *c, const model *m)
     device_model on_device = m->on_device, on_packed = m->on_packed;
     if (on_device.exported == NULL)
         on_device.precision = on_packed.precision = o->precision;
-    c->footprint.slots = PJRT_SLOTS_DEFAULT;
+    c->footprint.slots = PJRT_SLOTS_MIN;
     c->footprint.memory_bytes = pjrt_footprint_memory_of(c->device_kind);
     if (!o->is_json)
         printf("%s in %s for %s with %s\n\n batch length  entry          compile   code      "

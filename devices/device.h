@@ -115,6 +115,13 @@ typedef struct device_status {
                             long as the device */
     /* Of the device, 0: not known; and what weights, programs and the batches in flight need. */
     int64_t memory_bytes, claimed_bytes;
+    /* Of accelerators: batches in flight at most, now (0: it has no such thing), and the share of
+     * its time that the device idled when so many were in flight, measured last; time in which it
+     * computed, time in which batches were copied there and back (summed), and memory that is
+     * pinned for that. */
+    int pipeline_depth;
+    double pipeline_idle_fraction;
+    uint64_t computing_ns, transfer_ns, pinned_bytes;
     double peak_seconds; /* of one core at its measured peak, for what has been computed so far */
     double utilisation_of_peak; /* achieved fraction of the peak measured at start, or 0 when
                                    unknown */
@@ -152,6 +159,9 @@ struct device {
     _Atomic double
         peak_per_s; /* operations in bf16, as published; 0: not known. Changes with kind */
     int slots;
+    /* Of these slots the first so many are used now: batches in flight at most. 0: all of them. The
+     * device changes it while it learns (devices/pjrt/pipeline.h). */
+    _Atomic int depth;
     /* It may come later (devices/pjrt/device.h): compile() and execute() are STATUS_UNAVAILABLE.
      * Once false, it stays so. */
     _Atomic bool is_absent;
@@ -159,6 +169,12 @@ struct device {
     _Atomic uint64_t slots_in_use;
     _Atomic uint32_t slot_releases, slot_waiters;
 };
+
+static inline int device_depth(const device *d)
+{
+    int depth = atomic_load_explicit(&d->depth, memory_order_relaxed);
+    return depth > 0 ? depth : d->slots;
+}
 
 static inline bool device_is_absent(const device *d)
 {

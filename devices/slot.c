@@ -7,8 +7,9 @@
 
 static int usable_slots(const device *d)
 {
-    assert(d->slots > 0);
-    return d->slots < DEVICE_SLOTS_MAX ? d->slots : DEVICE_SLOTS_MAX;
+    int depth = device_depth(d);
+    assert(depth > 0 && depth <= d->slots);
+    return depth < DEVICE_SLOTS_MAX ? depth : DEVICE_SLOTS_MAX;
 }
 
 static int acquire_free(device *d, int preferred)
@@ -47,7 +48,7 @@ int device_slot_acquire(device *d, int preferred)
 
 void device_slot_release(device *d, int slot)
 {
-    assert(slot >= 0 && slot < usable_slots(d));
+    assert(slot >= 0 && slot < d->slots); /* of a depth that may have been more */
     uint64_t before = atomic_fetch_and(&d->slots_in_use, ~(UINT64_C(1) << slot));
     assert(before & (UINT64_C(1) << slot));
     atomic_fetch_add(&d->slot_releases, 1);

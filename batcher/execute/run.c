@@ -58,7 +58,7 @@ static bool is_members_fault(status failure)
 static void want_larger_bucket(const worker *w)
 {
     const batch *b = &w->batch;
-    if (b->rows_behind < w->executor->devices[w->device_index]->slots)
+    if (b->rows_behind < device_depth(w->executor->devices[w->device_index]))
         return;
     device_bucket shape = b->model->buckets[b->bucket].shape;
     int larger =

@@ -112,6 +112,60 @@ static void pjrt_release(device *base, device_program *program)
     free(program);
 }
 
+/* --- batches in flight --- */
+
+static void set_depth(pjrt_device *d, int depth)
+{
+    if (depth == d->pipeline.depth)
+        return;
+    pjrt_pipeline_move(&d->pipeline, depth);
+    atomic_store(&d->base.depth, depth);
+    log_info(ROOM, "%s: %d batches in flight; it idled %.1f%% of its time with the pipeline full",
+             d->name, depth, 100 * d->pipeline.idle_fraction);
+}
+
+/* The pipeline becomes as deep as it must be, and as the memory allows. */
+static void deepen(pjrt_device *d)
+{
+    pjrt_group *g = d->group;
+    pthread_mutex_lock(&g->lock);
+    pthread_mutex_lock(&d->pipeline_lock);
+    int wanted = d->pipeline.depth + 1;
+    if (wanted <= d->pipeline.depth_max && pjrt_footprint_depth(&g->footprint, wanted) == wanted)
+        set_depth(d, wanted);
+    else
+        pjrt_pipeline_refuse(&d->pipeline);
+    pthread_mutex_unlock(&d->pipeline_lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+void pjrt_group_fit_depth(pjrt_group *g)
+{
+    pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < g->device_count; i++) {
+        pjrt_device *d = g->devices[i];
+        pthread_mutex_lock(&d->pipeline_lock);
+        set_depth(d, pjrt_footprint_depth(&g->footprint, d->pipeline.depth));
+        pthread_mutex_unlock(&d->pipeline_lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void learn(pjrt_device *d, const pjrt_run_statistics *run, int slot, bool is_full)
+{
+    pthread_mutex_lock(&d->pipeline_lock);
+    d->pinned_bytes[slot] = run->pinned_bytes;
+    int wanted = d->pipeline.depth;
+    if (run->times.submitted_ns != 0)
+        wanted = pjrt_pipeline_observe(&d->pipeline, &run->times, is_full);
+    if (wanted < d->pipeline.depth)
+        set_depth(d, wanted);
+    bool is_more = wanted > d->pipeline.depth;
+    pthread_mutex_unlock(&d->pipeline_lock);
+    if (is_more)
+        deepen(d);
+}
+
 /* --- executing --- */
 
 static status pjrt_execute(device *base, device_program *program, int slot,
@@ -123,19 +177,35 @@ static status pjrt_execute(device *base, device_program *program, int slot,
     if (s)
         return s; /* the request is invalid; the device has not failed */
     uint64_t start_ns = clock_now_ns();
-    s = pjrt_supervisor_execute(d->group->supervisor, d->number, slot, p->number, &p->longest_ns,
+    pjrt_run_statistics run = {.longest_ns = &p->longest_ns};
+    bool is_full = __builtin_popcountll(atomic_load(&base->slots_in_use)) >= device_depth(base);
+    s = pjrt_supervisor_execute(d->group->supervisor, d->number, slot, p->number, &run,
                                 batch->inputs, p->input_count, batch->outputs,
                                 p->graph->output_count);
     atomic_fetch_add(&d->busy_ns, clock_now_ns() - start_ns);
     atomic_fetch_add(s ? &d->failures : &d->executions, 1);
+    if (s == STATUS_OK)
+        learn(d, &run, slot, is_full);
     return s;
+}
+
+static void describe_pipeline(pjrt_device *d, device_status *out)
+{
+    pthread_mutex_lock(&d->pipeline_lock);
+    out->pipeline_depth = d->pipeline.depth;
+    out->pipeline_idle_fraction = d->pipeline.idle_fraction;
+    out->computing_ns = d->pipeline.computing_ns;
+    out->transfer_ns = d->pipeline.transfer_ns;
+    for (int i = 0; i < PJRT_SLOTS_MAX; i++)
+        out->pinned_bytes += d->pinned_bytes[i];
+    pthread_mutex_unlock(&d->pipeline_lock);
 }
 
 static void describe_memory(pjrt_group *g, device_status *out)
 {
     pthread_mutex_lock(&g->lock);
     out->memory_bytes = g->footprint.memory_bytes;
-    out->claimed_bytes = pjrt_footprint_bytes(&g->footprint);
+    out->claimed_bytes = pjrt_footprint_bytes_at(&g->footprint, out->pipeline_depth);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -158,6 +228,7 @@ static void pjrt_describe(device *base, device_status *out)
         out->cache_corrupt = c.corrupt;
         out->cache_store_failures = c.store_failures;
     }
+    describe_pipeline(d, out);
     describe_memory(d->group, out);
     pjrt_supervisor_describe(d->group->supervisor, out);
 }
@@ -181,6 +252,7 @@ static void pjrt_destroy(device *base)
 {
     pjrt_device *d = (pjrt_device *)base;
     pjrt_group *g = d->group;
+    pthread_mutex_destroy(&d->pipeline_lock);
     free(d);
     if (--g->references == 0) /* devices are destroyed by one thread */
         destroy_group(g);
@@ -237,7 +309,7 @@ static status open_group(pjrt_group *g)
         return s;
     g->weights = pjrt_weights_create(g->supervisor);
     pjrt_supervisor_facts(g->supervisor, &g->facts);
-    g->footprint.slots = pjrt_supervisor_slots(o->slots);
+    g->footprint.slots = o->slots ? o->slots : PJRT_SLOTS_MIN;
     g->footprint.memory_bytes = memory_of(o, &g->facts);
     pjrt_program_cache_kind(g->facts.platform, g->facts.device_kind, g->cache_kind);
     snprintf(g->version, sizeof g->version, "%s on %s (%s), %d device%s", g->facts.version,
@@ -268,6 +340,10 @@ static void add_devices(pjrt_group *g, int first_number, int count, device **out
                            .peak_per_s = pjrt_footprint_peak_of(g->facts.device_kind),
                            .slots = pjrt_supervisor_slots(g->options.slots),
                            .is_absent = !is_open};
+        pjrt_pipeline_init(&d->pipeline, g->options.slots ? g->options.slots : PJRT_SLOTS_MIN,
+                           d->base.slots);
+        d->base.depth = d->pipeline.depth;
+        pthread_mutex_init(&d->pipeline_lock, NULL);
         d->group = g;
         d->number = i;
         g->references++;

@@ -12,7 +12,7 @@ typedef struct device_pjrt_options {
     const char *host_program; /* the penstock binary, NULL: this process's own */
     const char *cache_folder; /* compile cache, NULL: none */
     bool is_cache_only;   /* a program that is not in the cache is an error; nothing is compiled */
-    int slots;            /* per device, 0: 2 */
+    int slots;            /* per device; 0: 2 to 4, by measurement */
     int64_t memory_bytes; /* of each device, where the plugin does not tell; 0: not known */
     size_t slot_memory_bytes;                   /* 0: 256 MiB */
     uint64_t start_timeout_ns, hang_timeout_ns; /* 0: 120 s, 30 s */

@@ -31,10 +31,23 @@ static int64_t code_bytes(const pjrt_footprint *f)
     return bytes;
 }
 
-int64_t pjrt_footprint_bytes(const pjrt_footprint *f)
+int64_t pjrt_footprint_bytes_at(const pjrt_footprint *f, int slots)
 {
     const pjrt_claim *largest = pjrt_footprint_largest(f);
-    return f->weight_bytes + code_bytes(f) + (largest ? f->slots * largest->batch_bytes : 0);
+    return f->weight_bytes + code_bytes(f) + (largest ? slots * largest->batch_bytes : 0);
+}
+
+int64_t pjrt_footprint_bytes(const pjrt_footprint *f)
+{
+    return pjrt_footprint_bytes_at(f, f->slots);
+}
+
+int pjrt_footprint_depth(const pjrt_footprint *f, int slots)
+{
+    while (slots > f->slots && f->memory_bytes > 0 &&
+           pjrt_footprint_bytes_at(f, slots) > f->memory_bytes)
+        slots--;
+    return slots;
 }
 
 /* "1.50 GiB", "12.00 MiB", "240.1 KiB". */

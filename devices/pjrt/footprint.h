@@ -18,7 +18,7 @@ typedef struct pjrt_claim {
 
 typedef struct pjrt_footprint {
     int64_t memory_bytes; /* of the device; 0: not known, and everything fits */
-    int slots;            /* batches in flight */
+    int slots;            /* batches in flight, at least */
     int64_t weight_bytes;
     pjrt_claim *claims;
     int count, capacity;
@@ -30,6 +30,10 @@ void pjrt_footprint_dispose(pjrt_footprint *f);
 /* Of the largest claim by batch; NULL: there is none. */
 const pjrt_claim *pjrt_footprint_largest(const pjrt_footprint *f);
 int64_t pjrt_footprint_bytes(const pjrt_footprint *f);
+/* The same with so many batches in flight. */
+int64_t pjrt_footprint_bytes_at(const pjrt_footprint *f, int slots);
+/* The largest number of batches in flight, at most `slots`, that fits; never less than f->slots. */
+int pjrt_footprint_depth(const pjrt_footprint *f, int slots);
 
 /* Adds the claim, and weights of so many bytes in all; STATUS_RESOURCE_EXHAUSTED, and nothing is
  * added: the sum, part by part, is over the memory. */

@@ -6,6 +6,7 @@
 #include "devices/compile_cache.h"
 #include "devices/pjrt/device.h"
 #include "devices/pjrt/footprint.h"
+#include "devices/pjrt/pipeline.h"
 #include "devices/pjrt/ranges.h"
 #include "devices/pjrt/supervisor/supervisor.h"
 #include "devices/pjrt/weights.h"
@@ -70,6 +71,9 @@ typedef struct pjrt_device {
     int number; /* within the host */
     char name[32];
     _Atomic uint64_t executions, failures, busy_ns;
+    pthread_mutex_t pipeline_lock; /* may be taken under the group's lock */
+    pjrt_pipeline pipeline;
+    uint64_t pinned_bytes[PJRT_SLOTS_MAX]; /* by slot */
 } pjrt_device;
 
 /* How long a compilation waits for a healthy host. */
@@ -78,6 +82,8 @@ typedef struct pjrt_device {
 /* load.c: makes the program, out of the cache or by compiling, and gives it to the host with its
  * weights. STATUS_RESOURCE_EXHAUSTED: the devices have no memory for it, and nothing was loaded. */
 status pjrt_group_load(pjrt_group *g, const device_model *model, shared_program *p) MUST_CHECK;
+/* device.c: what was loaded may leave no memory for as many batches in flight as before. */
+void pjrt_group_fit_depth(pjrt_group *g);
 /* The last reference of a program that was loaded is gone. */
 void pjrt_group_unload(pjrt_group *g, shared_program *p);
 

@@ -165,6 +165,7 @@ static status load_program(pjrt_group *g, const device_model *model, pjrt_made *
     status s = claim_memory(g, model, made, p);
     if (s)
         return s;
+    pjrt_group_fit_depth(g);
     s = load_claimed(g, model, made, p);
     settle_memory(g, p, true, s != STATUS_OK);
     return s;

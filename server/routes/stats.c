@@ -204,6 +204,29 @@ static void write_programs(text_buffer *out, const model *m)
     text_buffer_put(out, "]");
 }
 
+/* How copies and executions overlap on the accelerators. */
+static void write_pipelines(text_buffer *out, const model *m)
+{
+    const char *separator = "";
+    text_buffer_put(out, ",\"device_pipelines\":[");
+    for (int d = 0; d + 1 < m->device_count; d++) {
+        device_status at = {0};
+        m->devices[d]->interface->describe(m->devices[d], &at);
+        if (at.pipeline_depth == 0)
+            continue;
+        text_buffer_format(out, "%s{\"device\":", separator);
+        text_write_json_text(out, m->devices[d]->name);
+        text_buffer_format(out,
+                           ",\"depth\":%d,\"idle_fraction\":%.4f,\"computing_s\":%.6f,"
+                           "\"transfer_s\":%.6f,\"pinned_bytes\":%llu}",
+                           at.pipeline_depth, at.pipeline_idle_fraction,
+                           (double)at.computing_ns / 1e9, (double)at.transfer_ns / 1e9,
+                           (unsigned long long)at.pinned_bytes);
+        separator = ",";
+    }
+    text_buffer_put(out, "]");
+}
+
 static void write_usage(text_buffer *out, const model *m, uint64_t now_ns)
 {
     usage_summary u;
@@ -249,6 +272,7 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
     write_buckets(out, s->recorder, record, now_ns);
     write_deferred(out, m);
     write_programs(out, m);
+    write_pipelines(out, m);
     write_lengths(out, m);
     text_buffer_put(out, "}");
 }

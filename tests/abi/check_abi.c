@@ -65,6 +65,8 @@ static void check_slots(void)
     SLOT(topology_get_device_descriptions, PJRT_TopologyDescription_GetDeviceDescriptions);
     SLOT(compile, PJRT_Compile);
     SLOT(executable_get_compiled_memory_stats, PJRT_Executable_GetCompiledMemoryStats);
+    SLOT(client_dma_map, PJRT_Client_DmaMap);
+    SLOT(client_dma_unmap, PJRT_Client_DmaUnmap);
 }
 
 static void check_values_and_errors(void)
@@ -113,6 +115,10 @@ static void check_clients_and_buffers(void)
     MEMBER(pjrt_device_memory_stats_args, bytes_limit, PJRT_Device_MemoryStats_Args, bytes_limit);
     MEMBER(pjrt_device_memory_stats_args, bytes_limit_is_set, PJRT_Device_MemoryStats_Args,
            bytes_limit_is_set);
+    SIZE(pjrt_client_dma_map_args, PJRT_Client_DmaMap_Args);
+    MEMBER(pjrt_client_dma_map_args, size, PJRT_Client_DmaMap_Args, size);
+    SIZE(pjrt_client_dma_unmap_args, PJRT_Client_DmaUnmap_Args);
+    MEMBER(pjrt_client_dma_unmap_args, data, PJRT_Client_DmaUnmap_Args, data);
     SIZE(pjrt_buffer_args, PJRT_Buffer_Destroy_Args);
     SIZE(pjrt_tiled_layout, PJRT_Buffer_MemoryLayout_Tiled);
     MEMBER(pjrt_tiled_layout, minor_to_major, PJRT_Buffer_MemoryLayout_Tiled, minor_to_major);

@@ -8,8 +8,13 @@
  *   PENSTOCK_FAULT_HANG_AFTER      ... after which an execution never returns
  *   PENSTOCK_FAULT_CRASH_AFTER     ... after which the process aborts
  *   PENSTOCK_FAULT_EXECUTE_MS      every execution takes so many ms longer
- *   PENSTOCK_FAULT_DEVICES         shows at most so many devices
- *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so many ms longer
+ *   PENSTOCK_FAULT_COMPUTE_MS      every execution takes so many ms of its device, which has a
+ * queue PENSTOCK_FAULT_TRANSFER_MS     with it: every copy to or from it takes so many ms
+ *   PENSTOCK_FAULT_TRACE           with it, a file: a line for each execution, "DEVICE BEGIN END"
+ * in microseconds PENSTOCK_FAULT_DMA             memory can be pinned; a file with a line for each
+ * "map BYTES", "unmap BYTES", "upload pinned" and "upload copied" PENSTOCK_FAULT_DMA_FAILS       1:
+ * no memory can be pinned, RESOURCE_EXHAUSTED PENSTOCK_FAULT_DEVICES         shows at most so many
+ * devices PENSTOCK_FAULT_COMPILE_MS      every compilation takes so many ms longer
  *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT
  *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded
  *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: every buffer fails, RESOURCE_EXHAUSTED
@@ -32,6 +37,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +45,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "devices/pjrt/plugin/abi.h"
+#include "tests/pjrt/fault.h"
 
-static const pjrt_api *inner;
+const pjrt_api *fault_inner;
 static pjrt_api outer; /* the part of the inner table that we know */
 static atomic_ullong executions;
 static bool has_execution_faults;
@@ -57,7 +63,7 @@ typedef struct fault_error {
     char text[120];
 } fault_error;
 
-static pjrt_error *make_error(pjrt_code code, const char *text)
+pjrt_error *fault_error_make(pjrt_code code, const char *text)
 {
     fault_error *e = calloc(1, sizeof *e);
     e->mark = OUR_ERROR;
@@ -77,14 +83,14 @@ static void error_destroy(pjrt_error_destroy_args *a)
     if (ours(a->error) != NULL)
         free(a->error);
     else
-        inner->error_destroy(a);
+        fault_inner->error_destroy(a);
 }
 
 static void error_message(pjrt_error_message_args *a)
 {
     const fault_error *f = ours(a->error);
     if (f == NULL) {
-        inner->error_message(a);
+        fault_inner->error_message(a);
         return;
     }
     a->message = f->text;
@@ -95,14 +101,14 @@ static pjrt_error *error_get_code(pjrt_error_get_code_args *a)
 {
     const fault_error *f = ours(a->error);
     if (f == NULL)
-        return inner->error_get_code(a);
+        return fault_inner->error_get_code(a);
     a->code = f->code;
     return NULL;
 }
 
 /* --- orders --- */
 
-static const char *order(const char *name)
+const char *fault_order(const char *name)
 {
     char full[80];
     snprintf(full, sizeof full, "PENSTOCK_FAULT_%s", name);
@@ -110,15 +116,29 @@ static const char *order(const char *name)
     return value != NULL && *value != 0 ? value : NULL;
 }
 
-static unsigned long long number(const char *name)
+unsigned long long fault_number(const char *name)
 {
-    const char *value = order(name);
+    const char *value = fault_order(name);
     return value != NULL ? strtoull(value, NULL, 10) : 0;
+}
+
+void fault_tell(const char *name, const char *format, ...)
+{
+    const char *path = fault_order(name);
+    int fd = path != NULL ? open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vdprintf(fd, format, arguments);
+    va_end(arguments);
+    dprintf(fd, "\n");
+    close(fd);
 }
 
 static bool is_ordered(const char *name)
 {
-    return number(name) != 0;
+    return fault_number(name) != 0;
 }
 
 static void wait_ms(unsigned long long ms)
@@ -130,7 +150,7 @@ static void wait_ms(unsigned long long ms)
 /* A rate without randomness: the same run fails at the same executions. */
 static bool is_unlucky(unsigned long long n)
 {
-    const char *rate = order("EXECUTE_RATE");
+    const char *rate = fault_order("EXECUTE_RATE");
     double r = rate != NULL ? strtod(rate, NULL) : 0;
     unsigned long long before = (unsigned long long)((double)(n - 1) * r);
     return (unsigned long long)((double)n * r) > before;
@@ -138,22 +158,23 @@ static bool is_unlucky(unsigned long long n)
 
 static pjrt_error *execute(pjrt_execute_args *a)
 {
-    wait_ms(number("EXECUTE_MS"));
+    wait_ms(fault_number("EXECUTE_MS"));
     if (!has_execution_faults)
-        return inner->loaded_executable_execute(a);
+        return fault_inner->loaded_executable_execute(a);
     unsigned long long n = atomic_fetch_add(&executions, 1) + 1;
-    if (is_ordered("CRASH_AFTER") && n > number("CRASH_AFTER"))
+    if (is_ordered("CRASH_AFTER") && n > fault_number("CRASH_AFTER"))
         abort();
-    if (is_ordered("HANG_AFTER") && n > number("HANG_AFTER"))
+    if (is_ordered("HANG_AFTER") && n > fault_number("HANG_AFTER"))
         for (;;)
             wait_ms(1000000);
-    if (is_ordered("LOST_AFTER") && n > number("LOST_AFTER"))
-        return make_error(PJRT_CODE_UNAVAILABLE, "the device is lost");
+    if (is_ordered("LOST_AFTER") && n > fault_number("LOST_AFTER"))
+        return fault_error_make(PJRT_CODE_UNAVAILABLE, "the device is lost");
     if (is_unlucky(n))
-        return make_error(order("EXECUTE_CODE") ? (pjrt_code)number("EXECUTE_CODE")
-                                                : PJRT_CODE_INTERNAL,
-                          "the execution failed");
-    return inner->loaded_executable_execute(a);
+        return fault_error_make(fault_order("EXECUTE_CODE")
+                                    ? (pjrt_code)fault_number("EXECUTE_CODE")
+                                    : PJRT_CODE_INTERNAL,
+                                "the execution failed");
+    return fault_inner->loaded_executable_execute(a);
 }
 
 /* --- estimates --- */
@@ -169,7 +190,7 @@ static bool has_word(const pjrt_program *p, const char *word, size_t bytes)
 static void estimate(const pjrt_program *p)
 {
     cycles_of_last[0] = 0;
-    const char *at = order("CYCLES");
+    const char *at = fault_order("CYCLES");
     while (at != NULL && *at != 0) {
         size_t word = strcspn(at, ":"), rest = strcspn(at, ",");
         if (word < rest && has_word(p, at, word)) {
@@ -231,15 +252,15 @@ static void add_estimate(pjrt_program *p)
 static pjrt_error *optimized_program(pjrt_executable_optimized_program_args *a)
 {
     if (cycles_of_last[0] == 0)
-        return inner->executable_optimized_program(a);
+        return fault_inner->executable_optimized_program(a);
     pjrt_program whole = {.struct_size = sizeof whole};
     pjrt_executable_optimized_program_args get = *a;
     get.program = &whole;
-    pjrt_error *failure = inner->executable_optimized_program(&get);
+    pjrt_error *failure = fault_inner->executable_optimized_program(&get);
     if (failure != NULL)
         return failure;
     whole.code = malloc(whole.code_size + 1);
-    failure = inner->executable_optimized_program(&get);
+    failure = fault_inner->executable_optimized_program(&get);
     char *own = whole.code;
     if (failure == NULL) {
         add_estimate(&whole);
@@ -256,10 +277,10 @@ static pjrt_error *optimized_program(pjrt_executable_optimized_program_args *a)
 static pjrt_error *compile(pjrt_client_compile_args *a)
 {
     estimate(a->program);
-    wait_ms(number("COMPILE_MS"));
+    wait_ms(fault_number("COMPILE_MS"));
     if (is_ordered("COMPILE_FAILS"))
-        return make_error(PJRT_CODE_INVALID_ARGUMENT, "the program does not compile");
-    return inner->client_compile(a);
+        return fault_error_make(PJRT_CODE_INVALID_ARGUMENT, "the program does not compile");
+    return fault_inner->client_compile(a);
 }
 
 /* --- a target without a device --- */
@@ -274,7 +295,7 @@ static pjrt_error *topology_create(pjrt_topology_create_args *a)
 {
     pjrt_client_create_args open = {.struct_size = sizeof open};
     if (compiling_client == NULL) {
-        pjrt_error *failure = inner->client_create(&open);
+        pjrt_error *failure = fault_inner->client_create(&open);
         if (failure != NULL)
             return failure;
         compiling_client = open.client;
@@ -300,9 +321,9 @@ static pjrt_error *topology_descriptions(pjrt_topology_descriptions_args *a)
 static pjrt_error *description_kind(pjrt_device_description_kind_args *a)
 {
     bool is_chip = a->device_description == (pjrt_device_description *)&the_chip;
-    if (!is_chip && order("KIND") == NULL)
-        return inner->device_description_kind(a);
-    a->kind = is_chip ? order("TOPOLOGY") : order("KIND");
+    if (!is_chip && fault_order("KIND") == NULL)
+        return fault_inner->device_description_kind(a);
+    a->kind = is_chip ? fault_order("TOPOLOGY") : fault_order("KIND");
     a->kind_size = strlen(a->kind);
     return NULL;
 }
@@ -319,7 +340,7 @@ static pjrt_error *compile_ahead(pjrt_compile_args *a)
         return failure;
     pjrt_loaded_executable_get_executable_args get = {.struct_size = sizeof get,
                                                       .loaded_executable = compile_now.executable};
-    failure = inner->loaded_executable_get_executable(&get);
+    failure = fault_inner->loaded_executable_get_executable(&get);
     a->executable = get.executable;
     compiled = compile_now.executable;
     return failure;
@@ -327,11 +348,11 @@ static pjrt_error *compile_ahead(pjrt_compile_args *a)
 
 static pjrt_error *executable_destroy(pjrt_executable_args *a)
 {
-    pjrt_error *failure = inner->executable_destroy(a);
+    pjrt_error *failure = fault_inner->executable_destroy(a);
     pjrt_loaded_executable_args release = {.struct_size = sizeof release, .executable = compiled};
     compiled = NULL;
     return failure == NULL && release.executable != NULL
-               ? inner->loaded_executable_destroy(&release)
+               ? fault_inner->loaded_executable_destroy(&release)
                : failure;
 }
 
@@ -348,30 +369,30 @@ static void offer_topologies(void)
 
 static pjrt_error *list_devices(pjrt_client_addressable_devices_args *a)
 {
-    pjrt_error *failure = inner->client_addressable_devices(a);
-    if (failure == NULL && is_ordered("DEVICES") && a->num_devices > number("DEVICES"))
-        a->num_devices = (size_t)number("DEVICES");
+    pjrt_error *failure = fault_inner->client_addressable_devices(a);
+    if (failure == NULL && is_ordered("DEVICES") && a->num_devices > fault_number("DEVICES"))
+        a->num_devices = (size_t)fault_number("DEVICES");
     return failure;
 }
 
 static pjrt_error *load(pjrt_executable_deserialize_args *a)
 {
     if (is_ordered("LOAD_FAILS"))
-        return make_error(PJRT_CODE_INVALID_ARGUMENT, "the program cannot be loaded");
-    return inner->executable_deserialize_and_load(a);
+        return fault_error_make(PJRT_CODE_INVALID_ARGUMENT, "the program cannot be loaded");
+    return fault_inner->executable_deserialize_and_load(a);
 }
 
 static pjrt_error *upload(pjrt_client_buffer_from_host_args *a)
 {
     if (is_ordered("OUT_OF_MEMORY"))
-        return make_error(PJRT_CODE_RESOURCE_EXHAUSTED, "the device is out of memory");
-    return inner->client_buffer_from_host(a);
+        return fault_error_make(PJRT_CODE_RESOURCE_EXHAUSTED, "the device is out of memory");
+    return fault_inner->client_buffer_from_host(a);
 }
 
 static pjrt_error *memory_stats(pjrt_device_memory_stats_args *a)
 {
     a->bytes_in_use = 0;
-    a->bytes_limit = (int64_t)number("MEMORY");
+    a->bytes_limit = (int64_t)fault_number("MEMORY");
     a->bytes_limit_is_set = true;
     return NULL;
 }
@@ -379,7 +400,7 @@ static pjrt_error *memory_stats(pjrt_device_memory_stats_args *a)
 /* Which opening of the devices this is, over all processes; from 1. */
 static unsigned long long count_opening(void)
 {
-    const char *path = order("CREATE_COUNT");
+    const char *path = fault_order("CREATE_COUNT");
     int fd = path != NULL ? open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
         return 1;
@@ -391,16 +412,16 @@ static unsigned long long count_opening(void)
 
 static pjrt_error *create(pjrt_client_create_args *a)
 {
-    if (is_ordered("CREATE_FAILS") && count_opening() <= number("CREATE_FAILS"))
-        return make_error(order("CREATE_CODE") ? (pjrt_code)number("CREATE_CODE")
-                                               : PJRT_CODE_UNAVAILABLE,
-                          "the device is already in use");
-    return inner->client_create(a);
+    if (is_ordered("CREATE_FAILS") && count_opening() <= fault_number("CREATE_FAILS"))
+        return fault_error_make(fault_order("CREATE_CODE") ? (pjrt_code)fault_number("CREATE_CODE")
+                                                           : PJRT_CODE_UNAVAILABLE,
+                                "the device is already in use");
+    return fault_inner->client_create(a);
 }
 
 static pjrt_error *initialize(pjrt_plugin_initialize_args *a)
 {
-    const char *what = order("INITIALIZE");
+    const char *what = fault_order("INITIALIZE");
     if (what != NULL && strcmp(what, "exit") == 0) {
         fprintf(stderr, "E0101 00:00:00.000000 1 fault.cc:1] ordered to exit in initialise\n");
         exit(1);
@@ -409,17 +430,17 @@ static pjrt_error *initialize(pjrt_plugin_initialize_args *a)
         for (;;)
             wait_ms(1000000);
     if (what != NULL)
-        return make_error(PJRT_CODE_FAILED_PRECONDITION, "the plugin does not initialise");
+        return fault_error_make(PJRT_CODE_FAILED_PRECONDITION, "the plugin does not initialise");
     if (is_ordered("CHATTER"))
         fprintf(stderr, "I0101 00:00:00.000000 1 chatter.cc:1] of no interest\n"
                         "W0101 00:00:00.000000 1 chatter.cc:2] of little interest\n"
                         "E0101 00:00:00.000000 1 chatter.cc:3] of some interest\n");
-    return inner->plugin_initialize(a);
+    return fault_inner->plugin_initialize(a);
 }
 
 static void choose_execution_faults(void)
 {
-    const char *once = order("ONCE");
+    const char *once = fault_order("ONCE");
     has_execution_faults = true;
     if (once == NULL)
         return;
@@ -433,7 +454,7 @@ __attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void);
 
 const pjrt_api *GetPjrtApi(void)
 {
-    const char *path = order("PLUGIN");
+    const char *path = fault_order("PLUGIN");
     void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (library == NULL) {
         fprintf(stderr, "PENSTOCK_FAULT_PLUGIN: %s\n", path ? dlerror() : "is not set");
@@ -441,12 +462,13 @@ const pjrt_api *GetPjrtApi(void)
     }
     pjrt_get_api_fn get = NULL;
     *(void **)&get = dlsym(library, PJRT_GET_API_SYMBOL);
-    inner = get != NULL ? get() : NULL;
-    if (inner == NULL)
+    fault_inner = get != NULL ? get() : NULL;
+    if (fault_inner == NULL)
         return NULL;
     choose_execution_faults();
-    size_t bytes = inner->struct_size < sizeof outer ? inner->struct_size : sizeof outer;
-    memcpy(&outer, inner, bytes);
+    size_t bytes =
+        fault_inner->struct_size < sizeof outer ? fault_inner->struct_size : sizeof outer;
+    memcpy(&outer, fault_inner, bytes);
     outer.struct_size = bytes;
     outer.error_destroy = error_destroy;
     outer.error_message = error_message;
@@ -457,18 +479,19 @@ const pjrt_api *GetPjrtApi(void)
     outer.client_compile = compile;
     outer.client_buffer_from_host = upload;
     outer.loaded_executable_execute = execute;
-    if (order("MEMORY") != NULL)
+    if (fault_order("MEMORY") != NULL)
         outer.device_memory_stats = memory_stats;
-    if (order("CYCLES") != NULL)
+    if (fault_order("CYCLES") != NULL)
         outer.executable_optimized_program = optimized_program;
     outer.executable_deserialize_and_load = load;
-    if (order("TOPOLOGY") != NULL || order("KIND") != NULL)
+    if (fault_order("TOPOLOGY") != NULL || fault_order("KIND") != NULL)
         outer.device_description_kind = description_kind;
-    if (order("TOPOLOGY") != NULL)
+    if (fault_order("TOPOLOGY") != NULL)
         offer_topologies();
-    if (order("MAJOR") != NULL)
-        outer.version.major_version = (int)number("MAJOR");
-    const char *without = order("WITHOUT");
+    fault_simulate(&outer);
+    if (fault_order("MAJOR") != NULL)
+        outer.version.major_version = (int)fault_number("MAJOR");
+    const char *without = fault_order("WITHOUT");
     if (without != NULL && strcmp(without, "execute") == 0)
         outer.loaded_executable_execute = NULL;
     if (without != NULL && strcmp(without, "compile") == 0)

@@ -24,6 +24,7 @@ static struct {
     int socket;
     pthread_mutex_t send_lock;
     host_objects objects;
+    host_slot *slots; /* the main thread's */
 } host = {.send_lock = PTHREAD_MUTEX_INITIALIZER,
           .objects = {.session = &host.session, .lock = PTHREAD_MUTEX_INITIALIZER}};
 
@@ -161,8 +162,13 @@ static void add_slot(const pjrt_message *m, const int fds[3])
 {
     host_slot *slot = calloc(1, sizeof *slot);
     assert(slot != NULL);
-    *slot = (host_slot){
-        .objects = &host.objects, .device = m->device, .request_fd = fds[1], .reply_fd = fds[2]};
+    *slot = (host_slot){.objects = &host.objects,
+                        .device = m->device,
+                        .request_fd = fds[1],
+                        .reply_fd = fds[2],
+                        .bytes = m->bytes,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .next = host.slots};
     void *memory = NULL;
     if (m->device < 0 || m->device >= host.session.device_count ||
         pjrt_memory_map(fds[0], m->bytes, true, &memory)) {
@@ -172,7 +178,16 @@ static void add_slot(const pjrt_message *m, const int fds[3])
     }
     close(fds[0]);
     slot->memory = memory;
+    host.slots = slot;
     start_thread(host_slot_serve, slot);
+}
+
+/* The server closed its end. No exit handlers: the plugin's threads still run. */
+__attribute__((noreturn)) static void end(void)
+{
+    for (host_slot *slot = host.slots; slot != NULL; slot = slot->next)
+        host_slot_end(slot);
+    _exit(0);
 }
 
 static void send_hello(status s)
@@ -214,7 +229,7 @@ int pjrt_host_main(const char *plugin_path)
         host_request *r = malloc(sizeof *r);
         assert(r != NULL);
         if (pjrt_receive(host.socket, &r->message, r->fds))
-            _exit(0); /* the server closed its end */
+            end();
         if (r->message.kind == PJRT_SLOT) {
             add_slot(&r->message, r->fds);
             free(r);

@@ -42,8 +42,13 @@ status host_objects_load_weight(host_objects *o, const pjrt_message *m, const in
     assert(w != NULL);
     tensor t;
     pjrt_tensor_from_shape(&m->shape, data, &t);
+    pjrt_event *uploads[HOST_DEVICES_MAX] = {0};
     for (int d = 0; s == STATUS_OK && d < o->session->device_count; d++)
-        s = pjrt_session_upload(o->session, d, &t, &w->buffers[d]);
+        s = pjrt_session_upload(o->session, d, &t, &w->buffers[d], &uploads[d]);
+    for (int d = 0; d < o->session->device_count; d++) {
+        status ended = pjrt_session_await(o->session, uploads[d], "uploading a weight");
+        s = s ? s : ended;
+    }
     pjrt_memory_unmap(data, m->bytes);
     if (s == STATUS_OK) {
         table_set(o, &o->weights, m->object, w);

@@ -205,6 +205,19 @@ typedef struct pjrt_client_buffer_from_host_args {
     pjrt_buffer *buffer;               /* out */
 } pjrt_client_buffer_from_host_args;
 
+typedef struct pjrt_client_dma_map_args {
+    PJRT_ARGS_HEAD;
+    pjrt_client *client;
+    void *data;
+    size_t size;
+} pjrt_client_dma_map_args;
+
+typedef struct pjrt_client_dma_unmap_args {
+    PJRT_ARGS_HEAD;
+    pjrt_client *client;
+    void *data;
+} pjrt_client_dma_unmap_args;
+
 typedef struct pjrt_device_description_kind_args {
     PJRT_ARGS_HEAD;
     pjrt_device_description *device_description;
@@ -506,6 +519,21 @@ typedef struct pjrt_api {
     PJRT_SKIP(executable_fingerprint);
     PJRT_SKIP(client_topology_description);
     PJRT_SLOT(pjrt_executable_memory_stats_args, executable_get_compiled_memory_stats);
+    PJRT_SKIP(memory_kind_id);
+    PJRT_SKIP(execute_context_create);
+    PJRT_SKIP(execute_context_destroy);
+    PJRT_SKIP(buffer_copy_raw_to_host);
+    PJRT_SKIP(transfer_manager_destroy);
+    PJRT_SKIP(transfer_manager_transfer_data);
+    PJRT_SKIP(client_create_buffers_for_async_host_to_device);
+    PJRT_SKIP(transfer_manager_retrieve_buffer);
+    PJRT_SKIP(transfer_manager_device);
+    PJRT_SKIP(transfer_manager_buffer_count);
+    PJRT_SKIP(transfer_manager_buffer_size);
+    PJRT_SKIP(transfer_manager_set_buffer_error);
+    PJRT_SKIP(transfer_manager_add_metadata);
+    PJRT_SLOT(pjrt_client_dma_map_args, client_dma_map);
+    PJRT_SLOT(pjrt_client_dma_unmap_args, client_dma_unmap);
 } pjrt_api;
 
 #undef PJRT_SLOT

@@ -90,20 +90,24 @@ status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)
     return s;
 }
 
-static status await_event(const pjrt_plugin *p, pjrt_event *event, const char *what)
+status pjrt_session_await(const pjrt_session *s, pjrt_event *event, const char *what)
 {
     if (event == NULL)
         return STATUS_OK;
     PJRT_ARGS(pjrt_event_args, await);
     await.event = event;
-    status s = pjrt_check(p, p->api->event_await(&await), what);
+    status result = pjrt_check(s->plugin, s->plugin->api->event_await(&await), what);
     PJRT_ARGS(pjrt_event_args, destroy);
     destroy.event = event;
-    status ignored = pjrt_check(p, p->api->event_destroy(&destroy), what);
-    return s ? s : ignored;
+    status ignored = pjrt_check(s->plugin, s->plugin->api->event_destroy(&destroy), what);
+    return result ? result : ignored;
 }
 
-status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t, pjrt_buffer **out)
+/* The transfer managers of the API (CreateBuffersForAsyncHostToDevice) are not used: they take
+ * bytes as the device lays them out, and a TPU's layouts are tiled. This call converts, and does
+ * not wait either. */
+status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t, pjrt_buffer **out,
+                           pjrt_event **done)
 {
     assert(device >= 0 && device < s->device_count);
     PJRT_ARGS(pjrt_client_buffer_from_host_args, upload);
@@ -118,16 +122,31 @@ status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t, p
         pjrt_check(s->plugin, s->plugin->api->client_buffer_from_host(&upload), "uploading");
     if (result)
         return result;
-    result = await_event(s->plugin, upload.done_with_host_buffer, "uploading");
-    if (result) {
-        pjrt_session_free_buffer(s, upload.buffer);
-        return result;
-    }
     *out = upload.buffer;
+    *done = upload.done_with_host_buffer;
     return STATUS_OK;
 }
 
-status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor *t)
+/* The size is that of the shape: no result has to exist yet. */
+static status check_size(const pjrt_session *s, pjrt_buffer *b, pjrt_memory_layout *layout,
+                         const tensor *t)
+{
+    PJRT_ARGS(pjrt_buffer_to_host_args, size);
+    size.src = b;
+    size.host_layout = layout;
+    status result =
+        pjrt_check(s->plugin, s->plugin->api->buffer_to_host(&size), "sizing an output");
+    if (result)
+        return result;
+    if (size.dst_size != tensor_bytes(t))
+        return status_fail(STATUS_INTERNAL,
+                           "an output has %zu bytes on the device, %zu were expected",
+                           size.dst_size, tensor_bytes(t));
+    return STATUS_OK;
+}
+
+status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor *t,
+                             pjrt_event **done)
 {
     /* A TPU chooses the layout of its buffers; ours is row-major. */
     int64_t minor_to_major[TENSOR_RANK_MAX];
@@ -137,24 +156,18 @@ status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor
     layout.tiled.struct_size = sizeof layout.tiled;
     layout.tiled.minor_to_major = minor_to_major;
     layout.tiled.minor_to_major_size = (size_t)t->rank;
-    PJRT_ARGS(pjrt_buffer_to_host_args, size);
-    size.src = b;
-    size.host_layout = &layout;
-    status result =
-        pjrt_check(s->plugin, s->plugin->api->buffer_to_host(&size), "sizing an output");
+    status result = check_size(s, b, &layout, t);
     if (result)
         return result;
-    if (size.dst_size != tensor_bytes(t))
-        return status_fail(STATUS_INTERNAL,
-                           "an output has %zu bytes on the device, %zu were expected",
-                           size.dst_size, tensor_bytes(t));
     PJRT_ARGS(pjrt_buffer_to_host_args, copy);
     copy.src = b;
     copy.host_layout = &layout;
     copy.dst = t->data;
-    copy.dst_size = size.dst_size;
+    copy.dst_size = tensor_bytes(t);
     result = pjrt_check(s->plugin, s->plugin->api->buffer_to_host(&copy), "downloading");
-    return result ? result : await_event(s->plugin, copy.event, "downloading");
+    if (result == STATUS_OK)
+        *done = copy.event;
+    return result;
 }
 
 void pjrt_session_free_buffer(const pjrt_session *s, pjrt_buffer *b)
@@ -168,31 +181,42 @@ void pjrt_session_free_buffer(const pjrt_session *s, pjrt_buffer *b)
 
 status pjrt_session_execute(const pjrt_session *s, int device, pjrt_loaded_executable *e,
                             pjrt_buffer *const *arguments, int argument_count,
-                            pjrt_buffer **outputs, int output_count)
+                            pjrt_buffer **outputs, pjrt_event **done)
 {
     assert(device >= 0 && device < s->device_count);
-    for (int i = 0; i < output_count; i++)
-        outputs[i] = NULL;
     PJRT_ARGS(pjrt_execute_options, options);
     PJRT_ARGS(pjrt_execute_args, execute);
-    pjrt_event *done = NULL;
     execute.executable = e;
     execute.options = &options;
     execute.argument_lists = &arguments;
     execute.num_devices = 1;
     execute.num_args = (size_t)argument_count;
     execute.output_lists = &outputs;
-    execute.device_complete_events = &done;
+    execute.device_complete_events = done;
     execute.execute_device = s->devices[device];
-    status result =
-        pjrt_check(s->plugin, s->plugin->api->loaded_executable_execute(&execute), "executing");
-    if (result)
-        return result;
-    result = await_event(s->plugin, done, "executing");
-    for (int i = 0; result && i < output_count; i++)
-        if (outputs[i] != NULL) {
-            pjrt_session_free_buffer(s, outputs[i]);
-            outputs[i] = NULL;
-        }
-    return result;
+    return pjrt_check(s->plugin, s->plugin->api->loaded_executable_execute(&execute), "executing");
+}
+
+/* --- pinned memory --- */
+
+status pjrt_session_pin(const pjrt_session *s, void *data, size_t bytes)
+{
+    const pjrt_plugin *p = s->plugin;
+    if (!PJRT_HAS_FUNCTION(p, client_dma_map) || !PJRT_HAS_FUNCTION(p, client_dma_unmap))
+        return status_fail(STATUS_UNSUPPORTED, "the plugin pins no memory");
+    PJRT_ARGS(pjrt_client_dma_map_args, map);
+    map.client = s->client;
+    map.data = data;
+    map.size = bytes;
+    return pjrt_check(p, p->api->client_dma_map(&map), "pinning memory");
+}
+
+void pjrt_session_unpin(const pjrt_session *s, void *data)
+{
+    PJRT_ARGS(pjrt_client_dma_unmap_args, unmap);
+    unmap.client = s->client;
+    unmap.data = data;
+    status ignored =
+        pjrt_check(s->plugin, s->plugin->api->client_dma_unmap(&unmap), "unpinning memory");
+    (void)ignored;
 }

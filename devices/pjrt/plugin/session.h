@@ -35,18 +35,31 @@ status pjrt_session_output_count(const pjrt_session *s, pjrt_loaded_executable *
                                  int *out) MUST_CHECK;
 void pjrt_session_release(const pjrt_session *s, pjrt_loaded_executable *e);
 
-/* Copies a host tensor to device `device`; returns when the host memory may be reused. */
-status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t,
-                           pjrt_buffer **out) MUST_CHECK;
-/* Copies back row-major into `t->data`; the buffer's size must be that of `t`. */
-status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor *t) MUST_CHECK;
-void pjrt_session_free_buffer(const pjrt_session *s, pjrt_buffer *b);
+/* Uploads, executions and downloads are started here and end later: the device begins each when
+ * what it needs is there, without asking us. `*done` (or NULL where it has ended) is awaited by
+ * pjrt_session_await(), which tells whether it failed. */
 
-/* Runs the program on `device` and waits. `outputs` receives `output_count` buffers the caller
- * frees; none after a failure. */
+/* Copies a host tensor to device `device`; its memory may be reused when it is done. The caller
+ * frees the buffer, at any time. */
+status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t, pjrt_buffer **out,
+                           pjrt_event **done) MUST_CHECK;
+/* Runs the program on `device`, in the order of the calls. `outputs` receives its buffers, which
+ * the caller frees; none after a failure of this call. */
 status pjrt_session_execute(const pjrt_session *s, int device, pjrt_loaded_executable *e,
                             pjrt_buffer *const *arguments, int argument_count,
-                            pjrt_buffer **outputs, int output_count) MUST_CHECK;
+                            pjrt_buffer **outputs, pjrt_event **done) MUST_CHECK;
+/* Copies back row-major into `t->data`; the buffer's size must be that of `t`. */
+status pjrt_session_download(const pjrt_session *s, pjrt_buffer *b, const tensor *t,
+                             pjrt_event **done) MUST_CHECK;
+/* Waits, and takes the event. `what` is for the message. */
+status pjrt_session_await(const pjrt_session *s, pjrt_event *event, const char *what) MUST_CHECK;
+void pjrt_session_free_buffer(const pjrt_session *s, pjrt_buffer *b);
+
+/* Makes host memory known to the devices (DmaMap), so that transfers need no copy in between.
+ * `data` and `bytes` are of whole pages. STATUS_UNSUPPORTED: the plugin has nothing of the kind. */
+status pjrt_session_pin(const pjrt_session *s, void *data, size_t bytes) MUST_CHECK;
+/* Memory that was pinned, from its first byte; no transfer may use it. */
+void pjrt_session_unpin(const pjrt_session *s, void *data);
 
 /* PJRT_TYPE_INVALID for strings. */
 pjrt_type pjrt_type_of(dtype type);

@@ -19,11 +19,13 @@
  * from one that the server has given up.
  *
  * Both processes run the same binary, so structs are sent as they are. The host is not hostile but
- * may be broken: the server uses no number in shared memory that it did not write itself. */
+ * may be broken: the server uses no number in shared memory that it did not write itself, but
+ * for statistics. */
 
 #define PJRT_HOST_CONTROL_FD 3 /* where the host finds its end of the socket */
 #define PJRT_SLOT_TENSORS_MAX 128
-#define PJRT_SLOTS_DEFAULT 2 /* of a device: transfer overlaps execution */
+#define PJRT_SLOTS_MAX 4 /* of a device; as many batches are in flight as pipeline.h finds */
+#define PJRT_SLOTS_MIN 2 /* ... at least: transfer overlaps execution */
 #define PJRT_TEXT_BYTES_MAX 512
 
 typedef enum pjrt_message_kind {
@@ -81,6 +83,14 @@ typedef struct pjrt_slot_tensor {
     uint64_t offset, bytes; /* in the slot's memory */
 } pjrt_slot_tensor;
 
+/* Of a batch, all by clock_now_ns(). */
+typedef struct pjrt_times {
+    uint64_t submitted_ns;  /* the server gave it to the host */
+    uint64_t uploaded_ns;   /* its inputs were on the device */
+    uint64_t executed_ns;   /* its results were on the device */
+    uint64_t downloaded_ns; /* its results were in the slot's memory */
+} pjrt_times;
+
 /* The shared memory of an execution slot: this header, then tensors. */
 typedef struct pjrt_slot_memory {
     _Atomic uint64_t sequence;  /* of the current request */
@@ -88,7 +98,8 @@ typedef struct pjrt_slot_memory {
     uint32_t program;
     uint32_t input_count, output_count;
     int32_t result;
-    uint64_t upload_ns, execute_ns, download_ns;
+    pjrt_times times; /* from `uploaded_ns` on; for statistics, once they are checked */
+    uint64_t pinned_bytes;
     char text[PJRT_TEXT_BYTES_MAX];
     pjrt_slot_tensor inputs[PJRT_SLOT_TENSORS_MAX], outputs[PJRT_SLOT_TENSORS_MAX];
 } pjrt_slot_memory;

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 
 /* How long a control message may wait for space in the socket: a stopped host reads nothing. */
 #define SEND_TIMEOUT_S 10
+/* How long a host may take to end when the server stops: it unpins memory. */
+#define END_TIMEOUT_MS 1000
 
 /* Between fork and exec: async-signal-safe calls only. */
 static void run_child(const pjrt_supervisor *s, int control, int output)
@@ -93,6 +96,13 @@ void pjrt_child_read_output(pjrt_supervisor *s)
     if (s->output_fd >= 0)
         close(s->output_fd);
     s->output_fd = -1;
+}
+
+void pjrt_child_ask_to_end(pjrt_supervisor *s)
+{
+    struct pollfd child = {s->pid_fd, POLLIN, 0};
+    shutdown(s->socket, SHUT_RDWR);
+    poll(&child, 1, END_TIMEOUT_MS);
 }
 
 void pjrt_child_reap(pjrt_supervisor *s, char *how, size_t how_bytes)

@@ -65,22 +65,35 @@ static status wait_for_reply(pjrt_supervisor *s, pjrt_execution_slot *slot, uint
     }
 }
 
+/* The host's times, or zeros where they are impossible. */
+static pjrt_times check_times(const pjrt_slot_memory *memory, uint64_t start_ns, uint64_t end_ns)
+{
+    pjrt_times t = memory->times;
+    t.submitted_ns = start_ns;
+    bool is_possible = start_ns <= t.uploaded_ns && t.uploaded_ns <= t.executed_ns &&
+                       t.executed_ns <= t.downloaded_ns && t.downloaded_ns <= end_ns;
+    return is_possible ? t : (pjrt_times){0};
+}
+
 static status run_in_slot(pjrt_supervisor *s, pjrt_execution_slot *slot, int pid_fd,
-                          _Atomic uint64_t *longest_ns)
+                          pjrt_run_statistics *run)
 {
     pjrt_slot_memory *memory = slot->memory;
     uint64_t sequence = atomic_load_explicit(&memory->sequence, memory_order_relaxed) + 1, one = 1;
     atomic_store_explicit(&memory->sequence, sequence, memory_order_release);
+    uint64_t start_ns = clock_now_ns(), longest = atomic_load(run->longest_ns);
     if (write(slot->request_fd, &one, sizeof one) != (ssize_t)sizeof one)
         return status_fail(STATUS_UNAVAILABLE, "waking the device host: %m");
-    uint64_t start_ns = clock_now_ns(), longest = atomic_load(longest_ns);
     status result = wait_for_reply(s, slot, sequence, pid_fd, time_limit_ns(s, longest));
     if (result)
         return result;
     if (memory->result == STATUS_OK) {
-        uint64_t took_ns = clock_now_ns() - start_ns;
-        while (took_ns > longest && !atomic_compare_exchange_weak(longest_ns, &longest, took_ns))
+        uint64_t end_ns = clock_now_ns(), took_ns = end_ns - start_ns;
+        while (took_ns > longest &&
+               !atomic_compare_exchange_weak(run->longest_ns, &longest, took_ns))
             continue;
+        run->times = check_times(memory, start_ns, end_ns);
+        run->pinned_bytes = memory->pinned_bytes;
         return STATUS_OK;
     }
     char text[PJRT_TEXT_BYTES_MAX];
@@ -95,7 +108,7 @@ static status run_in_slot(pjrt_supervisor *s, pjrt_execution_slot *slot, int pid
 }
 
 status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int slot_number,
-                               uint32_t program, _Atomic uint64_t *longest_ns, const tensor *inputs,
+                               uint32_t program, pjrt_run_statistics *run, const tensor *inputs,
                                int input_count, tensor *outputs, int output_count)
 {
     assert(slot_number >= 0 && slot_number < s->options.slots_per_device);
@@ -125,7 +138,7 @@ status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int slot_n
         memory->program = program;
         memory->input_count = (uint32_t)input_count;
         memory->output_count = (uint32_t)output_count;
-        result = run_in_slot(s, slot, pid_fd, longest_ns);
+        result = run_in_slot(s, slot, pid_fd, run);
         /* The host may have changed the offsets: they are computed again. */
         for (int i = 0; result == STATUS_OK && i < output_count; i++) {
             memcpy(outputs[i].data, (char *)memory + output_offset, tensor_bytes(&outputs[i]));

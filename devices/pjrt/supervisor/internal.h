@@ -90,6 +90,8 @@ struct timespec pjrt_time_after(uint64_t ns);
 status pjrt_child_spawn(pjrt_supervisor *s) MUST_CHECK;
 /* Logs what the child has printed so far. */
 void pjrt_child_read_output(pjrt_supervisor *s);
+/* Closes its socket, and gives it a moment to end by itself. */
+void pjrt_child_ask_to_end(pjrt_supervisor *s);
 /* Kills the child if it still runs, waits until no slot uses its descriptor, and says how it ended.
  */
 void pjrt_child_reap(pjrt_supervisor *s, char *how, size_t how_bytes);

@@ -234,6 +234,8 @@ static void end_host(pjrt_supervisor *s, status result)
         snprintf(s->reason, sizeof s->reason, "the device host has ended");
     s->is_marked_failed = true;
     pthread_mutex_unlock(&s->lock);
+    if (s->child > 0 && result == STATUS_CANCELLED)
+        pjrt_child_ask_to_end(s);
     if (s->child > 0)
         pjrt_child_reap(s, how, sizeof how);
     pjrt_calls_fail_all(s);
@@ -376,7 +378,7 @@ void pjrt_supervisor_facts(pjrt_supervisor *s, pjrt_host_facts *out)
 
 int pjrt_supervisor_slots(int slots_per_device)
 {
-    return slots_per_device ? slots_per_device : PJRT_SLOTS_DEFAULT;
+    return slots_per_device ? slots_per_device : PJRT_SLOTS_MAX;
 }
 
 status pjrt_supervisor_wait(pjrt_supervisor *s, uint64_t timeout_ns)

@@ -17,7 +17,7 @@ typedef struct pjrt_supervisor pjrt_supervisor;
 typedef struct pjrt_supervisor_options {
     const char *host_program;  /* the penstock binary; NULL: this process's own */
     const char *plugin;        /* path of the plugin */
-    int slots_per_device;      /* 0: 2, so that transfer overlaps execution */
+    int slots_per_device;      /* 0: 4; how many are used is the device's to say */
     size_t slot_memory_bytes;  /* all tensors of a batch; 0: 256 MiB (only pages that are used cost
                                   memory) */
     uint64_t start_timeout_ns; /* 0: 120 s */
@@ -73,11 +73,18 @@ status pjrt_supervisor_add_program(pjrt_supervisor *s, int program_fd, size_t pr
 void pjrt_supervisor_remove_program(pjrt_supervisor *s, uint32_t number);
 void pjrt_supervisor_remove_weight(pjrt_supervisor *s, uint32_t number);
 
-/* Copies the inputs into the slot's memory, runs, copies the outputs back. `longest_ns` is the
- * program's longest run so far, 0 before the first one. STATUS_UNAVAILABLE: the host is gone, hung
+/* Of an execution. */
+typedef struct pjrt_run_statistics {
+    _Atomic uint64_t *longest_ns; /* in and out: the program's longest run; 0 before the first */
+    pjrt_times times;             /* out; zeros: not known */
+    uint64_t pinned_bytes;        /* out: of the slot's memory */
+} pjrt_run_statistics;
+
+/* Copies the inputs into the slot's memory, runs, copies the outputs back. `run` is written after
+ * success only. STATUS_UNAVAILABLE: the host is gone, hung
  * or reported a failure; the batch may run elsewhere. STATUS_TOO_LARGE: the tensors do not fit. */
 status pjrt_supervisor_execute(pjrt_supervisor *s, int device_number, int slot, uint32_t program,
-                               _Atomic uint64_t *longest_ns, const tensor *inputs, int input_count,
+                               pjrt_run_statistics *run, const tensor *inputs, int input_count,
                                tensor *outputs, int output_count) MUST_CHECK;
 
 #endif

@@ -25,6 +25,13 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
         {"device_memory_bytes", "gauge", "Memory of the device; 0: not known."},
         {"device_memory_claimed_bytes", "gauge",
          "Of it, for weights, programs and batches in flight."},
+        {"device_pipeline_depth", "gauge", "Batches in flight at most, by measurement."},
+        {"device_pipeline_idle_fraction", "gauge",
+         "Share of its time that the device idled with a full pipeline."},
+        {"device_computing_seconds_total", "counter", "Time in which the device computed."},
+        {"device_transfer_seconds_total", "counter",
+         "Time in which batches were copied to the device and back, summed."},
+        {"device_pinned_bytes", "gauge", "Memory pinned for transfers."},
     };
     double up_ns = (double)(now_ns - s->start_ns);
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
@@ -39,7 +46,7 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
             double values[] = {at.state == DEVICE_HEALTHY,
                                is_draining,
                                (double)at.busy_ns / 1e9,
-                               (double)at.busy_ns / (up_ns * (d->slots ? d->slots : 1)),
+                               (double)at.busy_ns / (up_ns * (d->slots ? device_depth(d) : 1)),
                                (double)at.executions,
                                (double)at.failures,
                                (double)at.compiles,
@@ -51,7 +58,12 @@ static void write_devices(text_buffer *out, service *s, uint64_t now_ns)
                                at.utilisation_of_peak,
                                d->cost_per_hour,
                                (double)at.memory_bytes,
-                               (double)at.claimed_bytes};
+                               (double)at.claimed_bytes,
+                               at.pipeline_depth,
+                               at.pipeline_idle_fraction,
+                               (double)at.computing_ns / 1e9,
+                               (double)at.transfer_ns / 1e9,
+                               (double)at.pinned_bytes};
             text_buffer_format(out, "penstock_%s{", families[f].name);
             exposition_label(out, true, "device", d->name);
             exposition_label(out, false, "kind", d->kind);

@@ -16,6 +16,7 @@ typedef struct rig {
 } rig;
 
 static rig r;
+static int cpu_slots = 1; /* each test is a process of its own */
 
 static void on_done(job *j)
 {
@@ -29,7 +30,7 @@ static void start(bool has_accelerator, placement_fallback fallback, bool can_ba
     mailbox_init(&r.box);
     job_pool_init(&r.pool, 1024, (size_t)64 << 20);
     fake_device_init(&r.accelerator, "accelerator", 1);
-    fake_device_init(&r.cpu, "cpu", 1);
+    fake_device_init(&r.cpu, "cpu", cpu_slots);
     int n = 0;
     if (has_accelerator)
         r.devices[n++] = &r.accelerator.base;
@@ -96,6 +97,55 @@ Test(scheduler, jobs_that_wait_make_one_batch)
     }
     cr_assert_eq(atomic_load(&r.model->counters->batches), 2);
     cr_assert_eq(atomic_load(&r.model->counters->computed_tokens), 4 + 64);
+    stop();
+}
+
+static void wait_inside(int64_t count)
+{
+    while (atomic_load(&r.cpu.inside) != count)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+Test(scheduler, a_device_has_as_many_batches_in_flight_as_it_is_deep)
+{
+    cpu_slots = 4;
+    start(false, FALLBACK_NEVER, false, true);
+    atomic_store(&r.cpu.base.depth, 2);
+    atomic_store(&r.cpu.is_held, true);
+    for (int i = 0; i < 12; i++)
+        send(1, 4, i + 1);
+    wait_inside(2);
+    nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+    cr_assert_eq(atomic_load(&r.cpu.inside), 2);
+    /* Deeper: another worker takes what waits. */
+    atomic_store(&r.cpu.base.depth, 4);
+    send(1, 4, 1);
+    wait_inside(4);
+    /* Less deep: who is inside ends, and the others do all that is left. */
+    atomic_store(&r.cpu.base.depth, 1);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(13);
+    atomic_store(&r.cpu.is_held, true);
+    for (int i = 0; i < 6; i++)
+        send(1, 4, i + 1);
+    wait_inside(1);
+    nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
+    cr_assert_eq(atomic_load(&r.cpu.inside), 1);
+    atomic_store(&r.cpu.is_held, false);
+    wait_back(19);
+    cr_assert_not(atomic_load(&r.cpu.slot_clashed));
+    stop(); /* the workers that have nothing to do end, too */
+}
+
+Test(scheduler, work_is_not_left_to_workers_that_do_nothing)
+{
+    cpu_slots = 4;
+    start(false, FALLBACK_NEVER, true, true);
+    atomic_store(&r.cpu.base.depth, 1);
+    for (int i = 0; i < 1000; i++) {
+        send(1, 4, i + 1);
+        wait_back(i + 1);
+    }
     stop();
 }
 

@@ -44,3 +44,17 @@ Test(footprint, knows_what_is_published)
     cr_expect_eq(pjrt_footprint_memory_of("TPU v5 lite"), (int64_t)16 << 30);
     cr_expect_eq(pjrt_footprint_memory_of("cpu"), 0);
 }
+
+Test(footprint, says_how_many_batches_fit)
+{
+    pjrt_footprint f = {.slots = 2, .memory_bytes = 20 * MIB};
+    cr_expect_eq(pjrt_footprint_depth(&f, 4), 4);
+    cr_assert_eq(pjrt_footprint_add(&f, &small, 13 * MIB), STATUS_OK);
+    cr_expect_eq(pjrt_footprint_bytes_at(&f, 3), 20 * MIB);
+    cr_expect_eq(pjrt_footprint_depth(&f, 4), 3);
+    f.memory_bytes = 0; /* not known */
+    cr_expect_eq(pjrt_footprint_depth(&f, 4), 4);
+    f.memory_bytes = MIB; /* never less than what was promised */
+    cr_expect_eq(pjrt_footprint_depth(&f, 4), 2);
+    pjrt_footprint_dispose(&f);
+}
