@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "devices/cpu/evaluate.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "graph/import.h"
 
 #define OPERANDS_MAX 16

@@ -12,7 +12,7 @@
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/ops/split.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "devices/cpu/threads/thread_pool.h"
 #include "graph/import.h"
 #include "graph/specialise/fuse_batch_norm.h"
@@ -20,12 +20,14 @@
 
 #define OPERANDS_MAX 32
 #define TIMES_MAX (1 << 20)
+#define KEPT_BYTES 65536 /* for results */
 
 typedef struct runner {
     graph *source, *specialised;
     cpu_weights *weights;
-    cpu_plan *plan; /* NULL: runs node by node, as */
-    cpu_dynamic dynamic;
+    cpu_plan *plan; /* NULL: */
+    cpu_dynamic *dynamic;
+    cpu_dynamic_memory memory;
     tensor inputs[OPERANDS_MAX], outputs[OPERANDS_MAX];
     void *workspace;
     arena results;
@@ -111,13 +113,13 @@ static status make_plan(runner *r)
 static void prepare(runner *r)
 {
     status s = make_plan(r);
-    if (s == STATUS_UNSUPPORTED && !cpu_dynamic_check(r->source)) {
-        r->dynamic = (cpu_dynamic){.graph = r->source,
+    cpu_dynamic_options options = {.graph = r->source,
                                    .kernels = r->kernels,
                                    .weights = r->weights,
-                                   .budget = graph_budget_default};
+                                   .threads = r->threads,
+                                   .evaluate = cpu_evaluate_node};
+    if (s == STATUS_UNSUPPORTED && !(s = cpu_dynamic_create(&options, &r->dynamic)))
         return;
-    }
     if (s)
         stop(r->source->name);
     const graph *g = r->specialised;
@@ -134,16 +136,16 @@ static void prepare(runner *r)
 static void run(runner *r)
 {
     status s;
+    int idle = thread_pool_begin(r->pool, 0);
+    const cpu_team some = {r->pool, 0, 1, idle + 1}, *team = idle > 0 ? &some : NULL;
     if (r->plan) {
-        int idle = thread_pool_begin(r->pool, 0);
-        const cpu_team team = {r->pool, 0, 1, idle + 1};
-        s = cpu_plan_run_with(r->plan, r->inputs, r->outputs, r->workspace, idle > 0 ? &team : NULL,
-                              NULL);
-        thread_pool_end(r->pool, 0);
+        s = cpu_plan_run_with(r->plan, r->inputs, r->outputs, r->workspace, team, NULL);
     } else {
-        arena_reset(&r->results, 0);
-        s = cpu_dynamic_run(&r->dynamic, r->inputs, r->outputs, &r->results);
+        arena_reset(&r->results, KEPT_BYTES);
+        s = cpu_dynamic_run(r->dynamic, r->inputs, r->outputs, &r->results,
+                            &(cpu_dynamic_caller){.memory = &r->memory, .team = team});
     }
+    thread_pool_end(r->pool, 0);
     if (s)
         stop("run");
 }

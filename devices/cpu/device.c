@@ -14,7 +14,7 @@
 #include "devices/cpu/encoder/encoder.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/ops/split.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "devices/cpu/run_memory.h"
 #include "devices/cpu/shape_plans.h"
 #include "devices/cpu/threads/thread_pool.h"
@@ -56,7 +56,8 @@ typedef struct cpu_device {
     void **workspaces;         /* by worker; changed under the worker's lock */
     _Atomic size_t *workspace_bytes;
     run_counter runs;
-    cpu_encoder_layout *layouts; /* by slot */
+    cpu_dynamic_memory *dynamic_memory; /* by slot */
+    cpu_encoder_layout *layouts;        /* by slot */
     _Atomic uint64_t compiles, cache_hits, executions, failures, busy_ns;
     /* Of encoders: the time their operations would take at the peak, and the time slots took. */
     _Atomic uint64_t ideal_ns, encoder_ns;
@@ -67,7 +68,7 @@ typedef struct cpu_program {
     graph *specialised;
     cpu_plan *plan; /* NULL: the model's encoder, or the layout is DEVICE_WHOLE, and then: */
     cpu_shape_plans *shapes; /* NULL: `dynamic` */
-    cpu_dynamic dynamic;
+    cpu_dynamic *dynamic;
     cpu_model *model;
 } cpu_program;
 
@@ -208,6 +209,7 @@ static void cpu_release(device *base, device_program *program)
         return;
     cpu_plan_destroy(p->plan);
     cpu_shape_plans_destroy(p->shapes);
+    cpu_dynamic_destroy(p->dynamic);
     graph_destroy(p->specialised);
     if (p->model)
         release_model((cpu_device *)base, p->model);
@@ -288,19 +290,26 @@ static status compile_whole(const cpu_device *d, cpu_program *p, const device_mo
                                            d->base.slots);
         return p->shapes ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a program");
     }
-    p->dynamic = (cpu_dynamic){.graph = p->model->graph,
-                               .kernels = d->kernels,
-                               .weights = p->model->weights,
-                               .budget = budget_of_runs(d, model)};
-    return cpu_dynamic_check(p->model->graph);
+    const graph_budget of_runs = budget_of_runs(d, model);
+    return cpu_dynamic_create(&(cpu_dynamic_options){.graph = p->model->graph,
+                                                     .kernels = d->kernels,
+                                                     .weights = p->model->weights,
+                                                     .budget = &of_runs,
+                                                     .threads = d->base.slots,
+                                                     .evaluate = cpu_evaluate_node},
+                              &p->dynamic);
 }
 
-static status run_dynamic(const cpu_program *p, const device_batch *batch)
+static status run_dynamic(cpu_device *d, const cpu_program *p, int slot, const cpu_team *team,
+                          const device_batch *batch)
 {
-    cpu_dynamic program = p->dynamic;
     assert(batch->results);
-    program.budget.cancel = batch->cancel;
-    return cpu_dynamic_run(&program, batch->inputs, batch->outputs, batch->results);
+    cpu_dynamic_memory *memory = &d->dynamic_memory[slot];
+    status s = cpu_dynamic_run(
+        p->dynamic, batch->inputs, batch->outputs, batch->results,
+        &(cpu_dynamic_caller){.memory = memory, .team = team, .cancel = batch->cancel});
+    cpu_dynamic_memory_trim(memory, KEPT_WORKSPACE_BYTES);
+    return s;
 }
 
 static status cpu_compile(device *base, const device_model *model, device_bucket bucket,
@@ -424,7 +433,7 @@ static status cpu_execute(device *base, device_program *program, int slot,
                                   own.workspace ? own.workspace : d->workspaces[slot],
                                   idle_cores > 0 ? &team : NULL, batch->cancel);
         else if (p->base.layout == DEVICE_WHOLE)
-            s = run_dynamic(p, batch);
+            s = run_dynamic(d, p, slot, idle_cores > 0 ? &team : NULL, batch);
         else
             s = run_encoder(d, p, slot, idle_cores, batch);
         thread_pool_end(d->threads, slot);
@@ -479,7 +488,7 @@ static void cpu_explain(device *base, const device_program *program, char *text,
         snprintf(text, bytes, "runs as a plan per shape, in fp32; the last %d shapes are kept",
                  CPU_SHAPE_PLANS_MAX);
     else if (p->base.layout == DEVICE_WHOLE)
-        snprintf(text, bytes, "runs node by node, in fp32");
+        snprintf(text, bytes, "runs as plans where shapes tell, else node by node, in fp32");
     else if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);
     else
@@ -508,6 +517,9 @@ static void cpu_destroy(device *base)
     pthread_mutex_destroy(&d->lock);
     pthread_mutex_destroy(&d->grow_lock);
     run_counter_dispose(&d->runs);
+    for (int i = 0; d->dynamic_memory && i < d->base.slots; i++)
+        cpu_dynamic_memory_trim(&d->dynamic_memory[i], 0);
+    free(d->dynamic_memory);
     free(d->workspaces);
     free(d->workspace_bytes);
     free(d->layouts);
@@ -551,9 +563,10 @@ status device_cpu_create_with(const device_cpu_options *options, device **out)
     d->workspaces = calloc(workers, sizeof *d->workspaces);
     d->workspace_bytes = calloc(workers, sizeof *d->workspace_bytes);
     d->layouts = calloc((size_t)slots, sizeof *d->layouts);
+    d->dynamic_memory = calloc((size_t)slots, sizeof *d->dynamic_memory);
     if (options->cache_folder)
         d->cache_folder = strdup(options->cache_folder);
-    if (!d->workspaces || !d->workspace_bytes || !d->layouts ||
+    if (!d->workspaces || !d->workspace_bytes || !d->layouts || !d->dynamic_memory ||
         (options->cache_folder && !d->cache_folder)) {
         s = status_fail(STATUS_OUT_OF_MEMORY, "no memory for %d slots", slots);
         goto fail;

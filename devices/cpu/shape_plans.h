@@ -1,7 +1,7 @@
 #ifndef DEVICES_CPU_SHAPE_PLANS_H
 #define DEVICES_CPU_SHAPE_PLANS_H
 
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "graph/cost/cost.h"
 
 /* Plans of one model at the shapes that its requests have: made when a shape is first asked for,

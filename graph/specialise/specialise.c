@@ -28,6 +28,7 @@ typedef struct specialiser {
     bool
         *invalid; /* by value: its node does not fit its inputs; allowed while no output needs it */
     bool has_branches;
+    bool is_partial; /* nodes whose shapes depend on values stay, their outputs without a shape */
 } specialiser;
 
 /* Data of a known tensor without elements: not NULL, and never read. */
@@ -127,6 +128,10 @@ static status place_inputs(specialiser *w, const graph_binding *binding)
         if (given->dtype != type)
             return status_fail(STATUS_INVALID_ARGUMENT, "input \"%s\" of type %s is bound to %s",
                                g->values[v].name, dtype_name(type), infer_text(given));
+        if (w->is_partial) { /* its constants are borrowed */
+            w->values[v].data = given->data;
+            continue;
+        }
         if ((s = tensor_allocate(&w->values[v], &w->made->memory, type, given->rank, given->dims)))
             return s;
         memcpy(w->values[v].data, given->data, tensor_bytes(given));
@@ -361,28 +366,51 @@ static status reject_invalid(specialiser *w)
     return STATUS_OK;
 }
 
+/* The shapes of an If whose condition is not known: those that both branches have. */
+static void join_branches(specialiser *w, const graph_node *node)
+{
+    for (int i = 0; i < node->output_count; i++) {
+        graph_value_index v = node->outputs[i], a = node->inputs[1 + i],
+                          b = node->inputs[1 + node->output_count + i];
+        if (v == GRAPH_NO_VALUE)
+            continue;
+        w->invalid[v] = w->invalid[a] || w->invalid[b] ||
+                        w->values[a].dtype != w->values[b].dtype ||
+                        !tensor_same_shape(&w->values[a], &w->values[b]);
+        if (w->invalid[v])
+            continue;
+        w->values[v] = w->values[a];
+        w->values[v].data = NULL;
+    }
+}
+
 /* Visits every node. In a graph with an If, a node may fit its inputs only where its branch is
  * selected (Squeeze of a dim that is 1 there); it fails at the end, if something still needs it. */
 static status visit_all(specialiser *w)
 {
     const graph *g = w->source;
+    bool may_stay = w->has_branches || w->is_partial;
     for (int32_t n = 0; n < g->node_count; n++) {
         const graph_node *node = &g->nodes[n];
         if (w->states[n] == STATE_UNUSED)
             continue;
         status s = STATUS_OK;
-        bool is_cut = w->has_branches && reads_invalid(w, node);
+        bool is_cut = may_stay && reads_invalid(w, node);
         bool is_fatal = !is_cut && (s = visit(w, n)) &&
-                        (!w->has_branches || s == STATUS_OUT_OF_MEMORY || cancel_is_end(s));
+                        (!may_stay || s == STATUS_OUT_OF_MEMORY || cancel_is_end(s));
         if (is_fatal)
             return s;
+        if ((is_cut || s) && w->is_partial && node->op == GRAPH_OP_IF) {
+            join_branches(w, node);
+            continue;
+        }
         for (int i = 0; (is_cut || s) && i < node->output_count; i++)
             if (node->outputs[i] != GRAPH_NO_VALUE)
                 w->invalid[node->outputs[i]] = true;
     }
     /* Folding, aliases and unselected branches leave nodes that nothing needs. */
     mark_needed(w, true);
-    return w->has_branches ? reject_invalid(w) : STATUS_OK;
+    return w->has_branches && !w->is_partial ? reject_invalid(w) : STATUS_OK;
 }
 
 static void describe(graph *made, graph_value_index at, const tensor *t)
@@ -442,7 +470,8 @@ static void emit_node(specialiser *w, const graph_node *node, graph_value_index 
         if (v == GRAPH_NO_VALUE || !w->needed[v])
             continue;
         outputs[i] = w->moved[v] = graph_add_value(w->made, w->source->values[v].name);
-        describe(w->made, outputs[i], &w->values[v]);
+        if (!w->invalid[v])
+            describe(w->made, outputs[i], &w->values[v]);
     }
     graph_add_node_to(w->made, node->op, node->name, node->input_count, inputs, node->output_count,
                       outputs, node->attribute_count, node->attributes);
@@ -477,23 +506,34 @@ static status visit_bound(specialiser *w, const graph_binding *binding, graph_ev
     return visit_all(w);
 }
 
+static status make(specialiser *w, const graph_binding *binding, graph_evaluate_fn evaluate,
+                   graph **out)
+{
+    assert(w->source != NULL && binding != NULL && evaluate != NULL);
+    status s = open_specialiser(w);
+    if (s)
+        goto fail;
+    if ((s = visit_bound(w, binding, evaluate)))
+        goto fail;
+    if ((s = emit(w)))
+        goto fail;
+    *out = w->made;
+    w->made = NULL;
+fail:
+    close_specialiser(w);
+    return s;
+}
+
 status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out)
 {
-    assert(source != NULL && binding != NULL && evaluate != NULL);
-    specialiser w = {.source = source};
-    status s = open_specialiser(&w);
-    if (s)
-        goto fail;
-    if ((s = visit_bound(&w, binding, evaluate)))
-        goto fail;
-    if ((s = emit(&w)))
-        goto fail;
-    *out = w.made;
-    w.made = NULL;
-fail:
-    close_specialiser(&w);
-    return s;
+    return make(&(specialiser){.source = source}, binding, evaluate, out);
+}
+
+status graph_specialise_partly(const graph *source, const graph_binding *binding,
+                               graph_evaluate_fn evaluate, graph **out)
+{
+    return make(&(specialiser){.source = source, .is_partial = true}, binding, evaluate, out);
 }
 
 /* The values that some run of the specialiser has given a shape. */

@@ -30,6 +30,14 @@ typedef struct graph_binding {
 status graph_specialise(const graph *source, const graph_binding *binding,
                         graph_evaluate_fn evaluate, graph **out) MUST_CHECK;
 
+/* The same for graphs whose shapes or ways depend on values: nodes that do not fit or whose shapes
+ * are not known yet stay, and their outputs have no dtype and rank -1; an If on values stays, its
+ * outputs have the shape of both branches. Bound data is not copied: it must outlive the result.
+ * Errors: STATUS_OUT_OF_MEMORY, STATUS_CANCELLED, STATUS_DEADLINE_EXCEEDED, and
+ * STATUS_INVALID_ARGUMENT where the inputs have other ranks than the graph's. */
+status graph_specialise_partly(const graph *source, const graph_binding *binding,
+                               graph_evaluate_fn evaluate, graph **out) MUST_CHECK;
+
 /* What specialising finds out about every value of the source graph, without making a graph. */
 typedef struct graph_trace {
     tensor *values; /* by value: dtype and shape; data where the value follows from constants and

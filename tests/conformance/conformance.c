@@ -14,7 +14,7 @@
 
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "graph/import.h"
 #include "graph/specialise/specialise.h"
 #include "tests/conformance/tensor_file.h"
@@ -60,16 +60,22 @@ static status specialise(const test_case *test, graph **out)
 /* Runs a model whose shapes or ways depend on values. */
 static status execute_dynamic(test_case *test, tensor *outputs)
 {
-    cpu_dynamic program = {.graph = test->model, .budget = graph_budget_default};
-    status s = cpu_dynamic_check(test->model);
-    if (s == STATUS_OK)
-        s = kernels_select(test->level, &program.kernels);
+    cpu_dynamic_options options = {
+        .graph = test->model, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_memory workspace = {0};
+    cpu_dynamic *program = NULL;
+    status s = kernels_select(test->level, &options.kernels);
     if (s)
         return s;
-    program.weights = cpu_weights_create(test->model);
+    options.weights = cpu_weights_create(test->model);
     snprintf(test->note, sizeof test->note, "dynamic");
-    s = cpu_dynamic_run(&program, test->inputs, outputs, &test->memory);
-    cpu_weights_release(program.weights);
+    s = cpu_dynamic_create(&options, &program);
+    if (!s)
+        s = cpu_dynamic_run(program, test->inputs, outputs, &test->memory,
+                            &(cpu_dynamic_caller){.memory = &workspace});
+    cpu_dynamic_memory_trim(&workspace, 0);
+    cpu_dynamic_destroy(program);
+    cpu_weights_release(options.weights);
     return s;
 }
 

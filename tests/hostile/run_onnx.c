@@ -4,7 +4,7 @@
 
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "graph/encoder/encoder.h"
 #include "graph/import.h"
 #include "graph/specialise/specialise.h"
@@ -79,13 +79,14 @@ static status run(const graph *g)
 /* A model whose shapes depend on values. */
 static status run_dynamic(const graph *g)
 {
-    cpu_dynamic program = {.graph = g, .budget = budget};
+    cpu_dynamic_options options = {
+        .graph = g, .budget = &budget, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_memory workspace = {0};
+    cpu_dynamic *program = NULL;
     arena memory = {0};
     tensor *inputs = calloc((size_t)g->input_count + 1, sizeof *inputs);
     tensor *outputs = calloc((size_t)g->output_count + 1, sizeof *outputs);
-    status s = cpu_dynamic_check(g);
-    if (s == STATUS_OK)
-        s = kernels_select(NULL, &program.kernels);
+    status s = kernels_select(NULL, &options.kernels);
     if (s == STATUS_OK)
         s = graph_bind(g, 2, 5, inputs);
     for (int i = 0; s == STATUS_OK && i < g->input_count; i++) {
@@ -97,10 +98,15 @@ static status run_dynamic(const graph *g)
         if (s == STATUS_OK)
             fill(&inputs[i]);
     }
-    program.weights = cpu_weights_create(g);
+    options.weights = cpu_weights_create(g);
     if (s == STATUS_OK)
-        s = cpu_dynamic_run(&program, inputs, outputs, &memory);
-    cpu_weights_release(program.weights);
+        s = cpu_dynamic_create(&options, &program);
+    if (s == STATUS_OK)
+        s = cpu_dynamic_run(program, inputs, outputs, &memory,
+                            &(cpu_dynamic_caller){.memory = &workspace});
+    cpu_dynamic_memory_trim(&workspace, 0);
+    cpu_dynamic_destroy(program);
+    cpu_weights_release(options.weights);
     free(inputs);
     free(outputs);
     arena_dispose(&memory);

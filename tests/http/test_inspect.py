@@ -89,7 +89,7 @@ text      not taken: its inputs are not tokens
 batching  each request runs alone, at its own shape
 why       shapes depend on values (node "y" (NonZero): the output shape depends on the value of
           input 0, which is unknown)
-cpu       runs node by node, in fp32
+cpu       runs as plans where shapes tell, else node by node, in fp32
 buckets   none: the model runs node by node
 operators 1 NonZero (1 nodes)
 """),

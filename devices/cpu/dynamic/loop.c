@@ -15,7 +15,7 @@ typedef struct collected {
 static status collect(const dynamic_run *r, collected *c, item *from)
 {
     int64_t bytes = r->memory.bytes + (c->count + 1) * (int64_t)sizeof *from;
-    if (bytes > r->program->budget.activation_bytes_max)
+    if (bytes > r->budget.activation_bytes_max)
         return status_fail(STATUS_TOO_LARGE, "the outputs of %lld steps take more than the budget",
                            (long long)c->count);
     if (c->count == c->max) {
@@ -78,15 +78,20 @@ static status stack(dynamic_run *r, const graph_node *node, const collected *c, 
 /* Runs of a body: its inputs, its outputs, and what is kept of them. */
 typedef struct body_runs {
     const graph *body;
+    dynamic_forms *forms;
+    dynamic_form *form; /* of the first step; NULL: the one for any inputs */
+    bool has_run;
     item *inputs, *outputs;
     int first_state, state_count; /* inputs that the outputs from first_result on replace */
     int first_result;
+    int first_captured;   /* input: the same in all steps from there on */
     collected *collected; /* of the other outputs */
     int collected_count;
 } body_runs;
 
-static status open_runs(body_runs *b, const graph_node *node)
+static status open_runs(dynamic_run *r, body_runs *b, const graph_node *node)
 {
+    b->forms = dynamic_forms_of(r->program, b->body);
     size_t in = (size_t)b->body->input_count, out = (size_t)b->body->output_count;
     b->inputs = calloc(in + out + 1, sizeof b->inputs[0]);
     b->collected = calloc(out + 1, sizeof b->collected[0]);
@@ -105,13 +110,45 @@ static void close_runs(body_runs *b)
             item_release(&b->collected[k].items[i]);
         free(b->collected[k].items);
     }
+    if (b->forms)
+        dynamic_forms_release(b->forms, b->form);
     free(b->inputs);
     free(b->collected);
 }
 
+/* Whether the states keep their shapes, as far as the form tells. */
+static bool is_steady(const body_runs *b)
+{
+    const graph *g = b->form->graph;
+    for (int i = 0; i < b->state_count; i++) {
+        const graph_value *to = &g->values[g->outputs[b->first_result + i]];
+        const tensor *from = &b->form->shapes[b->first_state + i];
+        bool is_same = to->has_dtype && to->dtype == from->dtype && to->shape.rank == from->rank;
+        for (int d = 0; is_same && d < from->rank; d++)
+            is_same = to->shape.dims[d].constant == from->dims[d];
+        if (!is_same)
+            return false;
+    }
+    return true;
+}
+
+/* All steps run by one form: a body whose states change their shapes, by the one for any inputs. */
+static status choose_form(dynamic_run *r, body_runs *b)
+{
+    status s = dynamic_find_form(r, b->forms, b->inputs, b->first_captured, &b->form);
+    if (b->form && !is_steady(b)) {
+        dynamic_forms_release(b->forms, b->form);
+        b->form = NULL;
+    }
+    b->has_run = true;
+    return s;
+}
+
 static status run_once(dynamic_run *r, body_runs *b)
 {
-    status s = dynamic_run_graph(r, b->body, b->inputs, b->outputs);
+    status s = b->has_run ? STATUS_OK : choose_form(r, b);
+    if (!s)
+        s = dynamic_run_form(r, b->form ? b->form : b->forms->single, b->inputs, b->outputs);
     for (int i = 0; !s && i < b->state_count; i++) {
         item_release(&b->inputs[b->first_state + i]);
         b->inputs[b->first_state + i] = b->outputs[b->first_result + i];
@@ -173,6 +210,7 @@ status dynamic_run_loop(dynamic_run *r, const graph_node *node, const item *inpu
     body_runs b = {.body = graph_find_attribute(node, "body")->graph,
                    .first_state = 2,
                    .state_count = node->input_count - captured - 2,
+                   .first_captured = node->input_count - captured,
                    .first_result = 1};
     b.collected_count = b.body->output_count - 1 - b.state_count;
     int64_t most = INT64_MAX, condition = 1;
@@ -184,7 +222,7 @@ status dynamic_run_loop(dynamic_run *r, const graph_node *node, const item *inpu
     if (!s && inputs[1].kind != ITEM_NONE)
         s = dynamic_read_integer(node, inputs, 1, &condition);
     if (!s)
-        s = open_runs(&b, node);
+        s = open_runs(r, &b, node);
     for (int i = 2; !s && i < node->input_count; i++)
         b.inputs[i] = item_retain(&inputs[i]);
     if (!s)
@@ -259,12 +297,13 @@ status dynamic_run_scan(dynamic_run *r, const graph_node *node, const item *inpu
     if (scanned < 1 || scanned > own || b.body->input_count != node->input_count)
         return fail_counts(node, b.body);
     b.state_count = own - (int)scanned;
+    b.first_captured = own;
     b.collected_count = b.body->output_count - b.state_count;
     if (b.collected_count < 0 || node->output_count > b.body->output_count)
         return fail_counts(node, b.body);
     status s = count_steps(node, inputs, b.state_count, (int)scanned, &steps);
     if (!s)
-        s = open_runs(&b, node);
+        s = open_runs(r, &b, node);
     for (int i = 0; !s && i < node->input_count; i++)
         if (i < b.state_count || i >= own)
             b.inputs[i] = item_retain(&inputs[i]);

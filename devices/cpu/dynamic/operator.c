@@ -1,7 +1,9 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "devices/cpu/dynamic/run.h"
 #include "devices/cpu/ops/op.h"
+#include "devices/cpu/ops/split.h"
 #include "graph/shapes/infer.h"
 #include "graph/specialise/specialise.h"
 
@@ -41,23 +43,10 @@ static void hide_data(const dynamic_run *r, const graph_node *node, const item *
     for (int i = 0; i < node->input_count; i++) {
         hidden[i] = inputs[i].tensor;
         bool decides = i < 32 && (shape_inputs >> i & 1);
-        if (!decides && !cpu_weights_has_constant(r->program->weights, hidden[i].data))
+        if (!decides && !cpu_weights_has_constant(r->options.weights, hidden[i].data))
             hidden[i].data = NULL;
         shown[i] = inputs[i].kind == ITEM_NONE ? NULL : &hidden[i];
     }
-}
-
-static status reserve_scratch(dynamic_run *r, size_t bytes)
-{
-    if (bytes <= r->scratch_bytes)
-        return STATUS_OK;
-    free(r->scratch);
-    r->scratch_bytes = cpu_scratch_round(bytes);
-    r->scratch = aligned_alloc(CPU_SCRATCH_ALIGNMENT, r->scratch_bytes);
-    if (r->scratch)
-        return STATUS_OK;
-    r->scratch_bytes = 0;
-    return status_fail(STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of scratch", bytes);
 }
 
 /* An output of unread values has no memory. */
@@ -73,6 +62,17 @@ static status allocate_outputs(dynamic_run *r, const graph_node *node, tensor *o
         outputs[i] = items[i].tensor;
     }
     return STATUS_OK;
+}
+
+status dynamic_reserve_operands(dynamic_run *r, size_t count)
+{
+    if (count + 1 <= r->operands_max)
+        return STATUS_OK;
+    free(r->operands);
+    r->operands = calloc(2 * count + 1, sizeof(tensor));
+    r->operands_max = r->operands ? 2 * count + 1 : 0;
+    return r->operands ? STATUS_OK
+                       : status_fail(STATUS_OUT_OF_MEMORY, "no memory for %zu operands", count);
 }
 
 /* Everything but the memory of a node's operands. */
@@ -91,25 +91,28 @@ static status prepare_and_run(dynamic_run *r, const graph_node *node, const item
     cpu_prepare p = {.node = node,
                      .inputs = o->shown,
                      .outputs = o->outputs,
-                     .kernels = r->program->kernels,
+                     .kernels = r->options.kernels,
                      .memory = &r->prepared,
-                     .weights = r->program->weights};
+                     .weights = r->options.weights};
     status s = cpu_op_prepare(&p);
+    size_t own = cpu_scratch_round(p.scratch_bytes), stride = cpu_scratch_round(p.part_bytes);
+    const cpu_team *team = r->caller->team;
     if (!s)
-        s = reserve_scratch(r, cpu_scratch_round(p.scratch_bytes) + p.part_bytes);
+        s = dynamic_reserve(r, own + stride * (size_t)(team ? team->threads : 1));
     if (!s)
         s = allocate_outputs(r, node, o->outputs, made);
-    char *scratch = r->scratch; /* NULL: no operator has needed any */
+    char *scratch = r->caller->memory->workspace; /* NULL: no operator has needed any */
     return s ? s
-             : cpu_op_run(&(cpu_call){
-                   .node = node,
-                   .inputs = o->inputs,
-                   .outputs = o->outputs,
-                   .kernels = r->program->kernels,
-                   .state = p.state,
-                   .scratch = r->scratch,
-                   .parts = scratch ? scratch + cpu_scratch_round(p.scratch_bytes) : NULL,
-                   .cancel = r->program->budget.cancel});
+             : cpu_op_run(&(cpu_call){.node = node,
+                                      .inputs = o->inputs,
+                                      .outputs = o->outputs,
+                                      .kernels = r->options.kernels,
+                                      .state = p.state,
+                                      .scratch = scratch,
+                                      .parts = scratch ? scratch + own : NULL,
+                                      .part_stride = stride,
+                                      .team = team,
+                                      .cancel = r->caller->cancel});
 }
 
 static status run_with(dynamic_run *r, const graph_node *node, const item *items, item *made,
@@ -124,7 +127,7 @@ static status run_with(dynamic_run *r, const graph_node *node, const item *items
     if (s)
         return s;
     r->spent.bytes = r->memory.bytes;
-    s = graph_cost_charge(&r->program->budget, node, o->inputs, o->outputs, &r->spent);
+    s = graph_cost_charge(&r->budget, node, o->inputs, o->outputs, &r->spent);
     if (s)
         return s;
     const cpu_op *op = cpu_op_find(node->op);
@@ -140,15 +143,14 @@ status dynamic_run_operator(dynamic_run *r, const graph_node *node, const item *
                             item *outputs)
 {
     size_t in = (size_t)node->input_count, out = (size_t)node->output_count;
-    tensor *tensors = calloc(in + out + 1, sizeof *tensors);
-    const tensor **pointers = calloc(2 * in + 1, sizeof *pointers);
+    status s = dynamic_reserve_operands(r, in + out + in); /* pointers are smaller than tensors */
+    if (s)
+        return s;
+    tensor *tensors = r->operands;
+    const tensor **pointers = (const tensor **)(tensors + in + out);
+    memset(tensors, 0, (in + out) * sizeof *tensors);
     operands o = {pointers, pointers + in, tensors, tensors + in};
-    status s = tensors && pointers
-                   ? run_with(r, node, inputs, outputs, &o)
-                   : status_fail(STATUS_OUT_OF_MEMORY, "no memory to run \"%s\"", node->name);
-    free(tensors);
-    free(pointers);
-    return s;
+    return run_with(r, node, inputs, outputs, &o);
 }
 
 status dynamic_run_made(dynamic_run *r, graph_op op, int input_count, const item *inputs,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "devices/cpu/evaluate.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "devices/device.h"
 #include "graph/import.h"
 #include "graph/specialise/specialise.h"

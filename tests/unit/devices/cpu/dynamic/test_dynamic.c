@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "devices/cpu/dynamic/dynamic.h"
+#include "devices/cpu/evaluate.h"
 
 static graph *begin(dtype type, int64_t size)
 {
@@ -24,13 +25,18 @@ static graph_value_index binary(graph *g, graph_op op, graph_value_index a, grap
 /* Runs the graph on `data`, and destroys it. */
 static status run(graph *g, dtype type, int64_t size, void *data, tensor *output, arena *memory)
 {
-    cpu_dynamic program = {.graph = g, .budget = graph_budget_default};
+    cpu_dynamic_options options = {.graph = g, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_memory workspace = {0};
+    cpu_dynamic *program;
     tensor input = {.dtype = type, .rank = 1, .dims = {size}, .data = data};
-    cr_assert_eq(kernels_select(NULL, &program.kernels), STATUS_OK);
-    cr_assert_eq(cpu_dynamic_check(g), STATUS_OK);
-    program.weights = cpu_weights_create(g);
-    status s = cpu_dynamic_run(&program, &input, output, memory);
-    cpu_weights_release(program.weights);
+    cr_assert_eq(kernels_select(NULL, &options.kernels), STATUS_OK);
+    options.weights = cpu_weights_create(g);
+    cr_assert_eq(cpu_dynamic_create(&options, &program), STATUS_OK);
+    status s = cpu_dynamic_run(program, &input, output, memory,
+                               &(cpu_dynamic_caller){.memory = &workspace});
+    cpu_dynamic_memory_trim(&workspace, 0);
+    cpu_dynamic_destroy(program);
+    cpu_weights_release(options.weights);
     graph_destroy(g);
     return s;
 }
@@ -129,12 +135,20 @@ Test(cpu_dynamic, a_loop_ends_by_its_condition_or_its_count)
 Test(cpu_dynamic, a_run_stays_within_its_budget)
 {
     graph *g = make_loop(1000);
-    cpu_dynamic program = {.graph = g,
-                           .budget = {.activation_bytes_max = 1 << 20, .operations_max = 10}};
+    const graph_budget budget = {.activation_bytes_max = 1 << 20, .operations_max = 10};
+    cpu_dynamic_options options = {
+        .graph = g, .budget = &budget, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_memory workspace = {0};
+    cpu_dynamic *program;
     tensor input = {.dtype = DTYPE_F32, .rank = 1, .dims = {1}, .data = &(float){1}}, y;
     arena memory = {0};
-    cr_assert_eq(kernels_select(NULL, &program.kernels), STATUS_OK);
-    cr_assert_eq(cpu_dynamic_run(&program, &input, &y, &memory), STATUS_TOO_LARGE);
+    cr_assert_eq(kernels_select(NULL, &options.kernels), STATUS_OK);
+    cr_assert_eq(cpu_dynamic_create(&options, &program), STATUS_OK);
+    cr_assert_eq(
+        cpu_dynamic_run(program, &input, &y, &memory, &(cpu_dynamic_caller){.memory = &workspace}),
+        STATUS_TOO_LARGE);
+    cpu_dynamic_memory_trim(&workspace, 0);
+    cpu_dynamic_destroy(program);
     arena_dispose(&memory);
     graph_destroy(g);
 }
@@ -169,4 +183,157 @@ Test(cpu_dynamic, a_sequence_is_no_answer)
     tensor y;
     cr_assert_eq(run(g, DTYPE_F32, 2, (float[]){1, 2}, &y, &memory), STATUS_UNSUPPORTED);
     arena_dispose(&memory);
+}
+
+static cpu_dynamic_facts describe(const graph *g, int64_t size)
+{
+    cpu_dynamic_options options = {.graph = g, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_facts facts;
+    cpu_dynamic *program;
+    cr_assert_eq(kernels_select(NULL, &options.kernels), STATUS_OK);
+    cr_assert_eq(cpu_dynamic_create(&options, &program), STATUS_OK);
+    cr_assert_eq(cpu_dynamic_describe(
+                     program, &(tensor){.dtype = DTYPE_F32, .rank = 1, .dims = {size}}, &facts),
+                 STATUS_OK);
+    cpu_dynamic_destroy(program);
+    return facts;
+}
+
+/* What lies before an If on values, each branch, and what follows. */
+Test(cpu_dynamic, straight_parts_run_as_plans)
+{
+    graph *g = begin(DTYPE_F32, 1);
+    graph_value_index zero = graph_add_constant_f32(g, "zero", 1, (int64_t[]){1}, &(float){0});
+    graph_value_index x = binary(g, GRAPH_OP_ADD, g->inputs[0], g->inputs[0]);
+    graph_value_index less = binary(g, GRAPH_OP_LESS, x, zero);
+    graph_value_index then =
+        unary(g, GRAPH_OP_NEG, unary(g, GRAPH_OP_SQRT, unary(g, GRAPH_OP_ABS, x)));
+    graph_value_index other = unary(g, GRAPH_OP_SQRT, x);
+    graph_value_index y =
+        graph_add(g, GRAPH_OP_IF, 3, (graph_value_index[]){less, then, other}, 0, NULL);
+    y = binary(g, GRAPH_OP_ADD, y, x);
+    graph_add_output(g, unary(g, GRAPH_OP_NEG, y), "y");
+    cpu_dynamic_facts facts = describe(g, 1);
+    cr_expect_eq(facts.plan_count, 4);
+    cr_expect_eq(facts.planned_node_count, 8);
+    cr_expect_eq(facts.single_node_count, 1); /* the If */
+    arena memory = {0};
+    tensor out;
+    cr_assert_eq(run(g, DTYPE_F32, 1, &(float){-8}, &out, &memory), STATUS_OK);
+    cr_expect_eq(*(float *)out.data, 20);
+    arena_dispose(&memory);
+}
+
+/* Behind NonZero, shapes are those of values: only what lies before is planned. */
+Test(cpu_dynamic, what_depends_on_values_runs_alone)
+{
+    graph *g = begin(DTYPE_F32, 4);
+    graph_value_index x = unary(g, GRAPH_OP_RELU, unary(g, GRAPH_OP_NEG, g->inputs[0]));
+    graph_value_index found = unary(g, GRAPH_OP_NON_ZERO, x);
+    graph_add_output(g, unary(g, GRAPH_OP_NEG, found), "y");
+    graph_add_output(g, binary(g, GRAPH_OP_ADD, x, x), "z");
+    cpu_dynamic_facts facts = describe(g, 4);
+    cr_expect_eq(facts.plan_count, 1);
+    cr_expect_eq(facts.planned_node_count, 3);
+    cr_expect_eq(facts.single_node_count, 2);
+    arena memory = {0};
+    tensor out[2];
+    cr_assert_eq(run(g, DTYPE_F32, 4, (float[]){1, -2, 3, -4}, out, &memory), STATUS_OK);
+    cr_expect_eq(tensor_count(&out[0]), 2);
+    cr_expect_arr_eq(out[0].data, ((int64_t[]){-1, -3}), 2 * sizeof(int64_t));
+    cr_expect_arr_eq(out[1].data, ((float[]){0, 4, 0, 8}), 4 * sizeof(float));
+    arena_dispose(&memory);
+}
+
+/* A body whose state grows by one element with each step. */
+Test(cpu_dynamic, states_may_change_their_shapes)
+{
+    graph *g = begin(DTYPE_F32, 1), *body = graph_create("body");
+    graph_dim one = graph_dim_constant(1);
+    graph_add_input(body, "i", DTYPE_I64, 0, NULL);
+    graph_value_index c = graph_add_input(body, "c", DTYPE_BOOL, 0, NULL);
+    graph_value_index list = graph_add_input(body, "list", DTYPE_F32, 1, &one);
+    graph_value_index sum = graph_add_input(body, "sum", DTYPE_F32, 1, &one);
+    graph_value_index step = graph_add_input(body, "step", DTYPE_F32, 1, &one);
+    graph_attribute axis = graph_make_int("axis", 0);
+    graph_value_index next = binary(body, GRAPH_OP_ADD, sum, step);
+    graph_add_output(body, unary(body, GRAPH_OP_IDENTITY, c), NULL);
+    graph_add_output(
+        body, graph_add(body, GRAPH_OP_CONCAT, 2, (graph_value_index[]){list, next}, 1, &axis),
+        NULL);
+    graph_add_output(body, next, NULL);
+    graph_own_body(g, body);
+    graph_attribute attributes[] = {{.name = "body", .kind = GRAPH_ATTRIBUTE_GRAPH, .graph = body},
+                                    graph_make_int("captured", 1)};
+    graph_value_index most = graph_add_constant_i64(g, "most", 0, NULL, &(int64_t){4});
+    graph_value_index zero = graph_add_constant_f32(g, "zero", 1, (int64_t[]){1}, &(float){0});
+    graph_value_index inputs[] = {most, GRAPH_NO_VALUE, zero, zero, g->inputs[0]};
+    int32_t n = graph_add_node(g, GRAPH_OP_LOOP, "loop", 5, inputs, 2, 2, attributes);
+    graph_add_output(g, g->nodes[n].outputs[0], "list");
+    graph_add_output(g, g->nodes[n].outputs[1], "sum");
+    arena memory = {0};
+    tensor out[2];
+    cr_assert_eq(run(g, DTYPE_F32, 1, &(float){3}, out, &memory), STATUS_OK, "%s",
+                 status_message());
+    cr_assert_eq(tensor_count(&out[0]), 5);
+    cr_expect_arr_eq(out[0].data, ((float[]){0, 3, 6, 9, 12}), 5 * sizeof(float));
+    cr_expect_eq(*(float *)out[1].data, 12);
+    arena_dispose(&memory);
+}
+
+/* A state that begins as a constant of the graph does not stay so. */
+Test(cpu_dynamic, states_may_begin_as_constants)
+{
+    graph *g = begin(DTYPE_F32, 1), *body = graph_create("body");
+    graph_dim one = graph_dim_constant(1);
+    graph_add_input(body, "i", DTYPE_I64, 0, NULL);
+    graph_value_index c = graph_add_input(body, "c", DTYPE_BOOL, 0, NULL);
+    graph_value_index sum = graph_add_input(body, "sum", DTYPE_F32, 1, &one);
+    graph_value_index step = graph_add_input(body, "step", DTYPE_F32, 1, &one);
+    graph_add_output(body, unary(body, GRAPH_OP_IDENTITY, c), NULL);
+    graph_add_output(body, binary(body, GRAPH_OP_ADD, sum, step), NULL);
+    graph_own_body(g, body);
+    graph_attribute attributes[] = {{.name = "body", .kind = GRAPH_ATTRIBUTE_GRAPH, .graph = body},
+                                    graph_make_int("captured", 1)};
+    graph_value_index most = graph_add_constant_i64(g, "most", 0, NULL, &(int64_t){4});
+    graph_value_index zero = graph_add_constant_f32(g, "zero", 1, (int64_t[]){1}, &(float){0});
+    graph_value_index inputs[] = {most, GRAPH_NO_VALUE, zero, g->inputs[0]};
+    int32_t n = graph_add_node(g, GRAPH_OP_LOOP, "loop", 4, inputs, 1, 2, attributes);
+    graph_add_output(g, g->nodes[n].outputs[0], "sum");
+    arena memory = {0};
+    tensor out;
+    cr_assert_eq(run(g, DTYPE_F32, 1, &(float){3}, &out, &memory), STATUS_OK);
+    cr_expect_eq(*(float *)out.data, 12);
+    arena_dispose(&memory);
+}
+
+/* Other shapes than the request before, and again the first ones. */
+Test(cpu_dynamic, a_program_takes_shapes_in_any_order)
+{
+    graph *g = graph_create("g");
+    graph_dim any = {.is_unknown = true};
+    graph_add_input(g, "x", DTYPE_F32, 1, &any);
+    graph_value_index x = unary(g, GRAPH_OP_RELU, g->inputs[0]);
+    graph_add_output(g, unary(g, GRAPH_OP_NON_ZERO, x), "y");
+    graph_add_output(g, unary(g, GRAPH_OP_NEG, x), "z");
+    cpu_dynamic_options options = {.graph = g, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_memory workspace = {0};
+    cpu_dynamic *program;
+    cr_assert_eq(kernels_select(NULL, &options.kernels), STATUS_OK);
+    cr_assert_eq(cpu_dynamic_create(&options, &program), STATUS_OK);
+    for (int64_t i = 0; i < 80; i++) { /* more shapes than are kept */
+        float data[40] = {[0] = 1, [1] = -1};
+        tensor in = {.dtype = DTYPE_F32, .rank = 1, .dims = {2 + i * 7 % 37}, .data = data}, out[2];
+        arena memory = {0};
+        cr_assert_eq(cpu_dynamic_run(program, &in, out, &memory,
+                                     &(cpu_dynamic_caller){.memory = &workspace}),
+                     STATUS_OK);
+        cr_expect_eq(tensor_count(&out[0]), 1);
+        cr_expect_eq(tensor_count(&out[1]), in.dims[0]);
+        cr_expect_eq(((float *)out[1].data)[0], -1);
+        arena_dispose(&memory);
+    }
+    cpu_dynamic_memory_trim(&workspace, 0);
+    cpu_dynamic_destroy(program);
+    graph_destroy(g);
 }

@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 
 /* Small networks for tests of fused layers, planned at several kernel levels, against the same
  * nodes computed one by one. */

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "devices/cpu/evaluate.h"
 #include "devices/cpu/ops/split.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "devices/cpu/threads/thread_pool.h"
 #include "graph/build.h"
 #include "graph/specialise/specialise.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "devices/cpu/memory.h"
+#include "devices/cpu/plan/memory.h"
 
 Test(cpu_memory, buffers_that_live_together_do_not_overlap)
 {

@@ -1,14 +1,14 @@
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/cpu/memory.h"
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
+#include "devices/cpu/plan/memory.h"
 #include "graph/quantise/fuse.h"
 #include "graph/quantise/lines.h"
 #include "graph/quantise/widen.h"

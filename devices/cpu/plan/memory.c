@@ -1,4 +1,4 @@
-#include "devices/cpu/memory.h"
+#include "devices/cpu/plan/memory.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "devices/cpu/evaluate.h"
-#include "devices/cpu/plan.h"
+#include "devices/cpu/plan/plan.h"
 #include "graph/import.h"
 #include "tests/support/npz.h"
 

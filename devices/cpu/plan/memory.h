@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_MEMORY_H
-#define DEVICES_CPU_MEMORY_H
+#ifndef DEVICES_CPU_PLAN_MEMORY_H
+#define DEVICES_CPU_PLAN_MEMORY_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_PLAN_H
-#define DEVICES_CPU_PLAN_H
+#ifndef DEVICES_CPU_PLAN_PLAN_H
+#define DEVICES_CPU_PLAN_PLAN_H
 
 #include "base/cancel.h"
 #include "devices/cpu/ops/weights.h"
