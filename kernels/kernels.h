@@ -61,14 +61,15 @@ struct layer_norm_quantise; /* kernels/quantise.h */
 struct quantise_tensor_u8;  /* kernels/tensor_u8.h */
 struct dequantise_u8;       /* kernels/tensor_u8.h */
 struct add_u8;              /* kernels/tensor_u8.h */
-struct interleave_u8;       /* kernels/tensor_u8.h */
 struct pool_u8;             /* kernels/tensor_u8.h */
 struct depthwise_u8s8;      /* kernels/tensor_u8.h */
-struct compare_f32;         /* kernels/lines.h */
+struct combine_line;        /* kernels/lines.h */
+struct choose_line;         /* kernels/lines.h */
 struct convert_line;        /* kernels/lines.h */
 struct fold_windows_f32;    /* kernels/lines.h */
 struct fold_rows_f32;       /* kernels/lines.h */
 struct gather_sum_f32;      /* kernels/lines.h */
+struct transpose_plane;     /* kernels/lines.h */
 struct repeat_f32;          /* kernels/lines.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
@@ -129,7 +130,6 @@ typedef struct kernels {
     void (*quantise_tensor_u8)(const struct quantise_tensor_u8 *q);
     void (*dequantise_u8)(const struct dequantise_u8 *d);
     void (*add_u8)(const struct add_u8 *p);
-    void (*interleave_u8)(const struct interleave_u8 *p);
     void (*pool_u8)(const struct pool_u8 *p);
     void (*depthwise_u8s8)(const struct depthwise_u8s8 *d);
 
@@ -145,11 +145,13 @@ typedef struct kernels {
     void (*weighted_rows_f32)(const struct weighted_rows_f32 *w);
 
     /* Lines of elements, kernels/lines.h. */
-    void (*compare_f32)(const struct compare_f32 *p);
+    void (*combine_line)(const struct combine_line *p);
+    void (*choose_line)(const struct choose_line *p);
     void (*convert_line)(const struct convert_line *p);
     void (*fold_windows_f32)(const struct fold_windows_f32 *p);
     void (*fold_rows_f32)(const struct fold_rows_f32 *p);
     void (*gather_sum_f32)(const struct gather_sum_f32 *p);
+    void (*transpose_plane)(const struct transpose_plane *p);
     void (*repeat_f32)(const struct repeat_f32 *p);
 
     /* Conversions: exact, or round to nearest with ties to even; NaN stays NaN, quiet. */

@@ -4,28 +4,77 @@
 #include "base/dtype.h"
 #include "kernels/kernels.h"
 
-/* Lines of elements: comparing, converting, folding. Every level compiles the same plain loops
- * (scalar/line_loops.h) with its own instructions: results are the same at every level, bit for
- * bit. */
+/* Lines of elements: combining in pairs, converting, folding. Every level compiles the same plain
+ * loops (scalar/line_loops.h) with its own instructions: results are the same at every level, bit
+ * for bit. */
 
-typedef enum compare_kind {
-    COMPARE_EQUAL,
-    COMPARE_LESS,
-    COMPARE_LESS_OR_EQUAL,
-    COMPARE_GREATER,
-    COMPARE_GREATER_OR_EQUAL,
-} compare_kind;
+/* Of integers: sums, differences and products wrap; BIT_* are bitwise. AND, OR and XOR are of truth
+ * values, 0 or not, and give 0 or 1, as comparisons do. */
+typedef enum combine_kind {
+    COMBINE_ADD,
+    COMBINE_SUB,
+    COMBINE_MUL,
+    COMBINE_MAX,
+    COMBINE_MIN,
+    COMBINE_BIT_AND,
+    COMBINE_BIT_OR,
+    COMBINE_BIT_XOR,
+    COMBINE_TRUTH, /* from here on the result is a byte, 0 or 1 */
+    COMBINE_AND = COMBINE_TRUTH,
+    COMBINE_OR,
+    COMBINE_XOR,
+    COMBINE_EQUAL,
+    COMBINE_NOT_EQUAL,
+    COMBINE_LESS,
+    COMBINE_LESS_OR_EQUAL,
+    COMBINE_GREATER,
+    COMBINE_GREATER_OR_EQUAL,
+    COMBINE_COUNT
+} combine_kind;
 
-/* out[i] = a[i * a_step] kind b[i * b_step], 0 or 1; steps are 0 or 1. */
-typedef struct compare_f32 {
-    compare_kind kind;
-    const float *a;
+/* out[i] = a[i * a_step] kind b[i * b_step]; steps are 0 (one value for all) or 1. Only where
+ * combine_line_has(kind, type). */
+typedef struct combine_line {
+    combine_kind kind;
+    dtype type; /* of a and b; of `out` up to COMBINE_TRUTH, else BOOL */
+    const void *a;
     size_t a_step;
-    const float *b;
+    const void *b;
     size_t b_step;
-    uint8_t *out;
+    void *out; /* neither `a` nor `b` */
     size_t count;
-} compare_f32;
+} combine_line;
+
+/* Comparisons of floats, truth of BOOL, everything else of the integers that models use. */
+static inline bool combine_line_has(combine_kind kind, dtype type)
+{
+    switch (type) {
+    case DTYPE_F32:
+    case DTYPE_F64:
+        return kind >= COMBINE_EQUAL && kind < COMBINE_COUNT;
+    case DTYPE_BOOL:
+        return kind >= COMBINE_AND && kind <= COMBINE_XOR;
+    case DTYPE_U8:
+    case DTYPE_I8:
+    case DTYPE_I32:
+    case DTYPE_I64:
+        return kind < COMBINE_COUNT && (kind < COMBINE_TRUTH || kind >= COMBINE_EQUAL);
+    default:
+        return false;
+    }
+}
+
+/* out[i] = choice[i] ? a[i * a_step] : b[i * b_step]; steps as in combine_line. */
+typedef struct choose_line {
+    size_t element_bytes; /* 1, 2, 4 or 8 */
+    const uint8_t *choice;
+    const void *a;
+    size_t a_step;
+    const void *b;
+    size_t b_step;
+    void *out; /* none of the others */
+    size_t count;
+} choose_line;
 
 /* Floats become integers toward zero, saturated, NaN as 0; integers wrap; BOOL is x != 0. Only
  * where convert_line_has(from, to). */
@@ -85,5 +134,14 @@ typedef struct repeat_f32 {
     const float *in;
     float *out; /* [count * times], not `in` */
 } repeat_f32;
+
+/* out[i * out_stride + j] = in[i + j * in_stride] for i < rows and j < columns. */
+typedef struct transpose_plane {
+    size_t element_bytes;         /* 1, 2, 4 or 8 */
+    size_t rows, columns;         /* of the result */
+    const void *in;               /* not `out` */
+    size_t in_stride, out_stride; /* elements */
+    void *out;
+} transpose_plane;
 
 #endif

@@ -40,14 +40,6 @@ typedef struct add_u8 {
     uint8_t *out;
 } add_u8;
 
-/* out[i * planes + p] = in[p * count + i]: planes to pixels with the channels last. For few planes,
- * such as the colours of an image; fastest for three. */
-typedef struct interleave_u8 {
-    const uint8_t *in; /* [planes, count] */
-    size_t planes, count;
-    uint8_t *out; /* [count, planes] */
-} interleave_u8;
-
 /* The maximum of each window and channel; padding is ignored, 0 where a window is all padding. */
 typedef struct pool_u8 {
     image_window window;

@@ -83,6 +83,27 @@ static bool is_generic(graph_op op)
     }
 }
 
+/* Operators that only move elements: they take what their operands are. */
+static bool moves_only(graph_op op)
+{
+    switch (op) {
+    case GRAPH_OP_CONCAT:
+    case GRAPH_OP_SPLIT:
+    case GRAPH_OP_SLICE:
+    case GRAPH_OP_PAD:
+    case GRAPH_OP_TRANSPOSE:
+    case GRAPH_OP_RESHAPE:
+    case GRAPH_OP_FLATTEN:
+    case GRAPH_OP_SQUEEZE:
+    case GRAPH_OP_UNSQUEEZE:
+    case GRAPH_OP_EXPAND:
+    case GRAPH_OP_IDENTITY:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void describe(widening *w, graph_value_index at, graph_value_index v, dtype type)
 {
     graph_value *to = &w->made->values[at];
@@ -136,9 +157,22 @@ static bool is_widening_cast(const widening *w, const graph_node *n)
            type_of(w->g, n->outputs[0]) == DTYPE_F32;
 }
 
+/* Moves of halves that nothing has widened yet are cheaper as they are. */
+static bool runs_wide(const widening *w, const graph_node *n)
+{
+    if (!is_generic(n->op))
+        return false;
+    if (!moves_only(n->op))
+        return true;
+    for (int i = 0; i < n->input_count; i++)
+        if (is_half(w->g, n->inputs[i]) && w->wide[n->inputs[i]] != GRAPH_NO_VALUE)
+            return true;
+    return false;
+}
+
 static void write_node(widening *w, const graph_node *n, graph_value_index *operands)
 {
-    bool is_wide = is_generic(n->op);
+    bool is_wide = runs_wide(w, n);
     graph_value_index *out = operands + n->input_count;
     if (is_widening_cast(w, n)) {
         w->same[n->outputs[0]] = get_wide(w, n->inputs[0]);

@@ -8,49 +8,6 @@
 /* The loops of lines.h in plain C: every level compiles these very lines. Written so that compilers
  * vectorise them: choices are values, not branches, and steps are constants. */
 
-#define LINE_COMPARE(operator)                                                                     \
-    do {                                                                                           \
-        for (size_t i = 0; i < both; i++)                                                          \
-            out[i] = a[i] operator b[i];                                                           \
-        for (size_t i = 0; i < only_a; i++)                                                        \
-            out[i] = a[i] operator y;                                                              \
-        for (size_t i = 0; i < only_b; i++)                                                        \
-            out[i] = x operator b[i];                                                              \
-        for (size_t i = 0; i < neither; i++)                                                       \
-            out[i] = x operator y;                                                                 \
-    } while (0)
-
-static inline void line_compare(const compare_f32 *p)
-{
-    size_t count = p->count;
-    if (count == 0)
-        return;
-    const float *restrict a = p->a, *restrict b = p->b;
-    uint8_t *restrict out = p->out;
-    float x = *a, y = *b;
-    size_t both = p->a_step && p->b_step ? count : 0, neither = p->a_step || p->b_step ? 0 : count;
-    size_t only_a = p->a_step && !both ? count : 0, only_b = p->b_step && !both ? count : 0;
-    switch (p->kind) {
-    case COMPARE_EQUAL:
-        LINE_COMPARE(==);
-        break;
-    case COMPARE_LESS:
-        LINE_COMPARE(<);
-        break;
-    case COMPARE_LESS_OR_EQUAL:
-        LINE_COMPARE(<=);
-        break;
-    case COMPARE_GREATER:
-        LINE_COMPARE(>);
-        break;
-    case COMPARE_GREATER_OR_EQUAL:
-        LINE_COMPARE(>=);
-        break;
-    }
-}
-
-#undef LINE_COMPARE
-
 /* x limited to low .. high; NaN gives 0. */
 static inline float line_limit(float x, float low, float high)
 {
@@ -63,6 +20,22 @@ static inline float line_limit(float x, float low, float high)
 #define LINE_BELOW_2_31 2147483520.0f
 #define LINE_BELOW_2_63 9223371487098961920.0f
 
+#define LINE_BLOCK 256 /* elements at a time: they stay in the L1 cache between loops */
+
+/* In two loops: compilers narrow integers well, but not floats. */
+static inline void line_floats_to_bytes(float low, float high, const float *restrict in,
+                                        uint8_t *restrict out, size_t count)
+{
+    int32_t some[LINE_BLOCK];
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i < LINE_BLOCK ? count - i : LINE_BLOCK;
+        for (size_t j = 0; j < n; j++)
+            some[j] = (int32_t)line_limit(in[i + j], low, high);
+        for (size_t j = 0; j < n; j++)
+            out[i + j] = (uint8_t)some[j];
+    }
+}
+
 static inline void line_floats_to(dtype to, const float *restrict in, void *out, size_t count)
 {
     switch (to) {
@@ -70,18 +43,12 @@ static inline void line_floats_to(dtype to, const float *restrict in, void *out,
         for (size_t i = 0; i < count; i++)
             ((uint8_t *)out)[i] = in[i] != 0;
         break;
-    case DTYPE_U8: {
-        uint8_t *restrict to_u8 = out;
-        for (size_t i = 0; i < count; i++)
-            to_u8[i] = (uint8_t)(int32_t)line_limit(in[i], 0, 255);
+    case DTYPE_U8:
+        line_floats_to_bytes(0, 255, in, out, count);
         break;
-    }
-    case DTYPE_I8: {
-        int8_t *restrict to_i8 = out;
-        for (size_t i = 0; i < count; i++)
-            to_i8[i] = (int8_t)(int32_t)line_limit(in[i], -128, 127);
+    case DTYPE_I8:
+        line_floats_to_bytes(-128, 127, in, out, count);
         break;
-    }
     case DTYPE_I32: {
         int32_t *restrict to_i32 = out;
         for (size_t i = 0; i < count; i++) {
@@ -175,8 +142,6 @@ static inline __attribute__((always_inline)) float line_fold(fold_kind kind, flo
     }
     return sum;
 }
-
-#define LINE_BLOCK 256 /* results at a time: they stay in the L1 cache while the taps pass */
 
 static inline __attribute__((always_inline)) void line_fold_windows_kind(fold_kind kind,
                                                                          const fold_windows_f32 *p)

@@ -1,9 +1,16 @@
 #include "kernels/kernels_list.h"
+#include "kernels/scalar/combine_loops.h"
 #include "kernels/scalar/line_loops.h"
+#include "kernels/scalar/transpose_loops.h"
 
-void compare_f32_scalar(const struct compare_f32 *p)
+void combine_line_scalar(const struct combine_line *p)
 {
-    line_compare(p);
+    line_combine(p);
+}
+
+void choose_line_scalar(const struct choose_line *p)
+{
+    line_choose(p);
 }
 
 void convert_line_scalar(const struct convert_line *p)
@@ -29,4 +36,9 @@ void gather_sum_f32_scalar(const struct gather_sum_f32 *p)
 void repeat_f32_scalar(const struct repeat_f32 *p)
 {
     line_repeat(p);
+}
+
+void transpose_plane_scalar(const struct transpose_plane *p)
+{
+    line_transpose(p);
 }

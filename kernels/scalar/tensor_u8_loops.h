@@ -62,15 +62,6 @@ static inline void u8_add(const add_u8 *p)
     }
 }
 
-/* Pixels [first, count). */
-static inline void u8_interleave(const interleave_u8 *p, size_t first)
-{
-    uint8_t *restrict out = p->out + first * p->planes;
-    for (size_t i = first; i < p->count; i++)
-        for (size_t plane = 0; plane < p->planes; plane++)
-            *out++ = p->in[plane * p->count + i];
-}
-
 static inline void u8_larger(uint8_t *restrict out, const uint8_t *restrict in, size_t count)
 {
     for (size_t c = 0; c < count; c++)

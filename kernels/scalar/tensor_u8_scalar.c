@@ -16,11 +16,6 @@ void add_u8_scalar(const struct add_u8 *p)
     u8_add(p);
 }
 
-void interleave_u8_scalar(const struct interleave_u8 *p)
-{
-    u8_interleave(p, 0);
-}
-
 void pool_u8_scalar(const struct pool_u8 *p)
 {
     u8_pool(p);

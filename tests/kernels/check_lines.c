@@ -21,44 +21,149 @@ static void fill_any(float *x, size_t count)
     }
 }
 
-static bool compared(compare_kind kind, float a, float b)
+static int64_t integer_at(dtype type, const void *data, size_t i)
 {
-    switch (kind) {
-    case COMPARE_EQUAL:
-        return a == b;
-    case COMPARE_LESS:
-        return a < b;
-    case COMPARE_LESS_OR_EQUAL:
-        return a <= b;
-    case COMPARE_GREATER:
-        return a > b;
-    case COMPARE_GREATER_OR_EQUAL:
-        return a >= b;
-    }
-    return false;
+    return type == DTYPE_I8    ? ((const int8_t *)data)[i]
+           : type == DTYPE_I32 ? ((const int32_t *)data)[i]
+           : type == DTYPE_I64 ? ((const int64_t *)data)[i]
+                               : ((const uint8_t *)data)[i];
 }
 
-static void check_compare(const variant *v)
+static bool is_less(dtype type, const void *a, const void *b)
 {
-    for (size_t turn = 0; turn < 200; turn++) {
-        size_t count = turn < 70 ? turn : check_random_below(700), a_step = turn % 4 > 0;
-        compare_f32 p = {
-            .kind = (compare_kind)(turn % 5), .a_step = a_step, .b_step = turn % 3 > 0};
-        size_t b_count = p.b_step ? count : count > 0, a_count = a_step ? count : count > 0;
-        float *a = check_floats(a_count), *b = check_floats(b_count);
-        fill_any(a, a_count);
-        fill_any(b, b_count);
-        for (size_t i = 0; i < a_count && i < b_count; i += 3)
-            b[i] = a[i];
+    return type == DTYPE_F32   ? *(const float *)a < *(const float *)b
+           : type == DTYPE_F64 ? *(const double *)a < *(const double *)b
+                               : integer_at(type, a, 0) < integer_at(type, b, 0);
+}
+
+static bool is_equal(dtype type, const void *a, const void *b)
+{
+    return type == DTYPE_F32   ? *(const float *)a == *(const float *)b
+           : type == DTYPE_F64 ? *(const double *)a == *(const double *)b
+                               : integer_at(type, a, 0) == integer_at(type, b, 0);
+}
+
+static bool truth(combine_kind kind, dtype type, const void *a, const void *b)
+{
+    bool x = *(const uint8_t *)a, y = *(const uint8_t *)b;
+    switch (kind) {
+    case COMBINE_AND:
+        return x && y;
+    case COMBINE_OR:
+        return x || y;
+    case COMBINE_XOR:
+        return x != y;
+    case COMBINE_EQUAL:
+        return is_equal(type, a, b);
+    case COMBINE_NOT_EQUAL:
+        return !is_equal(type, a, b);
+    case COMBINE_LESS:
+        return is_less(type, a, b);
+    case COMBINE_LESS_OR_EQUAL:
+        return is_less(type, a, b) || is_equal(type, a, b);
+    case COMBINE_GREATER:
+        return is_less(type, b, a);
+    default:
+        return is_less(type, b, a) || is_equal(type, a, b);
+    }
+}
+
+/* The low bytes of it are what an integer type keeps. */
+static uint64_t combined(combine_kind kind, int64_t a, int64_t b)
+{
+    uint64_t x = (uint64_t)a, y = (uint64_t)b;
+    switch (kind) {
+    case COMBINE_ADD:
+        return x + y;
+    case COMBINE_SUB:
+        return x - y;
+    case COMBINE_MUL:
+        return x * y;
+    case COMBINE_MAX:
+        return a > b ? x : y;
+    case COMBINE_MIN:
+        return a < b ? x : y;
+    case COMBINE_BIT_AND:
+        return x & y;
+    case COMBINE_BIT_OR:
+        return x | y;
+    default:
+        return x ^ y;
+    }
+}
+
+static void fill_type(dtype type, void *x, size_t count)
+{
+    check_fill_bytes(x, count * dtype_bytes(type));
+    for (size_t i = 0; i < count && type == DTYPE_F64; i++)
+        ((double *)x)[i] = i % 9 ? (double)check_random_float(-2, 2) : NAN;
+    if (type == DTYPE_F32)
+        fill_any(x, count);
+}
+
+static void check_combine_kind(const variant *v, combine_kind kind, dtype type, size_t turn)
+{
+    size_t count = turn < 40 ? turn : check_random_below(2000), bytes = dtype_bytes(type);
+    combine_line p = {
+        .kind = kind, .type = type, .a_step = turn % 4 > 0, .b_step = turn % 3 > 0, .count = count};
+    size_t a_count = p.a_step ? count : count > 0, b_count = p.b_step ? count : count > 0;
+    size_t out_bytes = kind >= COMBINE_TRUTH ? 1 : bytes;
+    char *a = check_buffer(a_count * bytes, bytes), *b = check_buffer(b_count * bytes, bytes);
+    uint8_t *out = check_buffer(count * out_bytes, out_bytes);
+    fill_type(type, a, a_count);
+    fill_type(type, b, b_count);
+    for (size_t i = 0; i < a_count && i < b_count; i += 3)
+        memcpy(b + i * bytes, a + i * bytes, bytes);
+    p.a = a;
+    p.b = b;
+    p.out = out;
+    FUNCTION(combine_line)(&p);
+    for (size_t i = 0; i < count; i++) {
+        const char *x = a + i * bytes * p.a_step, *y = b + i * bytes * p.b_step;
+        uint64_t want = kind >= COMBINE_TRUTH
+                            ? truth(kind, type, x, y)
+                            : combined(kind, integer_at(type, x, 0), integer_at(type, y, 0));
+        if (memcmp(out + i * out_bytes, &want, out_bytes)) {
+            check_fail("kind %d of %s differs at %zu of %zu", (int)kind, dtype_name(type), i,
+                       count);
+            break;
+        }
+    }
+    check_reset();
+}
+
+static void check_combine(const variant *v)
+{
+    for (int type = 0; type < DTYPE_BYTES; type++)
+        for (int kind = 0; kind < COMBINE_COUNT; kind++)
+            for (size_t turn = 0; turn < 50 && combine_line_has((combine_kind)kind, (dtype)type);
+                 turn++)
+                check_combine_kind(v, (combine_kind)kind, (dtype)type, turn);
+}
+
+static void check_choose(const variant *v)
+{
+    for (size_t turn = 0; turn < 320; turn++) {
+        size_t bytes = (size_t)1 << turn % 4,
+               count = turn < 240 ? turn / 4 : check_random_below(1500);
+        choose_line p = {
+            .element_bytes = bytes, .a_step = turn % 5 > 0, .b_step = turn % 3 > 0, .count = count};
+        size_t a_count = p.a_step ? count : count > 0, b_count = p.b_step ? count : count > 0;
+        uint8_t *choice = check_buffer(count, 1), *out = check_buffer(count * bytes, bytes);
+        char *a = check_buffer(a_count * bytes, bytes), *b = check_buffer(b_count * bytes, bytes);
+        check_fill_bytes(a, a_count * bytes);
+        check_fill_bytes(b, b_count * bytes);
+        for (size_t i = 0; i < count; i++)
+            choice[i] = (uint8_t)check_random_below(3);
+        p.choice = choice;
         p.a = a;
         p.b = b;
-        p.count = count;
-        p.out = check_buffer(count, 1);
-        FUNCTION(compare_f32)(&p);
+        p.out = out;
+        FUNCTION(choose_line)(&p);
         for (size_t i = 0; i < count; i++)
-            if (p.out[i] != compared(p.kind, a[i * a_step], b[i * p.b_step]))
-                check_fail("kind %d of %g and %g gives %d", (int)p.kind, (double)a[i * a_step],
-                           (double)b[i * p.b_step], p.out[i]);
+            if (memcmp(out + i * bytes,
+                       choice[i] ? a + i * bytes * p.a_step : b + i * bytes * p.b_step, bytes))
+                check_fail("element %zu of %zu, of %zu bytes, is the other one", i, count, bytes);
         check_reset();
     }
 }
@@ -78,14 +183,6 @@ static int64_t saturated(float x, dtype to)
     if ((double)x >= high)
         return to == DTYPE_I64 ? INT64_MAX : (int64_t)high;
     return (int64_t)x;
-}
-
-static int64_t integer_at(dtype type, const void *data, size_t i)
-{
-    return type == DTYPE_I8    ? ((const int8_t *)data)[i]
-           : type == DTYPE_I32 ? ((const int32_t *)data)[i]
-           : type == DTYPE_I64 ? ((const int64_t *)data)[i]
-                               : ((const uint8_t *)data)[i];
 }
 
 static void check_floats_to(const variant *v, dtype to, size_t count)
@@ -269,12 +366,48 @@ static void check_repeat(const variant *v)
     }
 }
 
+static void check_transpose(const variant *v)
+{
+    for (size_t turn = 0; turn < 400; turn++) {
+        size_t bytes = (size_t)1 << turn % 4;
+        transpose_plane p = {.element_bytes = bytes,
+                             .rows = check_random_below(turn % 3 ? 50 : 6),
+                             .columns = check_random_below(turn % 5 ? 70 : 6)};
+        p.in_stride = p.rows + (turn % 7 ? 0 : 3);
+        p.out_stride = p.columns + (turn % 11 ? 0 : 5);
+        if (turn % 13 == 0)
+            p.out_stride = 2048 / bytes;
+        size_t in_count = p.rows && p.columns ? (p.columns - 1) * p.in_stride + p.rows : 0;
+        size_t out_count = p.rows && p.columns ? (p.rows - 1) * p.out_stride + p.columns : 0;
+        char *in = check_buffer(in_count * bytes, bytes),
+             *out = check_buffer(out_count * bytes, bytes);
+        check_fill_bytes(in, in_count * bytes);
+        memset(out, 7, out_count * bytes);
+        p.in = in;
+        p.out = out;
+        FUNCTION(transpose_plane)(&p);
+        for (size_t at = 0; at < out_count; at++) {
+            size_t i = at / p.out_stride, j = at % p.out_stride;
+            static const char untouched[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+            const char *want = j < p.columns ? in + (i + j * p.in_stride) * bytes : untouched;
+            if (memcmp(out + at * bytes, want, bytes)) {
+                check_fail("%zu x %zu of %zu bytes: wrong at %zu, %zu", p.rows, p.columns, bytes, i,
+                           j);
+                break;
+            }
+        }
+        check_reset();
+    }
+}
+
 const check checks_lines[] = {
-    {"compare_f32", check_compare, NULL},
+    {"combine_line", check_combine, NULL},
+    {"choose_line", check_choose, NULL},
     {"convert_line", check_convert, NULL},
     {"fold_windows_f32", check_fold_line, NULL},
     {"fold_rows_f32", check_fold_rows, NULL},
     {"gather_sum_f32", check_gather_sum, NULL},
     {"repeat_f32", check_repeat, NULL},
+    {"transpose_plane", check_transpose, NULL},
     {NULL, NULL, NULL},
 };

@@ -8,7 +8,6 @@
 typedef __typeof__(((kernels *)0)->quantise_tensor_u8) quantise_fn;
 typedef __typeof__(((kernels *)0)->dequantise_u8) dequantise_fn;
 typedef __typeof__(((kernels *)0)->add_u8) add_fn;
-typedef __typeof__(((kernels *)0)->interleave_u8) interleave_fn;
 typedef __typeof__(((kernels *)0)->pool_u8) pool_fn;
 typedef __typeof__(((kernels *)0)->depthwise_u8s8) depthwise_fn;
 
@@ -93,23 +92,6 @@ static void check_add_u8(const variant *v)
             if (!check_byte(i, p.out[i], saturated((double)(x + y), p.zero, p.low, 255)))
                 break;
         }
-        check_reset();
-    }
-}
-
-static void check_interleave_u8(const variant *v)
-{
-    interleave_fn run = (interleave_fn)v->function;
-    for (unsigned turn = 0; turn < 60; turn++) {
-        interleave_u8 p = {.planes = turn % 2 ? 3 : check_random_below(6),
-                           .count = check_random_below(100)};
-        size_t bytes = p.planes * p.count;
-        p.in = make_bytes(bytes);
-        p.out = check_buffer(bytes, 1);
-        run(&p);
-        for (size_t i = 0; i < bytes; i++)
-            if (!check_byte(i, p.out[i], p.in[i % p.planes * p.count + i / p.planes]))
-                break;
         check_reset();
     }
 }
@@ -220,7 +202,6 @@ const check checks_bytes[] = {
     {"quantise_tensor_u8", check_quantise_tensor_u8, NULL},
     {"dequantise_u8", check_dequantise_u8, NULL},
     {"add_u8", check_add_u8, NULL},
-    {"interleave_u8", check_interleave_u8, NULL},
     {"pool_u8", check_pool_u8, NULL},
     {"depthwise_u8s8", check_depthwise_u8s8, NULL},
     {NULL, NULL, NULL},

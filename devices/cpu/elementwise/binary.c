@@ -11,7 +11,7 @@
 
 /* Operators of two (or more) broadcast inputs. */
 
-#define PIECE 16384 /* floats that one thread computes at a time */
+#define PIECE 16384 /* elements that one thread computes at a time */
 
 static const cpu_binary_block *const blocks_of[CPU_COMPUTE_COUNT] = {
     [CPU_COMPUTE_F32] = cpu_binary_blocks_f32,
@@ -77,7 +77,7 @@ typedef struct binary_state {
     cpu_binary_block block;
     cpu_compute compute;
     kernels_binary_f32 kernel; /* NULL, or what computes F32 */
-    cpu_binary binary;
+    combine_kind combine;      /* COMBINE_COUNT, or what the kernel for lines computes */
     bool is_compare;
 } binary_state;
 
@@ -103,6 +103,37 @@ static kernels_binary_f32 kernel_of(const kernels *k, graph_op op)
     default:
         return NULL;
     }
+}
+
+/* As kinds of kernels/lines.h. */
+static combine_kind combine_of(cpu_binary binary, dtype type)
+{
+    static const combine_kind kinds[CPU_BINARY_COUNT] = {
+        [CPU_BINARY_ADD] = COMBINE_ADD,
+        [CPU_BINARY_SUB] = COMBINE_SUB,
+        [CPU_BINARY_MUL] = COMBINE_MUL,
+        [CPU_BINARY_DIV] = COMBINE_COUNT,
+        [CPU_BINARY_MAX] = COMBINE_MAX,
+        [CPU_BINARY_MIN] = COMBINE_MIN,
+        [CPU_BINARY_PRELU] = COMBINE_COUNT,
+        [CPU_BINARY_MOD] = COMBINE_COUNT,
+        [CPU_BINARY_FMOD] = COMBINE_COUNT,
+        [CPU_BINARY_POW] = COMBINE_COUNT,
+        [CPU_BINARY_BITWISE_AND] = COMBINE_BIT_AND,
+        [CPU_BINARY_BITWISE_OR] = COMBINE_BIT_OR,
+        [CPU_BINARY_BITWISE_XOR] = COMBINE_BIT_XOR,
+        [CPU_BINARY_SHIFT_LEFT] = COMBINE_COUNT,
+        [CPU_BINARY_SHIFT_RIGHT] = COMBINE_COUNT,
+        [CPU_BINARY_AND] = COMBINE_AND,
+        [CPU_BINARY_OR] = COMBINE_OR,
+        [CPU_BINARY_XOR] = COMBINE_XOR,
+        [CPU_BINARY_EQUAL] = COMBINE_EQUAL,
+        [CPU_BINARY_LESS] = COMBINE_LESS,
+        [CPU_BINARY_LESS_OR_EQUAL] = COMBINE_LESS_OR_EQUAL,
+        [CPU_BINARY_GREATER] = COMBINE_GREATER,
+        [CPU_BINARY_GREATER_OR_EQUAL] = COMBINE_GREATER_OR_EQUAL,
+    };
+    return combine_line_has(kinds[binary], type) ? kinds[binary] : COMBINE_COUNT;
 }
 
 static bool is_float_block(cpu_compute c)
@@ -146,113 +177,75 @@ static status prepare_binary(cpu_prepare *p)
     *state = (binary_state){.block = block,
                             .compute = compute,
                             .kernel = type == DTYPE_F32 ? kernel_of(p->kernels, node->op) : NULL,
-                            .binary = binary,
+                            .combine = combine_of(binary, type),
                             .is_compare = binary >= CPU_BINARY_COMPARE};
     p->state = state;
     return STATUS_OK;
 }
 
-/* One run of floats, in pieces. */
-typedef struct f32_run {
-    kernels_binary_f32 kernel;
-    const float *a, *b;
-    size_t a_step, b_step, count;
-    float *out;
-} f32_run;
-
-static void run_piece(const void *context, void *memory, size_t unit)
-{
-    (void)memory;
-    const f32_run *r = context;
-    size_t first = unit * PIECE, count = r->count - first < PIECE ? r->count - first : PIECE;
-    r->kernel(r->a + first * r->a_step, r->a_step, r->b + first * r->b_step, r->b_step,
-              r->out + first, count);
-}
-
-/* Runs of floats, in pieces of one of the outer dims. */
-typedef struct f32_walk {
-    kernels_binary_f32 kernel;
+/* Runs of elements that a kernel combines, in pieces of `items` of one dim. */
+typedef struct pair_walk {
+    const cpu_call *call;
     cpu_walk walk;
     int axis;
-    int64_t items; /* of that axis in a piece */
-    const float *a, *b;
-    float *out;
-} f32_walk;
+    int64_t items;
+    dtype type;
+    const char *a, *b;
+    char *out;
+    size_t bytes, out_bytes; /* of an element */
+} pair_walk;
+
+static void combine_run(const pair_walk *r, const int64_t *offsets, size_t a_step, size_t b_step,
+                        size_t count)
+{
+    const binary_state *state = r->call->state;
+    const char *a = r->a + offsets[1] * (int64_t)r->bytes;
+    const char *b = r->b + offsets[2] * (int64_t)r->bytes;
+    char *out = r->out + offsets[0] * (int64_t)r->out_bytes;
+    if (state->kernel)
+        state->kernel((const float *)a, a_step, (const float *)b, b_step, (float *)out, count);
+    else
+        r->call->kernels->combine_line(
+            &(combine_line){state->combine, r->type, a, a_step, b, b_step, out, count});
+}
 
 static void walk_piece(const void *context, void *memory, size_t unit)
 {
     (void)memory;
-    const f32_walk *r = context;
+    const pair_walk *r = context;
     cpu_walk w = r->walk;
     int64_t first = (int64_t)unit * r->items, left = w.dims[r->axis] - first;
     w.dims[r->axis] = left < r->items ? left : r->items;
-    float *out = r->out + first * w.strides[0][r->axis];
-    const float *a = r->a + first * w.strides[1][r->axis];
-    const float *b = r->b + first * w.strides[2][r->axis];
+    pair_walk part = *r;
+    part.out += first * w.strides[0][r->axis] * (int64_t)r->out_bytes;
+    part.a += first * w.strides[1][r->axis] * (int64_t)r->bytes;
+    part.b += first * w.strides[2][r->axis] * (int64_t)r->bytes;
     size_t run = (size_t)cpu_walk_run(&w), a_step = (size_t)cpu_walk_step(&w, 1);
     size_t b_step = (size_t)cpu_walk_step(&w, 2);
     assert((a_step | b_step | 1) == 1); /* dense inputs: along a run they step by one or repeat */
     cpu_cursor at;
     for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at))
-        r->kernel(a + at.offsets[1], a_step, b + at.offsets[2], b_step, out + at.offsets[0], run);
+        combine_run(&part, at.offsets, a_step, b_step, run);
 }
 
-static void walk_f32(const cpu_call *c, const cpu_walk *w, const tensor *a, const tensor *b,
-                     tensor *out)
+static void run_kernel(const cpu_call *c, const cpu_walk *w, const tensor *a, const tensor *b,
+                       tensor *out)
 {
-    const binary_state *state = c->state;
-    f32_walk r = {state->kernel, *w, 0, 1, a->data, b->data, out->data};
+    pair_walk r = {.call = c,
+                   .walk = *w,
+                   .type = a->dtype,
+                   .a = a->data,
+                   .b = b->data,
+                   .out = out->data,
+                   .bytes = dtype_bytes(a->dtype),
+                   .out_bytes = dtype_bytes(out->dtype)};
     for (int i = 1; i < w->rank - 1; i++)
         r.axis = w->dims[i] > w->dims[r.axis] ? i : r.axis;
     size_t count = (size_t)w->dims[r.axis];
-    r.items = w->rank > 1 ? (int64_t)cpu_split_items(c, count, count, 1) : (int64_t)count;
+    r.items = w->rank > 1 ? (int64_t)cpu_split_items(c, count, count, 1) : PIECE;
     if (count > 0)
         cpu_split(c, (double)tensor_count(out) / 4, walk_piece, &r,
                   (count + (size_t)r.items - 1) / (size_t)r.items);
-}
-
-static bool find_compare(cpu_binary binary, compare_kind *kind)
-{
-    static const compare_kind kinds[] = {COMPARE_EQUAL, COMPARE_LESS, COMPARE_LESS_OR_EQUAL,
-                                         COMPARE_GREATER, COMPARE_GREATER_OR_EQUAL};
-    if (binary < CPU_BINARY_EQUAL || binary > CPU_BINARY_GREATER_OR_EQUAL)
-        return false;
-    *kind = kinds[binary - CPU_BINARY_EQUAL];
-    return true;
-}
-
-/* Comparisons of floats, and logic: bytes out. */
-static bool run_bytes(const cpu_call *c, const cpu_walk *w, const tensor *a, const tensor *b,
-                      tensor *out)
-{
-    const binary_state *state = c->state;
-    int64_t run = cpu_walk_run(w), a_step = cpu_walk_step(w, 1), b_step = cpu_walk_step(w, 2);
-    compare_f32 p = {.a_step = (size_t)a_step, .b_step = (size_t)b_step, .count = (size_t)run};
-    bool is_compare = a->dtype == DTYPE_F32 && find_compare(state->binary, &p.kind);
-    bool is_logic = a->dtype == DTYPE_BOOL && state->binary >= CPU_BINARY_AND &&
-                    state->binary <= CPU_BINARY_XOR;
-    if ((!is_compare && !is_logic) || (a_step | b_step | 1) != 1)
-        return false;
-    cpu_cursor at;
-    for (bool more = cpu_walk_start(w, &at); more; more = cpu_walk_next(w, &at)) {
-        uint8_t *to = (uint8_t *)out->data + at.offsets[0];
-        if (is_compare) {
-            p.a = (const float *)a->data + at.offsets[1];
-            p.b = (const float *)b->data + at.offsets[2];
-            p.out = to;
-            c->kernels->compare_f32(&p);
-            continue;
-        }
-        const uint8_t *x = (const uint8_t *)a->data + at.offsets[1];
-        const uint8_t *y = (const uint8_t *)b->data + at.offsets[2];
-        for (int64_t i = 0; state->binary == CPU_BINARY_AND && i < run; i++)
-            to[i] = (x[i * a_step] != 0) & (y[i * b_step] != 0);
-        for (int64_t i = 0; state->binary == CPU_BINARY_OR && i < run; i++)
-            to[i] = (x[i * a_step] | y[i * b_step]) != 0;
-        for (int64_t i = 0; state->binary == CPU_BINARY_XOR && i < run; i++)
-            to[i] = (x[i * a_step] != 0) ^ (y[i * b_step] != 0);
-    }
-    return true;
 }
 
 /* `n` elements as the block functions take them: where they are, if they are of the type to compute
@@ -271,19 +264,12 @@ static void run_pair(const cpu_call *c, const tensor *a, const tensor *b, tensor
     const binary_state *state = c->state;
     cpu_walk w;
     cpu_walk_broadcast(&w, out, 2, (const tensor *const[]){a, b});
+    bool is_in_place = out->data == a->data || out->data == b->data; /* sums of several tensors */
+    if (state->kernel || (state->combine != COMBINE_COUNT && !is_in_place)) {
+        run_kernel(c, &w, a, b, out);
+        return;
+    }
     int64_t run = cpu_walk_run(&w), a_step = cpu_walk_step(&w, 1), b_step = cpu_walk_step(&w, 2);
-    if (state->kernel && run == tensor_count(out) && run > 0) {
-        f32_run r = {state->kernel,  a->data,     b->data,  (size_t)a_step,
-                     (size_t)b_step, (size_t)run, out->data};
-        cpu_split(c, (double)run / 4, run_piece, &r, (r.count + PIECE - 1) / PIECE);
-        return;
-    }
-    if (state->kernel) {
-        walk_f32(c, &w, a, b, out);
-        return;
-    }
-    if (run_bytes(c, &w, a, b, out))
-        return;
     cpu_cursor at;
     for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
         cpu_block x, y, z;
@@ -357,7 +343,7 @@ static status run_binary(const cpu_call *c)
     return STATUS_OK;
 }
 
-static void broadcast_copy(const tensor *in, tensor *out)
+static void broadcast_copy(const kernels *k, const tensor *in, tensor *out)
 {
     cpu_walk w;
     cpu_walk_broadcast(&w, out, 1, &in);
@@ -367,7 +353,7 @@ static void broadcast_copy(const tensor *in, tensor *out)
         int64_t step = cpu_walk_step(&w, 1), run = cpu_walk_run(&w);
         const char *from = (const char *)in->data + c.offsets[1] * (int64_t)bytes;
         char *to = (char *)out->data + c.offsets[0] * (int64_t)bytes;
-        cpu_copy_strided(bytes, 1, &run, from, &step, to, &(int64_t){1});
+        cpu_copy_strided(k, bytes, 1, &run, from, &step, to, &(int64_t){1});
     }
 }
 
@@ -377,7 +363,7 @@ static status run_variadic(const cpu_call *c)
     tensor *out = &c->outputs[0];
     int count = c->node->input_count;
     if (count == 1)
-        broadcast_copy(c->inputs[0], out);
+        broadcast_copy(c->kernels, c->inputs[0], out);
     else
         run_pair(c, c->inputs[0], c->inputs[1], out);
     for (int i = 2; i < count; i++)
@@ -408,21 +394,23 @@ static status run_where(const cpu_call *c)
     cpu_cursor at;
     for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
         const uint8_t *choose = (const uint8_t *)condition->data + at.offsets[1];
-        if (bytes == sizeof(uint32_t)) {
-            const uint32_t *a = (const uint32_t *)x->data + at.offsets[2];
-            const uint32_t *b = (const uint32_t *)y->data + at.offsets[3];
-            uint32_t *to = (uint32_t *)out->data + at.offsets[0];
-            for (int64_t i = 0; i < run; i++)
-                to[i] = choose[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
-            continue;
-        }
         const char *a = (const char *)x->data + at.offsets[2] * (int64_t)bytes;
         const char *b = (const char *)y->data + at.offsets[3] * (int64_t)bytes;
         char *to = (char *)out->data + at.offsets[0] * (int64_t)bytes;
+        if (!steps[0]) { /* one choice for the run */
+            cpu_copy_strided(c->kernels, bytes, 1, &run, *choose ? a : b, &steps[*choose ? 1 : 2],
+                             to, &(int64_t){1});
+            continue;
+        }
+        if (bytes <= sizeof(uint64_t)) {
+            c->kernels->choose_line(&(choose_line){bytes, choose, a, (size_t)steps[1], b,
+                                                   (size_t)steps[2], to, (size_t)run});
+            continue;
+        }
         for (int64_t i = 0; i < run; i++)
             memcpy(to + i * (int64_t)bytes,
-                   choose[i * steps[0]] ? a + i * steps[1] * (int64_t)bytes
-                                        : b + i * steps[2] * (int64_t)bytes,
+                   choose[i] ? a + i * steps[1] * (int64_t)bytes
+                             : b + i * steps[2] * (int64_t)bytes,
                    bytes);
     }
     return STATUS_OK;

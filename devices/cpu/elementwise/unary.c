@@ -4,6 +4,7 @@
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
 #include "kernels/activation.h"
+#include "kernels/lines.h"
 
 /* Operators that take each element by itself. F16 and BF16 are computed as float. */
 
@@ -253,13 +254,32 @@ static status run_unary(const cpu_call *c)
     return STATUS_OK;
 }
 
+/* out[i] = in[i] kind value, as bytes. */
+static void compare_some(const cpu_call *c, combine_kind kind, const void *value, size_t step,
+                         size_t first, size_t count)
+{
+    const tensor *in = c->inputs[0];
+    size_t at = first * dtype_bytes(in->dtype);
+    c->kernels->combine_line(&(combine_line){.kind = kind,
+                                             .type = in->dtype == DTYPE_BOOL ? DTYPE_U8 : in->dtype,
+                                             .a = (const char *)in->data + at,
+                                             .a_step = 1,
+                                             .b = (const char *)value + step * at,
+                                             .b_step = step,
+                                             .out = (uint8_t *)c->outputs[0].data + first,
+                                             .count = count});
+}
+
+static void not_some(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    compare_some(c, COMBINE_EQUAL, &(uint8_t){0}, 0, first, count);
+}
+
 static status run_not(const cpu_call *c)
 {
-    const uint8_t *in = c->inputs[0]->data;
-    uint8_t *out = c->outputs[0].data;
     size_t count = (size_t)tensor_count(c->inputs[0]);
-    for (size_t i = 0; i < count; i++)
-        out[i] = !in[i];
+    cpu_split_rows(c, (double)count / 16, not_some, count);
     return STATUS_OK;
 }
 
@@ -275,11 +295,21 @@ static status run_bitwise_not(const cpu_call *c)
     return STATUS_OK;
 }
 
+static void is_nan_some(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    compare_some(c, COMBINE_NOT_EQUAL, c->inputs[0]->data, 1, first, count);
+}
+
 static status run_is_special(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
     if (!dtype_is_float(in->dtype))
         return cpu_op_fail_dtype(c->node, in->dtype);
+    if (c->node->op == GRAPH_OP_IS_NAN && in->dtype == DTYPE_F32) {
+        cpu_split_rows(c, (double)tensor_count(in) / 4, is_nan_some, (size_t)tensor_count(in));
+        return STATUS_OK;
+    }
     uint8_t *out = c->outputs[0].data;
     size_t count = (size_t)tensor_count(in);
     bool is_nan = c->node->op == GRAPH_OP_IS_NAN;

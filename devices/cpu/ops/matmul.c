@@ -326,7 +326,7 @@ static status run_gemm(const cpu_call *c)
         return STATUS_OK;
     if (s->is_a_transposed) {
         int64_t dims[] = {s->m, s->k}, from[] = {1, s->m}, to[] = {s->k, 1};
-        cpu_copy_strided(sizeof(float), 2, dims, a, from, c->scratch, to);
+        cpu_copy_strided(c->kernels, sizeof(float), 2, dims, a, from, c->scratch, to);
         a = c->scratch;
     }
     /* The kernel multiplies by alpha, where 0 would mean 1, and adds a row of n. */

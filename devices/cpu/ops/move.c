@@ -4,7 +4,6 @@
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/walk.h"
-#include "kernels/tensor_u8.h"
 
 /* Operators that only move elements. */
 
@@ -16,34 +15,10 @@ static status run_view(const cpu_call *c)
     return STATUS_OK;
 }
 
-#define INTERLEAVE_PLANES_MAX 4
-
-/* 8-bit images of few channels, [N, channels, ...] to [N, ..., channels], have a kernel. */
-static bool is_interleaving(const tensor *in, const graph_attribute *perm)
-{
-    if (!perm || in->rank < 3 || dtype_bytes(in->dtype) != 1 ||
-        in->dims[1] > INTERLEAVE_PLANES_MAX || perm->ints[0] != 0)
-        return false;
-    for (int i = 1; i < in->rank; i++)
-        if (cpu_axis(perm->ints[i], in->rank) != (i + 1 < in->rank ? i + 1 : 1))
-            return false;
-    return true;
-}
-
 static status run_transpose(const cpu_call *c)
 {
     const tensor *in = c->inputs[0], *out = &c->outputs[0];
     const graph_attribute *perm = graph_find_attribute(c->node, "perm");
-    if (is_interleaving(in, perm)) {
-        interleave_u8 p = {.planes = (size_t)in->dims[1],
-                           .count = (size_t)cpu_dims_product(in->dims, 2, in->rank)};
-        for (int64_t i = 0; i < in->dims[0]; i++) {
-            p.in = (const uint8_t *)in->data + (size_t)i * p.planes * p.count;
-            p.out = (uint8_t *)out->data + (size_t)i * p.planes * p.count;
-            c->kernels->interleave_u8(&p);
-        }
-        return STATUS_OK;
-    }
     int64_t dense[TENSOR_RANK_MAX], from[TENSOR_RANK_MAX], to[TENSOR_RANK_MAX];
     cpu_dense_strides(in->rank, in->dims, dense);
     cpu_dense_strides(out->rank, out->dims, to);

@@ -81,6 +81,7 @@ void cpu_split_rows(const cpu_call *c, double ns, cpu_rows_part part, size_t row
 #define COPY_BYTES_PER_NS 4
 
 typedef struct copy_run {
+    const kernels *kernels;
     size_t element_bytes;
     int rank, axis;
     const int64_t *dims, *from_strides, *to_strides;
@@ -98,15 +99,16 @@ static void copy_piece(const void *context, void *memory, size_t unit)
         dims[i] = r->dims[i];
     dims[r->axis] = dims[r->axis] - first < r->items ? dims[r->axis] - first : r->items;
     int64_t from = first * r->from_strides[r->axis], to = first * r->to_strides[r->axis];
-    cpu_copy_strided(r->element_bytes, r->rank, dims, r->from + from * (int64_t)r->element_bytes,
-                     r->from_strides, r->to + to * (int64_t)r->element_bytes, r->to_strides);
+    cpu_copy_strided(r->kernels, r->element_bytes, r->rank, dims,
+                     r->from + from * (int64_t)r->element_bytes, r->from_strides,
+                     r->to + to * (int64_t)r->element_bytes, r->to_strides);
 }
 
 void cpu_split_copy(const cpu_call *c, size_t element_bytes, int rank, const int64_t *dims,
                     const void *from, const int64_t *from_strides, void *to,
                     const int64_t *to_strides)
 {
-    copy_run r = {element_bytes, rank, 0, dims, from_strides, to_strides, from, to, 1};
+    copy_run r = {c->kernels, element_bytes, rank, 0, dims, from_strides, to_strides, from, to, 1};
     double bytes = (double)element_bytes;
     for (int i = 0; i < rank; i++) {
         bytes *= (double)dims[i];
@@ -114,7 +116,7 @@ void cpu_split_copy(const cpu_call *c, size_t element_bytes, int rank, const int
     }
     double ns = bytes / COPY_BYTES_PER_NS;
     if (ns < SPLIT_NS_MIN || !c->team || dims[r.axis] < 2) {
-        cpu_copy_strided(element_bytes, rank, dims, from, from_strides, to, to_strides);
+        cpu_copy_strided(c->kernels, element_bytes, rank, dims, from, from_strides, to, to_strides);
         return;
     }
     size_t count = (size_t)dims[r.axis];

@@ -216,12 +216,12 @@ static status transform_lines(const cpu_call *c, const fourier_state *s, const f
 }
 
 /* Lines of an axis that is not the last one are copied to scratch, and their results back. */
-static void copy_lines(const fourier_state *s, int64_t bins, int parts, const float *from,
-                       bool is_gathering, float *to)
+static void copy_lines(const kernels *k, const fourier_state *s, int64_t bins, int parts,
+                       const float *from, bool is_gathering, float *to)
 {
     int64_t dims[] = {s->inner, bins, parts};
     int64_t apart[] = {parts, s->inner * parts, 1}, together[] = {bins * parts, parts, 1};
-    cpu_copy_strided(sizeof(float), 3, dims, from, is_gathering ? apart : together, to,
+    cpu_copy_strided(k, sizeof(float), 3, dims, from, is_gathering ? apart : together, to,
                      is_gathering ? together : apart);
 }
 
@@ -256,7 +256,7 @@ static status run_fourier(const cpu_call *c)
         fourier_lines l = {in, g->frames ? (size_t)(g->step * g->parts_in) : s->row_in, out,
                            s->row_out};
         if (s->inner > 1) {
-            copy_lines(s, g->bins_in, g->parts_in, in, true, lines);
+            copy_lines(c->kernels, s, g->bins_in, g->parts_in, in, true, lines);
             l.in = lines;
             l.out = results;
         } else if (s->matrix && window) {
@@ -274,7 +274,7 @@ static status run_fourier(const cpu_call *c)
         if (end)
             return end;
         if (s->inner > 1)
-            copy_lines(s, g->bins_out, g->parts_out, results, false, out);
+            copy_lines(c->kernels, s, g->bins_out, g->parts_out, results, false, out);
     }
     return STATUS_OK;
 }

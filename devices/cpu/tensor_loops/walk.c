@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernels/lines.h"
+
 #define TILE 16 /* a tile of 16 x 16 eight-byte elements touches 32 cache lines */
 
 void cpu_dense_strides(int rank, const int64_t *dims, int64_t *strides)
@@ -145,132 +147,25 @@ static void copy_run(size_t element_bytes, int64_t count, const void *from, int6
     }
 }
 
-typedef uint32_t words __attribute__((vector_size(16)));
-typedef uint16_t halves __attribute__((vector_size(16)));
-typedef uint8_t octets __attribute__((vector_size(16)));
-
-/* Vectors x[i] and x[i + N / 2], interleaved, log2 N times: rows become columns. */
-#define TRANSPOSE(type, n, low, high)                                                              \
-    static inline void transpose_##type(const char *from, int64_t from_bytes, char *to,            \
-                                        int64_t to_bytes)                                          \
-    {                                                                                              \
-        type x[n], y[n];                                                                           \
-        for (int j = 0; j < (n); j++)                                                              \
-            memcpy(&x[j], from + j * from_bytes, sizeof x[j]);                                     \
-        for (int step = 1; step < (n); step *= 2) {                                                \
-            for (int j = 0; j < (n) / 2; j++) {                                                    \
-                y[2 * j] = __builtin_shufflevector(x[j], x[j + (n) / 2], low);                     \
-                y[2 * j + 1] = __builtin_shufflevector(x[j], x[j + (n) / 2], high);                \
-            }                                                                                      \
-            memcpy(x, y, sizeof x);                                                                \
-        }                                                                                          \
-        for (int j = 0; j < (n); j++)                                                              \
-            memcpy(to + j * to_bytes, &x[j], sizeof x[j]);                                         \
-    }
-
-#define LOW_4 0, 4, 1, 5
-#define HIGH_4 2, 6, 3, 7
-#define LOW_8 0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
-#define LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-TRANSPOSE(words, 4, LOW_4, HIGH_4)
-TRANSPOSE(halves, 8, LOW_8, HIGH_8)
-TRANSPOSE(octets, 16, LOW_16, HIGH_16)
-
-/* Rows and columns of a square that is transposed in registers; 0: none of such elements. */
-static int64_t square_of(size_t bytes)
-{
-    return bytes == 1 || bytes == 2 || bytes == 4 ? (int64_t)(sizeof(words) / bytes) : 0;
-}
-
-/* Rows i0 .. i0 + TILE - 1 of the result, `step` columns at a time. Constants at every call. */
-static inline __attribute__((always_inline)) void
-transpose_rows(const size_t bytes, const int64_t step, int64_t rows, int64_t columns,
-               const char *from, int64_t apart, char *to, int64_t line)
-{
-    const int64_t n = (int64_t)(sizeof(words) / bytes), size = (int64_t)bytes;
-    for (int64_t i0 = 0; i0 < rows; i0 += TILE)
-        for (int64_t j0 = 0; j0 < columns; j0 += step)
-            for (int64_t i = i0; i < rows && i < i0 + TILE; i += n)
-                for (int64_t j = j0; j < columns && j < j0 + step; j += n) {
-                    const char *x = from + i * size + j * apart;
-                    char *y = to + i * line + j * size;
-                    if (bytes == sizeof(uint8_t))
-                        transpose_octets(x, apart, y, line);
-                    else if (bytes == sizeof(uint16_t))
-                        transpose_halves(x, apart, y, line);
-                    else
-                        transpose_words(x, apart, y, line);
-                }
-}
-
-/* Lines of the result that are a multiple of it apart share few sets of an L1 cache, which holds
- * fewer of them than a tile has: there a line is written whole before the next. */
-#define CONFLICT_BYTES 2048
-
-/* A plane, contiguous along its first dim in the source and along its second in the result: as many
- * rows and columns as are multiples of a square. */
-static void transpose_squares(size_t bytes, const cpu_walk *w, const char *from, char *to)
-{
-    int a = w->rank - 2, b = w->rank - 1;
-    int64_t n = square_of(bytes), rows = w->dims[a] / n * n, columns = w->dims[b] / n * n;
-    int64_t size = (int64_t)bytes, apart = w->strides[1][b] * size, line = w->strides[0][a] * size;
-    if (bytes == sizeof(uint8_t))
-        transpose_rows(1, 16, rows, columns, from, apart, to, line);
-    else if (bytes == sizeof(uint16_t))
-        transpose_rows(2, 8, rows, columns, from, apart, to, line);
-    else if (line % CONFLICT_BYTES == 0)
-        transpose_rows(4, TILE, rows, columns, from, apart, to, line);
-    else
-        transpose_rows(4, 4, rows, columns, from, apart, to, line);
-}
-
-#define CHANNELS_MAX 4
-
-/* The same for a few columns that lie together in the result: the pixels of planes. */
-static void interleave_words(const uint32_t *from, int64_t stride, int64_t count, int64_t channels,
-                             uint32_t *to)
-{
-    const uint32_t *second = from + stride, *third = from + (channels > 2 ? 2 * stride : 0);
-    const uint32_t *fourth = from + (channels > 3 ? 3 * stride : 0);
-    for (int64_t i = 0; channels == 2 && i < count; i++, to += 2) {
-        to[0] = from[i];
-        to[1] = second[i];
-    }
-    for (int64_t i = 0; channels == 3 && i < count; i++, to += 3) {
-        to[0] = from[i];
-        to[1] = second[i];
-        to[2] = third[i];
-    }
-    for (int64_t i = 0; channels == 4 && i < count; i++, to += 4) {
-        to[0] = from[i];
-        to[1] = second[i];
-        to[2] = third[i];
-        to[3] = fourth[i];
-    }
-}
-
 /* The two innermost dims of a walk, tile by tile, so that each line fetched is used whole. */
-static void copy_plane(size_t bytes, const cpu_walk *w, const char *from, char *to)
+static void copy_plane(const kernels *k, size_t bytes, const cpu_walk *w, const char *from,
+                       char *to)
 {
     int a = w->rank - 2, b = w->rank - 1;
-    int64_t square = w->strides[1][a] == 1 && w->strides[0][b] == 1 ? square_of(bytes) : 0;
-    if (square && bytes == sizeof(uint32_t) && w->dims[b] > 1 && w->dims[b] <= CHANNELS_MAX &&
-        w->strides[0][a] == w->dims[b]) {
-        interleave_words((const uint32_t *)from, w->strides[1][b], w->dims[a], w->dims[b],
-                         (uint32_t *)to);
+    if (w->strides[1][a] == 1 && w->strides[0][b] == 1 && w->strides[0][a] >= 0 &&
+        w->strides[1][b] >= 0 && bytes <= sizeof(uint64_t)) {
+        k->transpose_plane(&(transpose_plane){.element_bytes = bytes,
+                                              .rows = (size_t)w->dims[a],
+                                              .columns = (size_t)w->dims[b],
+                                              .in = from,
+                                              .in_stride = (size_t)w->strides[1][b],
+                                              .out_stride = (size_t)w->strides[0][a],
+                                              .out = to});
         return;
-    }
-    int64_t done = 0, beside = 0; /* rows, and of those columns, that squares cover */
-    if (square) {
-        done = w->dims[a] / square * square;
-        beside = w->dims[b] / square * square;
-        transpose_squares(bytes, w, from, to);
     }
     for (int64_t i0 = 0; i0 < w->dims[a]; i0 += TILE) {
         int64_t i1 = i0 + TILE < w->dims[a] ? i0 + TILE : w->dims[a];
-        for (int64_t j0 = i1 <= done ? beside : 0; j0 < w->dims[b]; j0 += TILE) {
+        for (int64_t j0 = 0; j0 < w->dims[b]; j0 += TILE) {
             int64_t n = j0 + TILE < w->dims[b] ? TILE : w->dims[b] - j0;
             for (int64_t i = i0; i < i1; i++)
                 copy_run(bytes, n,
@@ -296,8 +191,9 @@ static void move_dim(cpu_walk *w, int from, int to)
     w->strides[1][to] = stride1;
 }
 
-void cpu_copy_strided(size_t element_bytes, int rank, const int64_t *dims, const void *from,
-                      const int64_t *from_strides, void *to, const int64_t *to_strides)
+void cpu_copy_strided(const kernels *k, size_t element_bytes, int rank, const int64_t *dims,
+                      const void *from, const int64_t *from_strides, void *to,
+                      const int64_t *to_strides)
 {
     cpu_walk w;
     cpu_walk_init(&w, rank, dims, 2, (const int64_t *const[]){to_strides, from_strides});
@@ -321,7 +217,7 @@ void cpu_copy_strided(size_t element_bytes, int rank, const int64_t *dims, const
     cpu_walk outer = w; /* all but the plane, which counts as one step */
     outer.dims[w.rank - 2] = 1;
     do
-        copy_plane(element_bytes, &w, (const char *)from + c.offsets[1] * bytes,
+        copy_plane(k, element_bytes, &w, (const char *)from + c.offsets[1] * bytes,
                    (char *)to + c.offsets[0] * bytes);
     while (cpu_walk_next(&outer, &c));
 }

@@ -2,6 +2,7 @@
 #define DEVICES_CPU_TENSOR_LOOPS_WALK_H
 
 #include "base/tensor.h"
+#include "kernels/kernels.h"
 
 /* Walks several arrays of one index space in step. Strides count elements; 0 repeats a value.
  * Neighbouring dims that are one run in every array are merged, so the last dim is as long as it
@@ -53,8 +54,9 @@ void cpu_dense_strides(int rank, const int64_t *dims, int64_t *strides);
 
 /* Copies an index space between arrays of any strides (negative too). Elements of 1, 2, 4, 8 or 16
  * bytes. Transposes go in tiles that fit L1. */
-void cpu_copy_strided(size_t element_bytes, int rank, const int64_t *dims, const void *from,
-                      const int64_t *from_strides, void *to, const int64_t *to_strides);
+void cpu_copy_strided(const kernels *k, size_t element_bytes, int rank, const int64_t *dims,
+                      const void *from, const int64_t *from_strides, void *to,
+                      const int64_t *to_strides);
 
 /* Copies into a dense array through one table per dim: element [i, j, ...] comes from
  * from[maps[0][i] + maps[1][j] + ...] (offsets in elements), or is `*fill` where one of these is

@@ -1,10 +1,17 @@
 #include "kernels/kernels_list.h"
+#include "kernels/scalar/combine_loops.h"
 #include "kernels/scalar/line_loops.h"
+#include "kernels/scalar/transpose_loops.h"
 #include "kernels/x86/lines/line_vector.h"
 
-void compare_f32_avx2(const struct compare_f32 *p)
+void combine_line_avx2(const struct combine_line *p)
 {
-    line_compare(p);
+    line_combine(p);
+}
+
+void choose_line_avx2(const struct choose_line *p)
+{
+    line_choose(p);
 }
 
 void convert_line_avx2(const struct convert_line *p)
@@ -30,4 +37,9 @@ void gather_sum_f32_avx2(const struct gather_sum_f32 *p)
 void repeat_f32_avx2(const struct repeat_f32 *p)
 {
     line_repeat(p);
+}
+
+void transpose_plane_avx2(const struct transpose_plane *p)
+{
+    line_transpose(p);
 }

@@ -73,3 +73,65 @@ Test(cpu_binary, powers_of_integers)
     expect_pairs(GRAPH_OP_POW, DTYPE_I64, DIMS(5), (double[]){3, -2, 1, -1, 2},
                  (double[]){4, 3, -5, -3, -1}, (double[]){81, -8, 1, -1, 0}, 5);
 }
+
+/* Sums and products keep the low bits; extremes and comparisons know the sign. One operand repeats,
+ * and lines are longer than a block of a kernel. */
+Test(cpu_binary, integers_in_long_lines)
+{
+    static const dtype types[] = {DTYPE_U8, DTYPE_I8, DTYPE_I32, DTYPE_I64};
+    static const graph_op ops[] = {GRAPH_OP_ADD, GRAPH_OP_SUB,  GRAPH_OP_MUL,        GRAPH_OP_MAX,
+                                   GRAPH_OP_MIN, GRAPH_OP_LESS, GRAPH_OP_BITWISE_XOR};
+    for (int turn = 0; turn < 28; turn++) {
+        dtype type = types[turn % 4];
+        cpu_case c = {0};
+        cpu_case_random(&c, type, DIMS(2, 1100));
+        cpu_case_input(&c, type, DIMS(2, 1), (double[]){type == DTYPE_U8 ? 200 : -100, 3});
+        for (int64_t i = 0; i < 2200; i++)
+            tensor_set_number(&c.inputs[0], i,
+                              (double)(i * 7 % 256) - (type == DTYPE_U8 ? 0 : 128));
+        graph_op op = ops[turn / 4];
+        cr_assert_eq(cpu_case_run(&c, op, 1), STATUS_OK);
+        for (int64_t i = 0; i < 2200; i++) {
+            int64_t x = (int64_t)cpu_case_get(&c.inputs[0], i);
+            int64_t y = (int64_t)cpu_case_get(&c.inputs[1], i / 1100);
+            int64_t want = op == GRAPH_OP_ADD   ? x + y
+                           : op == GRAPH_OP_SUB ? x - y
+                           : op == GRAPH_OP_MUL ? x * y
+                           : op == GRAPH_OP_MAX ? (x > y ? x : y)
+                           : op == GRAPH_OP_MIN ? (x < y ? x : y)
+                                                : (op == GRAPH_OP_LESS ? x < y : x ^ y);
+            want = type == DTYPE_U8 ? (uint8_t)want : type == DTYPE_I8 ? (int8_t)want : want;
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), (double)want, 0, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
+Test(cpu_binary, where_repeats_each_of_its_operands)
+{
+    const int64_t *const shapes[] = {DIMS(3, 5), DIMS(3, 1), DIMS(5), DIMS(1)};
+    static const dtype types[] = {DTYPE_U8, DTYPE_F16, DTYPE_F32, DTYPE_I64};
+    for (int turn = 0; turn < 64; turn++) {
+        int of[3] = {turn % 4, turn / 4 % 4, turn / 16};
+        double truths[15], numbers[15];
+        for (int i = 0; i < 15; i++) {
+            truths[i] = i * 5 % 3 == 0;
+            numbers[i] = 20 + i;
+        }
+        cpu_case c = {0};
+        cpu_case_input(&c, DTYPE_BOOL, shapes[of[0]], truths);
+        cpu_case_input(&c, types[turn % 3], shapes[of[1]], numbers);
+        cpu_case_input(&c, types[turn % 3], shapes[of[2]], truths);
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_WHERE, 1), STATUS_OK);
+        for (int64_t i = 0; i < tensor_count(&c.outputs[0]); i++) {
+            int64_t columns = c.outputs[0].dims[c.outputs[0].rank - 1], at[3];
+            for (int o = 0; o < 3; o++)
+                at[o] = of[o] == 0 ? i : of[o] == 1 ? i / columns : of[o] == 2 ? i % columns : 0;
+            double want = cpu_case_get(&c.inputs[0], at[0]) != 0
+                              ? cpu_case_get(&c.inputs[1], at[1])
+                              : cpu_case_get(&c.inputs[2], at[2]);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), want, 0, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}

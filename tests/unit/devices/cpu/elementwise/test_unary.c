@@ -1,5 +1,6 @@
 /* Operators on single elements, in each type that they compute in. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "tests/unit/devices/cpu/case.h"
 
@@ -52,4 +53,13 @@ Test(cpu_unary, gelu_by_its_two_formulas)
     cr_assert_eq(cpu_case_run(&c, GRAPH_OP_GELU, 1), STATUS_OK);
     cpu_case_expect_near(cpu_case_get(&c.outputs[0], 0), by_tanh[0], 1e-6, 0);
     cpu_case_dispose(&c);
+}
+
+Test(cpu_unary, not_and_is_nan)
+{
+    static const double truths[] = {0, 1, 1, 0}, floats[] = {0, NAN, -1, INFINITY};
+    expect_each(GRAPH_OP_NOT, DTYPE_BOOL, NULL, 0, truths, (double[]){1, 0, 0, 1}, 4);
+    expect_each(GRAPH_OP_IS_NAN, DTYPE_F32, NULL, 0, floats, (double[]){0, 1, 0, 0}, 4);
+    expect_each(GRAPH_OP_IS_NAN, DTYPE_F16, NULL, 0, floats, (double[]){0, 1, 0, 0}, 4);
+    expect_each(GRAPH_OP_IS_INF, DTYPE_F32, NULL, 0, floats, (double[]){0, 0, 0, 1}, 4);
 }

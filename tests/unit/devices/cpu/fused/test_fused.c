@@ -329,6 +329,22 @@ Test(cpu_fused, halves)
     }
 }
 
+/* What only moves halves runs on halves: two bytes an element, and no cast. */
+Test(cpu_fused, halves_that_move)
+{
+    int64_t dims[] = {1, 4, 6};
+    graph_value_index x, y;
+    graph_attribute to_half = graph_make_int("to", dtype_to_onnx(DTYPE_F16));
+    net n = open_net(1, 3, dims, &x);
+    graph_attribute perm = graph_make_ints(n.g, "perm", 3, (int64_t[]){0, 2, 1});
+    x = node(&n, GRAPH_OP_CAST, 1, &x, 1, &to_half);
+    y = node(&n, GRAPH_OP_TRANSPOSE, 1, &x, 1, &perm);
+    graph_attribute axis = graph_make_int("axis", 1);
+    y = node(&n, GRAPH_OP_CONCAT, 2, (graph_value_index[]){y, y}, 1, &axis);
+    cpu_plan_facts facts = check_within(&n, y, 0, 0);
+    cr_expect_eq(facts.step_count, 3);
+}
+
 /* graph_lift_lines: convolutions of one dimension, what lies between them and what reads them. */
 
 static graph_value_index exchange(net *n, graph_value_index x)

@@ -51,3 +51,26 @@ Test(cpu_move, transposes_into_rows_that_share_sets_of_a_cache)
     }
     cpu_case_dispose(&c);
 }
+
+/* Channels of pixels, in elements of each size: to planes and back. */
+Test(cpu_move, channels_of_pixels)
+{
+    static const dtype types[] = {DTYPE_U8, DTYPE_F16, DTYPE_F32, DTYPE_I64};
+    for (int turn = 0; turn < 40; turn++) {
+        const int64_t perm[] = {1, 0}, channels = 1 + turn / 4 % 5;
+        cpu_case c = {.attributes = {{.name = "perm",
+                                      .kind = GRAPH_ATTRIBUTE_INTS,
+                                      .count = 2,
+                                      .ints = (int64_t *)perm}},
+                      .attribute_count = 1};
+        int64_t rows = turn < 20 ? 77 : channels, columns = turn < 20 ? channels : 77;
+        cpu_case_random(&c, types[turn % 4], DIMS(rows, columns));
+        for (int64_t i = 0; i < rows * columns; i++)
+            tensor_set_number(&c.inputs[0], i, (double)(i % 250));
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_TRANSPOSE, 1), STATUS_OK);
+        for (int64_t i = 0; i < rows * columns; i++)
+            cr_assert(cpu_case_get(&c.outputs[0], i) ==
+                      cpu_case_get(&c.inputs[0], i % rows * columns + i / rows));
+        cpu_case_dispose(&c);
+    }
+}
