@@ -26,6 +26,7 @@ struct device_exported {
     int program_count;
     const device_exported_argument *arguments; /* in the programs' order */
     int argument_count;
+    const char *custom_calls; /* without a promise of jax.export, "a, b"; NULL: none is known */
 };
 
 /* The program of that bucket, or NULL. */

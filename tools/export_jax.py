@@ -31,6 +31,7 @@ TYPES = dict(BOOL="bool", UINT8="uint8", UINT16="uint16", UINT32="uint32", UINT6
 KSERVE = {name: kserve for kserve, name in TYPES.items()}
 SAFETENSORS = dict(bool="BOOL", uint8="U8", uint16="U16", uint32="U32", uint64="U64", int8="I8", int16="I16", int32="I32", int64="I64",
                    float16="F16", bfloat16="BF16", float32="F32", float64="F64")
+CALLING_VERSIONS = 9, 10  # of jax.export, that the server knows (models/loading/jax_export.h)
 TOLERANCE_OF_RANGE = 1e-4  # of padding's effect: what the order of additions may change
 
 
@@ -147,9 +148,12 @@ def export_program(call, platform, params, arguments):
         if "custom call" not in str(error).lower():
             raise
         raise ExportError(f"JAX makes no promise about custom calls of this function, so no server can rely on them: {error}") from None
-    least, most = jax_export.minimum_supported_calling_convention_version, jax_export.maximum_supported_calling_convention_version
-    if not least <= exported.calling_convention_version <= most:
-        raise ExportError(f"the calling convention {exported.calling_convention_version} is not one of {least} to {most}")
+    convention, (least, most) = exported.calling_convention_version, CALLING_VERSIONS
+    if convention > most:
+        raise ExportError(f"calling convention {convention} of this JAX is newer than what Penstock knows, {least} to {most}: use an older JAX, or set "
+                          f"JAX_EXPORT_CALLING_CONVENTION_VERSION={most}, or use a newer Penstock")
+    if convention < least:
+        raise ExportError(f"calling convention {convention} of this JAX is older than what Penstock knows, {least} to {most}: use a newer JAX")
     return exported
 
 

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "devices/exported.h"
 #include "graph/file_store.h"
 #include "graph/safetensors.h"
+#include "models/loading/jax_export.h"
 
 #define PATH_BYTES_MAX 4096
 #define FILE_BYTES_MAX ((size_t)8 << 30)
@@ -73,23 +75,50 @@ static bool has_sequence(const manifest_program *p)
     return false;
 }
 
-/* Text begins with "module" or an attribute alias, after comments; bytecode with its magic. */
-static status check_content(const device_exported_program *p)
+static void warn_of_calls(model *m, struct device_exported *exported, const char *name,
+                          const char *calls)
+{
+    if (calls[0] == 0)
+        return;
+    exported->custom_calls = arena_copy_string(&m->memory, calls, strlen(calls));
+    log_warning("models",
+                "%s: %s: custom calls without a promise of jax.export: %s; another release of the "
+                "plugin may not have them, or compute something else",
+                m->name, name, calls);
+}
+
+/* Text begins with "module" or an attribute alias, after comments; bytecode with its magic. Of a
+ * serialised Exported, `*p` becomes the artifact in it. */
+static status open_content(model *m, struct device_exported *exported, device_exported_program *p,
+                           jax_export *e)
 {
     static const char magic[4] = {'M', 'L', (char)0xef, 'R'};
+    char calls[sizeof e->custom_calls];
     if (p->bytes >= sizeof magic && memcmp(p->data, magic, sizeof magic) == 0)
         return STATUS_OK;
     if (memchr(p->data, 0, p->bytes) == NULL && p->bytes > 0 &&
-        memmem(p->data, p->bytes, "func.func", 9) != NULL)
+        memmem(p->data, p->bytes, "func.func", 9) != NULL) {
+        jax_export_find_custom_calls(p->data, p->bytes, calls);
+        warn_of_calls(m, exported, p->name, calls);
         return STATUS_OK;
-    return status_fail(STATUS_CORRUPT,
-                       "%s: neither StableHLO text nor MLIR bytecode (of a jax.export.Exported, "
-                       "write mlir_module() or mlir_module_serialized, not serialize())",
-                       p->name);
+    }
+    if (!jax_export_is(p->data, p->bytes))
+        return status_fail(STATUS_CORRUPT,
+                           "%s: neither StableHLO text, nor MLIR bytecode, nor what serialize() of "
+                           "a jax.export.Exported returns",
+                           p->name);
+    status s = jax_export_open(p->name, p->data, p->bytes, e);
+    if (s)
+        return s;
+    p->data = e->module;
+    p->bytes = e->module_bytes;
+    warn_of_calls(m, exported, p->name, e->custom_calls);
+    return STATUS_OK;
 }
 
-static status read_program(model *m, const char *folder, const char *name, bool wants_sequence,
-                           device_exported_program *out)
+static status read_program(model *m, struct device_exported *exported, const char *folder,
+                           const char *name, bool wants_sequence, device_exported_program *out,
+                           jax_export *e)
 {
     char path[PATH_BYTES_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -104,7 +133,7 @@ static status read_program(model *m, const char *folder, const char *name, bool 
                               name, wants_sequence ? "a" : "no", wants_sequence ? "xLENGTH" : "");
     if (!failure)
         failure = file_store_open(m->graph, path, FILE_BYTES_MAX, &out->data, &out->bytes);
-    return failure ? failure : check_content(out);
+    return failure ? failure : open_content(m, exported, out, e);
 }
 
 static int compare_programs(const void *a, const void *b)
@@ -116,8 +145,25 @@ static int compare_programs(const void *a, const void *b)
     return x->batch < y->batch ? -1 : x->batch > y->batch;
 }
 
+/* All programs must take the same arguments: `*first` is that of the first serialised Exported. */
+static status check_same_arguments(const char *name, const jax_export *e, jax_export *first)
+{
+    if (e->module == NULL)
+        return STATUS_OK;
+    if (first->module == NULL)
+        *first = *e;
+    if (e->argument_count == first->argument_count && e->kept_count == first->kept_count &&
+        (e->kept_count == 0 || memcmp(e->kept, first->kept, 2 * (size_t)e->kept_count) == 0))
+        return STATUS_OK;
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "%s: takes other arguments than the programs of the other buckets: export "
+                       "all of them with jax.jit(f, keep_unused=True)",
+                       name);
+}
+
+/* `*of_jax`: zeroed; set where programs are serialised Exporteds. */
 static status read_programs(model *m, const char *folder, const manifest_program *p,
-                            struct device_exported *exported)
+                            struct device_exported *exported, jax_export *of_jax)
 {
     device_exported_program *programs =
         arena_allocate_zeroed(&m->memory, MODEL_BUCKETS_MAX, sizeof *programs);
@@ -128,11 +174,14 @@ static status read_programs(model *m, const char *folder, const manifest_program
     for (struct dirent *e; d != NULL && !failure && (e = readdir(d)) != NULL;) {
         if (!is_program_name(e->d_name))
             continue;
+        jax_export of_this = {0};
         if (exported->program_count == MODEL_BUCKETS_MAX)
             failure = status_fail(STATUS_INVALID_ARGUMENT, "over %d programs", MODEL_BUCKETS_MAX);
         else
-            failure = read_program(m, folder, e->d_name, has_sequence(p),
-                                   &programs[exported->program_count++]);
+            failure = read_program(m, exported, folder, e->d_name, has_sequence(p),
+                                   &programs[exported->program_count++], &of_this);
+        if (!failure)
+            failure = check_same_arguments(e->d_name, &of_this, of_jax);
     }
     if (d != NULL)
         closedir(d);
@@ -207,28 +256,49 @@ static status read_argument(model *m, const manifest_program *p, const safetenso
     return STATUS_OK;
 }
 
+/* An argument that JAX has dropped, because nothing reads it, is left out. */
+static status count_arguments(const manifest_program *p, const jax_export *of_jax, int *out)
+{
+    int listed = p->arguments != NULL ? p->argument_count : p->input_count;
+    if (of_jax->module == NULL) {
+        *out = listed;
+        return STATUS_OK;
+    }
+    if (of_jax->argument_count != listed)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "the exported function takes %d arguments, model.json lists %d",
+                           of_jax->argument_count, listed);
+    *out = of_jax->kept_count;
+    return STATUS_OK;
+}
+
 static status match_arguments(model *m, const manifest_program *p, const safetensors *weights,
-                              struct device_exported *exported)
+                              const jax_export *of_jax, struct device_exported *exported)
 {
     bool is_used[MODEL_TENSORS_MAX] = {false};
-    int count = p->arguments != NULL ? p->argument_count : p->input_count;
+    int count = 0;
+    status failure = count_arguments(p, of_jax, &count);
+    if (failure)
+        return failure;
     device_exported_argument *arguments =
-        arena_allocate_zeroed(&m->memory, (size_t)count, sizeof *arguments);
+        arena_allocate_zeroed(&m->memory, (size_t)count + 1, sizeof *arguments);
     if (arguments == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     for (int i = 0; i < count; i++) {
-        status failure = read_argument(m, p, weights, i, &arguments[i]);
+        int listed = of_jax->module != NULL ? jax_export_kept(of_jax, i) : i;
+        failure = read_argument(m, p, weights, listed, &arguments[i]);
         if (failure)
             return failure;
         int input = arguments[i].input;
         if (input >= 0 && is_used[input])
             return status_fail(STATUS_INVALID_ARGUMENT,
-                               "model.json: program.arguments[%d]: \"%s\" is listed twice", i,
+                               "model.json: program.arguments[%d]: \"%s\" is listed twice", listed,
                                arguments[i].name);
         if (input >= 0)
             is_used[input] = true;
     }
-    for (int i = 0; i < p->input_count; i++)
+    bool has_dropped = of_jax->module != NULL && count < of_jax->argument_count;
+    for (int i = 0; i < p->input_count && !has_dropped; i++)
         if (!is_used[i])
             return status_fail(STATUS_INVALID_ARGUMENT,
                                "model.json: program.arguments: input \"%s\" is missing",
@@ -239,11 +309,11 @@ static status match_arguments(model *m, const manifest_program *p, const safeten
 }
 
 static status read_arguments(model *m, const char *folder, const manifest_program *p,
-                             struct device_exported *exported)
+                             const jax_export *of_jax, struct device_exported *exported)
 {
     safetensors weights = {0};
     if (p->weights == NULL)
-        return match_arguments(m, p, &weights, exported);
+        return match_arguments(m, p, &weights, of_jax, exported);
     char path[PATH_BYTES_MAX];
     const uint8_t *data;
     size_t bytes;
@@ -254,7 +324,7 @@ static status read_arguments(model *m, const char *folder, const manifest_progra
     failure = safetensors_open(&weights, data, bytes);
     if (failure)
         return status_prefix(failure, "%s", p->weights);
-    failure = match_arguments(m, p, &weights, exported);
+    failure = match_arguments(m, p, &weights, of_jax, exported);
     safetensors_close(&weights);
     return failure;
 }
@@ -273,13 +343,16 @@ status program_folder_open(model *m, const char *folder, const manifest *file)
                            "StableHLO programs of %s (docs/models.md)",
                            folder);
     add_tensors(m->graph, p);
-    status failure = read_programs(m, folder, p, exported);
+    jax_export of_jax = {0};
+    status failure = read_programs(m, folder, p, exported, &of_jax);
     if (!failure)
-        failure = read_arguments(m, folder, p, exported);
+        failure = read_arguments(m, folder, p, &of_jax, exported);
     if (failure)
         return status_prefix(failure, "%s", folder);
     bool is_bytecode = exported->programs[0].data[0] == 'M' && exported->programs[0].data[1] == 'L';
-    m->graph->source = is_bytecode ? "stablehlo portable artifact" : "stablehlo text";
+    m->graph->source = of_jax.module != NULL ? "jax.export"
+                       : is_bytecode         ? "stablehlo portable artifact"
+                                             : "stablehlo text";
     m->on_device.exported = exported;
     return STATUS_OK;
 }
@@ -353,6 +426,20 @@ static void add_size(int64_t *sizes, int *count, int64_t size)
     ++*count;
 }
 
+static status write_note(model *m)
+{
+    const char *calls = m->on_device.exported->custom_calls;
+    char note[400];
+    int bytes = snprintf(note, sizeof note,
+                         "StableHLO programs: PJRT devices only; rows are batched and padded "
+                         "because model.json declares it%s%s",
+                         calls ? "; custom calls without a promise of jax.export: " : "",
+                         calls ? calls : "");
+    m->batching_note = arena_copy_string(&m->memory, note, (size_t)bytes);
+    return m->batching_note ? STATUS_OK
+                            : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
+}
+
 status program_folder_make_buckets(model *m, const manifest *file)
 {
     const struct device_exported *exported = m->on_device.exported;
@@ -380,9 +467,8 @@ status program_folder_make_buckets(model *m, const manifest *file)
         b->sequence_max = shape.sequence > b->sequence_max ? shape.sequence : b->sequence_max;
     }
     b->batch_basis = b->pad_basis = MODEL_BASIS_DECLARED;
-    m->batching_note =
-        "StableHLO programs: PJRT devices only; rows are batched and padded because model.json "
-        "declares it";
-    status failure = check_rows(m, file);
+    status failure = write_note(m);
+    if (!failure)
+        failure = check_rows(m, file);
     return failure ? failure : compare_with_declared(m, file);
 }

@@ -1,4 +1,5 @@
 """Models given as StableHLO programs: exported by JAX (tools/export_jax.py), served, and compared with JAX's own answers."""
+import dataclasses
 import json
 import os
 import re
@@ -44,6 +45,76 @@ def export(folder, is_text=False, has_weights=False, buckets=BUCKETS, function=N
     return export_jax.export(
         function, folder, INPUTS, buckets, PARAMS if has_weights else None, outputs_named, ["mask"], platform="cpu", is_text=is_text, **more
     )
+
+
+class Flat:
+    """FlatBuffers, written by hand: what serialize() of a jax.export.Exported makes, also of versions that no JAX here writes."""
+
+    def __init__(self):
+        self.data = bytearray(4)
+
+    def table(self, fields):
+        """fields: {slot: (format, value)} of scalars and {slot: ("@", place)} of what is written already. Returns where the table is."""
+        slots = max(fields, default=-1) + 1
+        sizes = {slot: struct.calcsize(f.replace("@", "I")) for slot, (f, _) in fields.items()}
+        self.data += bytes(-len(self.data) % 4)
+        vtable, at, offsets = len(self.data), 4, {}
+        for slot in fields:
+            at += -at % sizes[slot]
+            offsets[slot] = at
+            at += sizes[slot]
+        self.data += struct.pack(f"<{slots + 2}H", 4 + 2 * slots, at, *(offsets.get(slot, 0) for slot in range(slots)))
+        self.data += bytes(-len(self.data) % 4)
+        table = len(self.data)
+        self.data += struct.pack("<i", table - vtable) + bytes(at - 4)
+        for slot, (form, value) in fields.items():
+            place = table + offsets[slot]
+            # Offsets point forward; what a table refers to is written behind it, by refer().
+            struct.pack_into("<" + form.replace("@", "I"), self.data, place, 0 if form == "@" else value)
+        self.places = {slot: table + offsets[slot] for slot in fields}
+        return table
+
+    def refer(self, place):
+        """What is written next is what `place` points to."""
+        self.data += bytes(-len(self.data) % 4)
+        struct.pack_into("<I", self.data, place, len(self.data) - place)
+
+    def vector(self, place, form, values):
+        self.refer(place)
+        at = len(self.data) + 4
+        self.data += struct.pack(f"<I{len(values)}{form}", len(values), *values)
+        return [at + i * struct.calcsize(form) for i in range(len(values))]
+
+    def text(self, place, value):
+        self.refer(place)
+        self.data += struct.pack("<I", len(value)) + value.encode() + b"\0"
+
+
+def serialized(module, convention=10, platforms=("cpu",), devices=1, kept=(0, 1), arguments=2, waived=(), effects=(), is_symbolic=False):
+    flat = Flat()
+    vectors = {9: "@", 10: "@", 12: "@", 13: "@", 15: "@", 22: "@"}
+    root = flat.table({14: ("H", convention), 16: ("B", is_symbolic), 18: ("I", devices)} | {slot: (f, 0) for slot, f in vectors.items()})
+    places = flat.places
+    struct.pack_into("<I", flat.data, 0, root)
+    for slot, names in ((9, platforms), (10, effects)):
+        for place, name in zip(flat.vector(places[slot], "I", [0] * len(names)), names):
+            flat.text(place, name)
+    for place, name in zip(flat.vector(places[12], "I", [0] * len(waived)), waived):
+        flat.refer(place)
+        flat.table({0: ("b", 1), 1: ("@", 0)})
+        struct.pack_into("<I", flat.data, place, len(flat.data) - 12 - place)
+        flat.text(flat.places[1], name)
+    flat.vector(places[15], "H", kept)
+    flat.vector(places[22], "I", [0] * arguments)
+    flat.refer(places[13])
+    flat.data += struct.pack("<I", len(module)) + module
+    return bytes(flat.data)
+
+
+def rewrite(folder, **facts):
+    for program in folder.glob("*.mlir"):
+        program.write_bytes(serialized(program.read_bytes(), **facts))
+    return folder
 
 
 def start(tmp_path, model, *flags, plugin=PLUGIN, name="server"):
@@ -318,4 +389,90 @@ def test_custom_calls_without_a_promise_are_refused(tmp_path):
 
     with pytest.raises(export_jax.ExportError, match="no promise about custom calls"):
         export(tmp_path / "m", function=calls_a_stranger, trusts_padding=True, outputs_named=["sum"])
+    assert not list((tmp_path / "m").glob("*.mlir"))
+
+
+def test_a_serialized_export_is_served_as_it_is(tmp_path):
+    """What exported.serialize() returns, in the place of its artifact."""
+    model = rewrite(export(tmp_path / "1"))
+    with start(tmp_path, model) as s:
+        for length in (1, 8, 13):
+            check(s, inputs(length, seed=length))
+    shown = subprocess.run([str(serving.BINARY), "inspect", str(model)], capture_output=True, text=True)
+    assert shown.returncode == 0 and "jax.export" in shown.stdout, shown
+
+
+def test_arguments_that_jax_drops_need_no_change(tmp_path):
+    """jax.jit leaves out what nothing reads; model.json may list it."""
+
+    def lengths(ids, mask):
+        return (mask.sum(1, keepdims=True).astype(numpy.float32),)
+
+    model = export(tmp_path / "1", function=lengths, trusts_padding=True, outputs_named=["length"])
+    for batch, length in BUCKETS:
+        shapes = [jax.ShapeDtypeStruct((batch, length), numpy.int32)] * 2
+        exported = jax.export.export(jax.jit(lengths), platforms=["cpu"])(*shapes)
+        assert exported.module_kept_var_idx == (1,)
+        (model / f"program.{batch}x{length}.mlir").write_bytes(serialized(exported.mlir_module_serialized, kept=(1,)))
+    with start(tmp_path, model) as s:
+        assert s.infer("exported", inputs(6, rows=3))["length"].tolist() == [[6]] * 3
+
+
+def test_what_jax_itself_serializes_is_read(tmp_path):
+    pytest.importorskip("flatbuffers", reason="flatbuffers, which jax.export's serialize() needs, is not installed")
+    model = export(tmp_path / "1")
+    for batch, length in BUCKETS:
+        shapes = [jax.ShapeDtypeStruct((batch, length), numpy.int32)] * 2
+        exported = jax.export.export(jax.jit(lambda ids, mask: encode(PARAMS, ids, mask)), platforms=["cpu"])(*shapes)
+        (model / f"program.{batch}x{length}.mlir").write_bytes(exported.serialize())
+    with start(tmp_path, model) as s:
+        check(s, inputs(11))
+
+
+FOREIGN = {
+    "newer": (dict(convention=11), "calling convention 11 of jax.export is newer than this server, which knows 9 to 10: export it with an older JAX"),
+    "older": (dict(convention=8), "calling convention 8 of jax.export is older than this server reads, which knows 9 to 10: export it again"),
+    "devices": (dict(devices=4), "exported for 4 devices at once; a program runs on one"),
+    "platforms": (dict(platforms=("cpu", "tpu")), "exported for 2 platforms at once"),
+    "effects": (dict(effects=("print",)), "has ordered effects"),
+    "symbolic": (dict(is_symbolic=True), "has symbolic shapes: export a program with the sizes of each bucket"),
+    "arguments": (dict(arguments=3, kept=(0, 1, 2)), "the exported function takes 3 arguments, model.json lists 2"),
+    "kept": (dict(kept=(1, 0)), "a damaged jax.export.Exported"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_exports_that_cannot_run_are_explained_in_a_sentence(tmp_path, exported, what):
+    """Without a device: nothing has to be compiled to know."""
+    facts, sentence = FOREIGN[what]
+    model = rewrite(copy_with(tmp_path, exported, lambda manifest: None), **facts)
+    shown = subprocess.run([str(serving.BINARY), "inspect", str(model)], capture_output=True, text=True)
+    assert shown.returncode == 1 and sentence in shown.stderr, shown
+
+
+def test_custom_calls_that_were_let_pass_are_named(tmp_path, exported):
+    model = rewrite(copy_with(tmp_path, exported, lambda manifest: None), waived=("a_stranger", "Sharding", "lapack_sgeqrf_ffi"))
+    with start(tmp_path, model) as s:
+        check(s, inputs(3))
+        logged = s.log()
+    assert "custom calls without a promise of jax.export: a_stranger;" in logged
+    text = export(tmp_path / "text", is_text=True)
+    program = text / "program.1x8.mlir"
+    line = '    %99 = stablehlo.custom_call @another_stranger(%arg0) : (tensor<1x8xi32>) -> tensor<1x8xi32>\n    return'
+    program.write_text(program.read_text().replace("    return", line, 1))
+    shown = subprocess.run([str(serving.BINARY), "inspect", str(text)], capture_output=True, text=True)
+    assert "custom calls without a promise of jax.export: another_stranger" in " ".join(shown.stdout.split()), shown
+
+
+@pytest.mark.parametrize("convention, said", [(11, "is newer than what Penstock knows"), (8, "is older than what Penstock knows")])
+def test_the_exporter_knows_the_servers_versions(tmp_path, monkeypatch, convention, said):
+    real = export_jax.jax_export.export
+
+    def pretend(*arguments, **named):
+        make = real(*arguments, **named)
+        return lambda *shapes: dataclasses.replace(make(*shapes), calling_convention_version=convention)
+
+    monkeypatch.setattr(export_jax.jax_export, "export", pretend)
+    with pytest.raises(export_jax.ExportError, match=f"calling convention {convention} of this JAX {said}"):
+        export(tmp_path / "m")
     assert not list((tmp_path / "m").glob("*.mlir"))

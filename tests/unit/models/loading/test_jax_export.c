@@ -1,0 +1,85 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/loading/jax_export.h"
+
+/* Written by serialized() of tests/pjrt/test_exported.py: convention 10, platform "cpu", arguments
+ * 0 and 2 of 3 kept, one custom call let pass, and an artifact of its head alone. */
+/* clang-format off */
+static const uint8_t sample[] = {
+    0x38, 0x00, 0x00, 0x00, 0x32, 0x00, 0x24, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x0c, 0x00, 0x10, 0x00, 0x00, 0x00,
+    0x14, 0x00, 0x18, 0x00, 0x04, 0x00, 0x1c, 0x00, 0x06, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00, 0x00, 0x34, 0x00, 0x00, 0x00, 0x0a, 0x00, 0x00, 0x00,
+    0x01, 0x00, 0x00, 0x00, 0x18, 0x00, 0x00, 0x00, 0x24, 0x00, 0x00, 0x00, 0x24, 0x00, 0x00, 0x00,
+    0x64, 0x00, 0x00, 0x00, 0x48, 0x00, 0x00, 0x00, 0x4c, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00,
+    0x04, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00, 0x63, 0x70, 0x75, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x01, 0x00, 0x00, 0x00, 0x0c, 0x00, 0x00, 0x00, 0x08, 0x00, 0x0c, 0x00, 0x04, 0x00, 0x08, 0x00,
+    0x08, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x0a, 0x00, 0x00, 0x00,
+    0x61, 0x5f, 0x73, 0x74, 0x72, 0x61, 0x6e, 0x67, 0x65, 0x72, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x02, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x16, 0x00, 0x00, 0x00, 0x4d, 0x4c, 0xef, 0x52, 0x0d, 0x53, 0x74, 0x61,
+    0x62, 0x6c, 0x65, 0x48, 0x4c, 0x4f, 0x5f, 0x76, 0x31, 0x2e, 0x39, 0x2e, 0x30, 0x00,
+};
+/* clang-format on */
+
+/* A copy of `bytes` bytes at the end of an allocation, so that ASan sees a read behind it. */
+static uint8_t *copy(size_t bytes)
+{
+    uint8_t *data = malloc(bytes + 1);
+    cr_assert(data != NULL);
+    memcpy(data + 1, sample, bytes);
+    return data;
+}
+
+Test(jax_export, reads_what_the_artifact_does_not_say)
+{
+    jax_export e;
+    cr_assert(jax_export_is(sample, sizeof sample));
+    cr_assert(jax_export_open("p", sample, sizeof sample, &e) == STATUS_OK);
+    cr_assert(memcmp(e.module, "ML\xefR", 4) == 0);
+    cr_assert((int)e.module_bytes == 22);
+    cr_assert(e.argument_count == 3);
+    cr_assert(e.kept_count == 2);
+    cr_assert(jax_export_kept(&e, 0) == 0);
+    cr_assert(jax_export_kept(&e, 1) == 2);
+    cr_assert_str_eq(e.custom_calls, "a_stranger");
+}
+
+Test(jax_export, every_length_and_every_byte_is_survived)
+{
+    jax_export e;
+    for (size_t bytes = 0; bytes < sizeof sample; bytes++) {
+        uint8_t *data = copy(bytes);
+        status s = jax_export_open("p", data + 1, bytes, &e);
+        cr_expect(s == STATUS_CORRUPT || s == STATUS_UNSUPPORTED || s == STATUS_OK);
+        free(data);
+    }
+    for (size_t i = 0; i < sizeof sample; i++)
+        for (int value = 0; value < 256; value += 5) {
+            uint8_t *data = copy(sizeof sample);
+            data[1 + i] = (uint8_t)value;
+            if (jax_export_is(data + 1, sizeof sample) &&
+                jax_export_open("p", data + 1, sizeof sample, &e) == STATUS_OK) {
+                cr_expect(e.module >= data &&
+                          e.module + e.module_bytes <= data + 1 + sizeof sample);
+                for (int k = 0; k < e.kept_count; k++)
+                    cr_expect(jax_export_kept(&e, k) < e.argument_count);
+            }
+            free(data);
+        }
+}
+
+Test(jax_export, custom_calls_of_a_text)
+{
+    char calls[200];
+    const char *text = "%0 = stablehlo.custom_call @mine(%arg0) {}\n"
+                       "%1 = stablehlo.custom_call @Sharding(%0)\n"
+                       "%2 = \"stablehlo.custom_call\"(%1) {call_target_name = \"other\"}\n"
+                       "%3 = stablehlo.custom_call @\"a\"(%2) %4 = stablehlo.custom_call @mine()";
+    jax_export_find_custom_calls((const uint8_t *)text, strlen(text), calls);
+    cr_assert_str_eq(calls, "mine, a, other");
+    jax_export_find_custom_calls((const uint8_t *)text, 32, calls); /* cut within the name */
+    cr_assert_str_eq(calls, "mine");
+}
