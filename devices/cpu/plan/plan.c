@@ -12,6 +12,7 @@
 #include "graph/quantise/fuse.h"
 #include "graph/quantise/lines.h"
 #include "graph/quantise/widen.h"
+#include "graph/shapes/infer.h"
 
 #define PARTS_MAX 16 /* threads that may work on one run */
 
@@ -34,6 +35,7 @@ typedef struct plan_value {
 typedef struct plan_step {
     const graph_node *node;
     const void *state;
+    const tensor *outputs; /* shapes, where some are not wanted; NULL: those of its values */
 } plan_step;
 
 struct cpu_plan {
@@ -122,6 +124,27 @@ static void place_values(cpu_plan *p)
     }
 }
 
+/* Operators find where a part lies by the shapes of all parts, also of those not wanted, which are
+ * no values of the graph. */
+static status infer_unwanted(cpu_plan *p, const graph_node *node, const tensor *const *inputs,
+                             tensor *outputs, plan_step *step)
+{
+    bool is_complete = true;
+    for (int i = 0; i < node->output_count; i++)
+        is_complete &= node->outputs[i] != GRAPH_NO_VALUE;
+    if (is_complete)
+        return STATUS_OK;
+    tensor *found = arena_allocate_zeroed(&p->memory, (size_t)node->output_count, sizeof found[0]);
+    if (!found)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
+    status s = graph_infer_node(node, inputs, found);
+    for (int i = 0; !s && i < node->output_count; i++)
+        if (node->outputs[i] == GRAPH_NO_VALUE)
+            outputs[i] = found[i];
+    step->outputs = s ? NULL : found;
+    return s;
+}
+
 static status prepare_step(cpu_plan *p, const graph_node *node, tensor *operands,
                            const tensor **inputs, size_t *scratch)
 {
@@ -139,20 +162,24 @@ static status prepare_step(cpu_plan *p, const graph_node *node, tensor *operands
     for (int i = 0; i < node->output_count; i++)
         outputs[i] = node->outputs[i] == GRAPH_NO_VALUE ? (tensor){.dtype = DTYPE_F32}
                                                         : p->values[node->outputs[i]].shape;
+    plan_step step = {.node = node};
+    status s = infer_unwanted(p, node, inputs, outputs, &step);
+    if (s)
+        return s;
     cpu_prepare prepare = {.node = node,
                            .inputs = inputs,
                            .outputs = outputs,
                            .kernels = p->kernels,
                            .memory = &p->memory,
                            .weights = p->weights};
-    status s = cpu_op_prepare(&prepare);
-    if (s)
+    if ((s = cpu_op_prepare(&prepare)))
         return s;
+    step.state = prepare.state;
     if (prepare.scratch_bytes > *scratch)
         *scratch = prepare.scratch_bytes;
     if (prepare.part_bytes > p->part_stride)
         p->part_stride = cpu_scratch_round(prepare.part_bytes);
-    p->steps[p->step_count++] = (plan_step){.node = node, .state = prepare.state};
+    p->steps[p->step_count++] = step;
     return STATUS_OK;
 }
 
@@ -388,7 +415,9 @@ static status run_step(const cpu_plan *p, const plan_step *step, const tensor *i
         if (is_input)
             in[i] = v == GRAPH_NO_VALUE ? NULL : &operands[i];
         if (v == GRAPH_NO_VALUE) {
-            operands[i] = (tensor){.dtype = DTYPE_F32};
+            operands[i] =
+                is_input ? (tensor){.dtype = DTYPE_F32} : step->outputs[i - node->input_count];
+            operands[i].data = NULL;
             continue;
         }
         operands[i] = p->values[v].shape;

@@ -154,3 +154,67 @@ Test(cpu_plan, golden_results_with_scalar_kernels)
 {
     run_models("scalar");
 }
+
+/* Runs a graph of one input, x, and one output. */
+static void run_small(graph *g, float *x, int64_t dim0, int64_t dim1, void *y)
+{
+    const kernels *table;
+    graph *specialised;
+    cpu_plan *plan;
+    tensor in = {.dtype = DTYPE_F32, .rank = 2, .dims = {dim0, dim1}}, out;
+    cr_assert_eq(kernels_select(NULL, &table), STATUS_OK);
+    if (graph_specialise(g, &(graph_binding){.inputs = &in}, cpu_evaluate_node, &specialised) ||
+        cpu_plan_create(specialised, table, NULL, &plan))
+        fail_status("small");
+    const graph_value *v = &specialised->values[specialised->outputs[0]];
+    out = (tensor){.dtype = v->dtype, .rank = v->shape.rank, .data = y};
+    for (int d = 0; d < out.rank; d++)
+        out.dims[d] = v->shape.dims[d].constant;
+    in.data = x;
+    size_t bytes = (cpu_plan_workspace_bytes(plan) + 63) & ~(size_t)63;
+    void *workspace = aligned_alloc(64, bytes);
+    memset(workspace, 0xff, bytes);
+    if (cpu_plan_run(plan, &in, &out, workspace, NULL))
+        fail_status("small");
+    free(workspace);
+    cpu_plan_destroy(plan);
+    graph_destroy(specialised);
+    graph_destroy(g);
+}
+
+static graph *begin_small(int64_t dim0, int64_t dim1)
+{
+    graph *g = graph_create("small");
+    graph_dim dims[] = {graph_dim_constant(dim0), graph_dim_constant(dim1)};
+    graph_add_input(g, "x", DTYPE_F32, 2, dims);
+    return g;
+}
+
+/* Only the second of three parts is read: it begins where the first one ends. */
+Test(cpu_plan, a_part_lies_behind_parts_that_nothing_reads)
+{
+    graph *g = begin_small(2, 5);
+    graph_value_index sizes =
+        graph_add_constant_i64(g, "n", 1, (int64_t[]){3}, (int64_t[]){1, 3, 1});
+    graph_attribute axis = graph_make_int("axis", 1);
+    int32_t n =
+        graph_add_node(g, GRAPH_OP_SPLIT, "split", 2, (graph_value_index[]){0, sizes}, 3, 1, &axis);
+    graph_add_output(g, graph_add(g, GRAPH_OP_NEG, 1, &g->nodes[n].outputs[1], 0, NULL), "y");
+    float x[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, y[6];
+    run_small(g, x, 2, 5, y);
+    cr_expect_arr_eq(y, ((float[]){-1, -2, -3, -6, -7, -8}), sizeof y);
+}
+
+/* The places of the largest, without the values. */
+Test(cpu_plan, top_k_gives_places_alone)
+{
+    graph *g = begin_small(2, 5);
+    graph_value_index k = graph_add_constant_i64(g, "k", 1, (int64_t[]){1}, &(int64_t){2});
+    int32_t n =
+        graph_add_node(g, GRAPH_OP_TOP_K, "top", 2, (graph_value_index[]){0, k}, 2, 0, NULL);
+    graph_add_output(g, graph_add(g, GRAPH_OP_NEG, 1, &g->nodes[n].outputs[1], 0, NULL), "y");
+    float x[] = {0, 9, 2, 3, 4, 5, 6, 7, 1, 9};
+    int64_t y[4];
+    run_small(g, x, 2, 5, y);
+    cr_expect_arr_eq(y, ((int64_t[]){-1, -4, -4, -2}), sizeof y);
+}
