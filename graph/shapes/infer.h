@@ -15,9 +15,10 @@ status graph_infer_node(const graph_node *node, const tensor *const *inputs,
 status graph_broadcast(const tensor *a, const tensor *b, int *rank,
                        int64_t dims[TENSOR_RANK_MAX]) MUST_CHECK;
 
-/* The boxes that a NonMaxSuppression selects of its inputs, which are all known: rows of image,
- * class and box. `selected` NULL: only counts them. Allocates. STATUS_OUT_OF_MEMORY. */
-status graph_select_boxes(const graph_node *node, const tensor *const *inputs, int64_t *selected,
+/* The boxes that a NonMaxSuppression selects of its inputs: `count` rows of image, class and box,
+ * for free(). `selected` NULL: only counts them. Errors of graph_infer_node(), and
+ * STATUS_OUT_OF_MEMORY. */
+status graph_select_boxes(const graph_node *node, const tensor *const *inputs, int64_t **selected,
                           int64_t *count) MUST_CHECK;
 
 /* What a DFT or STFT computes, from its inputs' shapes and the values of its side inputs. */

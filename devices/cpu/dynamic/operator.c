@@ -115,6 +115,28 @@ static status prepare_and_run(dynamic_run *r, const graph_node *node, const item
                                       .cancel = r->caller->cancel});
 }
 
+/* NonMaxSuppression: selects once, for its shape and its values. */
+static status select_boxes(dynamic_run *r, const graph_node *node, item *made, const operands *o)
+{
+    int64_t count, *rows = NULL;
+    tensor shape = {.dtype = DTYPE_I64, .rank = 2, .dims = {0, 3}};
+    status s = STATUS_OK;
+    o->outputs[0] = shape;
+    r->spent.bytes = r->memory.bytes;
+    if (o->inputs[1] && o->inputs[1]->rank == 3)
+        s = graph_cost_charge(&r->budget, node, o->inputs, o->outputs, &r->spent);
+    if (!s && (s = graph_select_boxes(node, o->inputs, &rows, &count)))
+        s = status_prefix(s, "node \"%s\" (%s)", node->name, graph_op_name(node->op));
+    if (s)
+        return s;
+    shape.dims[0] = count;
+    s = item_allocate(&r->memory, &shape, &made[0]);
+    if (!s && count > 0)
+        memcpy(made[0].tensor.data, rows, (size_t)count * 3 * sizeof rows[0]);
+    free(rows);
+    return s;
+}
+
 static status run_with(dynamic_run *r, const graph_node *node, const item *items, item *made,
                        const operands *o)
 {
@@ -123,6 +145,8 @@ static status run_with(dynamic_run *r, const graph_node *node, const item *items
         if (items[i].kind > ITEM_TENSOR)
             return dynamic_expect_tensor(node, items, i);
     }
+    if (node->op == GRAPH_OP_NON_MAX_SUPPRESSION)
+        return select_boxes(r, node, made, o);
     status s = graph_infer_node(node, o->inputs, o->outputs);
     if (s)
         return s;

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "devices/cpu/ops/op.h"
@@ -9,11 +10,14 @@
 
 static status run_non_max_suppression(const cpu_call *c)
 {
-    int64_t count;
-    status s = graph_select_boxes(c->node, c->inputs, c->outputs[0].data, &count);
+    int64_t count, *rows = NULL;
+    status s = graph_select_boxes(c->node, c->inputs, &rows, &count);
     if (!s && count != c->outputs[0].dims[0])
         s = status_fail(STATUS_INVALID_ARGUMENT, "%lld boxes, expected %lld", (long long)count,
                         (long long)c->outputs[0].dims[0]);
+    if (!s && count > 0)
+        memcpy(c->outputs[0].data, rows, (size_t)count * 3 * sizeof rows[0]);
+    free(rows);
     return s;
 }
 

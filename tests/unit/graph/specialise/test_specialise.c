@@ -368,3 +368,33 @@ Test(specialise, the_branch_taken_must_fit)
 {
     expect_rejection(make_squeeze_if(never), STATUS_INVALID_ARGUMENT, "Squeeze");
 }
+
+/* An If on values has the shape of both its branches; what depends on values has none; what lies
+ * before and behind them is as in any specialised graph. */
+Test(graph_specialise, partly_where_shapes_depend_on_values)
+{
+    graph *g = graph_create("g"), *made;
+    graph_dim any = {.is_unknown = true};
+    graph_value_index x = graph_add_input(g, "x", DTYPE_F32, 1, &any);
+    graph_value_index c = graph_add_input(g, "c", DTYPE_BOOL, 0, NULL);
+    graph_value_index a = graph_add(g, GRAPH_OP_NEG, 1, &x, 0, NULL);
+    graph_value_index b = graph_add(g, GRAPH_OP_SQRT, 1, &x, 0, NULL);
+    graph_value_index some = graph_add(g, GRAPH_OP_IF, 3, (graph_value_index[]){c, a, b}, 0, NULL);
+    graph_value_index found = graph_add(g, GRAPH_OP_NON_ZERO, 1, &a, 0, NULL);
+    graph_add_output(g, graph_add(g, GRAPH_OP_NEG, 1, &some, 0, NULL), "same");
+    graph_add_output(g, graph_add(g, GRAPH_OP_NEG, 1, &found, 0, NULL), "unknown");
+    tensor shapes[] = {{.dtype = DTYPE_F32, .rank = 1, .dims = {7}}, {.dtype = DTYPE_BOOL}};
+    cr_assert_eq(graph_specialise_partly(g, &(graph_binding){.inputs = shapes}, evaluate, &made),
+                 STATUS_OK);
+    const graph_value *same = &made->values[made->outputs[0]];
+    const graph_value *unknown = &made->values[made->outputs[1]];
+    cr_expect_eq(made->node_count, g->node_count);
+    cr_expect_eq(same->shape.rank, 1);
+    cr_expect_eq(same->shape.dims[0].constant, 7);
+    cr_expect(!unknown->has_dtype);
+    cr_expect_eq(unknown->shape.rank, -1);
+    graph_destroy(made);
+    cr_expect_eq(graph_specialise(g, &(graph_binding){.inputs = shapes}, evaluate, &made),
+                 STATUS_UNSUPPORTED);
+    graph_destroy(g);
+}
