@@ -32,7 +32,7 @@ static const char entry_magic[8] = {'p', 's', 't', 'k', 'x', 'l', 'a', '1'};
 
 struct compile_cache {
     char *folder;
-    _Atomic uint64_t hits, misses, corrupt, stored, store_failures;
+    _Atomic uint64_t hits, misses, corrupt, refused, stored, store_failures;
     _Atomic uint64_t last_temporary;
 };
 
@@ -235,10 +235,12 @@ status compile_cache_put(compile_cache *c, const compile_cache_key *key,
     return STATUS_OK;
 }
 
-void compile_cache_distrust(compile_cache *c)
+void compile_cache_refuse(compile_cache *c)
 {
-    if (c != NULL)
-        atomic_fetch_add(&c->corrupt, 1);
+    if (c == NULL)
+        return;
+    atomic_fetch_add(&c->corrupt, 1);
+    atomic_fetch_add(&c->refused, 1);
 }
 
 void compile_cache_entry_dispose(compile_cache_entry *e)
@@ -253,6 +255,7 @@ compile_cache_counts compile_cache_count(const compile_cache *c)
     return (compile_cache_counts){.hits = atomic_load(&c->hits),
                                   .misses = atomic_load(&c->misses),
                                   .corrupt = atomic_load(&c->corrupt),
+                                  .refused = atomic_load(&c->refused),
                                   .stored = atomic_load(&c->stored),
                                   .store_failures = atomic_load(&c->store_failures)};
 }

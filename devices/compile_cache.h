@@ -45,6 +45,7 @@ typedef struct compile_cache_entry {
 
 typedef struct compile_cache_counts {
     uint64_t hits, misses, corrupt, stored, store_failures;
+    uint64_t refused; /* of the corrupt: by the plugin, after every check here was passed */
 } compile_cache_counts;
 
 /* `folder` is made when missing. A folder that cannot be made or written is no error: the cache
@@ -62,8 +63,8 @@ bool compile_cache_has(const compile_cache *c, const compile_cache_key *key);
 /* STATUS_IO when it could not be kept (disk full, read-only): the caller goes on without. */
 status compile_cache_put(compile_cache *c, const compile_cache_key *key,
                          const compile_cache_entry *entry) MUST_CHECK;
-/* Counts an entry that passed every check and still cannot be loaded. NULL is accepted. */
-void compile_cache_distrust(compile_cache *c);
+/* Counts an entry that passed every check and that the plugin refuses. NULL is accepted. */
+void compile_cache_refuse(compile_cache *c);
 void compile_cache_entry_dispose(compile_cache_entry *e);
 
 compile_cache_counts compile_cache_count(const compile_cache *c);

@@ -110,7 +110,7 @@ typedef struct device_status {
     uint64_t compiles, cache_hits, executions, failures, restarts;
     uint64_t busy_ns; /* summed over slots */
     /* Compile cache of the device's process, counted over all devices that share it. */
-    uint64_t cache_misses, cache_corrupt, cache_store_failures;
+    uint64_t cache_misses, cache_corrupt, cache_refused, cache_store_failures;
     const char *version; /* of the plugin: "api 0.81, ..."; NULL: the device is our own. Lives as
                             long as the device */
     /* Of the device, 0: not known; and what weights, programs and the batches in flight need. */

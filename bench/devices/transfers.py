@@ -47,7 +47,7 @@ def measure(folder, transfer_ms, executions):
                 t.join()
     runs = [[int(x) for x in line.split()] for line in trace.read_text().splitlines()][executions // 2 : executions]
     busy = sum(end - begin for _, begin, end in runs) / (runs[-1][2] - runs[0][1])
-    depth = stats.get("device_pipelines", [{}])[0].get("depth", 2)
+    depth = stats.get("devices", [{}])[0].get("pipeline_depth", 2)
     return dict(copies_in_of_execution=COPIES_IN * transfer_ms / COMPUTE_MS, depth=depth, busy=round(busy, 3))
 
 

@@ -226,6 +226,7 @@ static void pjrt_describe(device *base, device_status *out)
         compile_cache_counts c = compile_cache_count(d->group->cache);
         out->cache_misses = c.misses;
         out->cache_corrupt = c.corrupt;
+        out->cache_refused = c.refused;
         out->cache_store_failures = c.store_failures;
     }
     describe_pipeline(d, out);
@@ -312,6 +313,8 @@ static status open_group(pjrt_group *g)
     g->footprint.slots = o->slots ? o->slots : PJRT_SLOTS_MIN;
     g->footprint.memory_bytes = memory_of(o, &g->facts);
     pjrt_program_cache_kind(g->facts.platform, g->facts.device_kind, g->cache_kind);
+    snprintf(g->compiler, sizeof g->compiler, "%s%s%s", g->facts.version,
+             g->facts.fingerprint[0] ? ", " : "", g->facts.fingerprint);
     snprintf(g->version, sizeof g->version, "%s on %s (%s), %d device%s", g->facts.version,
              g->facts.platform, g->facts.device_kind, g->facts.device_count,
              g->facts.device_count == 1 ? "" : "s");

@@ -51,6 +51,7 @@ typedef struct pjrt_group {
     compile_cache *cache; /* NULL: none */
     char version[400];
     char cache_kind[160]; /* device kind as cache keys have it */
+    char compiler[330];   /* plugin version and fingerprint, as cache keys have them */
     pjrt_host_facts facts;
     struct pjrt_device *devices[DEVICE_PJRT_DEVICES_MAX];
     int device_count; /* with those that are absent */

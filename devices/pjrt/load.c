@@ -199,7 +199,8 @@ status pjrt_group_load(pjrt_group *g, const device_model *model, shared_program 
     pjrt_maker maker = {.cache = g->cache,
                         .is_cache_only = g->options.is_cache_only,
                         .device_kind = g->cache_kind,
-                        .compiler = g->facts.version,
+                        .compiler = g->compiler,
+                        .ahead_compiler = g->facts.version,
                         .context = g,
                         .compile = compile_on_host};
     for (int i = 0; i < TRIES_MAX; i++) {
@@ -229,7 +230,7 @@ status pjrt_group_load(pjrt_group *g, const device_model *model, shared_program 
                         "%s: the plugin cannot load a program from the compile cache: %s; "
                         "compiling it again",
                         model->name, status_message());
-            compile_cache_distrust(g->cache);
+            compile_cache_refuse(g->cache);
             maker.ignores_cache = true;
         } else if (!has_host_ended(g, before.restarts)) {
             return s;

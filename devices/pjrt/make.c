@@ -63,6 +63,19 @@ static bool reads_cache(const work *w)
     return w->maker->cache != NULL && !w->maker->ignores_cache;
 }
 
+/* Of a program by this compiler, or where the cache has only one made ahead of time, of that. */
+static compile_cache_key key_of(const work *w, const stablehlo_program *program, const char *name)
+{
+    const pjrt_maker *m = w->maker;
+    compile_cache_key own =
+        pjrt_program_key(w->model, w->bucket, program, name, m->device_kind, m->compiler);
+    if (m->ahead_compiler == NULL || !reads_cache(w) || compile_cache_has(m->cache, &own))
+        return own;
+    compile_cache_key ahead =
+        pjrt_program_key(w->model, w->bucket, program, name, m->device_kind, m->ahead_compiler);
+    return compile_cache_has(m->cache, &ahead) ? ahead : own;
+}
+
 /* The candidate as StableHLO, and its key. */
 static status emit(const work *w, const pjrt_candidate *c, attempt *out)
 {
@@ -74,8 +87,7 @@ static status emit(const work *w, const pjrt_candidate *c, attempt *out)
         dispose(&made);
         return s;
     }
-    made.key = pjrt_program_key(w->model, w->bucket, &made.program, c->name, w->maker->device_kind,
-                                w->maker->compiler);
+    made.key = key_of(w, &made.program, c->name);
     *out = made;
     return STATUS_OK;
 }
@@ -147,8 +159,7 @@ static compile_cache_key key_of_choice(const work *w, const stablehlo_program *f
 {
     char name[80];
     snprintf(name, sizeof name, "choice for %s", device_precision_names[w->model->precision]);
-    return pjrt_program_key(w->model, w->bucket, first, name, w->maker->device_kind,
-                            w->maker->compiler);
+    return key_of(w, first, name);
 }
 
 static int find_candidate(const work *w, const char *name)

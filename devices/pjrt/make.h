@@ -23,6 +23,9 @@ typedef struct pjrt_maker {
     bool is_tuning;       /* tries everything, unless that has been done */
     double tune_seconds;  /* starts no compilation of a bucket after so many; 0: no limit */
     const char *device_kind, *compiler;
+    /* The same compiler where it ran ahead of time, without a device: entries of it are used where
+     * there is none of `compiler`. NULL: there is no difference. */
+    const char *ahead_compiler;
     void *context;
     /* Compiles for the device; `out` and `binary` are zeroed, fd -1. */
     status (*compile)(void *context, const device_model *model, device_bucket bucket,

@@ -204,11 +204,11 @@ static void write_programs(text_buffer *out, const model *m)
     text_buffer_put(out, "]");
 }
 
-/* How copies and executions overlap on the accelerators. */
-static void write_pipelines(text_buffer *out, const model *m)
+/* The accelerators: how copies and executions overlap, and what became of the compile cache. */
+static void write_devices(text_buffer *out, const model *m)
 {
     const char *separator = "";
-    text_buffer_put(out, ",\"device_pipelines\":[");
+    text_buffer_put(out, ",\"devices\":[");
     for (int d = 0; d + 1 < m->device_count; d++) {
         device_status at = {0};
         m->devices[d]->interface->describe(m->devices[d], &at);
@@ -217,11 +217,18 @@ static void write_pipelines(text_buffer *out, const model *m)
         text_buffer_format(out, "%s{\"device\":", separator);
         text_write_json_text(out, m->devices[d]->name);
         text_buffer_format(out,
-                           ",\"depth\":%d,\"idle_fraction\":%.4f,\"computing_s\":%.6f,"
-                           "\"transfer_s\":%.6f,\"pinned_bytes\":%llu}",
+                           ",\"pipeline_depth\":%d,\"pipeline_idle_fraction\":%.4f,"
+                           "\"computing_s\":%.6f,\"transfer_s\":%.6f,\"pinned_bytes\":%llu",
                            at.pipeline_depth, at.pipeline_idle_fraction,
                            (double)at.computing_ns / 1e9, (double)at.transfer_ns / 1e9,
                            (unsigned long long)at.pinned_bytes);
+        text_buffer_format(out,
+                           ",\"compiles\":%llu,\"cache_hits\":%llu,\"cache_misses\":%llu,"
+                           "\"cache_corrupt\":%llu,\"cache_refused\":%llu}",
+                           (unsigned long long)at.compiles, (unsigned long long)at.cache_hits,
+                           (unsigned long long)at.cache_misses,
+                           (unsigned long long)at.cache_corrupt,
+                           (unsigned long long)at.cache_refused);
         separator = ",";
     }
     text_buffer_put(out, "]");
@@ -272,7 +279,7 @@ static void write_one(text_buffer *out, service *s, const model *m, uint64_t now
     write_buckets(out, s->recorder, record, now_ns);
     write_deferred(out, m);
     write_programs(out, m);
-    write_pipelines(out, m);
+    write_devices(out, m);
     write_lengths(out, m);
     text_buffer_put(out, "}");
 }

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "devices/pjrt/plugin/abi.h"
+#include "devices/pjrt/plugin/abi_extensions.h"
 
 static int passed, failed;
 
@@ -65,6 +65,7 @@ static void check_slots(void)
     SLOT(topology_get_device_descriptions, PJRT_TopologyDescription_GetDeviceDescriptions);
     SLOT(compile, PJRT_Compile);
     SLOT(executable_get_compiled_memory_stats, PJRT_Executable_GetCompiledMemoryStats);
+    SLOT(client_topology, PJRT_Client_TopologyDescription);
     SLOT(client_dma_map, PJRT_Client_DmaMap);
     SLOT(client_dma_unmap, PJRT_Client_DmaUnmap);
 }
@@ -155,6 +156,10 @@ static void check_programs(void)
     MEMBER(pjrt_execute_args, execute_device, PJRT_LoadedExecutable_Execute_Args, execute_device);
     SIZE(pjrt_topology_create_args, PJRT_TopologyDescription_Create_Args);
     SIZE(pjrt_topology_args, PJRT_TopologyDescription_Destroy_Args);
+    SIZE(pjrt_client_topology_args, PJRT_Client_TopologyDescription_Args);
+    MEMBER(pjrt_client_topology_args, topology, PJRT_Client_TopologyDescription_Args, topology);
+    SIZE(pjrt_extension_base, PJRT_Extension_Base);
+    MEMBER(pjrt_extension_base, next, PJRT_Extension_Base, next);
     SIZE(pjrt_topology_descriptions_args, PJRT_TopologyDescription_GetDeviceDescriptions_Args);
     SIZE(pjrt_compile_args, PJRT_Compile_Args);
     MEMBER(pjrt_compile_args, executable, PJRT_Compile_Args, executable);
@@ -163,6 +168,10 @@ static void check_programs(void)
 static void check_numbers(void)
 {
     compare("major version", PJRT_ABI_MAJOR, PJRT_API_MAJOR);
+    compare("profiler", PJRT_EXTENSION_PROFILER, PJRT_Extension_Type_Profiler);
+    /* Later than this header: the fingerprint is slot 133 of the table, from 0. */
+    compare("fingerprint", offsetof(pjrt_api, topology_fingerprint),
+            offsetof(PJRT_Api, PJRT_Error_Destroy) + 133 * sizeof(void *));
     compare("INTERNAL", PJRT_CODE_INTERNAL, PJRT_Error_Code_INTERNAL);
     compare("UNAVAILABLE", PJRT_CODE_UNAVAILABLE, PJRT_Error_Code_UNAVAILABLE);
     compare("UNAUTHENTICATED", PJRT_CODE_UNAUTHENTICATED, PJRT_Error_Code_UNAUTHENTICATED);

@@ -8,15 +8,21 @@
  *   PENSTOCK_FAULT_HANG_AFTER      ... after which an execution never returns
  *   PENSTOCK_FAULT_CRASH_AFTER     ... after which the process aborts
  *   PENSTOCK_FAULT_EXECUTE_MS      every execution takes so many ms longer
- *   PENSTOCK_FAULT_COMPUTE_MS      every execution takes so many ms of its device, which has a
- * queue PENSTOCK_FAULT_TRANSFER_MS     with it: every copy to or from it takes so many ms
- *   PENSTOCK_FAULT_TRACE           with it, a file: a line for each execution, "DEVICE BEGIN END"
- * in microseconds PENSTOCK_FAULT_DMA             memory can be pinned; a file with a line for each
- * "map BYTES", "unmap BYTES", "upload pinned" and "upload copied" PENSTOCK_FAULT_DMA_FAILS       1:
- * no memory can be pinned, RESOURCE_EXHAUSTED PENSTOCK_FAULT_DEVICES         shows at most so many
- * devices PENSTOCK_FAULT_COMPILE_MS      every compilation takes so many ms longer
+ *   PENSTOCK_FAULT_COMPUTE_MS      every execution takes so many ms of its device's queue
+ *   PENSTOCK_FAULT_TRANSFER_MS     with it: every copy to or from it takes so many ms
+ *   PENSTOCK_FAULT_TRACE           with it: a file with a line for each execution, in us:
+ *                                  "DEVICE BEGIN END"
+ *   PENSTOCK_FAULT_DMA             memory can be pinned; a file with a line for each of
+ *                                  "map BYTES", "unmap BYTES", "upload pinned" or "copied"
+ *   PENSTOCK_FAULT_DMA_FAILS       1: no memory can be pinned, RESOURCE_EXHAUSTED
+ *   PENSTOCK_FAULT_ABI             it tells its ABI version: this text
+ *   PENSTOCK_FAULT_ABI_REFUSES     1: with it, nothing is compatible until it has compiled
+ *   PENSTOCK_FAULT_FINGERPRINT     the number that it tells as fingerprint of its topology
+ *   PENSTOCK_FAULT_DEVICES         shows at most so many devices
+ *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so many ms longer
  *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT
- *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded
+ *   PENSTOCK_FAULT_LOAD_FAILS      1: no serialised program can be loaded; 2: until it has
+ *                                  compiled one
  *   PENSTOCK_FAULT_OUT_OF_MEMORY   1: every buffer fails, RESOURCE_EXHAUSTED
  *   PENSTOCK_FAULT_MEMORY          its devices tell so many bytes of memory
  *   PENSTOCK_FAULT_INITIALIZE      "exit": the process ends; "hang"; "fail"
@@ -32,6 +38,7 @@
  *   PENSTOCK_FAULT_TOPOLOGY        compiles for any target without a device; its chips have this
  *                                  name; the programs are for the inner plugin's device
  *   PENSTOCK_FAULT_KIND            its devices call themselves so
+ *   PENSTOCK_FAULT_PLATFORM        and their platform so
  *   PENSTOCK_FAULT_CYCLES          "WORD:N,WORD:N,...": optimized programs tell N estimated cycles,
  *                                  of the first WORD in the text of the program compiled last
  */
@@ -274,8 +281,11 @@ static pjrt_error *optimized_program(pjrt_executable_optimized_program_args *a)
     return failure;
 }
 
+static atomic_bool has_compiled;
+
 static pjrt_error *compile(pjrt_client_compile_args *a)
 {
+    has_compiled = true;
     estimate(a->program);
     wait_ms(fault_number("COMPILE_MS"));
     if (is_ordered("COMPILE_FAILS"))
@@ -377,7 +387,7 @@ static pjrt_error *list_devices(pjrt_client_addressable_devices_args *a)
 
 static pjrt_error *load(pjrt_executable_deserialize_args *a)
 {
-    if (is_ordered("LOAD_FAILS"))
+    if (is_ordered("LOAD_FAILS") && !(fault_number("LOAD_FAILS") == 2 && has_compiled))
         return fault_error_make(PJRT_CODE_INVALID_ARGUMENT, "the program cannot be loaded");
     return fault_inner->executable_deserialize_and_load(a);
 }
@@ -489,6 +499,7 @@ const pjrt_api *GetPjrtApi(void)
     if (fault_order("TOPOLOGY") != NULL)
         offer_topologies();
     fault_simulate(&outer);
+    fault_extend(&outer);
     if (fault_order("MAJOR") != NULL)
         outer.version.major_version = (int)fault_number("MAJOR");
     const char *without = fault_order("WITHOUT");

@@ -20,7 +20,7 @@ def executions(trace):
 
 
 def pipeline(server):
-    return server.get("/v2/models/bert/stats").json()["model_stats"][0]["device_pipelines"]
+    return server.get("/v2/models/bert/stats").json()["model_stats"][0]["devices"]
 
 
 class Load:
@@ -63,8 +63,8 @@ def test_a_copy_of_half_an_execution_costs_nothing(tmp_path, compiled):
         found, (told,) = devices.metrics(s), pipeline(s)
         runs = executions(trace)[-100:]
         assert busy_fraction(runs[:-10]) >= 0.95, runs
-        assert told["device"] == "pjrt:0" and 2 <= told["depth"] <= 4
-        assert told["depth"] == devices.total(found, "device_pipeline_depth", device="pjrt:0")
+        assert told["device"] == "pjrt:0" and 2 <= told["pipeline_depth"] <= 4
+        assert told["pipeline_depth"] == devices.total(found, "device_pipeline_depth", device="pjrt:0")
         # The server's own measure, from outside, of what the plugin knows.
         computed = sum(end - begin for _, begin, end in executions(trace)) / 1e6
         assert 0.8 * computed <= told["computing_s"] <= 1.3 * computed
@@ -75,9 +75,9 @@ def test_the_pipeline_becomes_as_deep_as_copies_need(tmp_path, compiled):
     """Copies take longer than executions: two batches in flight leave the device idle, the measurement finds it, and three or four do better."""
     trace = tmp_path / "trace"
     with devices.faults(plugin=PLUGIN, devices=1, compute_ms=15, transfer_ms=5, trace=trace), start(tmp_path, compiled) as s:
-        assert pipeline(s)[0]["depth"] == 2
+        assert pipeline(s)[0]["pipeline_depth"] == 2
         with Load(s):
-            wait_until(lambda: pipeline(s)[0]["depth"] > 2, "deeper")
+            wait_until(lambda: pipeline(s)[0]["pipeline_depth"] > 2, "deeper")
             shallow = executions(trace)
             wait_until(lambda: len(executions(trace)) > len(shallow) + 150, "enough executions")
         assert busy_fraction(executions(trace)[-100:-10]) > busy_fraction(shallow[-60:])

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "devices/pjrt/host/slot.h"
+#include "devices/pjrt/plugin/fingerprint.h"
 #include "devices/pjrt/protocol/signature.h"
 
 /* Threads: the main one reads control messages; each message is worked on by a thread of its own;
@@ -199,6 +200,7 @@ static void send_hello(status s)
         snprintf(hello.device_kind, sizeof hello.device_kind, "%s", host.session.device_kind);
         snprintf(hello.platform, sizeof hello.platform, "%s", host.session.platform);
         snprintf(hello.version, sizeof hello.version, "%s", host.plugin.version_text);
+        pjrt_session_fingerprint(&host.session, hello.fingerprint);
     }
     reply(&hello, s, -1);
 }

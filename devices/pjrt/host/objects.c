@@ -1,5 +1,7 @@
 #include "devices/pjrt/host/objects.h"
 
+#include "devices/pjrt/plugin/fingerprint.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +95,8 @@ status host_objects_load_program(host_objects *o, const pjrt_message *m, const i
             goto done;
         }
     s = pjrt_session_load(o->session, serialized, m->bytes, &p->executable);
+    if (s == STATUS_OK)
+        s = pjrt_session_check_abi(o->session, p->executable);
     if (s == STATUS_OK)
         s = pjrt_session_output_count(o->session, p->executable, &p->output_count);
     if (s == STATUS_OK && (uint32_t)p->output_count != m->output_count)

@@ -398,6 +398,18 @@ typedef struct pjrt_topology_descriptions_args {
     size_t num_descriptions;
 } pjrt_topology_descriptions_args;
 
+typedef struct pjrt_client_topology_args {
+    PJRT_ARGS_HEAD;
+    pjrt_client *client;
+    pjrt_topology *topology; /* out; lives as long as the client */
+} pjrt_client_topology_args;
+
+typedef struct pjrt_topology_fingerprint_args { /* later than 0.81 */
+    PJRT_ARGS_HEAD;
+    const pjrt_topology *topology;
+    uint64_t fingerprint; /* out */
+} pjrt_topology_fingerprint_args;
+
 typedef struct pjrt_compile_args {
     PJRT_ARGS_HEAD;
     const pjrt_topology *topology;
@@ -517,7 +529,7 @@ typedef struct pjrt_api {
     PJRT_SKIP(buffer_copy_to_memory);
     PJRT_SKIP(client_create_view_of_device_buffer);
     PJRT_SKIP(executable_fingerprint);
-    PJRT_SKIP(client_topology_description);
+    PJRT_SLOT(pjrt_client_topology_args, client_topology);
     PJRT_SLOT(pjrt_executable_memory_stats_args, executable_get_compiled_memory_stats);
     PJRT_SKIP(memory_kind_id);
     PJRT_SKIP(execute_context_create);
@@ -534,6 +546,29 @@ typedef struct pjrt_api {
     PJRT_SKIP(transfer_manager_add_metadata);
     PJRT_SLOT(pjrt_client_dma_map_args, client_dma_map);
     PJRT_SLOT(pjrt_client_dma_unmap_args, client_dma_unmap);
+    PJRT_SKIP(client_create_uninitialized_buffer);
+    PJRT_SKIP(client_update_global_process_info);
+    PJRT_SKIP(topology_deserialize);
+    PJRT_SKIP(client_create_alias_buffer);
+    PJRT_SKIP(client_fulfill_alias_buffer);
+    PJRT_SKIP(loaded_executable_get_device_assignment);
+    /* From here on later than 0.81: plugins of that version end before. */
+    PJRT_SKIP(client_create_error_buffer);
+    PJRT_SKIP(transfer_manager_transfer_literal);
+    PJRT_SKIP(buffer_copy_raw_to_host_future);
+    PJRT_SKIP(device_poison_execution);
+    PJRT_SKIP(device_create_async_tracking_event);
+    PJRT_SKIP(async_tracking_event_destroy);
+    PJRT_SKIP(executable_get_compile_options);
+    PJRT_SKIP(buffer_donate_with_control_dependency);
+    PJRT_SKIP(event_create);
+    PJRT_SKIP(event_set);
+    PJRT_SKIP(device_get_attributes);
+    PJRT_SKIP(client_load);
+    PJRT_SKIP(loaded_executable_addressable_device_logical_ids);
+    PJRT_SKIP(buffer_bitcast);
+    PJRT_SKIP(error_for_each_payload);
+    PJRT_SLOT(pjrt_topology_fingerprint_args, topology_fingerprint);
 } pjrt_api;
 
 #undef PJRT_SLOT

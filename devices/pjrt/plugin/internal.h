@@ -1,6 +1,7 @@
 #ifndef DEVICES_PJRT_PLUGIN_INTERNAL_H
 #define DEVICES_PJRT_PLUGIN_INTERNAL_H
 
+#include "devices/pjrt/plugin/abi_extensions.h"
 #include "devices/pjrt/plugin/plugin.h"
 
 /* Shared by the files of this folder. */
@@ -12,6 +13,9 @@
 #define PJRT_HAS_FUNCTION(p, function)                                                             \
     (offsetof(pjrt_api, function) + sizeof((p)->api->function) <= (p)->api_bytes &&                \
      (p)->api->function != NULL)
+
+/* The plugin's extension of that type; NULL: it has none. */
+const void *pjrt_extension(const pjrt_plugin *p, pjrt_extension_type type);
 
 /* As pjrt_check; `*found`: the plugin's code. */
 status pjrt_check_code(const pjrt_plugin *p, pjrt_error *error, const char *what,

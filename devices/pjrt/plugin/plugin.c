@@ -90,6 +90,14 @@ void pjrt_copy_text(char *to, size_t room, const char *from, size_t bytes)
     to[bytes] = 0;
 }
 
+const void *pjrt_extension(const pjrt_plugin *p, pjrt_extension_type type)
+{
+    const pjrt_extension_base *e = p->api->extension_start;
+    while (e != NULL && e->type != (int)type)
+        e = e->next;
+    return e;
+}
+
 static void describe_version(pjrt_plugin *p)
 {
     int used = snprintf(p->version_text, sizeof p->version_text, "api %d.%d", p->major, p->minor);

@@ -82,6 +82,7 @@ status pjrt_receive(int socket, pjrt_message *m, int fds[FDS_MAX])
     m->device_kind[sizeof m->device_kind - 1] = 0;
     m->platform[sizeof m->platform - 1] = 0;
     m->version[sizeof m->version - 1] = 0;
+    m->fingerprint[sizeof m->fingerprint - 1] = 0;
     return STATUS_OK;
 }
 

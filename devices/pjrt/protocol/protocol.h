@@ -59,6 +59,7 @@ typedef struct pjrt_message {
     pjrt_tensor_shape shape;                          /* PJRT_WEIGHT */
     int32_t device_count;                             /* PJRT_HELLO */
     char device_kind[64], platform[64], version[256]; /* PJRT_HELLO */
+    char fingerprint[64];                             /* PJRT_HELLO: of usable programs, or "" */
     int64_t memory_bytes;                             /* PJRT_HELLO: of each device; 0: not known */
     int64_t code_bytes, output_bytes, temporary_bytes, peak_bytes; /* PJRT_COMPILE, in replies */
     hlo_summary hlo;                                               /* PJRT_COMPILE, in replies */

@@ -129,6 +129,7 @@ static status receive_hello(pjrt_supervisor *s)
     memcpy(s->facts.device_kind, hello.device_kind, sizeof s->facts.device_kind);
     memcpy(s->facts.platform, hello.platform, sizeof s->facts.platform);
     memcpy(s->facts.version, hello.version, sizeof s->facts.version);
+    memcpy(s->facts.fingerprint, hello.fingerprint, sizeof s->facts.fingerprint);
     pthread_mutex_unlock(&s->lock);
     return STATUS_OK;
 }

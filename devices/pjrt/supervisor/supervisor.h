@@ -32,6 +32,7 @@ typedef struct pjrt_host_facts { /* reported by the host at start */
     int device_count;
     int64_t memory_bytes; /* of each device; 0: not known */
     char device_kind[64], platform[64], version[256];
+    char fingerprint[64]; /* of the programs that it can run; "": the plugin does not tell */
 } pjrt_host_facts;
 
 /* Starts the host and waits until it has opened its devices; tries once. STATUS_UNAVAILABLE: a
