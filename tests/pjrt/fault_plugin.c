@@ -12,6 +12,8 @@
  *   PENSTOCK_FAULT_TRANSFER_MS     with it: every copy to or from it takes so many ms
  *   PENSTOCK_FAULT_TRACE           with it: a file with a line for each execution, in us:
  *                                  "DEVICE BEGIN END"
+ *   PENSTOCK_FAULT_TIMES           a file with a line for each call that may last, in us:
+ *                                  "KIND BEGIN END"
  *   PENSTOCK_FAULT_DMA             memory can be pinned; a file with a line for each of
  *                                  "map BYTES", "unmap BYTES", "upload pinned" or "copied"
  *   PENSTOCK_FAULT_DMA_FAILS       1: no memory can be pinned, RESOURCE_EXHAUSTED
@@ -135,11 +137,14 @@ void fault_tell(const char *name, const char *format, ...)
     int fd = path != NULL ? open(path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
         return;
+    char line[200];
     va_list arguments;
     va_start(arguments, format);
-    vdprintf(fd, format, arguments);
+    int bytes = vsnprintf(line, sizeof line - 1, format, arguments);
     va_end(arguments);
-    dprintf(fd, "\n");
+    line[bytes++] = '\n';
+    ssize_t ignored = write(fd, line, (size_t)bytes); /* at once: other threads write, too */
+    (void)ignored;
     close(fd);
 }
 
@@ -500,6 +505,7 @@ const pjrt_api *GetPjrtApi(void)
         offer_topologies();
     fault_simulate(&outer);
     fault_extend(&outer);
+    fault_time(&outer);
     if (fault_order("MAJOR") != NULL)
         outer.version.major_version = (int)fault_number("MAJOR");
     const char *without = fault_order("WITHOUT");

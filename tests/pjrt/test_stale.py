@@ -1,4 +1,7 @@
 """Nothing stale: the plugin's own fingerprint of programs is in the cache's keys, and a program that it refuses is compiled again and counted."""
+import json
+import shutil
+
 import devices
 import pytest
 import serving
@@ -49,3 +52,19 @@ def test_programs_made_without_a_device_are_used_and_checked(tmp_path):
     assert 1 <= values["refused"] == values["compiles"] <= 2
     # What was compiled instead has the runtime's own key; the others still have them.
     assert counts(tmp_path, abi="a", **kind)[0] == dict(compiles=0, hits=2, refused=0, corrupt=0)
+
+
+def test_a_second_start_with_forty_programs_compiles_nothing(tmp_path):
+    """Of a model that is quick to compile; bench/devices/starts.py measures how long it takes."""
+    folder = tmp_path / "digits"
+    shutil.copytree(serving.ROOT / "examples/models/digits", folder)
+    (folder / "model.json").write_text(json.dumps(dict(buckets=dict(batch=list(range(1, 41))))))
+    seen = []
+    for name in ("first", "second"):
+        flags = ["--device", f"pjrt:{FAULT}", "--cache", str(tmp_path / "cache"), "--set", "batching.fallback=never"]
+        with devices.faults(plugin=PLUGIN, devices=1, times=tmp_path / name), serving.Server(tmp_path / "server.log", dict(digits=folder), *flags) as s:
+            found = devices.metrics(s)
+            seen.append([devices.total(found, f"device_{what}_total", device="pjrt:0") for what in ("compiles", "cache_hits", "cache_corrupt")])
+    assert seen == [[40, 0, 0], [0, 40, 0]]
+    called = [line.split()[0] for line in (tmp_path / "second").read_text().splitlines()]
+    assert called.count("compile") == 0 and called.count("load") == 40
