@@ -195,18 +195,62 @@ typedef struct pair_walk {
     size_t bytes, out_bytes; /* of an element */
 } pair_walk;
 
-static void combine_run(const pair_walk *r, const int64_t *offsets, size_t a_step, size_t b_step,
-                        size_t count)
+static void combine_run(const pair_walk *r, const char *a, size_t a_step, const char *b,
+                        size_t b_step, char *out, size_t count)
 {
     const binary_state *state = r->call->state;
-    const char *a = r->a + offsets[1] * (int64_t)r->bytes;
-    const char *b = r->b + offsets[2] * (int64_t)r->bytes;
-    char *out = r->out + offsets[0] * (int64_t)r->out_bytes;
     if (state->kernel)
         state->kernel((const float *)a, a_step, (const float *)b, b_step, (float *)out, count);
     else
         r->call->kernels->combine_line(
             &(combine_line){state->combine, r->type, a, a_step, b, b_step, out, count});
+}
+
+/* Rows too short for a kernel, of which one operand has the same row again and again (the factors
+ * of three colours): several rows at a time, with that row repeated. */
+#define REPEATED_RUN_MAX 32
+#define REPEATED_ELEMENTS_MAX 256
+
+/* The operand, 1 or 2, whose row is the same along the last dim but one, while the other's follow
+ * each other; 0: none. */
+static int find_repeated(const cpu_walk *w)
+{
+    int rows = w->rank - 2;
+    int64_t run = cpu_walk_run(w);
+    if (rows < 0 || run < 1 || run > REPEATED_RUN_MAX || w->dims[rows] < 4 ||
+        w->strides[0][rows] != run)
+        return 0;
+    for (int o = 1; o <= 2; o++)
+        if (w->strides[o][rows] == 0 && w->strides[3 - o][rows] == run &&
+            cpu_walk_step(w, 1) == 1 && cpu_walk_step(w, 2) == 1)
+            return o;
+    return 0;
+}
+
+static void walk_repeated(const pair_walk *r, const cpu_walk *rows, int repeated)
+{
+    char pattern[REPEATED_ELEMENTS_MAX * sizeof(int64_t)];
+    cpu_walk w = *rows;
+    int64_t run = cpu_walk_run(rows), count = rows->dims[rows->rank - 2] * run;
+    int64_t most = REPEATED_ELEMENTS_MAX / run * run, made_of = -1;
+    most = most < count ? most : count;
+    w.rank--; /* its last dim is the rows, which are not looked at */
+    cpu_cursor at;
+    for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at)) {
+        const char *a = r->a + at.offsets[1] * (int64_t)r->bytes;
+        const char *b = r->b + at.offsets[2] * (int64_t)r->bytes;
+        char *out = r->out + at.offsets[0] * (int64_t)r->out_bytes;
+        size_t row_bytes = (size_t)run * r->bytes;
+        for (int64_t i = 0; made_of != at.offsets[repeated] && i < most / run; i++)
+            memcpy(pattern + (size_t)i * row_bytes, repeated == 1 ? a : b, row_bytes);
+        made_of = at.offsets[repeated];
+        for (int64_t i = 0; i < count; i += most) {
+            size_t n = (size_t)(count - i < most ? count - i : most);
+            const char *x = repeated == 1 ? pattern : a + (size_t)i * r->bytes;
+            const char *y = repeated == 2 ? pattern : b + (size_t)i * r->bytes;
+            combine_run(r, x, 1, y, 1, out + (size_t)i * r->out_bytes, n);
+        }
+    }
 }
 
 static void walk_piece(const void *context, void *memory, size_t unit)
@@ -223,9 +267,16 @@ static void walk_piece(const void *context, void *memory, size_t unit)
     size_t run = (size_t)cpu_walk_run(&w), a_step = (size_t)cpu_walk_step(&w, 1);
     size_t b_step = (size_t)cpu_walk_step(&w, 2);
     assert((a_step | b_step | 1) == 1); /* dense inputs: along a run they step by one or repeat */
+    int repeated = find_repeated(&w);
+    if (repeated) {
+        walk_repeated(&part, &w, repeated);
+        return;
+    }
     cpu_cursor at;
     for (bool more = cpu_walk_start(&w, &at); more; more = cpu_walk_next(&w, &at))
-        combine_run(&part, at.offsets, a_step, b_step, run);
+        combine_run(&part, part.a + at.offsets[1] * (int64_t)r->bytes, a_step,
+                    part.b + at.offsets[2] * (int64_t)r->bytes, b_step,
+                    part.out + at.offsets[0] * (int64_t)r->out_bytes, run);
 }
 
 static void run_kernel(const cpu_call *c, const cpu_walk *w, const tensor *a, const tensor *b,

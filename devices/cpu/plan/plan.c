@@ -451,7 +451,10 @@ status cpu_plan_run_step(const cpu_plan *p, int step, const tensor *inputs, tens
 const char *cpu_plan_step_text(const cpu_plan *p, int step, char *text, size_t bytes)
 {
     const graph_node *node = p->steps[step].node;
-    const tensor *out = &p->values[node->outputs[0]].shape;
+    int first = 0;
+    while (node->outputs[first] == GRAPH_NO_VALUE)
+        first++;
+    const tensor *out = &p->values[node->outputs[first]].shape;
     char shape[TENSOR_SHAPE_TEXT_BYTES];
     snprintf(text, bytes, "%s \"%s\" %s %s", graph_op_name(node->op), node->name,
              dtype_name(out->dtype), tensor_shape_text(shape, out->rank, out->dims));

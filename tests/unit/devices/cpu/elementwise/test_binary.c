@@ -107,6 +107,41 @@ Test(cpu_binary, integers_in_long_lines)
     }
 }
 
+/* Rows of a few elements beside one row, or one for each of two images, on either side. */
+Test(cpu_binary, short_rows_beside_a_row_that_repeats)
+{
+    static const dtype types[] = {DTYPE_F32, DTYPE_U8, DTYPE_I64};
+    static const int64_t widths[] = {1, 2, 3, 7, 32, 33};
+    for (int turn = 0; turn < 72; turn++) {
+        int64_t width = widths[turn % 6], rows = turn / 6 % 2 ? 301 : 4;
+        bool is_first = turn / 12 % 2, is_each = turn / 24 % 3 == 2;
+        graph_op op = turn % 5 ? GRAPH_OP_SUB : GRAPH_OP_LESS;
+        dtype type = types[turn % 3];
+        double row[2 * 33];
+        for (int i = 0; i < 2 * 33; i++)
+            row[i] = i % 13;
+        cpu_case c = {0};
+        if (is_first)
+            cpu_case_input(&c, type, DIMS(is_each ? 2 : 1, 1, width), row);
+        cpu_case_random(&c, type, DIMS(2, rows, width));
+        if (!is_first)
+            cpu_case_input(&c, type, DIMS(is_each ? 2 : 1, 1, width), row);
+        for (int64_t i = 0; i < 2 * rows * width; i++)
+            tensor_set_number(&c.inputs[is_first], i, (double)(i * 11 % 100));
+        cr_assert_eq(cpu_case_run(&c, op, 1), STATUS_OK);
+        for (int64_t i = 0; i < 2 * rows * width; i++) {
+            int64_t at = i % width + (is_each ? i / (rows * width) * width : 0);
+            double x = (double)(i * 11 % 100), y = row[at];
+            double a = is_first ? y : x, b = is_first ? x : y;
+            double want = op == GRAPH_OP_LESS         ? a < b
+                          : type == DTYPE_U8 && a < b ? a - b + 256
+                                                      : a - b;
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), want, 0, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
 Test(cpu_binary, where_repeats_each_of_its_operands)
 {
     const int64_t *const shapes[] = {DIMS(3, 5), DIMS(3, 1), DIMS(5), DIMS(1)};
