@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ bool fusion_is_elementwise(graph_op op)
     case GRAPH_OP_DIV:
     case GRAPH_OP_MAX:
     case GRAPH_OP_MIN:
+    case GRAPH_OP_SUM:
+    case GRAPH_OP_MEAN:
         return true;
     default:
         return false;
@@ -140,7 +143,7 @@ static bool is_along_axis(const fusion *w, const graph_node *n)
     if (!is_concat && n->op != GRAPH_OP_SPLIT && n->op != GRAPH_OP_SOFTMAX)
         return false;
     for (int i = 0; i < n->output_count; i++)
-        if (n->outputs[i] == GRAPH_NO_VALUE || fusion_rank(w, n->outputs[i]) != 4)
+        if (n->outputs[i] != GRAPH_NO_VALUE && fusion_rank(w, n->outputs[i]) != 4)
             return false;
     return has_images_last(w, n, is_concat ? n->input_count : 1);
 }
@@ -166,6 +169,9 @@ static status write_along_axis(fusion *w, const graph_node *n)
     attributes[made++] = graph_make_int("axis", axis_last(axis));
     graph_value_index *out = in + count;
     for (int i = 0; i < n->output_count; i++) {
+        out[i] = GRAPH_NO_VALUE;
+        if (n->outputs[i] == GRAPH_NO_VALUE)
+            continue;
         out[i] = graph_add_value(w->made, NULL);
         fusion_describe(w, out[i], n->outputs[i], LAYOUT_LAST);
         w->made_values[n->outputs[i]][LAYOUT_LAST] = out[i];
@@ -265,16 +271,62 @@ static void write_quantised(fusion *w, const graph_node *n)
     graph_add_node_to(w->made, n->op, n->name, 1, &in, n->output_count, out, 0, NULL);
 }
 
+static bool is_normalised_last(const fusion *w, const graph_node *n)
+{
+    bool fits = n->op == GRAPH_OP_BATCH_NORMALIZATION && n->input_count == 5 &&
+                graph_attribute_int(n, "training_mode", 0) == 0 &&
+                fusion_rank(w, n->inputs[0]) == 4 && has_images_last(w, n, 1);
+    for (int i = 1; fits && i < 5; i++) {
+        const tensor *t = fusion_constant(w, n->inputs[i]);
+        fits = t && t->dtype == DTYPE_F32 && tensor_count(t) == fusion_dim(w, n->inputs[0], 1);
+    }
+    for (int i = 1; fits && i < n->output_count; i++)
+        fits = n->outputs[i] == GRAPH_NO_VALUE;
+    return fits;
+}
+
+/* x * factor + shift, as folded into a convolution (graph/specialise/fuse_batch_norm.c). */
+static status write_normalised(fusion *w, const graph_node *n)
+{
+    const float *c[5] = {NULL};
+    int64_t channels = fusion_dim(w, n->inputs[0], 1);
+    double epsilon = (double)graph_attribute_float(n, "epsilon", 1e-5f);
+    tensor factor, shift;
+    status s = tensor_allocate(&factor, &w->made->memory, DTYPE_F32, 1, &channels);
+    if (!s)
+        s = tensor_allocate(&shift, &w->made->memory, DTYPE_F32, 1, &channels);
+    if (s)
+        return s;
+    for (int i = 1; i < 5; i++) /* scale, bias, mean, variance */
+        c[i] = fusion_constant(w, n->inputs[i])->data;
+    for (int64_t m = 0; m < channels; m++) {
+        double f = (double)c[1][m] / sqrt((double)c[4][m] + epsilon);
+        ((float *)factor.data)[m] = (float)f;
+        ((float *)shift.data)[m] = (float)((double)c[2][m] - (double)c[3][m] * f);
+    }
+    graph_value_index in[2] = {fusion_get_value(w, n->inputs[0], LAYOUT_LAST),
+                               graph_add_constant(w->made, NULL, &factor)};
+    graph_value_index product = graph_add_value(w->made, NULL);
+    fusion_describe(w, product, n->outputs[0], LAYOUT_LAST);
+    graph_add_node_to(w->made, GRAPH_OP_MUL, n->name, 2, in, 1, &product, 0, NULL);
+    in[0] = product;
+    in[1] = graph_add_constant(w->made, NULL, &shift);
+    fusion_write_node(w, GRAPH_OP_ADD, n->name, 2, in, n->outputs[0], LAYOUT_LAST, 0, NULL);
+    return STATUS_OK;
+}
+
 bool fusion_runs_last(const fusion *w, const graph_node *n)
 {
     return is_elementwise_last(w, n) || is_along_axis(w, n) || is_by_axes(w, n) ||
-           is_quantised_last(w, n);
+           is_quantised_last(w, n) || is_normalised_last(w, n);
 }
 
 status fusion_write_last(fusion *w, const graph_node *n)
 {
     if (is_along_axis(w, n))
         return write_along_axis(w, n);
+    if (is_normalised_last(w, n))
+        return write_normalised(w, n);
     if (is_by_axes(w, n))
         write_by_axes(w, n);
     else if (is_quantised_last(w, n))

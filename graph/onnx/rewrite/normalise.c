@@ -250,6 +250,19 @@ static status normalise_split(onnx_node *n)
     return STATUS_OK;
 }
 
+/* Of two, as older exporters write residuals: Add. */
+static status normalise_sum(onnx_node *n)
+{
+    if (n->input_count != 2)
+        return STATUS_OK;
+    status s = onnx_check_inputs(n, 2, 2);
+    if (!s)
+        s = onnx_check_no_attributes(n);
+    if (!s)
+        onnx_finish(n, GRAPH_OP_ADD, 2, n->inputs, 0, NULL);
+    return s;
+}
+
 static status normalise_top_k(onnx_node *n)
 {
     const graph_attribute *k = onnx_pop_attribute(n, "k");
@@ -360,6 +373,7 @@ static const onnx_rewriting rewritings[] = {
     {"SoftmaxCrossEntropyLoss", onnx_rewrite_softmax_loss},
     {"Split", normalise_split},
     {"Squeeze", axes_to_input},
+    {"Sum", normalise_sum},
     {"SwiGLU", onnx_rewrite_swiglu},
     {"Swish", normalise_swish},
     {"TensorScatter", onnx_rewrite_tensor_scatter},

@@ -163,6 +163,56 @@ Test(cpu_epilogue, moves_between_convolutions_keep_their_layout)
     }
 }
 
+/* A normalisation that no convolution takes, because others read the value before it; a mean; the
+ * second part of two, of which nothing reads the first. */
+static graph_value_index between(net *n, graph_value_index x, int turn)
+{
+    int64_t six = 6, two = 2;
+    graph_value_index variance = constant(n, DTYPE_F32, 1, &six, 0.3);
+    float *v = n->g->values[variance].constant->data;
+    for (int i = 0; i < 6; i++)
+        v[i] = v[i] * v[i] + 0.5f;
+    if (turn % 3 == 0)
+        return NODE(n, GRAPH_OP_BATCH_NORMALIZATION, x, constant(n, DTYPE_F32, 1, &six, 1),
+                    constant(n, DTYPE_F32, 1, &six, 0.3), constant(n, DTYPE_F32, 1, &six, 0.3),
+                    variance);
+    if (turn % 3 == 1)
+        return NODE(n, GRAPH_OP_MEAN, x, NODE(n, GRAPH_OP_SIGMOID, x));
+    graph_value_index sizes = constant(n, DTYPE_I64, 1, &two, 0);
+    int64_t *parts = n->g->values[sizes].constant->data;
+    parts[0] = 2;
+    parts[1] = 4;
+    graph_attribute axis = graph_make_int("axis", 1);
+    int32_t at = graph_add_node(n->g, GRAPH_OP_SPLIT, "split", 2, (graph_value_index[]){x, sizes},
+                                2, 1, &axis);
+    graph_value_index *made = n->g->nodes[at].outputs;
+    graph_value *part = &n->g->values[made[1]];
+    part->dtype = DTYPE_F32;
+    part->has_dtype = true;
+    part->shape = n->g->values[x].shape;
+    part->shape.dims[1] = graph_dim_constant(4);
+    made[0] = GRAPH_NO_VALUE;
+    return made[1];
+}
+
+Test(cpu_epilogue, normalisations_means_and_parts_keep_their_layout)
+{
+    seed = 17;
+    for (int turn = 0; turn < 12; turn++) {
+        int64_t dims[] = {2, 6, 6, 8}, w[] = {6, 6, 1, 1};
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        graph_value_index y = NODE(&n, GRAPH_OP_CONV, x, constant(&n, DTYPE_F32, 4, w, 0.4));
+        y = between(&n, y, turn);
+        w[1] = turn % 3 == 2 ? 4 : 6;
+        y = NODE(&n, GRAPH_OP_CONV, y, constant(&n, DTYPE_F32, 4, w, 0.4));
+        cpu_plan_facts facts = check(&n, y, 0);
+        cr_expect_eq(facts.fused_layer_count, 2);
+        cr_expect_eq(facts.step_count, turn % 3 == 2 ? 5 : 6, "turn %d: %d steps", turn,
+                     facts.step_count);
+    }
+}
+
 Test(cpu_epilogue, transposed_convolutions)
 {
     seed = 14;
