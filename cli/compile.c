@@ -11,6 +11,7 @@
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
 #include "devices/device.h"
+#include "devices/pjrt/answers.h"
 #include "devices/pjrt/footprint.h"
 #include "devices/pjrt/make.h"
 #include "devices/pjrt/plugin/ahead_of_time.h"
@@ -36,7 +37,7 @@ static const target_facts targets[] = {
 #define SIZE_LARGEST 1000000 /* of a batch or a sequence */
 
 typedef struct compile_options {
-    const char *model, *target, *cache, *plugin;
+    const char *model, *target, *cache, *plugin, *check_plugin;
     device_precision precision;
     flag_list batch, sequence; /* empty: the model's own */
     bool is_json, is_tuning;
@@ -57,15 +58,28 @@ static const target_facts *facts_of(const char *topology)
     return NULL;
 }
 
+/* How near the results of a candidate are to FP32, as a plugin computed them. */
+static void json_answers(const pjrt_trial *t, text_buffer *out)
+{
+    if (t->is_executed)
+        text_buffer_format(out, "{\"cosine_mean\":%.7f,\"cosine_lowest\":%.7f,\"is_kept\":%s}",
+                           t->answers.mean, t->answers.lowest, t->is_apart ? "false" : "true");
+    else
+        text_buffer_put(out, "null");
+}
+
 /* `"chosen":...` of a line of JSON: the candidate, why, and what else was tried. */
 static void json_choice(const pjrt_made *made, text_buffer *out)
 {
     const pjrt_choice *c = &made->choice;
     text_buffer_format(out, "\"candidate\":\"%s\",\"reason\":\"%s\",\"tried\":[",
                        made->candidate.name, pjrt_choice_reason(c));
-    for (int i = 0; i < c->count; i++)
-        text_buffer_format(out, "%s{\"candidate\":\"%s\",\"estimated_cycles\":%lld}",
+    for (int i = 0; i < c->count; i++) {
+        text_buffer_format(out, "%s{\"candidate\":\"%s\",\"estimated_cycles\":%lld,\"answers\":",
                            i > 0 ? "," : "", c->trials[i].name, (long long)c->trials[i].cycles);
+        json_answers(&c->trials[i], out);
+        text_buffer_put(out, "}");
+    }
     text_buffer_put(out, "]");
 }
 
@@ -108,8 +122,11 @@ static void print_row(const device_model *what, device_bucket bucket, const char
     const pjrt_choice *c = &made->choice;
     for (int i = 0; i < c->count; i++)
         if (i != c->chosen)
-            printf("%s%s %lld", i == (c->chosen == 0) ? "; rejected: " : ", ", c->trials[i].name,
-                   (long long)c->trials[i].cycles);
+            printf("%s%s %lld%s", i == (c->chosen == 0) ? "; rejected: " : ", ", c->trials[i].name,
+                   (long long)c->trials[i].cycles, c->trials[i].is_apart ? " (far from FP32)" : "");
+    if (c->count > 0 && c->trials[c->chosen].is_executed)
+        printf("; cosine to FP32 %.5f, lowest %.5f", c->trials[c->chosen].answers.mean,
+               c->trials[c->chosen].answers.lowest);
     printf("\n");
 }
 
@@ -147,6 +164,7 @@ typedef struct compiler {
     int compiled; /* programs, kept or not, and the seconds that took */
     double seconds;
     pjrt_footprint footprint; /* of a server with these programs */
+    pjrt_answers *answers;    /* NULL: results are not checked */
 } compiler;
 
 /* Checks an exported program against what model.json declares. */
@@ -191,6 +209,14 @@ static status compile_program(void *context, const device_model *what, device_bu
     return s;
 }
 
+/* Of pjrt_maker: the results of a candidate, on the plugin that executes. */
+static status check_answers(void *context, const device_model *what, device_bucket bucket,
+                            const pjrt_candidate *candidate, device_accuracy *out)
+{
+    compiler *c = context;
+    return pjrt_answers_compare(c->answers, what, bucket, candidate, out);
+}
+
 /* The program is made, but a server could not load it beside those before it. */
 static status check_memory(compiler *c, const pjrt_made *made, device_bucket bucket)
 {
@@ -210,7 +236,8 @@ static status compile_bucket(const compile_options *o, compiler *c, const device
                               .device_kind = c->device_kind,
                               .compiler = c->plugin->version_text,
                               .context = c,
-                              .compile = compile_program};
+                              .compile = compile_program,
+                              .check = c->answers != NULL ? check_answers : NULL};
     pjrt_made made;
     status s = pjrt_make(&maker, what, bucket, &made);
     if (s)
@@ -282,9 +309,30 @@ static int compile_model(const compile_options *o, compiler *c, const model *m)
     return t.failed > 0 ? 1 : 0;
 }
 
+/* With --tune: the plugin of --check-plugin, else the compiler's own if it has a device. Without
+ * one, says so. */
+static status open_answers(const compile_options *o, const pjrt_plugin *compiler_plugin,
+                           pjrt_plugin *plugin, pjrt_answers **out)
+{
+    if (!o->is_tuning)
+        return STATUS_OK;
+    if (o->check_plugin != NULL) {
+        status s = pjrt_plugin_open(o->check_plugin, plugin);
+        if (s == STATUS_OK)
+            s = pjrt_answers_create(plugin, out);
+        return s ? status_prefix(s, "--check-plugin") : STATUS_OK;
+    }
+    if (pjrt_answers_create(compiler_plugin, out))
+        fprintf(stderr,
+                "penstock compile: results are not checked: %s has no device here, and "
+                "--check-plugin names no plugin that has one\n",
+                o->plugin);
+    return STATUS_OK;
+}
+
 static int run(const compile_options *o)
 {
-    pjrt_plugin plugin;
+    pjrt_plugin plugin, check_plugin;
     compiler c = {.plugin = &plugin, .topology = o->target + 4}; /* after "tpu:" */
     loaded_model opened = {0};
     /* The CPU runs nothing here. */
@@ -297,10 +345,12 @@ static int run(const compile_options *o)
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
     if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &c.cache) ||
-        pjrt_topology_kind(&plugin, c.topology, c.device_kind) || loaded_model_open(&what, &opened))
+        pjrt_topology_kind(&plugin, c.topology, c.device_kind) ||
+        open_answers(o, &plugin, &check_plugin, &c.answers) || loaded_model_open(&what, &opened))
         fprintf(stderr, "penstock compile: %s\n", status_message());
     else
         code = compile_model(o, &c, opened.model);
+    pjrt_answers_destroy(c.answers);
     loaded_model_close(&opened);
     compile_cache_close(c.cache);
     return code;
@@ -346,6 +396,10 @@ int command_compile(int argc, char **argv)
                     "With --tune: start no compilation of a bucket after so many seconds; 0 "
                     "(default): no limit.",
                     &o.tune_seconds, 0, 1e6),
+        flag_text("--check-plugin", "FILE",
+                  "With --tune: a PJRT plugin with a device, on which what would be chosen runs "
+                  "beside FP32; default: libtpu.so, if it finds a TPU.",
+                  &o.check_plugin),
         flag_switch("--json", "Print one JSON object a bucket, one a line.", &o.is_json),
     };
     const flags_usage usage = {

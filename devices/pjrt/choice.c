@@ -190,14 +190,21 @@ static bool is_better(const pjrt_trial *t, const pjrt_trial *than)
 
 void pjrt_choice_decide(pjrt_choice *c)
 {
-    c->chosen = 0;
-    for (int i = 1; i < c->count; i++)
-        if (is_better(&c->trials[i], &c->trials[c->chosen]))
-            c->chosen = i;
+    int chosen = -1;
+    for (int i = 0; i < c->count; i++)
+        if (!c->trials[i].is_apart && (chosen < 0 || is_better(&c->trials[i], &c->trials[chosen])))
+            chosen = i;
+    c->chosen = chosen < 0 ? 0 : chosen;
 }
 
 const char *pjrt_choice_reason(const pjrt_choice *c)
 {
+    if (c->count > 0 && c->trials[c->chosen].is_apart)
+        return "the default: no result is as near to FP32 as promised";
+    for (int i = 0; i < c->count; i++)
+        if (c->trials[i].is_executed)
+            return "the fewest estimated cycles of those whose results are as near to FP32 as "
+                   "promised";
     return c->count == 0 ? "the default" : "the fewest estimated cycles";
 }
 
@@ -210,8 +217,30 @@ int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES])
         bytes +=
             snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes, "tried %s %lld %d\n",
                      c->trials[i].name, (long long)c->trials[i].cycles, c->trials[i].unestimated);
+    for (int i = 0; i < c->count && bytes < PJRT_CHOICE_BYTES; i++)
+        if (c->trials[i].is_executed)
+            bytes +=
+                snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes,
+                         "answers %s %.7f %.7f %d\n", c->trials[i].name, c->trials[i].answers.mean,
+                         c->trials[i].answers.lowest, c->trials[i].is_apart);
     assert(bytes < PJRT_CHOICE_BYTES);
     return bytes;
+}
+
+/* "answers NAME ...", behind the line that says that it was tried. */
+static void read_answers(const char *line, pjrt_choice *c)
+{
+    char name[64];
+    device_accuracy a;
+    int is_apart;
+    if (sscanf(line, "answers %63s %lf %lf %d", name, &a.mean, &a.lowest, &is_apart) != 4)
+        return;
+    for (int i = 0; i < c->count; i++)
+        if (strcmp(c->trials[i].name, name) == 0) {
+            c->trials[i].is_executed = true;
+            c->trials[i].is_apart = is_apart != 0;
+            c->trials[i].answers = a;
+        }
 }
 
 status pjrt_choice_read(const char *text, pjrt_choice *out)
@@ -222,6 +251,7 @@ status pjrt_choice_read(const char *text, pjrt_choice *out)
         pjrt_trial t = {0};
         long long cycles;
         int is_tuned;
+        read_answers(line, &c);
         if (sscanf(line, "is_tuned %d", &is_tuned) == 1)
             c.is_tuned = is_tuned != 0;
         if (sscanf(line, "chosen %63s", chosen) == 1 ||

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "devices/accuracy.h"
 #include "devices/device.h"
 #include "graph/encoder/packed.h"
 #include "graph/stablehlo/program.h"
@@ -33,6 +34,10 @@ typedef struct pjrt_trial {
     char name[64];
     int64_t cycles;  /* estimated; 0: the compiler estimates none */
     int unestimated; /* instructions that are not in the sum */
+    /* Its results, where it ran on a plugin beside FP32 (answers.h), and whether they break the
+     * promise. */
+    bool is_executed, is_apart;
+    device_accuracy answers;
 } pjrt_trial;
 
 typedef struct pjrt_choice {
@@ -43,8 +48,8 @@ typedef struct pjrt_choice {
     bool is_tuned; /* all that there is was tried, within a budget */
 } pjrt_choice;
 
-/* Sets `chosen`: the fewest estimated cycles; among equals the earlier one. Without an estimate the
- * first one. */
+/* Sets `chosen`: the fewest estimated cycles of those whose results are not apart; among equals the
+ * earlier one. Without an estimate, or if all are apart, the first one. */
 void pjrt_choice_decide(pjrt_choice *c);
 /* Why that one, in words. */
 const char *pjrt_choice_reason(const pjrt_choice *c);

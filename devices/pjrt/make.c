@@ -182,7 +182,8 @@ static bool read_choice(const work *w, const compile_cache_key *key, pjrt_choice
     compile_cache_entry_dispose(&entry);
     if (s || find_candidate(w, c.trials[c.chosen].name) < 0)
         return false;
-    if (w->maker->is_tuning && !c.is_tuned)
+    if (w->maker->is_tuning &&
+        (!c.is_tuned || (w->maker->check != NULL && !c.trials[c.chosen].is_executed)))
         return false;
     *out = c;
     return true;
@@ -263,6 +264,44 @@ static status try_all(const work *w, int count, pjrt_choice *c, attempt *best)
     return STATUS_OK;
 }
 
+/* --- results on a real plugin --- */
+
+/* A candidate that does not run there cannot be known to be right. */
+static void check_answers_of(const work *w, const pjrt_candidate *candidate, pjrt_trial *t)
+{
+    const pjrt_maker *m = w->maker;
+    status s = m->check(m->context, w->model, w->bucket, candidate, &t->answers);
+    t->is_executed = true;
+    t->is_apart =
+        s != STATUS_OK ||
+        !device_accuracy_is_reached(
+            t->answers, device_accuracy_required(w->model->precision, w->model->samples != NULL));
+    if (s)
+        log_warning(ROOM, "%s at %lldx%lld: the results of %s cannot be checked: %s",
+                    w->model->name, (long long)w->bucket.batch, (long long)w->bucket.sequence,
+                    candidate->name, status_message());
+}
+
+/* Runs what was chosen, and what is chosen in its place, until the results of one are as near to
+ * FP32 as promised. */
+static status check_answers(const work *w, pjrt_choice *c, attempt *best)
+{
+    int chosen = c->chosen;
+    while (w->maker->check != NULL && w->maker->is_tuning && c->count > 0 &&
+           !c->trials[c->chosen].is_executed) {
+        pjrt_trial *t = &c->trials[c->chosen];
+        check_answers_of(w, &w->candidates[find_candidate(w, t->name)], t);
+        pjrt_choice_decide(c);
+    }
+    if (c->chosen == chosen)
+        return STATUS_OK;
+    dispose(best);
+    status s = obtain(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], best);
+    if (s)
+        *best = (attempt){.binary = {.fd = -1}};
+    return s;
+}
+
 /* `count`: how many of the candidates are tried when none has been chosen yet. */
 static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
 {
@@ -278,6 +317,8 @@ static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
     if (count == 1 || w->maker->is_cache_only)
         return obtain(w, &w->candidates[0], best);
     s = try_all(w, count, c, best);
+    if (s == STATUS_OK)
+        s = check_answers(w, c, best);
     if (s == STATUS_OK && c->count > 1)
         write_choice(w, &key, c);
     return s;

@@ -30,6 +30,10 @@ typedef struct pjrt_maker {
     /* Compiles for the device; `out` and `binary` are zeroed, fd -1. */
     status (*compile)(void *context, const device_model *model, device_bucket bucket,
                       const stablehlo_program *program, pjrt_compiled *out, pjrt_binary *binary);
+    /* Runs a candidate that tuning would choose beside FP32, answers.h; NULL: nothing is checked.
+     * STATUS_UNAVAILABLE: nothing can be checked any more. */
+    status (*check)(void *context, const device_model *model, device_bucket bucket,
+                    const pjrt_candidate *candidate, device_accuracy *out);
 } pjrt_maker;
 
 typedef struct pjrt_made {

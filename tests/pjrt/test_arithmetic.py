@@ -20,8 +20,8 @@ def safetensors(path, tensors):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def hugging_face(folder, hidden=HIDDEN, heads=None):
-    """BERT with matrices of 100 KB: smaller ones are transposed when the model is loaded, these by a node of the graph."""
+def hugging_face(folder, hidden=HIDDEN, heads=None, change=lambda tensors: None):
+    """BERT with matrices of 100 KB: smaller ones are transposed when the model is loaded, these by a node of the graph. `change` the tensors."""
     folder.mkdir()
     config = json.loads((serving.ROOT / "tests/data/hugging_face/bert/config.json").read_text())
     heads = heads or config["num_attention_heads"]
@@ -46,6 +46,7 @@ def hugging_face(folder, hidden=HIDDEN, heads=None):
         add(layer + "attention.output.LayerNorm", hidden)
         add(layer + "output.LayerNorm", hidden)
     add("pooler.dense", hidden, hidden)
+    change(tensors)
     safetensors(folder / "model.safetensors", tensors)
 
 

@@ -13,23 +13,29 @@ static pjrt_choice choice_of(int count, const pjrt_trial *trials)
 
 Test(choice, takes_the_fewest_cycles_and_the_earlier_of_equals)
 {
-    pjrt_choice c = choice_of(
-        4, (pjrt_trial[]){
-               {"int8", 900, 0}, {"bf16", 500, 0}, {"bf16-heads", 500, 0}, {"bf16-plain", 0, 0}});
+    pjrt_choice c =
+        choice_of(4, (pjrt_trial[]){{.name = "int8", .cycles = 900, .unestimated = 0},
+                                    {.name = "bf16", .cycles = 500, .unestimated = 0},
+                                    {.name = "bf16-heads", .cycles = 500, .unestimated = 0},
+                                    {.name = "bf16-plain", .cycles = 0, .unestimated = 0}});
     cr_assert_str_eq(c.trials[c.chosen].name, "bf16");
 }
 
 Test(choice, a_sum_that_leaves_out_more_does_not_win)
 {
-    pjrt_choice c = choice_of(2, (pjrt_trial[]){{"int8", 900, 1}, {"bf16", 500, 2}});
+    pjrt_choice c = choice_of(2, (pjrt_trial[]){{.name = "int8", .cycles = 900, .unestimated = 1},
+                                                {.name = "bf16", .cycles = 500, .unestimated = 2}});
     cr_assert_eq(c.chosen, 0);
-    c = choice_of(2, (pjrt_trial[]){{"int8", 900, 2}, {"bf16", 500, 1}});
+    c = choice_of(2, (pjrt_trial[]){{.name = "int8", .cycles = 900, .unestimated = 2},
+                                    {.name = "bf16", .cycles = 500, .unestimated = 1}});
     cr_assert_eq(c.chosen, 1);
 }
 
 Test(choice, is_read_as_it_was_written)
 {
-    pjrt_choice c = choice_of(2, (pjrt_trial[]){{"int8", 900, 1}, {"bf16", 500, 0}}), back;
+    pjrt_choice c = choice_of(2, (pjrt_trial[]){{.name = "int8", .cycles = 900, .unestimated = 1},
+                                                {.name = "bf16", .cycles = 500, .unestimated = 0}}),
+                back;
     char text[PJRT_CHOICE_BYTES];
     c.left_out = 3;
     c.is_tuned = true;
@@ -43,6 +49,43 @@ Test(choice, is_read_as_it_was_written)
     cr_assert_eq(back.trials[0].cycles, 900);
     cr_assert_eq(back.trials[0].unestimated, 1);
     cr_assert_eq(pjrt_choice_read("tried int8 900 0\n", &back), STATUS_CORRUPT);
+}
+
+Test(choice, results_far_from_fp32_do_not_win)
+{
+    pjrt_choice c = choice_of(3, (pjrt_trial[]){{.name = "int8",
+                                                 .cycles = 300,
+                                                 .is_executed = true,
+                                                 .is_apart = true,
+                                                 .answers = {0.9, 0.8}},
+                                                {.name = "bf16", .cycles = 500, .unestimated = 0},
+                                                {.name = "bf16-heads",
+                                                 .cycles = 400,
+                                                 .is_executed = true,
+                                                 .is_apart = false,
+                                                 .answers = {1, 0.999}}}),
+                back;
+    cr_assert_eq(c.chosen, 2);
+    char text[PJRT_CHOICE_BYTES];
+    pjrt_choice_write(&c, text);
+    cr_assert_eq(pjrt_choice_read(text, &back), STATUS_OK);
+    cr_assert_eq(back.chosen, 2);
+    cr_assert(back.trials[0].is_apart && back.trials[0].is_executed);
+    cr_assert_float_eq(back.trials[0].answers.lowest, 0.8, 1e-9);
+    cr_assert(!back.trials[1].is_executed && !back.trials[2].is_apart);
+    cr_assert(strstr(pjrt_choice_reason(&back), "as near to FP32 as promised") != NULL);
+    c = choice_of(2, (pjrt_trial[]){{.name = "int8",
+                                     .cycles = 300,
+                                     .is_executed = true,
+                                     .is_apart = true,
+                                     .answers = {0.9, 0.8}},
+                                    {.name = "bf16",
+                                     .cycles = 200,
+                                     .is_executed = true,
+                                     .is_apart = true,
+                                     .answers = {0.9, 0.8}}});
+    cr_assert_eq(c.chosen, 0);
+    cr_assert(strstr(pjrt_choice_reason(&c), "the default: ") != NULL);
 }
 
 /* The default for bf16 at a bucket of an encoder with heads of 32 columns. */

@@ -1,0 +1,74 @@
+"""`penstock compile --tune`: every form is tried by its estimate, and what would be chosen runs on a real plugin, beside FP32."""
+import json
+
+import devices
+import pytest
+import test_arithmetic
+from conftest import NO_PLUGIN, PLUGIN
+
+FEWEST = "the fewest estimated cycles"
+
+
+def model(tmp_path, change=lambda tensors: None, packing="never"):
+    folder = tmp_path / "m"
+    test_arithmetic.hugging_face(folder, hidden=256, heads=8, change=change)
+    (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=[4], sequence=[16]))))
+    return folder
+
+
+def outlier(tensors):
+    """One unit of a feed-forward block becomes large, and nothing reads it: 8 bits with one scale for the row have nothing left for the others."""
+    for layer in range(test_arithmetic.LAYERS):
+        tensors[f"encoder.layer.{layer}.intermediate.dense.bias"][0] = 2000
+        tensors[f"encoder.layer.{layer}.output.dense.weight"][:, 0] = 0
+
+
+def tune(tmp_path, folder, *flags, **orders):
+    done = devices.compile_for(tmp_path, folder, "--json", "--tune", *flags, **orders)
+    return devices.lines_of(done), done.stderr
+
+
+def answers(line):
+    return {t["candidate"]: t["answers"] for t in line["tried"] if t["answers"]}
+
+
+def test_what_is_chosen_has_run_beside_fp32(tmp_path):
+    folder = model(tmp_path, packing="always")
+    lines, said = tune(tmp_path, folder, "--check-plugin", str(PLUGIN), cycles=":500")
+    assert [l["packed"] for l in lines] == [False, True] and "not checked" not in said
+    for line in lines:
+        assert line["reason"].startswith(FEWEST + " of those whose results are as near to FP32 as promised")
+        assert len(line["tried"]) > 15 and list(answers(line)) == [line["candidate"]]
+        found = answers(line)[line["candidate"]]
+        assert found["is_kept"] and 0.9999 < found["cosine_mean"] < 1 and 0.9998 < found["cosine_lowest"] <= found["cosine_mean"]
+    again, _ = tune(tmp_path, folder, "--check-plugin", str(PLUGIN), cycles=":500", compile_fails=1)
+    assert [dict(l, state="kept") for l in again] == lines
+
+
+def test_a_form_far_from_fp32_is_not_chosen_however_cheap(tmp_path):
+    lines, said = tune(tmp_path, model(tmp_path, outlier), "--precision", "int8", "--check-plugin", str(PLUGIN), cycles="xi8>:300,:500")
+    (line,) = lines
+    found = answers(line)
+    assert not found["int8"]["is_kept"] and found["int8"]["cosine_lowest"] < 0.985
+    assert line["candidate"].startswith("bf16") and line["arithmetic"] == "bf16" and found[line["candidate"]]["is_kept"]
+    assert line["estimated_cycles"] == 500 and {t["candidate"]: t["estimated_cycles"] for t in line["tried"]}["int8"] == 300
+    # A server takes what was tuned, and a person sees why.
+    table = devices.compile_for(tmp_path, tmp_path / "m", "--tune", "--precision", "int8", "--check-plugin", str(PLUGIN), cycles="xi8>:300,:500", compile_fails=1)
+    assert "int8 300 (far from FP32)" in table.stdout and "; cosine to FP32 0.9999" in table.stdout
+
+
+def test_without_a_device_it_says_that_nothing_is_checked(tmp_path):
+    flags = "--precision", "int8", "--tune-seconds", "0.000001"  # only the first one is tried
+    (line,), said = tune(tmp_path, model(tmp_path, outlier), *flags, cycles="xi8>:300,:500", create_fails=9)
+    assert "penstock compile: results are not checked: " in said and "--check-plugin names no plugin" in said
+    assert (line["candidate"], line["reason"]) == ("int8", FEWEST) and answers(line) == {}
+    # The compiler's own plugin serves, where it has a device.
+    (line,), said = tune(tmp_path, tmp_path / "m", *flags, cycles="xi8>:300,:500")
+    assert "not checked" not in said and not answers(line)["int8"]["is_kept"]
+    assert line["reason"] == "the default: no result is as near to FP32 as promised"
+
+
+@pytest.mark.parametrize("plugin", ["/nowhere/plugin.so", str(NO_PLUGIN)])
+def test_a_wrong_plugin_is_named(tmp_path, plugin):
+    done = devices.compile_for(tmp_path, model(tmp_path), "--tune", "--check-plugin", plugin)
+    assert done.returncode == 1 and "penstock compile: --check-plugin: " in done.stderr, done
