@@ -6,6 +6,7 @@
 
 /* The columns of a TPU's vector registers. */
 #define TPU_LANES 128
+#define LARGE_TOKENS 1024
 
 typedef enum generation { TPU_V4, TPU_V5E, TPU_V5P, TPU_V6E, TPU_7X } generation;
 
@@ -77,6 +78,35 @@ static bool is_first(const list *l, bool is_blocked)
     return l->bucket.batch == 1 || is_blocked;
 }
 
+/* Whether tokens are many: what surrounds the matrix multiplications is then worth forms that cost
+ * a few instructions more. */
+static bool is_large(const list *l)
+{
+    return l->bucket.batch * l->bucket.sequence >= LARGE_TOKENS;
+}
+
+/* Whether means and the sums of the first normalisation are products. Elsewhere the compiler then
+ * takes worse layouts for what follows. */
+static bool has_products(const list *l)
+{
+    if (l->generation == TPU_V5E || l->generation == TPU_V6E)
+        return l->bucket.batch > 1;
+    return l->generation == TPU_7X && is_large(l);
+}
+
+/* Whether the scores of blocks are clipped: a maximum over scores costs more than exponentials. */
+static bool is_clipped(const list *l, bool is_blocked)
+{
+    return is_large(l) && is_blocked && (l->generation == TPU_V5E || l->generation == TPU_V6E);
+}
+
+/* Whether GELU and the normalisation before it are computed apart from the layers that read them:
+ * what a multiplication computes from its operand it computes for each tile of its result. */
+static bool is_apart(const list *l)
+{
+    return l->generation == TPU_V6E && is_large(l) && is_in_blocks(l);
+}
+
 static encoder_form form_of(const list *l)
 {
     bool is_one = l->bucket.batch == 1, is_blocked = is_in_blocks(l);
@@ -85,7 +115,11 @@ static encoder_form form_of(const list *l)
                           .are_queries_scaled = true,
                           .is_qkv_joined = is_joined(l),
                           .are_values_first = is_first(l, is_blocked),
-                          .is_softmax_late = is_late && !is_blocked};
+                          .is_softmax_late = is_late && !is_blocked,
+                          .are_scores_clipped = is_clipped(l, is_blocked),
+                          .are_scores_kept = is_clipped(l, is_blocked) && l->generation == TPU_V5E,
+                          .is_mean_product = has_products(l),
+                          .are_embedding_sums_products = has_products(l)};
 }
 
 /* Where the model is an encoder and the device a TPU: in the form that was found best for encoders,
@@ -104,6 +138,7 @@ static pjrt_candidate *add(list *l, const char *name, stablehlo_precision precis
     c->options.is_norm_one_pass = true;
     c->options.are_weights_turned = true;
     c->options.is_stream_bf16 = l->generation == TPU_V6E; /* whose vector units compute in bf16 */
+    c->options.is_gelu_apart = c->options.is_norm_kept = precision == STABLEHLO_BF16 && is_apart(l);
     return c;
 }
 
@@ -120,6 +155,10 @@ static void add_form(list *l, encoder_form form)
              form.is_softmax_late ? "-late" : "", form.are_values_first ? "-first" : "",
              form.is_qkv_joined ? "-joined" : "");
     form.are_queries_scaled = true;
+    form.are_scores_clipped = own.are_scores_clipped && form.block_width > 0;
+    form.are_scores_kept = own.are_scores_kept && form.block_width > 0;
+    form.is_mean_product = own.is_mean_product;
+    form.are_embedding_sums_products = own.are_embedding_sums_products;
     add(l, name, STABLEHLO_BF16)->form = form;
 }
 
@@ -139,6 +178,34 @@ static void add_forms(list *l)
     pjrt_candidate *c = add(l, "bf16-transposed", STABLEHLO_BF16);
     c->form.block_width = 0;
     c->form.are_heads_transposed = true;
+    c->form.are_scores_clipped = c->form.are_scores_kept = false;
+}
+
+/* What many tokens have and few have not, or the other way. */
+static void add_opposites(list *l)
+{
+    const encoder_form own = form_of(l);
+    if (own.block_width > 0 || own.is_softmax_late) {
+        pjrt_candidate *c =
+            add(l, own.are_scores_clipped ? "bf16-maximum" : "bf16-clipped", STABLEHLO_BF16);
+        c->form.are_scores_clipped = !own.are_scores_clipped;
+        c->form.are_scores_kept = false;
+    }
+    if (own.block_width > 0) {
+        bool is_kept = own.are_scores_kept;
+        pjrt_candidate *c =
+            add(l, is_kept ? "bf16-clipped-with" : "bf16-clipped-kept", STABLEHLO_BF16);
+        c->form.are_scores_clipped = true;
+        c->form.are_scores_kept = !is_kept;
+    }
+    pjrt_candidate *c =
+        add(l, own.is_mean_product ? "bf16-reductions" : "bf16-products", STABLEHLO_BF16);
+    c->form.is_mean_product = c->form.are_embedding_sums_products = !own.is_mean_product;
+    bool is_own_apart = is_apart(l);
+    add(l, is_own_apart ? "bf16-gelu-with" : "bf16-gelu-apart", STABLEHLO_BF16)
+        ->options.is_gelu_apart = !is_own_apart;
+    add(l, is_own_apart ? "bf16-norm-with" : "bf16-norm-kept", STABLEHLO_BF16)
+        ->options.is_norm_kept = !is_own_apart;
 }
 
 /* What else may stand for bf16. */
@@ -150,7 +217,7 @@ static void add_variants(list *l)
     bool is_v6 = l->generation == TPU_V6E;
     add(l, is_v6 ? "bf16-stream-f32" : "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 =
         !is_v6;
-    add(l, "bf16-gelu-apart", STABLEHLO_BF16)->options.is_gelu_apart = true;
+    add_opposites(l);
     add(l, "bf16-norm-apart", STABLEHLO_BF16)->options.is_norm_apart = true;
     add(l, "bf16-gelu-f32", STABLEHLO_BF16)->options.gelu = STABLEHLO_GELU_TANH;
     add(l, "bf16-norm-two-passes", STABLEHLO_BF16)->options.is_norm_one_pass = false;

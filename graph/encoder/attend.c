@@ -24,6 +24,23 @@ graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value
     return bias == GRAPH_NO_VALUE ? scores : graph_binary(p->g, GRAPH_OP_ADD, scores, bias);
 }
 
+static graph_value_index clipped(packer *p, graph_value_index scores, graph_value_index bound)
+{
+    if (bound == GRAPH_NO_VALUE)
+        bound = graph_number(p->g, ENCODER_SCORE_MAX);
+    scores =
+        graph_binary(p->g, GRAPH_OP_MAX, scores, graph_number(p->g, (float)-ENCODER_SCORE_MAX));
+    return graph_binary(p->g, GRAPH_OP_MIN, scores, bound);
+}
+
+graph_value_index packer_raised(packer *p, graph_value_index scores, graph_value_index bound)
+{
+    if (p->form.are_scores_clipped)
+        return graph_unary(p->g, GRAPH_OP_EXP, clipped(p, scores, bound));
+    graph_value_index top = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, scores, -1, true);
+    return graph_unary(p->g, GRAPH_OP_EXP, graph_binary(p->g, GRAPH_OP_SUB, scores, top));
+}
+
 graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_index x)
 {
     graph_value_index inputs[] = {x, packer_constant(p, l->weight),
@@ -37,6 +54,14 @@ graph_value_index packer_einsum(packer *p, const char *equation, graph_value_ind
 {
     graph_attribute a = graph_make_string("equation", equation);
     return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 1, &a);
+}
+
+graph_value_index packer_kept_einsum(packer *p, const char *equation, graph_value_index x,
+                                     graph_value_index y)
+{
+    graph_attribute attributes[] = {graph_make_string("equation", equation),
+                                    graph_make_int("is_kept", 1)};
+    return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 2, attributes);
 }
 
 /* x [..., K] to [..., N]; bias may be GRAPH_NO_VALUE. */
@@ -198,10 +223,7 @@ static graph_value_index weigh(packer *p, graph_value_index parts, graph_value_i
 static graph_value_index weigh_late(packer *p, graph_value_index scores, graph_value_index values)
 {
     const int64_t order[] = {0, 2, 1, 3};
-    scores = finish(p, scores);
-    graph_value_index top = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, scores, 3, true);
-    graph_value_index raised =
-        graph_unary(p->g, GRAPH_OP_EXP, graph_binary(p->g, GRAPH_OP_SUB, scores, top));
+    graph_value_index raised = packer_raised(p, finish(p, scores), p->score_bound);
     graph_value_index sums = graph_reduce(p->g, GRAPH_OP_REDUCE_SUM, raised, 3, true);
     return graph_binary(p->g, GRAPH_OP_DIV, weigh(p, raised, values),
                         graph_transpose(p->g, sums, 4, order));

@@ -50,34 +50,33 @@ static graph_value_index apart(packer *p, graph_value_index x)
     return graph_where(p->g, p->own_columns, x, graph_number(p->g, 0));
 }
 
-/* The bias of [rows, blocks, length, heads of a block, length] scores. */
-static graph_value_index block_bias(packer *p)
+/* What is added to, or bounds, [rows, blocks, length, heads of a block, length] scores. It has the
+ * mask, and with `has_heads` the relative bias. */
+static graph_value_index of_block(packer *p, graph_value_index x, bool has_mask, bool has_heads)
 {
-    const graph_value_index bias = p->score_bias;
-    int64_t rows = p->size.rows, n = p->size.length, heads = heads_of_block(p);
-    if (bias == GRAPH_NO_VALUE)
-        return bias;
-    bool has_mask = !p->is_padded || p->mask != GRAPH_NO_VALUE;
-    int64_t of_rows = has_mask ? rows : 1;
-    int64_t queries = p->is_padded && p->e->relative_table == NULL ? 1 : n;
-    if (p->e->relative_table == NULL)
-        return graph_reshape(p->g, bias, 5, (int64_t[]){of_rows, 1, queries, 1, n});
-    graph_value_index by_head =
-        graph_reshape(p->g, bias, 5, (int64_t[]){of_rows, p->e->heads / heads, heads, queries, n});
-    return graph_transpose(p->g, by_head, 5, (int64_t[]){0, 1, 3, 2, 4});
+    int64_t rows = has_mask ? p->size.rows : 1, n = p->size.length, heads = heads_of_block(p);
+    if (x == GRAPH_NO_VALUE)
+        return x;
+    if (!has_heads)
+        return graph_reshape(p->g, x, 5, (int64_t[]){rows, 1, p->is_padded ? 1 : n, 1, n});
+    const int64_t dims[] = {rows, p->e->heads / heads, heads, n, n};
+    return graph_transpose(p->g, graph_reshape(p->g, x, 5, dims), 5, (int64_t[]){0, 1, 3, 2, 4});
 }
 
 /* Letters: r rows, q and k tokens, g blocks, h heads of a block, w columns. */
 graph_value_index packer_attend_in_blocks(packer *p, graph_value_index q, graph_value_index k,
                                           graph_value_index v)
 {
-    graph_value_index scores = packer_einsum(p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
+    graph_value_index scores = (p->form.are_scores_kept ? packer_kept_einsum : packer_einsum)(
+        p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
     if (!p->form.are_queries_scaled)
         scores = packer_scaled(p, scores);
-    scores = packer_biased(p, scores, block_bias(p));
-    graph_value_index top = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, scores, 4, true);
-    graph_value_index raised =
-        graph_unary(p->g, GRAPH_OP_EXP, graph_binary(p->g, GRAPH_OP_SUB, scores, top));
+    bool is_clipped = p->form.are_scores_clipped;
+    bool has_mask = !p->is_padded || p->mask != GRAPH_NO_VALUE;
+    scores = packer_biased(
+        p, scores,
+        of_block(p, p->score_bias, has_mask && !is_clipped, p->e->relative_table != NULL));
+    graph_value_index raised = packer_raised(p, scores, of_block(p, p->score_bound, true, false));
     graph_value_index sums = packer_einsum(p, "rgqhk,hkw->rqgw", raised, p->column_sums);
     graph_value_index values = apart(p, v);
     graph_value_index y = p->form.are_values_first

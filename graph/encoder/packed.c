@@ -74,15 +74,19 @@ status encoder_can_pack(const encoder *e, const graph *g)
 
 /* --- operators --- */
 
-static graph_value_index norm(packer *p, const encoder_norm *n, graph_value_index x)
+/* `is_product`: its sums are better a matrix multiplication, where that is accurate enough. */
+static graph_value_index norm(packer *p, const encoder_norm *n, bool is_product,
+                              graph_value_index x)
 {
     if (n->scale == NULL)
         return x;
     graph_value_index inputs[] = {x, packer_constant(p, n->scale),
                                   n->bias ? packer_constant(p, n->bias) : GRAPH_NO_VALUE};
     graph_attribute attributes[] = {graph_make_int("axis", -1),
-                                    graph_make_float("epsilon", n->epsilon)};
-    return graph_add(p->g, GRAPH_OP_LAYER_NORMALIZATION, n->bias ? 3 : 2, inputs, 2, attributes);
+                                    graph_make_float("epsilon", n->epsilon),
+                                    graph_make_int("sums_by_product", 1)};
+    return graph_add(p->g, GRAPH_OP_LAYER_NORMALIZATION, n->bias ? 3 : 2, inputs, 2 + is_product,
+                     attributes);
 }
 
 static graph_value_index gelu(packer *p, graph_value_index x, const char *approximate)
@@ -128,9 +132,37 @@ static graph_value_index is_not_zero(packer *p, graph_value_index x)
     return graph_cast(p->g, x, DTYPE_BOOL);
 }
 
+/* p->score_bound. The keys of a sequence without real ones have the same score: the least. */
+static void make_score_bound(packer *p, graph_value_index same)
+{
+    const int64_t rows = p->size.rows, n = p->size.length, by_key[] = {rows, 1, 1, n};
+    graph_value_index most = graph_number(p->g, ENCODER_SCORE_MAX), real = GRAPH_NO_VALUE;
+    graph_value_index none = graph_number(p->g, SCORE_OF_MASKED), masked = none;
+    if (!p->is_padded)
+        real = same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
+    if (p->mask != GRAPH_NO_VALUE) {
+        graph_value_index keys = graph_reshape(p->g, is_not_zero(p, p->mask), 4, by_key);
+        real = p->is_padded ? keys : graph_binary(p->g, GRAPH_OP_AND, same, keys);
+        graph_value_index any =
+            graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, graph_cast(p->g, real, DTYPE_F32), 3, true);
+        masked = graph_where(p->g, graph_cast(p->g, any, DTYPE_BOOL), none,
+                             graph_number(p->g, (float)-ENCODER_SCORE_MAX));
+        if (!p->is_padded)
+            masked = graph_where(p->g, same, masked, none);
+    }
+    p->score_bound = real == GRAPH_NO_VALUE ? real : graph_where(p->g, real, most, masked);
+}
+
+/* p->score_bias and p->score_bound. */
 static void make_score_bias(packer *p, graph_value_index same)
 {
     int64_t rows = p->size.rows, n = p->size.length;
+    p->score_bound = GRAPH_NO_VALUE;
+    if (p->form.are_scores_clipped) {
+        make_score_bound(p, same);
+        p->score_bias = p->e->relative_table ? relative_bias(p) : GRAPH_NO_VALUE;
+        return;
+    }
     if (p->is_padded && p->mask == GRAPH_NO_VALUE) {
         p->score_bias = p->e->relative_table ? relative_bias(p) : GRAPH_NO_VALUE;
         return;
@@ -253,7 +285,7 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
         x = graph_binary(p->g, GRAPH_OP_ADD, x, gather_tokens(p, table, index));
     }
     x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
-    x = norm(p, &e->embedding_norm, x);
+    x = norm(p, &e->embedding_norm, p->form.are_embedding_sums_products, x);
     return e->embedding_projection.weight ? packer_linear(p, &e->embedding_projection, x) : x;
 }
 
@@ -289,10 +321,10 @@ static graph_value_index activate(packer *p, encoder_activation a, graph_value_i
 static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_index x)
 {
     x = graph_binary(p->g, GRAPH_OP_ADD, packer_attention(p, l, x), x);
-    x = norm(p, &l->attention_norm, x);
+    x = norm(p, &l->attention_norm, false, x);
     graph_value_index inner = activate(p, l->activation, packer_linear(p, &l->up, x));
     x = graph_binary(p->g, GRAPH_OP_ADD, packer_linear(p, &l->down, inner), x);
-    return norm(p, &l->output_norm, x);
+    return norm(p, &l->output_norm, false, x);
 }
 
 /* --- outputs --- */
@@ -353,6 +385,8 @@ static graph_value_index is_pooled(packer *p)
 
 static graph_value_index mean_of_rows(packer *p, graph_value_index x, bool is_sum)
 {
+    if (p->form.is_mean_product && p->mask != GRAPH_NO_VALUE)
+        return mean(p, x, is_sum);
     x = by_row(p, x);
     if (p->mask == GRAPH_NO_VALUE)
         return graph_reduce(p->g, GRAPH_OP_REDUCE_MEAN, x, 1, false);
@@ -487,6 +521,19 @@ static graph_value_index counted_positions(packer *p)
     return packer_constant(p, &t);
 }
 
+/* i32 [rows, length]: 1, 1 ... of the first row, 2 of the second. */
+static graph_value_index rows_from_one(packer *p)
+{
+    int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->tokens * sizeof *numbers);
+    if (numbers == NULL)
+        return graph_lack_memory(p->g);
+    for (int64_t i = 0; i < p->tokens; i++)
+        numbers[i] = (int32_t)(i / p->size.length) + 1;
+    const tensor t = {
+        .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.rows, p->size.length}, .data = numbers};
+    return packer_constant(p, &t);
+}
+
 static void add_inputs(packer *p, const graph *source)
 {
     const encoder *e = p->e;
@@ -504,7 +551,8 @@ static void add_inputs(packer *p, const graph *source)
     }
     if (p->is_padded) {
         p->positions = counted_positions(p);
-        p->segments = p->starts = GRAPH_NO_VALUE;
+        p->segments = p->form.is_mean_product ? rows_from_one(p) : GRAPH_NO_VALUE;
+        p->starts = GRAPH_NO_VALUE;
         return;
     }
     p->positions = add_own_input(p, "packed_positions", 2, p->size.rows, p->size.length);
@@ -551,6 +599,8 @@ static status make(const encoder *e, const graph *g, const graph_budget *budget,
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of an encoder");
     if (!packer_can_block(e, p.form.block_width))
         p.form.block_width = 0;
+    if (p.form.block_width == 0 && (!p.form.is_softmax_late || p.form.are_heads_transposed))
+        p.form.are_scores_clipped = false;
     build(&p, g);
     tensor *inputs = calloc((size_t)p.g->input_count + 1, sizeof *inputs);
     s = graph_check_memory(p.g);

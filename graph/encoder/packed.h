@@ -22,6 +22,10 @@
 
 #define ENCODER_PACKED_INPUTS 3 /* besides the model's inputs */
 
+/* Of encoder_form.are_scores_clipped. In bf16 a score of 64 is off by up to 0.25 already; sums of
+ * exp(64) stay far from the largest float. */
+#define ENCODER_SCORE_MAX 64
+
 typedef struct encoder_packing {
     int64_t rows, length, sequences; /* all at least 1 */
 } encoder_packing;
@@ -42,6 +46,12 @@ typedef struct encoder_form {
     bool are_values_first;
     bool is_softmax_late;    /* divided by its sums after that multiplication; always in blocks */
     bool are_queries_scaled; /* instead of the scores */
+    /* Where the softmax is divided late: scores are clipped to ENCODER_SCORE_MAX either way, and
+     * exponentials are of them as they are, without the maximum of a row. */
+    bool are_scores_clipped;
+    bool are_scores_kept; /* in blocks: computed before the exponentials, not with them */
+    bool is_mean_product; /* means over tokens are a matrix multiplication, in padded graphs too */
+    bool are_embedding_sums_products; /* so are the sums in the normalisation of embeddings */
 } encoder_form;
 
 /* The packing of a bucket of rows x length tokens: one sequence per 8 tokens, at least one per row,

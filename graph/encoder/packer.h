@@ -16,6 +16,10 @@ typedef struct packer {
     graph_value_index ids, types, mask; /* [rows, length]; types and mask may be GRAPH_NO_VALUE */
     graph_value_index positions, segments, starts;
     graph_value_index score_bias; /* [1 or rows, 1 or heads, 1 or length, length], or none */
+    /* With form.are_scores_clipped, [rows, 1, 1 or length, length]: the largest score of a key, so
+     * small that it counts nothing for those that a query does not attend to. Then no mask is in
+     * the bias. None: ENCODER_SCORE_MAX for all. */
+    graph_value_index score_bound;
     /* With form.block_width: bool [1, 1, 1, heads of a block, width], the columns of each head; and
      * f32 [heads of a block, length, width], the same as ones. */
     graph_value_index own_columns, column_sums;
@@ -30,12 +34,17 @@ float *packer_floats(packer *p, int64_t count);
 graph_value_index packer_scaled(packer *p, graph_value_index x);
 /* Plus the bias, if there is one. */
 graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value_index bias);
+/* What a softmax over the last axis divides by its sums. `bound`: of clipped scores, or none. */
+graph_value_index packer_raised(packer *p, graph_value_index scores, graph_value_index bound);
 
 /* [n, K] to [n, N]. */
 graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_index x);
 /* Sums over the letters that the result does not have. */
 graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
                                 graph_value_index y);
+/* The same; the sums are computed before what reads them, not with it. */
+graph_value_index packer_kept_einsum(packer *p, const char *equation, graph_value_index x,
+                                     graph_value_index y);
 
 /* Attention of a layer with its four linear layers, [tokens, hidden] to the same. */
 graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_value_index x);

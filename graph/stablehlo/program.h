@@ -33,6 +33,7 @@ typedef struct stablehlo_options {
     bool is_stream_bf16;     /* normalised values are rounded to bf16 */
     bool is_gelu_apart;      /* computed before the layer that reads it, not with it */
     bool is_norm_apart;      /* computed after the layer whose result it normalises, not with it */
+    bool is_norm_kept;       /* computed once, where one layer and a residual read it */
     bool are_sums_bf16;      /* so are results of dense layers */
     bool are_weights_turned; /* [N,K] weights are uploaded as [K,N] */
     bool are_scores_bf16;    /* so are products of two computed tensors: attention scores */

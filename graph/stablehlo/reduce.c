@@ -6,6 +6,9 @@
 
 /* Reductions, and what is made of them: softmax, normalisations, pooling, arg max, running sums. */
 
+/* Of a TPU's matrix unit. */
+#define SUM_COLUMNS 128
+
 static void mark(bool *is_reduced, int rank, int64_t axis)
 {
     is_reduced[axis < 0 ? axis + rank : axis] = true;
@@ -113,18 +116,41 @@ static status emit_softmax(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
-/* (x - mean) / sqrt(variance + epsilon) over the marked dimensions, which have `count` elements
- * together. */
-static ssa standardise(emitter *e, ssa x, const bool *is_reduced, double epsilon, ssa *mean_out,
-                       ssa *inverse_out)
+/* Over the marked dimensions, which stay with size 1. */
+typedef ssa (*sum_fn)(emitter *e, ssa x, const bool *is_reduced);
+
+static ssa sum_by_reduction(emitter *e, ssa x, const bool *is_reduced)
+{
+    return hlo_reduce_keep(e, "add", x, 0, is_reduced);
+}
+
+/* Over the last dimension, by the matrix unit: of x rounded to bf16. The sums are computed for all
+ * columns of the unit: XLA makes a reduction of a product with one column. */
+static ssa sum_by_product(emitter *e, ssa x, const bool *is_reduced)
+{
+    int last = x.rank - 1;
+    int64_t starts[TENSOR_RANK_MAX] = {0}, limits[TENSOR_RANK_MAX], strides[TENSOR_RANK_MAX];
+    assert(is_reduced[last]);
+    ssa ones = hlo_splat(e, DTYPE_BF16, 2, (int64_t[]){x.dims[last], SUM_COLUMNS}, 1);
+    ssa sums = hlo_dot(e, hlo_convert(e, x, DTYPE_BF16), ones, 0, last, 0, DTYPE_F32);
+    for (int i = 0; i <= last; i++) {
+        limits[i] = i < last ? x.dims[i] : 1;
+        strides[i] = 1;
+    }
+    return hlo_slice(e, sums, starts, limits, strides);
+}
+
+/* (x - mean) / sqrt(variance + epsilon) over the marked dimensions. */
+static ssa standardise(emitter *e, ssa x, const bool *is_reduced, sum_fn sum, double epsilon,
+                       ssa *mean_out, ssa *inverse_out)
 {
     double count = 1;
     for (int i = 0; i < x.rank; i++)
         count *= is_reduced[i] ? (double)x.dims[i] : 1;
-    ssa mean = hlo_scalar_binary(e, "divide", hlo_reduce_keep(e, "add", x, 0, is_reduced), count);
+    ssa mean = hlo_scalar_binary(e, "divide", sum(e, x, is_reduced), count);
     ssa moved = hlo_broadcast_binary(e, "subtract", x, mean);
     ssa from = e->options.is_norm_one_pass ? x : moved;
-    ssa squares = hlo_reduce_keep(e, "add", hlo_binary(e, "multiply", from, from), 0, is_reduced);
+    ssa squares = sum(e, hlo_binary(e, "multiply", from, from), is_reduced);
     ssa variance = hlo_scalar_binary(e, "divide", squares, count);
     if (e->options.is_norm_one_pass) {
         variance = hlo_binary(e, "subtract", variance, hlo_binary(e, "multiply", mean, mean));
@@ -138,20 +164,60 @@ static ssa standardise(emitter *e, ssa x, const bool *is_reduced, double epsilon
     return hlo_broadcast_binary(e, "multiply", moved, inverse);
 }
 
+/* Whether one dense layer and an addition read the value, and nothing else. */
+static bool has_layer_and_residual(const emitter *e, graph_value_index v)
+{
+    int layers = 0, additions = 0, others = 0;
+    for (int i = 0; i < e->graph->output_count; i++)
+        others += e->graph->outputs[i] == v;
+    for (int32_t i = 0; i < e->graph->node_count; i++) {
+        const graph_node *n = &e->graph->nodes[i];
+        for (int k = 0; k < n->input_count; k++)
+            if (n->inputs[k] == v) {
+                layers += n->op == GRAPH_OP_GEMM || n->op == GRAPH_OP_MATMUL;
+                additions += n->op == GRAPH_OP_ADD;
+                others +=
+                    n->op != GRAPH_OP_GEMM && n->op != GRAPH_OP_MATMUL && n->op != GRAPH_OP_ADD;
+            }
+    }
+    return layers == 1 && additions == 1 && others == 0;
+}
+
+/* f32, computed before its readers; bf16 between them where the stream is. */
+static ssa kept(emitter *e, ssa v)
+{
+    if (!e->options.is_stream_bf16 || v.dtype != DTYPE_F32)
+        return hlo_barrier(e, v);
+    return hlo_convert(e, hlo_barrier(e, hlo_convert(e, v, DTYPE_BF16)), DTYPE_F32);
+}
+
+/* A sum of bf16 values loses what a variance needs where one is far larger than the others; the
+ * builder of an encoder asks for it where the compiler cannot sum in passing. */
+static sum_fn sum_of(const emitter *e, const graph_node *n, int axis, int rank)
+{
+    bool is_asked = graph_attribute_int(n, "sums_by_product", 0) && axis == rank - 1;
+    return is_asked && e->precision != STABLEHLO_FP32 ? sum_by_product : sum_by_reduction;
+}
+
 static status emit_layer_normalization(emitter *e, const graph_node *n)
 {
     ssa x = emit_input(e, n, 0), mean, inverse;
+    int axis = emit_axis(n, "axis", -1, x.rank);
     if (e->options.is_norm_apart)
         x = hlo_barrier(e, x);
     bool is_reduced[TENSOR_RANK_MAX] = {false};
-    for (int i = emit_axis(n, "axis", -1, x.rank); i < x.rank; i++)
+    for (int i = axis; i < x.rank; i++)
         is_reduced[i] = true;
-    ssa v = standardise(e, hlo_convert(e, x, DTYPE_F32), is_reduced,
+    ssa v = standardise(e, hlo_convert(e, x, DTYPE_F32), is_reduced, sum_of(e, n, axis, x.rank),
                         (double)graph_attribute_float(n, "epsilon", 1e-5f), &mean, &inverse);
     v = hlo_broadcast_binary(e, "multiply", hlo_convert(e, v, x.dtype), emit_input(e, n, 1));
     if (emit_has_input(n, 2))
         v = hlo_broadcast_binary(e, "add", v, emit_input(e, n, 2));
-    emit_output(e, n, 0, e->options.is_stream_bf16 ? emit_rounded(e, v) : v);
+    if (e->options.is_stream_bf16)
+        v = emit_rounded(e, v);
+    if (e->options.is_norm_kept && has_layer_and_residual(e, n->outputs[0]))
+        v = kept(e, v);
+    emit_output(e, n, 0, v);
     emit_output(e, n, 1, mean);
     emit_output(e, n, 2, inverse);
     return STATUS_OK;
@@ -180,8 +246,8 @@ static status emit_instance_normalization(emitter *e, const graph_node *n)
     bool is_reduced[TENSOR_RANK_MAX] = {false};
     for (int i = 2; i < x.rank; i++)
         is_reduced[i] = true;
-    ssa v = standardise(e, x, is_reduced, (double)graph_attribute_float(n, "epsilon", 1e-5f), NULL,
-                        NULL);
+    ssa v = standardise(e, x, is_reduced, sum_by_reduction,
+                        (double)graph_attribute_float(n, "epsilon", 1e-5f), NULL, NULL);
     emit_output(e, n, 0, scale_channels(e, v, emit_input(e, n, 1), emit_input(e, n, 2)));
     return STATUS_OK;
 }
@@ -192,7 +258,7 @@ static status emit_group_normalization(emitter *e, const graph_node *n)
     int64_t groups = graph_attribute_int(n, "num_groups", 1);
     bool last[TENSOR_RANK_MAX] = {false, false, true};
     int64_t split[3] = {x.dims[0], groups, ssa_count(&x) / (x.dims[0] * groups)};
-    ssa v = standardise(e, hlo_reshape(e, x, 3, split), last,
+    ssa v = standardise(e, hlo_reshape(e, x, 3, split), last, sum_by_reduction,
                         (double)graph_attribute_float(n, "epsilon", 1e-5f), NULL, NULL);
     v = hlo_reshape(e, v, x.rank, x.dims);
     emit_output(e, n, 0, scale_channels(e, v, emit_input(e, n, 1), emit_input(e, n, 2)));

@@ -20,12 +20,12 @@ def safetensors(path, tensors):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def hugging_face(folder, hidden=HIDDEN, heads=None, change=lambda tensors: None):
+def hugging_face(folder, hidden=HIDDEN, heads=None, positions=POSITIONS, change=lambda tensors: None):
     """BERT with matrices of 100 KB: smaller ones are transposed when the model is loaded, these by a node of the graph. `change` the tensors."""
     folder.mkdir()
     config = json.loads((serving.ROOT / "tests/data/hugging_face/bert/config.json").read_text())
     heads = heads or config["num_attention_heads"]
-    config.update(hidden_size=hidden, num_attention_heads=heads, intermediate_size=INTERMEDIATE, num_hidden_layers=LAYERS, max_position_embeddings=POSITIONS)
+    config.update(hidden_size=hidden, num_attention_heads=heads, intermediate_size=INTERMEDIATE, num_hidden_layers=LAYERS, max_position_embeddings=positions)
     (folder / "config.json").write_text(json.dumps(config))
     random = numpy.random.default_rng(1)
     tensors = {}
@@ -35,7 +35,7 @@ def hugging_face(folder, hidden=HIDDEN, heads=None, change=lambda tensors: None)
         if "embeddings." not in name or "LayerNorm" in name:
             tensors[name + ".bias"] = numpy.zeros(shape[0], numpy.float32)
 
-    for table, rows in (("word", VOCABULARY), ("position", POSITIONS), ("token_type", 2)):
+    for table, rows in (("word", VOCABULARY), ("position", positions), ("token_type", 2)):
         add(f"embeddings.{table}_embeddings", rows, hidden)
     add("embeddings.LayerNorm", hidden)
     for layer in (f"encoder.layer.{i}." for i in range(LAYERS)):

@@ -12,11 +12,11 @@ from conftest import FAULT, PLUGIN
 LENGTH = 16
 
 
-def model(tmp_path, packing):
+def model(tmp_path, packing, bucket=(4, LENGTH)):
     """Eight heads of 32: two blocks of four heads fill 128 columns each."""
     folder = tmp_path / "m"
-    test_arithmetic.hugging_face(folder, hidden=256, heads=8)
-    (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=[4], sequence=[LENGTH]))))
+    test_arithmetic.hugging_face(folder, hidden=256, heads=8, positions=bucket[1])
+    (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=[bucket[0]], sequence=[bucket[1]]))))
     return folder
 
 
@@ -36,11 +36,7 @@ def requests():
         yield dict(input_ids=ids, attention_mask=numpy.ones_like(ids), token_type_ids=types)
 
 
-# Devices of the second kind have a form of their own.
-@pytest.mark.parametrize("packing, kind", [("never", "TPU v5 lite"), ("always", "TPU v5 lite"), ("never", "TPU v6 lite")])
-@pytest.mark.parametrize("precision, tolerance", [("bf16", 0.02), ("int8", 0.06)])
-def test_results_are_those_of_the_model(tmp_path, packing, kind, precision, tolerance):
-    folder = model(tmp_path, packing)
+def check(tmp_path, folder, kind, precision, tolerance):
     with serving.Server(tmp_path / "cpu.log", dict(m=folder)) as server:
         wanted = [server.infer("m", r) for r in requests()]
     with on_tpu(tmp_path, folder, precision, kind) as server:
@@ -55,3 +51,16 @@ def test_results_are_those_of_the_model(tmp_path, packing, kind, precision, tole
         wrong = dict(next(requests()), token_type_ids=numpy.full((1, 1), 2, numpy.int64))
         body = json.dumps(dict(inputs=[serving.json_input(name, array) for name, array in wrong.items()])).encode()
         assert server.post("/v2/models/m/infer", body).status == 400
+
+
+# Devices of the second kind have a form of their own.
+@pytest.mark.parametrize("packing, kind", [("never", "TPU v5 lite"), ("always", "TPU v5 lite"), ("never", "TPU v6 lite")])
+@pytest.mark.parametrize("precision, tolerance", [("bf16", 0.02), ("int8", 0.06)])
+def test_results_are_those_of_the_model(tmp_path, packing, kind, precision, tolerance):
+    check(tmp_path, model(tmp_path, packing), kind, precision, tolerance)
+
+
+# From 1,024 tokens on these kinds clip scores, sum by products, and keep some values apart.
+@pytest.mark.parametrize("packing, kind", [("never", "TPU v5 lite"), ("always", "TPU v5 lite"), ("never", "TPU v6 lite")])
+def test_forms_of_many_tokens_have_the_results_of_the_model(tmp_path, packing, kind):
+    check(tmp_path, model(tmp_path, packing, (16, 64)), kind, "bf16", 0.02)

@@ -113,6 +113,24 @@ Test(choice, the_default_form_depends_on_the_tokens_of_a_bucket)
     cr_assert_not(default_at("cpu", 32, 128).is_rebuilt);
 }
 
+Test(choice, many_tokens_have_forms_of_their_own)
+{
+    pjrt_candidate v6e = default_at("TPU v6 lite", 32, 128);
+    cr_assert(v6e.form.are_scores_clipped && !v6e.form.are_scores_kept);
+    cr_assert(v6e.options.is_gelu_apart && v6e.options.is_norm_kept);
+    cr_assert(v6e.form.is_mean_product && v6e.form.are_embedding_sums_products);
+    pjrt_candidate v5e = default_at("TPU v5 lite", 32, 128);
+    cr_assert(v5e.form.are_scores_clipped && v5e.form.are_scores_kept);
+    cr_assert_not(v5e.options.is_gelu_apart || v5e.options.is_norm_kept);
+    static const char *const kinds[] = {"TPU v4", "TPU v5 lite", "TPU v5", "TPU v6 lite", "TPU7x"};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        pjrt_candidate few = default_at(kinds[k], 8, 32);
+        cr_assert_not(few.form.are_scores_clipped);
+        cr_assert_eq(few.form.is_mean_product, k == 1 || k == 3);
+        cr_assert_not(few.options.is_gelu_apart || few.options.is_norm_kept);
+    }
+}
+
 Test(choice, tuning_tries_each_form_once_and_all_of_them_have_names)
 {
     static const char *const kinds[] = {"TPU v4", "TPU v5 lite", "TPU v5", "TPU v6 lite", "TPU7x"};

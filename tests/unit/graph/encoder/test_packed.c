@@ -136,7 +136,7 @@ static void run_and_compare(const graph *g, const encoder *e, const graph *made,
     arena_dispose(&memory);
 }
 
-#define FORMS 7
+#define FORMS 10
 /* Every form, among them blocks of two heads. */
 static void forms_of(const encoder *e, encoder_form out[FORMS])
 {
@@ -148,6 +148,12 @@ static void forms_of(const encoder *e, encoder_form out[FORMS])
         {.is_softmax_late = true, .are_values_first = true, .is_qkv_joined = true},
         {.block_width = 2 * e->head_dim, .is_qkv_joined = true},
         {.block_width = 2 * e->head_dim, .are_values_first = true, .are_queries_scaled = true},
+        {.block_width = 2 * e->head_dim, .are_scores_clipped = true, .is_mean_product = true},
+        {.is_softmax_late = true, .are_scores_clipped = true, .is_qkv_joined = true},
+        {.block_width = 2 * e->head_dim,
+         .are_queries_scaled = true,
+         .are_scores_clipped = true,
+         .are_embedding_sums_products = true},
     };
     memcpy(out, forms, sizeof forms);
 }
@@ -290,6 +296,49 @@ Test(packed, hugging_face)
         cr_assert_not_null(described->described);
         check_packed(described, names[i]);
     }
+}
+
+/* The results of a padded graph with scores as large as floats are; all forms that clip. */
+static void check_finite(const graph *g, const encoder *e, const encoder_form *form)
+{
+    arena memory = {0};
+    graph *made = NULL;
+    match m;
+    tensor inputs[8], got;
+    placed row = {.length = 9};
+    fill(g, e, &row, false, &memory);
+    cr_assert_eq(encoder_pad(e, g, NULL, cpu_evaluate_node, 1, 9, form, &made), STATUS_OK);
+    for (int i = 0; i < made->input_count; i++)
+        inputs[i] = row.inputs[i];
+    cr_assert_eq(match_open(&m, made, NULL, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(match_experiment(&m, &memory, made->input_count, made->inputs, inputs,
+                                  made->outputs[0], &got),
+                 STATUS_OK, "%s", status_message());
+    for (int64_t i = 0; i < tensor_count(&got); i++)
+        cr_assert(isfinite(tensor_get_number(&got, i)));
+    match_close(&m);
+    graph_destroy(made);
+    arena_dispose(&memory);
+}
+
+Test(packed, clipped_scores_do_not_overflow)
+{
+    encoder e;
+    graph *g = build_encoder(&(encoder_pattern){0});
+    cr_assert_eq(graph_infer_symbolic(g, NULL, cpu_evaluate_node), STATUS_OK);
+    cr_assert_eq(encoder_recognise(g, NULL, cpu_evaluate_node, &e), STATUS_OK);
+    e.attention_scale = 1e6f;
+    encoder_form forms[FORMS];
+    forms_of(&e, forms);
+    int clipped = 0;
+    for (int i = 0; i < FORMS; i++)
+        if (forms[i].are_scores_clipped) {
+            check_finite(g, &e, &forms[i]);
+            clipped++;
+        }
+    cr_assert_geq(clipped, 3);
+    encoder_dispose(&e);
+    graph_destroy(g);
 }
 
 Test(packed, as_many_sequences_as_are_worth_it)

@@ -300,20 +300,106 @@ Test(emit_stablehlo, forms_are_chosen_and_fp32_has_none, .timeout = 300)
     cr_assert_eq(count_in_block(all, barrier), 0);
 }
 
+/* x [4,8] normalised, that times a weight, and the two added; `is_by_product` as the builder of an
+ * encoder asks for it. */
+static graph *make_normalised_layer(bool is_by_product)
+{
+    graph *g = graph_create("norm");
+    graph_dim dims[] = {graph_dim_constant(4), graph_dim_constant(8)};
+    const int64_t whole[] = {4, 8}, row[] = {8}, square[] = {8, 8};
+    float ones[64];
+    for (int i = 0; i < 64; i++)
+        ones[i] = 1;
+    graph_value_index x = graph_add_input(g, "x", DTYPE_F32, 2, dims);
+    graph_attribute attributes[] = {graph_make_int("axis", -1),
+                                    graph_make_int("sums_by_product", 1)};
+    graph_value_index inputs[] = {x, graph_add_constant_f32(g, "s", 1, row, ones)};
+    x = typed(g,
+              graph_add(g, GRAPH_OP_LAYER_NORMALIZATION, 2, inputs, 1 + is_by_product, attributes),
+              2, whole);
+    graph_value_index weight[] = {x, graph_add_constant_f32(g, "w", 2, square, ones)};
+    graph_value_index y = typed(g, graph_add(g, GRAPH_OP_GEMM, 2, weight, 0, NULL), 2, whole);
+    y = typed(g, graph_add(g, GRAPH_OP_ADD, 2, (graph_value_index[]){x, y}, 0, NULL), 2, whole);
+    graph_add_output(g, y, "y");
+    return g;
+}
+
+static int count_in_normalised_layer(stablehlo_options options, bool is_by_product,
+                                     const char *words)
+{
+    graph *g = make_normalised_layer(is_by_product);
+    stablehlo_program p;
+    cr_assert_eq(graph_emit_stablehlo(g, &options, &p), STATUS_OK, "%s", status_message());
+    int count = count_of(&p, words);
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+    return count;
+}
+
+Test(emit_stablehlo, sums_of_a_normalisation_are_products_where_asked, .timeout = 300)
+{
+    const stablehlo_options bf16 = {.precision = STABLEHLO_BF16, .is_norm_one_pass = true};
+    const stablehlo_options fp32 = {.precision = STABLEHLO_FP32};
+    const char *sum = "stablehlo.reduce", *product = "(tensor<4x8xbf16>, tensor<8x128xbf16>)";
+    cr_assert_eq(count_in_normalised_layer(bf16, false, sum), 2);
+    cr_assert_eq(count_in_normalised_layer(bf16, false, product), 0);
+    cr_assert_eq(count_in_normalised_layer(bf16, true, sum), 0);
+    cr_assert_eq(count_in_normalised_layer(bf16, true, product), 2);
+    cr_assert_eq(count_in_normalised_layer(fp32, true, sum), 2);
+    cr_assert_eq(count_in_normalised_layer(fp32, true, "bf16"), 0);
+}
+
+Test(emit_stablehlo, a_norm_of_one_layer_and_a_residual_can_be_kept, .timeout = 300)
+{
+    stablehlo_options o = {.precision = STABLEHLO_BF16, .is_norm_kept = true};
+    const char *any = "optimization_barrier";
+    cr_assert_eq(count_in_normalised_layer(o, false, any), 1);
+    cr_assert_eq(count_in_block(o, any), 0, "a result of the graph is computed once anyway");
+    graph *g = make_normalised_layer(false);
+    stablehlo_program p;
+    o.is_stream_bf16 = true;
+    cr_assert_eq(graph_emit_stablehlo(g, &o, &p), STATUS_OK);
+    const char *kept = strchr(strstr(p.text, any), ':');
+    cr_assert_eq(strncmp(kept, ": tensor<4x8xbf16>", 18), 0, "%.40s", kept);
+    stablehlo_program_dispose(&p);
+    graph_destroy(g);
+    o.precision = STABLEHLO_FP32;
+    cr_assert_eq(count_in_normalised_layer(o, false, any), 0);
+}
+
 /* x "abc", y "adc" to "out", as one product. */
-static status emit_product(const char *equation, const int64_t *result, stablehlo_program *out)
+static status emit_product_as(const char *equation, bool is_kept, stablehlo_precision precision,
+                              const int64_t *result, stablehlo_program *out)
 {
     graph *g = graph_create("einsum");
     graph_dim x_dims[] = {graph_dim_constant(2), graph_dim_constant(3), graph_dim_constant(4)};
     graph_dim y_dims[] = {graph_dim_constant(2), graph_dim_constant(5), graph_dim_constant(4)};
     graph_value_index inputs[] = {graph_add_input(g, "x", DTYPE_F32, 3, x_dims),
                                   graph_add_input(g, "y", DTYPE_F32, 3, y_dims)};
-    graph_attribute a = graph_make_string("equation", equation);
-    graph_value_index z = typed(g, graph_add(g, GRAPH_OP_EINSUM, 2, inputs, 1, &a), 3, result);
+    graph_attribute a[] = {graph_make_string("equation", equation), graph_make_int("is_kept", 1)};
+    graph_value_index z =
+        typed(g, graph_add(g, GRAPH_OP_EINSUM, 2, inputs, 1 + is_kept, a), 3, result);
     graph_add_output(g, z, "z");
-    status s = graph_emit_stablehlo(g, &(stablehlo_options){.precision = STABLEHLO_FP32}, out);
+    status s = graph_emit_stablehlo(g, &(stablehlo_options){.precision = precision}, out);
     graph_destroy(g);
     return s;
+}
+
+static status emit_product(const char *equation, const int64_t *result, stablehlo_program *out)
+{
+    return emit_product_as(equation, false, STABLEHLO_FP32, result, out);
+}
+
+Test(emit_stablehlo, a_product_can_be_kept_apart_from_what_reads_it, .timeout = 300)
+{
+    const int64_t dims[] = {2, 3, 5};
+    stablehlo_program p;
+    cr_assert_eq(emit_product_as("abc,adc->abd", true, STABLEHLO_BF16, dims, &p), STATUS_OK);
+    cr_assert_eq(count_of(&p, "optimization_barrier"), 1);
+    stablehlo_program_dispose(&p);
+    cr_assert_eq(emit_product_as("abc,adc->abd", false, STABLEHLO_BF16, dims, &p), STATUS_OK);
+    cr_assert_eq(count_of(&p, "optimization_barrier"), 0);
+    stablehlo_program_dispose(&p);
 }
 
 Test(emit_stablehlo, an_einsum_of_two_operands_is_one_product, .timeout = 300)
