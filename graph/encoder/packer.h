@@ -3,8 +3,8 @@
 
 #include "graph/encoder/packed.h"
 
-/* Shared by packed.c and blocks.c, which alone may include this: the graph of an encoder while it
- * is built. */
+/* Shared by packed.c, packed_output.c, attend.c and blocks.c, which alone may include this: the
+ * graph of an encoder while it is built. */
 
 typedef struct packer {
     graph *g; /* being built */
@@ -48,6 +48,12 @@ graph_value_index packer_kept_einsum(packer *p, const char *equation, graph_valu
 
 /* Attention of a layer with its four linear layers, [tokens, hidden] to the same. */
 graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_value_index x);
+
+graph_value_index packer_gelu(packer *p, graph_value_index x, const char *approximate);
+/* A mask as bool. */
+graph_value_index packer_is_not_zero(packer *p, graph_value_index x);
+/* Adds the output of the model that `o` makes of the last layer's [tokens, hidden]. */
+void packer_add_output(packer *p, const encoder_output *o, graph_value_index x, const char *name);
 
 /* Attention in blocks of heads: encoder_form.block_width. */
 bool packer_can_block(const encoder *e, int64_t width);
