@@ -156,22 +156,28 @@ runs on one of them. Compile seconds are those of 2 cores shared with other work
   softmax in f32. Tuned: GELU by tanh in bf16, softmax divided after the second product, layer normalisation in one
   pass.
 - All are sentence encoders: ids, mask and token types in; the mean over tokens, of length one, out. Random weights.
-- `layers`: the encoder is compiled with so many of its layers. What a layer costs does not depend on how many there
-  are; what surrounds them (embeddings, pooling) weighs more where they are few.
+- `layers`: the encoder is compiled with so many of its layers; whole models are the rows with the most. What surrounds
+  the layers (embeddings, pooling) weighs more where they are few, and what is kept in the core's memory changes.
+- [tpu/bundles.md](tpu/bundles.md) sets schedules beside these estimates: they are a cost model, and often name another
+  winner than the schedule.
 """
 
 
 def cells_of(rows):
-    """Of each cell the deepest model: {(target, model, batch, sequence): {program: row}}."""
+    """{(target, model, batch, sequence, layers): {program: row}}."""
     cells = {}
     for row in rows.values():
-        cell = cells.setdefault((row["target"][4:], row["model"], row["batch"], row["sequence"]), {})
-        deepest = max((r["layers"] for r in cell.values()), default=0)
-        if row["layers"] > deepest:
-            cell.clear()
-        if row["layers"] >= deepest:
-            cell[row["program"]] = row
+        cells.setdefault((row["target"][4:], row["model"], row["batch"], row["sequence"], row["layers"]), {})[row["program"]] = row
     return cells
+
+
+def deepest(cells):
+    """Those with the most layers of each bucket that JAX's program was compiled for, too."""
+    found = {}
+    for where, cell in cells.items():
+        if ratio(cell, "bf16", "jax tuned") is not None and where[4] > found.get(where[:4], ((), {}, 0))[2]:
+            found[where[:4]] = where, cell, where[4]
+    return {where: cell for where, cell, _ in found.values()}
 
 
 def ratio(cell, program, to):
@@ -197,12 +203,12 @@ def int8_alone(cell):
 
 
 def line_of(where, cell):
-    target, model, batch, sequence = where
-    ours, first = cell.get("bf16"), next(iter(cell.values()))
+    target, model, batch, sequence, layers = where
+    ours = cell.get("bf16")
     share = ratio(cell, "bf16", "jax tuned")
     text = lambda value, form: "" if value is None else format(value, form)
     parts = [
-        MODELS[model], first["layers"], f"{batch} x {sequence}", cycles_text(cell, "bf16"), cycles_text(cell, "int8"),
+        MODELS[model], layers, f"{batch} x {sequence}", cycles_text(cell, "bf16"), cycles_text(cell, "int8"),
         cell["int8"]["candidate"] if "int8" in cell else "", int8_alone(cell), cycles_text(cell, "jax plain"), cycles_text(cell, "jax tuned"),
         text(share, ".2f"),
     ]  # fmt: skip
@@ -223,14 +229,16 @@ def table(rows):
         print(f"\n## {target}\n\nCommit {', '.join(commits)}. MiB and seconds: ours / tuned JAX.\n")
         print("| model | layers | bucket | bf16 | int8 | is | int8 alone | JAX plain | JAX tuned | bf16 / tuned | MFU | code MiB | scratch MiB | compile s |")
         print("| --- | ---: | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-        for where in sorted(mine, key=lambda w: (list(MODELS).index(w[1]), w[3], w[2])):
+        for where in sorted(mine, key=lambda w: (list(MODELS).index(w[1]), -w[4], w[3], w[2])):
             print(line_of(where, mine[where]))
-    shares = {where: s for where, c in cells.items() if (s := ratio(c, "bf16", "jax tuned")) is not None}
-    over = [f"{w[0]} {MODELS[w[1]]} {w[2]} x {w[3]}: {s:.3f}" for w, s in shares.items() if s > 1]
-    print(f"\nbf16 beside tuned JAX: {len(shares)} cells, geometric mean {geometric_mean(list(shares.values())):.3f}; above 1: {', '.join(over) or 'none'}.")
+    shares = {where: ratio(c, "bf16", "jax tuned") for where, c in sorted(deepest(cells).items())}
+    over = [f"{w[0]} {MODELS[w[1]]} {w[2]} x {w[3]}, {w[4]} layers: {s:.3f}" for w, s in shares.items() if s > 1]
+    print(f"\nbf16 beside tuned JAX, where both were compiled with the most layers: {len(shares)} cells, geometric mean"
+          f" {geometric_mean(list(shares.values())):.3f}.\nAbove 1:{'' if over else ' none.'}")  # fmt: skip
+    print("".join(f"\n- {o}" for o in over))
     asked = [cell["int8"] for cell in cells.values() if "int8" in cell]
     lost = sum(row["candidate"] != "int8" for row in asked)
-    print(f"\nint8: {len(asked)} of {len(cells)} cells compiled; in {lost} of them bf16 is the cheaper.")
+    print(f"\nint8: {len(asked)} of {len(cells)} cells compiled, of which {lost} are cheaper in bf16.")
     print("\n\\* without instructions that have no estimate (the gather of embeddings, mostly): the true cycles are higher.")
 
 
@@ -261,9 +269,11 @@ def check(rows):
     cells = cells_of(rows)
     failures = []
     for where, cell in cells.items():
-        over = ratio(cell, "int8", "bf16"), ratio(cell, "bf16", "jax tuned")
-        failures += [f"{where}: {text} {r:.3f}" for r, text in zip(over, ("int8 / bf16", "bf16 / tuned JAX")) if r is not None and r > 1]
-    shares = [s for s in (ratio(c, "bf16", "jax tuned") for c in cells.values()) if s is not None]
+        share = ratio(cell, "int8", "bf16")
+        failures += [f"{where}: int8 / bf16 {share:.3f}"] if share is not None and share > 1 else []
+    whole = {where: ratio(cell, "bf16", "jax tuned") for where, cell in deepest(cells).items()}
+    failures += [f"{where}: bf16 / tuned JAX {share:.3f}" for where, share in whole.items() if share > 1]
+    shares = list(whole.values())
     if not shares or geometric_mean(shares) > 0.9:
         failures.append(f"bf16 / tuned JAX in geometric mean: {geometric_mean(shares):.3f}")
     print("\n".join(failures), file=sys.stderr)
