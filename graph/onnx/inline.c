@@ -176,6 +176,7 @@ static status emit_branch(onnx_scope *scope, const onnx_node *n, const char *nam
         return onnx_fail(n, STATUS_CORRUPT, "%s is missing or has too few outputs", name);
     *body = *scope;
     body->outer = scope;
+    body->closure = NULL; /* of the same graph */
     body->values = (name_map){.memory = &n->importer->scratch};
     body->prefix = arena_format(&n->importer->scratch, "%s/%s", n->name, suffix);
     body->depth++;

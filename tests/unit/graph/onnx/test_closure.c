@@ -79,6 +79,39 @@ Test(import_onnx_closure, a_body_in_a_body_captures_through_both)
     graph_destroy(g);
 }
 
+/* The branches of an If in a body read values of the body, and of the graph around it. */
+Test(import_onnx_closure, a_branch_in_a_body_reads_both)
+{
+    onnx_builder *b = begin(), *body = onnx_begin(17);
+    Onnx__Node *n = onnx_add(b, "Loop", NAMES("", "", "x"), NAMES("y"));
+    add_body_input(body, "i");
+    add_body_input(body, "c");
+    add_body_input(body, "s");
+    onnx_add(body, "Less", NAMES("s", "half"), NAMES("l"));
+    Onnx__Node *choice = onnx_add(body, "If", NAMES("l"), NAMES("t"));
+    for (int i = 0; i < 2; i++) {
+        onnx_builder *branch = onnx_begin(17);
+        onnx_add(branch, i == 0 ? "Mul" : "Add", NAMES("s", "x"), NAMES("r"));
+        onnx_add_output(branch, "r");
+        onnx_set(choice, i == 0 ? "then_branch" : "else_branch", ONNX__ATTRIBUTE__TYPE__GRAPH)->g =
+            &branch->graph;
+    }
+    onnx_add(body, "Identity", NAMES("c"), NAMES("d"));
+    onnx_add_output(body, "d");
+    onnx_add_output(body, "t");
+    onnx_set(n, "body", ONNX__ATTRIBUTE__TYPE__GRAPH)->g = &body->graph;
+    onnx_add_output(b, "y");
+    graph *g = onnx_expect(b);
+    const graph *made = graph_find_attribute(onnx_node_of(g, GRAPH_OP_LOOP), "body")->graph;
+    cr_assert_str_eq(onnx_operators(made), "Less Mul Add penstock.If Identity");
+    cr_assert_eq(made->input_count, 4, "its own three, and x once");
+    for (int i = 1; i <= 2; i++) {
+        cr_assert_eq(made->nodes[i].inputs[0], made->inputs[2]);
+        cr_assert_eq(made->nodes[i].inputs[1], made->inputs[3]);
+    }
+    graph_destroy(g);
+}
+
 Test(import_onnx_closure, rejects_bodies_that_are_none)
 {
     onnx_builder *b = begin();
