@@ -16,25 +16,17 @@
 #define CUT 0.20
 #define NEAR 0.7
 #define SCALE_BATCHES 32 /* the scale is a moving mean over so many */
-#define LIMIT_FIRST 0.8
 #define LIMIT_MAX 64.0
 #define LIMIT_MIN 0.02
 
 void admission_init(admission *a, int tenant_count, const uint32_t *weights)
 {
     assert(tenant_count > 0 && tenant_count <= FAIR_TENANTS_MAX);
-    memset(a, 0, sizeof *a);
     a->tenant_count = tenant_count;
+    a->weight_sum = 0;
     for (int t = 0; t < tenant_count; t++)
         a->weight_sum += a->weights[t] = weights && weights[t] ? weights[t] : 1;
     atomic_store(&a->scale, ADMISSION_ONE);
-    for (int m = 0; m < ADMISSION_MODELS; m++)
-        for (int t = 0; t < tenant_count; t++)
-            for (int c = 0; c < FAIR_CLASSES; c++)
-                for (int i = 0; i < ADMISSION_OCTAVES; i++)
-                    atomic_store_explicit(&a->limits[m][t][c][i].value,
-                                          (uint32_t)(LIMIT_FIRST * ADMISSION_ONE),
-                                          memory_order_relaxed);
 }
 
 int64_t admission_share(const admission *a, int tenant, int64_t rows_max)
@@ -154,7 +146,8 @@ static int octave_of(int64_t length)
 
 static double read_limit(const admission_limit *l)
 {
-    return (double)atomic_load_explicit(&l->value, memory_order_relaxed) / ADMISSION_ONE;
+    uint32_t value = atomic_load_explicit(&l->value, memory_order_relaxed);
+    return (double)(value ? value : ADMISSION_FIRST) / ADMISSION_ONE;
 }
 
 void admission_learn_end(admission *a, const job *j, bool is_in_time, uint64_t now_ns)

@@ -9,6 +9,7 @@
 #include "models/latency.h"
 
 #define ADMISSION_ONE 4096
+#define ADMISSION_FIRST (ADMISSION_ONE * 8 / 10) /* a limit before anything was learned */
 #define ADMISSION_MODELS BACKLOG_MODELS
 #define ADMISSION_OCTAVES 16
 
@@ -18,7 +19,7 @@
  * jobs that were admitted near it are in time, and is cut when one is not. A cut counts once for
  * all jobs that were admitted before it. */
 typedef struct admission_limit {
-    _Atomic uint32_t value;
+    _Atomic uint32_t value;              /* 0: ADMISSION_FIRST */
     _Atomic uint64_t changed_ns, cut_ns; /* the latest change; the latest cut */
 } admission_limit;
 
@@ -54,6 +55,7 @@ static inline uint64_t admission_expected_wait_ns(const admission_estimate *e)
     return e->backlog_ns < e->wait_ns ? e->backlog_ns : e->wait_ns;
 }
 
+/* `a` is zeroed memory. Its tables are large: what no request uses is never touched. */
 void admission_init(admission *a, int tenant_count, const uint32_t *weights);
 
 /* The part of `rows_max` waiting rows that is that tenant's by weight, whatever the others do. */

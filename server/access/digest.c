@@ -12,15 +12,16 @@ struct access_hasher {
 
 access_hasher *access_hasher_create(void)
 {
-    access_hasher *h = calloc(1, sizeof *h);
-    if (h == NULL)
-        return NULL;
-    h->md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    h->context = EVP_MD_CTX_new();
-    if (h->md != NULL && h->context != NULL)
-        return h;
-    access_hasher_destroy(h);
-    return NULL;
+    return calloc(1, sizeof(access_hasher));
+}
+
+bool access_hasher_prepare(access_hasher *h)
+{
+    if (h->md == NULL)
+        h->md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (h->context == NULL)
+        h->context = EVP_MD_CTX_new();
+    return h->md != NULL && h->context != NULL;
 }
 
 void access_hasher_destroy(access_hasher *h)
@@ -36,7 +37,7 @@ bool access_digest(access_hasher *h, const void *data, size_t bytes,
                    unsigned char out[ACCESS_DIGEST_BYTES])
 {
     unsigned int written = 0;
-    return EVP_DigestInit_ex2(h->context, h->md, NULL) == 1 &&
+    return access_hasher_prepare(h) && EVP_DigestInit_ex2(h->context, h->md, NULL) == 1 &&
            EVP_DigestUpdate(h->context, data, bytes) == 1 &&
            EVP_DigestFinal_ex(h->context, out, &written) == 1 && written == ACCESS_DIGEST_BYTES;
 }

@@ -13,6 +13,9 @@
 typedef struct access_hasher access_hasher;
 access_hasher *access_hasher_create(void);
 void access_hasher_destroy(access_hasher *h);
+/* Loads the algorithm, which the first digest would do otherwise: in a process that hashes nothing,
+ * OpenSSL does not start at all (a millisecond). False: the library fails. */
+bool access_hasher_prepare(access_hasher *h);
 
 /* False: the library fails. */
 bool access_digest(access_hasher *h, const void *data, size_t bytes,

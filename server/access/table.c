@@ -226,6 +226,8 @@ status access_table_create(const server_options *o, access_table **out)
     }
     if (!failure && t->is_enforced)
         failure = read_file(t, o);
+    if (!failure && t->count > 0 && !access_hasher_prepare(h))
+        failure = status_fail(STATUS_INTERNAL, "no digests of keys");
     access_hasher_destroy(h);
     if (failure) {
         if (t != NULL)
@@ -256,7 +258,7 @@ const access_identity *access_find_key(const access_table *t, access_hasher *h, 
 {
     unsigned char digest[ACCESS_DIGEST_BYTES];
     const access_identity *found = NULL;
-    if (!access_digest(h, key, bytes, digest))
+    if (t->count == 0 || !access_digest(h, key, bytes, digest))
         return NULL;
     for (int i = 0; i < t->count; i++) /* all of them, whichever it is */
         if (t->identities[i].has_key && access_digest_is_same(t->identities[i].digest, digest))
