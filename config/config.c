@@ -10,6 +10,7 @@ void config_default(config *c)
     server_options_default(&c->server);
     c->repository.load.batch_max = 16;
     c->repository.load.queue_rows_max = 2048;
+    c->repository.load.cache_bytes_max = INT64_C(16) << 30;
     c->repository.models = c->model_list;
     c->repository.readiness.kind = READINESS_STARTED;
     c->repository.load.activation_bytes_max = (int64_t)4 << 30;

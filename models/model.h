@@ -197,6 +197,8 @@ struct model {
     /* models/start/late_programs.h: written by the loading thread; NULL: every device was there
      * when the model was loaded. */
     struct late_programs *late;
+    /* models/loading/kept_graph.h: written by the loading thread; NULL: nothing is kept. */
+    struct kept_graph *kept;
     /* models/latency.h: written by warm-up, then by workers; NULL: nothing is known yet. */
     struct latency *latency;
     /* models/planner.h: lengths of requested rows, written on admission; or NULL. */

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io/file_use.h"
 #include "base/log.h"
 
 #define LAYOUT 3 /* of the file, and of what the probe does */
@@ -83,6 +84,7 @@ bool probe_cache_load(model *m, const manifest *file, const char *cache_folder)
     bool is_good =
         fscanf(f, "%llx %lld %lld %lld %lld %lld %lld %2000[^\n]", &hash, &numbers[0], &numbers[1],
                &numbers[2], &numbers[3], &numbers[4], &numbers[5], note) == 2 + NUMBERS;
+    file_use_mark(fileno(f));
     fclose(f);
     bool is_basis = numbers[4] >= 0 && numbers[4] <= MODEL_BASIS_UNDECIDED && numbers[5] >= 0 &&
                     numbers[5] <= MODEL_BASIS_UNDECIDED;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io/file_reader.h"
+#include "base/io/file_use.h"
 #include "base/log.h"
 #include "models/loading/file_state.h"
 
@@ -155,8 +156,10 @@ static bool read_record(const char *path, uint64_t stats, uint64_t *contents)
     FILE *f = fopen(path, "re");
     bool is_good = f != NULL && fscanf(f, "%16llx %16llx", &found[0], &found[1]) == 2 &&
                    found[0] != 0 && found[1] == stats;
-    if (f != NULL)
+    if (f != NULL) {
+        file_use_mark(fileno(f));
         fclose(f);
+    }
     if (is_good)
         *contents = found[0];
     return is_good;
@@ -179,15 +182,17 @@ static void write_record(const char *folder, const char *path, uint64_t stats, u
                 path);
 }
 
-uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_t now_wall_ns)
+/* 0: it is not in the cache, and must not be read. */
+static uint64_t find(const char *folder, const char *cache_folder, uint64_t now_wall_ns,
+                     bool may_read)
 {
     file_list *files = malloc(sizeof *files);
     if (files == NULL)
-        return file_state(folder) | 1;
+        return may_read ? file_state(folder) | 1 : 0;
     if (!list_files(folder, files)) {
         free_list(files);
         free(files);
-        return file_state(folder) | 1;
+        return may_read ? file_state(folder) | 1 : 0;
     }
     bool is_recent;
     uint64_t contents, stats = hash_stats(files, folder, now_wall_ns, &is_recent);
@@ -196,11 +201,21 @@ uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_
                       snprintf(record, sizeof record, "%s/%016llx.files", cache_folder,
                                (unsigned long long)stats) < (int)sizeof record;
     if (!has_record || !read_record(record, stats, &contents)) {
-        contents = hash_contents(files, folder);
-        if (has_record)
+        contents = may_read ? hash_contents(files, folder) : 0;
+        if (has_record && may_read)
             write_record(cache_folder, record, stats, contents);
     }
     free_list(files);
     free(files);
     return contents;
+}
+
+uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_t now_wall_ns)
+{
+    return find(folder, cache_folder, now_wall_ns, true);
+}
+
+uint64_t fingerprint_recorded(const char *folder, const char *cache_folder, uint64_t now_wall_ns)
+{
+    return cache_folder == NULL ? 0 : find(folder, cache_folder, now_wall_ns, false);
 }

@@ -14,5 +14,7 @@
  * seconds before `now_wall_ns` (clock_wall_ns()) is read again at the next start: a second change
  * within one clock tick would go unnoticed. */
 uint64_t fingerprint_model(const char *folder, const char *cache_folder, uint64_t now_wall_ns);
+/* The same where it is kept in the cache folder; else 0, and no file is read. */
+uint64_t fingerprint_recorded(const char *folder, const char *cache_folder, uint64_t now_wall_ns);
 
 #endif

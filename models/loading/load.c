@@ -21,6 +21,7 @@
 #include "models/latency.h"
 #include "models/loading/file_state.h"
 #include "models/loading/fingerprint.h"
+#include "models/loading/kept_graph.h"
 #include "models/loading/model_files.h"
 #include "models/loading/program_folder.h"
 #include "models/loading/samples.h"
@@ -375,15 +376,31 @@ static status check_unchanged(const load_request *r, uint64_t before)
     return status_fail(STATUS_UNAVAILABLE, "its files changed while they were read");
 }
 
+/* From the cache, or from its files. */
+static status import_model(model *m, const load_request *r, const manifest *file, bool *is_hf)
+{
+    const char *cache = r->options->cache_folder;
+    m->on_device.model_key = fingerprint_recorded(r->folder, cache, clock_wall_ns());
+    kept_graph_name(m, r, file);
+    if (kept_graph_load(m))
+        return STATUS_OK;
+    status failure = model_files_import(m, r->folder, file, r->options->copies_files, is_hf);
+    if (failure)
+        return failure;
+    m->on_device.model_key = fingerprint_model(r->folder, cache, clock_wall_ns());
+    kept_graph_name(m, r, file);
+    return STATUS_OK;
+}
+
 static status make(model *m, const load_request *r, const manifest *file)
 {
-    bool is_hf;
+    bool is_hf = false;
     uint64_t start_ns = clock_now_ns(), before = file_state(r->folder);
     char text[200];
     snprintf(text, sizeof text, "%s: reading", m->name);
     r->report(r->context, text);
     set_batching(m, r, file);
-    status failure = model_files_import(m, r->folder, file, r->options->copies_files, &is_hf);
+    status failure = import_model(m, r, file, &is_hf);
     if (failure)
         return failure;
     /* Rows must not be longer than the model's position table. */
@@ -392,8 +409,6 @@ static status make(model *m, const load_request *r, const manifest *file)
     m->on_device.graph = m->graph;
     m->on_device.budget = &m->budget;
     m->on_device.name = m->name;
-    m->on_device.model_key =
-        fingerprint_model(r->folder, r->options->cache_folder, clock_wall_ns());
     /* What caches keep under that key must be of these files. */
     failure = check_unchanged(r, before);
     if (!failure)
@@ -486,6 +501,7 @@ void load_keep(const model *m)
     device *cpu = m->devices[m->device_count - 1];
     if (m->weights_holder != NULL && cpu->interface->keep != NULL)
         cpu->interface->keep(cpu, m->weights_holder);
+    kept_graph_store(m);
 }
 
 void load_destroy(model *m)

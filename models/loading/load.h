@@ -18,6 +18,7 @@ typedef struct load_options {
     int64_t sequence_max;     /* 0: 512; LOAD_ROW_MAX for models whose rows are not padded */
     model_packing packing;    /* of models that do not say otherwise */
     const char *cache_folder; /* or NULL */
+    int64_t cache_bytes_max;  /* of what is kept there for the CPU; 0: no limit */
     bool copies_files;        /* nothing of the files stays mapped: they may be written into */
     bool skips_warm_up;       /* for tools: buckets have no programs, nothing can be served */
     const char

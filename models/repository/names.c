@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/text/replace.h"
+#include "models/loading/cache_limit.h"
 #include "models/loading/load.h"
 #include "models/loading/warm_up.h"
 #include "models/repository/internal.h"
@@ -61,6 +62,7 @@ bool repository_make_wanted(repository *r)
         for (int v = 0; v < r->names[i]->version_count; v++)
             if (r->names[i]->versions[v].model != NULL)
                 load_keep(r->names[i]->versions[v].model);
+    cache_limit_apply(r->options.load.cache_folder, r->options.load.cache_bytes_max);
     return false;
 }
 

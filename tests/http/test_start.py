@@ -1,6 +1,9 @@
 """A start costs in proportion: what a model can be ready without is made when traffic wants it, off the request path."""
 import json
+import os
+import shutil
 import subprocess
+import time
 
 import numpy
 import pytest
@@ -87,7 +90,7 @@ def start_with_cache(folder, models, has_kept=None):
         states = lambda: [b["state"] for b in s.get("/v2/models/layers/stats").json()["model_stats"][0].get("deferred_buckets", [])]
         serving.wait_until(lambda: "wanted" not in states(), "buckets that are made after ready")
         if has_kept:
-            serving.wait_until(has_kept, "packed weights in the cache folder")
+            serving.wait_until(has_kept, "what is kept in the cache folder")
         return answers, states()
 
 
@@ -96,9 +99,27 @@ def kept(tmp_path_factory):
     """A folder with two models, what a first start has kept of them, and its answers."""
     folder = tmp_path_factory.mktemp("kept")
     models = {"layers": serving.slow_model(folder, "layers", width=WIDTH, layers=8), "image": image_model(folder)}
-    files = lambda: list((folder / "cache").glob("*.weights"))
-    answers, states = start_with_cache(folder, models, lambda: len(files()) == 2)
+    time.sleep(3)  # the hash of files that have just changed is not kept
+    files = lambda kind="weights": sorted((folder / "cache").glob(f"*.{kind}"))
+    answers, states = start_with_cache(folder, models, lambda: len(files()) == len(files("graph")) == 2)
     return folder, models, files(), answers, states
+
+
+def said(folder, words):
+    return (folder / "server.log").read_text().count(words)
+
+
+def test_a_second_start_does_no_long_work_again(kept):
+    """Counted in stages, not in time: it reads no model, imports, proves and packs nothing, and so writes nothing."""
+    folder, models, _, answers, _ = kept
+    assert said(folder, "its graph is from the cache") == 0
+    content = lambda: {path.name: path.stat().st_ino for path in (folder / "cache").iterdir()}
+    before = content()
+    assert {name.partition(".")[2] for name in before} == {"weights", "graph", "files", "batching"}
+    again, _ = start_with_cache(folder, models)
+    assert said(folder, "its graph is from the cache") == 2 and said(folder, "(from the cache)") >= 1 and said(folder, "experiments") <= said(folder, "(from the cache)")
+    assert content() == before
+    assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
 
 
 def test_a_second_start_makes_larger_buckets_right_after_ready(kept):
@@ -129,6 +150,58 @@ def test_damaged_packed_weights_are_packed_again(kept, damage):
     is_new = lambda path, data: path.stat().st_size == len(data) and path.read_bytes() != DAMAGES[damage](data)
     again, _ = start_with_cache(folder, models, lambda: all(is_new(path, data) for path, data in before.items()))
     assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_graph_is_imported_again(kept, damage):
+    folder, models, _, answers, _ = kept
+    before = {path: path.read_bytes() for path in (folder / "cache").glob("*.graph")}
+    for path, data in before.items():
+        path.write_bytes(DAMAGES[damage](data))
+    again, _ = start_with_cache(folder, models, lambda: all(path.read_bytes() == data for path, data in before.items()))
+    assert said(folder, "imported again") == len(before) == 2 and said(folder, "its graph is from the cache") == 0
+    assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
+
+
+def test_a_graph_of_another_model_is_not_used(kept):
+    folder, models, _, answers, _ = kept
+    before = {path: path.read_bytes() for path in (folder / "cache").glob("*.graph")}
+    for path, data in zip(before, reversed(before.values())):
+        path.write_bytes(data)
+    again, _ = start_with_cache(folder, models, lambda: all(path.read_bytes() == data for path, data in before.items()))
+    assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
+
+
+def test_other_sizes_in_model_json_are_another_graph(kept, tmp_path):
+    folder, models, _, answers, _ = kept
+    manifest = models["image"] / "model.json"
+    try:
+        for i, (words, height) in enumerate((("proved", 20), ("its graph is from the cache", 20), ("proved", 12))):
+            manifest.write_text(json.dumps({"dims": {"h": height, "w": 30}}))
+            with serving.Server(tmp_path / "log", {"image": models["image"]}, "--cache", str(folder / "cache")) as s:
+                assert s.get("/v2/models/image").json()["inputs"][0]["shape"][1:] == [3, height, 30]
+                found = numpy.asarray(s.infer("image", {"in": IMAGE[:, :, :height]})["out"])
+                serving.wait_until(lambda: len(list((folder / "cache").glob("*.graph"))) == 3 + i // 2, "its graph in the cache folder")
+            assert words in (tmp_path / "log").read_text()
+            if height == 20:
+                numpy.testing.assert_allclose(found.ravel(), answers[1].ravel(), rtol=1e-5)
+    finally:
+        manifest.unlink()
+
+
+def test_the_cache_folder_has_a_limit(kept, tmp_path):
+    folder, models, _, _, _ = kept
+    cache = tmp_path / "cache"
+    shutil.copytree(folder / "cache", cache)
+    graphs, old = sorted(cache.glob("*.graph")), cache / "0000000000000001.graph"
+    old.write_bytes(b"x" * 1000)
+    os.utime(old, (1, 1))
+    size = lambda: sum(path.stat().st_size for path in cache.iterdir())
+    limit = size() - 500
+    with serving.Server(tmp_path / "log", models, "--cache", str(cache), "--set", f"cache_bytes_max={limit}") as s:
+        serving.wait_until(lambda: not old.exists(), "the removal of what was not used longest")
+        assert size() <= limit and sorted(cache.glob("*.graph")) == graphs
+        serving.wait_until(lambda: "more than cache_bytes_max: removed the 1 files" in s.log(), "a line in the log")
 
 
 def test_packed_weights_of_another_model_are_not_used(kept):

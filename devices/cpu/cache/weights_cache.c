@@ -11,6 +11,7 @@
 
 #include "base/identity/build_id.h"
 #include "base/identity/content_hash.h"
+#include "base/io/file_use.h"
 #include "base/io/file_writer.h"
 #include "base/log.h"
 
@@ -103,6 +104,7 @@ weights_cache *weights_cache_open(const weights_cache_name *name)
     void *map = MAP_FAILED;
     if (fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 0)
         map = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+    file_use_mark(file);
     close(file);
     if (map == MAP_FAILED)
         goto none;

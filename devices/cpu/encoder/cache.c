@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/identity/content_hash.h"
+#include "base/io/file_use.h"
 #include "base/io/file_writer.h"
 #include "base/log.h"
 #include "devices/cpu/encoder/internal.h"
@@ -139,6 +140,7 @@ status cpu_encoder_cache_load(cpu_encoder *e)
         bytes = (size_t)s.st_size;
         data = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
     }
+    file_use_mark(file);
     close(file);
     if (data == MAP_FAILED)
         return STATUS_NOT_FOUND;

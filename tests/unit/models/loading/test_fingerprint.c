@@ -41,6 +41,14 @@ static uint64_t print_after(uint64_t after_ns, const char *folder, const char *c
     return fingerprint_model(path, cache ? cache_path : NULL, clock_wall_ns() + after_ns);
 }
 
+static uint64_t recorded_after(uint64_t after_ns, const char *folder, const char *cache)
+{
+    char path[200], cache_path[200];
+    snprintf(path, sizeof path, "%s/%s", root, folder);
+    snprintf(cache_path, sizeof cache_path, "%s/%s", root, cache ? cache : "");
+    return fingerprint_recorded(path, cache ? cache_path : NULL, clock_wall_ns() + after_ns);
+}
+
 static uint64_t print_of(const char *folder, const char *cache)
 {
     return print_after(0, folder, cache);
@@ -75,6 +83,9 @@ Test(fingerprint, is_kept_until_a_file_changes)
     run("sed -i s/^................/00000000deadbeef/ %s/cache/*.files", root);
     cr_assert_eq(print_after(LATER_NS, "a", "cache"), 0xdeadbeef,
                  "the record is believed, no file is read");
+    cr_assert_eq(recorded_after(LATER_NS, "a", "cache"), 0xdeadbeef);
+    cr_assert_eq(recorded_after(0, "a", "cache"), 0, "it changed just now");
+    cr_assert_eq(recorded_after(LATER_NS, "a", NULL), 0, "no cache, no record: nothing is read");
     run("echo junk > $(ls %s/cache/*.files)", root);
     cr_assert_eq(print_after(LATER_NS, "a", "cache"), a, "a damaged record is not");
     run("touch -r %s/a/x %s/t && echo onE > %s/a/x && touch -r %s/t %s/a/x", root, root, root, root,
