@@ -377,6 +377,17 @@ graph_attribute graph_make_ints(graph *g, const char *name, size_t count, const 
     return a;
 }
 
+void graph_mark_read(const graph *g, bool *is_read)
+{
+    memset(is_read, 0, (size_t)g->value_count * sizeof is_read[0]);
+    for (int32_t n = 0; n < g->node_count; n++)
+        for (int i = 0; i < g->nodes[n].input_count; i++)
+            if (g->nodes[n].inputs[i] != GRAPH_NO_VALUE)
+                is_read[g->nodes[n].inputs[i]] = true;
+    for (int i = 0; i < g->output_count; i++)
+        is_read[g->outputs[i]] = true;
+}
+
 const graph_attribute *graph_find_attribute(const graph_node *n, const char *name)
 {
     for (int i = 0; i < n->attribute_count; i++)

@@ -163,6 +163,8 @@ const graph_attribute *graph_find_attribute(const graph_node *n, const char *nam
 int64_t graph_attribute_int(const graph_node *n, const char *name, int64_t otherwise);
 float graph_attribute_float(const graph_node *n, const char *name, float otherwise);
 const char *graph_attribute_string(const graph_node *n, const char *name, const char *otherwise);
+/* Sets is_read[i] of `value_count` flags where a node reads value i or it is an output. */
+void graph_mark_read(const graph *g, bool *is_read);
 /* Input `i` of the node, or GRAPH_NO_VALUE when absent or beyond the list. */
 graph_value_index graph_input_of(const graph_node *n, int i);
 

@@ -245,7 +245,7 @@ static status check_cost(const graph *specialised, const device_model *model, de
 
 static void use_cache(const cpu_device *d, const cpu_model *m, const device_model *model)
 {
-    cpu_weights_use_cache(m->weights, m->graph, d->kernels, d->cache_folder, model->model_key);
+    cpu_weights_use_cache(m->weights, d->kernels, d->cache_folder, model->model_key);
 }
 
 static status compile_plan(cpu_device *d, cpu_program *p, const device_model *model)

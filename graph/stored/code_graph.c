@@ -1,5 +1,6 @@
 #include "graph/stored/code_graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/name_map.h"
@@ -15,8 +16,10 @@ static void code_dim(coder *c, graph_dim *d)
     coder_bool(c, &d->is_unknown);
 }
 
-static void code_value(coder *c, graph_value *v)
+/* A constant that nothing reads any more (it was folded, fused or transposed) is left out. */
+static void code_value(coder *c, graph_value *v, bool is_read)
 {
+    const tensor *constant = is_read ? v->constant : NULL;
     int type = v->dtype;
     coder_text(c, &v->name);
     coder_int(c, &type, 0, DTYPE_COUNT - 1);
@@ -26,7 +29,9 @@ static void code_value(coder *c, graph_value *v)
     coder_int(c, &v->shape.rank, -1, TENSOR_RANK_MAX);
     for (int d = 0; d < v->shape.rank; d++)
         code_dim(c, &v->shape.dims[d]);
-    coder_tensor(c, &v->constant);
+    coder_tensor(c, &constant);
+    if (c->is_reading)
+        v->constant = constant;
     bool has_names = v->dim_names != NULL;
     coder_bool(c, &has_names);
     if (has_names)
@@ -201,6 +206,19 @@ static void make_lists(coder *c, graph *g, size_t values, size_t nodes)
         g->values[i] = (graph_value){.shape.rank = -1, .producer = -1};
 }
 
+static void code_values(coder *c, graph *g)
+{
+    size_t count = (size_t)g->value_count;
+    bool *is_read = c->is_reading ? NULL : malloc((count + 1) * sizeof is_read[0]);
+    if (is_read != NULL)
+        graph_mark_read(g, is_read);
+    else if (!c->is_reading)
+        coder_fail(c);
+    for (size_t i = 0; i < count && !c->has_failed; i++)
+        code_value(c, &g->values[i], c->is_reading || is_read[i]);
+    free(is_read);
+}
+
 static void code_content(coder *c, graph *g, int depth);
 
 /* In the order of the list. */
@@ -235,8 +253,7 @@ static void code_content(coder *c, graph *g, int depth)
     coder_count(c, &values, 6);
     coder_count(c, &nodes, 5);
     make_lists(c, g, values, nodes);
-    for (size_t i = 0; i < values && !c->has_failed; i++)
-        code_value(c, &g->values[i]);
+    code_values(c, g);
     code_indices(c, g, &g->inputs, &g->input_count);
     code_indices(c, g, &g->outputs, &g->output_count);
     for (size_t i = 0; i < nodes && !c->has_failed; i++)

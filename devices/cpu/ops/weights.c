@@ -31,7 +31,9 @@ typedef struct entry {
 /* A constant of the source. */
 typedef struct numbered {
     const void *data;
-    uint32_t number; /* in the order of the graph: the same in every start */
+    const tensor *constant;
+    uint32_t number; /* among those that are read, in the order of the graph: the same in every
+                        start, also of a graph that was kept (graph/stored) */
 } numbered;
 
 struct cpu_weights {
@@ -80,27 +82,42 @@ static uint64_t sign(uint64_t signature, const tensor *t)
     return signature;
 }
 
-static void add_addresses(cpu_weights *w, const graph *g)
+/* `is_read`: room for the flags of each of the graphs. */
+static void add_addresses(cpu_weights *w, const graph *g, bool *is_read)
 {
+    graph_mark_read(g, is_read);
     for (int32_t i = 0; i < g->value_count; i++) {
         const tensor *t = g->values[i].constant;
-        if (!t || !t->data)
+        if (!t || !t->data || !is_read[i])
             continue;
-        w->addresses[w->address_count] = (numbered){t->data, (uint32_t)w->address_count};
+        w->addresses[w->address_count] = (numbered){t->data, t, (uint32_t)w->address_count};
         w->address_count++;
     }
     for (const graph *body = g->bodies; body; body = body->next_body)
-        add_addresses(w, body);
+        add_addresses(w, body, is_read);
 }
 
-static uint64_t sign_constants(const graph *g, uint64_t signature)
+static bool list_addresses(cpu_weights *w, const graph *source)
 {
-    for (int32_t i = 0; i < g->value_count; i++)
-        if (g->values[i].constant && g->values[i].constant->data)
-            signature = sign(signature, g->values[i].constant);
-    for (const graph *body = g->bodies; body; body = body->next_body)
-        signature = sign_constants(body, signature);
-    return signature;
+    size_t count = count_values(source);
+    bool *is_read = calloc(count, sizeof is_read[0]);
+    w->addresses = calloc(count, sizeof w->addresses[0]);
+    bool is_good = is_read && w->addresses;
+    if (is_good) {
+        add_addresses(w, source, is_read);
+        qsort(w->addresses, w->address_count, sizeof w->addresses[0], order_addresses);
+    }
+    free(is_read);
+    return is_good;
+}
+
+/* In any order. */
+static uint64_t sign_constants(const cpu_weights *w)
+{
+    uint64_t sum = 1;
+    for (size_t i = 0; i < w->address_count; i++)
+        sum += sign(w->addresses[i].number, w->addresses[i].constant);
+    return sum;
 }
 
 cpu_weights *cpu_weights_create(const graph *source)
@@ -110,27 +127,21 @@ cpu_weights *cpu_weights_create(const graph *source)
         return NULL;
     pthread_mutex_init(&w->lock, NULL);
     w->references = 1;
-    if (source && source->value_count > 0) {
-        w->addresses = calloc(count_values(source), sizeof w->addresses[0]);
-        if (!w->addresses) {
-            cpu_weights_release(w);
-            return NULL;
-        }
-        add_addresses(w, source);
-        qsort(w->addresses, w->address_count, sizeof w->addresses[0], order_addresses);
+    if (source && source->value_count > 0 && !list_addresses(w, source)) {
+        cpu_weights_release(w);
+        return NULL;
     }
     return w;
 }
 
-void cpu_weights_use_cache(cpu_weights *w, const graph *source, const kernels *k,
-                           const char *folder, uint64_t model_key)
+void cpu_weights_use_cache(cpu_weights *w, const kernels *k, const char *folder, uint64_t model_key)
 {
     pthread_mutex_lock(&w->lock);
     if (!w->cache_folder && folder && model_key != 0 && (w->cache_folder = strdup(folder)))
         w->cache_name = (weights_cache_name){.folder = w->cache_folder,
                                              .level = kernels_level_name(k->level),
                                              .model_key = model_key,
-                                             .signature = sign_constants(source, 1)};
+                                             .signature = sign_constants(w)};
     pthread_mutex_unlock(&w->lock);
 }
 

@@ -43,8 +43,8 @@ void cpu_weights_release(cpu_weights *w); /* accepts NULL */
  * (NULL: nowhere; copied), for a model whose files have the hash `model_key` (0: nowhere). Before
  * the first find.
  */
-void cpu_weights_use_cache(cpu_weights *w, const graph *source, const kernels *k,
-                           const char *folder, uint64_t model_key);
+void cpu_weights_use_cache(cpu_weights *w, const kernels *k, const char *folder,
+                           uint64_t model_key);
 /* Writes what was packed to that folder, if the file there has not all of it. May take long, and
  * holds up nobody; one thread at a time. What fails is logged. */
 void cpu_weights_keep(cpu_weights *w);

@@ -59,6 +59,7 @@ static graph *make_all(void)
     graph_own_body(g, second);
     graph_value_index c = graph_add_constant(g, "c", &t), d = graph_add_constant(g, "d", &t);
     graph_value_index e = graph_add_constant(g, "e", &empty);
+    graph_add_constant(g, "nobody reads it", &t);
     const graph_attribute attributes[] = {
         graph_make_int("int", -5),
         graph_make_float("float", 0.25f),
@@ -139,6 +140,20 @@ Test(stored_graph, comes_back_as_it_was)
         check_round(g);
         graph_destroy(g);
     }
+    temporary_remove(folder);
+}
+
+Test(stored_graph, leaves_out_constants_that_nothing_reads)
+{
+    graph *g = make_all(), *read;
+    stored_graph_about about = {0};
+    begin();
+    cr_assert_eq(stored_graph_write(path, KEY, g, &about, BYTES_MAX), STATUS_OK);
+    cr_assert_eq(stored_graph_read(path, KEY, &read, &about), STATUS_OK);
+    cr_assert(read->values[graph_find_value(read, "c")].constant != NULL);
+    cr_assert(read->values[graph_find_value(read, "nobody reads it")].constant == NULL);
+    graph_destroy(read);
+    graph_destroy(g);
     temporary_remove(folder);
 }
 
@@ -259,7 +274,8 @@ Test(stored_graph, what_cannot_be_kept_is_said)
     begin();
     graph *g = make_all();
     cr_assert_eq(stored_graph_write(path, KEY, g, &about, 100), STATUS_UNSUPPORTED);
-    graph_add_constant(g, "text", &t);
+    graph_value_index text_value = graph_add_constant(g, "text", &t);
+    graph_add(g, GRAPH_OP_IDENTITY, 1, &text_value, 0, NULL);
     cr_assert_eq(stored_graph_write(path, KEY, g, &about, BYTES_MAX), STATUS_UNSUPPORTED);
     cr_assert_eq(stored_graph_write("/nowhere/at/all", KEY, g, &about, BYTES_MAX),
                  STATUS_UNSUPPORTED);
