@@ -148,6 +148,7 @@ of each model, random weights.
   computing. Not in it: the prefetch for the next execution (on v5e and v6e the whole table of embeddings, if it fits).
 - `at least`: the larger of the two. Waiting for memory, launch and transfers are in neither.
 - `busy`: shares of the scheduled cycles. The unit with the largest one limits the program.
+- `bf16 newer forms`: bf16 as 10afb08 writes it; all else is of c704dbd.
 """
 BYTES_PER_CYCLE = dict(v5e=819e9 / 1.5e9, v6e=1640e9 / 1.75e9, v5p=2765e9 / 1.75e9)  # published bandwidth, clock as in cli/compile.c
 
