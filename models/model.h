@@ -158,7 +158,7 @@ struct model {
     /* How requests share batches. */
     model_batching batching;
     const char *batching_note; /* what was found about batching, for people; "" when nothing was */
-    /* Requests run whole (models/batching/whole.h): why, and the inputs' shapes, without data, at
+    /* Requests run whole (models/whole/whole.h): why, and the inputs' shapes, without data, at
      * which the model was tried; NULL where it is not tried. */
     const char *whole_note;
     const tensor *whole_inputs;

@@ -7,6 +7,7 @@
 #include "cli/inspect/print.h"
 #include "models/loading/load.h"
 #include "models/start/deferred_buckets.h"
+#include "models/text/load_text.h"
 #include "models/text/model_text.h"
 #include "server/protocol/infer.h"
 
@@ -133,11 +134,14 @@ static void print_fusion(const model *m)
 {
     inspect_fusion fusion = inspect_count_fused(m);
     text_buffer line = {0};
-    text_buffer_format(
-        &line,
-        "%s%d matmuls and convolutions run fused with the operators after them, %d of "
-        "these in int8; %d run unfused",
-        m->bucket_count > 0 ? "in buckets, " : "", fusion.fused, fusion.fused_int8, fusion.unfused);
+    int all = fusion.fused + fusion.unfused;
+    if (all == 0)
+        return;
+    text_buffer_format(&line,
+                       "%d of %d matmuls and convolutions run fused with the operators after them",
+                       fusion.fused, all);
+    if (fusion.fused_int8 > 0)
+        text_buffer_format(&line, ", %d of these in int8", fusion.fused_int8);
     print_titled("fusion    ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -179,17 +183,20 @@ static void print_batching(const model *m)
         printf("batching  each request runs alone, at its own shape\n");
         return;
     }
-    text_buffer_format(
-        &line, "%s%s, %s%s; at most %lld row%s",
-        b->can_batch ? "rows are independent" : "rows run alone", basis_text(b->batch_basis),
-        b->sequence_max == 0 ? "no sequence axis"
-        : b->can_pad         ? "rows can be padded"
-                             : "rows run at their own length",
-        basis_text(b->pad_basis), (long long)b->batch_max, b->batch_max == 1 ? "" : "s");
+    text_buffer_format(&line, "%s%s",
+                       b->can_batch ? "rows are independent" : "each request runs alone",
+                       basis_text(b->batch_basis));
+    if (b->sequence_max > 0)
+        text_buffer_format(&line, ", rows %s%s",
+                           b->can_pad ? "can be padded" : "run at their own length",
+                           basis_text(b->pad_basis));
+    if (b->can_batch)
+        text_buffer_format(&line, "; at most %lld row%s a batch", (long long)b->batch_max,
+                           b->batch_max == 1 ? "" : "s");
     if (b->sequence_max >= LOAD_ROW_MAX)
-        text_buffer_put(&line, ", of any length");
+        text_buffer_put(&line, "; rows of any length");
     else if (b->sequence_max > 0)
-        text_buffer_format(&line, " of at most %lld tokens", (long long)b->sequence_max);
+        text_buffer_format(&line, "; rows of at most %lld tokens", (long long)b->sequence_max);
     print_titled("batching  ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -218,6 +225,8 @@ static void print_note(const model *m)
 static void print_text_input(const model *m)
 {
     text_buffer line = {0};
+    if (m->text == NULL && strcmp(m->text_note, LOAD_TEXT_NO_TOKENS) == 0)
+        return; /* a picture, a sound: nobody expects it to */
     if (m->text != NULL)
         text_buffer_format(&line, "taken: %s, at most %lld tokens, %d prompts", m->text->file,
                            (long long)m->text->tokens_max, m->text->prompt_count);

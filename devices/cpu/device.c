@@ -484,6 +484,8 @@ static void cpu_explain(device *base, const device_program *program, char *text,
 {
     (void)base;
     const cpu_program *p = (const cpu_program *)program;
+    bool is_asked = takes_tokens(p->model->graph) && /* whether it is an encoder */
+                    strstr(p->model->reason, ENCODER_WITHOUT_NORM) == NULL;
     if (p->shapes)
         snprintf(text, bytes, "runs as a plan per shape, in fp32; the last %d shapes are kept",
                  CPU_SHAPE_PLANS_MAX);
@@ -496,8 +498,7 @@ static void cpu_explain(device *base, const device_program *program, char *text,
                  p->model->precision == DEVICE_FP32 ? "" : " instead of ",
                  p->model->precision == DEVICE_FP32 ? ""
                                                     : device_precision_names[p->model->precision],
-                 takes_tokens(p->model->graph) ? "; not as an encoder: " : "",
-                 takes_tokens(p->model->graph) ? p->model->reason : "");
+                 is_asked ? "; not as an encoder: " : "", is_asked ? p->model->reason : "");
 }
 
 static void cpu_keep(device *base, const device_program *program)

@@ -148,7 +148,7 @@ static status find_hidden(encoder_recogniser *r, graph_value_index *hidden)
         r->e->hidden = match_dim(&r->m, v, -1);
         return STATUS_OK;
     }
-    return status_fail(STATUS_UNSUPPORTED, "no layer normalisation of a vector per token");
+    return status_fail(STATUS_UNSUPPORTED, ENCODER_WITHOUT_NORM);
 }
 
 /* Reads batch and length off the input of token ids: exporters may have fixed one or both. */

@@ -149,6 +149,9 @@ typedef struct encoder {
     int output_count;
 } encoder;
 
+/* Why most models that are no transformers at all are none to encoder_recognise(). */
+#define ENCODER_WITHOUT_NORM "no layer normalisation of a vector per token"
+
 /* The encoder that a symbolic graph is: as its importer describes it, or recognised: its structure
  * by pattern, its masks, positions, scales, activations and pooling by evaluating those parts on
  * random values. STATUS_OK: `*out` describes the whole graph exactly. STATUS_UNSUPPORTED: the

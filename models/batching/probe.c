@@ -376,6 +376,9 @@ static status decide_batch(model *m, const manifest *file, int64_t length)
     m->batching.batch_basis = MODEL_BASIS_PROVED;
     note(m, arena_format(&m->memory, "rows influence each other, so each request runs alone: %s",
                          graph_independence_text(text, &found)));
+    if (found.op == GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR)
+        note(m, "; the same model before it was quantised could share batches, also in int8 "
+                "(docs/precision.md)");
     return STATUS_OK;
 }
 

@@ -17,7 +17,6 @@
 #include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
 #include "models/batching/probe_cache.h"
-#include "models/batching/whole.h"
 #include "models/latency.h"
 #include "models/loading/file_state.h"
 #include "models/loading/fingerprint.h"
@@ -29,6 +28,7 @@
 #include "models/planner.h"
 #include "models/start/start_budget.h"
 #include "models/text/load_text.h"
+#include "models/whole/whole.h"
 
 #define PATH_BYTES_MAX 4096
 #define SEQUENCE_DEFAULT 512

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "models/batching/whole.h"
 #include "models/loading/foreign_files.h"
 #include "models/loading/program_folder.h"
+#include "models/whole/whole.h"
 
 #define PATH_BYTES_MAX 4096
 

@@ -10,11 +10,11 @@
 #include "base/log.h"
 #include "models/batching/packed_buckets.h"
 #include "models/batching/probe.h"
-#include "models/batching/whole.h"
 #include "models/latency.h"
 #include "models/start/deferred_buckets.h"
 #include "models/start/late_programs.h"
 #include "models/start/start_budget.h"
+#include "models/whole/whole.h"
 
 /* A compiler uses at least one core for each program; more at once only cost memory. */
 #define THREADS_MAX 4

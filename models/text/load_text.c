@@ -106,7 +106,7 @@ static status read_all(model *m, model_text *t, const char *folder)
 status model_text_load(model *m, const char *path)
 {
     char folder[PATH_MAX], found[PATH_MAX];
-    m->text_note = "its inputs are not tokens";
+    m->text_note = LOAD_TEXT_NO_TOKENS;
     if (m->batching.sequence_max == 0)
         return STATUS_OK;
     model_text *t = arena_allocate_zeroed(&m->memory, 1, sizeof(*t));

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/batching/whole.h"
+#include "models/whole/whole.h"
 #include "server/protocol/text/text_fields.h"
 
 void infer_scratch_dispose(infer_scratch *s)

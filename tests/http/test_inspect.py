@@ -14,13 +14,10 @@ inputs
   x                        FP32   [batch,8]
 outputs
   y                        FP32   [batch,8]
-text      not taken: its inputs are not tokens
-batching  rows are independent (proved from the graph), no sequence axis; at most 16 rows
+batching  rows are independent (proved from the graph); at most 16 rows a batch
 why       proved from the graph (experiments give the same bits)
 cpu       runs as a plan, in fp32
 buckets   1, 2, 4, 8, 16 rows
-fusion    in buckets, 0 matmuls and convolutions run fused with the operators after them, 0 of
-          these in int8; 0 run unfused
 operators 1 Relu (1 nodes)
 """),
     "mixed": ("float[N, 8] x) => (float[N, 8] y", "y = Softmax<axis=0>(x)", """
@@ -28,14 +25,11 @@ inputs
   x                        FP32   [batch,8]
 outputs
   y                        FP32   [batch,8]
-text      not taken: its inputs are not tokens
-batching  rows run alone (proved from the graph), no sequence axis; at most 16 rows
+batching  each request runs alone (proved from the graph)
 why       rows influence each other, so each request runs alone: node "y" (Softmax) goes along
           the rows
 cpu       runs as a plan, in fp32
 buckets   none: requests run one at a time
-fusion    0 matmuls and convolutions run fused with the operators after them, 0 of these in
-          int8; 0 run unfused
 operators 1 Softmax (1 nodes)
 """),
     "image": ("float[N, 3, height, width] x) => (float[N, 3, h2, w2] y", "y = MaxPool<kernel_shape=[3, 3], strides=[2, 2]>(x)", """
@@ -43,7 +37,6 @@ inputs
   x                        FP32   [N,3,height,width]
 outputs
   y                        FP32   [any,3,any,any]
-text      not taken: its inputs are not tokens
 batching  each request runs alone, at its own shape
 why       its inputs have sizes beyond rows and tokens (sizes accepted: height: any; width:
           any); requests of one size may share batches where model.json fixes it: "dims":
@@ -57,7 +50,6 @@ inputs
   x                        FP32   [N,3,any,any]
 outputs
   y                        FP32   [any,3,any,any]
-text      not taken: its inputs are not tokens
 batching  each request runs alone, at its own shape
 why       its inputs have sizes beyond rows and tokens (sizes accepted: x[2]: any; x[3]: any)
 cpu       runs as a plan per shape, in fp32; the last 32 shapes are kept
@@ -70,14 +62,11 @@ inputs
                            FP32   [1,8]
 outputs
   y                        FP32   [1,8]
-text      not taken: its inputs are not tokens
-batching  rows run alone, no sequence axis; at most 1 row
+batching  each request runs alone
 why       "a_name_that_is_longer_than_its_column" has no batch axis of its own: the file fixes
           its first dim to 1; exported with a free one, requests may share batches
 cpu       runs as a plan, in fp32
 buckets   none: requests run one at a time
-fusion    0 matmuls and convolutions run fused with the operators after them, 0 of these in
-          int8; 0 run unfused
 operators 1 Relu (1 nodes)
 """),
     "dynamic": ("float[N, 8] x) => (int64[2, n] y", "y = NonZero(x)", """
@@ -85,7 +74,6 @@ inputs
   x                        FP32   [N,8]
 outputs
   y                        INT64  [2,any]
-text      not taken: its inputs are not tokens
 batching  each request runs alone, at its own shape
 why       shapes depend on values (node "y" (NonZero): the output shape depends on the value of
           input 0, which is unknown)
@@ -101,16 +89,13 @@ outputs
 text      not taken: there is no tokenizer.json (or vocab.txt, or a SentencePiece model, or
           vocab.json with merges.txt) in FOLDER
 batching  rows are independent (proved from the graph), rows run at their own length (not proved
-          otherwise); at most 16 rows, of any length
+          otherwise); at most 16 rows a batch; rows of any length
 why       proved from the graph (experiments give the same bits); without a mask it is not
           proved that padding changes nothing (node "m" (ReduceMax) reduces over the tokens), so
           rows run at their own length; in experiments it changes nothing: if you know that it
           does not, set "can_pad": true in model.json
-cpu       runs as a plan, in fp32; not as an encoder: no layer normalisation of a vector per
-          token
+cpu       runs as a plan, in fp32
 buckets   none: rows run at their own length
-fusion    0 matmuls and convolutions run fused with the operators after them, 0 of these in
-          int8; 0 run unfused
 operators 1 Cast, 1 ReduceMax, 1 Sub (3 nodes)
 """),
 }  # fmt: skip
@@ -150,7 +135,7 @@ def test_the_same_as_json(tmp_path, name):
 
 def test_sizes_that_model_json_fixes(tmp_path):
     done = inspect(tmp_path, "image", dims={"height": 32, "width": 64})
-    assert "batching  rows are independent (proved from the graph), no sequence axis; at most 16 rows" in done.stdout
+    assert "batching  rows are independent (proved from the graph); at most 16 rows a batch" in done.stdout
     done = inspect(tmp_path, "image", dims={"hieght": 32})
     assert done.returncode == 1 and 'no input has a dim named "hieght" (did you mean "height"?)' in done.stderr
 

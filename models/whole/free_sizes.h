@@ -1,5 +1,5 @@
-#ifndef MODELS_BATCHING_FREE_SIZES_H
-#define MODELS_BATCHING_FREE_SIZES_H
+#ifndef MODELS_WHOLE_FREE_SIZES_H
+#define MODELS_WHOLE_FREE_SIZES_H
 
 #include "graph/cost/cost.h"
 #include "graph/graph.h"

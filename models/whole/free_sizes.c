@@ -1,4 +1,4 @@
-#include "models/batching/free_sizes.h"
+#include "models/whole/free_sizes.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "models/batching/whole.h"
+#include "models/whole/whole.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,10 @@
 #include "devices/cpu/evaluate.h"
 #include "devices/slot.h"
 #include "graph/specialise/specialise.h"
-#include "models/batching/free_sizes.h"
 #include "models/batching/probe.h"
 #include "models/start/deferred_buckets.h"
+#include "models/whole/free_sizes.h"
+#include "models/whole/own_sizes.h"
 
 static bool has_unknown_dims(const graph *g, const graph_value_index *values, int count)
 {
@@ -55,6 +56,15 @@ static void set_output(graph_value *v, const tensor *seen)
             v->shape.dims[d] = (graph_dim){.is_unknown = true};
 }
 
+/* Whether rows remain where all other sizes are fixed. */
+static bool has_rows(const free_sizes *found)
+{
+    for (int i = 0; i < found->count; i++)
+        if (found->sizes[i].is_batch)
+            return true;
+    return false;
+}
+
 /* Finds shapes that the graph accepts; `why`: it has sizes beyond rows and tokens, or another
  * reason in words. */
 static status find_shapes(model *m, graph *g, const char *why)
@@ -80,7 +90,7 @@ static status find_shapes(model *m, graph *g, const char *why)
         m->whole_note = why;
         if (sizes != NULL && sizes[0] != 0)
             m->whole_note = arena_format(&m->memory, "%s (sizes accepted: %s)", why, sizes);
-        if (m->whole_note != NULL && dims != NULL && dims[0] != 0)
+        if (m->whole_note != NULL && dims != NULL && dims[0] != 0 && has_rows(&found))
             m->whole_note =
                 arena_format(&m->memory,
                              "%s; requests of one size may share batches where model.json fixes "
@@ -96,12 +106,18 @@ static status find_shapes(model *m, graph *g, const char *why)
 status whole_examine(model *m)
 {
     graph *g = m->graph;
-    const char *why = "its inputs have sizes beyond rows and tokens";
+    const char *why = "its inputs have sizes beyond rows and tokens", *own = NULL;
     status failure = STATUS_INVALID_ARGUMENT;
+    if (!has_unknown_dims(g, g->inputs, g->input_count)) {
+        status s = own_sizes_examine(g, &m->budget, &m->memory, &own);
+        if (s)
+            return s;
+    }
     if (has_unknown_dims(g, g->inputs, g->input_count)) {
         status s = graph_prepare(g, &m->budget, cpu_evaluate_node);
         if (s)
             return s;
+        why = own != NULL ? own : why;
     } else {
         failure = graph_infer_symbolic(g, &m->budget, cpu_evaluate_node);
         if (!failure && !has_unknown_dims(g, g->outputs, g->output_count))

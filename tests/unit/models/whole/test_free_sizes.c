@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/build.h"
-#include "models/batching/free_sizes.h"
+#include "models/whole/free_sizes.h"
 
 static const graph_dim any = {.is_unknown = true}, rows = {.batch = 1};
 

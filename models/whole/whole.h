@@ -1,5 +1,5 @@
-#ifndef MODELS_BATCHING_WHOLE_H
-#define MODELS_BATCHING_WHOLE_H
+#ifndef MODELS_WHOLE_WHOLE_H
+#define MODELS_WHOLE_WHOLE_H
 
 #include "models/model.h"
 
