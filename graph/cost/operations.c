@@ -7,6 +7,7 @@
 
 /* Of one element, where a kernel sorts or evaluates polynomials. */
 #define SORT_OPERATIONS 64
+#define TREE_OPERATIONS 64
 #define CURVE_OPERATIONS 16
 
 static int64_t times(int64_t a, int64_t b)
@@ -204,7 +205,10 @@ int64_t graph_operations(const graph_node *node, const tensor *const *in, const 
     case GRAPH_OP_GRU:
     case GRAPH_OP_LSTM:
     case GRAPH_OP_RNN:
+    case GRAPH_OP_ROUNDED_LSTM:
         return of_recurrent(in);
+    case GRAPH_OP_TREES: /* steps from root to leaf */
+        return times(times(in[0]->dims[0], tensor_count(in[5])), TREE_OPERATIONS);
     case GRAPH_OP_AVERAGE_POOL:
     case GRAPH_OP_LP_POOL:
     case GRAPH_OP_MAX_POOL:

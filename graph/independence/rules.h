@@ -63,6 +63,7 @@ ROW_RULE(recurrent);
 ROW_RULE(dft);
 ROW_RULE(stft);
 ROW_RULE(made_table);
+ROW_RULE(trees);
 /* window.c */
 ROW_RULE(conv);
 ROW_RULE(pool);

@@ -51,3 +51,11 @@ row_relation independence_made_table(const row_call *c, int output)
     (void)output;
     return rows_mixed(rows_reason_parameter);
 }
+
+/* Each row walks the trees by its own columns. */
+row_relation independence_trees(const row_call *c, int output)
+{
+    if (!rows_others_same(c, 1))
+        return rows_mixed(rows_reason_parameter);
+    return rows_keep(c, c->in[0], ~1u, &c->out[output], "reads the columns");
+}

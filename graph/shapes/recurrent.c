@@ -18,6 +18,11 @@ static status expect_shape(const tensor *const *in, int position, const tensor *
     return STATUS_OK;
 }
 
+static bool is_lstm(const graph_node *node)
+{
+    return node->op == GRAPH_OP_LSTM || node->op == GRAPH_OP_ROUNDED_LSTM;
+}
+
 static status check_attributes(const graph_node *node, int64_t directions, int64_t hidden)
 {
     static const char *const choices[] = {"forward", "reverse", "bidirectional", NULL};
@@ -34,7 +39,7 @@ static status check_attributes(const graph_node *node, int64_t directions, int64
         return status_fail(STATUS_INVALID_ARGUMENT, "hidden_size %lld; the weights have %lld",
                            (long long)size, (long long)hidden);
     const graph_attribute *names = graph_find_attribute(node, "activations");
-    int64_t functions = node->op == GRAPH_OP_LSTM ? 3 : node->op == GRAPH_OP_GRU ? 2 : 1;
+    int64_t functions = is_lstm(node) ? 3 : node->op == GRAPH_OP_GRU ? 2 : 1;
     if (names != NULL && (int64_t)names->count != functions * directions)
         return status_fail(STATUS_INVALID_ARGUMENT, "%zu activations; %lld are needed",
                            names->count, (long long)(functions * directions));
@@ -51,7 +56,7 @@ status infer_recurrent(const graph_node *node, const tensor *const *in, tensor *
     if (x->rank != 3 || r->rank != 3)
         return status_fail(STATUS_INVALID_ARGUMENT, "inputs %s and %s are not of rank 3",
                            infer_text(x), infer_text(r));
-    int64_t gates = node->op == GRAPH_OP_LSTM ? 4 : node->op == GRAPH_OP_GRU ? 3 : 1;
+    int64_t gates = is_lstm(node) ? 4 : node->op == GRAPH_OP_GRU ? 3 : 1;
     int64_t directions = r->dims[0], hidden = r->dims[2];
     bool is_batch_first = graph_attribute_int(node, "layout", 0) != 0;
     int64_t steps = x->dims[is_batch_first], rows = x->dims[!is_batch_first];

@@ -137,6 +137,7 @@ INFER_RULE(scatter_elements);
 INFER_RULE(scatter_nd);
 /* select.c */
 INFER_RULE(top_k);
+INFER_RULE(trees);
 INFER_RULE(non_zero);
 INFER_RULE(compress);
 INFER_RULE(unique);

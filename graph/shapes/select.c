@@ -28,6 +28,19 @@ status infer_top_k(const graph_node *node, const tensor *const *in, tensor *out)
     return infer_set(&out[1], DTYPE_I64, x->rank, dims);
 }
 
+status infer_trees(const graph_node *node, const tensor *const *in, tensor *out)
+{
+    const tensor *x = in[0];
+    int64_t columns = graph_attribute_int(node, "columns", 0);
+    if (x->rank != 2 || x->dims[1] < columns)
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "its input is %s; it should have rank 2 and at least %lld columns",
+                           infer_text(x), (long long)columns);
+    bool is_wide = x->dtype == DTYPE_F64 || in[4]->dtype == DTYPE_F64;
+    int64_t dims[] = {x->dims[0], graph_attribute_int(node, "targets", 1)};
+    return infer_set(&out[0], is_wide ? DTYPE_F64 : DTYPE_F32, 2, dims);
+}
+
 status infer_non_zero(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;

@@ -38,7 +38,9 @@ status recurrent_find_activations(const graph_node *node, int direction, recurre
     const graph_attribute *names = graph_find_attribute(node, "activations");
     const graph_attribute *alphas = graph_find_attribute(node, "activation_alpha");
     const graph_attribute *betas = graph_find_attribute(node, "activation_beta");
-    size_t per_direction = node->op == GRAPH_OP_LSTM ? 3 : node->op == GRAPH_OP_GRU ? 2 : 1;
+    size_t per_direction = node->op == GRAPH_OP_LSTM || node->op == GRAPH_OP_ROUNDED_LSTM ? 3
+                           : node->op == GRAPH_OP_GRU                                     ? 2
+                                                                                          : 1;
     size_t alpha_at = 0, beta_at = 0;
     for (size_t i = 0; i < ((size_t)direction + 1) * per_direction; i++) {
         size_t place = i % per_direction, k = 0;

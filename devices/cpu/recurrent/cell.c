@@ -1,8 +1,12 @@
+#include <math.h>
+
 #include "devices/cpu/recurrent/recurrent.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/tensor_u8.h"
 
 /* One time step. The gates of all rows come out of one matrix multiplication, or two of GRU; what
- * follows works on one row at a time, so a row's bits do not depend on the others. */
+ * follows works on one row at a time, so a row's bits do not depend on the others; except where the
+ * operator itself rounds all states together. */
 
 void recurrent_multiply(const cpu_call *c, const recurrent_matrix *m, int64_t rows, const float *a,
                         const float *bias, float *out, size_t out_stride)
@@ -111,6 +115,26 @@ static void peep(const recurrent_run *r, int gate, const float *cell, float *a)
             a[i] += r->peepholes[(size_t)gate * hidden + i] * cell[i];
 }
 
+/* The states as the next step sees them: rounded to 8 bits over their range where the operator asks
+ * for it, by the formula of DynamicQuantizeLinear (onnx Operators.md). */
+static const float *states_for_step(const recurrent_run *r)
+{
+    const recurrent_state *s = r->state;
+    const kernels *k = r->call->kernels;
+    size_t count = (size_t)(s->rows * s->hidden);
+    if (!s->rounds_states)
+        return r->hidden;
+    float low = fminf(0, k->reduce_min_f32(r->hidden, count));
+    float high = fmaxf(0, k->reduce_max_f32(r->hidden, count));
+    float scale = high == low ? 1 : (high - low) / 255;
+    float zero = fminf(fmaxf(nearbyintf(-low / scale), 0), 255);
+    k->quantise_tensor_u8(&(quantise_tensor_u8){
+        .x = r->hidden, .count = count, .scale = scale, .zero = (int32_t)zero, .out = r->bytes});
+    for (size_t i = 0; i < count; i++)
+        r->spare[i] = ((float)r->bytes[i] - zero) * scale;
+    return r->spare;
+}
+
 /* Gates i, o, f, c; C = f * C + i * c; H = o * h(C). The output gate sees the new C. C is not
  * clipped before h: the standard leaves it open, and ONNX Runtime does not. */
 void recurrent_step_lstm(const recurrent_run *r, int64_t step, float *gates)
@@ -119,7 +143,7 @@ void recurrent_step_lstm(const recurrent_run *r, int64_t step, float *gates)
     const recurrent_direction *d = r->direction;
     const kernels *k = r->call->kernels;
     size_t n = (size_t)s->hidden;
-    recurrent_multiply(r->call, &d->recur[0], s->rows, r->hidden, NULL, gates, 4 * n);
+    recurrent_multiply(r->call, &d->recur[0], s->rows, states_for_step(r), NULL, gates, 4 * n);
     for (int64_t row = 0; row < s->rows; row++) {
         if (step >= r->lengths[row])
             continue;

@@ -19,7 +19,7 @@ enum { X, W, R, BIAS, LENGTHS, INITIAL_HIDDEN, INITIAL_CELL, PEEPHOLES };
 
 static int64_t gate_count_of(graph_op op)
 {
-    return op == GRAPH_OP_LSTM ? 4 : op == GRAPH_OP_GRU ? 3 : 1;
+    return op == GRAPH_OP_LSTM || op == GRAPH_OP_ROUNDED_LSTM ? 4 : op == GRAPH_OP_GRU ? 3 : 1;
 }
 
 static status prepare_matrix(cpu_prepare *p, int input, int64_t first_row, int64_t n, int64_t k,
@@ -80,6 +80,7 @@ static void place_scratch(cpu_prepare *p, recurrent_state *s)
     s->scratch.bias = place(&bytes, row_gates + s->hidden, sizeof(float));
     s->scratch.inputs = place(&bytes, s->chunk_steps * s->rows * s->input, sizeof(float));
     s->scratch.gates = place(&bytes, s->chunk_steps * s->rows * row_gates, sizeof(float));
+    s->scratch.bytes = place(&bytes, s->rounds_states ? states : 0, sizeof(uint8_t));
     p->part_bytes = bytes;
     p->scratch_bytes = cpu_scratch_round((size_t)s->rows * sizeof(int64_t)); /* lengths */
 }
@@ -101,6 +102,7 @@ static status prepare_recurrent(cpu_prepare *p)
     s->clip = graph_attribute_float(p->node, "clip", 0);
     s->couples_forget = graph_attribute_int(p->node, "input_forget", 0) != 0;
     s->resets_after = graph_attribute_int(p->node, "linear_before_reset", 0) != 0;
+    s->rounds_states = p->node->op == GRAPH_OP_ROUNDED_LSTM;
     s->direction_count = (int)p->inputs[R]->dims[0];
     assert(s->direction_count == 1 || s->direction_count == 2);
     for (int i = 0; i < s->direction_count; i++) {
@@ -254,6 +256,7 @@ static void run_direction(const void *context, void *memory, size_t unit)
                        .hidden = (float *)(scratch + s->scratch.hidden),
                        .cell = (float *)(scratch + s->scratch.cell),
                        .spare = (float *)(scratch + s->scratch.spare),
+                       .bytes = (uint8_t *)(scratch + s->scratch.bytes),
                        .bias = bias,
                        .lengths = c->scratch};
     if (peepholes)
@@ -287,6 +290,7 @@ static const cpu_op table[] = {
     {GRAPH_OP_GRU, prepare_recurrent, run_recurrent, CPU_WIDEN_FLOATS, false},
     {GRAPH_OP_LSTM, prepare_recurrent, run_recurrent, CPU_WIDEN_FLOATS, false},
     {GRAPH_OP_RNN, prepare_recurrent, run_recurrent, CPU_WIDEN_FLOATS, false},
+    {GRAPH_OP_ROUNDED_LSTM, prepare_recurrent, run_recurrent, 0, false},
 };
 
 const cpu_op_family cpu_ops_recurrent = {table, sizeof table / sizeof table[0]};

@@ -43,7 +43,7 @@ typedef struct recurrent_direction {
 
 /* Offsets of the pieces of scratch, in bytes. */
 typedef struct recurrent_scratch {
-    size_t hidden, cell, bias, spare, inputs, gates;
+    size_t hidden, cell, bias, spare, inputs, gates, bytes;
 } recurrent_scratch;
 
 typedef struct recurrent_state {
@@ -53,6 +53,7 @@ typedef struct recurrent_state {
     bool is_batch_first;
     float clip; /* 0: none */
     bool couples_forget, resets_after;
+    bool rounds_states; /* to 8 bits: penstock.LSTM */
     int direction_count;
     recurrent_direction directions[2];
     recurrent_scratch scratch;
@@ -65,6 +66,7 @@ typedef struct recurrent_run {
     const recurrent_direction *direction;
     float *hidden, *cell;   /* [rows, hidden] */
     float *spare;           /* [rows, hidden] */
+    uint8_t *bytes;         /* [rows, hidden]: states in 8 bits */
     const float *bias;      /* [gates + 1, hidden]: the input's and the state's added, then GRU's
                                bias of h behind the reset gate */
     const float *peepholes; /* [3, hidden]: i, o, f; or NULL */

@@ -85,10 +85,11 @@ static status rewrite_linear_regressor(onnx_node *n)
     return s;
 }
 
-/* The labels as a constant list. */
-static status take_labels(onnx_node *n, graph_value_index *out, int64_t *count)
+status onnx_take_class_labels(onnx_node *n, graph_value_index *out, int64_t *count)
 {
     const graph_attribute *ints = onnx_pop_attribute(n, "classlabels_ints");
+    if (ints == NULL)
+        ints = onnx_pop_attribute(n, "classlabels_int64s");
     const graph_attribute *strings = onnx_pop_attribute(n, "classlabels_strings");
     if (ints != NULL && ints->kind == GRAPH_ATTRIBUTE_INTS && ints->count > 0) {
         *count = (int64_t)ints->count;
@@ -117,7 +118,7 @@ static status rewrite_linear_classifier(onnx_node *n)
     onnx_pop_attribute(n, "multi_class");
     status s = read_post_transform(n, &after);
     if (s == STATUS_OK)
-        s = take_labels(n, &labels, &count);
+        s = onnx_take_class_labels(n, &labels, &count);
     if (s == STATUS_OK)
         s = multiply(n, count, &scores);
     if (s)
@@ -173,11 +174,13 @@ static status rewrite_array_feature_extractor(onnx_node *n)
     return STATUS_OK;
 }
 
-static status reject_zip_map(onnx_node *n)
+/* A list of maps from label to score: the scores as they are, in the order of the labels. */
+static status rewrite_zip_map(onnx_node *n)
 {
-    return onnx_fail(n, STATUS_UNSUPPORTED,
-                     "its output is a list of maps; supported: tensors, which skl2onnx writes with "
-                     "options={'zipmap': False}");
+    onnx_pop_attribute(n, "classlabels_int64s");
+    onnx_pop_attribute(n, "classlabels_strings");
+    onnx_finish_as(n, n->inputs[0]);
+    return STATUS_OK;
 }
 
 static const onnx_rewriting rewritings[] = {
@@ -186,7 +189,10 @@ static const onnx_rewriting rewritings[] = {
     {"LinearRegressor", rewrite_linear_regressor},
     {"Normalizer", rewrite_normalizer},
     {"Scaler", rewrite_scaler},
-    {"ZipMap", reject_zip_map},
+    {"TreeEnsemble", onnx_rewrite_tree_ensemble},
+    {"TreeEnsembleClassifier", onnx_rewrite_tree_classifier},
+    {"TreeEnsembleRegressor", onnx_rewrite_tree_regressor},
+    {"ZipMap", rewrite_zip_map},
 };
 
 onnx_normalise_fn onnx_find_ml(const char *op_type)

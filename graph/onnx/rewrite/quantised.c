@@ -285,10 +285,19 @@ static status read_recurrent_weights(onnx_node *n, int weights, int scale, graph
     return STATUS_OK;
 }
 
-/* An LSTM whose matrices are stored in 8 bits. ONNX Runtime rounds its inputs and states to 8 bits
- * too, with scales that depend on all rows; here they stay floats, and rows apart. Inputs: x, w, r,
- * bias?, lengths?, h?, c?, peepholes?, w scale, w zero, r scale, r zero. Source: ONNX Runtime,
- * ContribOperators.md, com.microsoft.DynamicQuantizeLSTM. */
+/* x as 8 bits hold it, with a scale of all rows and steps. */
+static graph_value_index round_input(onnx_node *n, graph_value_index x)
+{
+    graph *g = n->graph;
+    int32_t node = graph_add_node(g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, n->name, 1, &x, 3, 0, NULL);
+    return graph_add(g, GRAPH_OP_DEQUANTIZE_LINEAR, 3, g->nodes[node].outputs, 0, NULL);
+}
+
+/* An LSTM whose matrices are stored in 8 bits, and which rounds its input and its states to 8 bits.
+ * ONNX Runtime multiplies bytes; products of the same numbers as floats are the same. With many
+ * rows it may give some of them a scale of their own, by its number of threads; here all rows of a
+ * request share one. Inputs: x, w, r, bias?, lengths?, h?, c?, peepholes?, w scale, w zero, r
+ * scale, r zero. Source: ONNX Runtime, ContribOperators.md, com.microsoft.DynamicQuantizeLSTM. */
 status onnx_rewrite_dynamic_quantize_lstm(onnx_node *n)
 {
     static const int needed[] = {0, 1, 2, 8, 10};
@@ -308,7 +317,12 @@ status onnx_rewrite_dynamic_quantize_lstm(onnx_node *n)
     n->input_count = 8;
     while (n->inputs[n->input_count - 1] == GRAPH_NO_VALUE)
         n->input_count--;
-    n->op_type = graph_op_name(GRAPH_OP_LSTM);
-    n->domain = "";
+    n->inputs[0] = round_input(n, n->inputs[0]);
+    s = onnx_check_schema(n, GRAPH_OP_LSTM);
+    if (s)
+        return s;
+    graph_add_node_to(n->graph, GRAPH_OP_ROUNDED_LSTM, n->name, n->input_count, n->inputs,
+                      n->output_count, n->outputs, n->attribute_count, n->attributes);
+    n->is_emitted = true;
     return STATUS_OK;
 }

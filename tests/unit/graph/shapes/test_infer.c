@@ -321,6 +321,13 @@ Test(infer, normalisations_and_quantisation)
 Test(infer, recurrent)
 {
     static const infer_case rows[] = {
+        {GRAPH_OP_TREES, "f32[7,2] i32[1,5] i32[3] i32[2] f32[2] i32[1]", "targets=3 columns=2",
+         "f32[7,3]"},
+        {GRAPH_OP_TREES, "f64[7,2] i32[1,5] i32[3] i32[2] f32[2] i32[1]", "", "f64[7,1]"},
+        {GRAPH_OP_TREES, "f32[7,2] i32[1,5] i32[3] i32[2] f32[2] i32[1]", "columns=3",
+         "!invalid_argument"},
+        {GRAPH_OP_ROUNDED_LSTM, "f32[7,2,3] f32[1,20,3] f32[1,20,5]", "",
+         "f32[7,1,2,5] f32[1,2,5] f32[1,2,5]"},
         {GRAPH_OP_LSTM, "f32[7,2,3] f32[1,20,3] f32[1,20,5]", "",
          "f32[7,1,2,5] f32[1,2,5] f32[1,2,5]"},
         {GRAPH_OP_LSTM, "f32[2,7,3] f32[2,20,3] f32[2,20,5]", "direction=bidirectional layout=1",

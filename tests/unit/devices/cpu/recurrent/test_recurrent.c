@@ -179,3 +179,38 @@ Test(cpu_recurrent, a_length_beyond_the_input_is_the_requests_fault)
     cr_assert_eq(cpu_case_run(&c, GRAPH_OP_RNN, 1), STATUS_INVALID_ARGUMENT);
     cpu_case_dispose(&c);
 }
+
+static double round_to_8_bits(double x, double low, double high)
+{
+    double scale = (high - low) / 255, zero = nearbyint(-low / scale);
+    return (nearbyint(x / scale) + zero - zero) * scale;
+}
+
+/* One step from states that lie between -2 and 1 gives what an LSTM gives from their roundings; the
+ * range is that of all rows. */
+Test(cpu_recurrent, a_rounded_lstm_sees_states_of_8_bits)
+{
+    const int64_t gates = 4 * HIDDEN;
+    double states[2][ROWS * HIDDEN];
+    for (int i = 0; i < ROWS * HIDDEN; i++) {
+        states[0][i] = -2 + 3 * sqrt(i / (ROWS * HIDDEN - 1.0));
+        states[1][i] = round_to_8_bits(states[0][i], -2, 1);
+    }
+    cpu_case c[2] = {0};
+    for (int rounded = 0; rounded < 2; rounded++) {
+        cpu_case *of = &c[rounded];
+        cpu_case_random(of, DTYPE_F32, DIMS(1, ROWS, INPUT));
+        cpu_case_random(of, DTYPE_F32, DIMS(1, gates, INPUT));
+        cpu_case_random(of, DTYPE_F32, DIMS(1, gates, HIDDEN));
+        cpu_case_random(of, DTYPE_F32, DIMS(1, 2 * gates));
+        cpu_case_input(of, DTYPE_I32, DIMS(ROWS), (double[]){1, 1, 1});
+        cpu_case_input(of, DTYPE_F32, DIMS(1, ROWS, HIDDEN), states[rounded]);
+        graph_op op = rounded ? GRAPH_OP_LSTM : GRAPH_OP_ROUNDED_LSTM;
+        cr_assert_eq(cpu_case_run(of, op, 3), STATUS_OK);
+    }
+    for (int64_t i = 0; i < ROWS * HIDDEN; i++)
+        cpu_case_expect_near(cpu_case_get(&c[0].outputs[0], i), cpu_case_get(&c[1].outputs[0], i),
+                             1e-6, i);
+    cpu_case_dispose(&c[0]);
+    cpu_case_dispose(&c[1]);
+}
