@@ -28,9 +28,10 @@ static graph_value_index clipped(packer *p, graph_value_index scores, graph_valu
 {
     if (bound == GRAPH_NO_VALUE)
         bound = graph_number(p->g, ENCODER_SCORE_MAX);
-    scores =
-        graph_binary(p->g, GRAPH_OP_MAX, scores, graph_number(p->g, (float)-ENCODER_SCORE_MAX));
-    return graph_binary(p->g, GRAPH_OP_MIN, scores, bound);
+    graph_attribute kept = graph_make_int("is_kept", 1);
+    graph_value_index least = graph_number(p->g, (float)-ENCODER_SCORE_MAX);
+    graph_value_index inputs[] = {graph_binary(p->g, GRAPH_OP_MAX, scores, least), bound};
+    return graph_add(p->g, GRAPH_OP_MIN, 2, inputs, p->form.are_scores_kept, &kept);
 }
 
 graph_value_index packer_raised(packer *p, graph_value_index scores, graph_value_index bound)
@@ -54,14 +55,6 @@ graph_value_index packer_einsum(packer *p, const char *equation, graph_value_ind
 {
     graph_attribute a = graph_make_string("equation", equation);
     return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 1, &a);
-}
-
-graph_value_index packer_kept_einsum(packer *p, const char *equation, graph_value_index x,
-                                     graph_value_index y)
-{
-    graph_attribute attributes[] = {graph_make_string("equation", equation),
-                                    graph_make_int("is_kept", 1)};
-    return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 2, attributes);
 }
 
 /* x [..., K] to [..., N]; bias may be GRAPH_NO_VALUE. */

@@ -67,8 +67,7 @@ static graph_value_index of_block(packer *p, graph_value_index x, bool has_mask,
 graph_value_index packer_attend_in_blocks(packer *p, graph_value_index q, graph_value_index k,
                                           graph_value_index v)
 {
-    graph_value_index scores = (p->form.are_scores_kept ? packer_kept_einsum : packer_einsum)(
-        p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
+    graph_value_index scores = packer_einsum(p, "rqgw,rkghw->rgqhk", blocks_of(p, q), apart(p, k));
     if (!p->form.are_queries_scaled)
         scores = packer_scaled(p, scores);
     bool is_clipped = p->form.are_scores_clipped;

@@ -15,6 +15,9 @@
  * key of another sequence must score below a masked key of the same one. */
 #define SCORE_OF_MASKED (-1e30f)
 #define SCORE_OF_OTHER_SEQUENCE (-3e38f)
+/* Where scores are clipped: so far below the least that it counts nothing, and its exponential not
+ * 0. */
+#define CLIPPED_SCORE_OF_MASKED (-16.0f - ENCODER_SCORE_MAX)
 
 encoder_packing encoder_packing_of(int64_t rows, int64_t length)
 {
@@ -130,25 +133,22 @@ graph_value_index packer_is_not_zero(packer *p, graph_value_index x)
     return graph_cast(p->g, x, DTYPE_BOOL);
 }
 
-/* p->score_bound. The keys of a sequence without real ones have the same score: the least. */
+/* p->score_bound. The keys of a sequence without real ones have the same score. */
 static void make_score_bound(packer *p, graph_value_index same)
 {
     const int64_t rows = p->size.rows, n = p->size.length, by_key[] = {rows, 1, 1, n};
-    graph_value_index most = graph_number(p->g, ENCODER_SCORE_MAX), real = GRAPH_NO_VALUE;
-    graph_value_index none = graph_number(p->g, SCORE_OF_MASKED), masked = none;
-    if (!p->is_padded)
-        real = same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
+    graph_value_index most = graph_number(p->g, ENCODER_SCORE_MAX);
+    graph_value_index none = graph_number(p->g, SCORE_OF_OTHER_SEQUENCE);
+    p->score_bound = GRAPH_NO_VALUE;
     if (p->mask != GRAPH_NO_VALUE) {
         graph_value_index keys = graph_reshape(p->g, packer_is_not_zero(p, p->mask), 4, by_key);
-        real = p->is_padded ? keys : graph_binary(p->g, GRAPH_OP_AND, same, keys);
-        graph_value_index any =
-            graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, graph_cast(p->g, real, DTYPE_F32), 3, true);
-        masked = graph_where(p->g, graph_cast(p->g, any, DTYPE_BOOL), none,
-                             graph_number(p->g, (float)-ENCODER_SCORE_MAX));
-        if (!p->is_padded)
-            masked = graph_where(p->g, same, masked, none);
+        most = p->score_bound =
+            graph_where(p->g, keys, most, graph_number(p->g, CLIPPED_SCORE_OF_MASKED));
     }
-    p->score_bound = real == GRAPH_NO_VALUE ? real : graph_where(p->g, real, most, masked);
+    if (!p->is_padded) {
+        same = graph_reshape(p->g, same, 4, (int64_t[]){rows, 1, n, n});
+        p->score_bound = graph_where(p->g, same, most, none);
+    }
 }
 
 /* p->score_bias and p->score_bound. */

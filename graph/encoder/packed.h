@@ -49,7 +49,7 @@ typedef struct encoder_form {
     /* Where the softmax is divided late: scores are clipped to ENCODER_SCORE_MAX either way, and
      * exponentials are of them as they are, without the maximum of a row. */
     bool are_scores_clipped;
-    bool are_scores_kept; /* in blocks: computed before the exponentials, not with them */
+    bool are_scores_kept; /* clipped ones: computed before the exponentials, not with them */
     bool is_mean_product; /* means over tokens are a matrix multiplication, in padded graphs too */
     bool are_embedding_sums_products; /* so are the sums in the normalisation of embeddings */
 } encoder_form;

@@ -42,9 +42,6 @@ graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_
 /* Sums over the letters that the result does not have. */
 graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
                                 graph_value_index y);
-/* The same; the sums are computed before what reads them, not with it. */
-graph_value_index packer_kept_einsum(packer *p, const char *equation, graph_value_index x,
-                                     graph_value_index y);
 
 /* Attention of a layer with its four linear layers, [tokens, hidden] to the same. */
 graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_value_index x);

@@ -176,9 +176,7 @@ static status emit_einsum(emitter *e, const graph_node *n)
         order[i] = place_of(made, made_count + rest_count, terms[2][i]);
         is_ordered &= order[i] == i;
     }
-    v = is_ordered ? v : hlo_transpose(e, v, order);
-    bool is_kept = e->precision != STABLEHLO_FP32 && graph_attribute_int(n, "is_kept", 0);
-    emit_output(e, n, 0, is_kept ? hlo_barrier(e, v) : v);
+    emit_output(e, n, 0, is_ordered ? v : hlo_transpose(e, v, order));
     return STATUS_OK;
 }
 

@@ -5,6 +5,13 @@
 
 #include "graph/stablehlo/operators.h"
 
+/* A node's result whose builder asks that it is computed before its readers, not with them. */
+static void keep(emitter *e, const graph_node *n)
+{
+    if (e->precision != STABLEHLO_FP32 && graph_attribute_int(n, "is_kept", 0))
+        e->values[n->outputs[0]] = hlo_barrier(e, e->values[n->outputs[0]]);
+}
+
 static status emit_node(emitter *e, const graph_node *n)
 {
     if (emit_defer_transpose(e, n))
@@ -16,8 +23,12 @@ static status emit_node(emitter *e, const graph_node *n)
             return status_fail(STATUS_UNSUPPORTED, "devices do not support string tensors");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         emit_fn emit = families[i](n->op);
-        if (emit != NULL)
-            return emit(e, n);
+        if (emit == NULL)
+            continue;
+        status s = emit(e, n);
+        if (s == STATUS_OK)
+            keep(e, n);
+        return s;
     }
     return status_fail(STATUS_UNSUPPORTED,
                        "this operator is not supported in StableHLO; the model runs on the CPU");
