@@ -10,6 +10,7 @@ int command_compile(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_key(int argc, char **argv);
 int command_health(int argc, char **argv);
+int command_profile(int argc, char **argv);
 int command_tokenize(int argc, char **argv);
 int command_device_host(int argc, char **argv);
 

@@ -16,6 +16,7 @@ static const struct command {
     {"plan", "choose sequence buckets for observed lengths", command_plan},
     {"key", "make a key for a client, and its line for the file of keys", command_key},
     {"health", "ask whether the server on this machine is live", command_health},
+    {"profile", "record what an accelerator of a running server does", command_profile},
     {"tokenize", "print the token ids of texts", command_tokenize},
     {"device-host", "run a PJRT plugin for a server (internal)", command_device_host},
 };

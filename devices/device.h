@@ -146,6 +146,13 @@ typedef struct device_interface {
     /* Optional, or NULL: writes to the cache folder what a later start can use of what was prepared
      * for the program's model, if there is anything new. One thread at a time, after ready. */
     void (*keep)(device *d, const device_program *program);
+    /* Optional, or NULL. Records a profile of the device and of all that share its process, for
+     * `duration_ns`; returns when it has begun. STATUS_UNSUPPORTED: its plugin has no profiler;
+     * STATUS_RESOURCE_EXHAUSTED: one is recorded now. Any thread. */
+    status (*profile)(device *d, uint64_t duration_ns);
+    /* The same. Waits for the end of the profile: `*data`, malloc'd, is an XSpace, as TensorBoard
+     * reads it. STATUS_NOT_FOUND: none was recorded, or it was taken. */
+    status (*take_profile)(device *d, void **data, size_t *bytes);
     void (*destroy)(device *d); /* no call may be in progress */
 } device_interface;
 

@@ -265,12 +265,26 @@ static void pjrt_explain(device *base, const device_program *program, char *text
     snprintf(text, bytes, "%s", ((const pjrt_program_of_device *)program)->shared->how);
 }
 
+static status pjrt_profile(device *base, uint64_t duration_ns)
+{
+    if (device_is_absent(base))
+        return reject_absent(base);
+    return pjrt_supervisor_profile(((pjrt_device *)base)->group->supervisor, duration_ns);
+}
+
+static status pjrt_take_profile(device *base, void **data, size_t *bytes)
+{
+    return pjrt_supervisor_take_profile(((pjrt_device *)base)->group->supervisor, data, bytes);
+}
+
 static const device_interface pjrt_interface = {
     .compile = pjrt_compile,
     .release = pjrt_release,
     .execute = pjrt_execute,
     .describe = pjrt_describe,
     .explain = pjrt_explain,
+    .profile = pjrt_profile,
+    .take_profile = pjrt_take_profile,
     .destroy = pjrt_destroy,
 };
 

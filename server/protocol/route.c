@@ -187,6 +187,8 @@ static void parse_v2(const segment *s, int count, route *out)
         parse_repository(s, count, out);
         return;
     }
+    if (is(s[1], "profile") && count == 2)
+        set(out, ROUTE_PROFILE, ROUTE_POST);
     if (is(s[1], "systemsharedmemory") || is(s[1], "cudasharedmemory"))
         parse_shared_memory(s, count, is(s[1], "cudasharedmemory"), out);
     if (!is(s[1], "models") || count < 3)

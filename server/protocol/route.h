@@ -56,6 +56,7 @@ typedef enum route_kind {
     ROUTE_MULTI_STATUS, /* GET /models/M */
     ROUTE_MULTI_UNLOAD, /* DELETE /models/M */
     ROUTE_OPENAPI,      /* GET /openapi.json */
+    ROUTE_PROFILE,      /* POST /v2/profile */
     ROUTE_GRPC_INFER,   /* gRPC: POST /inference.GRPCInferenceService/ModelInfer */
     ROUTE_GRPC_LIVE,    /* ServerLive, and so on */
     ROUTE_GRPC_READY,

@@ -59,6 +59,7 @@ static const operation operations[] = {
     {"/v2/repository/index", "All models", "IndexRequest", "Index", false},
     {"/v2/repository/models/{model}/load", "Load a model", "LoadRequest", "Object", false},
     {"/v2/repository/models/{model}/unload", "Unload a model", "UnloadRequest", "Object", false},
+    {"/v2/profile", "Profile an accelerator", "ProfileRequest", "application/octet-stream", false},
     {"/v2/systemsharedmemory/status", "Regions of shared memory", NULL, "Regions", false},
     {REGION "/status", "A region", NULL, "Regions", false},
     {REGION "/register", "Register a region", "RegionRequest", "Any", true},

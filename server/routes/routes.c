@@ -48,6 +48,7 @@ const request_routes *routes_table(void)
                 [ROUTE_INVOCATIONS] = {infer_handle},
                 [ROUTE_MULTI_LIST... ROUTE_MULTI_UNLOAD] = {serve_multi_models},
                 [ROUTE_OPENAPI] = {serve_openapi, .is_early = true},
+                [ROUTE_PROFILE] = {serve_profile},
                 [ROUTE_GRPC_INFER] = {infer_handle},
                 [ROUTE_GRPC_LIVE] = {serve_method, .is_early = true},
                 [ROUTE_GRPC_READY] = {serve_method, .is_early = true},

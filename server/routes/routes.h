@@ -28,6 +28,9 @@ void serve_openapi(request *r);
 /* The repository's index, load and unload. */
 void serve_repository(request *r);
 
+/* A profile of an accelerator, by its plugin's profiler. */
+void serve_profile(request *r);
+
 /* Regions of memory that clients share. */
 void serve_shared_memory(request *r);
 

@@ -18,6 +18,9 @@ void fault_tell(const char *name, const char *format, ...) __attribute__((format
  * keeping the caller. Changes the table if it is ordered to. */
 void fault_simulate(pjrt_api *outer);
 
+/* profiler.c: has a profiler, if it is ordered to. */
+void fault_profile(pjrt_api *outer);
+
 /* timed.c: notes how long calls last, if it is ordered to. */
 void fault_time(pjrt_api *outer);
 

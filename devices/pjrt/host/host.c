@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "devices/pjrt/host/profile.h"
 #include "devices/pjrt/host/slot.h"
 #include "devices/pjrt/plugin/fingerprint.h"
 #include "devices/pjrt/protocol/signature.h"
@@ -129,6 +130,12 @@ static void *serve_message(void *argument)
         break;
     case PJRT_RELEASE_WEIGHT:
         host_objects_release_weight(&host.objects, r->message.object);
+        break;
+    case PJRT_PROFILE:
+        s = host_profile_start(&host.plugin, r->message.elapsed_ns);
+        break;
+    case PJRT_PROFILE_TAKE:
+        s = host_profile_take(&fd, &message.bytes);
         break;
     default:
         s = status_fail(STATUS_INTERNAL, "message kind %d", r->message.kind);

@@ -73,4 +73,61 @@ typedef struct pjrt_abi_extension {
     pjrt_error *(*executable_abi_destroy)(pjrt_executable_abi_args *);
 } pjrt_abi_extension;
 
+/* Profiler, from xla/pjrt/c/pjrt_c_api_profiler_extension.h and
+ * xla/backends/profiler/plugin/profiler_c_api.h (version 1). */
+
+typedef struct pjrt_profiler pjrt_profiler;
+typedef struct pjrt_profiler_error pjrt_profiler_error;
+
+typedef struct pjrt_profiler_error_args { /* destroy */
+    size_t struct_size;
+    void *priv;
+    pjrt_profiler_error *error;
+} pjrt_profiler_error_args;
+
+typedef struct pjrt_profiler_error_message_args {
+    size_t struct_size;
+    void *priv;
+    const pjrt_profiler_error *error;
+    const char *message; /* out; lives as long as the error */
+    size_t message_size;
+} pjrt_profiler_error_message_args;
+
+typedef struct pjrt_profiler_create_args {
+    size_t struct_size;
+    const char *options; /* a serialised ProfileOptions */
+    size_t options_size;
+    pjrt_profiler *profiler; /* out */
+} pjrt_profiler_create_args;
+
+typedef struct pjrt_profiler_args { /* destroy, start, stop */
+    size_t struct_size;
+    pjrt_profiler *profiler;
+} pjrt_profiler_args;
+
+typedef struct pjrt_profiler_collect_args {
+    size_t struct_size;
+    pjrt_profiler *profiler;
+    uint8_t *buffer;     /* NULL asks for the size */
+    size_t buffer_bytes; /* out */
+} pjrt_profiler_collect_args;
+
+typedef struct pjrt_profiler_api {
+    size_t struct_size;
+    void *priv;
+    void (*error_destroy)(pjrt_profiler_error_args *);
+    void (*error_message)(pjrt_profiler_error_message_args *);
+    void *skip_error_get_code;
+    pjrt_profiler_error *(*create)(pjrt_profiler_create_args *);
+    pjrt_profiler_error *(*destroy)(pjrt_profiler_args *);
+    pjrt_profiler_error *(*start)(pjrt_profiler_args *);
+    pjrt_profiler_error *(*stop)(pjrt_profiler_args *);
+    pjrt_profiler_error *(*collect)(pjrt_profiler_collect_args *);
+} pjrt_profiler_api;
+
+typedef struct pjrt_profiler_extension {
+    pjrt_extension_base base;
+    const pjrt_profiler_api *api;
+} pjrt_profiler_extension;
+
 #endif

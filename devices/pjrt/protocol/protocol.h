@@ -39,6 +39,8 @@ typedef enum pjrt_message_kind {
     PJRT_LOAD,    /* fds: memfd with the serialised program, memfd with its argument table */
     PJRT_RELEASE, /* a program */
     PJRT_RELEASE_WEIGHT,
+    PJRT_PROFILE,      /* records for `elapsed_ns`; the reply comes when it has begun */
+    PJRT_PROFILE_TAKE, /* the reply comes when it has ended; its fd: memfd with an XSpace */
 } pjrt_message_kind;
 
 typedef struct pjrt_tensor_shape {
@@ -52,12 +54,12 @@ typedef struct pjrt_message {
     uint64_t id;
     uint32_t object; /* number of a program or weight, chosen by the server, never used again */
     int32_t device, slot;
-    uint64_t bytes;                                   /* of the (first) memfd */
-    uint64_t elapsed_ns;                              /* replies: how long the host worked on it */
-    uint32_t argument_count;                          /* PJRT_LOAD, PJRT_COMPILE */
-    uint32_t output_count;                            /* PJRT_LOAD, PJRT_COMPILE */
-    pjrt_tensor_shape shape;                          /* PJRT_WEIGHT */
-    int32_t device_count;                             /* PJRT_HELLO */
+    uint64_t bytes;          /* of the (first) memfd */
+    uint64_t elapsed_ns;     /* replies: how long the host worked on it; PJRT_PROFILE: how long */
+    uint32_t argument_count; /* PJRT_LOAD, PJRT_COMPILE */
+    uint32_t output_count;   /* PJRT_LOAD, PJRT_COMPILE */
+    pjrt_tensor_shape shape; /* PJRT_WEIGHT */
+    int32_t device_count;    /* PJRT_HELLO */
     char device_kind[64], platform[64], version[256]; /* PJRT_HELLO */
     char fingerprint[64];                             /* PJRT_HELLO: of usable programs, or "" */
     int64_t memory_bytes;                             /* PJRT_HELLO: of each device; 0: not known */

@@ -74,6 +74,12 @@ status pjrt_supervisor_add_program(pjrt_supervisor *s, int program_fd, size_t pr
 void pjrt_supervisor_remove_program(pjrt_supervisor *s, uint32_t number);
 void pjrt_supervisor_remove_weight(pjrt_supervisor *s, uint32_t number);
 
+/* Records a profile for `duration_ns`; returns when it has begun. STATUS_UNSUPPORTED: the plugin
+ * has no profiler; STATUS_RESOURCE_EXHAUSTED: one is recorded now. */
+status pjrt_supervisor_profile(pjrt_supervisor *s, uint64_t duration_ns) MUST_CHECK;
+/* Waits for its end; `*data` (an XSpace) is malloc'd. STATUS_NOT_FOUND: there is none. */
+status pjrt_supervisor_take_profile(pjrt_supervisor *s, void **data, size_t *bytes) MUST_CHECK;
+
 /* Of an execution. */
 typedef struct pjrt_run_statistics {
     _Atomic uint64_t *longest_ns; /* in and out: the program's longest run; 0 before the first */

@@ -24,6 +24,8 @@ Test(route, paths_find_their_kind)
                  {"/v2/models/a%zz/infer", ROUTE_UNKNOWN, "", 0},
                  {"/v2/models/a%00/infer", ROUTE_UNKNOWN, "", 0},
                  {"/v2/repository/index", ROUTE_INDEX, "", 0},
+                 {"/v2/profile", ROUTE_PROFILE, "", 0},
+                 {"/v2/profile/x", ROUTE_UNKNOWN, "", 0},
                  {"/inference.GRPCInferenceService/ModelInfer", ROUTE_GRPC_INFER, "", 0},
                  {"/inference.GRPCInferenceService/LogSettings", ROUTE_GRPC_LOG_SETTINGS, "", 0},
                  {"/grpc.health.v1.Health/Check", ROUTE_GRPC_HEALTH_CHECK, "", 0},
