@@ -1,8 +1,9 @@
 #include "cli/http_post.h"
 
-#include <openssl/bio.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +16,19 @@
 
 status http_target_read(const char *url, http_target *out)
 {
-    http_target t = {.is_tls = strncmp(url, "https://", 8) == 0};
+    http_target t = {.port = "80"};
     if (strncmp(url, "unix:", 5) == 0) {
         snprintf(t.host, sizeof t.host, "%s", url + 5);
+        t.port[0] = 0;
         *out = t;
         return STATUS_OK;
     }
-    if (!t.is_tls && strncmp(url, "http://", 7) != 0)
+    if (strncmp(url, "http://", 7) != 0)
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "%s: use http://HOST[:PORT], https://HOST[:PORT] or unix:PATH", url);
-    const char *begin = url + (t.is_tls ? 8 : 7);
+                           "%s: use http://HOST[:PORT] or unix:PATH; over TLS: curl --data "
+                           "'{\"seconds\":3}' URL/v2/profile",
+                           url);
+    const char *begin = url + 7;
     size_t bytes = strcspn(begin, "/");
     const char *bracket = memchr(begin, ']', bytes); /* [::1]:8080 */
     const char *from = bracket != NULL ? bracket : begin;
@@ -34,75 +38,61 @@ status http_target_read(const char *url, http_target *out)
     if (host_bytes == 0 || host_bytes >= sizeof t.host || port_bytes >= sizeof t.port ||
         (begin[bytes] == '/' && begin[bytes + 1] != 0))
         return status_fail(STATUS_INVALID_ARGUMENT, "%s: the address has no path", url);
-    memcpy(t.host, begin, host_bytes);
-    snprintf(t.port, sizeof t.port, "%.*s", (int)port_bytes, colon != NULL ? colon + 1 : "");
-    if (t.port[0] == 0)
-        snprintf(t.port, sizeof t.port, "%s", t.is_tls ? "443" : "80");
+    bool has_brackets = begin[0] == '[' && begin[host_bytes - 1] == ']';
+    snprintf(t.host, sizeof t.host, "%.*s", (int)host_bytes - 2 * has_brackets,
+             begin + has_brackets);
+    if (port_bytes > 0)
+        snprintf(t.port, sizeof t.port, "%.*s", (int)port_bytes, colon + 1);
     *out = t;
     return STATUS_OK;
 }
 
-static status fail(const http_target *to)
-{
-    char why[200] = "no connection";
-    unsigned long code = ERR_get_error();
-    if (code != 0)
-        ERR_error_string_n(code, why, sizeof why);
-    return status_fail(STATUS_UNAVAILABLE, "%s%s%s: %s", to->host, to->port[0] ? ":" : "", to->port,
-                       why);
-}
-
-static BIO *connect_to_socket(const char *path)
+static status connect_to_socket(const char *path, int *out)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof to.sun_path)
-        return NULL;
+        return status_fail(STATUS_INVALID_ARGUMENT, "%s: too long for a socket", path);
     memcpy(to.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
-        return BIO_new_socket(fd, BIO_CLOSE);
-    if (fd >= 0)
-        close(fd);
-    return NULL;
-}
-
-/* The name of the certificate must be the host's. */
-static BIO *connect_tls(SSL_CTX *context, const http_target *to)
-{
-    SSL *ssl = NULL;
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-    if (SSL_CTX_set_default_verify_paths(context) != 1)
-        return NULL;
-    BIO *bio = BIO_new_ssl_connect(context);
-    if (bio != NULL && BIO_get_ssl(bio, &ssl) == 1 && ssl != NULL &&
-        SSL_set_tlsext_host_name(ssl, to->host) == 1 && SSL_set1_host(ssl, to->host) == 1) {
-        BIO_set_conn_hostname(bio, to->host);
-        BIO_set_conn_port(bio, to->port);
-        if (BIO_do_connect(bio) == 1)
-            return bio;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+        status s = status_fail(STATUS_UNAVAILABLE, "%s: %m", path);
+        if (fd >= 0)
+            close(fd);
+        return s;
     }
-    BIO_free_all(bio);
-    return NULL;
+    *out = fd;
+    return STATUS_OK;
 }
 
-static BIO *connect_plain(const http_target *to)
+/* The first of the host's addresses that answers. */
+static status connect_to_host(const http_target *to, int *out)
 {
-    BIO *bio = BIO_new_connect(to->host);
-    if (bio == NULL)
-        return NULL;
-    BIO_set_conn_port(bio, to->port);
-    if (BIO_do_connect(bio) == 1)
-        return bio;
-    BIO_free_all(bio);
-    return NULL;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+    int code = getaddrinfo(to->host, to->port, &hints, &found), fd = -1;
+    if (code != 0)
+        return status_fail(STATUS_UNAVAILABLE, "%s: %s", to->host, gai_strerror(code));
+    status s = status_fail(STATUS_UNAVAILABLE, "%s: no address", to->host);
+    for (struct addrinfo *a = found; a != NULL && s; a = a->ai_next) {
+        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
+            s = STATUS_OK;
+            *out = fd;
+            continue;
+        }
+        s = status_fail(STATUS_UNAVAILABLE, "%s:%s: %m", to->host, to->port);
+        if (fd >= 0)
+            close(fd);
+    }
+    freeaddrinfo(found);
+    return s;
 }
 
 /* All that comes until the end of the connection, with a zero after it. */
-static status read_all(BIO *bio, char **data, size_t *bytes)
+static status read_all(int fd, char **data, size_t *bytes)
 {
     size_t used = 0, capacity = 1 << 16;
     char *text = malloc(capacity);
-    for (int got = 1; text != NULL && got > 0;) {
+    while (text != NULL) {
         if (capacity - used < 2) {
             char *more = capacity < ANSWER_BYTES_MAX ? realloc(text, 2 * capacity) : NULL;
             if (more == NULL)
@@ -110,12 +100,16 @@ static status read_all(BIO *bio, char **data, size_t *bytes)
             text = more;
             capacity *= 2;
         }
-        size_t room = capacity - used - 1;
-        got = BIO_read(bio, text + used, room < 1 << 20 ? (int)room : 1 << 20);
-        if (got > 0) {
-            used += (size_t)got;
+        ssize_t got = recv(fd, text + used, capacity - used - 1, 0);
+        if (got < 0 && errno == EINTR)
             continue;
+        if (got < 0) {
+            free(text);
+            return status_fail(STATUS_UNAVAILABLE, "reading the answer: %m");
         }
+        used += (size_t)got;
+        if (got > 0)
+            continue;
         text[used] = 0;
         *data = text;
         *bytes = used;
@@ -150,22 +144,23 @@ static status take_body(char *data, size_t bytes, http_answer *out)
     return STATUS_OK;
 }
 
-static status exchange(BIO *bio, const http_target *to, const char *path, const char *key,
+static status exchange(int fd, const http_target *to, const char *path, const char *key,
                        const char *json, http_answer *out)
 {
-    char *data = NULL;
+    char *data = NULL, head[1500];
     size_t bytes = 0;
     const char *host = to->port[0] != 0 ? to->host : "localhost";
-    int failed = BIO_printf(bio,
-                            "POST %s HTTP/1.0\r\nHost: %s\r\nContent-Type: application/json\r\n"
-                            "Content-Length: %zu\r\n%s%s%s\r\n%s",
-                            path, host, strlen(json), key ? "Authorization: Bearer " : "",
-                            key ? key : "", key ? "\r\n" : "", json) <= 0;
-    if (failed || BIO_flush(bio) != 1)
-        return fail(to);
-    status s = read_all(bio, &data, &bytes);
-    if (s == STATUS_OK)
-        s = take_body(data, bytes, out);
+    int length = snprintf(head, sizeof head,
+                          "POST %s HTTP/1.0\r\nHost: %s\r\nContent-Type: application/json\r\n"
+                          "Content-Length: %zu\r\n%s%s%s\r\n%s",
+                          path, host, strlen(json), key ? "Authorization: Bearer " : "",
+                          key ? key : "", key ? "\r\n" : "", json);
+    if (length >= (int)sizeof head || send(fd, head, (size_t)length, MSG_NOSIGNAL) != length)
+        return status_fail(STATUS_UNAVAILABLE, "the request could not be sent: %m");
+    status s = read_all(fd, &data, &bytes);
+    if (s)
+        return s;
+    s = take_body(data, bytes, out);
     if (s)
         free(data);
     return s;
@@ -174,13 +169,11 @@ static status exchange(BIO *bio, const http_target *to, const char *path, const 
 status http_post(const http_target *to, const char *path, const char *key, const char *json,
                  http_answer *out)
 {
-    SSL_CTX *context = to->is_tls ? SSL_CTX_new(TLS_client_method()) : NULL;
-    BIO *bio = to->port[0] == 0  ? connect_to_socket(to->host)
-               : context != NULL ? connect_tls(context, to)
-               : !to->is_tls     ? connect_plain(to)
-                                 : NULL;
-    status s = bio != NULL ? exchange(bio, to, path, key, json, out) : fail(to);
-    BIO_free_all(bio);
-    SSL_CTX_free(context);
+    int fd = -1;
+    status s = to->port[0] == 0 ? connect_to_socket(to->host, &fd) : connect_to_host(to, &fd);
+    if (s)
+        return s;
+    s = exchange(fd, to, path, key, json, out);
+    close(fd);
     return s;
 }

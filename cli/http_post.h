@@ -3,7 +3,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* One POST to a server, for commands. */
@@ -15,15 +14,13 @@ typedef struct http_answer {
 } http_answer;
 
 typedef struct http_target {
-    bool is_tls;
     char host[256], port[8]; /* of a Unix socket: its path, "" */
 } http_target;
 
-/* http://HOST[:PORT], https://..., unix:PATH. STATUS_INVALID_ARGUMENT. */
+/* http://HOST[:PORT] or unix:PATH. STATUS_INVALID_ARGUMENT. */
 status http_target_read(const char *url, http_target *out) MUST_CHECK;
 
-/* `key`: NULL, or sent as a bearer token. Certificates are checked by OpenSSL's default
- * authorities (SSL_CERT_FILE names others). STATUS_UNAVAILABLE: no answer. */
+/* `key`: NULL, or sent as a bearer token. STATUS_UNAVAILABLE: no answer. */
 status http_post(const http_target *to, const char *path, const char *key, const char *json,
                  http_answer *out) MUST_CHECK;
 

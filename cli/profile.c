@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/http_post.h"
@@ -65,7 +66,7 @@ static status write_profile(const profile_options *o, const http_target *to,
                             const http_answer *answer)
 {
     char path[4096], run[40], host[256];
-    time_t now = time(NULL);
+    time_t now = (time_t)(clock_wall_ns() / 1000000000u);
     struct tm local;
     localtime_r(&now, &local);
     strftime(run, sizeof run, "%Y_%m_%d_%H_%M_%S", &local);
@@ -129,7 +130,7 @@ int command_profile(int argc, char **argv)
         .synopsis = "URL [OPTION...]",
         .description = "Records what an accelerator of a running server does, with its plugin's "
                        "profiler, and writes it as TensorBoard's profile plugin reads it. Needs "
-                       "the right admin. URL: http://HOST:PORT, https://HOST or unix:PATH.",
+                       "the right admin. URL: http://HOST:PORT or unix:PATH.",
         .flags = flags,
         .count = sizeof flags / sizeof *flags,
         .operand = &o.url};

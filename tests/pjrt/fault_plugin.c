@@ -20,8 +20,9 @@
  *   PENSTOCK_FAULT_ABI             it tells its ABI version: this text
  *   PENSTOCK_FAULT_ABI_REFUSES     1: with it, nothing is compatible until it has compiled
  *   PENSTOCK_FAULT_FINGERPRINT     the number that it tells as fingerprint of its topology
- *   PENSTOCK_FAULT_PROFILE         it has a profiler, which records each execution; "fail": which
- *                                  cannot start
+ *   PENSTOCK_FAULT_PROFILE         1: it has a profiler, which records each execution; "libtpu":
+ *                                  which gives its own buffer, as libtpu does, and a byte more;
+ *                                  "fail": which cannot start
  *   PENSTOCK_FAULT_DEVICES         shows at most so many devices
  *   PENSTOCK_FAULT_COMPILE_MS      every compilation takes so many ms longer
  *   PENSTOCK_FAULT_COMPILE_FAILS   1: every compilation fails, INVALID_ARGUMENT

@@ -138,10 +138,15 @@ static pjrt_profiler_error *stop(pjrt_profiler_args *a)
 static pjrt_profiler_error *collect(pjrt_profiler_collect_args *a)
 {
     static message space;
+    bool is_libtpu = strcmp(fault_order("PROFILE"), "libtpu") == 0;
     if (a->buffer == NULL)
         make_space(&space);
-    else
+    if (is_libtpu && a->buffer == NULL) {
+        space.data[space.bytes++] = 0;
+        a->buffer = space.data;
+    } else if (!is_libtpu && a->buffer != NULL) {
         memcpy(a->buffer, space.data, space.bytes);
+    }
     a->buffer_bytes = space.bytes;
     return NULL;
 }

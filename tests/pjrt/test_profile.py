@@ -56,8 +56,10 @@ def of(data, number):
     return [value for n, value in fields(data) if n == number]
 
 
-def test_it_writes_what_tensorboard_opens(tmp_path, compiled):
-    with server(tmp_path, compiled, profile=1) as s:
+@pytest.mark.parametrize("kind", [1, "libtpu"])
+def test_it_writes_what_tensorboard_opens(tmp_path, compiled, kind):
+    """By the header of the extension, and as libtpu does it."""
+    with server(tmp_path, compiled, profile=kind) as s:
         over = threading.Event()
 
         def load():

@@ -1,6 +1,7 @@
 #include "devices/pjrt/plugin/profiler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "devices/pjrt/plugin/internal.h"
 
@@ -59,22 +60,64 @@ status pjrt_profiler_start(const pjrt_plugin *p, pjrt_profiler **out)
     return s;
 }
 
-/* The size first, then the bytes. */
+static bool skip_varint(const unsigned char *data, size_t bytes, size_t *at, uint64_t *value)
+{
+    *value = 0;
+    for (int shift = 0; *at < bytes && shift < 64; shift += 7) {
+        unsigned char byte = data[(*at)++];
+        *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return true;
+    }
+    return false;
+}
+
+/* libtpu counts a zero byte after the message, which readers of protobuf reject: no field has
+ * number 0. Returns the bytes of the message's own fields. */
+static size_t message_bytes(const void *message, size_t bytes)
+{
+    const unsigned char *data = message;
+    size_t at = 0, end = 0;
+    uint64_t tag, value;
+    while (at < bytes && skip_varint(data, bytes, &at, &tag) && tag >> 3 != 0) {
+        bool is_long = (tag & 7) == 2; /* an XSpace has planes and texts only */
+        if (!is_long || !skip_varint(data, bytes, &at, &value) || value > bytes - at)
+            return bytes;
+        at += value;
+        end = at;
+    }
+    return end;
+}
+
+static status copy(const void *data, size_t bytes, pjrt_bytes *out)
+{
+    char *own = malloc(bytes ? bytes : 1);
+    if (own == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a profile of %zu bytes", bytes);
+    memcpy(own, data, bytes);
+    *out = (pjrt_bytes){own, bytes};
+    return STATUS_OK;
+}
+
+/* As the header has it: the size first, then the bytes. Plugins made from XLA's own code, libtpu
+ * among them, give a buffer of theirs at once, and write into no other. */
 static status collect(const pjrt_profiler_api *api, pjrt_profiler *profiler, pjrt_bytes *out)
 {
     pjrt_profiler_collect_args args = {.struct_size = sizeof args, .profiler = profiler};
     status s = check(api, api->collect(&args), "reading the profile");
     if (s)
         return s;
+    if (args.buffer != NULL)
+        return copy(args.buffer, message_bytes(args.buffer, args.buffer_bytes), out);
     size_t bytes = args.buffer_bytes;
-    args.buffer = malloc(bytes ? bytes : 1);
+    args.buffer = calloc(1, bytes ? bytes : 1);
     if (args.buffer == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a profile of %zu bytes", bytes);
     s = check(api, api->collect(&args), "reading the profile");
     if (s)
         free(args.buffer);
     else
-        *out = (pjrt_bytes){(char *)args.buffer, bytes};
+        *out = (pjrt_bytes){(char *)args.buffer, message_bytes(args.buffer, bytes)};
     return s;
 }
 
