@@ -155,7 +155,7 @@ static status finish_prepare(cpu_prepare *p, conv_dense *s)
     result = prepare_weights(p, s);
     bool is_wide = s->is_conv && !s->is_direct && !s->is_depthwise;
     s->is_by_line =
-        is_wide && !s->is_u8 && s->groups == 1 && cpu_conv_lines_init(&s->lines, &s->window, s->n);
+        is_wide && !s->is_u8 && cpu_conv_lines_init(&s->lines, &s->window, (size_t)s->groups, s->n);
     if (s->is_by_line)
         p->part_bytes = cpu_scratch_round(cpu_conv_lines_scratch(&s->lines) * sizeof(float));
     else if (is_wide)
@@ -197,7 +197,7 @@ static status prepare_conv(cpu_prepare *p)
     if (s->is_depthwise && x->dtype == DTYPE_U8 && graph_find_attribute(p->node, "activation") &&
         cpu_fused_activation(p->node) != KERNELS_RELU)
         s->is_depthwise = false;
-    s->is_direct = s->groups == 1 && w->kernel_height * w->kernel_width == 1 &&
+    s->is_direct = !s->is_depthwise && w->kernel_height * w->kernel_width == 1 &&
                    w->stride_x * w->stride_y == 1 && w->out_height == w->height &&
                    w->out_width == w->width && w->pad_top + w->pad_left == 0;
     s->rows = w->out_height * w->out_width;

@@ -197,6 +197,7 @@ typedef struct fused_run {
     const conv_dense *s;
     const conv_dense_factors *f;
     size_t total, items;
+    size_t piece, pieces; /* of lines: pixels of a piece, and how many make a line */
 } fused_run;
 
 static size_t block_of(const fused_run *r, size_t unit, size_t *count)
@@ -231,55 +232,75 @@ static void convolve_block(const void *context, void *memory, size_t unit)
         finish_rows(r->call, r->s, first, count);
 }
 
-/* Items are lines of the results of all images. */
+/* Items are lines of the results of all images, cut into pieces where they are few. */
 static void convolve_lines(const void *context, void *memory, size_t unit)
 {
     const fused_run *r = context;
     const conv_dense *s = r->s;
     const image_window *w = &s->window;
-    size_t left, first = block_of(r, unit, &left), length = s->lines.pixels * w->channels, some;
+    size_t left, first = block_of(r, unit / r->pieces, &left), some;
+    size_t length = s->lines.pixels * w->channels, pixel = unit % r->pieces * r->piece;
+    size_t count = w->out_width - pixel < r->piece ? w->out_width - pixel : r->piece;
     for (; left > 0 && first < r->total; first += some, left -= some) {
-        size_t y = first % w->out_height, row = first * w->out_width;
+        size_t y = first % w->out_height, row = first * w->out_width + pixel;
         some = w->out_height - y < left ? w->out_height - y : left;
         some = some < s->lines.at_once ? some : s->lines.at_once;
         const float *in = (const float *)r->call->inputs[CONV_DENSE_X]->data +
-                          first / w->out_height * w->height * w->width * w->channels;
-        const float *a = cpu_conv_lines_place(&s->lines, in, y, some, memory);
-        for (size_t i = 0; i < some; i++, a += w->stride_y * length, row += w->out_width) {
-            multiply_f32(r->call, s,
-                         &(gemm_rows){.a = a,
-                                      .a_stride = w->stride_x * w->channels,
-                                      .segment = w->kernel_width * w->channels,
-                                      .segment_stride = w->dilation_y * length,
-                                      .count = w->out_width,
-                                      .row = row});
-            finish_rows(r->call, s, row, w->out_width);
+                          first / w->out_height * w->height * w->width * s->lines.in_stride;
+        for (int64_t g = 0; g < s->groups; g++) {
+            const float *a =
+                cpu_conv_lines_place(&s->lines, in + (size_t)g * w->channels, y, some, memory);
+            a += pixel * w->stride_x * w->channels;
+            for (size_t i = 0; i < some; i++, a += w->stride_y * length) {
+                multiply_f32(r->call, s,
+                             &(gemm_rows){.a = a,
+                                          .a_stride = w->stride_x * w->channels,
+                                          .segment = w->kernel_width * w->channels,
+                                          .segment_stride = w->dilation_y * length,
+                                          .count = count,
+                                          .row = row + i * w->out_width,
+                                          .group = g});
+                if (g + 1 == s->groups)
+                    finish_rows(r->call, s, row + i * w->out_width, count);
+            }
         }
     }
 }
 
 static void run_lines(const cpu_call *c, const conv_dense *s, const conv_dense_factors *f)
 {
-    fused_run r = {.call = c, .s = s, .f = f, .total = (size_t)s->images * s->window.out_height};
+    size_t width = s->window.out_width, threads = cpu_split_threads(c);
+    fused_run r = {.call = c,
+                   .s = s,
+                   .f = f,
+                   .total = (size_t)s->images * s->window.out_height,
+                   .piece = width,
+                   .pieces = 1};
     r.items = cpu_split_items(c, r.total, s->lines.at_once, 1);
-    cpu_split(c, estimate_ns(s, r.total * s->window.out_width), convolve_lines, &r,
-              (r.total + r.items - 1) / r.items);
+    if (r.total < threads) {
+        r.piece = cpu_split_items(c, width, width, 12);
+        r.pieces = (width + r.piece - 1) / r.piece;
+    }
+    cpu_split(c, estimate_ns(s, r.total * width), convolve_lines, &r,
+              (r.total + r.items - 1) / r.items * r.pieces);
 }
 
 static void multiply_block(const void *context, void *memory, size_t unit)
 {
     const fused_run *r = context;
     size_t item = r->s->is_u8 ? 1 : sizeof(float), count, first = block_of(r, unit, &count);
-    if (first >= r->total)
-        return;
-    multiply(r->call, r->s, r->f,
-             &(gemm_rows){.a = (const char *)r->call->inputs[CONV_DENSE_X]->data +
-                               first * r->s->k * item,
-                          .a_stride = r->s->k,
-                          .count = count,
-                          .row = first,
-                          .memory = memory});
-    finish_rows(r->call, r->s, first, count);
+    size_t width = r->s->k * (size_t)r->s->groups; /* of a row, all groups */
+    for (int64_t g = 0; first < r->total && g < r->s->groups; g++)
+        multiply(r->call, r->s, r->f,
+                 &(gemm_rows){.a = (const char *)r->call->inputs[CONV_DENSE_X]->data +
+                                   (first * width + (size_t)g * r->s->k) * item,
+                              .a_stride = width,
+                              .count = count,
+                              .row = first,
+                              .group = g,
+                              .memory = memory});
+    if (first < r->total)
+        finish_rows(r->call, r->s, first, count);
 }
 
 /* Some columns of few rows: a dense layer of one row is as wide as its weights. Unfolded rows lie

@@ -300,6 +300,21 @@ Test(cpu_fused, what_others_read_is_still_computed)
     check(&n, x, 0.05);
 }
 
+/* Groups read in place, with and without padding, single pixels too; what follows them is fused. */
+Test(cpu_fused, groups_of_long_lines)
+{
+    seed = 17;
+    for (int turn = 0; turn < 24; turn++) {
+        int64_t groups = 1 + turn % 3, dims[] = {1 + turn % 2, 6 * groups, 7, 29};
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        x = convolve(&n, x, 6 * groups, 20 * groups, groups, false);
+        x = NODE(&n, turn % 2 ? GRAPH_OP_HARD_SWISH : GRAPH_OP_RELU, x);
+        cpu_plan_facts facts = check(&n, x, 0);
+        cr_expect_eq(facts.fused_layer_count, 1);
+    }
+}
+
 /* Networks in half precision, with casts, are computed in F32. */
 Test(cpu_fused, halves)
 {
