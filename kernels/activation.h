@@ -18,6 +18,11 @@
  *   selu          b (x > 0 ? x : a (e^x - 1))                 4e-7 * |a b| + |x| ulp absolute
  *   celu          x > 0 ? x : a (e^(x / a) - 1)               4e-7 * |a| absolute
  *   atan          arc tangent                                 3e-7 absolute
+ *   sin, cos     4e-7 absolute
+ *   tan          1e-6 * max(1, |tan x|) absolute
+ *   asin, acos   5e-7 absolute; NaN beyond 1
+ *   sinh, cosh   1e-6 * max(1, |result|) absolute
+ *   asinh, acosh, atanh   1e-6 * max(1, |result|) absolute
  *   sqrt, abs, negate, floor, ceil, round (ties to even)      exact */
 typedef enum activation_kind {
     ACTIVATION_LEAKY_RELU,
@@ -37,6 +42,16 @@ typedef enum activation_kind {
     ACTIVATION_FLOOR,
     ACTIVATION_CEIL,
     ACTIVATION_ROUND,
+    ACTIVATION_SIN,
+    ACTIVATION_COS,
+    ACTIVATION_TAN,
+    ACTIVATION_ASIN,
+    ACTIVATION_ACOS,
+    ACTIVATION_SINH,
+    ACTIVATION_COSH,
+    ACTIVATION_ASINH,
+    ACTIVATION_ACOSH,
+    ACTIVATION_ATANH,
     ACTIVATION_COUNT
 } activation_kind;
 

@@ -69,6 +69,9 @@ struct convert_line;        /* kernels/lines.h */
 struct fold_windows_f32;    /* kernels/lines.h */
 struct fold_rows_f32;       /* kernels/lines.h */
 struct gather_sum_f32;      /* kernels/lines.h */
+struct cumulate_f32;        /* kernels/lines.h */
+struct arg_rows_f32;        /* kernels/lines.h */
+struct fold_each_f32;       /* kernels/lines.h */
 struct transpose_plane;     /* kernels/lines.h */
 struct repeat_f32;          /* kernels/lines.h */
 
@@ -151,6 +154,9 @@ typedef struct kernels {
     void (*fold_windows_f32)(const struct fold_windows_f32 *p);
     void (*fold_rows_f32)(const struct fold_rows_f32 *p);
     void (*gather_sum_f32)(const struct gather_sum_f32 *p);
+    void (*cumulate_f32)(const struct cumulate_f32 *p);
+    void (*arg_rows_f32)(const struct arg_rows_f32 *p);
+    void (*fold_each_f32)(const struct fold_each_f32 *p);
     void (*transpose_plane)(const struct transpose_plane *p);
     void (*repeat_f32)(const struct repeat_f32 *p);
 

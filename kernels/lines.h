@@ -96,8 +96,15 @@ static inline bool convert_line_has(dtype from, dtype to)
             other == DTYPE_I64 || other == DTYPE_F64);
 }
 
-/* MAX and MIN: NaN if one is NaN. */
-typedef enum fold_kind { FOLD_SUM, FOLD_SUM_SQUARE, FOLD_MAX, FOLD_MIN } fold_kind;
+/* MAX and MIN: NaN if one is NaN. SUM_ABS and PRODUCT: fold_each_f32 only. */
+typedef enum fold_kind {
+    FOLD_SUM,
+    FOLD_SUM_SQUARE,
+    FOLD_MAX,
+    FOLD_MIN,
+    FOLD_SUM_ABS,
+    FOLD_PRODUCT
+} fold_kind;
 
 /* out[i] = fold over r < rows and t < taps of in[r * row_stride + i * stride + t * dilation], row
  * by row: a line of pooling. `rows` and `taps` are at least 1. Not FOLD_SUM_SQUARE. */
@@ -143,5 +150,36 @@ typedef struct transpose_plane {
     size_t in_stride, out_stride; /* elements */
     void *out;
 } transpose_plane;
+
+/* out[r] = fold of in[r * stride .. + width] for r < rows; `width` is at least 1. The order of a
+ * sum depends on the level and on `width`: error width * 2^-24 * sum |terms|. A product is one of
+ * doubles in eight parts. */
+typedef struct fold_each_f32 {
+    fold_kind kind;
+    size_t rows, width;
+    const float *in; /* not `out` */
+    size_t stride;
+    float *out; /* [rows] */
+} fold_each_f32;
+
+/* out[j] = the i < rows where in[i * stride + j] is largest or least: the first or the last such i;
+ * the first NaN comes before all. `best` is room, and holds the extremes afterwards. */
+typedef struct arg_rows_f32 {
+    bool is_max, is_last;
+    size_t rows, width; /* rows: 1 .. INT32_MAX */
+    const float *in;
+    size_t stride;
+    float *best;  /* [width] */
+    int32_t *out; /* [width] */
+} arg_rows_f32;
+
+/* Running sums of `lines` lines, in doubles: element i < count of line l lies at l * line_stride +
+ * i * step, of `in` and of `out`. */
+typedef struct cumulate_f32 {
+    size_t lines, line_stride, count, step;
+    bool is_exclusive, is_reverse;
+    const float *in; /* may be `out` */
+    float *out;
+} cumulate_f32;
 
 #endif

@@ -34,7 +34,9 @@ typedef struct layer_norm_f32 {
 /* out = softmax(x * scale + bias) along each row. A key whose mask byte is 0 gets weight 0 and its
  * value is ignored; if every byte of a row is 0, all its keys get the same weight (which is what
  * adding the lowest finite float to each would give). Error: 1e-6 + 2^-23 * (largest |x * scale| +
- * |bias|) of the weight, for finite inputs. A row with NaN or +inf, or all -inf, is all NaN. */
+ * |bias|) of the weight, for finite inputs. A row with NaN or +inf, or all -inf, is all NaN. With
+ * is_log the result is the logarithm of the weight, -inf for 0, with that error times 2 (absolute).
+ */
 typedef struct softmax_f32 {
     size_t rows, width;
     const float *x;
@@ -44,6 +46,7 @@ typedef struct softmax_f32 {
     size_t bias_stride;  /* 0: one row for all */
     const uint8_t *mask; /* [rows, width]; NULL: none */
     size_t mask_stride;  /* 0: one row for all */
+    bool is_log;         /* not with a mask */
     float *out;          /* may be `x` */
     size_t out_stride;
 } softmax_f32;

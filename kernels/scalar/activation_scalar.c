@@ -48,6 +48,26 @@ static float activate(activation_kind kind, float a, float b, float x)
         return ceilf(x);
     case ACTIVATION_ROUND:
         return nearbyintf(x);
+    case ACTIVATION_SIN:
+        return sinf(x);
+    case ACTIVATION_COS:
+        return cosf(x);
+    case ACTIVATION_TAN:
+        return tanf(x);
+    case ACTIVATION_ASIN:
+        return asinf(x);
+    case ACTIVATION_ACOS:
+        return acosf(x);
+    case ACTIVATION_SINH:
+        return sinhf(x);
+    case ACTIVATION_COSH:
+        return coshf(x);
+    case ACTIVATION_ASINH:
+        return asinhf(x);
+    case ACTIVATION_ACOSH:
+        return acoshf(x);
+    case ACTIVATION_ATANH:
+        return atanhf(x);
     case ACTIVATION_COUNT:
         break;
     }

@@ -42,3 +42,18 @@ void transpose_plane_scalar(const struct transpose_plane *p)
 {
     line_transpose(p);
 }
+
+void fold_each_f32_scalar(const struct fold_each_f32 *p)
+{
+    line_fold_each(p);
+}
+
+void arg_rows_f32_scalar(const struct arg_rows_f32 *p)
+{
+    line_arg_rows(p);
+}
+
+void cumulate_f32_scalar(const struct cumulate_f32 *p)
+{
+    line_cumulate(p);
+}

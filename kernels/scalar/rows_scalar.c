@@ -77,11 +77,12 @@ static void softmax_row(const struct softmax_f32 *s, const float *x, const float
     }
     double sum = 0;
     for (size_t i = 0; i < width; i++) {
-        out[i] = mask && !mask[i] ? 0 : expf(out[i] - top);
-        sum += out[i];
+        float weight = mask && !mask[i] ? 0 : expf(out[i] - top);
+        out[i] = s->is_log ? out[i] - top : weight;
+        sum += weight;
     }
     for (size_t i = 0; i < width; i++)
-        out[i] = (float)(out[i] / sum);
+        out[i] = (float)(s->is_log ? out[i] - log(sum) : out[i] / sum);
 }
 
 void softmax_f32_scalar(const struct softmax_f32 *s)

@@ -3,6 +3,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/x86/elementwise_vector.h"
+#include "kernels/x86/trigonometry_vector.h"
 
 #ifdef VEC_LANES
 
@@ -126,6 +127,45 @@ static inline __attribute__((always_inline)) void map_activation(vec_activation 
         vec_store_first(p->out + i, p->count - i, f(vec_load_first(p->in + i, p->count - i), a, b));
 }
 
+/* Functions of angles, and hyperbolic ones. */
+static inline void map_trigonometry(const activation_f32 *p)
+{
+    switch (p->kind) {
+    case ACTIVATION_SIN:
+        map_activation(sin_of, p);
+        break;
+    case ACTIVATION_COS:
+        map_activation(cos_of, p);
+        break;
+    case ACTIVATION_TAN:
+        map_activation(tan_of, p);
+        break;
+    case ACTIVATION_ASIN:
+        map_activation(asin_of, p);
+        break;
+    case ACTIVATION_ACOS:
+        map_activation(acos_of, p);
+        break;
+    case ACTIVATION_SINH:
+        map_activation(sinh_of, p);
+        break;
+    case ACTIVATION_COSH:
+        map_activation(cosh_of, p);
+        break;
+    case ACTIVATION_ASINH:
+        map_activation(asinh_of, p);
+        break;
+    case ACTIVATION_ACOSH:
+        map_activation(acosh_of, p);
+        break;
+    case ACTIVATION_ATANH:
+        map_activation(atanh_of, p);
+        break;
+    default:
+        break;
+    }
+}
+
 static inline void activate_all(const activation_f32 *p)
 {
     switch (p->kind) {
@@ -179,6 +219,18 @@ static inline void activate_all(const activation_f32 *p)
         break;
     case ACTIVATION_ROUND:
         map_activation(round_of, p);
+        break;
+    case ACTIVATION_SIN:
+    case ACTIVATION_COS:
+    case ACTIVATION_TAN:
+    case ACTIVATION_ASIN:
+    case ACTIVATION_ACOS:
+    case ACTIVATION_SINH:
+    case ACTIVATION_COSH:
+    case ACTIVATION_ASINH:
+    case ACTIVATION_ACOSH:
+    case ACTIVATION_ATANH:
+        map_trigonometry(p);
         break;
     case ACTIVATION_COUNT:
         break;

@@ -2,6 +2,7 @@
 #define KERNELS_X86_ROWS_VECTOR_H
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "kernels/rows.h"
 #include "kernels/x86/elementwise_vector.h"
@@ -162,7 +163,14 @@ static inline float softmax_scores(const struct softmax_f32 *s, const float *x, 
                                    const uint8_t *mask, float *out)
 {
     vec top = vec_set(-INFINITY), low = top, scale = vec_set(s->scale), nan = vec_set(0);
-    for (size_t i = 0; i < s->width; i += VEC_LANES) {
+    size_t i = 0;
+    for (; !bias && !mask && i + VEC_LANES <= s->width; i += VEC_LANES) {
+        vec y = vec_mul(vec_load(x + i), scale);
+        vec_store(out + i, y);
+        nan = vec_add(nan, vec_keep(vec_is_nan(y), y));
+        top = vec_max(top, y);
+    }
+    for (; i < s->width; i += VEC_LANES) {
         size_t n = s->width - i < VEC_LANES ? s->width - i : VEC_LANES;
         vec y = vec_load_first(x + i, n);
         y = bias ? vec_fma(y, scale, vec_load_first(bias + i, n)) : vec_mul(y, scale);
@@ -192,10 +200,80 @@ static inline void fill_row(float *out, size_t width, float value)
         out[i] = value;
 }
 
+#define SOFTMAX_SHORT 4 /* vectors: such rows stay in registers */
+
+/* A row of `count` vectors without bias and mask, the last one of `last` elements. */
+static inline __attribute__((always_inline)) void
+softmax_short(const struct softmax_f32 *s, const int count, size_t last, const float *x, float *out)
+{
+    vec y[SOFTMAX_SHORT], low = vec_set(-INFINITY), top = low, nan = vec_set(0), sum = nan;
+    vec scale = vec_set(s->scale), unit = vec_set(1.44269504f);
+#pragma GCC unroll 4
+    for (int j = 0; j < count; j++) {
+        bool is_last = j + 1 == count;
+        y[j] = vec_mul(vec_load_first(x + j * VEC_LANES, is_last ? last : VEC_LANES), scale);
+        y[j] = is_last ? vec_select(vec_first(last), y[j], low) : y[j];
+        nan = vec_add(nan, vec_keep(vec_is_nan(y[j]), y[j]));
+        top = vec_max(top, y[j]);
+    }
+    float largest = vec_any(vec_is_nan(nan)) ? NAN : vec_top(top);
+    if (!(fabsf(largest) < INFINITY)) {
+        fill_row(out, s->width, NAN);
+        return;
+    }
+    vec e[SOFTMAX_SHORT], shift = vec_set(largest);
+#pragma GCC unroll 4
+    for (int j = 0; j < count; j++) {
+        y[j] = vec_sub(y[j], shift);
+        e[j] = vec_exp2_fast(vec_mul(y[j], unit));
+        sum = vec_add(sum, j + 1 == count ? vec_keep(vec_first(last), e[j]) : e[j]);
+    }
+    float total = vec_sum(sum);
+    vec inverse = vec_set(1 / total), log = vec_set(s->is_log ? logf(total) : 0);
+#pragma GCC unroll 4
+    for (int j = 0; j < count; j++)
+        vec_store_first(out + j * VEC_LANES, j + 1 == count ? last : VEC_LANES,
+                        s->is_log ? vec_sub(y[j], log) : vec_mul(e[j], inverse));
+}
+
+static inline void softmax_short_row(const struct softmax_f32 *s, const float *x, float *out)
+{
+    size_t count = (s->width + VEC_LANES - 1) / VEC_LANES;
+    size_t last = s->width - (count - 1) * VEC_LANES;
+    if (count == 1)
+        softmax_short(s, 1, last, x, out);
+    else if (count == 2)
+        softmax_short(s, 2, last, x, out);
+    else if (count == 3)
+        softmax_short(s, 3, last, x, out);
+    else
+        softmax_short(s, 4, last, x, out);
+}
+
+/* The row's results from its scores, for is_log. */
+static inline void log_softmax_scores(float *out, size_t width, float top)
+{
+    vec sum = vec_set(0), shift = vec_set(top), unit = vec_set(1.44269504f);
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec y = vec_exp2_fast(vec_mul(vec_sub(vec_load_first(out + i, n), shift), unit));
+        sum = vec_add(sum, n < VEC_LANES ? vec_keep(vec_first(n), y) : y);
+    }
+    vec log = vec_set(logf(vec_sum(sum)));
+    for (size_t i = 0; i < width; i += VEC_LANES) {
+        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
+        vec_store_first(out + i, n, vec_sub(vec_sub(vec_load_first(out + i, n), shift), log));
+    }
+}
+
 static inline void softmax_row(const struct softmax_f32 *s, const float *x, const float *bias,
                                const uint8_t *mask, float *out)
 {
     size_t width = s->width;
+    if (!mask && !bias && width > 0 && width <= SOFTMAX_SHORT * VEC_LANES) {
+        softmax_short_row(s, x, out);
+        return;
+    }
     if (mask && row_has_no_key(mask, width)) {
         fill_row(out, width, 1 / (float)width);
         return;
@@ -205,20 +283,29 @@ static inline void softmax_row(const struct softmax_f32 *s, const float *x, cons
         fill_row(out, width, NAN);
         return;
     }
+    if (s->is_log) {
+        log_softmax_scores(out, width, top);
+        return;
+    }
     const float log2_e = 1.44269504f;
     vec sum = vec_set(0), shift = vec_set(top), unit = vec_set(log2_e);
-    for (size_t i = 0; i < width; i += VEC_LANES) {
-        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
-        vec y = vec_exp2_fast(vec_mul(vec_sub(vec_load_first(out + i, n), shift), unit));
-        y = n < VEC_LANES ? vec_keep(vec_first(n), y) : y;
-        vec_store_first(out + i, n, y);
+    size_t whole = width / VEC_LANES * VEC_LANES, n = width - whole;
+    for (size_t i = 0; i < whole; i += VEC_LANES) {
+        vec y = vec_exp2_fast(vec_mul(vec_sub(vec_load(out + i), shift), unit));
+        vec_store(out + i, y);
+        sum = vec_add(sum, y);
+    }
+    if (n > 0) {
+        vec y = vec_exp2_fast(vec_mul(vec_sub(vec_load_first(out + whole, n), shift), unit));
+        y = vec_keep(vec_first(n), y);
+        vec_store_first(out + whole, n, y);
         sum = vec_add(sum, y);
     }
     vec inverse = vec_set(1 / vec_sum(sum));
-    for (size_t i = 0; i < width; i += VEC_LANES) {
-        size_t n = width - i < VEC_LANES ? width - i : VEC_LANES;
-        vec_store_first(out + i, n, vec_mul(vec_load_first(out + i, n), inverse));
-    }
+    for (size_t i = 0; i < whole; i += VEC_LANES)
+        vec_store(out + i, vec_mul(vec_load(out + i), inverse));
+    if (n > 0)
+        vec_store_first(out + whole, n, vec_mul(vec_load_first(out + whole, n), inverse));
 }
 
 #endif

@@ -116,6 +116,66 @@ static double exact_round(double x, double a, double b)
     return nearbyint(x);
 }
 
+static double exact_sin(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return sin(x);
+}
+
+static double exact_cos(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return cos(x);
+}
+
+static double exact_tan(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return tan(x);
+}
+
+static double exact_asin(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return asin(x);
+}
+
+static double exact_acos(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return acos(x);
+}
+
+static double exact_sinh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return sinh(x);
+}
+
+static double exact_cosh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return cosh(x);
+}
+
+static double exact_asinh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return asinh(x);
+}
+
+static double exact_acosh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return acosh(x);
+}
+
+static double exact_atanh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return atanh(x);
+}
+
 static const expectation expectations[ACTIVATION_COUNT] = {
     [ACTIVATION_LEAKY_RELU] = {"leaky_relu", exact_leaky_relu, 0, 0, FLT_EPSILON},
     [ACTIVATION_CLIP] = {"clip", limit, 0, 0, 0},
@@ -134,6 +194,16 @@ static const expectation expectations[ACTIVATION_COUNT] = {
     [ACTIVATION_FLOOR] = {"floor", exact_floor, 0, 0, 0},
     [ACTIVATION_CEIL] = {"ceil", exact_ceil, 0, 0, 0},
     [ACTIVATION_ROUND] = {"round", exact_round, 0, 0, 0},
+    [ACTIVATION_SIN] = {"sin", exact_sin, 4e-7, 0, 0},
+    [ACTIVATION_COS] = {"cos", exact_cos, 4e-7, 0, 0},
+    [ACTIVATION_TAN] = {"tan", exact_tan, 1e-6, 0, 1e-6},
+    [ACTIVATION_ASIN] = {"asin", exact_asin, 5e-7, 0, 0},
+    [ACTIVATION_ACOS] = {"acos", exact_acos, 5e-7, 0, 0},
+    [ACTIVATION_SINH] = {"sinh", exact_sinh, 1e-6, 0, 1e-6},
+    [ACTIVATION_COSH] = {"cosh", exact_cosh, 1e-6, 0, 1e-6},
+    [ACTIVATION_ASINH] = {"asinh", exact_asinh, 1e-6, 0, 1e-6},
+    [ACTIVATION_ACOSH] = {"acosh", exact_acosh, 1e-6, 0, 1e-6},
+    [ACTIVATION_ATANH] = {"atanh", exact_atanh, 1e-6, 0, 1e-6},
 };
 
 static void fill_inputs(float *x, size_t count)

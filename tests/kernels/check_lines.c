@@ -254,6 +254,10 @@ static float folded(fold_kind kind, float sum, float x)
         return isnan(sum) || isnan(x) ? NAN : fmaxf(sum, x);
     case FOLD_MIN:
         return isnan(sum) || isnan(x) ? NAN : fminf(sum, x);
+    case FOLD_SUM_ABS:
+        return sum + fabsf(x);
+    case FOLD_PRODUCT:
+        return sum * x;
     }
     return sum;
 }
@@ -314,6 +318,106 @@ static void check_fold_rows(const variant *v)
             for (size_t i = 0; i < p.rows; i++)
                 want[j] = folded(p.kind, want[j], in[i * p.stride + j]);
             check_close("column", j, (double)p.out[j], (double)want[j], 0);
+        }
+        check_reset();
+    }
+}
+
+static void check_fold_each(const variant *v)
+{
+    for (size_t turn = 0; turn < 400; turn++) {
+        fold_each_f32 p = {.kind = (fold_kind)(turn % 6),
+                           .rows = check_random_below(5),
+                           .width = 1 + (turn < 300 ? turn / 6 : check_random_below(600))};
+        p.stride = p.width + turn % 3;
+        size_t length = p.rows ? (p.rows - 1) * p.stride + p.width : 0;
+        float *in = check_floats(length);
+        fill_some(in, length, turn);
+        p.in = in;
+        p.out = check_floats(p.rows);
+        FUNCTION(fold_each_f32)(&p);
+        for (size_t r = 0; r < p.rows; r++) {
+            bool is_extreme = p.kind == FOLD_MAX || p.kind == FOLD_MIN;
+            double want = p.kind == FOLD_PRODUCT ? 1 : 0, size = 0;
+            float extreme = in[r * p.stride];
+            for (size_t i = 0; i < p.width; i++) {
+                float x = in[r * p.stride + i];
+                double term = p.kind == FOLD_SUM_SQUARE ? (double)x * (double)x
+                              : p.kind == FOLD_SUM_ABS  ? fabs((double)x)
+                                                        : (double)x;
+                want = p.kind == FOLD_PRODUCT ? want * term : want + term;
+                size += isfinite(term) ? fabs(term) : 0;
+                extreme = is_extreme ? folded(p.kind, extreme, x) : extreme;
+            }
+            double bound = p.kind == FOLD_PRODUCT ? 1e-7 * fabs(want) + FLT_MIN
+                                                  : (double)p.width * 0x1p-24 * size;
+            check_close("fold", r, (double)p.out[r],
+                        is_extreme ? (double)extreme : (double)(float)want, is_extreme ? 0 : bound);
+        }
+        check_reset();
+    }
+}
+
+/* Whether `x`, which comes after `best`, takes its place. */
+static bool takes_place(const arg_rows_f32 *p, float best, float x)
+{
+    if (isnan(best) || isnan(x))
+        return !isnan(best);
+    return (p->is_max ? x > best : x < best) || (p->is_last && x == best);
+}
+
+static void check_arg_rows(const variant *v)
+{
+    for (size_t turn = 0; turn < 200; turn++) {
+        arg_rows_f32 p = {.is_max = turn % 2,
+                          .is_last = turn / 2 % 2,
+                          .rows = 1 + check_random_below(20),
+                          .width = turn < 80 ? turn : check_random_below(400)};
+        p.stride = p.width + turn % 3;
+        size_t length = p.width ? (p.rows - 1) * p.stride + p.width : 0;
+        float *in = check_floats(length);
+        for (size_t i = 0; i < length; i++)
+            in[i] = check_random_below(60) ? (float)check_random_below(9) : NAN;
+        p.in = in;
+        p.best = check_floats(p.width);
+        p.out = check_buffer(p.width * sizeof *p.out, sizeof *p.out);
+        FUNCTION(arg_rows_f32)(&p);
+        for (size_t j = 0; j < p.width; j++) {
+            size_t want = 0;
+            for (size_t i = 1; i < p.rows; i++)
+                want = takes_place(&p, in[want * p.stride + j], in[i * p.stride + j]) ? i : want;
+            if (p.out[j] != (int32_t)want)
+                check_fail("column %zu of %zu: %d, not %zu", j, p.width, p.out[j], want);
+        }
+        check_reset();
+    }
+}
+
+static void check_cumulate(const variant *v)
+{
+    for (size_t turn = 0; turn < 200; turn++) {
+        cumulate_f32 p = {.lines = turn < 100 ? turn % 40 : check_random_below(700),
+                          .count = check_random_below(20),
+                          .is_exclusive = turn / 2 % 2,
+                          .is_reverse = turn / 4 % 2};
+        p.line_stride = turn % 2 ? 1 : p.count + turn % 3;
+        p.step = turn % 2 ? p.lines + turn % 3 : 1;
+        size_t length =
+            p.lines && p.count ? (p.lines - 1) * p.line_stride + (p.count - 1) * p.step + 1 : 0;
+        float *in = check_floats(length);
+        check_fill_floats(in, length, -3, 3);
+        p.in = in;
+        p.out = check_floats(length);
+        FUNCTION(cumulate_f32)(&p);
+        for (size_t l = 0; l < p.lines; l++) {
+            double sum = 0;
+            for (size_t i = 0; i < p.count; i++) {
+                size_t at = l * p.line_stride + (p.is_reverse ? p.count - 1 - i : i) * p.step;
+                double before = sum;
+                sum += (double)in[at];
+                check_close("running sum", at, (double)p.out[at],
+                            (double)(float)(p.is_exclusive ? before : sum), 0);
+            }
         }
         check_reset();
     }
@@ -401,13 +505,10 @@ static void check_transpose(const variant *v)
 }
 
 const check checks_lines[] = {
-    {"combine_line", check_combine, NULL},
-    {"choose_line", check_choose, NULL},
-    {"convert_line", check_convert, NULL},
-    {"fold_windows_f32", check_fold_line, NULL},
-    {"fold_rows_f32", check_fold_rows, NULL},
-    {"gather_sum_f32", check_gather_sum, NULL},
-    {"repeat_f32", check_repeat, NULL},
-    {"transpose_plane", check_transpose, NULL},
-    {NULL, NULL, NULL},
+    {"combine_line", check_combine, NULL},    {"choose_line", check_choose, NULL},
+    {"convert_line", check_convert, NULL},    {"fold_windows_f32", check_fold_line, NULL},
+    {"fold_rows_f32", check_fold_rows, NULL}, {"gather_sum_f32", check_gather_sum, NULL},
+    {"repeat_f32", check_repeat, NULL},       {"transpose_plane", check_transpose, NULL},
+    {"fold_each_f32", check_fold_each, NULL}, {"arg_rows_f32", check_arg_rows, NULL},
+    {"cumulate_f32", check_cumulate, NULL},   {NULL, NULL, NULL},
 };

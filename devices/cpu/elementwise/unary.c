@@ -136,6 +136,26 @@ static activation_kind activation_of(graph_op op)
         return ACTIVATION_CEIL;
     case GRAPH_OP_ROUND:
         return ACTIVATION_ROUND;
+    case GRAPH_OP_SIN:
+        return ACTIVATION_SIN;
+    case GRAPH_OP_COS:
+        return ACTIVATION_COS;
+    case GRAPH_OP_TAN:
+        return ACTIVATION_TAN;
+    case GRAPH_OP_ASIN:
+        return ACTIVATION_ASIN;
+    case GRAPH_OP_ACOS:
+        return ACTIVATION_ACOS;
+    case GRAPH_OP_SINH:
+        return ACTIVATION_SINH;
+    case GRAPH_OP_COSH:
+        return ACTIVATION_COSH;
+    case GRAPH_OP_ASINH:
+        return ACTIVATION_ASINH;
+    case GRAPH_OP_ACOSH:
+        return ACTIVATION_ACOSH;
+    case GRAPH_OP_ATANH:
+        return ACTIVATION_ATANH;
     default:
         return ACTIVATION_COUNT;
     }

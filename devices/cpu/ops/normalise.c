@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
@@ -225,45 +226,96 @@ static bool is_listed(const graph_attribute *axes, int rank, int axis)
     return false;
 }
 
-/* (x - mean) / sqrt(E[x^2] - mean^2 + 1e-9) over `axes`; scratch holds two doubles per kept
- * element. */
+/* MeanVarianceNormalization: x as runs of neighbours that are all reduced, or all kept. */
+typedef struct mean_variance {
+    int64_t run, runs; /* elements of a run, and how many there are */
+    int64_t kept;      /* means, each of `reduced` elements */
+    double reduced;
+    bool is_run_reduced;
+    int outer;                        /* dims before those of a run */
+    int64_t strides[TENSOR_RANK_MAX]; /* of these dims among the means; 0: reduced */
+} mean_variance;
+
+static mean_variance plan_mean_variance(const graph_node *node, const tensor *x)
+{
+    const graph_attribute *axes = graph_find_attribute(node, "axes");
+    mean_variance m = {.run = 1, .kept = 1, .outer = x->rank};
+    m.is_run_reduced = x->rank > 0 && is_listed(axes, x->rank, x->rank - 1);
+    for (; m.outer > 0 && is_listed(axes, x->rank, m.outer - 1) == m.is_run_reduced; m.outer--)
+        m.run *= x->dims[m.outer - 1];
+    m.kept = m.is_run_reduced ? 1 : m.run;
+    for (int d = m.outer - 1; d >= 0; d--) {
+        m.strides[d] = is_listed(axes, x->rank, d) ? 0 : m.kept;
+        m.kept *= m.strides[d] ? x->dims[d] : 1;
+    }
+    m.runs = cpu_dims_product(x->dims, 0, m.outer);
+    m.reduced = m.kept > 0 ? (double)tensor_count(x) / (double)m.kept : 0;
+    return m;
+}
+
+/* (x - mean) / (sqrt(E[(x - mean)^2]) + 1e-9) over `axes`; scratch holds two doubles per mean. */
 static status prepare_mean_variance(cpu_prepare *p)
 {
     p->scratch_bytes = (size_t)tensor_count(p->inputs[0]) * 2 * sizeof(double);
     return prepare_f32(p);
 }
 
+/* Adds a run to its sums: of the elements, or (`means`) of the squares of what they differ by. */
+static void add_run(const kernels *k, const mean_variance *m, const float *x, const double *means,
+                    double *sums)
+{
+    float spare[BLOCK], mean = means ? (float)*means : 0;
+    for (int64_t i = 0; m->is_run_reduced && i < m->run; i += BLOCK) {
+        size_t some = (size_t)(m->run - i < BLOCK ? m->run - i : BLOCK);
+        if (means) {
+            k->sub_f32(x + i, 1, &mean, 0, spare, some);
+            k->mul_f32(spare, 1, spare, 1, spare, some);
+        }
+        *sums += (double)k->reduce_sum_f32(means ? spare : x + i, some);
+    }
+    for (int64_t i = 0; !m->is_run_reduced && i < m->run; i++) {
+        double centred = (double)x[i] - (means ? means[i] : 0);
+        sums[i] += means ? centred * centred : centred;
+    }
+}
+
+static void normalise_run(const kernels *k, const mean_variance *m, const float *x,
+                          const double *means, const double *inverses, float *out)
+{
+    if (m->is_run_reduced)
+        apply(k, x, m->run, (moments){*means, *inverses}, 1, 0, out);
+    for (int64_t i = 0; !m->is_run_reduced && i < m->run; i++)
+        out[i] = (float)(((double)x[i] - means[i]) * inverses[i]);
+}
+
 static status run_mean_variance(const cpu_call *c)
 {
     const tensor *x = c->inputs[0];
-    const graph_attribute *axes = graph_find_attribute(c->node, "axes");
-    int64_t strides[TENSOR_RANK_MAX], kept = 1, count = tensor_count(x);
-    for (int d = x->rank - 1; d >= 0; d--) {
-        strides[d] = is_listed(axes, x->rank, d) ? 0 : kept;
-        kept *= strides[d] ? x->dims[d] : 1;
-    }
-    double *sums = c->scratch, *squares = sums + kept;
-    for (int64_t i = 0; i < 2 * kept && count; i++)
-        sums[i] = 0;
-    const float *from = x->data;
-    float *out = c->outputs[0].data;
+    mean_variance m = plan_mean_variance(c->node, x);
+    if (tensor_count(x) == 0)
+        return STATUS_OK;
+    double *means = c->scratch, *inverses = means + m.kept;
+    memset(c->scratch, 0, (size_t)m.kept * 2 * sizeof *means);
     for (int pass = 0; pass < 3; pass++) {
-        double n = (double)count / (double)kept;
         int64_t at[TENSOR_RANK_MAX] = {0};
-        for (int64_t i = 0; i < count; i++) {
+        for (int64_t run = 0; run < m.runs; run++) {
+            const float *from = (const float *)x->data + run * m.run;
             int64_t k = 0;
-            for (int d = 0; d < x->rank; d++)
-                k += at[d] * strides[d];
-            double centred = (double)from[i] - (pass ? sums[k] / n : 0);
-            if (pass == 0)
-                sums[k] += centred;
-            else if (pass == 1)
-                squares[k] += centred * centred;
+            for (int d = 0; d < m.outer; d++)
+                k += at[d] * m.strides[d];
+            if (pass < 2)
+                add_run(c->kernels, &m, from, pass ? means + k : NULL,
+                        (pass ? inverses : means) + k);
             else
-                out[i] = (float)(centred / (sqrt(squares[k] / n) + 1e-9));
-            for (int d = x->rank - 1; d >= 0 && ++at[d] == x->dims[d]; d--)
+                normalise_run(c->kernels, &m, from, means + k, inverses + k,
+                              (float *)c->outputs[0].data + run * m.run);
+            for (int d = m.outer - 1; d >= 0 && ++at[d] == x->dims[d]; d--)
                 at[d] = 0;
         }
+        for (int64_t k = 0; pass == 0 && k < m.kept; k++)
+            means[k] /= m.reduced;
+        for (int64_t k = 0; pass == 1 && k < m.kept; k++)
+            inverses[k] = 1 / (sqrt(inverses[k] / m.reduced) + 1e-9);
     }
     return STATUS_OK;
 }

@@ -365,6 +365,8 @@ static fold_kind fold_of(reduce_kind kind)
     return kind == REDUCE_MAX          ? FOLD_MAX
            : kind == REDUCE_MIN        ? FOLD_MIN
            : kind == REDUCE_SUM_SQUARE ? FOLD_SUM_SQUARE
+           : kind == REDUCE_SUM_ABS    ? FOLD_SUM_ABS
+           : kind == REDUCE_PROD       ? FOLD_PRODUCT
                                        : FOLD_SUM;
 }
 
@@ -401,26 +403,56 @@ static void reduce_beside_f32(const kernels *k, const reduce_plan *p, const floa
         flush(some, sum, n);
 }
 
-/* Means, sums and extremes of rows of neighbours, `along` floats each: the commonest. */
+/* log of the sum of e^x of one run, whose maximum is `top`. */
+static float log_sum_exp(const kernels *k, const float *x, size_t count, float top)
+{
+    double sum = 0;
+    float some[SUM_ELEMENTS], shift = isinf(top) ? 0 : top;
+    for (size_t i = 0; i < count; i += SUM_ELEMENTS) {
+        size_t n = count - i < SUM_ELEMENTS ? count - i : SUM_ELEMENTS;
+        k->sub_f32(x + i, 1, &shift, 0, some, n);
+        k->exp_f32(some, some, n);
+        sum += (double)k->reduce_sum_f32(some, n);
+    }
+    return (float)((double)shift + log(sum));
+}
+
+/* Folds of rows of neighbours, `along` floats each: the commonest reductions. */
 static void reduce_rows_f32(const cpu_call *c, const reduce_plan *p, const float *in, size_t rows,
                             int64_t step, float *out)
 {
     const kernels *k = c->kernels;
     size_t count = (size_t)cpu_walk_run(&p->reduced);
-    double divisor = c->node->op == GRAPH_OP_REDUCE_MEAN ? (double)p->reduced_count : 1;
-    bool is_norm = c->node->op == GRAPH_OP_REDUCE_L2;
+    graph_op op = c->node->op;
+    bool is_product = p->kind == REDUCE_PROD,
+         is_extreme = p->kind == REDUCE_MAX || p->kind == REDUCE_MIN;
+    if (count <= SUM_ELEMENTS || is_product || is_extreme) {
+        k->fold_each_f32(&(fold_each_f32){.kind = fold_of(p->kind),
+                                          .rows = rows,
+                                          .width = count,
+                                          .in = in,
+                                          .stride = (size_t)step,
+                                          .out = out});
+        float divisor = (float)p->reduced_count;
+        if (op == GRAPH_OP_REDUCE_MEAN)
+            k->div_f32(out, 1, &divisor, 0, out, rows);
+        for (size_t i = 0; op == GRAPH_OP_REDUCE_L2 && i < rows; i++)
+            out[i] = sqrtf(out[i]);
+        for (size_t i = 0; op == GRAPH_OP_REDUCE_LOG_SUM_EXP && i < rows; i++)
+            out[i] = log_sum_exp(k, in + (int64_t)i * step, count, out[i]);
+        return;
+    }
+    double divisor = op == GRAPH_OP_REDUCE_MEAN ? (double)p->reduced_count : 1;
     for (size_t i = 0; i < rows; i++, in += step) {
         double sum = reduce_run(k, p->kind, in, count);
-        out[i] = (float)(is_norm ? sqrt(sum) : sum / divisor);
+        out[i] = (float)(op == GRAPH_OP_REDUCE_L2 ? sqrt(sum) : sum / divisor);
     }
 }
 
-static bool is_by_rows(graph_op op, const reduce_plan *p)
+static bool is_by_rows(graph_op op, dtype type, const reduce_plan *p)
 {
-    return p->reduced.rank == 1 &&
-           (op == GRAPH_OP_REDUCE_MEAN || op == GRAPH_OP_REDUCE_SUM || op == GRAPH_OP_REDUCE_MAX ||
-            op == GRAPH_OP_REDUCE_MIN || op == GRAPH_OP_REDUCE_SUM_SQUARE ||
-            op == GRAPH_OP_REDUCE_L2 || op == GRAPH_OP_REDUCE_L1);
+    return type == DTYPE_F32 && p->reduced.rank == 1 && p->reduced_count > 0 &&
+           op != GRAPH_OP_REDUCE_LOG_SUM;
 }
 
 /* A reduction of one execution, in pieces of one of the kept dims. */
@@ -465,7 +497,7 @@ static void reduce_piece(const void *context, void *memory, size_t unit)
     int64_t group = r->is_along ? 1 : CPU_BLOCK_ELEMENTS;
     cpu_block sum;
     cpu_cursor at;
-    bool is_fast = r->has_kernel && r->is_along && is_by_rows(r->call->node->op, p);
+    bool is_fast = r->is_along && is_by_rows(r->call->node->op, r->call->inputs[0]->dtype, p);
     for (bool more = cpu_walk_start(&kept, &at); more; more = cpu_walk_next(&kept, &at))
         for (int64_t i = 0; i < run; i += group) {
             if (is_fast) {
@@ -508,71 +540,6 @@ static status prepare_reduce(cpu_prepare *p)
                                              : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
-/* CumSum of F32, all columns beside each other, in doubles. */
-static void sum_beside(const float *in, float *out, int64_t n, int64_t inner, bool is_exclusive,
-                       bool is_reverse)
-{
-    double sums[CPU_BLOCK_ELEMENTS];
-    for (int64_t j = 0; j < inner; j += CPU_BLOCK_ELEMENTS) {
-        int64_t width = inner - j < CPU_BLOCK_ELEMENTS ? inner - j : CPU_BLOCK_ELEMENTS;
-        memset(sums, 0, sizeof sums);
-        for (int64_t i = 0; i < n; i++) {
-            int64_t at = (is_reverse ? n - 1 - i : i) * inner + j;
-            for (int64_t k = 0; is_exclusive && k < width; k++)
-                out[at + k] = (float)sums[k];
-            for (int64_t k = 0; k < width; k++)
-                sums[k] += (double)in[at + k];
-            for (int64_t k = 0; !is_exclusive && k < width; k++)
-                out[at + k] = (float)sums[k];
-        }
-    }
-}
-
-/* CumSum and CumProd. */
-static status run_cum_sum(const cpu_call *c)
-{
-    const tensor *in = c->inputs[0];
-    tensor *out = &c->outputs[0];
-    int64_t asked = tensor_get_integer(c->inputs[1], 0);
-    if (asked < -in->rank || asked >= in->rank)
-        return status_fail(STATUS_INVALID_ARGUMENT, "axis %lld of a tensor of rank %d",
-                           (long long)asked, in->rank);
-    int axis = cpu_axis(asked, in->rank);
-    bool is_product = c->node->op == GRAPH_OP_CUM_PROD;
-    bool is_exclusive = graph_attribute_int(c->node, "exclusive", 0) != 0;
-    bool is_reverse = graph_attribute_int(c->node, "reverse", 0) != 0;
-    int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
-    int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
-    cpu_compute compute = cpu_compute_of(in->dtype);
-    compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;
-    for (int64_t o = 0; in->dtype == DTYPE_F32 && !is_product && o < outer; o++)
-        sum_beside((const float *)in->data + o * n * inner, (float *)out->data + o * n * inner, n,
-                   inner, is_exclusive, is_reverse);
-    if (in->dtype == DTYPE_F32 && !is_product)
-        return STATUS_OK;
-    for (int64_t row = 0; row < outer * inner; row++) {
-        int64_t first = row / inner * n * inner + row % inner;
-        cpu_block x, sum = {.u64 = {0}};
-        if (is_product && compute == CPU_COMPUTE_F64)
-            sum.f64[0] = 1;
-        else if (is_product)
-            sum.u64[0] = 1;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t at = first + (is_reverse ? n - 1 - i : i) * inner;
-            cpu_load(compute, in->dtype, in->data, at, 1, 1, &x);
-            if (is_exclusive)
-                cpu_store(compute, out->dtype, &sum, out->data, at, 1, 1);
-            if (compute == CPU_COMPUTE_F64)
-                sum.f64[0] = is_product ? sum.f64[0] * x.f64[0] : sum.f64[0] + x.f64[0];
-            else
-                sum.u64[0] = is_product ? sum.u64[0] * x.u64[0] : sum.u64[0] + x.u64[0];
-            if (!is_exclusive)
-                cpu_store(compute, out->dtype, &sum, out->data, at, 1, 1);
-        }
-    }
-    return STATUS_OK;
-}
-
 static const cpu_op table[] = {
     {GRAPH_OP_REDUCE_L1, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_REDUCE_L2, prepare_reduce, run_reduce, 0, false},
@@ -584,8 +551,6 @@ static const cpu_op table[] = {
     {GRAPH_OP_REDUCE_PROD, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_REDUCE_SUM, prepare_reduce, run_reduce, 0, false},
     {GRAPH_OP_REDUCE_SUM_SQUARE, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_CUM_PROD, prepare_reduce, run_cum_sum, 0, false},
-    {GRAPH_OP_CUM_SUM, prepare_reduce, run_cum_sum, 0, false},
 };
 
 const cpu_op_family cpu_ops_reduce = {table, sizeof table / sizeof table[0]};

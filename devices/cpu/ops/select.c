@@ -5,6 +5,7 @@
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
+#include "kernels/lines.h"
 
 /* Operators that sort or choose. Compress, NonZero and Unique have outputs whose size depends on
  * values: only constant folding runs them, and shape inference has counted the size. */
@@ -418,21 +419,22 @@ static status prepare_arg(cpu_prepare *p)
                         : (x) < (best))
 
 /* F32 rows beside each other: `count` of them, from x on, each with its elements `inner` apart. */
-static void arg_beside(bool is_max, bool is_last, const float *x, int64_t n, int64_t inner,
-                       int64_t count, int64_t *out)
+static void arg_beside(const kernels *k, bool is_max, bool is_last, const float *x, int64_t n,
+                       int64_t inner, int64_t count, int64_t *out)
 {
     float best[CPU_BLOCK_ELEMENTS];
+    int32_t places[CPU_BLOCK_ELEMENTS];
     assert(count <= CPU_BLOCK_ELEMENTS);
-    memcpy(best, x, (size_t)count * sizeof *best);
-    memset(out, 0, (size_t)count * sizeof *out);
-    for (int64_t i = 1; i < n; i++) {
-        x += inner;
-        for (int64_t j = 0; j < count; j++) {
-            bool is_better = IS_BETTER(x[j], best[j]) || (is_last && x[j] == best[j]);
-            best[j] = is_better ? x[j] : best[j];
-            out[j] = is_better ? i : out[j];
-        }
-    }
+    k->arg_rows_f32(&(arg_rows_f32){.is_max = is_max,
+                                    .is_last = is_last,
+                                    .rows = (size_t)n,
+                                    .width = (size_t)count,
+                                    .in = x,
+                                    .stride = (size_t)inner,
+                                    .best = best,
+                                    .out = places});
+    for (int64_t j = 0; j < count; j++)
+        out[j] = places[j];
 }
 
 /* One F32 row of neighbours: its extreme, then where that is. */
@@ -468,7 +470,7 @@ static void arg_f32(const cpu_call *c, void *memory, size_t first, size_t count)
             continue;
         }
         for (int64_t j = 0; j < inner; j += CPU_BLOCK_ELEMENTS)
-            arg_beside(is_max, is_last, x + j, n, inner,
+            arg_beside(c->kernels, is_max, is_last, x + j, n, inner,
                        inner - j < CPU_BLOCK_ELEMENTS ? inner - j : CPU_BLOCK_ELEMENTS, out + j);
     }
 }
@@ -483,7 +485,7 @@ static status run_arg(const cpu_call *c)
     int64_t n = in->dims[axis], outer = cpu_dims_product(in->dims, 0, axis);
     int64_t inner = cpu_dims_product(in->dims, axis + 1, in->rank);
     cpu_compute compute = cpu_compute_of(in->dtype);
-    if (in->dtype == DTYPE_F32 && n > 0) {
+    if (in->dtype == DTYPE_F32 && n > 0 && n <= INT32_MAX) {
         cpu_split_rows(c, (double)tensor_count(in) / 2, arg_f32, (size_t)outer);
         return STATUS_OK;
     }

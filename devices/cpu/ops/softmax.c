@@ -4,6 +4,7 @@
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
+#include "kernels/lines.h"
 #include "kernels/rows.h"
 
 /* Operators on the rows along one axis: a row is gathered as doubles, changed, and put back. F32
@@ -105,25 +106,9 @@ static void softmax_along(const cpu_call *c, void *memory, size_t first, size_t 
                                            .x = (const float *)c->inputs[0]->data + first * n,
                                            .x_stride = n,
                                            .scale = 1,
+                                           .is_log = c->node->op == GRAPH_OP_LOG_SOFTMAX,
                                            .out = (float *)c->outputs[0].data + first * n,
                                            .out_stride = n});
-}
-
-static void log_softmax_along(const cpu_call *c, void *memory, size_t first, size_t count)
-{
-    (void)memory;
-    const kernels *k = c->kernels;
-    size_t n = (size_t)rows_of(c->node, c->inputs[0]).n;
-    const float *x = (const float *)c->inputs[0]->data + first * n;
-    float *out = (float *)c->outputs[0].data + first * n;
-    for (size_t i = 0; i < count; i++, x += n, out += n) {
-        float top = k->reduce_max_f32(x, n), sum;
-        k->sub_f32(x, 1, &top, 0, out, n);
-        k->exp_f32(out, out, n);
-        sum = logf(k->reduce_sum_f32(out, n));
-        k->sub_f32(x, 1, &top, 0, out, n);
-        k->sub_f32(out, 1, &sum, 0, out, n);
-    }
 }
 
 /* F32 rows whose elements are `inner` apart: unit `first` is a block of BESIDE rows of one outer
@@ -168,14 +153,14 @@ static status prepare_softmax(cpu_prepare *p)
     return prepare_rows(p);
 }
 
-static void run_f32(const cpu_call *c, const axis_rows *r, cpu_rows_part along)
+static void run_f32(const cpu_call *c, const axis_rows *r)
 {
     size_t outer = (size_t)r->outer, inner = (size_t)r->inner;
     double ns = (double)tensor_count(c->inputs[0]) * NS_PER_ELEMENT;
     if (r->n == 0)
         return;
     if (inner == 1)
-        cpu_split_rows(c, ns, along, outer);
+        cpu_split_rows(c, ns, softmax_along, outer);
     else
         cpu_split_rows(c, ns, softmax_beside, outer * ((inner + BESIDE - 1) / BESIDE));
 }
@@ -185,7 +170,7 @@ static status run_softmax(const cpu_call *c)
     const tensor *in = c->inputs[0];
     if (in->dtype == DTYPE_F32 && in->rank > 0) {
         axis_rows r = rows_of(c->node, in);
-        run_f32(c, &r, softmax_along);
+        run_f32(c, &r);
     } else {
         each_row(c, change_softmax);
     }
@@ -197,7 +182,7 @@ static status run_log_softmax(const cpu_call *c)
     const tensor *in = c->inputs[0];
     if (in->dtype == DTYPE_F32 && in->rank > 0) {
         axis_rows r = rows_of(c->node, in);
-        run_f32(c, &r, log_softmax_along);
+        run_f32(c, &r);
     } else {
         each_row(c, change_log_softmax);
     }
@@ -210,8 +195,41 @@ static status run_hardmax(const cpu_call *c)
     return STATUS_OK;
 }
 
+/* F32 rows of neighbours by kernels: the sum of BESIDE terms as a float, of all as a double. */
+static void normalise_lp(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    int64_t n = rows_of(c->node, c->inputs[0]).n;
+    bool is_absolute = graph_attribute_int(c->node, "p", 2) == 1;
+    for (size_t row = first; row < first + count; row++) {
+        const float *x = (const float *)c->inputs[0]->data + (int64_t)row * n;
+        float *out = (float *)c->outputs[0].data + (int64_t)row * n, some;
+        double sum = 0;
+        for (int64_t i = 0; i < n; i += BESIDE) {
+            c->kernels->fold_each_f32(
+                &(fold_each_f32){.kind = is_absolute ? FOLD_SUM_ABS : FOLD_SUM_SQUARE,
+                                 .rows = 1,
+                                 .width = (size_t)(n - i < BESIDE ? n - i : BESIDE),
+                                 .in = x + i,
+                                 .out = &some});
+            sum += (double)some;
+        }
+        float norm = (float)(is_absolute ? sum : sqrt(sum));
+        if (norm == 0)
+            memset(out, 0, (size_t)n * sizeof *out);
+        else
+            c->kernels->div_f32(x, 1, &norm, 0, out, (size_t)n);
+    }
+}
+
 static status run_lp_normalization(const cpu_call *c)
 {
+    const tensor *in = c->inputs[0];
+    if (in->dtype == DTYPE_F32 && in->rank > 0 && rows_of(c->node, in).inner == 1) {
+        double ns = (double)tensor_count(in) / 4;
+        cpu_split_rows(c, ns, normalise_lp, (size_t)rows_of(c->node, in).outer);
+        return STATUS_OK;
+    }
     each_row(c, change_lp_normalization);
     return STATUS_OK;
 }

@@ -43,3 +43,18 @@ void transpose_plane_avx512(const struct transpose_plane *p)
 {
     line_transpose(p);
 }
+
+void fold_each_f32_avx512(const struct fold_each_f32 *p)
+{
+    fold_each(p);
+}
+
+void arg_rows_f32_avx512(const struct arg_rows_f32 *p)
+{
+    line_arg_rows(p);
+}
+
+void cumulate_f32_avx512(const struct cumulate_f32 *p)
+{
+    line_cumulate(p);
+}

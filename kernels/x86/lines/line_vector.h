@@ -2,6 +2,7 @@
 #define KERNELS_X86_LINES_LINE_VECTOR_H
 
 #include <assert.h>
+#include <math.h>
 
 #include "kernels/scalar/line_loops.h"
 #include "kernels/x86/elementwise_vector.h"
@@ -66,6 +67,68 @@ static inline void fold_windows(const fold_windows_f32 *p)
         fold_all(FOLD_MIN, 1, p);
     else
         fold_all(FOLD_MIN, 2, p);
+}
+
+static inline __attribute__((always_inline)) vec fold_step(const fold_kind kind, vec sum, vec x)
+{
+    return kind == FOLD_SUM_SQUARE ? vec_fma(x, x, sum)
+           : kind == FOLD_SUM_ABS  ? vec_add(sum, vec_abs(x))
+                                   : fold_pair(kind, sum, x);
+}
+
+static inline __attribute__((always_inline)) float fold_row(const fold_kind kind, const float *in,
+                                                            size_t width)
+{
+    vec none = vec_set(kind == FOLD_MAX ? -INFINITY : kind == FOLD_MIN ? INFINITY : 0), sum = none;
+    size_t i = 0;
+    if (width >= 8 * VEC_LANES) { /* four sums: one would wait for the latency of its steps */
+        vec b = none, c = none, d = none;
+        for (; i + 4 * VEC_LANES <= width; i += 4 * VEC_LANES) {
+            sum = fold_step(kind, sum, vec_load(in + i));
+            b = fold_step(kind, b, vec_load(in + i + VEC_LANES));
+            c = fold_step(kind, c, vec_load(in + i + 2 * VEC_LANES));
+            d = fold_step(kind, d, vec_load(in + i + 3 * VEC_LANES));
+        }
+        const fold_kind join = kind == FOLD_MAX || kind == FOLD_MIN ? kind : FOLD_SUM;
+        sum = fold_pair(join, fold_pair(join, sum, b), fold_pair(join, c, d));
+    }
+    for (; i + VEC_LANES <= width; i += VEC_LANES)
+        sum = fold_step(kind, sum, vec_load(in + i));
+    if (i < width) {
+        vec x = vec_load_first(in + i, width - i);
+        if (kind == FOLD_MAX || kind == FOLD_MIN)
+            x = vec_select(vec_first(width - i), x, none);
+        sum = fold_step(kind, sum, x);
+    }
+    if (kind != FOLD_MAX && kind != FOLD_MIN)
+        return vec_sum(sum);
+    if (vec_any(vec_is_nan(sum)))
+        return NAN;
+    return kind == FOLD_MAX ? vec_top(sum) : -vec_top(vec_negate(sum));
+}
+
+static inline __attribute__((always_inline)) void fold_each_kind(const fold_kind kind,
+                                                                 const fold_each_f32 *p)
+{
+    for (size_t r = 0; r < p->rows; r++)
+        p->out[r] = fold_row(kind, p->in + r * p->stride, p->width);
+}
+
+static inline void fold_each(const fold_each_f32 *p)
+{
+    assert(p->width > 0);
+    if (p->kind == FOLD_SUM)
+        fold_each_kind(FOLD_SUM, p);
+    else if (p->kind == FOLD_SUM_SQUARE)
+        fold_each_kind(FOLD_SUM_SQUARE, p);
+    else if (p->kind == FOLD_SUM_ABS)
+        fold_each_kind(FOLD_SUM_ABS, p);
+    else if (p->kind == FOLD_MAX)
+        fold_each_kind(FOLD_MAX, p);
+    else if (p->kind == FOLD_MIN)
+        fold_each_kind(FOLD_MIN, p);
+    else
+        line_fold_each(p);
 }
 
 #endif

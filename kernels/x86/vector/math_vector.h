@@ -107,12 +107,13 @@ static inline vec vec_erf(vec x)
     return vec_select(vec_is_less(vec_abs(x), vec_set(1)), p, vec_copy_sign(far, x));
 }
 
-/* 1 / (1 + e^-x); of -x with the larger exponential avoided: both sides stay finite. */
+/* 1 / (1 + 2^t), t = -x log2 e, limited where the result is the least normal float; beyond, 0. The
+ * error of 2^t, which grows with |t|, matters only where the result does not. */
 static inline vec vec_sigmoid(vec x)
 {
-    vec e = vec_exp(vec_sub(vec_set(0), vec_abs(x)));
-    vec one = vec_set(1), d = vec_add(one, e);
-    return vec_div(vec_select(vec_is_less(x, vec_set(0)), e, one), d);
+    vec one = vec_set(1), t = vec_min(vec_set(126), vec_mul(x, vec_set(-1.44269504f)));
+    vec y = vec_div(one, vec_add(one, vec_exp2_fast(t)));
+    return vec_select(vec_is_less(x, vec_set(-87.336544f)), vec_set(0), y);
 }
 
 /* |x| < 0.625: x + x^3 P(x^2), fit 1.6e-7 relative. Beyond: (1 - e^-2|x|) / (1 + e^-2|x|). */

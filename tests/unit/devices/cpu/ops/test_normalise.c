@@ -55,3 +55,41 @@ Test(cpu_normalise, far_from_zero)
         cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), i % 2 ? 1 : -1, 1e-3, i);
     cpu_case_dispose(&c);
 }
+
+/* Means over every set of axes: runs of neighbours that are reduced, and that are kept. */
+Test(cpu_normalise, mean_and_variance_over_any_axes)
+{
+    const int64_t dims[] = {3, 4, 5, 7};
+    for (int set = 0; set < 16; set++) {
+        int64_t axes[4], count = 0;
+        for (int d = 0; d < 4; d++)
+            if (set >> d & 1)
+                axes[count++] = d;
+        cpu_case c = {.attributes = {{.name = "axes",
+                                      .kind = GRAPH_ATTRIBUTE_INTS,
+                                      .count = (size_t)count,
+                                      .ints = axes}},
+                      .attribute_count = 1};
+        cpu_case_random(&c, DTYPE_F32, DIMS(3, 4, 5, 7));
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_MEAN_VARIANCE_NORMALIZATION, 1), STATUS_OK);
+        double sums[420] = {0}, squares[420] = {0}, n = 1;
+        int64_t group[420];
+        for (int d = 0; d < 4; d++)
+            n *= set >> d & 1 ? (double)dims[d] : 1;
+        for (int64_t i = 0; i < 420; i++) {
+            int64_t rest = i, stride = 1;
+            group[i] = 0;
+            for (int d = 3; d >= 0; rest /= dims[d], stride *= dims[d], d--)
+                group[i] += set >> d & 1 ? 0 : rest % dims[d] * stride;
+            sums[group[i]] += cpu_case_get(&c.inputs[0], i) / n;
+        }
+        for (int64_t i = 0; i < 420; i++)
+            squares[group[i]] += pow(cpu_case_get(&c.inputs[0], i) - sums[group[i]], 2) / n;
+        for (int64_t i = 0; i < 420; i++) {
+            double centred = cpu_case_get(&c.inputs[0], i) - sums[group[i]];
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i),
+                                 centred / (sqrt(squares[group[i]]) + 1e-9), 1e-5, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
