@@ -315,6 +315,28 @@ static status run_bitwise_not(const cpu_call *c)
     return STATUS_OK;
 }
 
+static void is_infinite_some(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    bool has_positive = graph_attribute_int(c->node, "detect_positive", 1) != 0;
+    bool has_negative = graph_attribute_int(c->node, "detect_negative", 1) != 0;
+    const float infinity = has_positive ? INFINITY : has_negative ? -INFINITY : NAN;
+    if (!has_positive || !has_negative) {
+        compare_some(c, COMBINE_EQUAL, &infinity, 0, first, count);
+        return;
+    }
+    float sizes[CPU_BLOCK_ELEMENTS];
+    for (size_t i = first, n; i < first + count; i += n) {
+        n = first + count - i < CPU_BLOCK_ELEMENTS ? first + count - i : CPU_BLOCK_ELEMENTS;
+        c->kernels->activation_f32(&(activation_f32){.kind = ACTIVATION_ABS,
+                                                     .in = (const float *)c->inputs[0]->data + i,
+                                                     .out = sizes,
+                                                     .count = n});
+        c->kernels->combine_line(&(combine_line){COMBINE_EQUAL, DTYPE_F32, sizes, 1, &infinity, 0,
+                                                 (uint8_t *)c->outputs[0].data + i, n});
+    }
+}
+
 static void is_nan_some(const cpu_call *c, void *memory, size_t first, size_t count)
 {
     (void)memory;
@@ -326,8 +348,10 @@ static status run_is_special(const cpu_call *c)
     const tensor *in = c->inputs[0];
     if (!dtype_is_float(in->dtype))
         return cpu_op_fail_dtype(c->node, in->dtype);
-    if (c->node->op == GRAPH_OP_IS_NAN && in->dtype == DTYPE_F32) {
-        cpu_split_rows(c, (double)tensor_count(in) / 4, is_nan_some, (size_t)tensor_count(in));
+    if (in->dtype == DTYPE_F32) {
+        cpu_split_rows(c, (double)tensor_count(in) / 4,
+                       c->node->op == GRAPH_OP_IS_NAN ? is_nan_some : is_infinite_some,
+                       (size_t)tensor_count(in));
         return STATUS_OK;
     }
     uint8_t *out = c->outputs[0].data;

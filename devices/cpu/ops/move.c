@@ -210,8 +210,9 @@ static int64_t pad_source(pad_mode mode, int64_t j, int64_t n)
 /* How a tensor is padded. The last dim is copied in runs, the others go through tables. */
 typedef struct padding {
     pad_mode mode;
-    size_t bytes;      /* of an element */
-    int64_t begin, in; /* of the last dim */
+    size_t bytes;       /* of an element */
+    int64_t begin, in;  /* of the last dim */
+    const int64_t *map; /* of the last dim: which element is where; -1: the fill */
     const void *fill;
 } padding;
 
@@ -224,8 +225,11 @@ static void pad_edge(const padding *p, const char *from, int64_t j, int64_t end,
         return;
     }
     for (; j < end; j++, to += p->bytes) {
-        int64_t source = p->in ? pad_source(p->mode, j - p->begin, p->in) : -1;
-        memcpy(to, source < 0 ? p->fill : from + source * (int64_t)p->bytes, p->bytes);
+        const void *source = p->map[j] < 0 ? p->fill : from + p->map[j] * (int64_t)p->bytes;
+        if (p->bytes == sizeof(uint32_t))
+            memcpy(to, source, sizeof(uint32_t));
+        else
+            memcpy(to, source, p->bytes);
     }
 }
 
@@ -293,15 +297,21 @@ static status run_pad(const cpu_call *c)
     int64_t *maps[TENSOR_RANK_MAX];
     place_maps(c, maps);
     cpu_dense_strides(in->rank, in->dims, dense);
-    for (int i = 0; i + 1 < out->rank; i++)
+    dense[out->rank - 1] = 1;
+    for (int i = 0; i < out->rank; i++)
         for (int64_t j = 0; j < out->dims[i]; j++) {
             int64_t from = j - begin[i]; /* inside, or: */
+            if (i + 1 == out->rank && from >= 0 && from < in->dims[i]) {
+                j = begin[i] + in->dims[i] - 1; /* only the edges of lines are looked up */
+                continue;
+            }
             if (from < 0 || from >= in->dims[i])
                 from = in->dims[i] ? pad_source(p.mode, from, in->dims[i]) : -1;
             maps[i][j] = from < 0 ? -1 : from * dense[i];
         }
     p.begin = begin[out->rank - 1];
     p.in = in->dims[out->rank - 1];
+    p.map = maps[out->rank - 1];
     pad_lines(&p, out->rank, out->dims, maps, in->data, out->data);
     return STATUS_OK;
 }

@@ -322,11 +322,41 @@ static void pool_plane(const cpu_call *c, const float *x, int64_t z, float *memo
         c->kernels->div_f32(out, 1, s->counts + z * count, 1, out, (size_t)count);
 }
 
+/* One window without padding that is the plane: a fold of neighbours. */
+static bool is_whole_plane(const cpu_window *w)
+{
+    bool is_whole = w->out_plane == 1;
+    for (int d = 0; d < CPU_WINDOW_DIMS; d++)
+        is_whole &= w->kernel[d] == w->in[d] && w->pad_begin[d] == 0 && w->pad_end[d] == 0 &&
+                    (w->dilation[d] == 1 || w->kernel[d] == 1);
+    return is_whole;
+}
+
+static void fold_whole_planes(const cpu_call *c, size_t first, size_t count)
+{
+    const pool_state *s = c->state;
+    const cpu_window *w = &s->window;
+    float *out = (float *)c->outputs[0].data + first;
+    c->kernels->fold_each_f32(
+        &(fold_each_f32){.kind = c->node->op == GRAPH_OP_MAX_POOL ? FOLD_MAX : FOLD_SUM,
+                         .rows = count,
+                         .width = (size_t)w->in_plane,
+                         .in = (const float *)c->inputs[0]->data + first * (size_t)w->in_plane,
+                         .stride = (size_t)w->in_plane,
+                         .out = out});
+    if (s->counts)
+        c->kernels->div_f32(out, 1, s->counts, 0, out, count);
+}
+
 /* Channels first .. first + count - 1, counted over the whole batch. */
 static void pool_channels(const cpu_call *c, void *memory, size_t first, size_t count)
 {
     const pool_state *s = c->state;
     const cpu_window *w = &s->window;
+    if (is_whole_plane(w)) {
+        fold_whole_planes(c, first, count);
+        return;
+    }
     for (size_t i = first; i < first + count; i++) {
         const float *x = (const float *)c->inputs[0]->data + (int64_t)i * w->in_plane;
         float *out = (float *)c->outputs[0].data + (int64_t)i * w->out_plane;

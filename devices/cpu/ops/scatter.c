@@ -40,6 +40,13 @@ static void combine(scatter_reduction reduction, tensor *out, int64_t to, const 
                    (const char *)updates->data + (size_t)from * bytes, (size_t)count * bytes);
         return;
     }
+    if (out->dtype == DTYPE_F32 && (reduction == SCATTER_ADD || reduction == SCATTER_MUL)) {
+        float *x = (float *)out->data + to;
+        const float *y = (const float *)updates->data + from;
+        for (int64_t i = 0; i < count; i++)
+            x[i] = reduction == SCATTER_ADD ? x[i] + y[i] : x[i] * y[i];
+        return;
+    }
     cpu_compute compute = cpu_compute_of(out->dtype);
     bool is_unsigned =
         compute == CPU_COMPUTE_U64 || (compute == CPU_COMPUTE_I64 && reduction < SCATTER_MAX);

@@ -126,6 +126,10 @@ static void copy_run(size_t element_bytes, int64_t count, const void *from, int6
         memcpy(to, from, (size_t)count * element_bytes);
         return;
     }
+    if (from_stride == 0 && to_stride == 1) {
+        cpu_fill(element_bytes, from, to, count);
+        return;
+    }
     switch (element_bytes) {
     case 1:
         COPY_TYPED(uint8_t);
@@ -265,15 +269,22 @@ void cpu_copy_mapped(size_t element_bytes, int rank, const int64_t *dims,
     }
 }
 
+#define FILL_ELEMENTS 16
+#define FILL_TWICE 1024 /* elements copied at a time: they stay in the L1 cache */
+
 void cpu_fill(size_t element_bytes, const void *element, void *to, int64_t count)
 {
-    if (element_bytes == sizeof(uint32_t)) {
-        uint32_t word, *out = to;
-        memcpy(&word, element, sizeof word);
-        for (int64_t i = 0; i < count; i++)
-            out[i] = word;
+    char *out = to;
+    int64_t bytes = (int64_t)element_bytes, done = count < FILL_ELEMENTS ? count : FILL_ELEMENTS;
+    if (bytes == sizeof(uint8_t)) {
+        memset(out, *(const uint8_t *)element, (size_t)count);
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        memcpy((char *)to + i * (int64_t)element_bytes, element, element_bytes);
+    for (int64_t i = 0; i < done; i++)
+        memcpy(out + i * bytes, element, element_bytes);
+    for (int64_t more; done < count; done += more) { /* what is there, again */
+        more = count - done < done ? count - done : done;
+        more = more < FILL_TWICE ? more : FILL_TWICE;
+        memcpy(out + done * bytes, out, (size_t)(more * bytes));
+    }
 }

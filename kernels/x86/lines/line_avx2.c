@@ -1,5 +1,6 @@
 #include "kernels/kernels_list.h"
 #include "kernels/scalar/combine_loops.h"
+#include "kernels/scalar/fold_loops.h"
 #include "kernels/scalar/line_loops.h"
 #include "kernels/scalar/transpose_loops.h"
 #include "kernels/x86/lines/line_vector.h"

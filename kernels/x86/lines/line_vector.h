@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "kernels/scalar/line_loops.h"
+#include "kernels/scalar/fold_loops.h"
 #include "kernels/x86/elementwise_vector.h"
 
 #ifdef VEC_LANES
