@@ -9,6 +9,7 @@
 #include "base/text/text_buffer.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/inspect/choice_json.h"
 #include "cli/loaded_model.h"
 #include "devices/device.h"
 #include "devices/pjrt/answers.h"
@@ -58,39 +59,15 @@ static const target_facts *facts_of(const char *topology)
     return NULL;
 }
 
-/* How near the results of a candidate are to FP32, as a plugin computed them. */
-static void json_answers(const pjrt_trial *t, text_buffer *out)
-{
-    if (t->is_executed)
-        text_buffer_format(out, "{\"cosine_mean\":%.7f,\"cosine_lowest\":%.7f,\"is_kept\":%s}",
-                           t->answers.mean, t->answers.lowest, t->is_apart ? "false" : "true");
-    else
-        text_buffer_put(out, "null");
-}
-
-/* `"chosen":...` of a line of JSON: the candidate, why, and what else was tried. */
-static void json_choice(const pjrt_made *made, text_buffer *out)
-{
-    const pjrt_choice *c = &made->choice;
-    text_buffer_format(out, "\"candidate\":\"%s\",\"reason\":\"%s\",\"tried\":[",
-                       made->candidate.name, pjrt_choice_reason(c));
-    for (int i = 0; i < c->count; i++) {
-        text_buffer_format(out, "%s{\"candidate\":\"%s\",\"estimated_cycles\":%lld,\"answers\":",
-                           i > 0 ? "," : "", c->trials[i].name, (long long)c->trials[i].cycles);
-        json_answers(&c->trials[i], out);
-        text_buffer_put(out, "}");
-    }
-    text_buffer_put(out, "]");
-}
-
 static void print_json(const compile_options *o, const device_model *what, device_bucket bucket,
                        const char *state, const pjrt_made *made, double rate, const char *mfu)
 {
     const hlo_summary *hlo = &made->facts.hlo;
     text_buffer choice = {0};
-    json_choice(made, &choice);
+    choice_json_put(&made->choice, made->candidate.name, &choice);
     printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
-           "\"packed\":%s,\"arithmetic\":\"%s\",%s,\"state\":\"%s\",\"compile_seconds\":%.3f,"
+           "\"packed\":%s,\"arithmetic\":\"%s\",\"scales\":\"%s\",%s,\"state\":\"%s\",\"compile_"
+           "seconds\":%.3f,"
            "\"code_bytes\":%lld,"
            "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
            "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
@@ -100,12 +77,12 @@ static void print_json(const compile_options *o, const device_model *what, devic
            o->target, what->exported ? "as exported" : device_precision_names[o->precision],
            (long long)bucket.batch, (long long)bucket.sequence,
            what->packed_encoder ? "true" : "false",
-           pjrt_program_arithmetic(what, &made->program, hlo), text_buffer_string(&choice), state,
-           made->facts.seconds, (long long)made->facts.code_bytes,
-           (long long)made->facts.temporary_bytes, (long long)made->facts.peak_bytes,
-           made->binary.bytes, (long long)hlo->estimated_cycles, hlo->unestimated, rate, mfu,
-           made->program.dense_count, made->program.dense_int8_count, hlo->products,
-           hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+           pjrt_program_arithmetic(what, &made->program, hlo), pjrt_program_scales(&made->program),
+           text_buffer_string(&choice), state, made->facts.seconds,
+           (long long)made->facts.code_bytes, (long long)made->facts.temporary_bytes,
+           (long long)made->facts.peak_bytes, made->binary.bytes, (long long)hlo->estimated_cycles,
+           hlo->unestimated, rate, mfu, made->program.dense_count, made->program.dense_int8_count,
+           hlo->products, hlo->products_s8, hlo->products_bf16, hlo->products_f32);
     text_buffer_dispose(&choice);
 }
 
@@ -120,10 +97,12 @@ static void print_row(const device_model *what, device_bucket bucket, const char
            percent, pjrt_program_arithmetic(what, &made->program, hlo), hlo->products_s8,
            hlo->products);
     const pjrt_choice *c = &made->choice;
+    char trial[120];
     for (int i = 0; i < c->count; i++)
         if (i != c->chosen)
-            printf("%s%s %lld%s", i == (c->chosen == 0) ? "; rejected: " : ", ", c->trials[i].name,
-                   (long long)c->trials[i].cycles, c->trials[i].is_apart ? " (far from FP32)" : "");
+            printf("%s%s %s%s", i == (c->chosen == 0) ? "; rejected: " : ", ", c->trials[i].name,
+                   pjrt_trial_describe(&c->trials[i], trial),
+                   c->trials[i].is_apart ? " (far from FP32)" : "");
     if (c->count > 0 && c->trials[c->chosen].is_executed)
         printf("; cosine to FP32 %.5f, lowest %.5f", c->trials[c->chosen].answers.mean,
                c->trials[c->chosen].answers.lowest);
@@ -165,6 +144,7 @@ typedef struct compiler {
     double seconds;
     pjrt_footprint footprint; /* of a server with these programs */
     pjrt_answers *answers;    /* NULL: results are not checked */
+    pjrt_calibrations *calibrations;
 } compiler;
 
 /* Checks an exported program against what model.json declares. */
@@ -235,6 +215,7 @@ static status compile_bucket(const compile_options *o, compiler *c, const device
                               .tune_seconds = o->tune_seconds,
                               .device_kind = c->device_kind,
                               .compiler = c->plugin->version_text,
+                              .calibrations = c->calibrations,
                               .context = c,
                               .compile = compile_program,
                               .check = c->answers != NULL ? check_answers : NULL};
@@ -341,6 +322,7 @@ static int run(const compile_options *o)
                                        .skips_warm_up = true,
                                        .allows_no_device = true};
     int code = 1;
+    c.calibrations = pjrt_calibrations_create();
     /* libtpu: do not ask the metadata server for a chip; allow several processes. */
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
@@ -351,6 +333,7 @@ static int run(const compile_options *o)
     else
         code = compile_model(o, &c, opened.model);
     pjrt_answers_destroy(c.answers);
+    pjrt_calibrations_destroy(c.calibrations);
     loaded_model_close(&opened);
     compile_cache_close(c.cache);
     return code;

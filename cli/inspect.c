@@ -10,11 +10,12 @@
 #include "cli/inspect/device.h"
 #include "cli/inspect/mxu.h"
 #include "cli/inspect/print.h"
+#include "cli/inspect/programs.h"
 #include "cli/loaded_model.h"
 #include "server/protocol/text/text_write.h"
 
 typedef struct inspect_options {
-    const char *model, *device;
+    const char *model, *device, *cache;
     device_precision precision;
     bool is_json, wants_mxu;
 } inspect_options;
@@ -37,14 +38,20 @@ static int inspect(const inspect_options *o)
     const loaded_model_options options = {
         .path = o->model, .precision = o->precision, .allows_no_device = true};
     loaded_model loaded;
+    text_buffer programs = {0};
     log_configure(LOG_ERROR + 1, LOG_FORMAT_AUTO); /* print_error() says what failed */
     status failure = loaded_model_open(&options, &loaded);
+    if (!failure && o->cache != NULL)
+        failure = inspect_programs(loaded.model, o->cache, o->is_json, &programs);
     if (failure)
         print_error(o->is_json);
     else if (o->is_json)
-        inspect_print_json(loaded.model);
+        inspect_print_json(loaded.model, o->cache != NULL ? text_buffer_string(&programs) : NULL);
     else
         inspect_print_text(loaded.model);
+    if (!failure && !o->is_json)
+        printf("%s", text_buffer_string(&programs));
+    text_buffer_dispose(&programs);
     if (!failure && !o->is_json && o->wants_mxu)
         inspect_mxu_print(loaded.model);
     loaded_model_close(&loaded);
@@ -61,6 +68,9 @@ int command_inspect(int argc, char **argv)
             "--mxu",
             "Also print, by bucket and layer, how much of a TPU's matrix unit (MXU) would be idle.",
             &o.wants_mxu),
+        flag_text("--cache", "DIR",
+                  "Also print what programs the compile cache in DIR has chosen for the model.",
+                  &o.cache),
         flag_text("--device", "pjrt:PLUGIN.so",
                   "Instead of a model: print what the plugin's devices are.", &o.device),
     };

@@ -1,6 +1,7 @@
 #include "devices/compile_cache.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -232,6 +233,54 @@ status compile_cache_put(compile_cache *c, const compile_cache_key *key,
         return status_prefix(s, "the compile cache did not keep a program");
     }
     atomic_fetch_add(&c->stored, 1);
+    return STATUS_OK;
+}
+
+static int is_entry(const struct dirent *e)
+{
+    const char *end = strstr(e->d_name, ".program");
+    return end != NULL && strcmp(end, ".program") == 0;
+}
+
+static void visit_entry(const char *path, size_t bytes_max,
+                        void (*visit)(void *context, const char *summary), void *context)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+    struct stat file;
+    entry_header h;
+    compile_cache_key key;
+    if (stat(path, &file) != 0 || file.st_size > (off_t)bytes_max ||
+        file_reader_read_whole(path, bytes_max, &data, &bytes))
+        return;
+    if (bytes >= sizeof h) {
+        memcpy(&h, data, sizeof h);
+        memcpy(key.bytes, h.key, sizeof key.bytes);
+        if (distrust(data, bytes, &key) == NULL) {
+            char *summary =
+                copy_bytes((const char *)data + sizeof h + h.program_bytes, h.summary_bytes);
+            visit(context, summary);
+            free(summary);
+        }
+    }
+    free(data);
+}
+
+status compile_cache_visit(const compile_cache *c, size_t bytes_max,
+                           void (*visit)(void *context, const char *summary), void *context)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(c->folder, &entries, is_entry, alphasort);
+    if (count < 0)
+        return status_fail(STATUS_IO, "%s: %m", c->folder);
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        int written = snprintf(path, sizeof path, "%s/%s", c->folder, entries[i]->d_name);
+        if (written < (int)sizeof path)
+            visit_entry(path, bytes_max, visit, context);
+        free(entries[i]);
+    }
+    free(entries);
     return STATUS_OK;
 }
 

@@ -65,6 +65,11 @@ status compile_cache_put(compile_cache *c, const compile_cache_key *key,
                          const compile_cache_entry *entry) MUST_CHECK;
 /* Counts an entry that passed every check and that the plugin refuses. NULL is accepted. */
 void compile_cache_refuse(compile_cache *c);
+/* Calls `visit` with the summary of every believable entry of at most `bytes_max` bytes, in the
+ * order of their names. Counts nothing. STATUS_IO: the folder cannot be read. */
+status compile_cache_visit(const compile_cache *c, size_t bytes_max,
+                           void (*visit)(void *context, const char *summary),
+                           void *context) MUST_CHECK;
 void compile_cache_entry_dispose(compile_cache_entry *e);
 
 compile_cache_counts compile_cache_count(const compile_cache *c);

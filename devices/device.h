@@ -81,7 +81,10 @@ typedef struct device_model {
     uint64_t model_key;
     device_precision precision;
     const device_samples *samples; /* or NULL; lives as long as the model */
-    int mask_input;                /* graph input that says which tokens are real, or -1 */
+    /* Text through the model's own tokenizer, for what is calibrated where there are no samples; or
+     * NULL; lives as long as the model. */
+    const device_samples *text_samples;
+    int mask_input; /* graph input that says which tokens are real, or -1 */
     /* Its programs take each request as it is, at any shape (DEVICE_WHOLE); the bucket is not read.
      * Only the CPU has such programs. Always where graph->is_dynamic. */
     bool is_whole;

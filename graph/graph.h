@@ -153,6 +153,8 @@ graph_value_index graph_add(graph *g, graph_op op, int input_count, const graph_
 void graph_add_output(graph *g, graph_value_index value, const char *name);
 
 graph_attribute graph_make_int(const char *name, int64_t i);
+/* An attribute of products that a pass makes: which of the model's linear layers it is. */
+#define GRAPH_LINEAR_NUMBER "linear"
 graph_attribute graph_make_float(const char *name, float f);
 graph_attribute graph_make_string(const char *name, const char *s);
 /* Copies the list into g->memory. */

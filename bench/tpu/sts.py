@@ -26,12 +26,15 @@ from conftest import FAULT, PLUGIN  # noqa: E402
 serving.START_S = 1800
 POINTS = dict(bf16=0.02, int8=0.1)
 ROWS = 32
+SQUARE = "384x384xi8>"  # a weight of MiniLM's attention
 # name: precision, device kind, what the compiler is made to estimate (a word of the program: cycles)
 CASES = {
     "bf16, v5e": ("bf16", "TPU v5 lite", ""),
     "bf16, v6e": ("bf16", "TPU v6 lite", ""),
     "int8, v5e, the cheapest is bf16": ("int8", "TPU v5 lite", "xi8>:900,:500"),
-    "int8, v5e, the cheapest is int8": ("int8", "TPU v5 lite", "xi8>:500,:900"),
+    "int8, v5e, the cheapest has dynamic scales": ("int8", "TPU v5 lite", "stablehlo.abs:500,:900"),
+    "int8, v5e, the cheapest has static scales": ("int8", "TPU v5 lite", f"stablehlo.abs:900,{SQUARE}:500,:900"),
+    "int8, v5e, the cheapest is int8 in the FFN": ("int8", "TPU v5 lite", f"stablehlo.abs:900,{SQUARE}:900,xi8>:500,:900"),
 }
 
 

@@ -62,7 +62,7 @@ static void json_packing(text_buffer *out, const model *m)
     text_buffer_put(out, "]}");
 }
 
-void inspect_print_json(const model *m)
+void inspect_print_json(const model *m, const char *programs)
 {
     text_buffer out = {0};
     int counts[GRAPH_OP_COUNT];
@@ -106,6 +106,10 @@ void inspect_print_json(const model *m)
                        fusion.fused, fusion.fused_int8, fusion.unfused, (double)m->load_ns / 1e6,
                        (double)m->warm_up_ns / 1e6);
     inspect_mxu_json(m, &out);
+    if (programs != NULL) {
+        text_buffer_put(&out, ",\"programs\":");
+        text_buffer_put(&out, programs);
+    }
     text_buffer_put(&out, "}\n");
     fwrite(text_buffer_string(&out), 1, out.bytes, stdout);
     text_buffer_dispose(&out);

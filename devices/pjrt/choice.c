@@ -229,6 +229,15 @@ static void add_variants(list *l)
     c->options = (stablehlo_options){.precision = STABLEHLO_BF16};
 }
 
+/* int8 with scales known beforehand, in all linear layers and in those of the feed-forward blocks,
+ * which are the largest. */
+static void add_static(list *l)
+{
+    add(l, "int8-static", STABLEHLO_INT8)->static_linears = (1u << ENCODER_LINEARS) - 1;
+    add(l, "int8-static-ffn", STABLEHLO_BF16)->static_linears =
+        1u << ENCODER_UP | 1u << ENCODER_DOWN;
+}
+
 int pjrt_candidates(const device_model *model, device_bucket bucket, const char *device_kind,
                     bool is_tuning, pjrt_candidate out[PJRT_CANDIDATES_MAX])
 {
@@ -244,6 +253,9 @@ int pjrt_candidates(const device_model *model, device_bucket bucket, const char 
     add(&l, device_precision_names[precision], precisions[precision]);
     if (precision == DEVICE_INT8)
         add(&l, "bf16", STABLEHLO_BF16);
+    /* v4 multiplies 8-bit integers no faster than bf16. */
+    if (precision == DEVICE_INT8 && l.encoder != NULL && l.generation != TPU_V4)
+        add_static(&l);
     if (is_tuning && precision != DEVICE_FP32)
         add_variants(&l);
     return l.count;
@@ -252,14 +264,20 @@ int pjrt_candidates(const device_model *model, device_bucket bucket, const char 
 /* A sum that leaves more out says less: it does not win by that. */
 static bool is_better(const pjrt_trial *t, const pjrt_trial *than)
 {
-    return t->cycles > 0 && t->cycles < than->cycles && t->unestimated <= than->unestimated;
+    return t->cycles > 0 && t->unestimated <= than->unestimated && t->cycles < than->cycles;
+}
+
+/* A check has found that it breaks the promise. */
+static bool is_out(const pjrt_trial *t)
+{
+    return t->is_apart || t->is_rejected;
 }
 
 void pjrt_choice_decide(pjrt_choice *c)
 {
     int chosen = -1;
     for (int i = 0; i < c->count; i++)
-        if (!c->trials[i].is_apart && (chosen < 0 || is_better(&c->trials[i], &c->trials[chosen])))
+        if (!is_out(&c->trials[i]) && (chosen < 0 || is_better(&c->trials[i], &c->trials[chosen])))
             chosen = i;
     c->chosen = chosen < 0 ? 0 : chosen;
 }
@@ -272,7 +290,31 @@ const char *pjrt_choice_reason(const pjrt_choice *c)
         if (c->trials[i].is_executed)
             return "the fewest estimated cycles of those whose results are as near to FP32 as "
                    "promised";
+    for (int i = 0; i < c->count; i++)
+        if (c->trials[i].is_rejected)
+            return "the fewest estimated cycles of those that keep the accuracy";
     return c->count == 0 ? "the default" : "the fewest estimated cycles";
+}
+
+const char *pjrt_trial_describe(const pjrt_trial *t, char text[120])
+{
+    int n = snprintf(text, 120, "%lld", (long long)t->cycles);
+    if (t->is_checked)
+        snprintf(text + n, 120 - (size_t)n, " (cosine to FP32: mean %.5f, lowest %.5f%s)",
+                 t->accuracy.mean, t->accuracy.lowest, t->is_rejected ? ", too low" : "");
+    return text;
+}
+
+static void write_checks(const pjrt_trial *t, char out[PJRT_CHOICE_BYTES], int *bytes)
+{
+    if (t->is_executed && *bytes < PJRT_CHOICE_BYTES)
+        *bytes +=
+            snprintf(out + *bytes, PJRT_CHOICE_BYTES - (size_t)*bytes, "answers %s %.7f %.7f %d\n",
+                     t->name, t->answers.mean, t->answers.lowest, t->is_apart);
+    if (t->is_checked && *bytes < PJRT_CHOICE_BYTES)
+        *bytes += snprintf(out + *bytes, PJRT_CHOICE_BYTES - (size_t)*bytes,
+                           "accuracy %s %.17g %.17g %d\n", t->name, t->accuracy.mean,
+                           t->accuracy.lowest, t->is_rejected);
 }
 
 int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES])
@@ -285,29 +327,36 @@ int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES])
             snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes, "tried %s %lld %d\n",
                      c->trials[i].name, (long long)c->trials[i].cycles, c->trials[i].unestimated);
     for (int i = 0; i < c->count && bytes < PJRT_CHOICE_BYTES; i++)
-        if (c->trials[i].is_executed)
-            bytes +=
-                snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes,
-                         "answers %s %.7f %.7f %d\n", c->trials[i].name, c->trials[i].answers.mean,
-                         c->trials[i].answers.lowest, c->trials[i].is_apart);
+        write_checks(&c->trials[i], out, &bytes);
     assert(bytes < PJRT_CHOICE_BYTES);
     return bytes;
 }
 
-/* "answers NAME ...", behind the line that says that it was tried. */
-static void read_answers(const char *line, pjrt_choice *c)
+/* "answers NAME ..." and "accuracy NAME ...", behind the line that says that it was tried. */
+static void read_checks(const char *line, pjrt_choice *c)
 {
     char name[64];
     device_accuracy a;
-    int is_apart;
-    if (sscanf(line, "answers %63s %lf %lf %d", name, &a.mean, &a.lowest, &is_apart) != 4)
+    int is_bad;
+    bool is_executed =
+        sscanf(line, "answers %63s %lf %lf %d", name, &a.mean, &a.lowest, &is_bad) == 4;
+    if (!is_executed &&
+        sscanf(line, "accuracy %63s %lf %lf %d", name, &a.mean, &a.lowest, &is_bad) != 4)
         return;
-    for (int i = 0; i < c->count; i++)
-        if (strcmp(c->trials[i].name, name) == 0) {
-            c->trials[i].is_executed = true;
-            c->trials[i].is_apart = is_apart != 0;
-            c->trials[i].answers = a;
+    for (int i = 0; i < c->count; i++) {
+        pjrt_trial *t = &c->trials[i];
+        if (strcmp(t->name, name) != 0)
+            continue;
+        if (is_executed) {
+            t->is_executed = true;
+            t->is_apart = is_bad != 0;
+            t->answers = a;
+        } else {
+            t->is_checked = true;
+            t->is_rejected = is_bad != 0;
+            t->accuracy = a;
         }
+    }
 }
 
 status pjrt_choice_read(const char *text, pjrt_choice *out)
@@ -318,7 +367,7 @@ status pjrt_choice_read(const char *text, pjrt_choice *out)
         pjrt_trial t = {0};
         long long cycles;
         int is_tuned;
-        read_answers(line, &c);
+        read_checks(line, &c);
         if (sscanf(line, "is_tuned %d", &is_tuned) == 1)
             c.is_tuned = is_tuned != 0;
         if (sscanf(line, "chosen %63s", chosen) == 1 ||

@@ -18,6 +18,8 @@
 typedef struct pjrt_candidate {
     char name[64]; /* "int8", "bf16" ...: unique in its list */
     stablehlo_options options;
+    /* Bits 1 << ENCODER_QKV ...: linear layers in int8 with static scales (calibration.h). */
+    unsigned static_linears;
     bool is_rebuilt; /* an encoder's graph is built in that form */
     encoder_form form;
 } pjrt_candidate;
@@ -38,6 +40,9 @@ typedef struct pjrt_trial {
      * promise. */
     bool is_executed, is_apart;
     device_accuracy answers;
+    /* Of int8 that would have been chosen: what the accuracy check found. */
+    bool is_checked, is_rejected;
+    device_accuracy accuracy;
 } pjrt_trial;
 
 typedef struct pjrt_choice {
@@ -48,11 +53,15 @@ typedef struct pjrt_choice {
     bool is_tuned; /* all that there is was tried, within a budget */
 } pjrt_choice;
 
-/* Sets `chosen`: the fewest estimated cycles of those whose results are not apart; among equals the
- * earlier one. Without an estimate, or if all are apart, the first one. */
+/* Sets `chosen`: the fewest estimated cycles of those that no check has found to break the promise;
+ * among equals the earlier one. Without an estimate, or if all break it, the first one. */
 void pjrt_choice_decide(pjrt_choice *c);
 /* Why that one, in words. */
 const char *pjrt_choice_reason(const pjrt_choice *c);
+
+/* "900", or of a program that was checked "900 (cosine to FP32: mean 0.99782, lowest 0.9919)", with
+ * ", too low". Returns `text`. */
+const char *pjrt_trial_describe(const pjrt_trial *t, char text[120]);
 
 #define PJRT_CHOICE_BYTES 4096
 /* Lines for a cache entry; returns the bytes written. */

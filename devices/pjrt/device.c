@@ -242,6 +242,7 @@ static void destroy_group(pjrt_group *g)
     if (g->weights != NULL)
         pjrt_weights_destroy(g->weights);
     pjrt_footprint_dispose(&g->footprint);
+    pjrt_calibrations_destroy(g->calibrations);
     pjrt_supervisor_destroy(g->supervisor);
     compile_cache_close(g->cache);
     pthread_mutex_destroy(&g->lock);
@@ -293,6 +294,7 @@ static pjrt_group *create_group(const device_pjrt_options *options)
     pjrt_group *g = calloc(1, sizeof *g);
     assert(g != NULL);
     g->options = *options;
+    g->calibrations = pjrt_calibrations_create();
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
     return g;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "devices/compile_cache.h"
+#include "devices/pjrt/calibration.h"
 #include "devices/pjrt/device.h"
 #include "devices/pjrt/footprint.h"
 #include "devices/pjrt/pipeline.h"
@@ -63,6 +64,7 @@ typedef struct pjrt_group {
     pjrt_footprint footprint;
     int loading; /* programs whose weights are claimed and may not be uploaded yet */
     pjrt_weights *weights;
+    pjrt_calibrations *calibrations;
     _Atomic uint64_t compiles, cache_hits;
 } pjrt_group;
 

@@ -179,18 +179,21 @@ static bool has_host_ended(pjrt_group *g, uint64_t restarts)
     return now.state != DEVICE_HEALTHY || now.restarts != restarts;
 }
 
-/* What a program computes in, and why: "bf16: the fewest estimated cycles: int8 300, bf16 200". */
+/* What a program computes in, with which scales, and why: "bf16 none: the fewest estimated cycles:
+ * int8 300, bf16 200". */
 static void describe_program(const device_model *model, const pjrt_made *made, shared_program *p)
 {
     const pjrt_choice *c = &made->choice;
     size_t room = sizeof p->how;
-    int n = snprintf(p->how, room, "%s",
-                     pjrt_program_arithmetic(model, &made->program, &made->facts.hlo));
+    char trial[120];
+    int n = snprintf(p->how, room, "%s %s",
+                     pjrt_program_arithmetic(model, &made->program, &made->facts.hlo),
+                     pjrt_program_scales(&made->program));
     n += snprintf(p->how + n, room - (size_t)n, ": %s%s", pjrt_choice_reason(c),
                   c->count > 0 ? ": " : "");
     for (int i = 0; i < c->count && n < (int)room; i++)
-        n += snprintf(p->how + n, room - (size_t)n, "%s%s %lld", i > 0 ? ", " : "",
-                      c->trials[i].name, (long long)c->trials[i].cycles);
+        n += snprintf(p->how + n, room - (size_t)n, "%s%s %s", i > 0 ? ", " : "", c->trials[i].name,
+                      pjrt_trial_describe(&c->trials[i], trial));
 }
 
 status pjrt_group_load(pjrt_group *g, const device_model *model, shared_program *p)
@@ -201,6 +204,7 @@ status pjrt_group_load(pjrt_group *g, const device_model *model, shared_program 
                         .device_kind = g->cache_kind,
                         .compiler = g->compiler,
                         .ahead_compiler = g->facts.version,
+                        .calibrations = g->calibrations,
                         .context = g,
                         .compile = compile_on_host};
     for (int i = 0; i < TRIES_MAX; i++) {

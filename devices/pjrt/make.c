@@ -28,6 +28,7 @@ typedef struct work {
     device_bucket bucket;
     pjrt_candidate candidates[PJRT_CANDIDATES_MAX];
     int count;
+    pjrt_calibration *calibration; /* NULL: no candidate has static scales */
     uint64_t start_ns;
 } work;
 
@@ -56,6 +57,8 @@ void pjrt_made_dispose(pjrt_made *m)
     pjrt_binary_dispose(&m->binary);
     graph_destroy(m->specialised);
     m->specialised = NULL;
+    pjrt_calibration_release(m->calibrations, m->calibration);
+    m->calibration = NULL;
 }
 
 static bool reads_cache(const work *w)
@@ -76,13 +79,31 @@ static compile_cache_key key_of(const work *w, const stablehlo_program *program,
     return compile_cache_has(m->cache, &ahead) ? ahead : own;
 }
 
+/* Those of the linear layers that the candidate has in int8 with static scales, by number; the
+ * caller frees them. */
+static quantise_channels *channels_of(const work *w, const pjrt_candidate *c, int *count)
+{
+    *count = c->static_linears != 0 ? pjrt_calibration_linears(w->calibration) : 0;
+    quantise_channels *channels = calloc((size_t)*count + 1, sizeof *channels);
+    assert(channels != NULL);
+    for (int i = 0; i < *count; i++)
+        if (c->static_linears & (1u << i % ENCODER_LINEARS))
+            channels[i] = *pjrt_calibration_channels(w->calibration, i);
+    return channels;
+}
+
 /* The candidate as StableHLO, and its key. */
 static status emit(const work *w, const pjrt_candidate *c, attempt *out)
 {
     attempt made = {.binary = {.fd = -1}};
+    pjrt_candidate with = *c;
     status s = pjrt_program_specialise(w->model, w->bucket, c, &made.specialised);
-    if (s == STATUS_OK)
-        s = pjrt_program_emit(w->model, w->bucket, made.specialised, c, &made.program);
+    if (s == STATUS_OK) {
+        quantise_channels *channels = channels_of(w, c, &with.options.channels_count);
+        with.options.channels = channels;
+        s = pjrt_program_emit(w->model, w->bucket, made.specialised, &with, &made.program);
+        free(channels);
+    }
     if (s) {
         dispose(&made);
         return s;
@@ -170,8 +191,25 @@ static int find_candidate(const work *w, const char *name)
     return -1;
 }
 
-/* What an earlier process has chosen among at least these candidates. */
-static bool read_choice(const work *w, const compile_cache_key *key, pjrt_choice *out)
+/* Static scales are calibrated on the CPU, and compared there only. */
+static bool needs_answers(const work *w, const pjrt_candidate *c, const pjrt_trial *t)
+{
+    return w->maker->check != NULL && w->maker->is_tuning && c->static_linears == 0 &&
+           !t->is_executed && !t->is_rejected;
+}
+
+/* Whether the choice was made among the first `count` candidates at least. */
+static bool has_tried(const work *w, const pjrt_choice *c, int count)
+{
+    int found = c->left_out;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < c->count; k++)
+            found += strcmp(w->candidates[i].name, c->trials[k].name) == 0;
+    return found >= count;
+}
+
+/* What an earlier process has chosen among at least the first `count` candidates. */
+static bool read_choice(const work *w, const compile_cache_key *key, int count, pjrt_choice *out)
 {
     compile_cache_entry entry;
     pjrt_choice c;
@@ -182,25 +220,30 @@ static bool read_choice(const work *w, const compile_cache_key *key, pjrt_choice
     compile_cache_entry_dispose(&entry);
     if (s || find_candidate(w, c.trials[c.chosen].name) < 0)
         return false;
-    if (w->maker->is_tuning &&
-        (!c.is_tuned || (w->maker->check != NULL && !c.trials[c.chosen].is_executed)))
+    const pjrt_trial *t = &c.trials[c.chosen];
+    if (w->maker->is_tuning
+            ? !c.is_tuned || needs_answers(w, &w->candidates[find_candidate(w, t->name)], t)
+            : !has_tried(w, &c, count))
         return false;
     *out = c;
     return true;
 }
 
-static void write_choice(const work *w, const compile_cache_key *key, const pjrt_choice *c)
+static void write_choice(const work *w, const compile_cache_key *key, const pjrt_choice *c,
+                         const attempt *best)
 {
     char text[PJRT_SUMMARY_BYTES + PJRT_CHOICE_BYTES];
     if (w->maker->cache == NULL)
         return;
     int bytes = snprintf(text, PJRT_SUMMARY_BYTES,
                          "choice_of %s\nmodel_key %016llx\nprecision %s\nbatch %lld\nsequence "
-                         "%lld\npacked %d\ndevice %s\ncompiler %s\n",
+                         "%lld\npacked %d\ndevice %s\ncompiler %s\narithmetic %s\nscales %s\n",
                          w->model->name, (unsigned long long)w->model->model_key,
                          device_precision_names[w->model->precision], (long long)w->bucket.batch,
                          (long long)w->bucket.sequence, w->model->packed_encoder != NULL,
-                         w->maker->device_kind, w->maker->compiler);
+                         w->maker->device_kind, w->maker->compiler,
+                         pjrt_program_arithmetic(w->model, &best->program, &best->facts.hlo),
+                         pjrt_program_scales(&best->program));
     bytes += pjrt_choice_write(c, text + bytes);
     compile_cache_entry entry = {"", 0, text, (size_t)bytes};
     if (compile_cache_put(w->maker->cache, key, &entry))
@@ -282,23 +325,75 @@ static void check_answers_of(const work *w, const pjrt_candidate *candidate, pjr
                     candidate->name, status_message());
 }
 
-/* Runs what was chosen, and what is chosen in its place, until the results of one are as near to
- * FP32 as promised. */
-static status check_answers(const work *w, pjrt_choice *c, attempt *best)
+/* --- the accuracy of int8 --- */
+
+static bool is_int8(const pjrt_candidate *c)
 {
-    int chosen = c->chosen;
-    while (w->maker->check != NULL && w->maker->is_tuning && c->count > 0 &&
-           !c->trials[c->chosen].is_executed) {
+    return c->options.precision == STABLEHLO_INT8 || c->static_linears != 0;
+}
+
+/* Whether int8 so computed keeps its promise; `*t` tells. */
+static status check_accuracy(const work *w, const pjrt_candidate *c, pjrt_trial *t)
+{
+    status s = pjrt_calibration_measure(w->calibration, w->model, w->maker->cache,
+                                        c->static_linears, &t->accuracy);
+    if (cancel_is_end(s))
+        return s;
+    if (s)
+        log_warning(ROOM, "%s: the accuracy of %s cannot be checked: %s", w->model->name, c->name,
+                    status_message());
+    t->is_checked = true;
+    t->is_rejected =
+        s != STATUS_OK ||
+        !device_accuracy_is_reached(
+            t->accuracy,
+            device_accuracy_required(DEVICE_INT8, pjrt_calibration_has_samples(w->model)));
+    return STATUS_OK;
+}
+
+static bool needs_accuracy(const work *w, const pjrt_candidate *c, const pjrt_trial *t)
+{
+    return is_int8(c) && w->calibration != NULL && !t->is_checked;
+}
+
+/* Checks what was chosen, and what is chosen in its place, until one keeps the promise. Checked are
+ * only programs that would run; one that does not hold costs that the next one is compiled again.
+ */
+static status check_promise(const work *w, pjrt_choice *c, attempt *best)
+{
+    int first = c->chosen;
+    status s = STATUS_OK;
+    while (c->count > 0 && !s) {
         pjrt_trial *t = &c->trials[c->chosen];
-        check_answers_of(w, &w->candidates[find_candidate(w, t->name)], t);
+        const pjrt_candidate *candidate = &w->candidates[find_candidate(w, t->name)];
+        if (needs_accuracy(w, candidate, t))
+            s = check_accuracy(w, candidate, t);
+        else if (needs_answers(w, candidate, t))
+            check_answers_of(w, candidate, t);
+        else
+            break;
         pjrt_choice_decide(c);
     }
-    if (c->chosen == chosen)
+    if (!s && c->chosen == first)
         return STATUS_OK;
     dispose(best);
-    status s = obtain(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], best);
+    if (!s)
+        s = obtain(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], best);
     if (s)
         *best = (attempt){.binary = {.fd = -1}};
+    return s;
+}
+
+/* Whether int8 that an earlier process has chosen keeps its promise on today's samples; sets the
+ * channels of its static scales. */
+static status check_again(const work *w, const pjrt_candidate *c, bool *is_kept)
+{
+    pjrt_trial t = {0};
+    *is_kept = true;
+    if (!is_int8(c) || w->calibration == NULL)
+        return STATUS_OK;
+    status s = check_accuracy(w, c, &t);
+    *is_kept = !t.is_rejected;
     return s;
 }
 
@@ -311,16 +406,21 @@ static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
         return s;
     compile_cache_key key = key_of_choice(w, &first.program);
     dispose(&first);
-    if (read_choice(w, &key, c))
-        return obtain(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], best);
+    if (read_choice(w, &key, count, c)) {
+        const pjrt_candidate *chosen = &w->candidates[find_candidate(w, c->trials[c->chosen].name)];
+        bool is_kept;
+        s = check_again(w, chosen, &is_kept);
+        if (s || is_kept)
+            return s ? s : obtain(w, chosen, best);
+    }
     *c = (pjrt_choice){0};
     if (count == 1 || w->maker->is_cache_only)
         return obtain(w, &w->candidates[0], best);
     s = try_all(w, count, c, best);
     if (s == STATUS_OK)
-        s = check_answers(w, c, best);
+        s = check_promise(w, c, best);
     if (s == STATUS_OK && c->count > 1)
-        write_choice(w, &key, c);
+        write_choice(w, &key, c, best);
     return s;
 }
 
@@ -335,6 +435,9 @@ static status make(work *w, pjrt_made *out)
                                                       (pjrt_candidate[PJRT_CANDIDATES_MAX]){0});
     if (w->model->exported != NULL)
         w->count = tried = 1;
+    for (int i = 0; i < w->count && w->calibration == NULL; i++)
+        if (w->candidates[i].static_linears != 0)
+            w->calibration = pjrt_calibration_obtain(w->maker->calibrations, w->model);
     status s = choose(w, tried, &out->choice, &best);
     if (s)
         return s;
@@ -356,7 +459,11 @@ status pjrt_make(const pjrt_maker *maker, const device_model *model, device_buck
     work w = {.maker = maker, .model = model, .bucket = bucket, .start_ns = clock_now_ns()};
     pjrt_made made = {.binary = {.fd = -1}};
     status s = make(&w, &made);
+    made.calibrations = maker->calibrations;
+    made.calibration = w.calibration;
     if (s == STATUS_OK)
         *out = made;
+    else
+        pjrt_calibration_release(made.calibrations, made.calibration);
     return s;
 }

@@ -1,6 +1,7 @@
 #ifndef DEVICES_PJRT_MAKE_H
 #define DEVICES_PJRT_MAKE_H
 
+#include "devices/pjrt/calibration.h"
 #include "devices/pjrt/choice.h"
 #include "devices/pjrt/program.h"
 
@@ -26,6 +27,7 @@ typedef struct pjrt_maker {
     /* The same compiler where it ran ahead of time, without a device: entries of it are used where
      * there is none of `compiler`. NULL: there is no difference. */
     const char *ahead_compiler;
+    pjrt_calibrations *calibrations;
     void *context;
     /* Compiles for the device; `out` and `binary` are zeroed, fd -1. */
     status (*compile)(void *context, const device_model *model, device_bucket bucket,
@@ -38,6 +40,9 @@ typedef struct pjrt_maker {
 
 typedef struct pjrt_made {
     graph *specialised; /* NULL: an exported program */
+    /* Whose factors the program's arguments may refer to; NULL: none. */
+    pjrt_calibrations *calibrations;
+    pjrt_calibration *calibration;
     stablehlo_program program;
     pjrt_binary binary;
     pjrt_compiled facts;

@@ -208,3 +208,10 @@ const char *pjrt_program_arithmetic(const device_model *model, const stablehlo_p
                    hlo->products_s8 >= program->dense_count;
     return is_int8 ? "int8" : "mixed";
 }
+
+const char *pjrt_program_scales(const stablehlo_program *program)
+{
+    return program->dense_static_count > 0 ? "static"
+           : program->dense_int8_count > 0 ? "dynamic"
+                                           : "none";
+}

@@ -45,5 +45,8 @@ void pjrt_program_figures(const char *summary, pjrt_compiled *out);
  * "mixed"; "none" when it shows no matrix multiplication; "as exported". */
 const char *pjrt_program_arithmetic(const device_model *model, const stablehlo_program *program,
                                     const hlo_summary *hlo);
+/* Whose scales what int8 layers read has: "static" (calibrated), "dynamic" (of each row), "none".
+ */
+const char *pjrt_program_scales(const stablehlo_program *program);
 
 #endif

@@ -64,8 +64,12 @@ static void digest_of(const stablehlo_argument *argument, unsigned char out[32])
     int ok = EVP_DigestInit_ex(digest, EVP_sha256(), NULL) &
              EVP_DigestUpdate(digest, head, sizeof head) &
              EVP_DigestUpdate(digest, t->dims, (size_t)t->rank * sizeof t->dims[0]) &
-             EVP_DigestUpdate(digest, t->data, tensor_bytes(t)) &
-             EVP_DigestFinal_ex(digest, out, NULL);
+             EVP_DigestUpdate(digest, t->data, tensor_bytes(t));
+    const tensor *const channels[] = {argument->channels.factors, argument->channels.offsets};
+    for (int i = 0; i < 2; i++)
+        if (channels[i] != NULL)
+            ok &= EVP_DigestUpdate(digest, channels[i]->data, tensor_bytes(channels[i]));
+    ok &= EVP_DigestFinal_ex(digest, out, NULL);
     assert(ok == 1);
     EVP_MD_CTX_free(digest);
 }
@@ -93,7 +97,8 @@ static alias *find_alias(pjrt_weights *w, const graph *g, const stablehlo_argume
     for (int i = 0; i < w->alias_count; i++) {
         alias *a = &w->aliases[i];
         if (a->graph == g && a->data == argument->constant->data &&
-            a->transform == argument->transform && a->axis == argument->axis)
+            a->transform == argument->transform && a->axis == argument->axis &&
+            argument->channels.factors == NULL)
             return a;
     }
     return NULL;
@@ -131,6 +136,12 @@ static bool is_of_model(const graph *g, const tensor *constant)
     return false;
 }
 
+/* Factors are calibrated by a device, and their address says nothing of what they are. */
+static bool has_lasting_address(const graph *g, const stablehlo_argument *argument)
+{
+    return argument->channels.factors == NULL && is_of_model(g, argument->constant);
+}
+
 status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argument *argument,
                            uint32_t *number)
 {
@@ -147,12 +158,12 @@ status pjrt_weights_obtain(pjrt_weights *w, const graph *g, const stablehlo_argu
             found->references++;
             w->aliases = grow(w->aliases, w->alias_count, &w->alias_capacity, sizeof *w->aliases);
             known = &w->aliases[w->alias_count++];
-            *known = (alias){.graph = g,
-                             .data = is_of_model(g, argument->constant) ? argument->constant->data
-                                                                        : NULL,
-                             .transform = argument->transform,
-                             .axis = argument->axis,
-                             .number = found->number};
+            *known =
+                (alias){.graph = g,
+                        .data = has_lasting_address(g, argument) ? argument->constant->data : NULL,
+                        .transform = argument->transform,
+                        .axis = argument->axis,
+                        .number = found->number};
         }
     }
     if (s == STATUS_OK) {

@@ -1,3 +1,5 @@
+#include <assert.h>
+
 #include "graph/build.h"
 #include "graph/encoder/packer.h"
 
@@ -42,12 +44,38 @@ graph_value_index packer_raised(packer *p, graph_value_index scores, graph_value
     return graph_unary(p->g, GRAPH_OP_EXP, graph_binary(p->g, GRAPH_OP_SUB, scores, top));
 }
 
+/* `number`: or -1. */
+static graph_value_index add_gemm(packer *p, const encoder_linear *l, const tensor *weight,
+                                  int64_t number, graph_value_index x)
+{
+    graph_value_index inputs[] = {x, packer_constant(p, weight),
+                                  l->bias ? packer_constant(p, l->bias) : GRAPH_NO_VALUE};
+    graph_attribute attributes[] = {graph_make_int("transB", l->is_transposed),
+                                    graph_make_int(GRAPH_LINEAR_NUMBER, number)};
+    return graph_add(p->g, GRAPH_OP_GEMM, l->bias ? 3 : 2, inputs, number < 0 ? 1 : 2, attributes);
+}
+
 graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_index x)
 {
-    graph_value_index inputs[] = {x, packer_constant(p, l->weight),
-                                  l->bias ? packer_constant(p, l->bias) : GRAPH_NO_VALUE};
-    graph_attribute transposed = graph_make_int("transB", l->is_transposed);
-    return graph_add(p->g, GRAPH_OP_GEMM, l->bias ? 3 : 2, inputs, 1, &transposed);
+    return add_gemm(p, l, l->weight, -1, x);
+}
+
+int64_t packer_linear_number(const packer *p, const encoder_layer *of, int linear)
+{
+    return (of - p->e->layers) * ENCODER_LINEARS + linear;
+}
+
+graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int linear,
+                                      graph_value_index x)
+{
+    const encoder_linear *l = linear == ENCODER_UP     ? &of->up
+                              : linear == ENCODER_DOWN ? &of->down
+                                                       : &of->attention_output;
+    assert(linear != ENCODER_QKV);
+    int64_t number = packer_linear_number(p, of, linear);
+    const tensor *weight = packer_weight(p, number, l);
+    return weight == NULL ? GRAPH_NO_VALUE
+                          : add_gemm(p, l, weight, number, packer_read(p, number, x));
 }
 
 graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
@@ -57,13 +85,14 @@ graph_value_index packer_einsum(packer *p, const char *equation, graph_value_ind
     return graph_add(p->g, GRAPH_OP_EINSUM, 2, (graph_value_index[]){x, y}, 1, &a);
 }
 
-/* x [..., K] to [..., N]; bias may be GRAPH_NO_VALUE. */
-static graph_value_index multiply(packer *p, graph_value_index weight, bool is_transposed,
-                                  graph_value_index bias, graph_value_index x)
+/* x [..., K] to [..., N], by the linear layer of that number; bias may be GRAPH_NO_VALUE. */
+static graph_value_index multiply(packer *p, int64_t number, graph_value_index weight,
+                                  bool is_transposed, graph_value_index bias, graph_value_index x)
 {
     if (is_transposed)
         weight = graph_transpose(p->g, weight, 2, (int64_t[]){1, 0});
-    x = graph_binary(p->g, GRAPH_OP_MATMUL, x, weight);
+    graph_attribute linear = graph_make_int(GRAPH_LINEAR_NUMBER, number);
+    x = graph_add(p->g, GRAPH_OP_MATMUL, 2, (graph_value_index[]){x, weight}, 1, &linear);
     return bias != GRAPH_NO_VALUE ? graph_binary(p->g, GRAPH_OP_ADD, x, bias) : x;
 }
 
@@ -137,35 +166,42 @@ static graph_value_index columns(packer *p, graph_value_index x, int64_t from, i
     return graph_add(p->g, GRAPH_OP_SLICE, 4, inputs, 0, NULL);
 }
 
-static projections project_joined(packer *p, const encoder_linear *const l[PROJECTIONS],
-                                  graph_value_index x)
+static projections project_joined(packer *p, int64_t number,
+                                  const encoder_linear *const l[PROJECTIONS], graph_value_index x)
 {
     int64_t hidden = p->e->hidden;
     const float scales[] = {p->form.are_queries_scaled ? p->e->attention_scale : 1, 1, 1};
-    x = multiply(p, joined_weight(p, l, scales), l[0]->is_transposed, joined_bias(p, l, scales), x);
+    x = multiply(p, number, joined_weight(p, l, scales), l[0]->is_transposed,
+                 joined_bias(p, l, scales), x);
     return (projections){columns(p, x, 0, hidden), columns(p, x, hidden, 2 * hidden),
                          columns(p, x, 2 * hidden, 3 * hidden)};
 }
 
-static graph_value_index project_one(packer *p, const encoder_linear *l, graph_value_index x)
+static graph_value_index project_one(packer *p, int64_t number, const encoder_linear *l,
+                                     graph_value_index x)
 {
+    const tensor *weight = packer_weight(p, number, l);
+    if (weight == NULL)
+        return GRAPH_NO_VALUE;
     graph_value_index bias = l->bias != NULL ? packer_constant(p, l->bias) : GRAPH_NO_VALUE;
-    return multiply(p, packer_constant(p, l->weight), l->is_transposed, bias, x);
+    return multiply(p, number, packer_constant(p, weight), l->is_transposed, bias, x);
 }
 
 static projections project(packer *p, const encoder_layer *l, graph_value_index x)
 {
     const encoder_linear *const three[] = {&l->query, &l->key, &l->value};
+    int64_t number = packer_linear_number(p, l, ENCODER_QKV);
     /* Of one row compilers find better layouts for heads where it is a dimension of its own. */
     if (p->size.rows == 1)
         x = graph_reshape(p->g, x, 3, (int64_t[]){1, p->size.length, p->e->hidden});
     if (p->form.is_qkv_joined && can_join(three))
-        return project_joined(p, three, x);
-    graph_value_index queries = project_one(p, &l->query, x);
+        return project_joined(p, number, three, x);
+    x = packer_read(p, number, x);
+    graph_value_index queries = project_one(p, number, &l->query, x);
     if (p->form.are_queries_scaled)
         queries = packer_scaled(p, queries);
-    graph_value_index keys = project_one(p, &l->key, x);
-    return (projections){queries, keys, project_one(p, &l->value, x)};
+    graph_value_index keys = project_one(p, number, &l->key, x);
+    return (projections){queries, keys, project_one(p, number, &l->value, x)};
 }
 
 /* --- heads --- */
@@ -243,5 +279,5 @@ graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_valu
         y = p->form.are_heads_transposed ? attend_transposed(p, &made)
                                          : attend_by_letters(p, &made);
     y = graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
-    return packer_linear(p, &l->attention_output, y);
+    return packer_layer_linear(p, l, ENCODER_ATTENTION_OUTPUT, y);
 }

@@ -39,6 +39,10 @@ typedef struct encoder_rotary {
     const float *frequencies; /* [dims / 2] */
 } encoder_rotary;
 
+/* The four linear layers of a transformer layer; query, key and value are one, and so are the gate
+ * and the layer that it gates. */
+enum { ENCODER_QKV, ENCODER_ATTENTION_OUTPUT, ENCODER_UP, ENCODER_DOWN, ENCODER_LINEARS };
+
 /* Post-normalisation: x = norm(x + f(x)). With encoder.is_pre_norm: x = x + f(norm(x)). */
 typedef struct encoder_layer {
     encoder_linear query, key, value, attention_output;

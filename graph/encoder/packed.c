@@ -320,8 +320,8 @@ static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_in
 {
     x = graph_binary(p->g, GRAPH_OP_ADD, packer_attention(p, l, x), x);
     x = norm(p, &l->attention_norm, false, x);
-    graph_value_index inner = activate(p, l->activation, packer_linear(p, &l->up, x));
-    x = graph_binary(p->g, GRAPH_OP_ADD, packer_linear(p, &l->down, inner), x);
+    graph_value_index inner = activate(p, l->activation, packer_layer_linear(p, l, ENCODER_UP, x));
+    x = graph_binary(p->g, GRAPH_OP_ADD, packer_layer_linear(p, l, ENCODER_DOWN, inner), x);
     return norm(p, &l->output_norm, false, x);
 }
 
@@ -398,6 +398,7 @@ static void build(packer *p, const graph *source)
         x = layer(p, &e->layers[i], x);
     for (int i = 0; i < e->output_count; i++)
         packer_add_output(p, &e->outputs[i], x, source->values[source->outputs[i]].name);
+    packer_end_trial(p);
 }
 
 static void destroy_built(void *built)

@@ -2,6 +2,7 @@
 #define GRAPH_ENCODER_PACKED_H
 
 #include "graph/encoder/encoder.h"
+#include "graph/quantise/smooth.h"
 
 /* Sequence packing: an encoder as a graph of static shape with several sequences in each row.
  * Attention is block-diagonal (it stays within a sequence), positions count from the start of each
@@ -17,6 +18,9 @@
  *   - "packed_starts", i32 [sequences]: row * length + column of the first token of sequence i + 1;
  *     absent sequences: 0
  *
+ * Products of the layers' linear layers have an attribute "linear": layer * ENCODER_LINEARS +
+ * linear.
+ *
  * Outputs: those of the model in its order, [rows, length, n] per token or [sequences, n] pooled.
  * Rows of absent sequences hold undefined numbers. */
 
@@ -29,6 +33,20 @@
 typedef struct encoder_packing {
     int64_t rows, length, sequences; /* all at least 1 */
 } encoder_packing;
+
+/* Measures an encoder, or imitates in floats what int8 does to it. Linear layers are numbered
+ * layer * ENCODER_LINEARS + linear. */
+typedef struct encoder_trial {
+    /* Two outputs more for each linear layer, f32 [K]: the least and the largest value of each
+     * channel that it reads, and 0, over the tokens whose mask is not zero. */
+    bool shows_ranges;
+    /* What linear layers read is rounded by a scale for each row, and their weights by one for each
+     * output. */
+    bool is_by_row;
+    /* By linear layer: how what it reads is rounded; its weights, divided by the factors, are
+     * rounded by a scale for each output. Factors NULL: as it is. Or NULL. */
+    const quantise_channels *channels;
+} encoder_trial;
 
 /* How the graph computes what the encoder means; the results differ in rounding only. */
 typedef struct encoder_form {
@@ -52,6 +70,7 @@ typedef struct encoder_form {
     bool are_scores_kept; /* clipped ones: computed before the exponentials, not with them */
     bool is_mean_product; /* means over tokens are a matrix multiplication, in padded graphs too */
     bool are_embedding_sums_products; /* so are the sums in the normalisation of embeddings */
+    const encoder_trial *trial;       /* or NULL; not with is_qkv_joined */
 } encoder_form;
 
 /* The packing of a bucket of rows x length tokens: one sequence per 8 tokens, at least one per row,

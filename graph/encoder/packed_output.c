@@ -1,3 +1,5 @@
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "graph/build.h"
@@ -177,4 +179,126 @@ void packer_add_output(packer *p, const encoder_output *o, graph_value_index x, 
     else if (o->pooling == ENCODER_POOLING_NONE)
         x = graph_reshape(p->g, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
     graph_add_output(p->g, x, name);
+}
+
+/* --- the graph of an encoder that is measured, or that imitates int8: encoder_trial --- */
+
+void packer_end_trial(packer *p)
+{
+    for (int i = 0; p->ranges != NULL && i < 2 * p->e->layer_count * ENCODER_LINEARS; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s of linear layer %d", i % 2 ? "most" : "least", i / 2);
+        graph_add_output(p->g, p->ranges[i], name);
+    }
+}
+
+/* The least and the largest value of each channel, f32 [K]; padding counts as 0. */
+static void show_ranges(packer *p, int64_t number, graph_value_index x, int64_t width)
+{
+    x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, width});
+    if (p->mask != GRAPH_NO_VALUE) {
+        graph_value_index is_real =
+            graph_cast(p->g, graph_cast(p->g, p->mask, DTYPE_BOOL), DTYPE_F32);
+        is_real = graph_reshape(p->g, is_real, 2, (int64_t[]){p->tokens, 1});
+        x = graph_binary(p->g, GRAPH_OP_MUL, x, is_real);
+    }
+    if (p->ranges == NULL) {
+        size_t count = 2 * (size_t)p->e->layer_count * ENCODER_LINEARS;
+        p->ranges = arena_allocate_zeroed(&p->g->memory, count, sizeof *p->ranges);
+    }
+    if (p->ranges == NULL) {
+        (void)graph_lack_memory(p->g);
+        return;
+    }
+    p->ranges[2 * number] = graph_reduce(p->g, GRAPH_OP_REDUCE_MIN, x, 0, false);
+    p->ranges[2 * number + 1] = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, x, 0, false);
+}
+
+static int64_t width_of(const packer *p, int64_t number)
+{
+    return number % ENCODER_LINEARS == ENCODER_DOWN ? p->e->intermediate : p->e->hidden;
+}
+
+static quantise_channels channels_of(const packer *p, int64_t number)
+{
+    const encoder_trial *t = p->form.trial;
+    return t == NULL || t->channels == NULL ? (quantise_channels){0} : t->channels[number];
+}
+
+static graph_value_index rounded(packer *p, graph_value_index x)
+{
+    graph_value_index q = graph_unary(p->g, GRAPH_OP_ROUND, x);
+    q = graph_binary(p->g, GRAPH_OP_MAX, q, graph_number(p->g, -127));
+    return graph_binary(p->g, GRAPH_OP_MIN, q, graph_number(p->g, 127));
+}
+
+/* By max|x| / 127 of each row. */
+static graph_value_index rounded_by_row(packer *p, graph_value_index x)
+{
+    graph_value_index top =
+        graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, graph_unary(p->g, GRAPH_OP_ABS, x), -1, true);
+    top = graph_binary(p->g, GRAPH_OP_MAX, top, graph_number(p->g, 1e-30f));
+    graph_value_index scale = graph_binary(p->g, GRAPH_OP_DIV, top, graph_number(p->g, 127));
+    x = rounded(p, graph_binary(p->g, GRAPH_OP_DIV, x, scale));
+    return graph_binary(p->g, GRAPH_OP_MUL, x, scale);
+}
+
+static graph_value_index rounded_by_channel(packer *p, const quantise_channels *c,
+                                            graph_value_index x)
+{
+    graph_value_index factors = packer_constant(p, c->factors);
+    x = graph_binary(p->g, GRAPH_OP_MUL, x, factors);
+    if (c->offsets == NULL)
+        return graph_binary(p->g, GRAPH_OP_DIV, rounded(p, x), factors);
+    graph_value_index offsets = packer_constant(p, c->offsets);
+    x = rounded(p, graph_binary(p->g, GRAPH_OP_SUB, x, offsets));
+    x = graph_binary(p->g, GRAPH_OP_ADD, x, offsets);
+    return graph_binary(p->g, GRAPH_OP_DIV, x, factors);
+}
+
+graph_value_index packer_read(packer *p, int64_t number, graph_value_index x)
+{
+    const quantise_channels channels = channels_of(p, number);
+    if (p->form.trial != NULL && p->form.trial->shows_ranges)
+        show_ranges(p, number, x, width_of(p, number));
+    if (channels.factors != NULL)
+        return rounded_by_channel(p, &channels, x);
+    return p->form.trial != NULL && p->form.trial->is_by_row ? rounded_by_row(p, x) : x;
+}
+
+/* One output of a weight: its numbers lie `step` apart. */
+static void round_output(const float *from, float *to, int64_t depth, int64_t step,
+                         const float *factors)
+{
+    float largest = 0;
+    for (int64_t k = 0; k < depth; k++)
+        largest = fmaxf(largest, fabsf(from[k * step] / (factors != NULL ? factors[k] : 1)));
+    float scale = largest > 0 ? largest / 127 : 1;
+    for (int64_t k = 0; k < depth; k++) {
+        float factor = factors != NULL ? factors[k] : 1;
+        to[k * step] = nearbyintf(from[k * step] / factor / scale) * scale * factor;
+    }
+}
+
+const tensor *packer_weight(packer *p, int64_t number, const encoder_linear *l)
+{
+    const tensor *w = l->weight, *factors = channels_of(p, number).factors;
+    if (factors == NULL && (p->form.trial == NULL || !p->form.trial->is_by_row))
+        return w;
+    tensor *made = arena_allocate(&p->g->memory, sizeof *made);
+    float *to = packer_floats(p, tensor_count(w));
+    if (made == NULL || to == NULL) {
+        (void)graph_lack_memory(p->g);
+        return NULL;
+    }
+    *made = *w;
+    made->data = to;
+    const float *from = w->data, *f = factors != NULL ? factors->data : NULL;
+    int64_t rows = w->dims[0], columns = w->dims[1];
+    for (int64_t i = 0; i < (l->is_transposed ? rows : columns); i++) {
+        int64_t start = l->is_transposed ? i * columns : i;
+        round_output(from + start, to + start, l->is_transposed ? columns : rows,
+                     l->is_transposed ? 1 : columns, f);
+    }
+    return made;
 }

@@ -23,6 +23,7 @@ typedef struct packer {
     /* With form.block_width: bool [1, 1, 1, heads of a block, width], the columns of each head; and
      * f32 [heads of a block, length, width], the same as ones. */
     graph_value_index own_columns, column_sums;
+    graph_value_index *ranges; /* [layers * ENCODER_LINEARS][2], with form.trial->shows_ranges */
     graph_value_index members; /* bool [sequences, tokens]: the token is pooled for the sequence */
 } packer;
 
@@ -39,6 +40,18 @@ graph_value_index packer_raised(packer *p, graph_value_index scores, graph_value
 
 /* [n, K] to [n, N]. */
 graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_index x);
+/* The same for a linear layer of a transformer layer, but ENCODER_QKV. */
+graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int linear,
+                                      graph_value_index x);
+/* Its number, for the attribute of its product. */
+int64_t packer_linear_number(const packer *p, const encoder_layer *of, int linear);
+
+/* Adds the outputs of the trial. */
+void packer_end_trial(packer *p);
+/* What the linear layer of that number reads, and a weight of it: as they are, or as form.trial
+ * has them. NULL: no memory. */
+graph_value_index packer_read(packer *p, int64_t number, graph_value_index x);
+const tensor *packer_weight(packer *p, int64_t number, const encoder_linear *l);
 /* Sums over the letters that the result does not have. */
 graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
                                 graph_value_index y);

@@ -38,10 +38,54 @@ static ssa dense_s8(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
                       hlo_broadcast_along(e, weight_scale, &sums, sums.rank - 1));
 }
 
-/* x [..., K] by a constant 2-D weight whose K lies on `weight_k_axis`. */
-static ssa dense_layer(emitter *e, ssa x, const tensor *weight, int weight_k_axis)
+/* The same with scales known beforehand: q = round(x * factors - offsets), y = (q . (w / factors)
+ * in s8) * weight_scale + shifts. What comes before rounds, what comes after multiplies and adds:
+ * nothing is reduced, so that both become part of the products around. `*shift`: [N], what is still
+ * to be added, or number 0. */
+static ssa dense_s8_static(emitter *e, ssa x, const tensor *weight, int weight_k_axis,
+                           const quantise_channels *channels, ssa *shift)
 {
+    ssa factors = emit_weight(e, channels->factors, STABLEHLO_AS_IS, 0);
+    ssa scaled = hlo_binary(e, "multiply", x, hlo_broadcast_along(e, factors, &x, x.rank - 1));
+    if (channels->offsets != NULL) {
+        ssa offsets = emit_weight(e, channels->offsets, STABLEHLO_AS_IS, 0);
+        offsets = hlo_broadcast_along(e, offsets, &x, x.rank - 1);
+        scaled = hlo_binary(e, "subtract", scaled, offsets);
+    }
+    ssa rounded = hlo_unary(e, "round_nearest_even", scaled);
+    ssa q = hlo_convert(e, hlo_clamp(e, rounded, -127, 127), DTYPE_I8);
+    int axis = 1 - weight_k_axis;
+    bool turns = weight_k_axis == 1 && e->options.are_weights_turned;
+    stablehlo_transform to = turns ? STABLEHLO_TO_S8_TURNED : STABLEHLO_TO_S8;
+    ssa w = emit_weight_for(e, weight, to, axis, channels);
+    ssa scale = emit_weight_for(e, weight, STABLEHLO_TO_S8_SCALES, axis, channels);
+    if (channels->offsets != NULL)
+        *shift = emit_weight_for(e, weight, STABLEHLO_TO_S8_SHIFTS, axis, channels);
+    ssa sums = hlo_dot(e, q, w, 0, x.rank - 1, turns ? 0 : weight_k_axis, DTYPE_I32);
+    sums = hlo_convert(e, sums, DTYPE_F32);
+    e->program->dense_int8_count++;
+    e->program->dense_static_count++;
+    return hlo_binary(e, "multiply", sums, hlo_broadcast_along(e, scale, &sums, sums.rank - 1));
+}
+
+/* How a product with static scales rounds what it reads, or NULL. */
+static const quantise_channels *channels_of(const emitter *e, const graph_node *n)
+{
+    int64_t at = graph_attribute_int(n, GRAPH_LINEAR_NUMBER, -1);
+    bool is_static = at >= 0 && at < e->options.channels_count;
+    return is_static && e->options.channels[at].factors != NULL ? &e->options.channels[at] : NULL;
+}
+
+/* x [..., K] by a constant 2-D weight whose K lies on `weight_k_axis`, for node `n`. `*shift`: as
+ * above. */
+static ssa dense_layer(emitter *e, const graph_node *n, ssa x, const tensor *weight,
+                       int weight_k_axis, ssa *shift)
+{
+    const quantise_channels *channels = channels_of(e, n);
+    *shift = (ssa){0};
     e->program->dense_count++;
+    if (channels != NULL && x.dtype == DTYPE_F32)
+        return dense_s8_static(e, x, weight, weight_k_axis, channels, shift);
     if (e->precision == STABLEHLO_INT8 && x.dtype == DTYPE_F32)
         return dense_s8(e, x, weight, weight_k_axis);
     bool is_rounded = e->precision == STABLEHLO_BF16 && x.dtype == DTYPE_F32;
@@ -107,11 +151,13 @@ static const tensor *dense_weight(const emitter *e, const graph_node *n, int *k_
 
 static status emit_matmul(emitter *e, const graph_node *n)
 {
-    ssa a = emit_input(e, n, 0), v;
+    ssa a = emit_input(e, n, 0), v, shift;
     int k_axis = 0;
     const tensor *weight = dense_weight(e, n, &k_axis);
     if (weight != NULL && a.rank >= 2) {
-        v = dense_layer(e, a, weight, k_axis);
+        v = dense_layer(e, n, a, weight, k_axis, &shift);
+        if (shift.number != 0)
+            v = hlo_binary(e, "add", v, hlo_broadcast_along(e, shift, &v, v.rank - 1));
     } else {
         v = matmul(e, operand(e, a), operand(e, emit_input(e, n, 1)), a.dtype);
         if (e->options.are_scores_bf16)
@@ -180,26 +226,42 @@ static status emit_einsum(emitter *e, const graph_node *n)
     return STATUS_OK;
 }
 
+/* alpha * v + beta * C of a Gemm; `shift` is added to v first, or to C where that is one vector for
+ * all rows. */
+static ssa finish_gemm(emitter *e, const graph_node *n, ssa v, ssa shift)
+{
+    ssa type = emit_output_type(e, n, 0);
+    float alpha = graph_attribute_float(n, "alpha", 1), beta = graph_attribute_float(n, "beta", 1);
+    bool has_c = emit_has_input(n, 2) && beta != 0;
+    ssa c = has_c ? emit_input(e, n, 2) : (ssa){0};
+    if (shift.number != 0 && has_c && alpha == 1 && beta == 1 && c.rank == 1 &&
+        c.dims[0] == shift.dims[0])
+        c = hlo_binary(e, "add", c, shift);
+    else if (shift.number != 0)
+        v = hlo_binary(e, "add", v, hlo_broadcast_along(e, shift, &v, v.rank - 1));
+    if (alpha != 1)
+        v = hlo_scalar_binary(e, "multiply", v, (double)alpha);
+    if (has_c) {
+        c = hlo_broadcast_to(e, c, type.rank, type.dims);
+        v = hlo_binary(e, "add", v,
+                       beta == 1 ? c : hlo_scalar_binary(e, "multiply", c, (double)beta));
+    }
+    return v;
+}
+
 static status emit_gemm(emitter *e, const graph_node *n)
 {
-    ssa a = emit_input(e, n, 0), type = emit_output_type(e, n, 0), v;
+    ssa a = emit_input(e, n, 0), v, shift = {0};
     const int b_k_axis = graph_attribute_int(n, "transB", 0) != 0;
     if (graph_attribute_int(n, "transA", 0))
         a = hlo_transpose(e, a, (int[]){1, 0});
     int k_axis = b_k_axis;
     const tensor *weight = dense_weight(e, n, &k_axis);
     if (weight != NULL)
-        v = dense_layer(e, a, weight, k_axis);
+        v = dense_layer(e, n, a, weight, k_axis, &shift);
     else
         v = hlo_dot(e, operand(e, a), operand(e, emit_input(e, n, 1)), 0, 1, b_k_axis, a.dtype);
-    float alpha = graph_attribute_float(n, "alpha", 1), beta = graph_attribute_float(n, "beta", 1);
-    if (alpha != 1)
-        v = hlo_scalar_binary(e, "multiply", v, (double)alpha);
-    if (emit_has_input(n, 2) && beta != 0) {
-        ssa c = hlo_broadcast_to(e, emit_input(e, n, 2), type.rank, type.dims);
-        v = hlo_binary(e, "add", v,
-                       beta == 1 ? c : hlo_scalar_binary(e, "multiply", c, (double)beta));
-    }
+    v = finish_gemm(e, n, v, shift);
     emit_output(e, n, 0, e->options.are_sums_bf16 ? emit_rounded(e, v) : v);
     return STATUS_OK;
 }

@@ -88,30 +88,44 @@ void emit_graph_input(emitter *e, int i)
     e->values[v] = emit_argument(e, add_argument(e, a));
 }
 
+static bool is_turned(stablehlo_transform t)
+{
+    return t == STABLEHLO_TO_BF16_TURNED || t == STABLEHLO_TO_S8_TURNED;
+}
+
 ssa emit_weight(emitter *e, const tensor *constant, stablehlo_transform transform, int axis)
 {
+    return emit_weight_for(e, constant, transform, axis, NULL);
+}
+
+ssa emit_weight_for(emitter *e, const tensor *constant, stablehlo_transform transform, int axis,
+                    const quantise_channels *channels)
+{
+    const quantise_channels of = channels != NULL ? *channels : (quantise_channels){0};
     stablehlo_program *p = e->program;
     for (int i = 0; i < p->argument_count; i++)
         if (p->arguments[i].input < 0 && p->arguments[i].constant->data == constant->data &&
             p->arguments[i].transform == transform && p->arguments[i].axis == axis &&
+            p->arguments[i].channels.factors == of.factors &&
             tensor_same_shape(p->arguments[i].constant, constant))
             return emit_argument(e, i);
     stablehlo_argument a = {.input = -1,
                             .constant = constant,
                             .transform = transform,
                             .axis = axis,
+                            .channels = of,
                             .dtype = constant->dtype,
                             .rank = constant->rank};
     memcpy(a.dims, constant->dims, sizeof a.dims);
     if (transform == STABLEHLO_TO_BF16 || transform == STABLEHLO_TO_BF16_TURNED)
         a.dtype = DTYPE_BF16;
-    if (transform == STABLEHLO_TO_BF16_TURNED) {
+    if (is_turned(transform)) {
         a.dims[0] = constant->dims[1];
         a.dims[1] = constant->dims[0];
     }
-    if (transform == STABLEHLO_TO_S8)
+    if (transform == STABLEHLO_TO_S8 || transform == STABLEHLO_TO_S8_TURNED)
         a.dtype = DTYPE_I8;
-    if (transform == STABLEHLO_TO_S8_SCALES) {
+    if (transform == STABLEHLO_TO_S8_SCALES || transform == STABLEHLO_TO_S8_SHIFTS) {
         a.dtype = DTYPE_F32;
         a.rank = 1;
         a.dims[0] = constant->dims[axis];

@@ -30,6 +30,9 @@ ssa emit_output_type(const emitter *e, const graph_node *n, int i);
 /* A constant as a program argument, transformed. `axis` is that of output channels for the S8
  * transforms. */
 ssa emit_weight(emitter *e, const tensor *constant, stablehlo_transform transform, int axis);
+/* The same for x whose channels are rounded so; NULL: emit_weight(). */
+ssa emit_weight_for(emitter *e, const tensor *constant, stablehlo_transform transform, int axis,
+                    const quantise_channels *channels);
 /* An f32 value rounded to bf16, which a device may then store so. */
 ssa emit_rounded(emitter *e, ssa v);
 /* The axis attribute `name`; negative axes count from the end. */

@@ -12,29 +12,46 @@ void stablehlo_program_dispose(stablehlo_program *p)
 }
 
 /* A 2-D weight seen as [channels][depth] with strides. */
-static float weight_at(const tensor *w, int axis, int64_t channel, int64_t depth)
+static float weight_at(const stablehlo_argument *a, int64_t channel, int64_t depth)
 {
-    int64_t index = axis == 1 ? depth * w->dims[1] + channel : channel * w->dims[1] + depth;
-    return ((const float *)w->data)[index];
+    const tensor *w = a->constant;
+    int64_t index = a->axis == 1 ? depth * w->dims[1] + channel : channel * w->dims[1] + depth;
+    float weight = ((const float *)w->data)[index];
+    return a->channels.factors == NULL ? weight
+                                       : weight / ((const float *)a->channels.factors->data)[depth];
 }
 
-static float scale_of(const tensor *w, int axis, int64_t channel)
+static float scale_of(const stablehlo_argument *a, int64_t channel)
 {
     float largest = 0;
-    for (int64_t k = 0; k < w->dims[1 - axis]; k++)
-        largest = fmaxf(largest, fabsf(weight_at(w, axis, channel, k)));
+    for (int64_t k = 0; k < a->constant->dims[1 - a->axis]; k++)
+        largest = fmaxf(largest, fabsf(weight_at(a, channel, k)));
     return largest > 0 ? largest / 127.0f : 1.0f;
 }
 
-static void to_s8(const tensor *w, int axis, tensor *out)
+static void to_s8(const stablehlo_argument *a, tensor *out)
 {
-    for (int64_t n = 0; n < w->dims[axis]; n++) {
-        float inverse = 1.0f / scale_of(w, axis, n);
-        for (int64_t k = 0; k < w->dims[1 - axis]; k++) {
-            int64_t index = axis == 1 ? k * w->dims[1] + n : n * w->dims[1] + k;
-            ((int8_t *)out->data)[index] = (int8_t)nearbyintf(weight_at(w, axis, n, k) * inverse);
+    const int64_t channels = a->constant->dims[a->axis], depth = a->constant->dims[1 - a->axis];
+    /* Whether weights of one channel lie apart. */
+    bool is_by_depth = (a->axis == 1) != (a->transform == STABLEHLO_TO_S8_TURNED);
+    for (int64_t n = 0; n < channels; n++) {
+        float inverse = 1.0f / scale_of(a, n);
+        for (int64_t k = 0; k < depth; k++) {
+            int64_t index = is_by_depth ? k * channels + n : n * depth + k;
+            ((int8_t *)out->data)[index] = (int8_t)nearbyintf(weight_at(a, n, k) * inverse);
         }
     }
+}
+
+/* Of one output: the sum of what the offsets add to each product. */
+static float shift_of(const stablehlo_argument *a, int64_t channel)
+{
+    const float *offsets = a->channels.offsets->data;
+    float scale = scale_of(a, channel), inverse = 1.0f / scale;
+    double sum = 0;
+    for (int64_t k = 0; k < a->constant->dims[1 - a->axis]; k++)
+        sum += (double)offsets[k] * nearbyintf(weight_at(a, channel, k) * inverse);
+    return (float)(sum * (double)scale);
 }
 
 static void to_turned(const tensor *w, uint16_t *out)
@@ -58,13 +75,16 @@ status stablehlo_argument_data(const stablehlo_argument *argument, arena *a, ten
     status s = tensor_allocate(out, a, argument->dtype, argument->rank, argument->dims);
     if (s)
         return s;
-    if (argument->transform == STABLEHLO_TO_S8)
-        to_s8(w, argument->axis, out);
+    if (argument->transform == STABLEHLO_TO_S8 || argument->transform == STABLEHLO_TO_S8_TURNED)
+        to_s8(argument, out);
     else if (argument->transform == STABLEHLO_TO_BF16_TURNED)
         to_turned(w, out->data);
+    else if (argument->transform == STABLEHLO_TO_S8_SHIFTS)
+        for (int64_t n = 0; n < w->dims[argument->axis]; n++)
+            ((float *)out->data)[n] = shift_of(argument, n);
     else if (argument->transform == STABLEHLO_TO_S8_SCALES)
         for (int64_t n = 0; n < w->dims[argument->axis]; n++)
-            ((float *)out->data)[n] = scale_of(w, argument->axis, n);
+            ((float *)out->data)[n] = scale_of(argument, n);
     else
         for (int64_t i = 0, count = tensor_count(w); i < count; i++)
             ((uint16_t *)out->data)[i] = dtype_f32_to_bf16(((const float *)w->data)[i]);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/tensor.h"
+#include "graph/quantise/smooth.h"
 
 /* A StableHLO program: its text and its arguments. Weights are arguments, so that they are uploaded
  * once per device and shared by the programs of all buckets. */
@@ -37,6 +38,11 @@ typedef struct stablehlo_options {
     bool are_sums_bf16;      /* so are results of dense layers */
     bool are_weights_turned; /* [N,K] weights are uploaded as [K,N] */
     bool are_scores_bf16;    /* so are products of two computed tensors: attention scores */
+    /* By GRAPH_LINEAR_NUMBER of a product with a constant weight: what it reads is rounded so and
+     * multiplied in s8, instead of what `precision` says; factors NULL: not. Read while the program
+     * is made; the data of their tensors may be set later. */
+    const quantise_channels *channels;
+    int channels_count;
 } stablehlo_options;
 
 /* How a constant of the graph becomes an argument. The INT8 pair comes from one [K,N] weight. */
@@ -45,7 +51,9 @@ typedef enum stablehlo_transform {
     STABLEHLO_TO_BF16,
     STABLEHLO_TO_BF16_TURNED, /* the transpose of a matrix */
     STABLEHLO_TO_S8,          /* s8, round(w / scale[n]), n along the axis */
+    STABLEHLO_TO_S8_TURNED,   /* the transpose of that */
     STABLEHLO_TO_S8_SCALES,   /* [N] f32, max|w[n]| / 127 */
+    STABLEHLO_TO_S8_SHIFTS,   /* [N] f32, what the offsets of the channels come to */
 } stablehlo_transform;
 
 typedef struct stablehlo_argument {
@@ -53,7 +61,9 @@ typedef struct stablehlo_argument {
     const tensor
         *constant; /* of the graph, when input is -1; identity: constant->data and the transform */
     stablehlo_transform transform;
-    int axis;    /* of output channels, for the S8 transforms: 1 for a [K,N] weight, 0 for [N,K] */
+    int axis; /* of output channels, for the S8 transforms: 1 for a [K,N] weight, 0 for [N,K] */
+    /* For the S8 transforms: of w / factors; factors NULL: 1. The tensors outlive the program. */
+    quantise_channels channels;
     dtype dtype; /* as the program declares it */
     int rank;
     int64_t dims[TENSOR_RANK_MAX];
@@ -65,8 +75,9 @@ typedef struct stablehlo_program {
     stablehlo_argument *arguments; /* in program order: graph inputs that are used first */
     int argument_count, output_count;
     int dense_count,
-        dense_int8_count; /* MatMul/Gemm with constant weights, and how many run in s8 */
-    double flops;         /* 2 per multiply-add of dense layers, attention and convolutions */
+        dense_int8_count;   /* MatMul/Gemm with constant weights, and how many run in s8 */
+    int dense_static_count; /* of these, with static scales of what they read */
+    double flops;           /* 2 per multiply-add of dense layers, attention and convolutions */
 } stablehlo_program;
 
 /* Accepts a zeroed one. */

@@ -27,6 +27,7 @@
 #include "models/loading/warm_up.h"
 #include "models/planner.h"
 #include "models/start/start_budget.h"
+#include "models/text/calibration_text.h"
 #include "models/text/load_text.h"
 #include "models/whole/whole.h"
 
@@ -368,6 +369,20 @@ static status read_text_files(model *m, const manifest *file, const load_request
     return STATUS_OK;
 }
 
+/* For devices that calibrate int8 and have no samples of the operator's. */
+static status make_text_samples(model *m)
+{
+    if (m->text == NULL || m->on_device.encoder == NULL || m->on_device.samples != NULL)
+        return STATUS_OK;
+    device_samples *samples = arena_allocate(&m->memory, sizeof *samples);
+    if (samples == NULL)
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for samples");
+    status failure = model_text_samples(m->text, &m->memory, samples);
+    if (!failure && samples->count > 0)
+        m->on_device.text_samples = m->on_packed.text_samples = samples;
+    return failure;
+}
+
 /* A model read from files that somebody was writing may be half of each. */
 static status check_unchanged(const load_request *r, uint64_t before)
 {
@@ -425,6 +440,8 @@ static status make(model *m, const load_request *r, const manifest *file)
         return failure;
     lift_limit(m, r, file);
     failure = read_text_files(m, file, r);
+    if (!failure)
+        failure = make_text_samples(m);
     if (failure)
         return failure;
     if (model_is_exact(m)) {

@@ -160,12 +160,17 @@ static void write_deferred(text_buffer *out, const model *m)
     text_buffer_put(out, "]");
 }
 
-/* "bf16: why" as the members of an object. */
+/* "int8 static: why" as the members of an object. The scales are the last word before the colon:
+ * "as exported none". */
 static void put_how(text_buffer *out, const char *how)
 {
-    size_t word = strcspn(how, ":");
-    text_buffer_format(out, "\"arithmetic\":\"%.*s\",\"reason\":", (int)word, how);
-    text_write_json_text(out, how + word + 2 * (how[word] == ':'));
+    size_t end = strcspn(how, ":"), space = end;
+    while (space > 0 && how[space] != ' ')
+        space--;
+    size_t scales = space > 0 ? space + 1 : end;
+    text_buffer_format(out, "\"arithmetic\":\"%.*s\",\"scales\":\"%.*s\",\"reason\":",
+                       (int)(space > 0 ? space : end), how, (int)(end - scales), how + scales);
+    text_write_json_text(out, how + end + 2 * (how[end] == ':'));
 }
 
 /* Devices of one kind have the same programs: those of the first are told. */

@@ -30,6 +30,7 @@ def test_a_server_chooses_and_a_second_start_compiles_nothing(tmp_path, s8, bf16
         try:
             (program,) = programs_of(server)
             assert (program["batch"], program["sequence"], program["packed"], program["arithmetic"]) == (2, 8, False, chosen)
+            assert program["scales"] == ("dynamic" if chosen == "int8" else "none")
             assert program["reason"] == f"the fewest estimated cycles: int8 {s8}, bf16 {bf16}"
             found = devices.metrics(server)
             assert devices.total(found, "compiles_total", phase="serving") == 0

@@ -14,7 +14,7 @@ def test_a_line_of_json_for_each_bucket(tmp_path):
     first = devices.lines_of(devices.compile_for(tmp_path, model, "--json"))
     assert sorted((l["batch"], l["sequence"], l["packed"]) for l in first) == [(b, 8, p) for b in (1, 4) for p in (False, True)]
     for line in first:
-        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "arithmetic", *CHOICE, "state", *FIGURES]
+        assert list(line) == ["target", "precision", "batch", "sequence", "packed", "arithmetic", "scales", *CHOICE, "state", *FIGURES]
         assert (line["target"], line["precision"], line["state"]) == ("tpu:v5e:1x1", "bf16", "kept")
         assert line["dense_layers"] > 0 and line["dense_layers_int8"] == 0 and line["program_bytes"] > 0
         assert (line["candidate"], line["tried"], line["reason"]) == ("bf16", [], "the default")
@@ -44,10 +44,11 @@ def test_int8_is_the_cheaper_of_int8_and_bf16(tmp_path, s8, bf16, chosen):
     estimates = dict(cycles=f"xi8>:{s8},:{bf16}")
     (first,) = devices.lines_of(devices.compile_for(tmp_path, model, "--json", "--precision", "int8", **estimates))
     assert (first["precision"], first["arithmetic"], first["candidate"]) == ("int8", chosen, chosen)
-    assert first["estimated_cycles"] == min(s8, bf16) and tried(first) == dict(int8=s8, bf16=bf16)
+    assert first["estimated_cycles"] == min(s8, bf16) and tried(first) == {"int8": s8, "bf16": bf16, "int8-static": s8, "int8-static-ffn": s8}
     assert (first["products_s8"] > 0) == (first["dense_layers_int8"] > 0) == (chosen == "int8")
-    # Only what was chosen is kept, beside the choice; the second run compiles nothing.
-    assert len(list((tmp_path / "cache").glob("*.program"))) == 2
+    # Only what was chosen is kept, beside the choice and, for int8, its accuracy; the second run compiles nothing.
+    assert len(list((tmp_path / "cache").glob("*.program"))) == (3 if chosen == "int8" else 2)
+    assert first["scales"] == ("dynamic" if chosen == "int8" else "none")
     (again,) = devices.lines_of(devices.compile_for(tmp_path, model, "--json", "--precision", "int8", compile_fails=1))
     assert again == dict(first, state="in the cache")
     table = devices.compile_for(tmp_path, model, "--precision", "int8", compile_fails=1)

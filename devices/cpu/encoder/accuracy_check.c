@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/xorshift.h"
+#include "devices/accuracy.h"
 #include "devices/cpu/encoder/internal.h"
 
 /* The accuracy check. The encoder runs on a few sequences, those of the model's warm-up file if it
@@ -13,30 +13,22 @@
  * precision allows, linear layers get a more precise format, the most sensitive first, until they
  * agree. */
 
-#define GENERATED 8 /* samples of a model without warm-up data */
-#define GENERATED_LENGTH_MAX 64
-#define SAMPLE_LENGTH_MAX 256 /* tokens; longer samples are cut */
-#define RANKING_SAMPLES 2     /* for the order in which linear layers get a more precise format */
+#define GENERATED_LENGTH_MAX 64 /* of samples of a model without warm-up data */
+#define SAMPLE_LENGTH_MAX 256   /* tokens; longer samples are cut */
+#define RANKING_SAMPLES 2       /* for the order in which linear layers get a more precise format */
 #define REPORT_BYTES_MAX 4096
-#define FEW_ELEMENTS 16 /* outputs narrower than this are compared over all samples at once */
 
-typedef struct accuracy {
-    double mean, lowest; /* cosines */
-} accuracy;
-
-static accuracy required_accuracy(const cpu_encoder *e)
+static device_accuracy required_accuracy(const cpu_encoder *e)
 {
-    if (e->options.precision != DEVICE_INT8)
-        return (accuracy){0.9999, 0.9998};
-    /* Generated ids are harder than text: on them the error of MiniLM is twice that on English
-     * sentences, whatever the plan. */
-    return e->options.samples ? (accuracy){0.997, 0.99} : (accuracy){0.994, 0.985};
+    return device_accuracy_required(e->options.precision, e->options.samples != NULL);
 }
 
 /* The samples as inputs, and what a run needs. */
 typedef struct trial {
     arena memory;
-    int count; /* samples */
+    device_samples generated;      /* where the model has none of its own */
+    const device_samples *samples; /* these, or the model's */
+    int count;
     tensor inputs[DEVICE_SAMPLES_MAX][64];
     device_segment segments[DEVICE_SAMPLES_MAX];
     size_t output_count;
@@ -46,17 +38,6 @@ typedef struct trial {
     cpu_encoder_layout *layout;
     float *tops; /* as in cpu_encoder_runner, of the reference on the samples */
 } trial;
-
-/* An id as text would have it: vocabularies are ordered by frequency, which falls as one over the
- * rank (Zipf), so the logarithms of the ranks are uniform. The first ids are special tokens, bytes
- * and reserved ones, which text hardly has. */
-static int64_t next_id(uint64_t *state, int64_t limit)
-{
-    double least = (double)limit / 16,
-           u = (double)(xorshift_next(state) >> 11) / 9007199254740992.0;
-    int64_t id = (int64_t)(least * pow((double)limit / least, u));
-    return id < limit ? id : limit - 1;
-}
 
 /* From the source: `e` may not be packed yet. */
 static size_t output_width(const cpu_encoder *e, int o)
@@ -87,14 +68,10 @@ static tensor *allocate_outputs(const cpu_encoder *e, trial *t)
     return all;
 }
 
-static int64_t sample_length(const cpu_encoder *e, const trial *t, int i)
+static int64_t sample_length(const trial *t, int i)
 {
-    int64_t longest = (int64_t)t->length;
-    const device_samples *samples = e->options.samples;
-    if (samples)
-        return samples->samples[i].length < longest ? samples->samples[i].length : longest;
-    int64_t length = longest * (i + 1) / GENERATED;
-    return length > 0 ? length : 1;
+    int64_t longest = (int64_t)t->length, length = t->samples->samples[i].length;
+    return length < longest ? length : longest;
 }
 
 static status check_ids(const cpu_encoder *e, const device_sample *sample)
@@ -108,38 +85,35 @@ static status check_ids(const cpu_encoder *e, const device_sample *sample)
     return STATUS_OK;
 }
 
-static status fill_ids(const cpu_encoder *e, int i, int64_t length, uint64_t *state, int64_t *ids)
-{
-    const device_samples *samples = e->options.samples;
-    for (int64_t p = 0; p < length && !samples; p++)
-        ids[p] = next_id(state, e->source.word_table->dims[0]);
-    if (!samples)
-        return STATUS_OK;
-    memcpy(ids, samples->samples[i].ids, (size_t)length * sizeof *ids);
-    return check_ids(e, &samples->samples[i]);
-}
-
 static status prepare(const cpu_encoder *e, trial *t)
 {
     const encoder *source = &e->source;
     const graph *g = e->options.graph;
-    uint64_t state = 7;
+    const device_samples *own = e->options.samples;
     status s = STATUS_OK;
-    const device_samples *samples = e->options.samples;
-    *t = (trial){.length = samples ? SAMPLE_LENGTH_MAX : GENERATED_LENGTH_MAX,
-                 .count = samples ? samples->count : GENERATED};
+    *t = (trial){.length = own ? SAMPLE_LENGTH_MAX : GENERATED_LENGTH_MAX, .samples = own};
     if (t->length > e->length_max)
         t->length = e->length_max;
+    if (own == NULL) {
+        s = device_samples_generate(source->word_table->dims[0], (int64_t)t->length, &t->memory,
+                                    &t->generated);
+        t->samples = &t->generated;
+    }
+    if (s)
+        return s;
+    t->count = t->samples->count;
     for (int i = 0; i < t->count; i++) {
-        int64_t length = sample_length(e, t, i);
+        int64_t length = sample_length(t, i);
         t->segments[i] = (device_segment){.rows = 1, .length = length, .inputs = t->inputs[i]};
         for (int k = 0; k < g->input_count; k++) {
             const int64_t dims[2] = {1, length};
             if (tensor_allocate(&t->inputs[i][k], &t->memory, DTYPE_I64, 2, dims))
                 return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
             int64_t *data = t->inputs[i][k].data;
-            if (k == source->ids_input)
-                s = fill_ids(e, i, length, &state, data);
+            if (k == source->ids_input) {
+                memcpy(data, t->samples->samples[i].ids, (size_t)length * sizeof *data);
+                s = check_ids(e, &t->samples->samples[i]);
+            }
             for (int64_t p = 0; p < length && k == source->mask_input; p++)
                 data[p] = 1;
             if (s)
@@ -186,56 +160,21 @@ static status run(const cpu_encoder *e, trial *t, tensor *outputs)
     return run_with(e, t, outputs, NULL);
 }
 
-typedef struct dot_products {
-    double both, one, other;
-} dot_products;
-
-static void add_dot_products(dot_products *p, const tensor *a, const tensor *b, size_t count)
+static device_accuracy compare(const cpu_encoder *e, const trial *t, const tensor *reference,
+                               const tensor *outputs)
 {
-    const float *x = a->data, *y = b->data;
-    for (size_t i = 0; i < count; i++) {
-        p->both += (double)x[i] * y[i];
-        p->one += (double)x[i] * x[i];
-        p->other += (double)y[i] * y[i];
-    }
-}
-
-/* Of two vectors. A vector of zeros equals only itself. */
-static double cosine(const dot_products *p)
-{
-    if (p->one == 0 || p->other == 0)
-        return p->one == p->other ? 1 : 0;
-    return p->both / sqrt(p->one * p->other);
-}
-
-static accuracy compare(const cpu_encoder *e, const trial *t, const tensor *reference,
-                        const tensor *outputs)
-{
-    accuracy worst = {1, 1};
+    device_accuracy worst = {1, 1};
     for (int o = 0; o < e->source.output_count; o++) {
-        accuracy here = {0, 1};
-        dot_products all = {0};
-        bool is_narrow = output_width(e, o) < FEW_ELEMENTS;
+        device_comparison c = {0};
         for (int i = 0; i < t->count; i++) {
             int at = i * ENCODER_OUTPUTS_MAX + o;
-            dot_products one = {0};
-            add_dot_products(&one, &reference[at], &outputs[at], t->widths[i][o]);
-            add_dot_products(&all, &reference[at], &outputs[at], t->widths[i][o]);
-            double c = cosine(&one);
-            here.mean += c / t->count;
-            here.lowest = fmin(here.lowest, c);
+            device_comparison_add(&c, reference[at].data, outputs[at].data, t->widths[i][o]);
         }
-        if (is_narrow)
-            here.mean = here.lowest = cosine(&all);
+        device_accuracy here = device_comparison_read(&c, output_width(e, o));
         worst.mean = fmin(worst.mean, here.mean);
         worst.lowest = fmin(worst.lowest, here.lowest);
     }
     return worst;
-}
-
-static bool is_reached(accuracy a, accuracy required)
-{
-    return a.mean >= required.mean && a.lowest >= required.lowest;
 }
 
 typedef struct ranked_linear {
@@ -288,7 +227,8 @@ static status try_raised(cpu_encoder *mixed, const cpu_encoder *e, const cpu_enc
     }
     status s = run(mixed, t, outputs);
     if (!s)
-        *is_enough = is_reached(compare(e, t, expected, outputs), required_accuracy(e));
+        *is_enough =
+            device_accuracy_is_reached(compare(e, t, expected, outputs), required_accuracy(e));
     return s;
 }
 
@@ -327,7 +267,7 @@ static status raise_precision(cpu_encoder *e, const cpu_encoder *reference, tria
     return s;
 }
 
-static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
+static void write_report(cpu_encoder *e, device_accuracy reached, bool is_measured)
 {
     static const char *const linear_names[] = {"query, key and value", "attention output", "up",
                                                "down"};
@@ -346,11 +286,11 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
             n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n, " %d matrices in %s", formats[f],
                           cpu_encoder_format_name((cpu_encoder_format)f));
     if (is_measured && n < REPORT_BYTES_MAX) {
-        accuracy required = required_accuracy(e);
+        device_accuracy required = required_accuracy(e);
         n += snprintf(text + n, REPORT_BYTES_MAX - (size_t)n,
                       "; cosine to FP32 over %d %s sequences: mean %.5f, lowest %.5f "
                       "(at least %g and %g)",
-                      e->options.samples ? e->options.samples->count : GENERATED,
+                      e->options.samples ? e->options.samples->count : DEVICE_SAMPLES_GENERATED,
                       e->options.samples ? "warm-up" : "generated", reached.mean, reached.lowest,
                       required.mean, required.lowest);
     }
@@ -366,7 +306,7 @@ static void write_report(cpu_encoder *e, accuracy reached, bool is_measured)
 static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 {
     device_precision precision = e->options.precision;
-    accuracy required = required_accuracy(e);
+    device_accuracy required = required_accuracy(e);
     tensor *expected = allocate_outputs(e, t), *outputs = allocate_outputs(e, t);
     if (!expected || !outputs)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the accuracy check");
@@ -377,13 +317,13 @@ static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
         s = run(e, t, outputs);
     if (s)
         return s;
-    accuracy reached = compare(e, t, expected, outputs);
+    device_accuracy reached = compare(e, t, expected, outputs);
     cpu_encoder_format closer = CPU_ENCODER_F32;
     if (precision == DEVICE_INT8)
         closer = kernels_choose_bf16_format(e->options.peaks) == KERNELS_BF16_AS_S16
                      ? CPU_ENCODER_S16
                      : CPU_ENCODER_BF16;
-    if (!is_reached(reached, required)) {
+    if (!device_accuracy_is_reached(reached, required)) {
         s = raise_precision(e, reference, t, expected, outputs, closer);
         if (s)
             return s;
@@ -404,7 +344,7 @@ status cpu_encoder_check_accuracy(cpu_encoder *e)
     if (e->options.precision == DEVICE_FP32) {
         status packed = cpu_encoder_pack(e, NULL);
         if (!packed)
-            write_report(e, (accuracy){1, 1}, false);
+            write_report(e, (device_accuracy){1, 1}, false);
         return packed;
     }
     cpu_encoder reference;

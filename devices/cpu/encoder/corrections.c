@@ -5,32 +5,19 @@
 #include <stdlib.h>
 
 #include "devices/cpu/encoder/internal.h"
+#include "graph/quantise/smooth.h"
 
 #define COLUMN_TOPS 9 /* largest weights of a column that are looked at */
-#define FACTOR_MAX 64.0f
 
-/* Between the ranges of x and of the weights, a channel's factor divides the difference evenly
- * (SmoothQuant, arXiv 2211.10438, alpha 0.5). */
 void cpu_encoder_choose_factors(const float *w, size_t k, size_t n, const float *tops,
                                 float *factors)
 {
-    double logarithms = 0;
-    for (size_t i = 0; i < k; i++) {
-        float top = 0;
-        for (size_t c = 0; c < n; c++)
-            top = fmaxf(top, fabsf(w[c * k + i]));
-        bool is_known = tops && tops[i] > 0 && top > 0;
-        factors[i] = is_known ? sqrtf(top / tops[i]) : 0;
-        logarithms += is_known ? log(factors[i]) : 0;
-    }
-    size_t known = 0;
     for (size_t i = 0; i < k; i++)
-        known += factors[i] > 0;
-    float middle = known > 0 ? (float)exp(logarithms / (double)known) : 1;
-    for (size_t i = 0; i < k; i++) {
-        float factor = factors[i] > 0 ? factors[i] / middle : 1;
-        factors[i] = fminf(fmaxf(factor, 1 / FACTOR_MAX), FACTOR_MAX);
-    }
+        factors[i] = 0;
+    for (size_t c = 0; c < n; c++)
+        for (size_t i = 0; i < k; i++)
+            factors[i] = fmaxf(factors[i], fabsf(w[c * k + i]));
+    quantise_smooth(tops, factors, k, 0.5f, factors);
 }
 
 /* The largest weights of a column, in falling order. */

@@ -23,10 +23,6 @@ typedef enum cpu_encoder_format {
 
 const char *cpu_encoder_format_name(cpu_encoder_format format);
 
-/* The four linear layers of a transformer layer; query, key and value are one, and so are the gate
- * and the layer that it gates. */
-enum { ENCODER_QKV, ENCODER_ATTENTION_OUTPUT, ENCODER_UP, ENCODER_DOWN, ENCODER_LINEARS };
-
 /* A weight that int8 leaves out, because it alone would coarsen its column: in FP32. */
 typedef struct cpu_encoder_outlier {
     uint32_t k, n; /* row and column of W */

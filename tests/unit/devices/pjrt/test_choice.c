@@ -88,6 +88,54 @@ Test(choice, results_far_from_fp32_do_not_win)
     cr_assert(strstr(pjrt_choice_reason(&c), "the default: ") != NULL);
 }
 
+/* int8 that is the cheapest and not accurate enough, and a static form that is. */
+Test(choice, what_the_accuracy_check_rejects_is_not_chosen)
+{
+    pjrt_choice c = choice_of(3, (pjrt_trial[]){{.name = "int8", .cycles = 500},
+                                                {.name = "bf16", .cycles = 900},
+                                                {.name = "int8-static", .cycles = 600}}),
+                back;
+    cr_assert_eq(c.chosen, 0);
+    cr_assert_str_eq(pjrt_choice_reason(&c), "the fewest estimated cycles");
+    c.trials[0].is_checked = c.trials[0].is_rejected = true;
+    c.trials[0].accuracy = (device_accuracy){0.9, 0.8};
+    pjrt_choice_decide(&c);
+    cr_assert_eq(c.chosen, 2);
+    cr_assert_str_eq(pjrt_choice_reason(&c),
+                     "the fewest estimated cycles of those that keep the accuracy");
+    char text[PJRT_CHOICE_BYTES], trial[120];
+    pjrt_choice_write(&c, text);
+    cr_assert_eq(pjrt_choice_read(text, &back), STATUS_OK);
+    cr_assert_eq(back.chosen, 2);
+    cr_assert(back.trials[0].is_checked && back.trials[0].is_rejected);
+    cr_assert_not(back.trials[2].is_checked);
+    cr_assert_float_eq(back.trials[0].accuracy.lowest, 0.8, 1e-6);
+    cr_assert_str_eq(pjrt_trial_describe(&back.trials[0], trial),
+                     "500 (cosine to FP32: mean 0.90000, lowest 0.80000, too low)");
+    cr_assert_str_eq(pjrt_trial_describe(&back.trials[2], trial), "600");
+    c.trials[2].is_checked = c.trials[2].is_rejected = true;
+    pjrt_choice_decide(&c);
+    cr_assert_eq(c.chosen, 1);
+}
+
+Test(choice, static_scales_are_tried_where_8_bit_integers_are_multiplied_faster)
+{
+    pjrt_candidate out[PJRT_CANDIDATES_MAX];
+    const encoder e = {.hidden = 384, .heads = 12, .head_dim = 32};
+    device_model m = {.precision = DEVICE_INT8, .encoder = &e};
+    const device_bucket bucket = {8, 32};
+    cr_assert_eq(pjrt_candidates(&m, bucket, "TPU v5 lite", false, out), 4);
+    cr_assert_str_eq(out[0].name, "int8");
+    cr_assert_str_eq(out[1].name, "bf16");
+    cr_assert_eq(out[0].static_linears | out[1].static_linears, 0);
+    cr_assert_eq(out[2].static_linears, (1u << ENCODER_LINEARS) - 1);
+    cr_assert_eq(out[3].static_linears, 1u << ENCODER_UP | 1u << ENCODER_DOWN);
+    cr_assert_eq(pjrt_candidates(&m, bucket, "TPU v4", false, out), 2);
+    cr_assert_eq(pjrt_candidates(&m, bucket, "cpu", false, out), 2);
+    m.encoder = NULL;
+    cr_assert_eq(pjrt_candidates(&m, bucket, "TPU v5 lite", false, out), 2);
+}
+
 /* The default for bf16 at a bucket of an encoder with heads of 32 columns. */
 static pjrt_candidate default_at(const char *device_kind, int64_t batch, int64_t sequence)
 {
@@ -148,7 +196,8 @@ Test(choice, tuning_tries_each_form_once_and_all_of_them_have_names)
                     bool is_same =
                         memcmp(&out[i].form, &out[j].form, sizeof out[i].form) == 0 &&
                         memcmp(&out[i].options, &out[j].options, sizeof out[i].options) == 0 &&
-                        out[i].is_rebuilt == out[j].is_rebuilt;
+                        out[i].is_rebuilt == out[j].is_rebuilt &&
+                        out[i].static_linears == out[j].static_linears;
                     cr_assert_not(is_same, "%s: %s and %s", kinds[k], out[i].name, out[j].name);
                 }
         }

@@ -1,6 +1,7 @@
 /* The text that compilers are given: weights as arguments, conservative operators, s8 products.
  * That it computes the right numbers is tests/pjrt's to show. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,86 @@ Test(emit_stablehlo, int8_scales_each_row_and_each_channel, .timeout = 300)
     }
     arena_dispose(&a);
     stablehlo_program_dispose(&p);
+    graph_destroy(g);
+}
+
+static tensor vector_of(float *data)
+{
+    return (tensor){.dtype = DTYPE_F32, .rank = 1, .dims = {K}, .data = data};
+}
+
+/* What the program computes for one row x: q = round(x * factors - offsets), the product in
+ * integers, scales and shifts. */
+static void check_static_row(const stablehlo_program *p, const tensor data[], const float *x,
+                             const float *factors, const float *offsets)
+{
+    const tensor *s8 = NULL, *scales = NULL, *shifts = NULL;
+    const float *w = NULL;
+    for (int i = 1; i < p->argument_count; i++) {
+        const stablehlo_argument *a = &p->arguments[i];
+        if (a->transform == STABLEHLO_TO_S8)
+            s8 = &data[i], w = a->constant->data;
+        if (a->transform == STABLEHLO_TO_S8_SCALES)
+            scales = &data[i];
+        if (a->transform == STABLEHLO_TO_S8_SHIFTS)
+            shifts = &data[i];
+    }
+    cr_assert(s8 != NULL && scales != NULL && shifts != NULL);
+    for (int n = 0; n < N; n++) {
+        double exact = 0, size = 0;
+        int32_t sum = 0;
+        for (int k = 0; k < K; k++) {
+            float q = nearbyintf(x[k] * factors[k] - offsets[k]);
+            cr_assert(fabsf(q) <= 127);
+            sum += (int32_t)q * ((const int8_t *)s8->data)[k * N + n];
+            exact += (double)x[k] * w[k * N + n];
+            size += fabs((double)x[k] * w[k * N + n]);
+        }
+        double got =
+            (double)sum * ((const float *)scales->data)[n] + ((const float *)shifts->data)[n];
+        cr_assert_float_eq(got, exact, 0.01 * size, "%d: %g, not %g", n, got, exact);
+    }
+}
+
+Test(emit_stablehlo, int8_with_static_scales_reduces_nothing, .timeout = 300)
+{
+    graph *g = make_dense(GRAPH_OP_TANH);
+    float factors[K], offsets[K], x[K];
+    const tensor vectors[] = {vector_of(factors), vector_of(offsets)};
+    const quantise_channels channels[] = {{0}, {&vectors[0], &vectors[1]}};
+    const stablehlo_options options = {
+        .precision = STABLEHLO_BF16, .channels = channels, .channels_count = 2};
+    graph_attribute number = graph_make_int(GRAPH_LINEAR_NUMBER, 1);
+    g->nodes[0].attributes = &number;
+    g->nodes[0].attribute_count = 1;
+    stablehlo_program p;
+    cr_assert_eq(graph_emit_stablehlo(g, &options, &p), STATUS_OK);
+    check_common(&p);
+    cr_assert(p.dense_int8_count == 1 && p.dense_static_count == 1);
+    cr_assert_eq(count_of(&p, "(tensor<4x64xi8>, tensor<64x48xi8>) -> tensor<4x48xi32>"), 1);
+    cr_assert_eq(count_of(&p, "stablehlo.abs"), 0);
+    cr_assert_eq(count_of(&p, "stablehlo.reduce"), 0);
+    /* The channels become known after the program. */
+    for (int k = 0; k < K; k++) {
+        factors[k] = k % 2 ? 20.0f : 300.0f;
+        x[k] = (k % 2 ? 2.0f : 0.2f) + (float)(k % 5) / (k % 2 ? 1.0f : 20.0f);
+        offsets[k] = 2 * factors[k] / (k % 2 ? 1.0f : 10.0f);
+    }
+    arena a = {0};
+    tensor data[16];
+    cr_assert_leq(p.argument_count, 16);
+    for (int i = 1; i < p.argument_count; i++)
+        cr_assert_eq(stablehlo_argument_data(&p.arguments[i], &a, &data[i]), STATUS_OK);
+    check_static_row(&p, data, x, factors, offsets);
+    arena_dispose(&a);
+    stablehlo_program_dispose(&p);
+    /* Another linear layer keeps the precision. */
+    number = graph_make_int(GRAPH_LINEAR_NUMBER, 0);
+    cr_assert_eq(graph_emit_stablehlo(g, &options, &p), STATUS_OK);
+    cr_assert_eq(p.dense_int8_count, 0);
+    cr_assert_eq(p.arguments[1].dtype, DTYPE_BF16);
+    stablehlo_program_dispose(&p);
+    g->nodes[0].attribute_count = 0;
     graph_destroy(g);
 }
 
