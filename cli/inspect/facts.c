@@ -5,6 +5,8 @@
 
 #include "devices/cpu/evaluate.h"
 #include "graph/quantise/fuse.h"
+#include "graph/quantise/lines.h"
+#include "graph/quantise/widen.h"
 #include "graph/specialise/specialise.h"
 
 void inspect_count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
@@ -14,11 +16,50 @@ void inspect_count_operators(const graph *g, int counts[GRAPH_OP_COUNT])
         counts[g->nodes[i].op]++;
 }
 
-inspect_fusion inspect_count_fused(const model *m)
+static const float *widen(void *context, const tensor *half)
+{
+    size_t count = (size_t)tensor_count(half);
+    const uint16_t *from = half->data;
+    float *out = arena_allocate(context, (count + 1) * sizeof *out);
+    for (size_t i = 0; out != NULL && i < count; i++)
+        out[i] = half->dtype == DTYPE_F16 ? dtype_f16_to_f32(from[i]) : dtype_bf16_to_f32(from[i]);
+    return out;
+}
+
+static void count_layers(const graph *fused, const fused_facts *facts, inspect_fusion *out)
+{
+    int counts[GRAPH_OP_COUNT];
+    inspect_count_operators(fused, counts);
+    out->fused = facts->fused_layer_count;
+    out->fused_int8 = facts->quantised_layer_count;
+    out->unfused = counts[GRAPH_OP_MATMUL] + counts[GRAPH_OP_GEMM] + counts[GRAPH_OP_CONV] +
+                   counts[GRAPH_OP_MATMUL_INTEGER] + counts[GRAPH_OP_CONV_INTEGER] +
+                   counts[GRAPH_OP_QLINEAR_MATMUL] + counts[GRAPH_OP_QLINEAR_CONV];
+}
+
+/* The passes of cpu_plan_create(), in its order. */
+static void fuse(const graph *specialised, inspect_fusion *out)
 {
     fused_facts facts = {0};
+    graph *wide = NULL, *lines = NULL, *fused = NULL;
+    arena memory = {0};
+    if (graph_widen_halves(specialised, widen, &memory, &wide) == STATUS_OK &&
+        graph_lift_lines(wide ? wide : specialised, &lines) == STATUS_OK &&
+        graph_fuse_layers(lines  ? lines
+                          : wide ? wide
+                                 : specialised,
+                          &fused, &facts) == STATUS_OK)
+        count_layers(fused, &facts, out);
+    graph_destroy(fused);
+    graph_destroy(lines);
+    graph_destroy(wide);
+    arena_dispose(&memory);
+}
+
+inspect_fusion inspect_count_fused(const model *m)
+{
     inspect_fusion out = {0};
-    graph *specialised = NULL, *fused = NULL;
+    graph *specialised = NULL;
     tensor *inputs = calloc((size_t)m->graph->input_count + 1, sizeof *inputs);
     /* A model that runs at exact lengths has no buckets. */
     int64_t batch = m->bucket_count ? m->buckets[0].shape.batch : 1;
@@ -28,17 +69,8 @@ inspect_fusion inspect_count_fused(const model *m)
     if (inputs && m->on_device.exported == NULL &&
         graph_bind(m->graph, batch, sequence, inputs) == STATUS_OK &&
         graph_specialise(m->graph, &(graph_binding){.inputs = inputs}, cpu_evaluate_node,
-                         &specialised) == STATUS_OK &&
-        graph_fuse_layers(specialised, &fused, &facts) == STATUS_OK) {
-        int counts[GRAPH_OP_COUNT];
-        out.fused = facts.fused_layer_count;
-        out.fused_int8 = facts.quantised_layer_count;
-        inspect_count_operators(fused, counts);
-        out.unfused = counts[GRAPH_OP_MATMUL] + counts[GRAPH_OP_GEMM] + counts[GRAPH_OP_CONV] +
-                      counts[GRAPH_OP_MATMUL_INTEGER] + counts[GRAPH_OP_CONV_INTEGER] +
-                      counts[GRAPH_OP_QLINEAR_MATMUL] + counts[GRAPH_OP_QLINEAR_CONV];
-    }
-    graph_destroy(fused);
+                         &specialised) == STATUS_OK)
+        fuse(specialised, &out);
     graph_destroy(specialised);
     free(inputs);
     return out;

@@ -98,7 +98,7 @@ static void print_buckets(const model *m)
     if (padded > 0)
         put_buckets(&line, &(bucket_range){.m = m, .to = padded});
     else
-        text_buffer_put(&line, m->graph->is_dynamic ? "none: the model runs node by node"
+        text_buffer_put(&line, m->graph->is_dynamic ? "none: requests run at shapes of their own"
                                : model_is_whole(m)
                                    ? "none: the model is planned for each shape that requests have"
                                : m->batching.sequence_max == 0
@@ -130,8 +130,20 @@ static void print_packing(const model *m)
     text_buffer_dispose(&line);
 }
 
+/* How the CPU runs the model, the last part of the note; NULL: it does not tell. */
+static const char *cpu_note(const model *m)
+{
+    static const char cpu[] = "; on the CPU: ";
+    const char *how = m->batching_note != NULL ? strstr(m->batching_note, cpu) : NULL;
+    return how != NULL ? how + strlen(cpu) : NULL;
+}
+
+/* Of a plan; an encoder has layers of its own. */
 static void print_fusion(const model *m)
 {
+    const char *how = cpu_note(m);
+    if (how != NULL && strncmp(how, "an encoder", strlen("an encoder")) == 0)
+        return;
     inspect_fusion fusion = inspect_count_fused(m);
     text_buffer line = {0};
     int all = fusion.fused + fusion.unfused;
@@ -207,17 +219,17 @@ static void print_note(const model *m)
 {
     static const char *const known[] = {"each request runs alone, at its own shape: ",
                                         "each request runs alone: ", "rows are independent: "};
-    static const char cpu[] = "; on the CPU: ";
-    const char *note = m->batching_note ? m->batching_note : "", *how = strstr(note, cpu);
+    const char *note = m->batching_note ? m->batching_note : "", *how = cpu_note(m);
+    const char *end = how != NULL ? how - strlen("; on the CPU: ") : note + strlen(note);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strncmp(note, known[i], strlen(known[i])) == 0)
             note += strlen(known[i]);
     text_buffer line = {0};
-    text_buffer_format(&line, "%.*s", how ? (int)(how - note) : (int)strlen(note), note);
+    text_buffer_format(&line, "%.*s", (int)(end - note), note);
     if (line.bytes > 0)
         print_titled("why       ", text_buffer_string(&line));
     if (how != NULL)
-        print_titled("cpu       ", how + strlen(cpu));
+        print_titled("cpu       ", how);
     text_buffer_dispose(&line);
 }
 

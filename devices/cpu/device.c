@@ -480,6 +480,14 @@ static bool takes_tokens(const graph *g)
     return false;
 }
 
+/* Whether layers run in int8, which the model's own quantisation asks for. */
+static bool has_int8_layers(const cpu_plan *plan)
+{
+    cpu_plan_facts facts;
+    cpu_plan_describe(plan, &facts);
+    return facts.quantised_layer_count > 0;
+}
+
 static void cpu_explain(device *base, const device_program *program, char *text, size_t bytes)
 {
     (void)base;
@@ -494,7 +502,8 @@ static void cpu_explain(device *base, const device_program *program, char *text,
     else if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);
     else
-        snprintf(text, bytes, "runs as a plan, in fp32%s%s%s%s",
+        snprintf(text, bytes, "runs as a plan, in fp32%s%s%s%s%s",
+                 has_int8_layers(p->plan) ? " and int8" : "",
                  p->model->precision == DEVICE_FP32 ? "" : " instead of ",
                  p->model->precision == DEVICE_FP32 ? ""
                                                     : device_precision_names[p->model->precision],

@@ -125,12 +125,16 @@ typedef struct onnx_rewriting {
 /* NULL: not in the table. */
 onnx_normalise_fn onnx_find_rewriting(const onnx_rewriting *table, size_t count,
                                       const char *op_type);
+/* "9 operators of DOMAIN: NAME, NAME, ..."; returns `text`. */
+const char *onnx_list_rewritings(const onnx_rewriting *table, size_t count, const char *domain,
+                                 char *text, size_t text_bytes);
 /* rewrite/contrib.c: the rewrite of a com.microsoft operator, or NULL. */
 onnx_normalise_fn onnx_find_contrib(const char *op_type);
 /* rewrite/ml.c: that of an ai.onnx.ml operator, or NULL. */
 onnx_normalise_fn onnx_find_ml(const char *op_type);
-/* The names of the com.microsoft operators, separated by commas; returns `text`. */
+/* "34 operators of com.microsoft: Attention, ..."; returns `text`. */
 const char *onnx_list_contrib(char *text, size_t text_bytes);
+const char *onnx_list_ml(char *text, size_t text_bytes);
 
 /* schema.c: STATUS_UNSUPPORTED for an unknown operator or attribute; STATUS_CORRUPT for an
  * attribute that is missing or of the wrong type, or a wrong number of inputs or outputs. */

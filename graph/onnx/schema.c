@@ -112,9 +112,24 @@ status onnx_check_schema(const onnx_node *n, graph_op op)
     return STATUS_OK;
 }
 
+/* `count`: supported operators of the ONNX domain. */
+static status reject_of_domain(const onnx_node *n, int count)
+{
+    char list[800];
+    if (strcmp(n->domain, "com.microsoft") == 0)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "the operator is not supported; supported: %s",
+                         onnx_list_contrib(list, sizeof list));
+    if (strcmp(n->domain, "ai.onnx.ml") == 0)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "the operator is not supported; supported: %s",
+                         onnx_list_ml(list, sizeof list));
+    return onnx_fail(n, STATUS_UNSUPPORTED,
+                     "the operator is not supported; supported: %d operators of the ONNX domain, "
+                     "opsets %d to %d, and some of com.microsoft and ai.onnx.ml (docs/models.md)",
+                     count, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+}
+
 status onnx_reject_operator(const onnx_node *n)
 {
-    char list[600];
     int best = -1, best_distance = 0, count = 0;
     for (int i = 0; i < GRAPH_OP_COUNT; i++) {
         if (schemas[i].attributes == NULL)
@@ -127,11 +142,7 @@ status onnx_reject_operator(const onnx_node *n)
         }
     }
     if (n->domain[0] != 0)
-        return onnx_fail(n, STATUS_UNSUPPORTED,
-                         "the operator is not supported; supported: %d operators of the ONNX "
-                         "domain, opsets %d to %d, and of com.microsoft: %s",
-                         count, ONNX_OPSET_MIN, ONNX_OPSET_MAX,
-                         onnx_list_contrib(list, sizeof list));
+        return reject_of_domain(n, count);
     /* A name that differs by more than a typing error is no help: Elu for GRU. */
     if (3 * best_distance > (int)strlen(n->op_type))
         return onnx_fail(n, STATUS_UNSUPPORTED,

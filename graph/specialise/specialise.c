@@ -260,8 +260,8 @@ static status select_branch(specialiser *w, int32_t n)
     const tensor *t = &w->values[condition];
     if (t->data == NULL)
         return status_fail(STATUS_UNSUPPORTED,
-                           "node \"%s\": If (opset 21): its condition \"%s\" depends on the values "
-                           "of a request; supported: conditions on constants and shapes",
+                           "node \"%s\" (If): its condition \"%s\" depends on the values of a "
+                           "request; supported: conditions on constants and shapes",
                            node->name, w->source->values[condition].name);
     if (t->dtype != DTYPE_BOOL || tensor_count(t) != 1)
         return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\": If: its condition is %s",

@@ -224,17 +224,26 @@ static const model_tensor *without_batch_axis(const model *m)
     return NULL;
 }
 
-/* What would give a tensor a batch axis, or "". */
+static bool has_rows(const model *m)
+{
+    for (int i = 0; i < m->input_count; i++)
+        if (m->inputs[i].batch_axis == 0)
+            return true;
+    return false;
+}
+
+/* What would give a tensor a batch axis, or "". Beside inputs with free rows, a first dim of 1 is
+ * something else: layers of a state. */
 static const char *advise_batch_axis(const model *m, const model_tensor *t)
 {
     bool is_input = t >= m->inputs && t < m->inputs + m->input_count;
     if (t->batch_axis > 0)
         return ": its rows are on another axis than the first";
-    return is_input && t->rank > 0 && t->dims[0] == 1
-               ? ": the file fixes its first dim to 1; exported with a free one, requests may "
-                 "share "
-                 "batches"
-               : "";
+    if (!is_input || t->rank == 0 || t->dims[0] != 1)
+        return "";
+    return has_rows(m) ? ": the file fixes its first dim to 1"
+                       : ": the file fixes its first dim to 1; exported with a free one, requests "
+                         "may share batches";
 }
 
 /* Why a row cannot be cut out of a batch's tensors, or NULL. */

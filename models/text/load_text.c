@@ -103,6 +103,16 @@ static status read_all(model *m, model_text *t, const char *folder)
     return failure ? failure : text_roles_find(t, m, head);
 }
 
+/* Whether an input may hold what a tokenizer gives; a sound's samples are no tokens. */
+static bool has_tokens(const model *m)
+{
+    for (int i = 0; i < m->input_count; i++)
+        if ((m->inputs[i].dtype == DTYPE_I64 || m->inputs[i].dtype == DTYPE_I32) &&
+            m->inputs[i].sequence_axis == 1)
+            return true;
+    return false;
+}
+
 status model_text_load(model *m, const char *path)
 {
     char folder[PATH_MAX], found[PATH_MAX];
@@ -116,7 +126,7 @@ status model_text_load(model *m, const char *path)
     folder_of(path, folder);
     status failure = find_tokenizer(folder, found, &t->tokenizer);
     if (failure == STATUS_NOT_FOUND)
-        return note_missing(m, folder);
+        return has_tokens(m) ? note_missing(m, folder) : STATUS_OK;
     if (!failure)
         failure = read_all(m, t, found);
     if (!failure) {

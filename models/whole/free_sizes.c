@@ -172,6 +172,30 @@ static status find_step(const search *s, int index)
     return STATUS_OK;
 }
 
+/* The smallest size in steps from `at`: all of them, or those from a window on. */
+static status find_least(const search *s, int index)
+{
+    free_size *size = &s->found->sizes[index];
+    size->least = size->at;
+    if (size->step < 1)
+        return STATUS_OK;
+    int64_t step = size->step, refused = -1, taken = (size->at - 1) / step;
+    int64_t first = size->at - taken * step, next = 0; /* sizes are first + i * step */
+    while (refused + 1 < taken) {
+        bool is_accepted = false;
+        status failure = try_size(s, index, first + next * step, &is_accepted);
+        if (failure)
+            return failure;
+        if (is_accepted)
+            taken = next;
+        else
+            refused = next;
+        next = (refused + taken) / 2;
+    }
+    size->least = first + taken * step;
+    return STATUS_OK;
+}
+
 status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory, free_sizes *out,
                        tensor *inputs, tensor *outputs)
 {
@@ -197,26 +221,35 @@ status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory
         out->sizes[i].step = -1;
         if (!out->sizes[i].is_batch)
             failure = find_step(&s, i);
+        if (!failure && !out->sizes[i].is_batch)
+            failure = find_least(&s, i);
     }
     return failure ? failure : accept(&s, outputs);
+}
+
+static const char *size_text(const free_size *size, arena *memory)
+{
+    if (size->step == 1 && size->least == 1)
+        return arena_format(memory, "%s: any", size->name);
+    if (size->step == 1)
+        return arena_format(memory, "%s: %lld or more", size->name, (long long)size->least);
+    if (size->step > 1 && size->least == size->step)
+        return arena_format(memory, "%s: multiples of %lld", size->name, (long long)size->step);
+    if (size->step > 1)
+        return arena_format(memory, "%s: %lld, and more in steps of %lld", size->name,
+                            (long long)size->least, (long long)size->step);
+    return arena_format(memory, "%s: %lld", size->name, (long long)size->at);
 }
 
 const char *free_sizes_text(const free_sizes *sizes, arena *memory)
 {
     const char *text = "";
     for (int i = 0; i < sizes->count && text != NULL; i++) {
-        const free_size *size = &sizes->sizes[i];
-        const char *separator = text[0] != 0 ? "; " : "";
-        if (size->is_batch)
+        if (sizes->sizes[i].is_batch)
             continue;
-        if (size->step == 1)
-            text = arena_format(memory, "%s%s%s: any", text, separator, size->name);
-        else if (size->step > 1)
-            text = arena_format(memory, "%s%s%s: %lld, and in steps of %lld", text, separator,
-                                size->name, (long long)size->at, (long long)size->step);
-        else
-            text = arena_format(memory, "%s%s%s: %lld", text, separator, size->name,
-                                (long long)size->at);
+        const char *own = size_text(&sizes->sizes[i], memory);
+        text = own != NULL ? arena_format(memory, "%s%s%s", text, text[0] != 0 ? "; " : "", own)
+                           : NULL;
     }
     return text;
 }

@@ -17,6 +17,7 @@ typedef struct free_size {
     int64_t at;       /* where the model accepts it */
     /* Accepted around it: every `step`-th; 0: no other size that was tried; -1: not tried. */
     int64_t step;
+    int64_t least; /* the smallest of these */
 } free_size;
 
 typedef struct free_sizes {
@@ -32,8 +33,8 @@ typedef struct free_sizes {
 status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory, free_sizes *out,
                        tensor *inputs, tensor *outputs) MUST_CHECK;
 
-/* "height: 64, and in steps of 32; width: any"; without the rows. From `memory`; "" where there is
- * none. NULL when memory is out. */
+/* "height: multiples of 32; width: any; samples: 400 or more"; without the rows. From `memory`; ""
+ * where there is none. NULL when memory is out. */
 const char *free_sizes_text(const free_sizes *sizes, arena *memory);
 /* What to write into model.json to fix all of them but the rows: "\"height\": SIZE, \"width\":
  * SIZE". From `memory`; "" where one of them has no name. NULL when memory is out. */

@@ -126,7 +126,7 @@ def test_metadata_and_inspect_name_the_sizes(server, tmp_path):
     found = subprocess.run([serving.BINARY, "inspect", "--json", save_pooled(tmp_path)], capture_output=True, text=True, check=True)
     found = json.loads(found.stdout)
     assert found["inputs"][0]["dims"] == "[batch,1,height,width]"
-    assert "height: any; width: any" in found["findings"]
+    assert "height: 4 or more; width: 4 or more" in found["findings"]
     assert found["can_batch"] is False
 
 

@@ -38,9 +38,9 @@ inputs
 outputs
   y                        FP32   [any,3,any,any]
 batching  each request runs alone, at its own shape
-why       its inputs have sizes beyond rows and tokens (sizes accepted: height: any; width:
-          any); requests of one size may share batches where model.json fixes it: "dims":
-          {"height": SIZE, "width": SIZE}
+why       its inputs have sizes beyond rows and tokens (sizes accepted: height: 3 or more;
+          width: 3 or more); requests of one size may share batches where model.json fixes it:
+          "dims": {"height": SIZE, "width": SIZE}
 cpu       runs as a plan per shape, in fp32; the last 32 shapes are kept
 buckets   none: the model is planned for each shape that requests have
 operators 1 MaxPool (1 nodes)
@@ -51,7 +51,8 @@ inputs
 outputs
   y                        FP32   [any,3,any,any]
 batching  each request runs alone, at its own shape
-why       its inputs have sizes beyond rows and tokens (sizes accepted: x[2]: any; x[3]: any)
+why       its inputs have sizes beyond rows and tokens (sizes accepted: x[2]: 3 or more; x[3]: 3
+          or more)
 cpu       runs as a plan per shape, in fp32; the last 32 shapes are kept
 buckets   none: the model is planned for each shape that requests have
 operators 1 MaxPool (1 nodes)
@@ -78,7 +79,7 @@ batching  each request runs alone, at its own shape
 why       shapes depend on values (node "y" (NonZero): the output shape depends on the value of
           input 0, which is unknown)
 cpu       runs as plans where shapes tell, else node by node, in fp32
-buckets   none: the model runs node by node
+buckets   none: requests run at shapes of their own
 operators 1 NonZero (1 nodes)
 """),
     "tokens": ("int64[N, S] x) => (float[N, S] y", "m = ReduceMax(x, axis) d = Sub(x, m) y = Cast<to=1>(d)", """
@@ -98,16 +99,88 @@ cpu       runs as a plan, in fp32
 buckets   none: rows run at their own length
 operators 1 Cast, 1 ReduceMax, 1 Sub (3 nodes)
 """),
+    "samples": ("float[N, S] x) => (float[N, S] y", "y = Relu(x)", """
+inputs
+  x                        FP32   [batch,sequence]
+outputs
+  y                        FP32   [batch,sequence]
+batching  rows are independent (proved from the graph), rows can be padded (proved from the
+          graph); at most 16 rows a batch; rows of at most 512 tokens
+why       proved from the graph (experiments give the same bits); padding changes nothing:
+          tokens are independent (experiments give the same bits)
+cpu       runs as a plan, in fp32
+buckets   1, 2, 4, 8, 16 rows of 16, 32, 64, 128 tokens; 1, 2, 4, 8 rows of 256 tokens; 1, 2, 4
+          rows of 512 tokens
+packing   a row holds one sequence: the CPU, which takes over when a device fails, pads this
+          model
+operators 1 Relu (1 nodes)
+"""),
+    "sound-in-halves": ("float16[N, 1, 32] x) => (float16[N, 2, 30] y", """w = Constant<value = float[2, 1, 3] {1, 2, 3, 4, 5, 6}>()
+h = Cast<to=10>(w) m = Conv(x, h) y = Relu(m)""", """
+inputs
+  x                        FP16   [batch,1,32]
+outputs
+  y                        FP16   [batch,2,30]
+batching  rows are independent (proved from the graph); at most 16 rows a batch
+why       proved from the graph (experiments give the same bits)
+cpu       runs as a plan, in fp32
+buckets   1, 2, 4, 8, 16 rows
+fusion    1 of 1 matmuls and convolutions run fused with the operators after them
+operators 1 Conv, 1 Relu (2 nodes)
+"""),
+    "quantised": ("float[N, 8] x) => (float[N, 4] y", """s = Constant<value = float {0.1}>()
+z = Constant<value = uint8 {128}>()
+zero = Constant<value = int8 {0}>()
+shape = Constant<value = int64[2] {8, 4}>()
+weights = ConstantOfShape<value = int8[1] {3}>(shape)
+w = DequantizeLinear(weights, s, zero)
+q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) m = MatMul(d, w)
+r = QuantizeLinear(m, s, z) y = DequantizeLinear(r, s, z)""", """
+inputs
+  x                        FP32   [batch,8]
+outputs
+  y                        FP32   [batch,4]
+batching  rows are independent (proved from the graph); at most 16 rows a batch
+why       proved from the graph (experiments give the same bits)
+cpu       runs as a plan, in fp32 and int8
+buckets   1, 2, 4, 8, 16 rows
+fusion    1 of 1 matmuls and convolutions run fused with the operators after them, 1 of these in
+          int8
+operators 3 DequantizeLinear, 1 MatMul, 2 QuantizeLinear (6 nodes)
+"""),
+    "if": ("float[N, 4] x) => (float[N, 4] y", """zero = Constant<value = float {0}>() m = ReduceMax<keepdims=0>(x)
+c = Greater(m, zero)
+y = If (c) <then_branch = t () => (float[N, 4] a) { a = Relu(x) }, else_branch = e () => (float[N, 4] b) { b = Neg(x) }>""", """
+inputs
+  x                        FP32   [N,4]
+outputs
+  y                        FP32   [any,4]
+batching  each request runs alone, at its own shape
+why       shapes depend on values (node "y" (If): its condition "c" depends on the values of a
+          request)
+cpu       runs as plans where shapes tell, else node by node, in fp32
+buckets   none: requests run at shapes of their own
+operators 1 Greater, 1 Neg, 1 ReduceMax, 1 Relu, 1 penstock.If (5 nodes)
+"""),
 }  # fmt: skip
 
 
-def inspect(folder, name, *flags, **manifest):
-    types, body, _ = MODELS[name]
+# Frames, and a state of [layers, 1, width].
+STATE = ("float[N, 8] x, float[1, 1, 8] h) => (float[N, 8] y, float[1, 1, 8] k", "y = Relu(x) k = Relu(h)")
+
+
+def save(folder, name, model):
+    types, body = model
     path = folder / name / "1" / "model.onnx"
     path.parent.mkdir(parents=True, exist_ok=True)
     axis = "axis = Constant<value = int64[1] {1}>() " if "axis)" in body else ""
-    body = (axis + body).replace(" d = ", "\nd = ").replace(" y = ", "\ny = ").replace(" m = ", "\nm = ")
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\n{name} ({types}) {{\n{body}\n}}'), path)
+    body = (axis + body).replace(" d = ", "\nd = ").replace(" y = ", "\ny = ").replace(" m = ", "\nm = ").replace(" k = ", "\nk = ")
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\ng ({types}) {{\n{body}\n}}'), path)
+    return path.parent.parent
+
+
+def inspect(folder, name, *flags, **manifest):
+    save(folder, name, MODELS[name][:2])
     if manifest:
         (folder / name / "model.json").write_text(json.dumps(manifest))
     return subprocess.run([str(serving.BINARY), "inspect", str(folder / name), *flags], capture_output=True, text=True, timeout=120)
@@ -131,6 +204,18 @@ def test_the_same_as_json(tmp_path, name):
     assert found["can_batch"] is ("rows are independent (" in MODELS[name][2])
     assert [t["name"] for t in found["inputs"]] == [MODELS[name][2].split()[1]]
     assert found["findings"] and found["nodes"] == sum(found["operators"].values())
+
+
+def test_an_encoder_tells_nothing_of_the_plan_that_does_not_run():
+    path = serving.shared_models() / "models" / "bert_tiny_cls_legacy.onnx"
+    done = subprocess.run([str(serving.BINARY), "inspect", str(path)], capture_output=True, text=True, timeout=120)
+    assert "cpu       an encoder of 2 layers, 32 wide" in done.stdout and "\nfusion" not in done.stdout
+
+
+def test_a_state_beside_rows_gets_no_advice_on_its_layers(tmp_path):
+    done = subprocess.run([str(serving.BINARY), "inspect", str(save(tmp_path, "state", STATE))], capture_output=True, text=True, timeout=120)
+    text = " ".join(done.stdout.split())
+    assert '"h" has no batch axis of its own: the file fixes its first dim to 1 cpu' in text
 
 
 def test_sizes_that_model_json_fixes(tmp_path):

@@ -33,7 +33,7 @@ def versions(python):
 def shorten(reason):
     """What a refusal says after the path of the file."""
     reason = re.sub(r'^model "\w+" version \d+: (/\S+: )*', "", reason).replace("|", "\\|")
-    return re.split("; supported: 1|; the nearest|, of ", reason)[0][:200]
+    return re.split(r"; supported: \d+ operators|; the nearest|, of ", reason)[0][:200]
 
 
 def write_table(results, path, told):

@@ -342,9 +342,6 @@ onnx_normalise_fn onnx_find_contrib(const char *op_type)
 
 const char *onnx_list_contrib(char *text, size_t text_bytes)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof rewritings / sizeof rewritings[0] && used < text_bytes; i++)
-        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", i ? ", " : "",
-                                 rewritings[i].op_type);
-    return text;
+    return onnx_list_rewritings(rewritings, sizeof rewritings / sizeof rewritings[0],
+                                "com.microsoft", text, text_bytes);
 }

@@ -199,3 +199,9 @@ onnx_normalise_fn onnx_find_ml(const char *op_type)
 {
     return onnx_find_rewriting(rewritings, sizeof rewritings / sizeof rewritings[0], op_type);
 }
+
+const char *onnx_list_ml(char *text, size_t text_bytes)
+{
+    return onnx_list_rewritings(rewritings, sizeof rewritings / sizeof rewritings[0], "ai.onnx.ml",
+                                text, text_bytes);
+}

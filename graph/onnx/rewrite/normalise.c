@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/onnx/rewrite/rewrite.h"
@@ -333,6 +334,16 @@ onnx_normalise_fn onnx_find_rewriting(const onnx_rewriting *table, size_t count,
         if (strcmp(table[i].op_type, op_type) == 0)
             return table[i].rewrite;
     return NULL;
+}
+
+const char *onnx_list_rewritings(const onnx_rewriting *table, size_t count, const char *domain,
+                                 char *text, size_t text_bytes)
+{
+    size_t used = (size_t)snprintf(text, text_bytes, "%zu operators of %s: ", count, domain);
+    for (size_t i = 0; i < count && used < text_bytes; i++)
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", i ? ", " : "",
+                                 table[i].op_type);
+    return text;
 }
 
 static const onnx_rewriting rewritings[] = {

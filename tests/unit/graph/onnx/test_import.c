@@ -190,6 +190,18 @@ Test(import_onnx, rejects_an_unknown_operator_by_name)
     onnx_expect_failure(b, STATUS_UNSUPPORTED,
                         NAMES("com.microsoft::MatMulNBits", "opset 1)", "FusedMatMul"));
     b = begin_relu();
+    onnx_import_domain(b, "ai.onnx.ml", 3);
+    onnx_add(b, "SVMClassifier", NAMES("y"), NAMES("z"))->domain = "ai.onnx.ml";
+    onnx_expect_failure(b, STATUS_UNSUPPORTED,
+                        NAMES("ai.onnx.ml::SVMClassifier", "opset 3)",
+                              "operators of ai.onnx.ml: ", "TreeEnsembleRegressor"));
+    cr_assert_eq(strstr(status_message(), "com.microsoft"), NULL, "%s", status_message());
+    b = begin_relu();
+    onnx_import_domain(b, "my.own", 2);
+    onnx_add(b, "Mystery", NAMES("y"), NAMES("z"))->domain = "my.own";
+    onnx_expect_failure(b, STATUS_UNSUPPORTED,
+                        NAMES("my.own::Mystery", "com.microsoft and ai.onnx.ml"));
+    b = begin_relu();
     onnx_add(b, "Mystery", NAMES("y"), NAMES("z"))->domain = "my.own";
     onnx_expect_failure(b, STATUS_CORRUPT, NAMES("Mystery", "my.own"));
 }

@@ -52,7 +52,21 @@ Test(free_sizes, a_stride_makes_steps)
     graph_add_output(g, graph_add(g, GRAPH_OP_RESHAPE, 2, in, 0, NULL), "y");
     arena memory = {0};
     tensor shape;
-    cr_assert_str_eq(find(g, &shape, &memory, STATUS_OK), "side: 64, and in steps of 8");
+    cr_assert_str_eq(find(g, &shape, &memory, STATUS_OK), "side: multiples of 8");
+    arena_dispose(&memory);
+}
+
+/* A window of 20 frames: a frame less is refused. */
+Test(free_sizes, a_window_makes_a_smallest_size)
+{
+    const char *names[] = {"batch", NULL, "samples"};
+    graph_dim dims[] = {rows, graph_dim_constant(1), any};
+    graph *g = begin(3, dims, names);
+    graph_attribute window = graph_make_ints(g, "kernel_shape", 1, (int64_t[]){20});
+    graph_add_output(g, graph_add(g, GRAPH_OP_MAX_POOL, 1, g->inputs, 1, &window), "y");
+    arena memory = {0};
+    tensor shape;
+    cr_assert_str_eq(find(g, &shape, &memory, STATUS_OK), "samples: 20 or more");
     arena_dispose(&memory);
 }
 
