@@ -262,6 +262,10 @@ static status try_candidate(const work *w, int index, pjrt_choice *c, attempt *b
     attempt a;
     const pjrt_candidate *candidate = &w->candidates[index];
     status s = obtain(w, candidate, &a);
+    if (s == STATUS_NOT_FOUND && w->maker->is_cache_only) {
+        c->left_out++;
+        return STATUS_OK;
+    }
     if (s == STATUS_UNAVAILABLE || (s && index == 0))
         return s;
     if (s) { /* the others remain */
@@ -384,6 +388,34 @@ static status check_promise(const work *w, pjrt_choice *c, attempt *best)
     return s;
 }
 
+/* Of what the cache has, where nothing may be compiled. STATUS_NOT_FOUND: it has nothing that keeps
+ * the promise. */
+static status choose_cached(const work *w, int count, pjrt_choice *c, attempt *best)
+{
+    status s = STATUS_OK;
+    *c = (pjrt_choice){0};
+    *best = (attempt){.binary = {.fd = -1}};
+    for (int i = 0; i < count && !s; i++)
+        s = try_candidate(w, i, c, best);
+    if (s == STATUS_OK && c->count == 0)
+        s = obtain(w, &w->candidates[0], best); /* names what is missing */
+    else if (s == STATUS_OK)
+        s = check_promise(w, c, best);
+    const pjrt_trial *t = &c->trials[c->chosen];
+    if (s == STATUS_OK && t->is_rejected)
+        s = status_fail(STATUS_NOT_FOUND,
+                        "%s at %lldx%lld: %s is not accurate enough (cosine to FP32: mean %.5f, "
+                        "lowest %.5f), the compile cache has no other program that is, and "
+                        "--cache-only forbids compiling",
+                        w->model->name, (long long)w->bucket.batch, (long long)w->bucket.sequence,
+                        t->name, t->accuracy.mean, t->accuracy.lowest);
+    if (s)
+        dispose(best);
+    else if (c->count == 1 && t->cycles == 0 && find_candidate(w, t->name) == 0)
+        c->count = 0; /* the default, and nothing to compare it by */
+    return s;
+}
+
 /* Whether int8 that an earlier process has chosen keeps its promise on today's samples; sets the
  * channels of its static scales. */
 static status check_again(const work *w, const pjrt_candidate *c, bool *is_kept)
@@ -412,10 +444,17 @@ static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
         s = check_again(w, chosen, &is_kept);
         if (s || is_kept)
             return s ? s : obtain(w, chosen, best);
+        log_warning(ROOM,
+                    "%s at %lldx%lld: %s, which the compile cache has, is not accurate enough "
+                    "on these samples",
+                    w->model->name, (long long)w->bucket.batch, (long long)w->bucket.sequence,
+                    chosen->name);
     }
     *c = (pjrt_choice){0};
-    if (count == 1 || w->maker->is_cache_only)
+    if (count == 1)
         return obtain(w, &w->candidates[0], best);
+    if (w->maker->is_cache_only)
+        return choose_cached(w, count, c, best);
     s = try_all(w, count, c, best);
     if (s == STATUS_OK)
         s = check_promise(w, c, best);
