@@ -7,7 +7,8 @@
 
 No TPU is needed, and nothing runs on one. `penstock compile` compiles all programs, JAX's too (bench/tpu/jax_encoder.py, exported), so
 compiler, options, targets and buckets are the same. Weights are random. What is compiled is kept in DIR: a second run goes on where the first
-one was, and after a change of Penstock compiles only what changed. --layers gives the models fewer layers than they have, which costs fewer hours.
+one was, and after a change of Penstock compiles only what changed. --layers gives the models fewer layers than they have, which costs fewer hours;
+--batch and --sequence leave other buckets as they are in the results.
 
 With --check, ends with code 1 unless in every cell int8 has at most the cycles of bf16, bf16 at most those of tuned JAX, and
 bf16 at most 0.9 of tuned JAX in geometric mean.
@@ -24,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(pathlib.Path(__file__).parent)]
 TARGETS = ["v4:2x2x1", "v5e:1x1", "v5p:2x2x1", "v6e:1x1", "tpu7x:1x1x1"]
 BATCHES, LENGTHS = (1, 8, 32), (32, 128)
+INT8 = ("int8", "int8-static", "int8-static-ffn")
 PROGRAMS = ("bf16", "int8", "jax plain", "jax tuned")
 MODELS = dict(minilm="MiniLM-L6", bert_base="BERT-base", bert_large="BERT-large")
 POOLING = dict(word_embedding_dimension=0, pooling_mode_cls_token=False, pooling_mode_mean_tokens=True, pooling_mode_max_tokens=False)
@@ -102,7 +104,7 @@ def compile_cells(o, target, model, layers, program):
         "--plugin", str(o.plugin), "--json",
     ]  # fmt: skip
     if not program.startswith("jax"):
-        command += ["--precision", program, "--batch", ",".join(map(str, BATCHES)), "--sequence", ",".join(map(str, LENGTHS))]
+        command += ["--precision", program, "--batch", ",".join(map(str, o.batch)), "--sequence", ",".join(map(str, o.sequence))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             yield dict(program=program, model=model, layers=layers, commit=o.commit) | json.loads(line)
@@ -150,8 +152,10 @@ bench/tpu/compared.jsonl >bench/tpu.md`; how to compile the programs again stand
 optimized HLO. Transfers, launch and queues are not in them. v4 and v5p targets are a host of 2x2x1 chips; the program
 runs on one of them. Compile seconds are those of 2 cores shared with other work: upper bounds.
 
-- `bf16`, `int8`: what `penstock compile --precision` makes. int8 is the cheaper of int8 and bf16; its column `is` names
-  it. `int8 alone`: cycles of the bucket in int8, chosen or not. Empty cells were not compiled.
+- `bf16`, `int8`: what `penstock compile --precision` makes. int8 is the cheapest of what keeps its accuracy, which its
+  column `is` names: `bf16`, `int8` (scales by the row, as it runs), `int8-static` (scales known beforehand) or
+  `int8-static-ffn` (the same in the feed-forward blocks, bf16 in attention). `by row`, `static`, `FFN`: cycles of the
+  three, chosen or not; *in italics* where a check found them too far from FP32. Empty cells were not compiled.
 - `JAX plain`, `JAX tuned`: [tpu/jax_encoder.py](tpu/jax_encoder.py), bf16. Plain: GELU by erf, layer normalisation and
   softmax in f32. Tuned: GELU by tanh in bf16, softmax divided after the second product, layer normalisation in one
   pass.
@@ -197,9 +201,13 @@ def cycles_text(cell, program):
     return f"{row['estimated_cycles']:,}" + ("\\*" if row["unestimated_instructions"] else "")
 
 
-def int8_alone(cell):
+def tried_text(cell, candidate):
     tried = cell["int8"]["tried"] if "int8" in cell else []
-    return next((f"{t['estimated_cycles']:,}" for t in tried if t["candidate"] == "int8"), "")
+    found = next((t for t in tried if t["candidate"] == candidate), None)
+    if found is None:
+        return ""
+    text = f"{found['estimated_cycles']:,}"
+    return f"*{text}*" if found.get("is_rejected") else text
 
 
 def line_of(where, cell):
@@ -209,8 +217,8 @@ def line_of(where, cell):
     text = lambda value, form: "" if value is None else format(value, form)
     parts = [
         MODELS[model], layers, f"{batch} x {sequence}", cycles_text(cell, "bf16"), cycles_text(cell, "int8"),
-        cell["int8"]["candidate"] if "int8" in cell else "", int8_alone(cell), cycles_text(cell, "jax plain"), cycles_text(cell, "jax tuned"),
-        text(share, ".2f"),
+        cell["int8"]["candidate"] if "int8" in cell else "", *(tried_text(cell, c) for c in INT8), cycles_text(cell, "jax plain"),
+        cycles_text(cell, "jax tuned"), text(share, ".2f"),
     ]  # fmt: skip
     if ours:
         parts += ["" if ours["estimated_mfu"] is None else f"{100 * ours['estimated_mfu']:.1f}%"]
@@ -227,8 +235,8 @@ def table(rows):
         mine = {where: cell for where, cell in cells.items() if where[0] == target}
         commits = sorted({cell[p]["commit"] for cell in mine.values() for p in ("bf16", "int8") if p in cell})
         print(f"\n## {target}\n\nCommit {', '.join(commits)}. MiB and seconds: ours / tuned JAX.\n")
-        print("| model | layers | bucket | bf16 | int8 | is | int8 alone | JAX plain | JAX tuned | bf16 / tuned | MFU | code MiB | scratch MiB | compile s |")
-        print("| --- | ---: | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+        print("| model | layers | bucket | bf16 | int8 | is | by row | static | FFN | JAX plain | JAX tuned | bf16 / tuned | MFU | code MiB | scratch MiB | compile s |")
+        print("| --- | ---: | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         for where in sorted(mine, key=lambda w: (list(MODELS).index(w[1]), -w[4], w[3], w[2])):
             print(line_of(where, mine[where]))
     shares = {where: ratio(c, "bf16", "jax tuned") for where, c in sorted(deepest(cells).items())}
@@ -237,8 +245,9 @@ def table(rows):
           f" {geometric_mean(list(shares.values())):.3f}.\nAbove 1:{'' if over else ' none.'}")  # fmt: skip
     print("".join(f"\n- {o}" for o in over))
     asked = [cell["int8"] for cell in cells.values() if "int8" in cell]
-    lost = sum(row["candidate"] != "int8" for row in asked)
-    print(f"\nint8: {len(asked)} of {len(cells)} cells compiled, of which {lost} are cheaper in bf16.")
+    lost = sum(row["candidate"] == "bf16" for row in asked)
+    static = sum(any(t["candidate"] in INT8[1:] for t in row["tried"]) for row in asked)
+    print(f"\nint8: {len(asked)} of {len(cells)} cells compiled, {static} of them with static scales too; bf16 was chosen in {lost}.")
     print("\n\\* without instructions that have no estimate (the gather of embeddings, mostly): the true cycles are higher.")
 
 
@@ -298,6 +307,8 @@ def main():
     p.add_argument("--model", nargs="+", default=["minilm", "bert_base"], choices=list(MODELS))
     p.add_argument("--program", nargs="+", default=list(PROGRAMS), choices=PROGRAMS)
     p.add_argument("--layers", type=int, default=0, help="at most so many; 0: all that the model has")
+    p.add_argument("--batch", nargs="+", type=int, default=list(BATCHES), help="of ours; JAX's programs are exported with all")
+    p.add_argument("--sequence", nargs="+", type=int, default=list(LENGTHS))
     p.add_argument("--penstock", type=pathlib.Path, default=ROOT / "build/release/bin/penstock")
     o = p.parse_args()
     if o.table:
