@@ -81,15 +81,15 @@ static void code_attribute(coder *c, const graph *g, graph_attribute *a)
         coder_text(c, &a->s);
         break;
     case GRAPH_ATTRIBUTE_INTS:
-        coder_count(c, &a->count, 1);
+        coder_count(c, &a->count, CODER_WORD_BYTES);
         coder_bytes(c, (const void **)&a->ints, a->count * sizeof a->ints[0]);
         break;
     case GRAPH_ATTRIBUTE_FLOATS:
-        coder_count(c, &a->count, 0);
+        coder_count(c, &a->count, sizeof a->floats[0]);
         coder_bytes(c, (const void **)&a->floats, a->count * sizeof a->floats[0]);
         break;
     case GRAPH_ATTRIBUTE_STRINGS:
-        coder_count(c, &a->count, 1);
+        coder_count(c, &a->count, CODER_WORD_BYTES);
         coder_texts(c, &a->strings, a->count);
         break;
     case GRAPH_ATTRIBUTE_TENSOR:
@@ -111,7 +111,7 @@ static void code_attribute(coder *c, const graph *g, graph_attribute *a)
 static void code_indices(coder *c, const graph *g, graph_value_index **list, int *count)
 {
     size_t length = (size_t)*count;
-    coder_count(c, &length, 1);
+    coder_count(c, &length, CODER_WORD_BYTES);
     if (c->is_reading)
         *list = coder_allocate(c, length, sizeof **list);
     for (size_t i = 0; i < length && !c->has_failed; i++)
@@ -130,7 +130,7 @@ static void code_node(coder *c, const graph *g, graph_node *n)
     coder_text(c, &n->name);
     code_indices(c, g, &n->inputs, &n->input_count);
     code_indices(c, g, &n->outputs, &n->output_count);
-    coder_count(c, &attributes, 1);
+    coder_count(c, &attributes, CODER_WORD_BYTES);
     if (c->is_reading)
         n->attributes = coder_allocate(c, attributes, sizeof n->attributes[0]);
     for (size_t i = 0; i < attributes && !c->has_failed; i++)
@@ -227,7 +227,7 @@ static void code_bodies(coder *c, graph *g, int depth)
     size_t count = 0;
     for (const graph *b = g->bodies; !c->is_reading && b; b = b->next_body)
         count++;
-    coder_count(c, &count, 1);
+    coder_count(c, &count, CODER_WORD_BYTES);
     graph **link = &g->bodies;
     arena *outer = c->memory;
     for (size_t i = 0; i < count && !c->has_failed; i++) {
@@ -250,8 +250,8 @@ static void code_content(coder *c, graph *g, int depth)
     coder_bool(c, &g->is_dynamic);
     coder_i64(c, &g->sequence_max);
     code_bodies(c, g, depth);
-    coder_count(c, &values, 6);
-    coder_count(c, &nodes, 5);
+    coder_count(c, &values, 6 * CODER_WORD_BYTES);
+    coder_count(c, &nodes, 5 * CODER_WORD_BYTES);
     make_lists(c, g, values, nodes);
     code_values(c, g);
     code_indices(c, g, &g->inputs, &g->input_count);

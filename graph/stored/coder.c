@@ -6,7 +6,7 @@
 
 #include "base/identity/content_hash.h"
 
-#define WORD sizeof(uint64_t)
+#define WORD CODER_WORD_BYTES
 #define NO_TEXT UINT64_MAX
 #define NO_DATA UINT64_MAX
 
@@ -113,11 +113,11 @@ void coder_float(coder *c, float *value)
         memcpy(value, &bits, sizeof bits);
 }
 
-void coder_count(coder *c, size_t *count, size_t words)
+void coder_count(coder *c, size_t *count, size_t item_bytes)
 {
     uint64_t word = *count;
     coder_u64(c, &word);
-    if (c->is_reading && word > (c->count - c->at) / (words ? words : 1)) {
+    if (c->is_reading && word > (c->count - c->at) * WORD / item_bytes) {
         coder_fail(c);
         word = 0;
     }

@@ -29,6 +29,7 @@ typedef struct coder {
 } coder;
 
 #define CODER_ALIGNMENT 64
+#define CODER_WORD_BYTES sizeof(uint64_t)
 
 void coder_fail(coder *c);
 void coder_u64(coder *c, uint64_t *value);
@@ -37,8 +38,8 @@ void coder_int(coder *c, int *value, int64_t least, int64_t most);
 void coder_i64(coder *c, int64_t *value);
 void coder_bool(coder *c, bool *value);
 void coder_float(coder *c, float *value);
-/* A count of items of at least `words` words each: it fits into what is left. */
-void coder_count(coder *c, size_t *count, size_t words);
+/* A count of items of at least `item_bytes` bytes each: they fit into what is left. */
+void coder_count(coder *c, size_t *count, size_t item_bytes);
 /* A text, or NULL. A reader's lies in the words. */
 void coder_text(coder *c, const char **text);
 /* `bytes` bytes as they are, 8-byte aligned; a reader's lie in the words. */

@@ -333,9 +333,9 @@ def small_models():
     weight = lambda n, a: numpy_helper.from_array(a, n)
     floats = lambda *shape: numpy.arange(numpy.prod(shape), dtype=numpy.float32).reshape(shape) / 8
 
-    def model(nodes, inputs, outputs, weights=(), **more):
+    def model(nodes, inputs, outputs, weights=(), domain=("own", 1), **more):
         graph = helper.make_graph(nodes, "g", inputs, outputs, list(weights))
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("own", 1)], **more)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(*domain)], **more)
         made.ir_version = 8
         return made.SerializeToString()
 
@@ -347,6 +347,14 @@ def small_models():
     body = helper.make_graph([node("Add", ["s", "x"], ["t"]), node("Identity", ["c"], ["d"]), node("Mul", ["t", "half"], ["u"])],
                              "body", [untyped(n) for n in "ics"], [untyped(n) for n in "dtu"])
     step = helper.make_graph([node("Add", ["s", "r"], ["t"]), node("Mul", ["t", "half"], ["u"])], "step", [untyped(n) for n in "sr"], [untyped(n) for n in "tu"])
+    ml = "ai.onnx.ml", 5
+    tree = dict(domain=ml[0], nodes_treeids=[0] * 5, nodes_nodeids=[0, 1, 2, 3, 4], nodes_featureids=[0, 0, 3, 0, 0], nodes_values=[0.0, 0, 5, 0, 0],
+                nodes_modes=["BRANCH_LEQ", "LEAF", "BRANCH_LT", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 3, 0, 0], nodes_falsenodeids=[2, 0, 4, 0, 0])
+    weights = lambda kind: {f"{kind}_treeids": [0] * 3, f"{kind}_nodeids": [1, 3, 4], f"{kind}_ids": [0] * 3, f"{kind}_weights": [.25, .5, .75]}
+    far = dict(tree, nodes_truenodeids=[1, 0, (1 << 63) - 1, 0, 0])
+    ensemble = dict(domain=ml[0], tree_roots=[0], nodes_modes=weight("m", numpy.zeros(2, "u1")), nodes_splits=weight("v", floats(2)), nodes_featureids=[0, 3],
+                    nodes_truenodeids=[1, 0], nodes_trueleafs=[0, 1], nodes_falsenodeids=[2, 1], nodes_falseleafs=[1, 1],
+                    leaf_targetids=[0, 0, 0], leaf_weights=weight("w", floats(3)))
     half, three = weight("half", numpy.float32(0.5)), weight("three", numpy.array(3))
     return {
         "layer": model([node("Gemm", ["x", "w", "b"], ["h"]), node("Relu", ["h"], ["y"])], [x], [y], [weight("w", floats(4, 3)), weight("b", floats(3))]),
@@ -363,6 +371,13 @@ def small_models():
              node("ConcatFromSequence", ["u"], ["y"], axis=0)], [x], [value("y", ["n", 2])], [weight("two", numpy.array(2)), weight("zero", numpy.array(0))]),
         "non_zero": model([node("NonZero", ["x"], ["n"]), node("Transpose", ["n"], ["t"]), node("GatherND", ["x", "t"], ["y"])], [x], [value("y", ["n"])]),
         "tile_to_nothing": model([node("Tile", ["x", "n"], ["y"])], [value("x", [2, 3]), value("n", [2], TensorProto.INT16)], [value("y", ["a", "b"])]),
+        "trees": model([node("TreeEnsembleRegressor", ["x"], ["y"], base_values=[.5], **tree, **weights("target"))], [x], [value("y", ["batch", 1])], domain=ml),
+        "tree_classes": model([node("TreeEnsembleClassifier", ["x"], ["l", "s"], classlabels_int64s=[4, 5], post_transform="LOGISTIC", **tree, **weights("class")),
+                               node("ZipMap", ["s"], ["y"], domain=ml[0], classlabels_int64s=[4, 5])], [x], [value("l", ["batch"], TensorProto.INT64), value("y", ["batch", 2])], domain=ml),
+        "tree_ensemble": model([node("TreeEnsemble", ["x"], ["y"], **ensemble)], [x], [value("y", ["batch", 1])], domain=ml),
+        "tree_far_number": model([node("TreeEnsembleRegressor", ["x"], ["y"], **far, **weights("target"))], [x], [value("y", ["batch", 1])], domain=ml),  # once an overflow
+        "tree_base_text": model([node("TreeEnsembleRegressor", ["x"], ["y"], base_values_as_tensor=weight("b", numpy.array([b"1"], object)), **tree, **weights("target"))],
+                                [x], [value("y", ["batch", 1])], domain=ml),  # once an assertion
         "function": model([node("Twice", ["x"], ["y"], domain="own")], [x], [value("y", ["batch", 4])], functions=[twice]),
         "computed_shape": model(
             [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Concat", ["n", "two"], ["t"], axis=0), node("Reshape", ["x", "t"], ["y"])],
@@ -388,6 +403,14 @@ def node_models():
         if name and name not in found and len(data) < 1500:
             found[name] = data
     return {name.lower(): data for name, data in sorted(found.items())}
+
+
+def stored():
+    """tests/fuzz/targets/stored.c: which file, then words of it: place, bytes of the number, the number."""
+    patch = lambda at, value, invert=0: struct.pack(">HB", at, 8 | invert) + struct.pack("<Q", value)
+    files = {f"file_{i}": bytes([i]) for i in range(8)}
+    return {**files, "words": b"\xff" + bytes(8 * 40), "count": b"\1" + patch(6, 1 << 40), "data_offset": b"\0" + patch(8, 64), "data_bytes": b"\0" + patch(9, 1 << 62),
+            "some": b"\3" + patch(20, 3) + patch(31, 0) + patch(47, 0, 128)}
 
 
 def safetensors(header, data=b""):
@@ -455,7 +478,7 @@ def main():
     models = {name: data for name, data in {**small_models(), **node_models()}.items()}
     made = dict(kserve=kserve(), kserve_binary=kserve_binary(), tensorflow=tensorflow(), grpc=grpc(), predict=predict(), language=language(), numbers=numbers(), route=routes(), compress=compressed(),
                 http1_head=http1_heads(), http1_chunked=chunked(), http1_session=http1_sessions(), http2_session=http2(), config=configurations(), manifest=manifests(), onnx=models,
-                hugging_face=hugging_face(), safetensors=safetensors_files(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
+                hugging_face=hugging_face(), safetensors=safetensors_files(), stored=stored(), load_response=responses(), load_metadata=metadata(), load_trace=traces(),
                 load_lines=lines(), tokenizer=tokenizer_seeds.files(), tokenize=tokenizer_seeds.texts())  # fmt: skip
     for target, seeds in made.items():
         write(target, seeds)

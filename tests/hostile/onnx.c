@@ -9,9 +9,10 @@
 #include "damage_onnx.h"
 #include "run_onnx.h"
 
-/* Models of ../shared and of tests/data with one to three changes: each is rejected with a message,
- * or runs to the end, from the file through shapes and folding to a plan and its results.
- * HOSTILE_ROUNDS sets the number of rounds; with ASan this is a fuzzer without coverage. */
+/* Models of ../shared, of tests/data and of tests/fuzz with one to three changes: each is rejected
+ * with a message, or runs to the end, from the file through shapes and folding to a plan and its
+ * results. HOSTILE_ROUNDS sets the number of rounds; with ASan this is a fuzzer without coverage.
+ */
 
 #define ROUNDS 60 /* for each model */
 /* That all damaged models of a folder take at most. AddressSanitizer keeps 256 MiB of freed memory.
@@ -58,7 +59,8 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-static void hurt_folder(const char *folder, uint64_t seed)
+/* Of the files whose names end so. */
+static void hurt_folder(const char *folder, const char *ending, uint64_t seed)
 {
     long before_kib = peak_kib();
     DIR *d = opendir(folder);
@@ -69,7 +71,9 @@ static void hurt_folder(const char *folder, uint64_t seed)
         char path[800];
         void *data;
         size_t bytes;
-        if (strstr(entry->d_name, ".onnx") == NULL)
+        size_t length = strlen(entry->d_name), end = strlen(ending);
+        if (entry->d_name[0] == '.' || length < end ||
+            strcmp(entry->d_name + length - end, ending) != 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         cr_assert_eq(file_reader_read_whole(path, 1 << 24, &data, &bytes), STATUS_OK);
@@ -85,7 +89,13 @@ static void hurt_folder(const char *folder, uint64_t seed)
 
 Test(hostile_onnx, models_of_the_tree)
 {
-    hurt_folder(PENSTOCK_SOURCE_DIR "/tests/data/golden/models", 1000);
+    hurt_folder(PENSTOCK_SOURCE_DIR "/tests/data/golden/models", ".onnx", 1000);
+}
+
+/* One for each of many operators, decision trees among them. */
+Test(hostile_onnx, seeds_of_the_fuzzer)
+{
+    hurt_folder(PENSTOCK_SOURCE_DIR "/tests/fuzz/corpus/onnx", "", 7000);
 }
 
 Test(hostile_onnx, models_of_the_shared_set)
@@ -94,5 +104,5 @@ Test(hostile_onnx, models_of_the_shared_set)
     const char *shared = getenv("PENSTOCK_SHARED");
     snprintf(folder, sizeof folder, "%s/models/models",
              shared ? shared : PENSTOCK_SOURCE_DIR "/../shared");
-    hurt_folder(folder, 500000);
+    hurt_folder(folder, ".onnx", 500000);
 }

@@ -44,7 +44,12 @@ static status make_tensors(const graph *g, const graph_value_index *values, int 
         int64_t dims[TENSOR_RANK_MAX];
         for (int d = 0; d < v->shape.rank; d++)
             dims[d] = v->shape.dims[d].constant;
-        status s = tensor_allocate(&made[i], memory, v->dtype, v->shape.rank, dims);
+        /* models/ has a limit of its own for these: an input may be one that no node reads */
+        status s = tensor_set_shape(&made[i], v->dtype, v->shape.rank, dims);
+        if (!s && tensor_bytes(&made[i]) > VALUES_BYTES_MAX)
+            s = status_fail(STATUS_TOO_LARGE, "a tensor of %zu bytes", tensor_bytes(&made[i]));
+        if (!s)
+            s = tensor_allocate(&made[i], memory, v->dtype, v->shape.rank, dims);
         if (s)
             return s;
         fill(&made[i]);

@@ -153,6 +153,24 @@ static status slice(dynamic_run *r, const item *x, int64_t axis, int64_t start, 
     return dynamic_run_made(r, GRAPH_OP_SLICE, 4, inputs, 0, NULL, out);
 }
 
+/* A list of lengths, which fill the axis. */
+static status check_lengths(const graph_node *node, const tensor *lengths, int64_t whole,
+                            int64_t *count)
+{
+    int64_t left = whole;
+    if (!dtype_is_integer(lengths->dtype))
+        return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\" (%s): lengths of type %s",
+                           node->name, graph_op_name(node->op), dtype_name(lengths->dtype));
+    *count = tensor_count(lengths);
+    for (int64_t i = 0; i < *count; i++) {
+        int64_t length = tensor_get_integer(lengths, i);
+        if (length < 0 || length > left)
+            return fail_position(node, length, whole);
+        left -= length;
+    }
+    return left == 0 ? STATUS_OK : fail_position(node, whole - left, whole);
+}
+
 /* How many parts, and the length of each: a list, one length for all, or 1. */
 static status read_parts(const graph_node *node, const item *inputs, int64_t whole, int64_t *count,
                          int64_t *each)
@@ -162,16 +180,14 @@ static status read_parts(const graph_node *node, const item *inputs, int64_t who
         status s = dynamic_expect_tensor(node, inputs, 1);
         if (s)
             return s;
-        if (inputs[1].tensor.rank > 0) {
-            *count = tensor_count(&inputs[1].tensor);
-            return STATUS_OK;
-        }
+        if (inputs[1].tensor.rank > 0)
+            return check_lengths(node, &inputs[1].tensor, whole, count);
         if ((s = dynamic_read_integer(node, inputs, 1, each)))
             return s;
     }
     if (*each < 1)
         return fail_position(node, *each, whole);
-    *count = (whole + *each - 1) / *each;
+    *count = whole / *each + (whole % *each != 0);
     return STATUS_OK;
 }
 
@@ -191,11 +207,11 @@ static status run_split(dynamic_run *r, const graph_node *node, const item *inpu
     if (!s)
         s = item_allocate_sequence(count, &outputs[0]);
     for (int64_t i = 0; !s && i < count; i++) {
+        int64_t left = x->dims[axis] - start;
         int64_t length = has_lengths && inputs[1].tensor.rank > 0
                              ? tensor_get_integer(&inputs[1].tensor, i)
-                             : each;
-        if (length < 0)
-            return fail_position(node, length, x->dims[axis]);
+                         : each < left ? each
+                                       : left;
         item *part = &outputs[0].sequence->items[i];
         s = slice(r, &inputs[0], axis, start, start + length, part);
         start += length;

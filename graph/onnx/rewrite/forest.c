@@ -90,6 +90,15 @@ static int64_t find_node(const node_list *l, int64_t tree, int64_t node, int64_t
     return found != NULL ? found->index : -1;
 }
 
+/* Where `to` is when nodes are numbered as they are listed; the numbers of a file may be any. */
+static int64_t index_near(int64_t index, int64_t node, int64_t to)
+{
+    int64_t distance, near;
+    bool is_far = __builtin_sub_overflow(to, node, &distance) ||
+                  __builtin_add_overflow(index, distance, &near);
+    return is_far ? -1 : near;
+}
+
 static status sort_keys(node_list *l, const int64_t *trees, const int64_t *nodes)
 {
     node_key *keys = arena_allocate_zeroed(l->memory, (size_t)l->count, sizeof *keys);
@@ -300,8 +309,9 @@ static status read_lists(node_list *l, const char *prefix, forest *f)
         s = add_branch(l, f, at, i, (forest_branch)read_mode(modes->strings[i]),
                        number_at(&splits, i));
         for (int side = 0; !s && side < 2; side++)
-            s = link_branch(l, &node_at(f, at)[1 + side],
-                            find_node(l, trees[i], where[side][i], i + where[side][i] - nodes[i]));
+            s = link_branch(
+                l, &node_at(f, at)[1 + side],
+                find_node(l, trees[i], where[side][i], index_near(i, nodes[i], where[side][i])));
     }
     if (!s)
         s = list_roots(l, f);

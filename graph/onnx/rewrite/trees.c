@@ -99,24 +99,35 @@ static status add_trees(onnx_node *n, const forest *f, int64_t targets, const ch
     return STATUS_OK;
 }
 
+static bool is_numbers(const graph_attribute *a)
+{
+    return a->kind == GRAPH_ATTRIBUTE_FLOATS ||
+           (a->kind == GRAPH_ATTRIBUTE_TENSOR &&
+            (a->t->dtype == DTYPE_F32 || a->t->dtype == DTYPE_F64));
+}
+
 /* Base values in FP32, or NULL. */
-static const tensor *take_base(onnx_node *n)
+static status take_base(onnx_node *n, const tensor **out)
 {
     const graph_attribute *list = onnx_pop_attribute(n, "base_values");
-    const graph_attribute *t = onnx_pop_attribute(n, "base_values_as_tensor");
-    tensor *made = arena_allocate_zeroed(&n->graph->memory, 1, sizeof *made);
-    int64_t count = t != NULL && t->kind == GRAPH_ATTRIBUTE_TENSOR         ? tensor_count(t->t)
-                    : list != NULL && list->kind == GRAPH_ATTRIBUTE_FLOATS ? (int64_t)list->count
-                                                                           : 0;
+    const graph_attribute *given = onnx_pop_attribute(n, "base_values_as_tensor");
+    given = given != NULL ? given : list;
+    *out = NULL;
+    if (given == NULL)
+        return STATUS_OK;
+    if (!is_numbers(given))
+        return onnx_fail(n, STATUS_CORRUPT, "its base values are neither FP32 nor FP64");
+    const tensor *t = given->kind == GRAPH_ATTRIBUTE_TENSOR ? given->t : NULL;
+    int64_t count = t != NULL ? tensor_count(t) : (int64_t)given->count;
     if (count == 0)
-        return NULL;
-    if (made == NULL || tensor_allocate(made, &n->graph->memory, DTYPE_F32, 1, &count)) {
-        graph_lack_memory(n->graph);
-        return NULL;
-    }
+        return STATUS_OK;
+    tensor *made = arena_allocate_zeroed(&n->graph->memory, 1, sizeof *made);
+    if (made == NULL || tensor_allocate(made, &n->graph->memory, DTYPE_F32, 1, &count))
+        return onnx_fail_memory();
     for (int64_t i = 0; i < count; i++)
-        tensor_set_number(made, i, t != NULL ? tensor_get_number(t->t, i) : list->floats[i]);
-    return made;
+        tensor_set_number(made, i, t != NULL ? tensor_get_number(t, i) : given->floats[i]);
+    *out = made;
+    return STATUS_OK;
 }
 
 /* One label for each row: labels[index]. */
@@ -290,7 +301,9 @@ status onnx_rewrite_tree_classifier(onnx_node *n)
         s = onnx_take_class_labels(n, &labels, &classes);
     if (!s)
         s = forest_read_lists(n, "class", &f);
-    const tensor *base = take_base(n);
+    const tensor *base = NULL;
+    if (!s)
+        s = take_base(n, &base);
     if (!s)
         s = onnx_check_no_attributes(n);
     if (!s && classes < 2)
@@ -326,7 +339,9 @@ status onnx_rewrite_tree_regressor(onnx_node *n)
     status s = read_transform(n, &t);
     if (!s)
         s = forest_read_lists(n, "target", &f);
-    const tensor *base = take_base(n);
+    const tensor *base = NULL;
+    if (!s)
+        s = take_base(n, &base);
     if (!s && base != NULL && base->dims[0] != targets)
         s = onnx_fail(n, STATUS_UNSUPPORTED, "%lld base values for %lld targets",
                       (long long)base->dims[0], (long long)targets);

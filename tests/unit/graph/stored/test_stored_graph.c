@@ -157,6 +157,21 @@ Test(stored_graph, leaves_out_constants_that_nothing_reads)
     temporary_remove(folder);
 }
 
+/* A list at the end of the file takes half as many words as it has numbers. */
+Test(stored_graph, long_lists_of_floats_come_back)
+{
+    static const float floats[1000] = {[999] = 7};
+    graph *g = graph_create("floats");
+    graph_value_index x = graph_add_input(g, "x", DTYPE_F32, 0, NULL);
+    graph_attribute list = {
+        .name = "floats", .kind = GRAPH_ATTRIBUTE_FLOATS, .count = 1000, .floats = floats};
+    graph_add_output(g, graph_add(g, GRAPH_OP_IDENTITY, 1, &x, 1, &list), "y");
+    begin();
+    check_round(g);
+    graph_destroy(g);
+    temporary_remove(folder);
+}
+
 static void write_all(void)
 {
     graph *g = make_all();

@@ -175,6 +175,38 @@ Test(cpu_dynamic, sequences_grow_shrink_and_join)
     arena_dispose(&memory);
 }
 
+/* Joins what a split of five elements makes: `lengths` as a list, or one for all where `count` is
+ * 0. */
+static status split_and_join(int64_t count, const int64_t *lengths)
+{
+    graph *g = begin(DTYPE_I64, 5);
+    graph_value_index by = graph_add_constant_i64(g, "by", count > 0, &count, lengths);
+    graph_value_index parts = binary(g, GRAPH_OP_SPLIT_TO_SEQUENCE, g->inputs[0], by);
+    graph_attribute axis = graph_make_int("axis", 0);
+    graph_add_output(g, graph_add(g, GRAPH_OP_CONCAT_FROM_SEQUENCE, 1, &parts, 1, &axis), "y");
+    arena memory = {0};
+    tensor y;
+    int64_t x[] = {10, 11, 12, 13, 14};
+    status s = run(g, DTYPE_I64, 5, x, &y, &memory);
+    if (!s) {
+        cr_assert_eq(tensor_count(&y), 5);
+        cr_assert_arr_eq(y.data, x, sizeof x);
+    }
+    arena_dispose(&memory);
+    return s;
+}
+
+Test(cpu_dynamic, lengths_of_a_split_fill_the_axis)
+{
+    cr_assert_eq(split_and_join(3, (int64_t[]){2, 0, 3}), STATUS_OK);
+    cr_assert_eq(split_and_join(0, (int64_t[]){INT64_MAX - 1}), STATUS_OK);
+    cr_assert_eq(split_and_join(0, (int64_t[]){0}), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(split_and_join(2, (int64_t[]){2, 2}), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(split_and_join(2, (int64_t[]){2, 4}), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(split_and_join(2, (int64_t[]){6, -1}), STATUS_INVALID_ARGUMENT);
+    cr_assert_eq(split_and_join(3, (int64_t[]){1, INT64_MAX, 5}), STATUS_INVALID_ARGUMENT);
+}
+
 Test(cpu_dynamic, a_sequence_is_no_answer)
 {
     graph *g = begin(DTYPE_F32, 2);

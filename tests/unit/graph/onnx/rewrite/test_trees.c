@@ -77,9 +77,35 @@ Test(import_onnx_trees, nodes_that_are_no_trees_are_rejected)
     onnx_expect_failure(begin("BRANCH_LEQ", 6, &n), STATUS_CORRUPT, NAMES("'y'", "no trees"));
     onnx_expect_failure(begin("BRANCH_LEQ", 3, &n), STATUS_CORRUPT, NAMES("no root"));
     onnx_expect_failure(begin("BRANCH_LEQ", 9, &n), STATUS_CORRUPT, NAMES("not there"));
+    onnx_expect_failure(begin("BRANCH_LEQ", INT64_MAX, &n), STATUS_CORRUPT, NAMES("not there"));
+    onnx_expect_failure(begin("BRANCH_LEQ", INT64_MIN, &n), STATUS_CORRUPT, NAMES("not there"));
     onnx_expect_failure(begin("LEAF", 7, &n), STATUS_CORRUPT, NAMES("1 trees and 3 roots"));
     onnx_expect_failure(begin("BRANCH_MEMBER", 7, &n), STATUS_UNSUPPORTED, NAMES("BRANCH_MEMBER"));
     onnx_builder *b = begin("BRANCH_LEQ", 7, &n);
     onnx_set_ints(n, "nodes_hitrates_too", 1, (int64_t[]){1});
     onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("nodes_hitrates_too"));
+}
+
+/* Numbers in a tensor, and nothing else that a file may call base values. */
+Test(import_onnx_trees, base_values_are_numbers)
+{
+    static ProtobufCBinaryData text = {1, (uint8_t *)"1"};
+    const int64_t one = 1;
+    const float half = 0.5f;
+    Onnx__Node *n;
+    Onnx__Tensor *t = onnx_make_tensor("", 8, 1, &one); /* a string */
+    t->n_string_data = 1;
+    t->string_data = &text;
+    onnx_builder *b = begin("BRANCH_LEQ", 7, &n);
+    onnx_set(n, "base_values_as_tensor", ONNX__ATTRIBUTE__TYPE__TENSOR)->t = t;
+    onnx_expect_failure(b, STATUS_CORRUPT, NAMES("base values"));
+    b = begin("BRANCH_LEQ", 7, &n);
+    onnx_set_ints(n, "base_values_as_tensor", 1, &one);
+    onnx_set_floats(n, "base_values", 1, &half);
+    onnx_expect_failure(b, STATUS_CORRUPT, NAMES("base values"));
+    b = begin("BRANCH_LEQ", 7, &n);
+    onnx_set_floats(n, "base_values", 1, &half);
+    graph *g = onnx_expect(b);
+    cr_assert_str_eq(onnx_operators(g), "penstock.Trees Cast Add Identity");
+    graph_destroy(g);
 }
