@@ -80,3 +80,19 @@ def test_many_classes_have_the_label_of_the_largest_score(server):
 def test_rows_share_batches_and_do_not_meet(server):
     together = serving.at_once([lambda x=x: ask(server, "many", [x]) for x in list(LEAVES) * 8])
     assert [a["label"][0] for a in together] == [["b"], ["a"], ["c"]] * 8
+
+
+def test_scores_whose_shape_depends_on_values_are_zipped_too(tmp_path):
+    """k-nearest-neighbours: the file declares maps, so nothing tells the scores' type before they are there."""
+    numbers = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    nodes = [helper.make_node("Less", ["x", "five"], ["keep"]), helper.make_node("Compress", ["x", "keep"], ["kept"]),
+             helper.make_node("Reshape", ["kept", "pairs"], ["scores"]),
+             helper.make_node("ZipMap", ["scores"], ["maps"], domain="ai.onnx.ml", classlabels_int64s=[10, 20])]
+    weights = [helper.make_tensor("five", TensorProto.FLOAT, [], [5.0]), helper.make_tensor("pairs", TensorProto.INT64, [2], [-1, 2])]
+    outputs = [helper.make_value_info("maps", helper.make_sequence_type_proto(numbers))]
+    graph = helper.make_graph(nodes, "late", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch"])], outputs, weights)
+    path = tmp_path / "late.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]), path)
+    with serving.Server(tmp_path / "log", {"late": str(path)}) as server:
+        found = server.infer("late", {"x": numpy.array([1, 7, 2, 3, 9, 4], "f4")})["maps"]
+    assert found.tolist() == [[1, 2], [3, 4]]

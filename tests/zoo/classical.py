@@ -10,7 +10,7 @@ SIZES = ((1, 1), (3, 1), (5, 1))
 
 
 def estimators():
-    from sklearn import cluster, decomposition, ensemble, linear_model, neighbors, neural_network, pipeline, preprocessing, svm, tree
+    from sklearn import cluster, decomposition, ensemble, impute, linear_model, neighbors, neural_network, pipeline, preprocessing, svm, tree
     scaled = lambda e: pipeline.make_pipeline(preprocessing.StandardScaler(), e)
     yield "sk-mlp-classifier", scaled(neural_network.MLPClassifier(hidden_layer_sizes=(16,), max_iter=30))
     yield "sk-mlp-regressor", scaled(neural_network.MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=30))
@@ -22,6 +22,9 @@ def estimators():
     yield "sk-random-forest", ensemble.RandomForestClassifier(5, max_depth=3)
     yield "sk-gradient-boosting", ensemble.GradientBoostingClassifier(n_estimators=3)
     yield "sk-decision-tree", tree.DecisionTreeRegressor(max_depth=3)
+    filled = pipeline.make_pipeline(impute.SimpleImputer(missing_values=1.4), preprocessing.StandardScaler(), ensemble.RandomForestClassifier(5, max_depth=3))
+    yield "sk-imputer-random-forest", filled
+    yield "sk-binarizer-logistic-regression", pipeline.make_pipeline(preprocessing.Binarizer(threshold=2.0), linear_model.LogisticRegression(max_iter=50))
     yield "sk-k-neighbours", neighbors.KNeighborsClassifier(3)
 
 

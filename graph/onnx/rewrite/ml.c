@@ -180,14 +180,26 @@ static status rewrite_zip_map(onnx_node *n)
     onnx_pop_attribute(n, "classlabels_int64s");
     onnx_pop_attribute(n, "classlabels_strings");
     onnx_finish_as(n, n->inputs[0]);
+    if (!onnx_has_output(n, 0))
+        return STATUS_OK;
+    /* The file declares maps. */
+    graph_value *scores = &n->graph->values[n->outputs[0]];
+    const graph_dim any = {.is_unknown = true};
+    scores->dtype = DTYPE_F32;
+    scores->has_dtype = true;
+    scores->shape = (graph_shape){.rank = 2, .dims = {any, any}};
     return STATUS_OK;
 }
 
 static const onnx_rewriting rewritings[] = {
     {"ArrayFeatureExtractor", rewrite_array_feature_extractor},
+    {"Binarizer", onnx_rewrite_binarizer},
+    {"Imputer", onnx_rewrite_imputer},
+    {"LabelEncoder", onnx_rewrite_label_encoder},
     {"LinearClassifier", rewrite_linear_classifier},
     {"LinearRegressor", rewrite_linear_regressor},
     {"Normalizer", rewrite_normalizer},
+    {"OneHotEncoder", onnx_rewrite_one_hot_encoder},
     {"Scaler", rewrite_scaler},
     {"TreeEnsemble", onnx_rewrite_tree_ensemble},
     {"TreeEnsembleClassifier", onnx_rewrite_tree_classifier},

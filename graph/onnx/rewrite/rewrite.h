@@ -57,11 +57,17 @@ status onnx_rewrite_rotary_embedding(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_swiglu(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_tensor_scatter(onnx_node *n) MUST_CHECK;
 
-/* ml.c, trees.c: domain ai.onnx.ml. The labels of a classifier as a constant list. */
+/* ml.c, trees.c, columns.c: domain ai.onnx.ml. The labels of a classifier as a constant list. */
 status onnx_take_class_labels(onnx_node *n, graph_value_index *out, int64_t *count) MUST_CHECK;
 status onnx_rewrite_tree_classifier(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_tree_regressor(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_tree_ensemble(onnx_node *n) MUST_CHECK;
+
+/* columns.c */
+status onnx_rewrite_binarizer(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_imputer(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_label_encoder(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_one_hot_encoder(onnx_node *n) MUST_CHECK;
 
 /* quantised.c: com.microsoft::QLinear..., QGemm and integer matrix multiplications. */
 status onnx_rewrite_qlinear_binary(onnx_node *n) MUST_CHECK;
