@@ -265,13 +265,12 @@ def sts_table(path):
     if not rows:
         return
     print(STS_HEAD)
-    cases = " ".join(json.dumps(r["case"]) for r in rows)
-    print(f"    .venv/bin/python bench/tpu/sts.py --model .cache/minilm --data ../shared/text/stsb-en-dev.csv --case {cases}\n")
-    print("| model | pairs | program | computes in | fp32 on the CPU | Spearman | beside fp32 | similarities differ by up to | commit |")
-    print("| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | --- |")
+    print("    .venv/bin/python bench/tpu/sts.py --model .cache/minilm --data ../shared/text/stsb-en-dev.csv --rows R --length S... --case PROGRAM\n")
+    print("| model | pairs | buckets | program | computes in | fp32 on the CPU | Spearman | beside fp32 | similarities differ by up to | commit |")
+    print("| --- | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | --- |")
     for r in rows:
         figures = f"{r['fp32']:.3f} | {r['fp32'] + r['apart']:.3f} | {r['apart']:+.3f} | {r['difference']:.4f}"
-        print(f"| {r['model']} | {r['pairs']:,} | {r['case']} | {r['arithmetic']} | {figures} | {r['commit']} |")
+        print(f"| {r['model']} | {r['pairs']:,} | {r['buckets']} | {r['case']} | {r['arithmetic']} | {figures} | {r['commit']} |")
 
 
 def check(rows):

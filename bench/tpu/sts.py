@@ -25,7 +25,7 @@ from conftest import FAULT, PLUGIN  # noqa: E402
 
 serving.START_S = 1800
 POINTS = dict(bf16=0.02, int8=0.1)
-ROWS = 32
+TEXTS = 32  # of a request
 SQUARE = "384x384xi8>"  # a weight of MiniLM's attention
 # name: precision, device kind, what the compiler is made to estimate (a word of the program: cycles)
 CASES = {
@@ -52,12 +52,14 @@ def spearman(a, b):
 
 
 def similarities(server, texts):
-    embeddings = []
-    for i in range(0, len(texts), ROWS):
-        answer = server.post("/embed", dict(inputs=texts[i : i + ROWS], truncate=True))
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    embeddings = {}
+    for start in range(0, len(texts), TEXTS):
+        some = order[start : start + TEXTS]
+        answer = server.post("/embed", dict(inputs=[texts[i] for i in some], truncate=True))
         assert answer.status == 200, answer
-        embeddings += answer.json()
-    e = numpy.array(embeddings)
+        embeddings |= dict(zip(some, answer.json(), strict=True))
+    e = numpy.array([embeddings[i] for i in range(len(texts))])
     e /= numpy.linalg.norm(e, axis=1, keepdims=True)
     half = len(texts) // 2
     return (e[:half] * e[half:]).sum(1)
@@ -77,14 +79,14 @@ def run(folder, model, texts, case=None):
             return similarities(server, texts), ", ".join(sorted({p["arithmetic"] for p in stats["device_programs"]}))
 
 
-def copy_of(model, folder, length):
-    """The model with one bucket, so that little is compiled."""
+def copy_of(model, folder, rows, lengths):
+    """The model with few buckets, so that little is compiled."""
     made = folder / "model"
     made.mkdir()
     for path in model.resolve().iterdir():
         if path.name != "model.json":
             (made / path.name).symlink_to(path)
-    (made / "model.json").write_text(json.dumps(dict(packing="never", buckets=dict(batch=[ROWS], sequence=[length]))))
+    (made / "model.json").write_text(json.dumps(dict(packing="never", buckets=dict(batch=[rows], sequence=lengths))))
     return made
 
 
@@ -98,7 +100,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--model", type=pathlib.Path, required=True)
     p.add_argument("--data", type=pathlib.Path, required=True, help="lines of sentence, sentence, score")
-    p.add_argument("--length", type=int, default=64, help="tokens of the bucket; longer sentences are cut")
+    p.add_argument("--rows", type=int, default=32, help="of a batch; fewer where a batch takes half a minute, which counts as a hang")
+    p.add_argument("--length", nargs="+", type=int, default=[16, 32, 64], help="tokens of the buckets; sentences longer than all are cut")
     p.add_argument("--write", type=pathlib.Path, help="add the results to this file: bench/tpu/sts.jsonl, which compare.py --table shows")
     p.add_argument("--case", nargs="+", default=list(CASES), choices=list(CASES))
     o = p.parse_args()
@@ -107,7 +110,7 @@ def main():
     is_good = True
     with tempfile.TemporaryDirectory(prefix="penstock-sts-") as folder:
         folder = pathlib.Path(folder)
-        model = copy_of(o.model, folder, o.length)
+        model = copy_of(o.model, folder, o.rows, o.length)
         reference, _ = run(folder, model, texts)
         points = spearman(reference, gold)
         print(f"fp32 on the CPU: {points:.3f} ({len(rows)} pairs)\n\n| program | computes in | Spearman x 100 | beside fp32 | similarities differ by up to |")
@@ -118,7 +121,11 @@ def main():
             is_kept = abs(apart) <= POINTS[CASES[case][0]]
             is_good &= is_kept
             if o.write:
-                add(o, case, dict(arithmetic=arithmetic, fp32=points, apart=apart, difference=abs(found - reference).max(), pairs=len(rows)))
+                result = dict(
+                    buckets=f"{o.rows} x {', '.join(map(str, o.length))}", arithmetic=arithmetic, fp32=points, apart=apart,
+                    difference=abs(found - reference).max(), pairs=len(rows),
+                )  # fmt: skip
+                add(o, case, result)
             print(f"| {case} | {arithmetic} | {points + apart:.3f} | {apart:+.3f}{'' if is_kept else ' FAILED'} | {abs(found - reference).max():.4f} |", flush=True)
     return 0 if is_good else 1
 
