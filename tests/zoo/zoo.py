@@ -30,6 +30,10 @@ def versions(python):
     return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
 
 
+def commit():
+    return subprocess.run(["git", "-C", HERE, "log", "-1", "--format=%h"], capture_output=True, text=True).stdout.strip()
+
+
 def shorten(reason):
     """What a refusal says after the path of the file."""
     reason = re.sub(r'^model "\w+" version \d+: (/\S+: )*', "", reason).replace("|", "\\|")
@@ -47,7 +51,7 @@ def write_table(results, path, told):
     lines = ["# Models tested", "",
              f"Written by `tests/zoo/zoo.py` ([its page](../tests/zoo/README.md)): {exported} models, exported with random weights, are",
              "served over HTTP with binary tensors, alone and concurrently, at several batch sizes and lengths, and compared with",
-             "ONNX Runtime.", "", f"{told}.", "",
+             "ONNX Runtime.", "", f"{told}:", "", "    tests/zoo/zoo.py --table docs/models-tested.md", "",
              f"- {count('served')} served correctly",
              f"- {count('SLOW')} served correctly, and more than 20 times slower than ONNX Runtime",
              f"- {count('rejected')} rejected",
@@ -82,7 +86,7 @@ def main():
     subprocess.run(["nice", python, HERE / "export.py", models, "--only", options.only], check=True)
     code = subprocess.run(["nice", python, HERE / "check.py", models, "--binary", options.binary, "--only", options.only, "--json", results]).returncode
     if options.table:
-        write_table(json.loads(results.read_text()), options.table, versions(python))
+        write_table(json.loads(results.read_text()), options.table, f"Commit {commit()}, {versions(python)}")
     return code
 
 

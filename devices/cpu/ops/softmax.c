@@ -145,6 +145,40 @@ static void softmax_beside(const cpu_call *c, void *memory, size_t first, size_t
     }
 }
 
+/* F32 rows of neighbours along another axis than the last: [n,B] where B is 1. The bits are those
+ * of softmax_beside(), where the rows beside are other requests'. */
+static void softmax_lone(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    const kernels *k = c->kernels;
+    size_t n = (size_t)rows_of(c->node, c->inputs[0]).n;
+    bool is_log = c->node->op == GRAPH_OP_LOG_SOFTMAX;
+    for (size_t row = first; row < first + count; row++) {
+        const float *x = (const float *)c->inputs[0]->data + row * n;
+        float *out = (float *)c->outputs[0].data + row * n;
+        float top = k->reduce_max_f32(x, n), sum = 0;
+        for (size_t at = 0; at < n; at += BESIDE) {
+            size_t some = n - at < BESIDE ? n - at : BESIDE;
+            float *to = is_log ? memory : out + at;
+            k->sub_f32(x + at, 1, &top, 0, to, some);
+            k->exp_f32(to, to, some);
+            for (size_t i = 0; i < some; i++)
+                sum += to[i];
+        }
+        if (is_log) {
+            sum = logf(sum);
+            k->sub_f32(x, 1, &top, 0, out, n);
+        }
+        (is_log ? k->sub_f32 : k->div_f32)(out, 1, &sum, 0, out, n);
+    }
+}
+
+/* Whether the rows lie along the last axis: then what is beside them is no row of another. */
+static bool is_along_last(const cpu_call *c)
+{
+    const tensor *in = c->inputs[0];
+    return cpu_axis(graph_attribute_int(c->node, "axis", -1), in->rank) == in->rank - 1;
+}
+
 #define NS_PER_ELEMENT 1
 
 static status prepare_softmax(cpu_prepare *p)
@@ -159,8 +193,10 @@ static void run_f32(const cpu_call *c, const axis_rows *r)
     double ns = (double)tensor_count(c->inputs[0]) * NS_PER_ELEMENT;
     if (r->n == 0)
         return;
-    if (inner == 1)
+    if (is_along_last(c))
         cpu_split_rows(c, ns, softmax_along, outer);
+    else if (inner == 1)
+        cpu_split_rows(c, ns, softmax_lone, outer);
     else
         cpu_split_rows(c, ns, softmax_beside, outer * ((inner + BESIDE - 1) / BESIDE));
 }
@@ -225,7 +261,7 @@ static void normalise_lp(const cpu_call *c, void *memory, size_t first, size_t c
 static status run_lp_normalization(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
-    if (in->dtype == DTYPE_F32 && in->rank > 0 && rows_of(c->node, in).inner == 1) {
+    if (in->dtype == DTYPE_F32 && in->rank > 0 && is_along_last(c)) {
         double ns = (double)tensor_count(in) / 4;
         cpu_split_rows(c, ns, normalise_lp, (size_t)rows_of(c->node, in).outer);
         return STATUS_OK;
