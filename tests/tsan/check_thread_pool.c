@@ -46,7 +46,10 @@ static void *run_loops(void *number)
         int idle = thread_pool_begin(pool, caller);
         assert(idle >= 0 && idle < CORES);
         if (round % 3 != 0)
-            thread_pool_call_helpers(pool, caller, idle);
+            thread_pool_call_helpers(pool, caller,
+                                     thread_pool_note_loop(pool, caller, 200000)
+                                         ? idle - thread_pool_awake_helpers(pool)
+                                         : idle);
         for (int phase = 0; phase < 5; phase++) {
             size_t units = (size_t)(rand_r(&seed) % (UNITS_MAX + 1));
             memset(l.runs, 0, sizeof l.runs);

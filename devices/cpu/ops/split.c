@@ -5,9 +5,12 @@
 #include "devices/cpu/tensor_loops/walk.h"
 #include "devices/cpu/threads/thread_pool.h"
 
-#define SPLIT_NS_MIN                                                                               \
-    20000                 /* shorter loops run alone: helpers cost about 1 us when they are awake */
-#define WAKE_NS_MIN 60000 /* shorter ones do not wake helpers that sleep */
+/* Helpers cost about 1 us when they are awake. Shorter loops than SMALL_NS_MIN run alone; shorter
+ * ones than SPLIT_NS_MIN, too, unless loops come one upon the other. Shorter ones than WAKE_NS_MIN
+ * wake no helpers, with the same exception: then as many are kept awake as are worth it. */
+#define SMALL_NS_MIN 6000
+#define SPLIT_NS_MIN 20000
+#define WAKE_NS_MIN 60000
 
 typedef struct split {
     const cpu_call *call;
@@ -30,17 +33,29 @@ size_t cpu_split_threads(const cpu_call *c)
     return c->team ? (size_t)c->team->threads : 1;
 }
 
+/* At most `useful`. */
+static int helpers_to_wake(const cpu_team *t, double ns, int useful, bool is_dense)
+{
+    if (ns >= WAKE_NS_MIN)
+        return useful;
+    int worth = (int)(ns / SMALL_NS_MIN);
+    worth = worth < useful ? worth : useful;
+    return is_dense ? worth - thread_pool_awake_helpers(t->pool) : 0;
+}
+
 void cpu_split(const cpu_call *c, double ns, cpu_part part, const void *context, size_t units)
 {
     const cpu_team *t = c->team;
-    bool is_alone = !t || units < 2 || ns < SPLIT_NS_MIN || units > THREAD_POOL_UNITS_MAX ||
+    bool is_alone = !t || units < 2 || ns < SMALL_NS_MIN || units > THREAD_POOL_UNITS_MAX ||
                     thread_pool_was_delayed(t->pool, t->caller);
+    bool is_dense = !is_alone && thread_pool_note_loop(t->pool, t->caller, (uint64_t)ns);
+    is_alone = is_alone || (ns < SPLIT_NS_MIN && !is_dense);
     for (size_t i = 0; is_alone && i < units; i++)
         part(context, c->parts, i);
     if (is_alone)
         return;
     size_t useful = units < (size_t)t->threads ? units : (size_t)t->threads;
-    thread_pool_call_helpers(t->pool, t->caller, ns < WAKE_NS_MIN ? 0 : (int)useful - 1);
+    thread_pool_call_helpers(t->pool, t->caller, helpers_to_wake(t, ns, (int)useful - 1, is_dense));
     split s = {c, part, context};
     thread_pool_run(t->pool, t->caller, run_unit, &s, units);
 }

@@ -26,7 +26,10 @@ typedef struct pool_caller {
     /* Written only while no unit is left, read only after a claim. */
     thread_pool_work work;
     void *context;
-    uint64_t alone_until_ns; /* after a delay; only the caller uses it */
+    /* Only the caller uses these: apart from what helpers watch. */
+    uint64_t alone_until_ns __attribute__((aligned(64))); /* after a delay */
+    uint64_t loops_ns;                                    /* see thread_pool_note_loop */
+    uint64_t noted_at_ns;
 } __attribute__((aligned(128))) pool_caller;
 
 typedef struct pool_worker {
@@ -143,7 +146,7 @@ static void *helper_main(void *worker)
             idle_since_ns = clock_now_ns();
             continue;
         }
-        for (int i = 0; i < 64; i++)
+        for (int i = 0; i < 16; i++)
             pause_core();
         if (clock_now_ns() - idle_since_ns < THREAD_POOL_SPIN_NS)
             continue;
@@ -255,6 +258,11 @@ void thread_pool_call_helpers(thread_pool *p, int caller, int wanted)
     }
 }
 
+int thread_pool_awake_helpers(const thread_pool *p)
+{
+    return p->helper_count - (int)atomic_load_explicit(&p->sleepers, memory_order_relaxed);
+}
+
 /* How long a caller waits for the units of others before it calls that a delay, when its own took
  * `unit_ns` each: a helper may have begun its last unit just before. */
 #define PATIENCE_NS_MIN 100000
@@ -310,6 +318,22 @@ bool thread_pool_was_delayed(const thread_pool *p, int caller)
 {
     uint64_t until_ns = p->callers[caller].alone_until_ns;
     return until_ns > 0 && clock_now_ns() < until_ns;
+}
+
+/* A bucket that time empties and that each loop fills with twice its own time: it stays full while
+ * loops are half of the time, and is empty again LOOPS_NS_MAX after the last. */
+#define LOOPS_FULL_NS 60000
+#define LOOPS_NS_MAX (2 * LOOPS_FULL_NS)
+
+bool thread_pool_note_loop(thread_pool *p, int caller, uint64_t ns)
+{
+    pool_caller *l = &p->callers[caller];
+    uint64_t now_ns = clock_now_ns(), since_ns = now_ns - l->noted_at_ns;
+    uint64_t left_ns = since_ns < l->loops_ns ? l->loops_ns - since_ns : 0;
+    uint64_t room_ns = LOOPS_NS_MAX - left_ns;
+    l->noted_at_ns = now_ns;
+    l->loops_ns = left_ns + (ns < room_ns / 2 ? 2 * ns : room_ns);
+    return left_ns >= LOOPS_FULL_NS;
 }
 
 void thread_pool_lock_worker(thread_pool *p, int worker)

@@ -39,8 +39,12 @@ int thread_pool_workers(const thread_pool *p);
 int thread_pool_begin(thread_pool *p, int caller);
 void thread_pool_end(thread_pool *p, int caller);
 
-/* Wakes up to `wanted` sleeping helpers, and lets helpers join this caller until its end. */
+/* Wakes up to `wanted` sleeping helpers (none below 1), and lets helpers join this caller until its
+ * end. */
 void thread_pool_call_helpers(thread_pool *p, int caller, int wanted);
+
+/* Helpers that do not sleep, at work or not. Any thread; it may be different a moment later. */
+int thread_pool_awake_helpers(const thread_pool *p);
 
 /* work(context, worker, unit) for each unit below `units`, in no order, by this thread and whatever
  * helpers have joined; returns when all are done. */
@@ -51,6 +55,11 @@ void thread_pool_run(thread_pool *p, int caller, thread_pool_work work, void *co
  * core? A helper that took several times as long for a unit as the caller did; "a moment" is a few
  * times the delay. Until then loops run faster alone. From the caller's thread. */
 bool thread_pool_was_delayed(const thread_pool *p, int caller);
+
+/* Notes a loop of about `ns` that begins now. True when the caller's loops of late, this one left
+ * out, took about half of its time or more: then helpers are worth waking, and keeping awake, for
+ * loops that none of them is worth alone. From the caller's thread. */
+bool thread_pool_note_loop(thread_pool *p, int caller, uint64_t ns);
 
 /* Between these two no unit runs as `worker`, so its memory may change. */
 void thread_pool_lock_worker(thread_pool *p, int worker);

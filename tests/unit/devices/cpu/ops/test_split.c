@@ -1,5 +1,6 @@
 /* One run on several cores: helpers take part, and the bits are those of one core. */
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,62 @@ Test(cpu_split, helpers_take_part)
     thread_pool_end(pool, 0);
     thread_pool_destroy(pool);
     cr_assert_eq(atomic_load(&begun), 2);
+}
+
+static _Atomic int helped; /* units that ran in the memory of a helper */
+
+typedef struct small_loop {
+    void *caller_memory;
+    uint64_t unit_ns;
+} small_loop;
+
+static void pass_time(uint64_t ns)
+{
+    for (uint64_t end = clock_now_ns() + ns; clock_now_ns() < end;)
+        ;
+}
+
+static void note_helper(const void *context, void *memory, size_t unit)
+{
+    (void)unit;
+    const small_loop *l = context;
+    if (memory != l->caller_memory)
+        atomic_fetch_add(&helped, 1);
+    pass_time(l->unit_ns);
+}
+
+/* Loops said to take 10 us, `apart_ns` after one another, until a helper takes part or `most` have
+ * run. */
+static void run_small_loops(uint64_t unit_ns, uint64_t apart_ns, int most)
+{
+    thread_pool *pool;
+    cr_assert_eq(thread_pool_create(1, THREADS, &pool), STATUS_OK);
+    char parts[THREADS * 64];
+    const cpu_team team = {pool, 0, 1, THREADS};
+    const cpu_call call = {.parts = parts, .part_stride = 64, .team = &team};
+    const small_loop loop = {parts, unit_ns};
+    uint64_t end = clock_now_ns() + WAIT_NS;
+    atomic_store(&helped, 0);
+    for (int i = 0; i < most && atomic_load(&helped) == 0 && clock_now_ns() < end; i++) {
+        thread_pool_begin(pool, 0);
+        cpu_split(&call, 10000, note_helper, &loop, 2);
+        thread_pool_end(pool, 0);
+        pass_time(apart_ns);
+    }
+    thread_pool_destroy(pool);
+}
+
+Test(cpu_split, small_loops_one_upon_the_other_are_shared)
+{
+    run_small_loops(2000, 0, INT_MAX);
+    cr_assert_gt(atomic_load(&helped), 0);
+}
+
+Test(cpu_split, small_loops_now_and_then_run_alone)
+{
+    /* Units last long, so that a helper which is woken is in time for the second. */
+    run_small_loops(200000, 200000, 100);
+    cr_assert_eq(atomic_load(&helped), 0);
 }
 
 Test(cpu_split, items_are_even_and_in_steps)
