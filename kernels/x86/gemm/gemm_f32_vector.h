@@ -182,27 +182,27 @@ static inline void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0
 }
 
 /* One or two rows have too few sums in a tile to hide the latency of an FMA: several panels at once
- * have eight vectors of them. Each sum takes its products in the same order as in a tile. */
+ * have eight vectors of them, or four where no more columns are left. Each sum takes its products
+ * in the same order as in a tile. */
 #define WIDE_ROWS 2
 #define WIDE_VECTORS 8
-#define WIDE_COLUMNS (WIDE_VECTORS * VEC_LANES)
 #define PANEL_VECTORS (PANEL / VEC_LANES)
 
-TILE_INLINE void wide_tile(const int rows, const tile_a *t, const float *panel, size_t panel_stride,
-                           float sums[][WIDE_ROWS * TILE_COLUMNS])
+TILE_INLINE void wide_tile(const int rows, const int vectors, const tile_a *t, const float *panel,
+                           size_t panel_stride, float sums[][WIDE_ROWS * TILE_COLUMNS])
 {
     const float *a = t->a;
     vec c[WIDE_ROWS][WIDE_VECTORS];
 #pragma GCC unroll 2
     for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
-        for (int j = 0; j < WIDE_VECTORS; j++)
+        for (int j = 0; j < vectors; j++)
             c[i][j] = vec_set(0);
     }
     for (size_t left = t->k; left > 0; left -= t->segment, a += t->segment_stride) {
         for (size_t p = 0; p < t->segment; p++, panel += PANEL) {
 #pragma GCC unroll 8
-            for (int j = 0; j < WIDE_VECTORS; j++) {
+            for (int j = 0; j < vectors; j++) {
                 vec b = vec_load(panel + (size_t)(j / PANEL_VECTORS) * panel_stride +
                                  j % PANEL_VECTORS * VEC_LANES);
 #pragma GCC unroll 2
@@ -214,14 +214,14 @@ TILE_INLINE void wide_tile(const int rows, const tile_a *t, const float *panel, 
 #pragma GCC unroll 2
     for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 8
-        for (int j = 0; j < WIDE_VECTORS; j++)
+        for (int j = 0; j < vectors; j++)
             vec_store(sums[j / TILE_VECTORS] + i * TILE_COLUMNS + j % TILE_VECTORS * VEC_LANES,
                       c[i][j]);
     }
 }
 
-/* All rows, WIDE_ROWS at most, against the panels of WIDE_COLUMNS columns. */
-static inline void wide_rows(const gemm_f32 *g, size_t n0)
+/* All rows, WIDE_ROWS at most, against the panels of so many vectors of columns. */
+TILE_INLINE void wide_rows(const gemm_f32 *g, const int vectors, size_t n0)
 {
     float sums[WIDE_VECTORS / TILE_VECTORS][WIDE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
     const float *panel = g->b + gemm_f32_packed_offset(g->k, n0);
@@ -231,10 +231,10 @@ static inline void wide_rows(const gemm_f32 *g, size_t n0)
                 .segment = g->a_segment ? g->a_segment : g->k,
                 .segment_stride = g->a_segment_stride};
     if (g->m == 1)
-        wide_tile(1, &t, panel, g->k * PANEL, sums);
+        wide_tile(1, vectors, &t, panel, g->k * PANEL, sums);
     else
-        wide_tile(2, &t, panel, g->k * PANEL, sums);
-    for (size_t j = 0; j < WIDE_VECTORS / TILE_VECTORS; j++) {
+        wide_tile(2, vectors, &t, panel, g->k * PANEL, sums);
+    for (size_t j = 0; j < (size_t)vectors / TILE_VECTORS; j++) {
         size_t column = n0 + j * TILE_COLUMNS;
         finish_of(&g->epilogue, 0, column, g->m, TILE_COLUMNS, sums[j], g->c + column, g->c_stride);
     }
@@ -243,8 +243,13 @@ static inline void wide_rows(const gemm_f32 *g, size_t n0)
 static inline void gemm_rows(const gemm_f32 *g)
 {
     size_t wide = 0; /* columns that are done */
-    for (; g->m > 0 && g->m <= WIDE_ROWS && wide + WIDE_COLUMNS <= g->n; wide += WIDE_COLUMNS)
-        wide_rows(g, wide);
+    if (g->m > 0 && g->m <= WIDE_ROWS) {
+        const size_t most = WIDE_VECTORS * VEC_LANES, half = most / 2;
+        for (; wide + most <= g->n; wide += most)
+            wide_rows(g, WIDE_VECTORS, wide);
+        for (; wide + half <= g->n; wide += half)
+            wide_rows(g, WIDE_VECTORS / 2, wide);
+    }
 
     /* Rows in blocks whose part of A stays in the L2 cache while all panels pass. */
     size_t block = g->k ? 65536 / g->k / TILE_ROWS * TILE_ROWS : g->m;
