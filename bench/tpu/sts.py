@@ -27,7 +27,8 @@ serving.START_S = 1800
 POINTS = dict(bf16=0.02, int8=0.1)
 TEXTS = 32  # of a request
 SQUARE = "384x384xi8>"  # a weight of MiniLM's attention
-# name: precision, device kind, what the compiler is made to estimate (a word of the program: cycles)
+# name: precision, device kind, what the compiler is made to estimate (a word of the program: cycles). The words tell static scales in all
+# layers from those in the FFN in batches of 16 x 32; elsewhere see what the programs compute in.
 CASES = {
     "bf16, v5e": ("bf16", "TPU v5 lite", ""),
     "bf16, v6e": ("bf16", "TPU v6 lite", ""),
@@ -65,6 +66,13 @@ def similarities(server, texts):
     return (e[:half] * e[half:]).sum(1)
 
 
+def computes(programs):
+    kinds = {p["sequence"]: p["arithmetic"] + ("" if p["scales"] == "none" else f", {p['scales']} scales") for p in programs}
+    if len(set(kinds.values())) == 1:
+        return next(iter(kinds.values()))
+    return "; ".join(f"{length} tokens: {kinds[length]}" for length in sorted(kinds))
+
+
 def run(folder, model, texts, case=None):
     """Similarities, and what the programs compute in."""
     if case is None:
@@ -76,7 +84,7 @@ def run(folder, model, texts, case=None):
         flags = ("--device", f"pjrt:{FAULT}", "--precision", precision, "--set", "batching.fallback=never")
         with serving.Server(folder / "device.log", dict(m=model), *flags) as server:
             (stats,) = server.get("/v2/models/m/stats").json()["model_stats"]
-            return similarities(server, texts), ", ".join(sorted({p["arithmetic"] for p in stats["device_programs"]}))
+            return similarities(server, texts), computes(stats["device_programs"])
 
 
 def copy_of(model, folder, rows, lengths):
@@ -100,8 +108,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--model", type=pathlib.Path, required=True)
     p.add_argument("--data", type=pathlib.Path, required=True, help="lines of sentence, sentence, score")
-    p.add_argument("--rows", type=int, default=32, help="of a batch; fewer where a batch takes half a minute, which counts as a hang")
-    p.add_argument("--length", nargs="+", type=int, default=[16, 32, 64], help="tokens of the buckets; sentences longer than all are cut")
+    p.add_argument("--rows", type=int, default=16, help="of a batch; fewer where a batch takes half a minute, which counts as a hang")
+    p.add_argument("--length", nargs="+", type=int, default=[32], help="tokens of the buckets; sentences longer than all are cut")
     p.add_argument("--write", type=pathlib.Path, help="add the results to this file: bench/tpu/sts.jsonl, which compare.py --table shows")
     p.add_argument("--case", nargs="+", default=list(CASES), choices=list(CASES))
     o = p.parse_args()
