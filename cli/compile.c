@@ -106,6 +106,8 @@ static void print_row(const device_model *what, device_bucket bucket, const char
     if (c->count > 0 && c->trials[c->chosen].is_executed)
         printf("; cosine to FP32 %.5f, lowest %.5f", c->trials[c->chosen].answers.mean,
                c->trials[c->chosen].answers.lowest);
+    if (*c->scores != 0)
+        printf("; attention scores %s: %s", c->scores, c->scores_reason);
     printf("\n");
 }
 

@@ -21,10 +21,21 @@ static void put_trial(const pjrt_trial *t, text_buffer *out)
     text_buffer_put(out, "}");
 }
 
+static void put_scores(const pjrt_choice *c, text_buffer *out)
+{
+    if (*c->scores != 0)
+        text_buffer_format(out, "{\"form\":\"%s\",\"reason\":\"%s\"}", c->scores, c->scores_reason);
+    else
+        text_buffer_put(out, "null");
+}
+
 void choice_json_put(const pjrt_choice *c, const char *candidate, text_buffer *out)
 {
-    text_buffer_format(out, "\"candidate\":\"%s\",\"reason\":\"%s\",\"tried\":[", candidate,
+    text_buffer_format(out,
+                       "\"candidate\":\"%s\",\"reason\":\"%s\",\"attention_scores\":", candidate,
                        pjrt_choice_reason(c));
+    put_scores(c, out);
+    text_buffer_put(out, ",\"tried\":[");
     for (int i = 0; i < c->count; i++) {
         text_buffer_put(out, i > 0 ? "," : "");
         put_trial(&c->trials[i], out);

@@ -61,10 +61,10 @@ static void put_json(listing *l, const choice_head *h, const pjrt_choice *c)
  */
 static void put_line(listing *l, const choice_head *h, const pjrt_choice *c)
 {
-    char trial[120];
+    char trial[120], reason[300];
     text_buffer_format(l->out, "  %s, %s, %lld x %lld%s: %s, scales %s: %s: ", h->device,
                        h->precision, h->batch, h->sequence, h->packed ? " packed" : "",
-                       h->arithmetic, h->scales, pjrt_choice_reason(c));
+                       h->arithmetic, h->scales, pjrt_choice_explain(c, reason));
     for (int i = 0; i < c->count; i++)
         text_buffer_format(l->out, "%s%s %s", i > 0 ? ", " : "", c->trials[i].name,
                            pjrt_trial_describe(&c->trials[i], trial));

@@ -19,7 +19,7 @@
 #define TOKENS_MAX 1024 /* of all rows */
 #define KINDS 16        /* sets of linear layers; 0: all, by row */
 /* Changes with how channels are made of what was seen. */
-#define VERSION "calibration 1"
+#define VERSION "calibration 2"
 /* SmoothQuant's: weights stand more than activations do. Found on MiniLM. */
 #define ALPHA 0.7f
 /* A few generated ids show less of what a model will read than text does. */
@@ -35,6 +35,7 @@ struct pjrt_calibration {
     pthread_mutex_t lock; /* of what follows, and of the data of `channels` */
     bool is_measured, has_accuracy[KINDS];
     device_accuracy accuracy[KINDS];
+    float score_most;
     tensor *reference; /* outputs in FP32; NULL: not run in this process */
 };
 
@@ -83,6 +84,7 @@ static pjrt_calibration *make(const device_model *model)
     assert(c != NULL && e != NULL);
     c->graph = model->graph;
     c->count = e->layer_count * ENCODER_LINEARS;
+    c->score_most = INFINITY; /* not known */
     pthread_mutex_init(&c->lock, NULL);
     c->channels = arena_allocate_zeroed(&c->memory, (size_t)c->count + 1, sizeof *c->channels);
     assert(c->channels != NULL);
@@ -373,18 +375,30 @@ static void set_channels(pjrt_calibration *c, const device_model *model, int num
     free(halves);
 }
 
-/* FP32: the outputs to compare with, and the channels unless the cache had them. */
+/* Of the relative bias, at any distance. */
+static float largest_bias(const encoder *e)
+{
+    float largest = 0;
+    int64_t count = e->relative_table != NULL ? tensor_count(e->relative_table) : 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmaxf(largest, fabsf(((const float *)e->relative_table->data)[i]));
+    return largest;
+}
+
+/* FP32: the outputs to compare with; the channels and the scores unless the cache had them. */
 static status run_reference(pjrt_calibration *c, const device_model *model)
 {
     const encoder_trial trial = {.shows_ranges = true};
     uint64_t start_ns = clock_now_ns();
     run r;
     status s = start(&r, model, &trial, &c->memory);
-    int own = model->graph->output_count;
+    int own = model->graph->output_count, scores = own + 2 * c->count;
     for (int i = 0; s == STATUS_OK && !c->is_measured && i < c->count; i++)
         set_channels(c, model, i, r.outputs[own + 2 * i].data, r.outputs[own + 2 * i + 1].data);
     if (s == STATUS_OK) {
-        log_info(ROOM, "%s: calibrated for int8 with static scales in %.1f s", model->name,
+        assert(r.graph->output_count == scores + 1);
+        c->score_most = *(const float *)r.outputs[scores].data + largest_bias(model->encoder);
+        log_info(ROOM, "%s: ranges and attention scores measured in %.1f s", model->name,
                  (double)(clock_now_ns() - start_ns) * 1e-9);
         c->reference = r.outputs;
         c->is_measured = true;
@@ -482,12 +496,13 @@ static void copy_channels(const pjrt_calibration *c, char *data, bool is_read)
     }
 }
 
-static void read_accuracies(pjrt_calibration *c, const char *summary)
+static void read_summary(pjrt_calibration *c, const char *summary)
 {
     for (const char *line = summary; line != NULL; line = strchr(line, '\n')) {
         unsigned linears;
         device_accuracy a;
         line += *line == '\n';
+        (void)sscanf(line, "largest_score %f", &c->score_most);
         if (sscanf(line, "accuracy %u %lf %lf", &linears, &a.mean, &a.lowest) != 3 ||
             linears >= KINDS)
             continue;
@@ -506,7 +521,7 @@ static void read_cache(pjrt_calibration *c, const device_model *model, compile_c
         return;
     if (entry.program_bytes == bytes_of_channels(c)) {
         copy_channels(c, entry.program, true);
-        read_accuracies(c, entry.summary);
+        read_summary(c, entry.summary);
         c->is_measured = true;
     }
     compile_cache_entry_dispose(&entry);
@@ -514,12 +529,13 @@ static void read_cache(pjrt_calibration *c, const device_model *model, compile_c
 
 static void write_cache(const pjrt_calibration *c, const device_model *model, compile_cache *cache)
 {
-    char summary[200 + 60 * KINDS], on[60];
+    char summary[240 + 60 * KINDS], on[60];
     if (cache == NULL || model->model_key == 0)
         return;
     pjrt_calibration_describe(model, on, sizeof on);
-    int n = snprintf(summary, sizeof summary, "calibration_of %.80s\nmodel_key %016llx\non %s\n",
-                     model->name, (unsigned long long)model->model_key, on);
+    int n = snprintf(summary, sizeof summary,
+                     "calibration_of %.80s\nmodel_key %016llx\non %s\nlargest_score %.9g\n",
+                     model->name, (unsigned long long)model->model_key, on, (double)c->score_most);
     for (unsigned i = 0; i < KINDS; i++)
         if (c->has_accuracy[i])
             n += snprintf(summary + n, sizeof summary - (size_t)n, "accuracy %u %.17g %.17g\n", i,
@@ -559,6 +575,24 @@ status pjrt_calibration_measure(pjrt_calibration *c, const device_model *model,
     }
     if (s == STATUS_OK)
         *reached = c->accuracy[linears];
+    pthread_mutex_unlock(&c->lock);
+    return s;
+}
+
+status pjrt_calibration_measure_scores(pjrt_calibration *c, const device_model *model,
+                                       compile_cache *cache, float *most)
+{
+    status s = STATUS_OK;
+    pthread_mutex_lock(&c->lock);
+    if (!c->is_measured)
+        read_cache(c, model, cache);
+    if (!c->is_measured) {
+        s = run_reference(c, model);
+        if (s == STATUS_OK)
+            write_cache(c, model, cache);
+    }
+    if (s == STATUS_OK)
+        *most = c->score_most;
     pthread_mutex_unlock(&c->lock);
     return s;
 }

@@ -7,8 +7,9 @@
 #include "graph/quantise/smooth.h"
 
 /* What int8 with static scales needs to know of an encoder: how large each channel becomes that its
- * linear layers read. It runs in FP32 on the CPU, on the model's samples or on generated ids. On
- * the same sequences, forms of int8 are imitated in FP32 and compared.
+ * linear layers read; and what clipped attention needs to know: how large scores become. It runs in
+ * FP32 on the CPU, on the model's samples or on generated ids. On the same sequences, forms of int8
+ * are imitated in FP32 and compared.
  *
  * Kept in the compile cache, so that a second start measures nothing. */
 
@@ -36,6 +37,10 @@ const quantise_channels *pjrt_calibration_channels(const pjrt_calibration *c, in
 status pjrt_calibration_measure(pjrt_calibration *c, const device_model *model,
                                 compile_cache *cache, unsigned linears,
                                 device_accuracy *reached) MUST_CHECK;
+/* How far from 0 the largest attention score of a token is at most, scaled, on the same sequences,
+ * with the largest relative bias. Errors: as above. */
+status pjrt_calibration_measure_scores(pjrt_calibration *c, const device_model *model,
+                                       compile_cache *cache, float *most) MUST_CHECK;
 /* Whether it runs on samples of the operator's or on text, not on generated ids. */
 bool pjrt_calibration_has_samples(const device_model *model);
 /* "8 generated", "24 text", "20 warm-up": the sequences that it runs on. */

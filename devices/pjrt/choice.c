@@ -261,6 +261,20 @@ int pjrt_candidates(const device_model *model, device_bucket bucket, const char 
     return l.count;
 }
 
+int pjrt_candidates_without_clipping(pjrt_candidate *candidates, int count)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        pjrt_candidate c = candidates[i];
+        /* These differ from the default only in how they clip, or in that they do not. */
+        if (strncmp(c.name, "bf16-clipped", 12) == 0 || strcmp(c.name, "bf16-maximum") == 0)
+            continue;
+        c.form.are_scores_clipped = c.form.are_scores_kept = false;
+        candidates[kept++] = c;
+    }
+    return kept;
+}
+
 /* A sum that leaves more out says less: it does not win by that. */
 static bool is_better(const pjrt_trial *t, const pjrt_trial *than)
 {
@@ -296,6 +310,16 @@ const char *pjrt_choice_reason(const pjrt_choice *c)
     return c->count == 0 ? "the default" : "the fewest estimated cycles";
 }
 
+const char *pjrt_choice_explain(const pjrt_choice *c, char text[300])
+{
+    int n = snprintf(text, 300, "%s", pjrt_choice_reason(c));
+    if (*c->scores != 0)
+        snprintf(text + n, 300 - (size_t)n, " (attention scores %s: %s)",
+                 strcmp(c->scores, "clipped") == 0 ? "clipped" : "with the maximum",
+                 c->scores_reason);
+    return text;
+}
+
 const char *pjrt_trial_describe(const pjrt_trial *t, char text[120])
 {
     int n = snprintf(text, 120, "%lld", (long long)t->cycles);
@@ -322,6 +346,9 @@ int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES])
     int bytes =
         snprintf(out, PJRT_CHOICE_BYTES, "chosen %s\nreason %s\nleft_out %d\nis_tuned %d\n",
                  c->trials[c->chosen].name, pjrt_choice_reason(c), c->left_out, c->is_tuned);
+    if (*c->scores != 0)
+        bytes += snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes,
+                          "scores %s\nscores_reason %s\n", c->scores, c->scores_reason);
     for (int i = 0; i < c->count && bytes < PJRT_CHOICE_BYTES; i++)
         bytes +=
             snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes, "tried %s %lld %d\n",
@@ -368,6 +395,8 @@ status pjrt_choice_read(const char *text, pjrt_choice *out)
         long long cycles;
         int is_tuned;
         read_checks(line, &c);
+        (void)sscanf(line, "scores %11s", c.scores);
+        (void)sscanf(line, "scores_reason %119[^\n]", c.scores_reason);
         if (sscanf(line, "is_tuned %d", &is_tuned) == 1)
             c.is_tuned = is_tuned != 0;
         if (sscanf(line, "chosen %63s", chosen) == 1 ||

@@ -32,6 +32,10 @@ typedef struct pjrt_candidate {
 int pjrt_candidates(const device_model *model, device_bucket bucket, const char *device_kind,
                     bool is_tuning, pjrt_candidate out[PJRT_CANDIDATES_MAX]);
 
+/* Leaves out what clips attention scores: forms with the maximum of a row take its place. Returns
+ * how many remain, in their order. */
+int pjrt_candidates_without_clipping(pjrt_candidate *candidates, int count);
+
 typedef struct pjrt_trial {
     char name[64];
     int64_t cycles;  /* estimated; 0: the compiler estimates none */
@@ -51,6 +55,9 @@ typedef struct pjrt_choice {
     int chosen;    /* of `trials` */
     int left_out;  /* candidates that failed, or that the budget did not reach */
     bool is_tuned; /* all that there is was tried, within a budget */
+    /* "clipped", or "maximum" where they are too large to be clipped, and why; "": attention scores
+     * had no part in the choice. */
+    char scores[12], scores_reason[120];
 } pjrt_choice;
 
 /* Sets `chosen`: the fewest estimated cycles of those that no check has found to break the promise;
@@ -58,12 +65,15 @@ typedef struct pjrt_choice {
 void pjrt_choice_decide(pjrt_choice *c);
 /* Why that one, in words. */
 const char *pjrt_choice_reason(const pjrt_choice *c);
+/* The same, with what became of attention scores: "the default (attention scores clipped: the
+ * largest of 24 text sequences is 7.3, at most 32)". Returns `text`. */
+const char *pjrt_choice_explain(const pjrt_choice *c, char text[300]);
 
 /* "900", or of a program that was checked "900 (cosine to FP32: mean 0.99782, lowest 0.9919)", with
  * ", too low". Returns `text`. */
 const char *pjrt_trial_describe(const pjrt_trial *t, char text[120]);
 
-#define PJRT_CHOICE_BYTES 4096
+#define PJRT_CHOICE_BYTES 4352
 /* Lines for a cache entry; returns the bytes written. */
 int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES]);
 /* STATUS_CORRUPT: it was not written so. */

@@ -185,11 +185,11 @@ static void describe_program(const device_model *model, const pjrt_made *made, s
 {
     const pjrt_choice *c = &made->choice;
     size_t room = sizeof p->how;
-    char trial[120];
+    char trial[120], reason[300];
     int n = snprintf(p->how, room, "%s %s",
                      pjrt_program_arithmetic(model, &made->program, &made->facts.hlo),
                      pjrt_program_scales(&made->program));
-    n += snprintf(p->how + n, room - (size_t)n, ": %s%s", pjrt_choice_reason(c),
+    n += snprintf(p->how + n, room - (size_t)n, ": %s%s", pjrt_choice_explain(c, reason),
                   c->count > 0 ? ": " : "");
     for (int i = 0; i < c->count && n < (int)room; i++)
         n += snprintf(p->how + n, room - (size_t)n, "%s%s %s", i > 0 ? ", " : "", c->trials[i].name,

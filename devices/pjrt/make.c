@@ -29,6 +29,8 @@ typedef struct work {
     pjrt_candidate candidates[PJRT_CANDIDATES_MAX];
     int count;
     pjrt_calibration *calibration; /* NULL: no candidate has static scales */
+    bool is_clipping_decided, may_clip;
+    char scores_reason[120]; /* why so */
     uint64_t start_ns;
 } work;
 
@@ -172,6 +174,61 @@ static bool keep(const work *w, const pjrt_candidate *c, const attempt *a)
     return s == STATUS_OK;
 }
 
+/* --- clipped attention scores --- */
+
+/* Far enough below ENCODER_SCORE_MAX for text that was not seen. */
+#define SCORE_MAX_SEEN (ENCODER_SCORE_MAX / 2)
+
+static bool clips(const work *w, const pjrt_candidate *c)
+{
+    bool has_form = c->is_rebuilt || w->model->packed_encoder != NULL;
+    return has_form && w->model->encoder != NULL &&
+           encoder_clips_scores(w->model->encoder, &c->form);
+}
+
+/* STATUS_OK also where nothing could be measured: then nothing is clipped. */
+static status decide_clipping(work *w)
+{
+    char on[60];
+    float most = 0;
+    if (w->is_clipping_decided)
+        return STATUS_OK;
+    pjrt_calibration *c = pjrt_calibration_obtain(w->maker->calibrations, w->model);
+    status s = pjrt_calibration_measure_scores(c, w->model, w->maker->cache, &most);
+    pjrt_calibration_release(w->maker->calibrations, c);
+    if (cancel_is_end(s))
+        return s;
+    w->is_clipping_decided = true;
+    w->may_clip = s == STATUS_OK && most <= SCORE_MAX_SEEN;
+    if (s) {
+        log_warning(ROOM, "%s: attention scores cannot be measured, and are not clipped: %s",
+                    w->model->name, status_message());
+        snprintf(w->scores_reason, sizeof w->scores_reason, "they could not be measured");
+        return STATUS_OK;
+    }
+    pjrt_calibration_describe(w->model, on, sizeof on);
+    snprintf(w->scores_reason, sizeof w->scores_reason,
+             "the largest of %s sequences is %.1f, %s %d", on, (double)most,
+             w->may_clip ? "at most" : "above", SCORE_MAX_SEEN);
+    return STATUS_OK;
+}
+
+/* Where one of the candidates that are tried clips scores: none does, unless they are small. */
+static status leave_clipped_out(work *w, int *tried)
+{
+    bool are_all_tried = *tried == w->count;
+    status s = STATUS_OK;
+    for (int i = 0; i < *tried && s == STATUS_OK; i++)
+        if (clips(w, &w->candidates[i]))
+            s = decide_clipping(w);
+    if (s || !w->is_clipping_decided || w->may_clip)
+        return s;
+    w->count = pjrt_candidates_without_clipping(w->candidates, w->count);
+    if (are_all_tried)
+        *tried = w->count;
+    return STATUS_OK;
+}
+
 /* --- the choice --- */
 
 /* Of what was chosen: by the default program, which changes with the model and with what is
@@ -227,6 +284,18 @@ static bool read_choice(const work *w, const compile_cache_key *key, int count, 
         return false;
     *out = c;
     return true;
+}
+
+/* Tells in `c` whether attention scores are clipped in what it has chosen, if that was decided and
+ * not by the cycles. */
+static void tell_scores(const work *w, const pjrt_candidate *chosen, pjrt_choice *c)
+{
+    bool is_told = w->is_clipping_decided && (!w->may_clip || clips(w, chosen));
+    snprintf(c->scores, sizeof c->scores, "%s",
+             !is_told      ? ""
+             : w->may_clip ? "clipped"
+                           : "maximum");
+    snprintf(c->scores_reason, sizeof c->scores_reason, "%s", is_told ? w->scores_reason : "");
 }
 
 static void write_choice(const work *w, const compile_cache_key *key, const pjrt_choice *c,
@@ -416,21 +485,22 @@ static status choose_cached(const work *w, int count, pjrt_choice *c, attempt *b
     return s;
 }
 
-/* Whether int8 that an earlier process has chosen keeps its promise on today's samples; sets the
- * channels of its static scales. */
-static status check_again(const work *w, const pjrt_candidate *c, bool *is_kept)
+/* Whether what an earlier process has chosen keeps its promise on today's samples: attention scores
+ * that are clipped, and int8, the channels of whose static scales this sets. */
+static status check_again(work *w, const pjrt_candidate *c, bool *is_kept)
 {
     pjrt_trial t = {0};
-    *is_kept = true;
-    if (!is_int8(c) || w->calibration == NULL)
-        return STATUS_OK;
-    status s = check_accuracy(w, c, &t);
+    status s = clips(w, c) ? decide_clipping(w) : STATUS_OK;
+    *is_kept = !clips(w, c) || w->may_clip;
+    if (s || !*is_kept || !is_int8(c) || w->calibration == NULL)
+        return s;
+    s = check_accuracy(w, c, &t);
     *is_kept = !t.is_rejected;
     return s;
 }
 
 /* `count`: how many of the candidates are tried when none has been chosen yet. */
-static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
+static status choose(work *w, int count, pjrt_choice *c, attempt *best)
 {
     attempt first;
     status s = emit(w, &w->candidates[0], &first);
@@ -458,8 +528,10 @@ static status choose(const work *w, int count, pjrt_choice *c, attempt *best)
     s = try_all(w, count, c, best);
     if (s == STATUS_OK)
         s = check_promise(w, c, best);
-    if (s == STATUS_OK && c->count > 1)
+    if (s == STATUS_OK && c->count > 1) {
+        tell_scores(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], c);
         write_choice(w, &key, c, best);
+    }
     return s;
 }
 
@@ -477,12 +549,15 @@ static status make(work *w, pjrt_made *out)
     for (int i = 0; i < w->count && w->calibration == NULL; i++)
         if (w->candidates[i].static_linears != 0)
             w->calibration = pjrt_calibration_obtain(w->maker->calibrations, w->model);
-    status s = choose(w, tried, &out->choice, &best);
+    status s = leave_clipped_out(w, &tried);
+    if (s == STATUS_OK)
+        s = choose(w, tried, &out->choice, &best);
     if (s)
         return s;
     int chosen =
         out->choice.count > 0 ? find_candidate(w, out->choice.trials[out->choice.chosen].name) : 0;
     out->candidate = w->candidates[chosen];
+    tell_scores(w, &out->candidate, &out->choice);
     out->specialised = best.specialised;
     out->program = best.program;
     out->binary = best.binary;

@@ -219,6 +219,7 @@ static graph_value_index finish(packer *p, graph_value_index scores)
 {
     if (!p->form.are_queries_scaled)
         scores = packer_scaled(p, scores);
+    packer_note_scores(p, scores);
     return packer_biased(p, scores, p->score_bias);
 }
 

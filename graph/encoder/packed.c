@@ -401,6 +401,13 @@ static void build(packer *p, const graph *source)
     packer_end_trial(p);
 }
 
+bool encoder_clips_scores(const encoder *e, const encoder_form *form)
+{
+    bool is_late = packer_can_block(e, form->block_width) ||
+                   (form->is_softmax_late && !form->are_heads_transposed);
+    return form->are_scores_clipped && is_late;
+}
+
 static void destroy_built(void *built)
 {
     graph_destroy(built);
@@ -420,13 +427,13 @@ static status make(const encoder *e, const graph *g, const graph_budget *budget,
                 .is_padded = is_padded,
                 .size = packing,
                 .tokens = packing.rows * packing.length,
+                .score_most = GRAPH_NO_VALUE,
                 .members = GRAPH_NO_VALUE};
     if (p.g == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for the graph of an encoder");
+    p.form.are_scores_clipped = encoder_clips_scores(e, form);
     if (!packer_can_block(e, p.form.block_width))
         p.form.block_width = 0;
-    if (p.form.block_width == 0 && (!p.form.is_softmax_late || p.form.are_heads_transposed))
-        p.form.are_scores_clipped = false;
     build(&p, g);
     tensor *inputs = calloc((size_t)p.g->input_count + 1, sizeof *inputs);
     s = graph_check_memory(p.g);

@@ -38,7 +38,9 @@ typedef struct encoder_packing {
  * layer * ENCODER_LINEARS + linear. */
 typedef struct encoder_trial {
     /* Two outputs more for each linear layer, f32 [K]: the least and the largest value of each
-     * channel that it reads, and 0, over the tokens whose mask is not zero. */
+     * channel that it reads, and 0, over the tokens whose mask is not zero. Behind them one, f32
+     * [1]: of the largest attention score of each such token and head, scaled, without biases, the
+     * one that is furthest from 0, as its distance. */
     bool shows_ranges;
     /* What linear layers read is rounded by a scale for each row, and their weights by one for each
      * output. */
@@ -92,6 +94,9 @@ status encoder_pack(const encoder *e, const graph *g, const graph_budget *budget
 status encoder_pad(const encoder *e, const graph *g, const graph_budget *budget,
                    graph_evaluate_fn evaluate, int64_t rows, int64_t length,
                    const encoder_form *form, graph **out) MUST_CHECK;
+
+/* Whether graphs of that form clip the scores of `e`. */
+bool encoder_clips_scores(const encoder *e, const encoder_form *form);
 
 /* Multiplications and additions, 2 for each pair, of the dense layers and of attention within rows
  * of `length` tokens. */

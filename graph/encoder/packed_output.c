@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +191,31 @@ void packer_end_trial(packer *p)
         snprintf(name, sizeof name, "%s of linear layer %d", i % 2 ? "most" : "least", i / 2);
         graph_add_output(p->g, p->ranges[i], name);
     }
+    if (p->score_most != GRAPH_NO_VALUE)
+        graph_add_output(p->g, p->score_most, "largest score");
+}
+
+void packer_note_scores(packer *p, graph_value_index scores)
+{
+    if (p->form.trial == NULL || !p->form.trial->shows_ranges)
+        return;
+    int64_t rows = p->size.rows, n = p->size.length;
+    graph_value_index is_real = GRAPH_NO_VALUE;
+    if (p->mask != GRAPH_NO_VALUE) {
+        is_real = packer_is_not_zero(p, p->mask);
+        graph_value_index keys = graph_reshape(p->g, is_real, 4, (int64_t[]){rows, 1, 1, n});
+        scores = graph_where(p->g, keys, scores, graph_number(p->g, -FLT_MAX));
+    }
+    graph_value_index most = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, scores, -1, false);
+    most = graph_unary(p->g, GRAPH_OP_ABS, most);
+    if (p->mask != GRAPH_NO_VALUE)
+        most = graph_where(p->g, graph_reshape(p->g, is_real, 3, (int64_t[]){rows, 1, n}), most,
+                           graph_number(p->g, 0));
+    most = graph_reshape(p->g, most, 2, (int64_t[]){1, rows * p->e->heads * n});
+    most = graph_reduce(p->g, GRAPH_OP_REDUCE_MAX, most, 1, false);
+    p->score_most = p->score_most == GRAPH_NO_VALUE
+                        ? most
+                        : graph_binary(p->g, GRAPH_OP_MAX, p->score_most, most);
 }
 
 /* The least and the largest value of each channel, f32 [K]; padding counts as 0. */

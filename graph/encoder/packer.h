@@ -23,7 +23,8 @@ typedef struct packer {
     /* With form.block_width: bool [1, 1, 1, heads of a block, width], the columns of each head; and
      * f32 [heads of a block, length, width], the same as ones. */
     graph_value_index own_columns, column_sums;
-    graph_value_index *ranges; /* [layers * ENCODER_LINEARS][2], with form.trial->shows_ranges */
+    graph_value_index *ranges;    /* [layers * ENCODER_LINEARS][2], with form.trial->shows_ranges */
+    graph_value_index score_most; /* f32 [1], of the layers so far, with the same; or none */
     graph_value_index members; /* bool [sequences, tokens]: the token is pooled for the sequence */
 } packer;
 
@@ -48,6 +49,9 @@ int64_t packer_linear_number(const packer *p, const encoder_layer *of, int linea
 
 /* Adds the outputs of the trial. */
 void packer_end_trial(packer *p);
+/* Notes how far from 0 the largest of each row of scaled scores [rows, heads, length, length] is,
+ * if form.trial shows it. */
+void packer_note_scores(packer *p, graph_value_index scores);
 /* What the linear layer of that number reads, and a weight of it: as they are, or as form.trial
  * has them. NULL: no memory. */
 graph_value_index packer_read(packer *p, int64_t number, graph_value_index x);

@@ -94,7 +94,7 @@ def test_static_scales_are_in_the_program_that_says_so(tmp_path, make, hidden, a
     assert again == [dict(line, state="in the cache") for line in lines]
     inspect = [serving.BINARY, "inspect", tmp_path / "m", "--cache", tmp_path / "cache"]
     programs = json.loads(subprocess.run([*inspect, "--json"], capture_output=True, text=True, check=True).stdout)["programs"]
-    told = ("precision", "batch", "sequence", "packed", "arithmetic", "scales", "candidate", "reason", "tried")
+    told = ("precision", "batch", "sequence", "packed", "arithmetic", "scales", "candidate", "reason", "attention_scores", "tried")
     assert sorted(programs, key=lambda p: p["packed"]) == [dict(device="TPU v5 lite", **{k: line[k] for k in told}) for line in lines]
     text = subprocess.run(inspect, capture_output=True, text=True, check=True).stdout
     assert text.count(f": {arithmetic}, scales static: the fewest estimated cycles: int8 900, bf16 900, int8-static") == 2

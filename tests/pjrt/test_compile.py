@@ -6,7 +6,7 @@ from conftest import PLUGIN
 FIGURES = ("compile_seconds code_bytes temporary_bytes peak_bytes program_bytes estimated_cycles unestimated_instructions estimated_tokens_per_s"
            " estimated_mfu dense_layers dense_layers_int8 products products_s8 products_bf16 products_f32").split()  # fmt: skip
 
-CHOICE = ["candidate", "reason", "tried"]
+CHOICE = ["candidate", "reason", "attention_scores", "tried"]
 
 
 def test_a_line_of_json_for_each_bucket(tmp_path):

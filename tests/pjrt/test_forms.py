@@ -12,10 +12,10 @@ from conftest import FAULT, PLUGIN
 LENGTH = 16
 
 
-def model(tmp_path, packing, bucket=(4, LENGTH)):
+def model(tmp_path, packing, bucket=(4, LENGTH), change=lambda tensors: None):
     """Eight heads of 32: two blocks of four heads fill 128 columns each."""
     folder = tmp_path / "m"
-    test_arithmetic.hugging_face(folder, hidden=256, heads=8, positions=bucket[1])
+    test_arithmetic.hugging_face(folder, hidden=256, heads=8, positions=bucket[1], change=change)
     (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=[bucket[0]], sequence=[bucket[1]]))))
     return folder
 
@@ -36,12 +36,13 @@ def requests():
         yield dict(input_ids=ids, attention_mask=numpy.ones_like(ids), token_type_ids=types)
 
 
-def check(tmp_path, folder, kind, precision, tolerance):
+def check(tmp_path, folder, kind, precision, tolerance, scores=""):
     with serving.Server(tmp_path / "cpu.log", dict(m=folder)) as server:
         wanted = [server.infer("m", r) for r in requests()]
     with on_tpu(tmp_path, folder, precision, kind) as server:
         (stats,) = server.get("/v2/models/m/stats").json()["model_stats"]
         assert {p["arithmetic"] for p in stats["device_programs"]} == {precision}
+        assert all(scores in p["reason"] for p in stats["device_programs"]), stats["device_programs"]
         for request, want in zip(requests(), wanted):
             found = server.infer("m", request)
             for name in want:
@@ -63,7 +64,40 @@ def test_results_are_those_of_the_model(tmp_path, packing, kind, precision, tole
 # From 1,024 tokens on these kinds clip scores, sum by products, and keep some values apart.
 @pytest.mark.parametrize("packing, kind", [("never", "TPU v5 lite"), ("always", "TPU v5 lite"), ("never", "TPU v6 lite")])
 def test_forms_of_many_tokens_have_the_results_of_the_model(tmp_path, packing, kind):
-    check(tmp_path, model(tmp_path, packing, (16, 64)), kind, "bf16", 0.02)
+    check(tmp_path, model(tmp_path, packing, (16, 64)), kind, "bf16", 0.02, "attention scores clipped: the largest of 8 generated sequences is ")
+
+
+def large_scores(tensors, key=32):
+    """One column of each head, 32 in all queries and `key` in all keys, adds 181 (or -181) to every score: no softmax changes by it. Clipped,
+    all scores would be alike, and attention the mean of all values. The rest of queries, keys and values is made larger, so that this shows."""
+    for name, tensor in tensors.items():
+        if ".self.query." in name or ".self.key." in name:
+            tensor *= 10
+            tensor[::32] = 0 if name.endswith("weight") else key if ".key." in name else 32
+        if ".self.value.weight" in name:
+            tensor *= 3
+
+
+@pytest.mark.parametrize("packing, kind, key", [("never", "TPU v5 lite", 32), ("always", "TPU v5 lite", 32), ("never", "TPU v6 lite", -32)])
+def test_scores_that_are_too_large_are_not_clipped(tmp_path, packing, kind, key):
+    folder = model(tmp_path, packing, (16, 64), lambda tensors: large_scores(tensors, key))
+    check(tmp_path, folder, kind, "bf16", 0.03, "the default (attention scores with the maximum: the largest of 8 generated sequences is 1")
+
+
+def test_compile_tells_why_scores_are_clipped_or_not(tmp_path):
+    for name, change, wanted in (("few", None, None), ("small", None, "clipped"), ("large", large_scores, "maximum")):
+        folder = tmp_path / name
+        folder.mkdir()
+        made = model(folder, "never", (4, LENGTH) if name == "few" else (16, 64), change or (lambda tensors: None))
+        (line,) = devices.lines_of(devices.compile_for(folder, made, "--json", "--precision", "bf16", cycles=":500"))
+        told = line["attention_scores"]
+        assert wanted == (told and told["form"])
+        if told:
+            assert told["reason"].endswith(", at most 32" if wanted == "clipped" else ", above 32")
+            assert float(told["reason"].split(" is ")[1].split(",")[0]) > (0 if wanted == "clipped" else 150)
+        # What was measured is in the cache, and the same program is found again.
+        (again,) = devices.lines_of(devices.compile_for(folder, made, "--json", "--precision", "bf16", compile_fails=1))
+        assert again == dict(line, state="in the cache")
 
 
 # One bucket: the estimates are those of the program that was compiled last.

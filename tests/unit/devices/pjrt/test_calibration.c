@@ -21,12 +21,11 @@ typedef struct fixture {
     pjrt_calibrations *all;
 } fixture;
 
-static void open_bert(fixture *f)
+static void open_model(fixture *f, const char *folder)
 {
     *f = (fixture){.all = pjrt_calibrations_create()};
-    cr_assert_eq(graph_import_hugging_face(PENSTOCK_SOURCE_DIR "/tests/data/hugging_face/bert",
-                                           NULL, NULL, &f->g),
-                 STATUS_OK, "%s", status_message());
+    cr_assert_eq(graph_import_hugging_face(folder, NULL, NULL, &f->g), STATUS_OK, "%s",
+                 status_message());
     cr_assert_eq(graph_infer_symbolic(f->g, NULL, cpu_evaluate_node), STATUS_OK);
     cr_assert_eq(encoder_recognise(f->g, NULL, cpu_evaluate_node, &f->e), STATUS_OK, "%s",
                  status_message());
@@ -36,6 +35,11 @@ static void open_bert(fixture *f)
                               .precision = DEVICE_INT8,
                               .encoder = &f->e,
                               .mask_input = f->e.mask_input};
+}
+
+static void open_bert(fixture *f)
+{
+    open_model(f, PENSTOCK_SOURCE_DIR "/tests/data/hugging_face/bert");
 }
 
 static void close_bert(fixture *f)
@@ -115,6 +119,134 @@ Test(calibration, is_kept_in_the_compile_cache_for_these_samples, .timeout = 300
     (void)measure(&f, c, cache, FFN);
     cr_assert_eq(compile_cache_count(cache).stored, 2);
     pjrt_calibration_release(f.all, c);
+    compile_cache_close(cache);
+    temporary_remove(folder);
+    close_bert(&f);
+}
+
+/* The largest attention score, by a calibration of its own. */
+static float scores_of(fixture *f, compile_cache *cache)
+{
+    float most = 0;
+    pjrt_calibration *c = pjrt_calibration_obtain(f->all, &f->model);
+    cr_assert_eq(pjrt_calibration_measure_scores(c, &f->model, cache, &most), STATUS_OK, "%s",
+                 status_message());
+    pjrt_calibration_release(f->all, c);
+    return most;
+}
+
+Test(calibration, tells_how_large_attention_scores_become, .timeout = 300)
+{
+    fixture f;
+    open_bert(&f);
+    f.e.layer_count = 1; /* whose scores grow with the scale; those of the next ones do not */
+    float most = scores_of(&f, NULL);
+    cr_assert(most > 0 && most < 32, "%g", (double)most);
+    f.e.attention_scale *= 100;
+    cr_assert_float_eq(scores_of(&f, NULL), 100 * most, 0.01f * most);
+    close_bert(&f);
+}
+
+/* All scores are about -100: the largest of them is far from 0. */
+Test(calibration, tells_scores_that_are_far_below_0, .timeout = 300)
+{
+    float up[64], down[64];
+    fixture f;
+    open_bert(&f);
+    f.e.layer_count = 1;
+    cr_assert_leq(f.e.hidden, 64);
+    float size = sqrtf(100 / (f.e.attention_scale * (float)f.e.head_dim));
+    for (int i = 0; i < 64; i++) {
+        up[i] = size;
+        down[i] = -size;
+    }
+    const tensor query = {.dtype = DTYPE_F32, .rank = 1, .dims = {f.e.hidden}, .data = up};
+    tensor key = query;
+    key.data = down;
+    f.e.layers[0].query.bias = &query;
+    f.e.layers[0].key.bias = &key;
+    float most = scores_of(&f, NULL);
+    cr_assert(most > 50 && most < 200, "%g", (double)most);
+    close_bert(&f);
+}
+
+/* With a short sample beside it, as with itself alone, whatever padding is: id 0. `constant` is the
+ * linear layer of queries or keys; the scores become those of the other one. */
+static void check_padding(fixture *f, encoder_linear *constant)
+{
+    const int64_t long_ids[] = {2, 5, 9, 4, 7, 3, 11, 6}, short_ids[] = {2, 8, 3};
+    const device_samples apart[] = {
+        {.samples = {{.ids = long_ids, .length = 8}}, .count = 1},
+        {.samples = {{.ids = short_ids, .length = 3}}, .count = 1},
+        {.samples = {{.ids = long_ids, .length = 8}, {.ids = short_ids, .length = 3}}, .count = 2}};
+    const encoder_linear own = *constant;
+    arena memory = {0};
+    tensor words = *f->e.word_table, weight = *own.weight, bias = *own.bias;
+    float *rows = words.data = arena_allocate(&memory, tensor_bytes(&words));
+    memcpy(rows, f->e.word_table->data, tensor_bytes(&words));
+    weight.data = arena_allocate_zeroed(&memory, tensor_bytes(&weight), 1);
+    bias.data = arena_allocate(&memory, tensor_bytes(&bias));
+    for (int64_t i = 0; i < tensor_count(&bias); i++)
+        ((float *)bias.data)[i] = 1;
+    f->e.word_table = &words;
+    constant->weight = &weight;
+    constant->bias = &bias;
+    float alone = 0;
+    for (int i = 0; i < 2; i++) {
+        f->model.samples = &apart[i];
+        alone = fmaxf(alone, scores_of(f, NULL));
+    }
+    f->model.samples = &apart[2];
+    for (int i = 0; i < 50; i++) {
+        for (int64_t k = 0; k < f->e.hidden; k++)
+            rows[k] = sinf((float)((i + 1) * (k * k + 3)));
+        cr_assert_float_eq(scores_of(f, NULL), alone, 1e-4f, "%d", i);
+    }
+    *constant = own;
+    arena_dispose(&memory);
+}
+
+Test(calibration, scores_of_padding_do_not_count, .timeout = 300)
+{
+    for (int i = 0; i < 2; i++) {
+        fixture f;
+        open_bert(&f);
+        f.e.layer_count = 1;
+        check_padding(&f, i == 0 ? &f.e.layers[0].query : &f.e.layers[0].key);
+        close_bert(&f);
+    }
+}
+
+Test(calibration, scores_have_the_largest_relative_bias, .timeout = 300)
+{
+    fixture f;
+    open_model(&f, PENSTOCK_SOURCE_DIR "/tests/data/hugging_face/mpnet");
+    float before = scores_of(&f, NULL), *table = f.e.relative_table->data, largest = 0;
+    for (int64_t i = 0; i < tensor_count(f.e.relative_table); i++) {
+        largest = fmaxf(largest, fabsf(table[i]));
+        table[i] = 0;
+    }
+    cr_assert_gt(largest, 0);
+    table[0] = -40; /* of a distance that samples need not have */
+    float after = scores_of(&f, NULL);
+    cr_assert(after >= 40 && after < 40 + 2 * before, "%g %g", (double)before, (double)after);
+    close_bert(&f);
+}
+
+Test(calibration, scores_are_kept_in_the_compile_cache, .timeout = 300)
+{
+    char folder[TEMPORARY_FOLDER_BYTES];
+    compile_cache *cache;
+    fixture f;
+    open_bert(&f);
+    temporary_make(folder);
+    cr_assert_eq(compile_cache_open(folder, &cache), STATUS_OK);
+    float most = scores_of(&f, cache);
+    f.e.attention_scale *= 100; /* of the same key: what is measured again would be larger */
+    cr_assert_eq(scores_of(&f, cache), most);
+    cr_assert_eq(compile_cache_count(cache).stored, 1);
+    f.model.model_key++;
+    cr_assert_gt(scores_of(&f, cache), most);
     compile_cache_close(cache);
     temporary_remove(folder);
     close_bert(&f);

@@ -51,6 +51,20 @@ Test(choice, is_read_as_it_was_written)
     cr_assert_eq(pjrt_choice_read("tried int8 900 0\n", &back), STATUS_CORRUPT);
 }
 
+Test(choice, tells_what_became_of_attention_scores)
+{
+    pjrt_choice c = choice_of(1, (pjrt_trial[]){{.name = "bf16", .cycles = 500}}), back;
+    char text[PJRT_CHOICE_BYTES], told[300];
+    cr_assert_str_eq(pjrt_choice_explain(&c, told), "the fewest estimated cycles");
+    strcpy(c.scores, "maximum");
+    strcpy(c.scores_reason, "the largest of 24 text sequences is 181.0, above 32");
+    pjrt_choice_write(&c, text);
+    cr_assert_eq(pjrt_choice_read(text, &back), STATUS_OK);
+    cr_assert_str_eq(pjrt_choice_explain(&back, told),
+                     "the fewest estimated cycles (attention scores with the maximum: the largest "
+                     "of 24 text sequences is 181.0, above 32)");
+}
+
 Test(choice, results_far_from_fp32_do_not_win)
 {
     pjrt_choice c = choice_of(3, (pjrt_trial[]){{.name = "int8",
@@ -179,6 +193,20 @@ Test(choice, many_tokens_have_forms_of_their_own)
     }
 }
 
+/* All have names and forms of their own. */
+static void check_apart(const pjrt_candidate *out, int count, const char *kind)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++) {
+            cr_assert_str_neq(out[i].name, out[j].name);
+            bool is_same = memcmp(&out[i].form, &out[j].form, sizeof out[i].form) == 0 &&
+                           memcmp(&out[i].options, &out[j].options, sizeof out[i].options) == 0 &&
+                           out[i].is_rebuilt == out[j].is_rebuilt &&
+                           out[i].static_linears == out[j].static_linears;
+            cr_assert_not(is_same, "%s: %s and %s", kind, out[i].name, out[j].name);
+        }
+}
+
 Test(choice, tuning_tries_each_form_once_and_all_of_them_have_names)
 {
     static const char *const kinds[] = {"TPU v4", "TPU v5 lite", "TPU v5", "TPU v6 lite", "TPU7x"};
@@ -190,15 +218,13 @@ Test(choice, tuning_tries_each_form_once_and_all_of_them_have_names)
         for (size_t b = 0; b < sizeof buckets / sizeof *buckets; b++) {
             int count = pjrt_candidates(&m, buckets[b], kinds[k], true, out);
             cr_assert_gt(count, 12);
+            check_apart(out, count, kinds[k]);
+            /* Those that clip are left out, the default stays the first. */
+            count = pjrt_candidates_without_clipping(out, count);
+            cr_assert_gt(count, 12);
+            cr_assert_str_eq(out[0].name, "int8");
             for (int i = 0; i < count; i++)
-                for (int j = 0; j < i; j++) {
-                    cr_assert_str_neq(out[i].name, out[j].name);
-                    bool is_same =
-                        memcmp(&out[i].form, &out[j].form, sizeof out[i].form) == 0 &&
-                        memcmp(&out[i].options, &out[j].options, sizeof out[i].options) == 0 &&
-                        out[i].is_rebuilt == out[j].is_rebuilt &&
-                        out[i].static_linears == out[j].static_linears;
-                    cr_assert_not(is_same, "%s: %s and %s", kinds[k], out[i].name, out[j].name);
-                }
+                cr_assert_not(out[i].form.are_scores_clipped || out[i].form.are_scores_kept);
+            check_apart(out, count, kinds[k]);
         }
 }

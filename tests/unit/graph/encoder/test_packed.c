@@ -337,6 +337,10 @@ Test(packed, clipped_scores_do_not_overflow)
             clipped++;
         }
     cr_assert_geq(clipped, 3);
+    /* Without a late softmax there is nothing to clip. */
+    cr_assert_not(encoder_clips_scores(&e, &(encoder_form){.are_scores_clipped = true}));
+    cr_assert_not(encoder_clips_scores(
+        &e, &(encoder_form){.block_width = e.head_dim, .are_scores_clipped = true}));
     encoder_dispose(&e);
     graph_destroy(g);
 }
