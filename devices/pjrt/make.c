@@ -514,11 +514,11 @@ static status choose(work *w, int count, pjrt_choice *c, attempt *best)
         s = check_again(w, chosen, &is_kept);
         if (s || is_kept)
             return s ? s : obtain(w, chosen, best);
-        log_warning(ROOM,
-                    "%s at %lldx%lld: %s, which the compile cache has, is not accurate enough "
-                    "on these samples",
+        log_warning(ROOM, "%s at %lldx%lld: %s, which the compile cache has, %s on these samples",
                     w->model->name, (long long)w->bucket.batch, (long long)w->bucket.sequence,
-                    chosen->name);
+                    chosen->name,
+                    clips(w, chosen) && !w->may_clip ? "clips attention scores that are too large"
+                                                     : "is not accurate enough");
     }
     *c = (pjrt_choice){0};
     if (count == 1)
