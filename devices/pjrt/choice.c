@@ -7,6 +7,8 @@
 /* The columns of a TPU's vector registers. */
 #define TPU_LANES 128
 #define LARGE_TOKENS 1024
+#define HUGE_VALUES (2 << 20)
+#define WIDE 512 /* columns of a hidden state */
 
 typedef enum generation { TPU_V4, TPU_V5E, TPU_V5P, TPU_V6E, TPU_7X } generation;
 
@@ -85,13 +87,21 @@ static bool is_large(const list *l)
     return l->bucket.batch * l->bucket.sequence >= LARGE_TOKENS;
 }
 
+/* Whether so many values lie between layers that tpu7x's program takes less memory and fewer cycles
+ * with what v6e has: bf16, GELU and a normalisation apart. */
+static bool is_huge_on_7x(const list *l)
+{
+    return l->generation == TPU_7X &&
+           l->bucket.batch * l->bucket.sequence * l->encoder->hidden >= HUGE_VALUES;
+}
+
 /* Whether means and the sums of the first normalisation are products. Elsewhere the compiler then
  * takes worse layouts for what follows. */
 static bool has_products(const list *l)
 {
     if (l->generation == TPU_V5E || l->generation == TPU_V6E)
         return l->bucket.batch > 1;
-    return l->generation == TPU_7X && is_large(l);
+    return l->generation == TPU_7X && is_large(l) && l->encoder->hidden < WIDE;
 }
 
 /* Whether the scores of blocks are clipped: a maximum over scores costs more than exponentials. */
@@ -104,7 +114,29 @@ static bool is_clipped(const list *l, bool is_blocked)
  * what a multiplication computes from its operand it computes for each tile of its result. */
 static bool is_apart(const list *l)
 {
-    return l->generation == TPU_V6E && is_large(l) && is_in_blocks(l);
+    return (l->generation == TPU_V6E && is_large(l) && is_in_blocks(l)) || is_huge_on_7x(l);
+}
+
+/* Whether the normalisation alone is, too. */
+static bool is_norm_kept(const list *l)
+{
+    return is_apart(l) || (l->generation == TPU_V5P && l->bucket.batch == 1);
+}
+
+/* Whether values between layers are bf16, in which the vector units of these compute. */
+static bool is_stream_bf16(const list *l)
+{
+    return l->generation == TPU_V6E || is_huge_on_7x(l);
+}
+
+/* Whether rows and tokens are two dimensions in all layers: for these the compiler then fuses both
+ * layers around GELU, on v5p not where tokens are very many. */
+static bool are_rows_apart(const list *l)
+{
+    if (l->bucket.batch == 1)
+        return false;
+    int64_t tokens = l->bucket.batch * l->bucket.sequence;
+    return l->generation == TPU_V4 || (l->generation == TPU_V5P && tokens <= LARGE_TOKENS);
 }
 
 static encoder_form form_of(const list *l)
@@ -118,6 +150,7 @@ static encoder_form form_of(const list *l)
                           .is_softmax_late = is_late && !is_blocked,
                           .are_scores_clipped = is_clipped(l, is_blocked),
                           .are_scores_kept = is_clipped(l, is_blocked) && l->generation == TPU_V5E,
+                          .are_rows_apart = are_rows_apart(l),
                           .is_mean_product = has_products(l),
                           .are_embedding_sums_products = has_products(l)};
 }
@@ -137,8 +170,10 @@ static pjrt_candidate *add(list *l, const char *name, stablehlo_precision precis
     c->options.gelu = STABLEHLO_GELU_TANH_BF16;
     c->options.is_norm_one_pass = true;
     c->options.are_weights_turned = true;
-    c->options.is_stream_bf16 = l->generation == TPU_V6E; /* whose vector units compute in bf16 */
-    c->options.is_gelu_apart = c->options.is_norm_kept = precision == STABLEHLO_BF16 && is_apart(l);
+    c->options.is_stream_bf16 = is_stream_bf16(l);
+    c->options.is_gelu_apart = precision == STABLEHLO_BF16 && is_apart(l);
+    c->options.is_norm_kept = precision == STABLEHLO_BF16 && is_norm_kept(l);
+    c->form.are_rows_apart &= precision == STABLEHLO_BF16;
     return c;
 }
 
@@ -157,6 +192,7 @@ static void add_form(list *l, encoder_form form)
     form.are_queries_scaled = true;
     form.are_scores_clipped = own.are_scores_clipped && form.block_width > 0;
     form.are_scores_kept = own.are_scores_kept && form.block_width > 0;
+    form.are_rows_apart = own.are_rows_apart;
     form.is_mean_product = own.is_mean_product;
     form.are_embedding_sums_products = own.are_embedding_sums_products;
     add(l, name, STABLEHLO_BF16)->form = form;
@@ -201,11 +237,12 @@ static void add_opposites(list *l)
     pjrt_candidate *c =
         add(l, own.is_mean_product ? "bf16-reductions" : "bf16-products", STABLEHLO_BF16);
     c->form.is_mean_product = c->form.are_embedding_sums_products = !own.is_mean_product;
-    bool is_own_apart = is_apart(l);
-    add(l, is_own_apart ? "bf16-gelu-with" : "bf16-gelu-apart", STABLEHLO_BF16)
-        ->options.is_gelu_apart = !is_own_apart;
-    add(l, is_own_apart ? "bf16-norm-with" : "bf16-norm-kept", STABLEHLO_BF16)
-        ->options.is_norm_kept = !is_own_apart;
+    c = add(l, own.are_rows_apart ? "bf16-tokens" : "bf16-rows", STABLEHLO_BF16);
+    c->form.are_rows_apart = !own.are_rows_apart;
+    c = add(l, is_apart(l) ? "bf16-gelu-with" : "bf16-gelu-apart", STABLEHLO_BF16);
+    c->options.is_gelu_apart = !is_apart(l);
+    c = add(l, is_norm_kept(l) ? "bf16-norm-with" : "bf16-norm-kept", STABLEHLO_BF16);
+    c->options.is_norm_kept = !is_norm_kept(l);
 }
 
 /* What else may stand for bf16. */
@@ -214,9 +251,9 @@ static void add_variants(list *l)
     if (l->encoder == NULL)
         return;
     add_forms(l);
-    bool is_v6 = l->generation == TPU_V6E;
-    add(l, is_v6 ? "bf16-stream-f32" : "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 =
-        !is_v6;
+    bool is_bf16 = is_stream_bf16(l);
+    add(l, is_bf16 ? "bf16-stream-f32" : "bf16-stream", STABLEHLO_BF16)->options.is_stream_bf16 =
+        !is_bf16;
     add_opposites(l);
     add(l, "bf16-norm-apart", STABLEHLO_BF16)->options.is_norm_apart = true;
     add(l, "bf16-gelu-f32", STABLEHLO_BF16)->options.gelu = STABLEHLO_GELU_TANH;
@@ -234,8 +271,9 @@ static void add_variants(list *l)
 static void add_static(list *l)
 {
     add(l, "int8-static", STABLEHLO_INT8)->static_linears = (1u << ENCODER_LINEARS) - 1;
-    add(l, "int8-static-ffn", STABLEHLO_BF16)->static_linears =
-        1u << ENCODER_UP | 1u << ENCODER_DOWN;
+    pjrt_candidate *c = add(l, "int8-static-ffn", STABLEHLO_BF16);
+    c->static_linears = 1u << ENCODER_UP | 1u << ENCODER_DOWN;
+    c->form.are_rows_apart = false;
 }
 
 int pjrt_candidates(const device_model *model, device_bucket bucket, const char *device_kind,

@@ -65,19 +65,6 @@ int64_t packer_linear_number(const packer *p, const encoder_layer *of, int linea
     return (of - p->e->layers) * ENCODER_LINEARS + linear;
 }
 
-graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int linear,
-                                      graph_value_index x)
-{
-    const encoder_linear *l = linear == ENCODER_UP     ? &of->up
-                              : linear == ENCODER_DOWN ? &of->down
-                                                       : &of->attention_output;
-    assert(linear != ENCODER_QKV);
-    int64_t number = packer_linear_number(p, of, linear);
-    const tensor *weight = packer_weight(p, number, l);
-    return weight == NULL ? GRAPH_NO_VALUE
-                          : add_gemm(p, l, weight, number, packer_read(p, number, x));
-}
-
 graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
                                 graph_value_index y)
 {
@@ -94,6 +81,39 @@ static graph_value_index multiply(packer *p, int64_t number, graph_value_index w
     graph_attribute linear = graph_make_int(GRAPH_LINEAR_NUMBER, number);
     x = graph_add(p->g, GRAPH_OP_MATMUL, 2, (graph_value_index[]){x, weight}, 1, &linear);
     return bias != GRAPH_NO_VALUE ? graph_binary(p->g, GRAPH_OP_ADD, x, bias) : x;
+}
+
+/* The same with its bias. */
+static graph_value_index multiply_by(packer *p, int64_t number, const encoder_linear *l,
+                                     graph_value_index x)
+{
+    const tensor *weight = packer_weight(p, number, l);
+    if (weight == NULL)
+        return GRAPH_NO_VALUE;
+    graph_value_index bias = l->bias != NULL ? packer_constant(p, l->bias) : GRAPH_NO_VALUE;
+    return multiply(p, number, packer_constant(p, weight), l->is_transposed, bias, x);
+}
+
+graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int linear,
+                                      graph_value_index x)
+{
+    const encoder_linear *l = linear == ENCODER_UP     ? &of->up
+                              : linear == ENCODER_DOWN ? &of->down
+                                                       : &of->attention_output;
+    assert(linear != ENCODER_QKV);
+    int64_t number = packer_linear_number(p, of, linear);
+    x = packer_read(p, number, x);
+    if (p->form.are_rows_apart)
+        return multiply_by(p, number, l, x);
+    const tensor *weight = packer_weight(p, number, l);
+    return weight == NULL ? GRAPH_NO_VALUE : add_gemm(p, l, weight, number, x);
+}
+
+graph_value_index packer_tokens(packer *p, graph_value_index x, int64_t width)
+{
+    if (p->form.are_rows_apart)
+        return graph_reshape(p->g, x, 3, (int64_t[]){p->size.rows, p->size.length, width});
+    return graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, width});
 }
 
 /* --- queries, keys and values --- */
@@ -177,16 +197,6 @@ static projections project_joined(packer *p, int64_t number,
                          columns(p, x, 2 * hidden, 3 * hidden)};
 }
 
-static graph_value_index project_one(packer *p, int64_t number, const encoder_linear *l,
-                                     graph_value_index x)
-{
-    const tensor *weight = packer_weight(p, number, l);
-    if (weight == NULL)
-        return GRAPH_NO_VALUE;
-    graph_value_index bias = l->bias != NULL ? packer_constant(p, l->bias) : GRAPH_NO_VALUE;
-    return multiply(p, number, packer_constant(p, weight), l->is_transposed, bias, x);
-}
-
 static projections project(packer *p, const encoder_layer *l, graph_value_index x)
 {
     const encoder_linear *const three[] = {&l->query, &l->key, &l->value};
@@ -197,11 +207,11 @@ static projections project(packer *p, const encoder_layer *l, graph_value_index 
     if (p->form.is_qkv_joined && can_join(three))
         return project_joined(p, number, three, x);
     x = packer_read(p, number, x);
-    graph_value_index queries = project_one(p, number, &l->query, x);
+    graph_value_index queries = multiply_by(p, number, &l->query, x);
     if (p->form.are_queries_scaled)
         queries = packer_scaled(p, queries);
-    graph_value_index keys = project_one(p, number, &l->key, x);
-    return (projections){queries, keys, project_one(p, number, &l->value, x)};
+    graph_value_index keys = multiply_by(p, number, &l->key, x);
+    return (projections){queries, keys, multiply_by(p, number, &l->value, x)};
 }
 
 /* --- heads --- */
@@ -279,6 +289,6 @@ graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_valu
     else
         y = p->form.are_heads_transposed ? attend_transposed(p, &made)
                                          : attend_by_letters(p, &made);
-    y = graph_reshape(p->g, y, 2, (int64_t[]){p->tokens, p->e->hidden});
+    y = packer_tokens(p, y, p->e->hidden);
     return packer_layer_linear(p, l, ENCODER_ATTENTION_OUTPUT, y);
 }

@@ -282,12 +282,16 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
             graph_binary(p->g, GRAPH_OP_ADD, p->positions, packer_constant(p, &t));
         x = graph_binary(p->g, GRAPH_OP_ADD, x, gather_tokens(p, table, index));
     }
-    x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->word_table->dims[1]});
+    const int64_t width = e->word_table->dims[1];
+    x = packer_tokens(p, x, width);
     x = norm(p, &e->embedding_norm, p->form.are_embedding_sums_products, x);
-    return e->embedding_projection.weight ? packer_linear(p, &e->embedding_projection, x) : x;
+    if (e->embedding_projection.weight == NULL)
+        return x;
+    x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, width});
+    return packer_tokens(p, packer_linear(p, &e->embedding_projection, x), e->hidden);
 }
 
-/* --- layers; x is [tokens, hidden] --- */
+/* --- layers; x is as packer_tokens() has it --- */
 
 static graph_value_index activate(packer *p, encoder_activation a, graph_value_index x)
 {
@@ -396,6 +400,7 @@ static void build(packer *p, const graph *source)
     graph_value_index x = embeddings(p, same);
     for (int i = 0; i < e->layer_count; i++)
         x = layer(p, &e->layers[i], x);
+    x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, e->hidden});
     for (int i = 0; i < e->output_count; i++)
         packer_add_output(p, &e->outputs[i], x, source->values[source->outputs[i]].name);
     packer_end_trial(p);

@@ -70,6 +70,7 @@ typedef struct encoder_form {
      * exponentials are of them as they are, without the maximum of a row. */
     bool are_scores_clipped;
     bool are_scores_kept; /* clipped ones: computed before the exponentials, not with them */
+    bool are_rows_apart;  /* a dimension of their own in all layers, not one with the tokens */
     bool is_mean_product; /* means over tokens are a matrix multiplication, in padded graphs too */
     bool are_embedding_sums_products; /* so are the sums in the normalisation of embeddings */
     const encoder_trial *trial;       /* or NULL; not with is_qkv_joined */

@@ -39,9 +39,11 @@ graph_value_index packer_biased(packer *p, graph_value_index scores, graph_value
 /* What a softmax over the last axis divides by its sums. `bound`: of clipped scores, or none. */
 graph_value_index packer_raised(packer *p, graph_value_index scores, graph_value_index bound);
 
+/* What layers pass on: [tokens, width], or [rows, length, width] with form.are_rows_apart. */
+graph_value_index packer_tokens(packer *p, graph_value_index x, int64_t width);
 /* [n, K] to [n, N]. */
 graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_index x);
-/* The same for a linear layer of a transformer layer, but ENCODER_QKV. */
+/* The same for a linear layer of a transformer layer, but ENCODER_QKV; x as packer_tokens(). */
 graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int linear,
                                       graph_value_index x);
 /* Its number, for the attribute of its product. */
@@ -60,7 +62,7 @@ const tensor *packer_weight(packer *p, int64_t number, const encoder_linear *l);
 graph_value_index packer_einsum(packer *p, const char *equation, graph_value_index x,
                                 graph_value_index y);
 
-/* Attention of a layer with its four linear layers, [tokens, hidden] to the same. */
+/* Attention of a layer with its four linear layers, of and to what packer_tokens() has. */
 graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_value_index x);
 
 graph_value_index packer_gelu(packer *p, graph_value_index x, const char *approximate);

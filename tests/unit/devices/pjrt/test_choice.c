@@ -150,15 +150,22 @@ Test(choice, static_scales_are_tried_where_8_bit_integers_are_multiplied_faster)
     cr_assert_eq(pjrt_candidates(&m, bucket, "TPU v5 lite", false, out), 2);
 }
 
-/* The default for bf16 at a bucket of an encoder with heads of 32 columns. */
-static pjrt_candidate default_at(const char *device_kind, int64_t batch, int64_t sequence)
+/* The default at a bucket of an encoder of twelve heads. */
+static pjrt_candidate default_of(device_precision precision, int64_t head_dim,
+                                 const char *device_kind, int64_t batch, int64_t sequence)
 {
     pjrt_candidate out[PJRT_CANDIDATES_MAX];
-    const encoder e = {.hidden = 384, .heads = 12, .head_dim = 32};
-    const device_model m = {.precision = DEVICE_BF16, .encoder = &e};
-    cr_assert_eq(pjrt_candidates(&m, (device_bucket){batch, sequence}, device_kind, false, out), 1);
-    cr_assert_str_eq(out[0].name, "bf16");
+    const encoder e = {.hidden = 12 * head_dim, .heads = 12, .head_dim = head_dim};
+    const device_model m = {.precision = precision, .encoder = &e};
+    cr_assert_geq(pjrt_candidates(&m, (device_bucket){batch, sequence}, device_kind, false, out),
+                  1);
+    cr_assert_str_eq(out[0].name, device_precision_names[precision]);
     return out[0];
+}
+
+static pjrt_candidate default_at(const char *device_kind, int64_t batch, int64_t sequence)
+{
+    return default_of(DEVICE_BF16, 32, device_kind, batch, sequence);
 }
 
 Test(choice, the_default_form_depends_on_the_tokens_of_a_bucket)
@@ -191,6 +198,38 @@ Test(choice, many_tokens_have_forms_of_their_own)
         cr_assert_eq(few.form.is_mean_product, k == 1 || k == 3);
         cr_assert_not(few.options.is_gelu_apart || few.options.is_norm_kept);
     }
+}
+
+Test(choice, v4_and_v5p_keep_rows_apart_and_of_one_row_v5p_the_normalisation)
+{
+    static const char *const others[] = {"TPU v4", "TPU v5 lite", "TPU v6 lite", "TPU7x"};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        cr_assert_eq(default_at(others[k], 8, 128).form.are_rows_apart, k == 0);
+        cr_assert_not(default_at(others[k], 1, 32).options.is_norm_kept);
+    }
+    cr_assert(default_at("TPU v5", 8, 32).form.are_rows_apart);
+    cr_assert(default_at("TPU v5", 8, 128).form.are_rows_apart);
+    cr_assert_not(default_at("TPU v5", 32, 128).form.are_rows_apart);
+    cr_assert(default_at("TPU v4", 32, 128).form.are_rows_apart);
+    cr_assert_not(default_at("TPU v4", 1, 128).form.are_rows_apart);
+    cr_assert_not(default_at("TPU v5", 8, 128).options.is_norm_kept);
+    cr_assert_not(default_at("TPU v5", 1, 32).form.are_rows_apart);
+    cr_assert(default_at("TPU v5", 1, 32).options.is_norm_kept);
+    pjrt_candidate int8 = default_of(DEVICE_INT8, 32, "TPU v5", 8, 128);
+    cr_assert_not(int8.form.are_rows_apart || int8.options.is_norm_kept);
+}
+
+Test(choice, many_tokens_of_a_wide_encoder_have_another_form_on_tpu7x)
+{
+    pjrt_candidate narrow = default_at("TPU7x", 32, 128);
+    cr_assert(narrow.form.is_mean_product && !narrow.options.is_stream_bf16);
+    cr_assert_not(narrow.options.is_gelu_apart || narrow.options.is_norm_kept);
+    pjrt_candidate wide = default_of(DEVICE_BF16, 64, "TPU7x", 32, 128);
+    cr_assert(wide.options.is_stream_bf16);
+    cr_assert(wide.options.is_gelu_apart && wide.options.is_norm_kept);
+    cr_assert_not(wide.form.is_mean_product || wide.form.are_embedding_sums_products);
+    pjrt_candidate fewer = default_of(DEVICE_BF16, 64, "TPU7x", 8, 128);
+    cr_assert_not(fewer.options.is_stream_bf16 || fewer.form.is_mean_product);
 }
 
 /* All have names and forms of their own. */

@@ -136,7 +136,7 @@ static void run_and_compare(const graph *g, const encoder *e, const graph *made,
     arena_dispose(&memory);
 }
 
-#define FORMS 10
+#define FORMS 12
 /* Every form, among them blocks of two heads. */
 static void forms_of(const encoder *e, encoder_form out[FORMS])
 {
@@ -154,6 +154,8 @@ static void forms_of(const encoder *e, encoder_form out[FORMS])
          .are_queries_scaled = true,
          .are_scores_clipped = true,
          .are_embedding_sums_products = true},
+        {.is_softmax_late = true, .are_rows_apart = true, .is_mean_product = true},
+        {.block_width = 2 * e->head_dim, .are_rows_apart = true, .is_qkv_joined = true},
     };
     memcpy(out, forms, sizeof forms);
 }
