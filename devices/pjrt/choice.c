@@ -338,6 +338,8 @@ const char *pjrt_choice_reason(const pjrt_choice *c)
 {
     if (c->count > 0 && c->trials[c->chosen].is_apart)
         return "the default: no result is as near to FP32 as promised";
+    if (c->count > 0 && c->trials[c->chosen].is_rejected)
+        return "the default: nothing that was tried keeps the accuracy";
     for (int i = 0; i < c->count; i++)
         if (c->trials[i].is_executed)
             return "the fewest estimated cycles of those whose results are as near to FP32 as "

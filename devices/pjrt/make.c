@@ -177,7 +177,7 @@ static bool keep(const work *w, const pjrt_candidate *c, const attempt *a)
 /* --- clipped attention scores --- */
 
 /* Far enough below ENCODER_SCORE_MAX for text that was not seen. */
-#define SCORE_MAX_SEEN (ENCODER_SCORE_MAX / 2)
+#define SCORE_MAX_SEEN (ENCODER_SCORE_MAX * 3 / 4)
 
 static bool clips(const work *w, const pjrt_candidate *c)
 {

@@ -93,7 +93,7 @@ def test_compile_tells_why_scores_are_clipped_or_not(tmp_path):
         told = line["attention_scores"]
         assert wanted == (told and told["form"])
         if told:
-            assert told["reason"].endswith(", at most 32" if wanted == "clipped" else ", above 32")
+            assert told["reason"].endswith(", at most 48" if wanted == "clipped" else ", above 48")
             assert float(told["reason"].split(" is ")[1].split(",")[0]) > (0 if wanted == "clipped" else 150)
         # What was measured is in the cache, and the same program is found again.
         (again,) = devices.lines_of(devices.compile_for(folder, made, "--json", "--precision", "bf16", compile_fails=1))

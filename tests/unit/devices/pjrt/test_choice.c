@@ -57,12 +57,12 @@ Test(choice, tells_what_became_of_attention_scores)
     char text[PJRT_CHOICE_BYTES], told[300];
     cr_assert_str_eq(pjrt_choice_explain(&c, told), "the fewest estimated cycles");
     strcpy(c.scores, "maximum");
-    strcpy(c.scores_reason, "the largest of 24 text sequences is 181.0, above 32");
+    strcpy(c.scores_reason, "the largest of 24 text sequences is 181.0, above 48");
     pjrt_choice_write(&c, text);
     cr_assert_eq(pjrt_choice_read(text, &back), STATUS_OK);
     cr_assert_str_eq(pjrt_choice_explain(&back, told),
                      "the fewest estimated cycles (attention scores with the maximum: the largest "
-                     "of 24 text sequences is 181.0, above 32)");
+                     "of 24 text sequences is 181.0, above 48)");
 }
 
 Test(choice, results_far_from_fp32_do_not_win)

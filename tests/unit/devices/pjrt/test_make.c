@@ -102,7 +102,7 @@ Test(make, clips_scores_that_are_small, .timeout = 300)
     cr_assert_str_eq(name, "bf16-clipped");
     cr_assert_str_eq(c.scores, "clipped");
     cr_assert(strstr(c.scores_reason, "the largest of 8 generated sequences is ") != NULL &&
-                  strstr(c.scores_reason, ", at most 32") != NULL,
+                  strstr(c.scores_reason, ", at most 48") != NULL,
               "%s", c.scores_reason);
     /* A server takes what was tuned. */
     int before = f.compiled;
@@ -124,7 +124,7 @@ Test(make, does_not_clip_scores_that_are_large, .timeout = 300)
     for (int i = 0; i < c.count; i++)
         cr_assert(strstr(c.trials[i].name, "clipped") == NULL, "%s", c.trials[i].name);
     cr_assert_str_eq(c.scores, "maximum");
-    cr_assert(strstr(c.scores_reason, ", above 32") != NULL, "%s", c.scores_reason);
+    cr_assert(strstr(c.scores_reason, ", above 48") != NULL, "%s", c.scores_reason);
     close_fixture(&f);
 }
 
