@@ -130,13 +130,24 @@ static bool is_stream_bf16(const list *l)
 }
 
 /* Whether rows and tokens are two dimensions in all layers: for these the compiler then fuses both
- * layers around GELU, on v5p not where tokens are very many. */
+ * layers around GELU, on v5p and v6e not where tokens are very many. */
 static bool are_rows_apart(const list *l)
 {
     if (l->bucket.batch == 1)
         return false;
-    int64_t tokens = l->bucket.batch * l->bucket.sequence;
-    return l->generation == TPU_V4 || (l->generation == TPU_V5P && tokens <= LARGE_TOKENS);
+    bool is_large_at_most = l->bucket.batch * l->bucket.sequence <= LARGE_TOKENS;
+    switch (l->generation) {
+    case TPU_V4:
+        return true;
+    case TPU_V5E:
+        return l->bucket.sequence >= 64;
+    case TPU_V5P:
+        return is_large_at_most;
+    case TPU_V6E:
+        return l->bucket.sequence >= 64 && is_large_at_most;
+    default:
+        return false;
+    }
 }
 
 static encoder_form form_of(const list *l)

@@ -200,11 +200,13 @@ Test(choice, many_tokens_have_forms_of_their_own)
     }
 }
 
-Test(choice, v4_and_v5p_keep_rows_apart_and_of_one_row_v5p_the_normalisation)
+Test(choice, rows_are_kept_apart_and_of_one_row_on_v5p_the_normalisation)
 {
     static const char *const others[] = {"TPU v4", "TPU v5 lite", "TPU v6 lite", "TPU7x"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
-        cr_assert_eq(default_at(others[k], 8, 128).form.are_rows_apart, k == 0);
+        cr_assert_eq(default_at(others[k], 8, 128).form.are_rows_apart, k != 3);
+        cr_assert_eq(default_at(others[k], 32, 128).form.are_rows_apart, k < 2);
+        cr_assert_eq(default_at(others[k], 32, 32).form.are_rows_apart, k == 0);
         cr_assert_not(default_at(others[k], 1, 32).options.is_norm_kept);
     }
     cr_assert(default_at("TPU v5", 8, 32).form.are_rows_apart);
