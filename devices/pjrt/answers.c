@@ -50,9 +50,11 @@ status pjrt_answers_create(const pjrt_plugin *plugin, pjrt_answers **out)
 
 void pjrt_answers_destroy(pjrt_answers *a)
 {
-    if (a != NULL)
-        arena_dispose(&a->reference.memory);
-    free(a); /* the plugin ends with the process */
+    if (a == NULL)
+        return;
+    arena_dispose(&a->reference.memory);
+    pjrt_session_close(&a->session);
+    free(a);
 }
 
 const char *pjrt_answers_platform(const pjrt_answers *a)

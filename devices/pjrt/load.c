@@ -122,6 +122,10 @@ static status load_claimed(pjrt_group *g, const device_model *model, pjrt_made *
     free(arguments);
     for (; s != STATUS_OK && p->weight_count > 0; p->weight_count--)
         pjrt_weights_release(g->weights, model->graph, p->weights[p->weight_count - 1]);
+    if (s) { /* the next try, with a program compiled anew, has its own */
+        free(p->weights);
+        p->weights = NULL;
+    }
     return s;
 }
 

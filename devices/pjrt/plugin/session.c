@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/log.h"
 #include "devices/pjrt/plugin/internal.h"
 
 pjrt_type pjrt_type_of(dtype type)
@@ -42,6 +43,16 @@ static int64_t least_memory(const pjrt_session *s)
         least = i == 0 || stats.bytes_limit < least ? stats.bytes_limit : least;
     }
     return least;
+}
+
+void pjrt_session_close(pjrt_session *s)
+{
+    PJRT_ARGS(pjrt_client_destroy_args, end);
+    end.client = s->client;
+    if (PJRT_HAS_FUNCTION(s->plugin, client_destroy) &&
+        pjrt_check(s->plugin, s->plugin->api->client_destroy(&end), "closing the devices"))
+        log_warning("devices", "%s", status_message());
+    *s = (pjrt_session){0};
 }
 
 status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out)

@@ -20,6 +20,10 @@ typedef struct pjrt_session {
  * STATUS_NOT_FOUND: there are none (libtpu without a TPU). */
 status pjrt_session_open(const pjrt_plugin *p, pjrt_session *out) MUST_CHECK;
 
+/* Closes the client; programs and buffers of it are freed before. A host's ends with its process.
+ */
+void pjrt_session_close(pjrt_session *s);
+
 /* Compiles StableHLO (text or bytecode) for one device. */
 status pjrt_session_compile(const pjrt_session *s, int device, const char *program, size_t bytes,
                             pjrt_loaded_executable **out) MUST_CHECK;
