@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,4 +79,16 @@ status file_writer_write(const char *path, const file_part *parts, int part_coun
     if (close(fd) != 0 && s == STATUS_OK)
         s = status_fail(STATUS_IO, "close: %s", strerror(errno));
     return s ? status_prefix(s, "%s", path) : STATUS_OK;
+}
+
+status file_writer_replace(const char *path, const file_part *parts, int part_count)
+{
+    char temporary[4096 + 32];
+    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
+    status s = file_writer_write(temporary, parts, part_count);
+    if (!s && rename(temporary, path) != 0)
+        s = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
+    if (s)
+        unlink(temporary);
+    return s;
 }

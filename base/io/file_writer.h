@@ -17,4 +17,8 @@ typedef struct file_part {
  * was written by then stays. Any thread; blocks. */
 status file_writer_write(const char *path, const file_part *parts, int part_count) MUST_CHECK;
 
+/* The same under a name of this process (`path` shorter than 4,096 bytes), renamed to `path` when
+ * it is whole: others see the old file or the new one. On failure nothing is left behind. */
+status file_writer_replace(const char *path, const file_part *parts, int part_count) MUST_CHECK;
+
 #endif

@@ -23,6 +23,27 @@ static bool is_half(const graph *g, graph_value_index v)
     return v != GRAPH_NO_VALUE && (type_of(g, v) == DTYPE_F16 || type_of(g, v) == DTYPE_BF16);
 }
 
+/* Operators that only move elements: they take what their operands are. */
+static bool moves_only(graph_op op)
+{
+    switch (op) {
+    case GRAPH_OP_CONCAT:
+    case GRAPH_OP_SPLIT:
+    case GRAPH_OP_SLICE:
+    case GRAPH_OP_PAD:
+    case GRAPH_OP_TRANSPOSE:
+    case GRAPH_OP_RESHAPE:
+    case GRAPH_OP_FLATTEN:
+    case GRAPH_OP_SQUEEZE:
+    case GRAPH_OP_UNSQUEEZE:
+    case GRAPH_OP_EXPAND:
+    case GRAPH_OP_IDENTITY:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Operators that mean the same when all their halves are F32. Their F32 operands, such as the
  * scales of a Resize, stay. */
 static bool is_generic(graph_op op)
@@ -66,41 +87,9 @@ static bool is_generic(graph_op op)
     case GRAPH_OP_REDUCE_MEAN:
     case GRAPH_OP_REDUCE_SUM:
     case GRAPH_OP_REDUCE_MAX:
-    case GRAPH_OP_CONCAT:
-    case GRAPH_OP_SPLIT:
-    case GRAPH_OP_SLICE:
-    case GRAPH_OP_PAD:
-    case GRAPH_OP_TRANSPOSE:
-    case GRAPH_OP_RESHAPE:
-    case GRAPH_OP_FLATTEN:
-    case GRAPH_OP_SQUEEZE:
-    case GRAPH_OP_UNSQUEEZE:
-    case GRAPH_OP_EXPAND:
-    case GRAPH_OP_IDENTITY:
         return true;
     default:
-        return false;
-    }
-}
-
-/* Operators that only move elements: they take what their operands are. */
-static bool moves_only(graph_op op)
-{
-    switch (op) {
-    case GRAPH_OP_CONCAT:
-    case GRAPH_OP_SPLIT:
-    case GRAPH_OP_SLICE:
-    case GRAPH_OP_PAD:
-    case GRAPH_OP_TRANSPOSE:
-    case GRAPH_OP_RESHAPE:
-    case GRAPH_OP_FLATTEN:
-    case GRAPH_OP_SQUEEZE:
-    case GRAPH_OP_UNSQUEEZE:
-    case GRAPH_OP_EXPAND:
-    case GRAPH_OP_IDENTITY:
-        return true;
-    default:
-        return false;
+        return moves_only(op);
     }
 }
 

@@ -57,7 +57,6 @@ static void code_about(coder *c, stored_graph_about *about)
 static status write_parts(const char *path, header *h, const coder *c)
 {
     static const char zeros[CODER_ALIGNMENT];
-    char temporary[PATH_BYTES_MAX + 32];
     file_part *parts = calloc(2 * c->constant_count + 3, sizeof *parts);
     if (parts == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to write %s", path);
@@ -73,12 +72,7 @@ static status write_parts(const char *path, header *h, const coder *c)
         parts[made++] = (file_part){zeros, filled};
     }
     h->checksum = checksum_of(h);
-    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
-    status s = file_writer_write(temporary, parts, made);
-    if (!s && rename(temporary, path) != 0)
-        s = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
-    if (s)
-        unlink(temporary);
+    status s = file_writer_replace(path, parts, made);
     free(parts);
     return s;
 }

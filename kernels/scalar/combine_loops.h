@@ -151,24 +151,30 @@ static inline void combine_repeat(const void *value, size_t bytes, size_t n, uin
     }
 }
 
+/* Where operand `x` is read: itself, or its one value repeated in `room`. */
+static inline const char *combine_operand(const void *x, size_t step, size_t bytes, size_t count,
+                                          uint64_t room[COMBINE_BLOCK])
+{
+    if (step)
+        return x;
+    combine_repeat(x, bytes, count < COMBINE_BLOCK ? count : COMBINE_BLOCK, room);
+    return (const char *)room;
+}
+
 static inline void line_combine(const combine_line *p)
 {
     uint64_t same_a[COMBINE_BLOCK], same_b[COMBINE_BLOCK];
     size_t bytes = dtype_bytes(p->type), count = p->count;
     size_t out_bytes = p->kind >= COMBINE_TRUTH ? 1 : bytes;
-    size_t first = count < COMBINE_BLOCK ? count : COMBINE_BLOCK;
     assert(combine_line_has(p->kind, p->type));
     if (count == 0)
         return;
-    if (!p->a_step)
-        combine_repeat(p->a, bytes, first, same_a);
-    if (!p->b_step)
-        combine_repeat(p->b, bytes, first, same_b);
+    const char *a = combine_operand(p->a, p->a_step, bytes, count, same_a);
+    const char *b = combine_operand(p->b, p->b_step, bytes, count, same_b);
     for (size_t i = 0, n; i < count; i += n) {
         n = count - i < COMBINE_BLOCK ? count - i : COMBINE_BLOCK;
-        const void *a = p->a_step ? (const char *)p->a + i * bytes : (const char *)same_a;
-        const void *b = p->b_step ? (const char *)p->b + i * bytes : (const char *)same_b;
-        combine_block(p->kind, p->type, a, b, (char *)p->out + i * out_bytes, n);
+        combine_block(p->kind, p->type, a + i * p->a_step * bytes, b + i * p->b_step * bytes,
+                      (char *)p->out + i * out_bytes, n);
     }
 }
 
@@ -197,19 +203,15 @@ static inline void line_choose(const choose_line *p)
 {
     uint64_t same_a[COMBINE_BLOCK], same_b[COMBINE_BLOCK];
     size_t bytes = p->element_bytes, count = p->count;
-    size_t first = count < COMBINE_BLOCK ? count : COMBINE_BLOCK;
     assert(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
     if (count == 0)
         return;
-    if (!p->a_step)
-        combine_repeat(p->a, bytes, first, same_a);
-    if (!p->b_step)
-        combine_repeat(p->b, bytes, first, same_b);
+    const char *a = combine_operand(p->a, p->a_step, bytes, count, same_a);
+    const char *b = combine_operand(p->b, p->b_step, bytes, count, same_b);
     for (size_t i = 0, n; i < count; i += n) {
         n = count - i < COMBINE_BLOCK ? count - i : COMBINE_BLOCK;
-        const void *a = p->a_step ? (const char *)p->a + i * bytes : (const char *)same_a;
-        const void *b = p->b_step ? (const char *)p->b + i * bytes : (const char *)same_b;
-        choose_block(bytes, p->choice + i, a, b, (char *)p->out + i * bytes, n);
+        choose_block(bytes, p->choice + i, a + i * p->a_step * bytes, b + i * p->b_step * bytes,
+                     (char *)p->out + i * bytes, n);
     }
 }
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/fields.h"
 #include "server/request/model_change.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
@@ -75,27 +75,25 @@ static void respond_changed(request *r, status result, const char *error)
         respond_status(r, result, error);
 }
 
+typedef struct load_body {
+    json_string name, url;
+} load_body;
+
+static status read_load_field(json_scan *s, json_string key, void *into)
+{
+    load_body *body = into;
+    return json_string_is(key, "model_name") ? json_read_string(s, &body->name)
+           : json_string_is(key, "url")      ? json_read_string(s, &body->url)
+                                             : json_skip_value(s);
+}
+
 /* {"model_name": NAME, "url": FOLDER NAME "/model"}: the name becomes the route's. */
 static status read_load(request *r)
 {
     arena memory = {0};
-    json_scan scan;
-    json_object o;
-    json_string key, name = {NULL, 0}, url = {NULL, 0};
-    bool has_key;
-    json_scan_init(&scan, r->body.data, r->body.bytes,
-                   request_service(r)->options->limits.json_depth_max, false, &memory);
-    status failure = json_open_object(&scan, &o);
-    while (!failure && !(failure = json_object_next(&scan, &o, &key, &has_key)) && has_key) {
-        if (json_string_is(key, "model_name"))
-            failure = json_read_string(&scan, &name);
-        else if (json_string_is(key, "url"))
-            failure = json_read_string(&scan, &url);
-        else
-            failure = json_skip_value(&scan);
-    }
-    if (!failure)
-        failure = json_expect_end(&scan);
+    load_body body = {{NULL, 0}, {NULL, 0}};
+    status failure = request_read_fields(r, &memory, read_load_field, &body);
+    json_string name = body.name, url = body.url;
     if (!failure && (name.text == NULL || url.text == NULL))
         failure = status_fail(STATUS_INVALID_ARGUMENT, "\"model_name\" or \"url\" is missing");
     if (!failure && memchr(name.text, 0, name.bytes) != NULL)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "server/protocol/text/json_scan.h"
+#include "server/request/fields.h"
 #include "server/request/respond.h"
 #include "server/request/work.h"
 #include "server/routes/routes.h"
@@ -32,6 +32,11 @@ static profile *profile_of(request *r)
 
 /* --- what is asked --- */
 
+typedef struct asked {
+    int64_t seconds;
+    char device[NAME_BYTES]; /* "": the first accelerator */
+} asked;
+
 static status read_device(json_scan *scan, char name[NAME_BYTES])
 {
     json_string text;
@@ -43,26 +48,22 @@ static status read_device(json_scan *scan, char name[NAME_BYTES])
     return failure;
 }
 
-static status read_body(const request *r, int64_t *seconds, char name[NAME_BYTES])
+static status read_field(json_scan *scan, json_string key, void *into)
+{
+    asked *a = into;
+    return json_string_is(key, "seconds")  ? json_read_i64(scan, &a->seconds)
+           : json_string_is(key, "device") ? read_device(scan, a->device)
+                                           : json_skip_value(scan);
+}
+
+static status read_body(const request *r, asked *a)
 {
     arena memory = {0};
-    json_scan scan;
-    json_object o;
-    json_string key;
-    bool has_key;
     if (r->body.bytes == 0)
         return STATUS_OK;
-    json_scan_init(&scan, r->body.data, r->body.bytes,
-                   request_service(r)->options->limits.json_depth_max, false, &memory);
-    status failure = json_open_object(&scan, &o);
-    while (!failure && !(failure = json_object_next(&scan, &o, &key, &has_key)) && has_key)
-        failure = json_string_is(key, "seconds")  ? json_read_i64(&scan, seconds)
-                  : json_string_is(key, "device") ? read_device(&scan, name)
-                                                  : json_skip_value(&scan);
-    if (!failure)
-        failure = json_expect_end(&scan);
+    status failure = request_read_fields(r, &memory, read_field, a);
     arena_dispose(&memory);
-    if (!failure && (*seconds < 1 || *seconds > SECONDS_MAX))
+    if (!failure && (a->seconds < 1 || a->seconds > SECONDS_MAX))
         failure = status_fail(STATUS_INVALID_ARGUMENT, "seconds: from 1 to %d", SECONDS_MAX);
     return failure;
 }
@@ -181,12 +182,11 @@ static void begin(request_work *w)
 
 void serve_profile(request *r)
 {
-    char name[NAME_BYTES] = "";
-    int64_t seconds = SECONDS_DEFAULT;
+    asked a = {.seconds = SECONDS_DEFAULT};
     device *of = NULL;
-    status failure = read_body(r, &seconds, name);
+    status failure = read_body(r, &a);
     if (!failure)
-        failure = find_device(request_service(r), name, &of);
+        failure = find_device(request_service(r), a.device, &of);
     profile *p = failure ? NULL : calloc(1, sizeof *p);
     if (!failure && p == NULL)
         failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a profile");
@@ -195,7 +195,7 @@ void serve_profile(request *r)
         return;
     }
     p->of = of;
-    p->seconds = seconds;
+    p->seconds = a.seconds;
     p->work.run = begin;
     p->work.cancel.deadline_ns = UINT64_MAX;
     if (request_offload(r, &p->work, false, wait_for_end))

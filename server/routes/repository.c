@@ -1,31 +1,25 @@
 /* POST /v2/repository/...: the index at once; load and unload when the loading thread is done. */
 #include <stdlib.h>
 
-#include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/fields.h"
 #include "server/request/model_change.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
+
+static status read_index_field(json_scan *s, json_string key, void *only_ready)
+{
+    return json_string_is(key, "ready") ? json_read_bool(s, only_ready) : json_skip_value(s);
+}
 
 /* {"ready": true} asks for ready ones only; an empty body for all. */
 static status read_index_body(const request *r, bool *only_ready)
 {
     arena memory = {0};
-    json_scan scan;
-    json_object o;
-    json_string key;
-    bool has_key;
     *only_ready = false;
     if (r->body.bytes == 0)
         return STATUS_OK;
-    json_scan_init(&scan, r->body.data, r->body.bytes,
-                   request_service(r)->options->limits.json_depth_max, false, &memory);
-    status failure = json_open_object(&scan, &o);
-    while (!failure && !(failure = json_object_next(&scan, &o, &key, &has_key)) && has_key)
-        failure = json_string_is(key, "ready") ? json_read_bool(&scan, only_ready)
-                                               : json_skip_value(&scan);
-    if (!failure)
-        failure = json_expect_end(&scan);
+    status failure = request_read_fields(r, &memory, read_index_field, only_ready);
     arena_dispose(&memory);
     return failure;
 }
@@ -72,15 +66,20 @@ static void serve_index(request *r)
 }
 
 /* What a client sends with a load or unload: {"parameters": {...}}. Each is honoured, or refused by
- * its name. `*config` lies in `memory`. */
-static status read_parameter(json_scan *s, json_string key, bool is_load, arena *memory,
-                             const char **config)
+ * its name. `config` lies in `memory`. */
+typedef struct change_body {
+    bool is_load;
+    arena *memory;
+    const char *config; /* NULL: none */
+} change_body;
+
+static status read_parameter(json_scan *s, json_string key, change_body *body)
 {
     json_string text;
     bool flag;
-    if (!is_load && json_string_is(key, "unload_dependents"))
+    if (!body->is_load && json_string_is(key, "unload_dependents"))
         return json_read_bool(s, &flag); /* no model depends on another one */
-    if (!is_load || !json_string_is(key, "config"))
+    if (!body->is_load || !json_string_is(key, "config"))
         return status_fail(STATUS_UNSUPPORTED, "parameter \"%.*s\" is not supported%s",
                            (int)(key.bytes < 200 ? key.bytes : 200), key.text,
                            key.bytes > 5 && memcmp(key.text, "file:", 5) == 0
@@ -90,33 +89,33 @@ static status read_parameter(json_scan *s, json_string key, bool is_load, arena 
     if (!failure && memchr(text.text, 0, text.bytes) != NULL)
         return status_fail(STATUS_INVALID_ARGUMENT, "config: contains a zero byte");
     if (!failure)
-        *config = arena_copy_string(memory, text.text, text.bytes);
-    return failure || *config != NULL ? failure
+        body->config = arena_copy_string(body->memory, text.text, text.bytes);
+    return failure || body->config != NULL ? failure
                                       : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a load");
+}
+
+static status read_change_field(json_scan *s, json_string key, void *into)
+{
+    change_body *body = into;
+    json_object parameters;
+    bool has_key;
+    if (!json_string_is(key, "parameters"))
+        return status_fail(STATUS_UNSUPPORTED, "\"%.*s\" is not supported",
+                           (int)(key.bytes < 200 ? key.bytes : 200), key.text);
+    status failure = json_open_object(s, &parameters);
+    while (!failure && !(failure = json_object_next(s, &parameters, &key, &has_key)) && has_key)
+        failure = read_parameter(s, key, body);
+    return failure;
 }
 
 static status read_change_body(const request *r, arena *memory, const char **config)
 {
-    json_scan scan;
-    json_object o, parameters;
-    json_string key;
-    bool has_key;
-    *config = NULL;
-    if (r->body.bytes == 0)
-        return STATUS_OK;
-    json_scan_init(&scan, r->body.data, r->body.bytes,
-                   request_service(r)->options->limits.json_depth_max, false, memory);
-    status failure = json_open_object(&scan, &o);
-    while (!failure && !(failure = json_object_next(&scan, &o, &key, &has_key)) && has_key) {
-        if (!json_string_is(key, "parameters"))
-            return status_fail(STATUS_UNSUPPORTED, "\"%.*s\" is not supported",
-                               (int)(key.bytes < 200 ? key.bytes : 200), key.text);
-        failure = json_open_object(&scan, &parameters);
-        while (!failure && !(failure = json_object_next(&scan, &parameters, &key, &has_key)) &&
-               has_key)
-            failure = read_parameter(&scan, key, r->route.kind == ROUTE_LOAD, memory, config);
-    }
-    return failure ? failure : json_expect_end(&scan);
+    change_body body = {.is_load = r->route.kind == ROUTE_LOAD, .memory = memory};
+    status failure = r->body.bytes > 0
+                         ? request_read_fields(r, memory, read_change_field, &body)
+                         : STATUS_OK;
+    *config = body.config;
+    return failure;
 }
 
 static void respond_changed(request *r, status result, const char *error)

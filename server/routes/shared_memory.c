@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/protocol/text/json_scan.h"
 #include "server/protocol/text/text_write.h"
+#include "server/request/fields.h"
 #include "server/request/respond.h"
 #include "server/routes/routes.h"
 
@@ -63,38 +63,27 @@ static status read_number(json_scan *s, uint64_t *out)
 }
 
 /* {"key": "/name", "offset": 0, "byte_size": N} */
-static status read_region(json_scan *s, shared_region *out)
+static status read_field(json_scan *s, json_string key, void *into)
 {
-    json_object o;
-    json_string key, text;
-    bool has_key;
-    status failure = json_open_object(s, &o);
-    while (!failure && !(failure = json_object_next(s, &o, &key, &has_key)) && has_key) {
-        if (json_string_is(key, "key")) {
-            failure = json_read_string(s, &text);
-            if (!failure)
-                failure = set_text(out->key, "key", text);
-        } else if (json_string_is(key, "offset")) {
-            failure = read_number(s, &out->offset);
-        } else if (json_string_is(key, "byte_size")) {
-            failure = read_number(s, &out->bytes);
-        } else {
-            return status_fail(STATUS_UNSUPPORTED, "\"%.*s\" is not supported",
-                               (int)(key.bytes < 200 ? key.bytes : 200), key.text);
-        }
-    }
-    return failure ? failure : json_expect_end(s);
+    shared_region *out = into;
+    json_string text;
+    if (json_string_is(key, "offset"))
+        return read_number(s, &out->offset);
+    if (json_string_is(key, "byte_size"))
+        return read_number(s, &out->bytes);
+    if (!json_string_is(key, "key"))
+        return status_fail(STATUS_UNSUPPORTED, "\"%.*s\" is not supported",
+                           (int)(key.bytes < 200 ? key.bytes : 200), key.text);
+    status failure = json_read_string(s, &text);
+    return failure ? failure : set_text(out->key, "key", text);
 }
 
 static void serve_register(request *r)
 {
     arena memory = {0};
-    json_scan scan;
     shared_region region = {.offset = 0};
     memcpy(region.name, r->route.name, r->route.name_bytes);
-    json_scan_init(&scan, r->body.data, r->body.bytes,
-                   request_service(r)->options->limits.json_depth_max, false, &memory);
-    status failure = read_region(&scan, &region);
+    status failure = request_read_fields(r, &memory, read_field, &region);
     if (!failure)
         failure = shared_memory_register(request_service(r)->regions, &region);
     arena_dispose(&memory);

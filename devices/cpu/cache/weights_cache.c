@@ -147,18 +147,6 @@ bool weights_cache_find(weights_cache *c, weights_cache_item *item)
     return false;
 }
 
-static status write_parts(const char *path, const file_part *parts, int count)
-{
-    char temporary[PATH_BYTES_MAX + 32];
-    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
-    status s = file_writer_write(temporary, parts, count);
-    if (!s && rename(temporary, path) != 0)
-        s = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
-    if (s)
-        unlink(temporary);
-    return s;
-}
-
 status weights_cache_write(const weights_cache_name *name, const weights_cache_item *items,
                            size_t count)
 {
@@ -193,7 +181,7 @@ status weights_cache_write(const weights_cache_name *name, const weights_cache_i
     }
     h.file_bytes = at;
     h.checksum = checksum_of(&h, records);
-    status s = write_parts(path, parts, made);
+    status s = file_writer_replace(path, parts, made);
     free(records);
     free(parts);
     return s;

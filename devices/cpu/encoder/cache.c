@@ -166,8 +166,6 @@ static status write_file(const cpu_encoder *e, const char *path)
     size_t front = sizeof h + h.plan_count + h.report_bytes;
     front = (front + PAGE - 1) & ~(PAGE - 1);
     h.image_offset = front;
-    char temporary[4200];
-    snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     char *whole = malloc(front + e->image_bytes);
     if (!whole)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to write %s", path);
@@ -182,12 +180,8 @@ static status write_file(const cpu_encoder *e, const char *path)
     h.checksum = content_hash(0, whole + skipped, front + e->image_bytes - skipped);
     memcpy(whole, &h, sizeof h);
     file_part part = {whole, front + e->image_bytes};
-    status s = file_writer_write(temporary, &part, 1);
+    status s = file_writer_replace(path, &part, 1);
     free(whole);
-    if (!s && rename(temporary, path) != 0)
-        s = status_fail(STATUS_IO, "%s: %s", path, strerror(errno));
-    if (s)
-        unlink(temporary);
     return s;
 }
 
