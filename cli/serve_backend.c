@@ -213,6 +213,7 @@ static void *start_all(void *context)
         exit_with_failure("models");
     if (start_scheduler(b))
         exit_with_failure("scheduler");
+    repository_wait_names(b->models); /* before, a model would be answered with 404 */
     server_open(b->edge, &(server_backend){.models = b->models,
                                            .work = b->work,
                                            .devices = b->devices,

@@ -69,7 +69,8 @@ struct repository {
     repository_commands commands;
     model *unused[MODEL_INDEX_MAX]; /* models whose last reference is gone */
     int unused_count;
-    bool is_stopping, has_loaded;
+    bool is_stopping;
+    bool has_names, has_loaded;   /* of the start: every model is known; is loaded */
     bool has_wanted;              /* some model has a deferred bucket that traffic wants */
     bool wants_poll;              /* at the disk, now */
     int joined_first, joined_end; /* devices that have come and have no programs yet */

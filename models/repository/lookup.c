@@ -4,7 +4,7 @@
 
 #include "models/repository/internal.h"
 
-/* Lookups: any thread. Only repository_wait() and progress texts take the lock. */
+/* Lookups: any thread. Only the two waits and progress texts take the lock. */
 
 static bool is_named(const char *name, const char *text, size_t bytes)
 {
@@ -16,7 +16,9 @@ static status find_in(const snapshot *s, const char *name, size_t bytes, int64_t
 {
     const snapshot_entry *unready = NULL;
     bool is_known = false;
-    for (int i = 0; s != NULL && i < s->entry_count; i++) {
+    if (s == NULL)
+        return status_fail(STATUS_UNAVAILABLE, "the server is starting: its models are not known");
+    for (int i = 0; i < s->entry_count; i++) {
         const snapshot_entry *e = &s->entries[i];
         if (!is_named(e->entry.name, name, bytes))
             continue;
@@ -112,6 +114,17 @@ int repository_count(repository *r, model_state state)
     return state == MODEL_IGNORED && ignored > count ? ignored : count;
 }
 
+bool repository_is_starting(repository *r)
+{
+    int token;
+    const snapshot *s = snapshot_enter(&r->box, &token);
+    bool is_starting = s == NULL;
+    for (int i = 0; s != NULL && i < s->entry_count; i++)
+        is_starting |= s->entries[i].entry.state == MODEL_LOADING;
+    snapshot_leave(&r->box, token);
+    return is_starting;
+}
+
 static bool is_unavailable(const repository_entry *e)
 {
     return e->state == MODEL_FAILED || e->state == MODEL_IGNORED;
@@ -168,6 +181,14 @@ bool repository_must_exit(repository *r)
     bool must_exit = r->must_exit;
     pthread_mutex_unlock(&r->mutex);
     return must_exit;
+}
+
+void repository_wait_names(repository *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    while (!r->has_names)
+        pthread_cond_wait(&r->changed, &r->mutex);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 status repository_wait(repository *r)

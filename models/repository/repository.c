@@ -93,6 +93,10 @@ static void load_everything(repository *r)
     bool is_right = add_names(r);
     status failure = STATUS_OK;
     repository_publish(r);
+    pthread_mutex_lock(&r->mutex);
+    r->has_names = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
     for (int i = 0; i < r->name_count && failure != STATUS_CANCELLED; i++) {
         failure = repository_load_now(r, r->names[i], false);
         if (failure)

@@ -62,7 +62,8 @@ status repository_create(const repository_options *options, device *const *devic
 
 /* The ready model of that name; version 0: the highest ready one. The caller gets a reference
  * and ends it with model_release(). STATUS_NOT_FOUND: no such name or version; STATUS_UNAVAILABLE:
- * it is loading, failed or unloaded (message says which and why). */
+ * it is loading, failed or unloaded (message says which and why), or the folders have not been read
+ * yet. */
 status repository_find(repository *r, const char *name, size_t name_bytes, int64_t version,
                        const model **out) MUST_CHECK;
 /* By label ("stable", "canary"), as model.json "labels" maps them to versions. */
@@ -72,6 +73,8 @@ status repository_find_label(repository *r, const char *name, size_t name_bytes,
 /* True while options.readiness is met; else `progress` says what is being done, or missing:
  * "minilm: warming bucket 7 of 30". */
 bool repository_is_ready(repository *r, char *progress, size_t progress_bytes);
+/* Blocks until the models of the options and of the folder are known, as loading. */
+void repository_wait_names(repository *r);
 /* Blocks until the loading of the start has ended. STATUS of the first model that failed. */
 status repository_wait(repository *r) MUST_CHECK;
 /* Afterwards: the start has failed. The options are wrong, a model failed and exits_on_error is
@@ -86,6 +89,9 @@ void repository_rescan(repository *r);
  * of the models that serve, and loads those again that failed for want of a device. Any thread. */
 void repository_join_devices(repository *r, int first, int count);
 
+/* Whether models may still come: the folders have not been read yet, or a version is loading. Any
+ * thread. */
+bool repository_is_starting(repository *r);
 /* Lists every known model version; returns the total, writes at most `capacity`. Any thread. */
 int repository_list(repository *r, repository_entry *out, int capacity);
 /* The same in memory for free(); NULL, with a count of 0: there is none. */

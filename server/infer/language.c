@@ -16,13 +16,15 @@
 #include "server/request/respond.h"
 #include "server/request/work.h"
 
-static status fail_ambiguous(int count)
+static status fail_ambiguous(int count, bool is_starting)
 {
-    return count == 0
-               ? status_fail(STATUS_NOT_FOUND, "no model that takes text is ready")
-               : status_fail(STATUS_NOT_FOUND,
-                             "several models take text: name one in the body (\"model\") or the "
-                             "path (/models/NAME/...), or set server.default_model");
+    if (count == 0)
+        return status_fail(is_starting ? STATUS_UNAVAILABLE : STATUS_NOT_FOUND,
+                           "no model that takes text is ready%s",
+                           is_starting ? " yet: models are loading" : "");
+    return status_fail(STATUS_NOT_FOUND,
+                       "several models take text: name one in the body (\"model\") or the "
+                       "path (/models/NAME/...), or set server.default_model");
 }
 
 status language_default_model(const request *r, const model **out)
@@ -47,7 +49,7 @@ status language_default_model(const request *r, const model **out)
     for (int i = 0; i < count; i++)
         model_release(ready[i]);
     if (names != 1)
-        return fail_ambiguous(names);
+        return fail_ambiguous(names, repository_is_starting(s->models));
     *out = found;
     return STATUS_OK;
 }

@@ -90,8 +90,9 @@ static status read_parameter(json_scan *s, json_string key, change_body *body)
         return status_fail(STATUS_INVALID_ARGUMENT, "config: contains a zero byte");
     if (!failure)
         body->config = arena_copy_string(body->memory, text.text, text.bytes);
-    return failure || body->config != NULL ? failure
-                                      : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a load");
+    return failure || body->config != NULL
+               ? failure
+               : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a load");
 }
 
 static status read_change_field(json_scan *s, json_string key, void *into)
@@ -111,9 +112,8 @@ static status read_change_field(json_scan *s, json_string key, void *into)
 static status read_change_body(const request *r, arena *memory, const char **config)
 {
     change_body body = {.is_load = r->route.kind == ROUTE_LOAD, .memory = memory};
-    status failure = r->body.bytes > 0
-                         ? request_read_fields(r, memory, read_change_field, &body)
-                         : STATUS_OK;
+    status failure =
+        r->body.bytes > 0 ? request_read_fields(r, memory, read_change_field, &body) : STATUS_OK;
     *config = body.config;
     return failure;
 }

@@ -2,7 +2,9 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
+import threading
 import time
 
 import numpy
@@ -211,3 +213,36 @@ def test_packed_weights_of_another_model_are_not_used(kept):
         path.write_bytes(data)
     again, _ = start_with_cache(folder, models, lambda: [path.stat().st_size for path in files] == [len(data) for data in before])
     assert all(numpy.array_equal(a, b) for a, b in zip(answers, again))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_a_model_is_unavailable_before_it_is_known_never_unknown(tmp_path):
+    """A proxy tries another replica after 503; a 404 goes to the client."""
+    models = tmp_path / "models"
+    for i in range(400):  # reading so many takes a while
+        (models / f"junk-{i}").mkdir(parents=True)
+    shutil.copytree(serving.identity_model(tmp_path, TensorProto.FLOAT, "echo"), models / "echo")
+    port, seen, is_over = free_port(), [], threading.Event()
+    body = json.dumps({"inputs": [serving.json_input("in", numpy.zeros((1, 4), numpy.float32))]})
+
+    def ask():
+        while not is_over.is_set():
+            for method, path, sent in (("POST", "/v2/models/echo/infer", body), ("GET", "/v1/models/echo", None)):
+                try:
+                    seen.append(server.request(method, path, sent).status)
+                except OSError:
+                    time.sleep(0.001)  # it does not listen yet
+
+    server = serving.Server(tmp_path / "server.log", {}, "--listen", f"127.0.0.1:{port}", "--repository", models, listen=False)
+    server.port = port
+    client = threading.Thread(target=ask, daemon=True)
+    client.start()
+    with server:
+        is_over.set()
+        client.join(serving.WAIT_S)
+    assert seen and set(seen) <= {503, 200}, sorted(set(seen))

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "models/repository/internal.h"
 #include "models/repository/repository.h"
 #include "models/repository/snapshot.h"
 #include "tests/support/temporary.h"
@@ -80,6 +81,32 @@ static status unload(repository *r, const char *name)
     answer a = {.order.on_done = on_done};
     status failure = repository_unload(r, name, &a.order);
     return failure ? failure : await(&a);
+}
+
+/* Proxies try 503 on another replica, and give the client a 404. */
+Test(repository, before_its_folder_is_read_no_model_is_unknown)
+{
+    static repository unread;
+    const model *m;
+    cr_assert(repository_is_starting(&unread));
+    cr_assert_eq(repository_find(&unread, "digits", 6, 0, &m), STATUS_UNAVAILABLE);
+    cr_assert_eq(repository_find_label(&unread, "digits", 6, "stable", 6, &m), STATUS_UNAVAILABLE);
+    begin();
+    char path[256];
+    snprintf(path, sizeof path, "%s/digits", root);
+    mkdir(path, 0777);
+    repository_options options = {.folder = root};
+    repository *r;
+    device *devices[] = {cpu};
+    cr_assert_eq(repository_create(&options, devices, 1, &r), STATUS_OK);
+    repository_wait_names(r);
+    cr_assert_eq(repository_list(r, NULL, 0), 1);
+    cr_assert_eq(repository_find(r, "digits", 6, 0, &m), STATUS_UNAVAILABLE);
+    cr_assert_eq(repository_find(r, "other", 5, 0, &m), STATUS_NOT_FOUND);
+    cr_assert_eq(repository_wait(r), STATUS_NOT_FOUND, "it is empty");
+    cr_assert_not(repository_is_starting(r));
+    repository_destroy(r);
+    end();
 }
 
 Test(repository, versions_labels_failures_reload_and_unload)
