@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "server/protocol/text/text_write.h"
-#include "server/request/fields.h"
 #include "server/request/model_change.h"
 #include "server/request/respond.h"
+#include "server/routes/fields.h"
 #include "server/routes/routes.h"
 
 #define FOLDER "/opt/ml/models/"

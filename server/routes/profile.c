@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "server/request/fields.h"
 #include "server/request/respond.h"
 #include "server/request/work.h"
+#include "server/routes/fields.h"
 #include "server/routes/routes.h"
 
 #define SECONDS_DEFAULT 3

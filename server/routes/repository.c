@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "server/protocol/text/text_write.h"
-#include "server/request/fields.h"
 #include "server/request/model_change.h"
 #include "server/request/respond.h"
+#include "server/routes/fields.h"
 #include "server/routes/routes.h"
 
 static status read_index_field(json_scan *s, json_string key, void *only_ready)

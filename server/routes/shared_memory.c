@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "server/protocol/text/text_write.h"
-#include "server/request/fields.h"
 #include "server/request/respond.h"
+#include "server/routes/fields.h"
 #include "server/routes/routes.h"
 
 static void write_region(text_buffer *out, const shared_region *region)

@@ -1,5 +1,5 @@
-#ifndef SERVER_REQUEST_FIELDS_H
-#define SERVER_REQUEST_FIELDS_H
+#ifndef SERVER_ROUTES_FIELDS_H
+#define SERVER_ROUTES_FIELDS_H
 
 #include "server/protocol/text/json_scan.h"
 #include "server/request/request.h"

@@ -1,4 +1,4 @@
-#include "server/request/fields.h"
+#include "server/routes/fields.h"
 
 status request_read_fields(const request *r, arena *memory, request_field_fn read, void *into)
 {
