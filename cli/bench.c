@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
+#include "devices/accuracy.h"
 
 #define BATCH_DEFAULT 32
 #define BATCH_MAX 1024
@@ -260,22 +261,20 @@ static status run_alone(bench *b, bench_latency *out)
     return s;
 }
 
-/* Cosine similarity of the first output to FP32, over all sequences. */
-typedef struct bench_accuracy {
-    double mean, lowest;
-} bench_accuracy;
-
-/* Sums all but the last axis of [1, length, width] or [1, width]. The cosine of sums is that of
- * means. */
-static void sum_tokens(const tensor *t, double *out)
+/* The mean over all but the last axis of [1, length, width] or [1, width]. */
+static void average_tokens(const tensor *t, float *out)
 {
-    int64_t width = t->dims[t->rank - 1], count = tensor_count(t);
-    memset(out, 0, (size_t)width * sizeof *out);
-    for (int64_t i = 0; i < count; i++)
-        out[i % width] += tensor_get_number(t, i);
+    int64_t width = t->dims[t->rank - 1], count = tensor_count(t) / width;
+    for (int64_t k = 0; k < width; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < count; i++)
+            sum += tensor_get_number(t, i * width + k);
+        out[k] = (float)(sum / (double)count);
+    }
 }
 
-static status compare_with_fp32(bench *b, bench_accuracy *out)
+/* Of the first output, over all sequences. */
+static status compare_with_fp32(bench *b, device_accuracy *out)
 {
     device_model exact = b->m->on_device;
     exact.precision = DEVICE_FP32;
@@ -283,28 +282,21 @@ static status compare_with_fp32(bench *b, bench_accuracy *out)
     const device_interface *interface = b->cpu->interface;
     device_bucket shape = {1, b->length_max};
     size_t width = (size_t)b->rows[0].outputs[0].dims[b->rows[0].outputs[0].rank - 1];
-    double *pooled = malloc(2 * width * sizeof *pooled), sum = 0;
-    *out = (bench_accuracy){0, 1};
+    float *pooled = malloc(2 * width * sizeof *pooled);
+    device_comparison c = {0};
     status s = pooled ? interface->compile(b->cpu, &exact, shape, &reference)
                       : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a comparison");
     for (size_t i = 0; !s && i < b->row_count; i++) {
         const bench_row *row = &b->rows[i];
-        double both = 0, squares[2] = {0};
         for (int k = 0; !s && k < 2; k++) {
             b->ragged = k ? ragged : reference;
             s = execute(b, 0, &row, 1);
-            sum_tokens(&row->outputs[0], pooled + (size_t)k * width);
+            average_tokens(&row->outputs[0], pooled + (size_t)k * width);
         }
-        for (size_t k = 0; k < width; k++) {
-            both += pooled[k] * pooled[width + k];
-            squares[0] += pooled[k] * pooled[k];
-            squares[1] += pooled[width + k] * pooled[width + k];
-        }
-        double cosine = both / sqrt(squares[0] * squares[1]);
-        sum += cosine;
-        out->lowest = fmin(out->lowest, cosine);
+        device_comparison_add(&c, pooled, pooled + width, width);
     }
-    out->mean = sum / (double)b->row_count;
+    if (!s)
+        *out = device_comparison_read(&c, width);
     b->ragged = ragged;
     if (reference)
         interface->release(b->cpu, reference);
@@ -324,7 +316,7 @@ typedef struct bench_result {
     double tokens_per_s, rows_per_s, peak_fraction;
     double tokens_per_cpu_s; /* steadier on a shared machine */
     bench_latency alone;
-    bench_accuracy accuracy;
+    device_accuracy accuracy;
 } bench_result;
 
 static void print_result(const bench *b, const bench_result *r)

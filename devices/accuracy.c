@@ -20,6 +20,11 @@ bool device_accuracy_is_reached(device_accuracy reached, device_accuracy require
     return reached.mean >= required.mean && reached.lowest >= required.lowest;
 }
 
+device_accuracy device_accuracy_worse(device_accuracy a, device_accuracy b)
+{
+    return (device_accuracy){fmin(a.mean, b.mean), fmin(a.lowest, b.lowest)};
+}
+
 /* An id as text would have it: vocabularies are ordered by frequency, which falls as one over the
  * rank (Zipf), so the logarithms of the ranks are uniform. The first ids are special tokens, bytes
  * and reserved ones, which text hardly has. */
@@ -56,28 +61,40 @@ static double cosine(double both, double one, double other)
     return both / sqrt(one * other);
 }
 
+/* Of numbers that are not both finite. */
+static bool is_same(float reference, float found)
+{
+    return isnan(reference) ? isnan(found) : reference == found;
+}
+
 void device_comparison_add(device_comparison *c, const float *reference, const float *found,
                            size_t count)
 {
     double both = 0, one = 0, other = 0;
+    bool is_wrong = false;
     for (size_t i = 0; i < count; i++) {
+        if (!isfinite(reference[i]) || !isfinite(found[i])) {
+            is_wrong |= !is_same(reference[i], found[i]);
+            continue;
+        }
         both += (double)reference[i] * found[i];
         one += (double)reference[i] * reference[i];
         other += (double)found[i] * found[i];
     }
-    double here = cosine(both, one, other);
+    double here = is_wrong ? -1 : cosine(both, one, other);
     c->least = c->count == 0 ? here : fmin(c->least, here);
     c->cosines += here;
     c->count++;
     c->both += both;
     c->one += one;
     c->other += other;
+    c->is_wrong |= is_wrong;
 }
 
 device_accuracy device_comparison_read(const device_comparison *c, size_t width)
 {
     if (width >= FEW_ELEMENTS)
         return (device_accuracy){c->cosines / c->count, fmin(c->least, 1)};
-    double all = cosine(c->both, c->one, c->other);
+    double all = c->is_wrong ? -1 : cosine(c->both, c->one, c->other);
     return (device_accuracy){all, all};
 }

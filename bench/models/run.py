@@ -191,6 +191,16 @@ def compare(ours, theirs, seconds, pairs):
     return middle[0], middle[1], statistics.median(m[0] / m[1] for m in medians), min(least[0]) / min(least[1])
 
 
+def difference(actual, expected):
+    """The largest one, by the range of what is expected; a number that only one side has is infinitely far. Never NaN, which max() passes over."""
+    with np.errstate(invalid="ignore"):
+        apart = np.where((actual == expected) | (np.isnan(actual) & np.isnan(expected)), 0, np.abs(actual - expected))
+    apart[np.isnan(apart)] = np.inf
+    finite = expected[np.isfinite(expected)]
+    size = np.abs(finite).max(initial=0)
+    return apart.max(initial=0) / max(1e-9, size, np.ptp(finite) if finite.size else 0)
+
+
 def check(ours, theirs, folder):
     """The largest difference, by the range of each output."""
     shapes = ours.ask(f"write {folder}")
@@ -199,9 +209,7 @@ def check(ours, theirs, folder):
         actual = np.fromfile(folder / f"out.{i}", expected.dtype)
         if actual.size != expected.size:
             return f"output {i}: {is_['dims']} instead of {list(expected.shape)}"
-        expected = expected.astype(np.float64).reshape(-1)
-        if expected.size:
-            worst = max(worst, np.abs(actual - expected).max() / max(1e-9, expected.max() - expected.min(), np.abs(expected).max()))
+        worst = max(worst, difference(actual, expected.astype(np.float64).reshape(-1)))
     return f"{worst:.1e}"
 
 

@@ -401,9 +401,7 @@ status pjrt_answers_compare(pjrt_answers *a, const device_model *model, device_b
             if (outputs[o].dtype != DTYPE_F32 || outputs[o].rank < 1)
                 continue;
             device_accuracy here = compare_output(r, &r->outputs[o], &outputs[o]);
-            /* Not a number is no cosine either. */
-            out->mean = here.mean >= out->mean ? out->mean : here.mean;
-            out->lowest = here.lowest >= out->lowest ? out->lowest : here.lowest;
+            *out = device_accuracy_worse(*out, here);
         }
     }
     arena_dispose(&memory);

@@ -19,7 +19,7 @@
 #define TOKENS_MAX 1024 /* of all rows */
 #define KINDS 16        /* sets of linear layers; 0: all, by row */
 /* Changes with how channels are made of what was seen. */
-#define VERSION "calibration 2"
+#define VERSION "calibration 3"
 /* SmoothQuant's: weights stand more than activations do. Found on MiniLM. */
 #define ALPHA 0.7f
 /* A few generated ids show less of what a model will read than text does. */
@@ -442,8 +442,7 @@ static status run_imitation(pjrt_calibration *c, const device_model *model, unsi
     status s = start(&r, model, &trial, &memory);
     for (int i = 0; s == STATUS_OK && i < model->graph->output_count; i++) {
         device_accuracy here = compare(&r, &c->reference[i], &r.outputs[i]);
-        worst.mean = fmin(worst.mean, here.mean);
-        worst.lowest = fmin(worst.lowest, here.lowest);
+        worst = device_accuracy_worse(worst, here);
     }
     if (s == STATUS_OK)
         *reached = worst;

@@ -113,8 +113,16 @@ static void change(const model *m, int input, input_kind kind, tensor *t)
     }
 }
 
+/* How far x is from y: 0 where both are the same, NaN and infinities too. */
+static double difference_of(double x, double y)
+{
+    if (x == y || (isnan(x) && isnan(y)))
+        return 0;
+    return isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
+}
+
 /* The largest difference between row `row` of `batch` and the one row of `alone`, as a fraction of
- * the output's range. */
+ * the range of the output's finite elements. Never NaN. */
 static double largest_difference(const model *m, const tensor *batch, int64_t row,
                                  const tensor *alone, int64_t length, arena *a)
 {
@@ -127,17 +135,16 @@ static double largest_difference(const model *m, const tensor *batch, int64_t ro
         if (got.dtype == DTYPE_BYTES)
             continue;
         row_copy(&got, 0, &batch[i], row, &m->outputs[i], length, NULL);
-        double low = INFINITY, high = -INFINITY, apart = 0;
+        double low = INFINITY, high = -INFINITY, apart = 0, range = 0;
         for (int64_t k = 0; k < tensor_count(&got); k++) {
             double x = tensor_get_number(&got, k), y = tensor_get_number(&alone[i], k);
-            if (isnan(x) && isnan(y))
+            apart = fmax(apart, difference_of(x, y));
+            if (!isfinite(y))
                 continue;
             low = fmin(low, y);
             high = fmax(high, y);
-            double d = x == y ? 0 : fabs(x - y);
-            apart = isnan(d) ? INFINITY : fmax(apart, d);
+            range = fmax(high - low, fmax(fabs(high), fabs(low)));
         }
-        double range = fmax(high - low, fmax(fabs(high), fabs(low)));
         if (apart > 0)
             worst = fmax(worst, range > 0 ? apart / range : INFINITY);
     }

@@ -222,6 +222,7 @@ PADDING = """
 dense True proved | tokens | w = Constant<value = float[8, 8] {WEIGHTS}>() m = MatMul(x, w) y = Relu(m)
 norm True proved | tokens | m = ReduceMean(x, c_m1) d = Sub(x, m) y = Softmax(d)
 softmax False probed | tokens | y = Softmax<axis=1>(x)
+softmax_beside_infinity False probed | tokens | p = Softmax<axis=1>(x) k = Constant<value = float[8] {0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}>() l = Log(k) y = Add(p, l)
 last_token False probed | tokens | l = Slice(x, c_m1, c_max, c_1) y = Sub(x, l)
 window False probed | tokens | t = Transpose<perm=[0, 2, 1]>(x) w = Constant<value = float[8, 8, 3] {KERNEL3}>() k = Conv<pads=[1, 1]>(t, w) u = Exp(k) v = Conv<pads=[1, 1]>(u, w) y = Transpose<perm=[0, 2, 1]>(v)
 gated_minimum False undecided | tokens | m = ReduceMin(x, c_1) g = Sub(m, f_50) h = Relu(g) y = Add(x, h)

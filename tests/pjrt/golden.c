@@ -61,9 +61,11 @@ static double difference(json_t *response, const graph *g, const tensor *outputs
             continue;
         if (!read_tensor(entry, a, &expected) || !tensor_same_shape(&expected, &outputs[i]))
             return NAN;
-        for (int64_t k = 0; k < tensor_count(&expected); k++)
-            largest = fmax(
-                largest, fabs(tensor_get_number(&expected, k) - tensor_get_number(&outputs[i], k)));
+        for (int64_t k = 0; k < tensor_count(&expected); k++) {
+            double x = tensor_get_number(&outputs[i], k);
+            largest =
+                fmax(largest, isfinite(x) ? fabs(tensor_get_number(&expected, k) - x) : INFINITY);
+        }
     }
     return largest;
 }

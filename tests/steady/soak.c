@@ -130,7 +130,7 @@ static bool is_close(const tensor *a, const tensor *b)
     double apart = 0, range = 0;
     for (int64_t i = 0; i < tensor_count(a); i++) {
         double x = tensor_get_number(a, i), y = tensor_get_number(b, i);
-        apart = fmax(apart, x == y ? 0 : fabs(x - y));
+        apart = fmax(apart, x == y ? 0 : isfinite(x) ? fabs(x - y) : INFINITY);
         range = fmax(range, fabs(y));
     }
     return apart <= TOLERANCE * range;

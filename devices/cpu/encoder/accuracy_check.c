@@ -171,8 +171,7 @@ static device_accuracy compare(const cpu_encoder *e, const trial *t, const tenso
             device_comparison_add(&c, reference[at].data, outputs[at].data, t->widths[i][o]);
         }
         device_accuracy here = device_comparison_read(&c, output_width(e, o));
-        worst.mean = fmin(worst.mean, here.mean);
-        worst.lowest = fmin(worst.lowest, here.lowest);
+        worst = device_accuracy_worse(worst, here);
     }
     return worst;
 }
@@ -301,11 +300,23 @@ static void write_report(cpu_encoder *e, device_accuracy reached, bool is_measur
     e->report = text;
 }
 
+/* The formats that replace those of too low an accuracy, one after the other. A format between is
+ * judged by FP32 in its place (try_raised), so it can still be too coarse. */
+static int closer_formats(const cpu_encoder *e, cpu_encoder_format out[2])
+{
+    int count = 0;
+    if (e->options.precision == DEVICE_INT8)
+        out[count++] = kernels_choose_bf16_format(e->options.peaks) == KERNELS_BF16_AS_S16
+                           ? CPU_ENCODER_S16
+                           : CPU_ENCODER_BF16;
+    out[count++] = CPU_ENCODER_F32;
+    return count;
+}
+
 /* Packs e and compares it with the reference; packs it again with more precise formats where it
  * fails. */
 static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
 {
-    device_precision precision = e->options.precision;
     device_accuracy required = required_accuracy(e);
     tensor *expected = allocate_outputs(e, t), *outputs = allocate_outputs(e, t);
     if (!expected || !outputs)
@@ -318,13 +329,10 @@ static status check(cpu_encoder *e, const cpu_encoder *reference, trial *t)
     if (s)
         return s;
     device_accuracy reached = compare(e, t, expected, outputs);
-    cpu_encoder_format closer = CPU_ENCODER_F32;
-    if (precision == DEVICE_INT8)
-        closer = kernels_choose_bf16_format(e->options.peaks) == KERNELS_BF16_AS_S16
-                     ? CPU_ENCODER_S16
-                     : CPU_ENCODER_BF16;
-    if (!device_accuracy_is_reached(reached, required)) {
-        s = raise_precision(e, reference, t, expected, outputs, closer);
+    cpu_encoder_format closer[2];
+    int count = closer_formats(e, closer);
+    for (int i = 0; i < count && !device_accuracy_is_reached(reached, required); i++) {
+        s = raise_precision(e, reference, t, expected, outputs, closer[i]);
         if (s)
             return s;
         cpu_encoder_drop_image(e);

@@ -1,6 +1,7 @@
 #include "devices/accuracy.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 Test(accuracy, wide_outputs_are_compared_one_by_one_and_narrow_ones_together)
 {
@@ -15,6 +16,49 @@ Test(accuracy, wide_outputs_are_compared_one_by_one_and_narrow_ones_together)
     found = device_comparison_read(&c, 2);
     cr_assert_float_eq(found.mean, 2 / (1.41421356 * 2.23606798), 1e-6);
     cr_assert_eq(found.mean, found.lowest);
+}
+
+/* Beside a sequence that is right. `width`: of the output that both are of. */
+static device_accuracy compare_with(float reference, float found, size_t width)
+{
+    enum { WIDE = 16 };
+    float right[WIDE] = {1, 2}, a[WIDE] = {1, 2, reference}, b[WIDE] = {1, 2, found};
+    device_comparison c = {0};
+    device_comparison_add(&c, right, right, WIDE);
+    device_comparison_add(&c, a, b, WIDE);
+    device_comparison_add(&c, right, right, WIDE);
+    return device_comparison_read(&c, width);
+}
+
+Test(accuracy, an_infinite_number_or_none_on_one_side_only_is_as_wrong_as_can_be)
+{
+    static const float pairs[][2] = {{0, NAN},        {0, INFINITY},  {3, -INFINITY},
+                                     {NAN, 0},        {INFINITY, 3},  {INFINITY, -INFINITY},
+                                     {NAN, INFINITY}, {INFINITY, NAN}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        device_accuracy wide = compare_with(pairs[i][0], pairs[i][1], 16);
+        cr_expect_eq(wide.lowest, -1, "%zu: %g", i, wide.lowest);
+        cr_expect_float_eq(wide.mean, 1.0 / 3, 1e-9, "%zu: %g", i, wide.mean);
+        device_accuracy narrow = compare_with(pairs[i][0], pairs[i][1], 3);
+        cr_expect(narrow.mean == -1 && narrow.lowest == -1, "%zu: %g", i, narrow.mean);
+    }
+}
+
+Test(accuracy, an_infinite_number_or_none_on_both_sides_is_right)
+{
+    static const float same[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++)
+        for (size_t width = 3; width <= 16; width += 13) {
+            device_accuracy found = compare_with(same[i], same[i], width);
+            cr_expect(found.lowest > 1 - 1e-9 && found.mean > 1 - 1e-9, "%d: %g", i, found.lowest);
+        }
+}
+
+Test(accuracy, of_several_outputs_the_worst_counts)
+{
+    device_accuracy worse =
+        device_accuracy_worse((device_accuracy){0.9, -1}, (device_accuracy){0.8, 0.7});
+    cr_assert(worse.mean == 0.8 && worse.lowest == -1);
 }
 
 Test(accuracy, generated_samples_are_always_the_same_and_within_the_vocabulary)

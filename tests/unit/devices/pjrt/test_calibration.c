@@ -88,6 +88,26 @@ Test(calibration, sets_channels_and_tells_how_accurate_forms_are, .timeout = 300
     close_bert(&f);
 }
 
+/* FP32 is finite. */
+Test(calibration, a_form_that_computes_no_numbers_is_not_accurate, .timeout = 300)
+{
+    for (int i = 0; i < 2; i++) {
+        fixture f;
+        open_bert(&f);
+        pjrt_calibration *c = pjrt_calibration_obtain(f.all, &f.model);
+        (void)measure(&f, c, NULL, FFN); /* sets the channels */
+        float *factors = pjrt_calibration_channels(c, ENCODER_UP)->factors->data;
+        factors[1] = i == 0 ? NAN : INFINITY;
+        device_accuracy reached = measure(&f, c, NULL, 1u << ENCODER_UP);
+        cr_expect_not(
+            device_accuracy_is_reached(reached, device_accuracy_required(DEVICE_INT8, false)),
+            "%g %g", reached.mean, reached.lowest);
+        cr_expect(isfinite(reached.mean) && isfinite(reached.lowest));
+        pjrt_calibration_release(f.all, c);
+        close_bert(&f);
+    }
+}
+
 Test(calibration, is_kept_in_the_compile_cache_for_these_samples, .timeout = 300)
 {
     char folder[TEMPORARY_FOLDER_BYTES];

@@ -95,8 +95,10 @@ static void run_golden_case(const char *name, const graph *g, device *d, device_
     for (int i = 0; i < g->output_count; i++) {
         const tensor *t = npz_find(golden, "case%d/out/%s", number, g->values[g->outputs[i]].name);
         double worst = 0;
-        for (int64_t k = 0; k < tensor_count(t); k++)
-            worst = fmax(worst, fabs(tensor_get_number(t, k) - tensor_get_number(&outputs[i], k)));
+        for (int64_t k = 0; k < tensor_count(t); k++) {
+            double x = tensor_get_number(&outputs[i], k);
+            worst = fmax(worst, isfinite(x) ? fabs(tensor_get_number(t, k) - x) : INFINITY);
+        }
         cr_expect(worst <= tolerance, "%s case %d: differs by %g of %g", name, number, worst,
                   tolerance);
     }
@@ -443,20 +445,6 @@ Test(cpu_encoder, padding_by_the_client_changes_nothing)
     d->interface->destroy(d);
     arena_dispose(&r.memory);
     arena_dispose(&padded.memory);
-    graph_destroy(g);
-}
-
-/* Int8 is never exact: a cosine of 1 means that nothing was compared. */
-Test(cpu_encoder, the_accuracy_check_compares_the_outputs_of_heads)
-{
-    graph *g = import("hugging_face/bert_classes");
-    device *d = create(1, NULL, NULL);
-    device_program *p = compile(d, g, DEVICE_INT8, 16);
-    char text[4096];
-    d->interface->explain(d, p, text, sizeof text);
-    cr_expect(strstr(text, "mean 0.99") != NULL, "%s", text);
-    d->interface->release(d, p);
-    d->interface->destroy(d);
     graph_destroy(g);
 }
 

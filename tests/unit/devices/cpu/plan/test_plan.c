@@ -30,7 +30,7 @@ static double largest_difference(const tensor *a, const tensor *b)
     double worst = 0;
     for (int64_t i = 0; i < tensor_count(a); i++) {
         double d = fabs(tensor_get_number(a, i) - tensor_get_number(b, i));
-        worst = d > worst || d != d ? d : worst;
+        worst = d <= worst ? worst : isnan(d) ? INFINITY : d;
     }
     return worst;
 }
