@@ -181,6 +181,14 @@ graph_value_index graph_add_input(graph *g, const char *name, dtype type, int ra
     return value;
 }
 
+graph_value_index graph_add_input_like(graph *g, const graph_value *like)
+{
+    graph_value_index value =
+        graph_add_input(g, like->name, like->dtype, like->shape.rank, like->shape.dims);
+    g->values[value].constant = like->constant;
+    return value;
+}
+
 graph_value_index graph_add_constant(graph *g, const char *name, const tensor *t)
 {
     assert(t->rank >= 0 && t->rank <= TENSOR_RANK_MAX);

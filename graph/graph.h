@@ -126,6 +126,8 @@ graph_value_index graph_add_value(graph *g, const char *name);
 graph_value_index graph_find_value(const graph *g, const char *name);
 graph_value_index graph_add_input(graph *g, const char *name, dtype type, int rank,
                                   const graph_dim *dims);
+/* The same as `like`, which belongs to another graph. */
+graph_value_index graph_add_input_like(graph *g, const graph_value *like);
 /* `t->data` must outlive the graph: take it from g->memory or from a file kept by g->release. */
 graph_value_index graph_add_constant(graph *g, const char *name, const tensor *t);
 /* The same with a copy of the data in g->memory. */

@@ -19,12 +19,6 @@ graph_value_index encoder_emit_constant(const encoder_emitter *m, const tensor *
     return graph_add_constant(m->g, NULL, t);
 }
 
-graph_value_index encoder_emit_binary(const encoder_emitter *m, graph_op op, graph_value_index x,
-                                      graph_value_index y)
-{
-    return graph_binary(m->g, op, x, y);
-}
-
 static graph_value_index integer(const encoder_emitter *m, int64_t i)
 {
     return graph_add_constant_i64(m->g, NULL, 0, NULL, &i);
@@ -55,17 +49,17 @@ graph_value_index encoder_emit_linear(const encoder_emitter *m, const encoder_li
     graph_value_index inputs[] = {x, weight};
     int32_t node = graph_add_node(m->g, GRAPH_OP_MATMUL, name, 2, inputs, 1, 0, NULL);
     x = m->g->nodes[node].outputs[0];
-    return l->bias ? encoder_emit_binary(m, GRAPH_OP_ADD, x, encoder_emit_constant(m, l->bias)) : x;
+    return l->bias ? graph_binary(m->g, GRAPH_OP_ADD, x, encoder_emit_constant(m, l->bias)) : x;
 }
 
 static graph_value_index rms_norm(const encoder_emitter *m, const encoder_norm *n,
                                   graph_value_index x)
 {
-    graph_value_index squares = encoder_emit_binary(m, GRAPH_OP_MUL, x, x);
+    graph_value_index squares = graph_binary(m->g, GRAPH_OP_MUL, x, x);
     graph_value_index mean = graph_reduce(m->g, GRAPH_OP_REDUCE_MEAN, squares, -1, true);
-    mean = encoder_emit_binary(m, GRAPH_OP_ADD, mean, graph_number(m->g, n->epsilon));
-    x = encoder_emit_binary(m, GRAPH_OP_DIV, x, graph_unary(m->g, GRAPH_OP_SQRT, mean));
-    return encoder_emit_binary(m, GRAPH_OP_MUL, x, encoder_emit_constant(m, n->scale));
+    mean = graph_binary(m->g, GRAPH_OP_ADD, mean, graph_number(m->g, n->epsilon));
+    x = graph_binary(m->g, GRAPH_OP_DIV, x, graph_unary(m->g, GRAPH_OP_SQRT, mean));
+    return graph_binary(m->g, GRAPH_OP_MUL, x, encoder_emit_constant(m, n->scale));
 }
 
 graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm *n,
@@ -84,22 +78,14 @@ graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm
     return m->g->nodes[node].outputs[0];
 }
 
-graph_value_index encoder_emit_gelu(const encoder_emitter *m, graph_value_index x,
-                                    const char *approximate)
-{
-    graph_attribute a = graph_make_string("approximate", approximate);
-    return graph_add(m->g, GRAPH_OP_GELU, 1, &x, 1, &a);
-}
-
 /* --- embeddings --- */
 
 /* 0 .. S-1, [S]. */
 static graph_value_index count_positions(const encoder_emitter *m)
 {
     graph_value_index shape = graph_unary(m->g, GRAPH_OP_SHAPE, m->ids);
-    graph_value_index inputs[] = {integer(m, 0),
-                                  encoder_emit_binary(m, GRAPH_OP_GATHER, shape, integer(m, 1)),
-                                  integer(m, 1)};
+    graph_value_index inputs[] = {
+        integer(m, 0), graph_binary(m->g, GRAPH_OP_GATHER, shape, integer(m, 1)), integer(m, 1)};
     return graph_add(m->g, GRAPH_OP_RANGE, 3, inputs, 0, NULL);
 }
 
@@ -108,12 +94,11 @@ static graph_value_index count_positions(const encoder_emitter *m)
 static graph_value_index number_tokens(const encoder_emitter *m)
 {
     graph_value_index pad = integer(m, m->e->pad_id);
-    graph_value_index is_pad = encoder_emit_binary(m, GRAPH_OP_EQUAL, m->ids, pad);
+    graph_value_index is_pad = graph_binary(m->g, GRAPH_OP_EQUAL, m->ids, pad);
     graph_value_index is_token =
         graph_cast(m->g, graph_unary(m->g, GRAPH_OP_NOT, is_pad), DTYPE_I64);
-    graph_value_index count = encoder_emit_binary(m, GRAPH_OP_CUM_SUM, is_token, integer(m, 1));
-    return encoder_emit_binary(m, GRAPH_OP_ADD,
-                               encoder_emit_binary(m, GRAPH_OP_MUL, count, is_token), pad);
+    graph_value_index count = graph_binary(m->g, GRAPH_OP_CUM_SUM, is_token, integer(m, 1));
+    return graph_binary(m->g, GRAPH_OP_ADD, graph_binary(m->g, GRAPH_OP_MUL, count, is_token), pad);
 }
 
 static graph_value_index embeddings(encoder_emitter *m)
@@ -122,18 +107,17 @@ static graph_value_index embeddings(encoder_emitter *m)
     graph_value_index x = graph_gather(m->g, encoder_emit_constant(m, e->word_table), m->ids, 0);
     if (e->token_type_table != NULL) {
         graph_value_index types = m->types != GRAPH_NO_VALUE ? m->types : integer(m, 0);
-        x = encoder_emit_binary(
-            m, GRAPH_OP_ADD, x,
+        x = graph_binary(
+            m->g, GRAPH_OP_ADD, x,
             graph_gather(m->g, encoder_emit_constant(m, e->token_type_table), types, 0));
     }
     if (e->positions != ENCODER_POSITIONS_NONE) {
         graph_value_index at =
             e->positions == ENCODER_POSITIONS_FROM_IDS ? number_tokens(m) : m->positions;
         if (e->positions == ENCODER_POSITIONS_COUNTED && e->position_offset != 0)
-            at = encoder_emit_binary(m, GRAPH_OP_ADD, at, integer(m, e->position_offset));
-        x = encoder_emit_binary(
-            m, GRAPH_OP_ADD, x,
-            graph_gather(m->g, encoder_emit_constant(m, e->position_table), at, 0));
+            at = graph_binary(m->g, GRAPH_OP_ADD, at, integer(m, e->position_offset));
+        x = graph_binary(m->g, GRAPH_OP_ADD, x,
+                         graph_gather(m->g, encoder_emit_constant(m, e->position_table), at, 0));
     }
     x = encoder_emit_norm(m, &e->embedding_norm, x);
     return e->embedding_projection.weight ? encoder_emit_linear(m, &e->embedding_projection, x) : x;
@@ -144,7 +128,7 @@ static graph_value_index embeddings(encoder_emitter *m)
 static graph_value_index unsqueeze(const encoder_emitter *m, graph_value_index x, int count,
                                    const int64_t *axes)
 {
-    return encoder_emit_binary(m, GRAPH_OP_UNSQUEEZE, x, graph_ints(m->g, count, axes));
+    return graph_binary(m->g, GRAPH_OP_UNSQUEEZE, x, graph_ints(m->g, count, axes));
 }
 
 /* The attention mask, [B,1,1,S]: 0 for keys that count, the lowest float for others. */
@@ -155,16 +139,16 @@ static graph_value_index make_mask_bias(const encoder_emitter *m)
     if (m->e->excludes_prompt)
         mask = graph_cast(m->g, mask, DTYPE_BOOL);
     mask = unsqueeze(m, graph_cast(m->g, mask, DTYPE_F32), 2, axes);
-    graph_value_index absent = encoder_emit_binary(m, GRAPH_OP_SUB, graph_number(m->g, 1), mask);
-    return encoder_emit_binary(m, GRAPH_OP_MUL, absent, graph_number(m->g, -FLT_MAX));
+    graph_value_index absent = graph_binary(m->g, GRAPH_OP_SUB, graph_number(m->g, 1), mask);
+    return graph_binary(m->g, GRAPH_OP_MUL, absent, graph_number(m->g, -FLT_MAX));
 }
 
 /* Key minus query, i64 [S,S]. */
 static graph_value_index distances(const encoder_emitter *m)
 {
     const int64_t zero = 0, one = 1;
-    return encoder_emit_binary(m, GRAPH_OP_SUB, unsqueeze(m, m->positions, 1, &zero),
-                               unsqueeze(m, m->positions, 1, &one));
+    return graph_binary(m->g, GRAPH_OP_SUB, unsqueeze(m, m->positions, 1, &zero),
+                        unsqueeze(m, m->positions, 1, &one));
 }
 
 /* The bucket of each distance from -(reach - 1) to reach - 1: a table, because a logarithm at run
@@ -191,7 +175,7 @@ static graph_value_index relative_bias(const encoder_emitter *m)
     const int64_t zero = 0, order[] = {2, 0, 1};
     int64_t reach = e->position_table->dims[0];
     graph_value_index distance =
-        encoder_emit_binary(m, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
+        graph_binary(m->g, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
     graph_value_index bucket = graph_gather(m->g, bucket_table(m, reach), distance, 0);
     graph_value_index bias =
         graph_gather(m->g, encoder_emit_constant(m, e->relative_table), bucket, 0);
@@ -211,7 +195,7 @@ static graph_value_index slope_bias(const encoder_emitter *m)
     free(negative);
     graph_value_index far =
         graph_cast(m->g, graph_unary(m->g, GRAPH_OP_ABS, distances(m)), DTYPE_F32);
-    return encoder_emit_binary(m, GRAPH_OP_MUL, unsqueeze(m, far, 2, axes), slopes);
+    return graph_binary(m->g, GRAPH_OP_MUL, unsqueeze(m, far, 2, axes), slopes);
 }
 
 /* [1,1,S,S]: the lowest float where a token may not attend to another, GRAPH_NO_VALUE: it may. */
@@ -220,12 +204,12 @@ static graph_value_index limit_bias(const encoder_emitter *m, int64_t window)
     const int64_t axes[] = {0, 1};
     graph_value_index hidden = GRAPH_NO_VALUE;
     if (m->e->is_causal)
-        hidden = encoder_emit_binary(m, GRAPH_OP_GREATER, distances(m), integer(m, 0));
+        hidden = graph_binary(m->g, GRAPH_OP_GREATER, distances(m), integer(m, 0));
     if (window != 0) {
         graph_value_index far =
-            encoder_emit_binary(m, GRAPH_OP_GREATER_OR_EQUAL,
-                                graph_unary(m->g, GRAPH_OP_ABS, distances(m)), integer(m, window));
-        hidden = hidden == GRAPH_NO_VALUE ? far : encoder_emit_binary(m, GRAPH_OP_OR, hidden, far);
+            graph_binary(m->g, GRAPH_OP_GREATER_OR_EQUAL,
+                         graph_unary(m->g, GRAPH_OP_ABS, distances(m)), integer(m, window));
+        hidden = hidden == GRAPH_NO_VALUE ? far : graph_binary(m->g, GRAPH_OP_OR, hidden, far);
     }
     if (hidden == GRAPH_NO_VALUE)
         return hidden;
@@ -239,7 +223,7 @@ static graph_value_index add_bias(const encoder_emitter *m, graph_value_index a,
 {
     return a == GRAPH_NO_VALUE   ? b
            : b == GRAPH_NO_VALUE ? a
-                                 : encoder_emit_binary(m, GRAPH_OP_ADD, a, b);
+                                 : graph_binary(m->g, GRAPH_OP_ADD, a, b);
 }
 
 /* What is added to the scores of a layer with that window; made once for layers of the same. */
@@ -269,8 +253,8 @@ static emitted_rotary rotation(encoder_emitter *m, const encoder_rotary *r)
     const int64_t one = 1, dims[] = {1, r->dims / 2};
     graph_value_index at =
         unsqueeze(m, graph_cast(m->g, m->positions, DTYPE_F32), 1, &one); /* [S,1] */
-    graph_value_index angles = encoder_emit_binary(
-        m, GRAPH_OP_MUL, at, graph_add_constant_f32(m->g, NULL, 2, dims, r->frequencies));
+    graph_value_index angles = graph_binary(
+        m->g, GRAPH_OP_MUL, at, graph_add_constant_f32(m->g, NULL, 2, dims, r->frequencies));
     emitted_rotary made = {r, graph_unary(m->g, GRAPH_OP_COS, angles),
                            graph_unary(m->g, GRAPH_OP_SIN, angles)};
     if (m->rotary_count < EMIT_BIASES_MAX)
@@ -294,10 +278,10 @@ static graph_value_index rotate(encoder_emitter *m, const encoder_rotary *r, gra
     int64_t half = r->dims / 2, size = m->e->head_dim;
     graph_value_index a = slice_last(m, x, 0, half), b = slice_last(m, x, half, r->dims);
     graph_value_index parts[] = {
-        encoder_emit_binary(m, GRAPH_OP_SUB, encoder_emit_binary(m, GRAPH_OP_MUL, a, turn.cosine),
-                            encoder_emit_binary(m, GRAPH_OP_MUL, b, turn.sine)),
-        encoder_emit_binary(m, GRAPH_OP_ADD, encoder_emit_binary(m, GRAPH_OP_MUL, b, turn.cosine),
-                            encoder_emit_binary(m, GRAPH_OP_MUL, a, turn.sine)),
+        graph_binary(m->g, GRAPH_OP_SUB, graph_binary(m->g, GRAPH_OP_MUL, a, turn.cosine),
+                     graph_binary(m->g, GRAPH_OP_MUL, b, turn.sine)),
+        graph_binary(m->g, GRAPH_OP_ADD, graph_binary(m->g, GRAPH_OP_MUL, b, turn.cosine),
+                     graph_binary(m->g, GRAPH_OP_MUL, a, turn.sine)),
         r->dims < size ? slice_last(m, x, r->dims, size) : GRAPH_NO_VALUE};
     graph_attribute axis = graph_make_int("axis", -1);
     return graph_add(m->g, GRAPH_OP_CONCAT, r->dims < size ? 3 : 2, parts, 1, &axis);
@@ -345,8 +329,7 @@ static void make_distances(encoder_emitter *m)
     }
     for (int64_t i = 0; i < count; i++)
         rows[i] = encoder_distance_row(e, (reach - 1) - i); /* distances() is key - query */
-    graph_value_index at =
-        encoder_emit_binary(m, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
+    graph_value_index at = graph_binary(m->g, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
     m->distance_rows = graph_gather(m->g, graph_ints(m->g, (int)count, rows), at, 0);
     free(rows);
     m->distance_states =
@@ -363,8 +346,8 @@ static graph_value_index compare_distances(encoder_emitter *m, const encoder_lin
     const int64_t order[] = {1, 2, 0}, shape[] = {0, e->heads, e->head_dim};
     graph_value_index table = encoder_emit_linear(m, l, m->distance_states);
     table = graph_transpose(m->g, graph_reshape(m->g, table, 3, shape), 3, order);
-    graph_value_index all = encoder_emit_binary(m, GRAPH_OP_MATMUL, x, table);
-    rows = encoder_emit_binary(m, GRAPH_OP_EXPAND, rows, graph_unary(m->g, GRAPH_OP_SHAPE, like));
+    graph_value_index all = graph_binary(m->g, GRAPH_OP_MATMUL, x, table);
+    rows = graph_binary(m->g, GRAPH_OP_EXPAND, rows, graph_unary(m->g, GRAPH_OP_SHAPE, like));
     graph_value_index inputs[] = {all, rows};
     graph_attribute axis = graph_make_int("axis", -1);
     return graph_add(m->g, GRAPH_OP_GATHER_ELEMENTS, 2, inputs, 1, &axis);
@@ -380,14 +363,12 @@ static graph_value_index add_distances(encoder_emitter *m, const encoder_layer *
         make_distances(m);
     graph_value_index like = scores;
     if (l->position_key.weight != NULL)
-        scores =
-            encoder_emit_binary(m, GRAPH_OP_ADD, scores,
-                                compare_distances(m, &l->position_key, q, m->distance_rows, like));
+        scores = graph_binary(m->g, GRAPH_OP_ADD, scores,
+                              compare_distances(m, &l->position_key, q, m->distance_rows, like));
     if (l->position_query.weight != NULL) {
         graph_value_index rows = graph_transpose(m->g, m->distance_rows, 2, turn);
         graph_value_index of_keys = compare_distances(m, &l->position_query, k, rows, like);
-        scores =
-            encoder_emit_binary(m, GRAPH_OP_ADD, scores, graph_transpose(m->g, of_keys, 4, swap));
+        scores = graph_binary(m->g, GRAPH_OP_ADD, scores, graph_transpose(m->g, of_keys, 4, swap));
     }
     return scores;
 }
@@ -406,71 +387,104 @@ static graph_value_index attention(encoder_emitter *m, const encoder_layer *l, g
     graph_value_index keys = k;
     k = repeat_heads(m, graph_transpose(m->g, k, 4, swap), e->head_dim, -1);
     v = repeat_heads(m, v, -1, e->head_dim);
-    graph_value_index scores = encoder_emit_binary(m, GRAPH_OP_MATMUL, q, k);
+    graph_value_index scores = graph_binary(m->g, GRAPH_OP_MATMUL, q, k);
     if (e->distance_table != NULL)
         scores = add_distances(m, l, q, keys, scores);
-    scores = encoder_emit_binary(m, GRAPH_OP_MUL, scores, graph_number(m->g, e->attention_scale));
+    scores = graph_binary(m->g, GRAPH_OP_MUL, scores, graph_number(m->g, e->attention_scale));
     graph_value_index bias = score_bias(m, l->window);
     if (bias != GRAPH_NO_VALUE)
-        scores = encoder_emit_binary(m, GRAPH_OP_ADD, scores, bias);
+        scores = graph_binary(m->g, GRAPH_OP_ADD, scores, bias);
     graph_attribute axis = graph_make_int("axis", -1);
     graph_value_index weights = graph_add(m->g, GRAPH_OP_SOFTMAX, 1, &scores, 1, &axis);
-    graph_value_index mixed = encoder_emit_binary(m, GRAPH_OP_MATMUL, weights, v);
+    graph_value_index mixed = graph_binary(m->g, GRAPH_OP_MATMUL, weights, v);
     mixed = graph_reshape(m->g, graph_transpose(m->g, mixed, 4, back), 3, joined);
     return encoder_emit_linear(m, &l->attention_output, mixed);
 }
 
-/* --- layers --- */
+/* --- activations --- */
 
-static graph_value_index activate(const encoder_emitter *m, encoder_activation a,
-                                  graph_value_index x)
+static graph_value_index gelu(graph *g, graph_value_index x, const char *approximate)
 {
-    graph_value_index scaled;
+    graph_attribute a = graph_make_string("approximate", approximate);
+    return graph_add(g, GRAPH_OP_GELU, 1, &x, 1, &a);
+}
+
+/* x * sigmoid(inner) */
+static graph_value_index gated(graph *g, graph_value_index x, graph_value_index inner)
+{
+    return graph_binary(g, GRAPH_OP_MUL, x, graph_unary(g, GRAPH_OP_SIGMOID, inner));
+}
+
+graph_value_index encoder_activate(graph *g, encoder_activation a, graph_value_index x)
+{
     switch (a) {
     case ENCODER_GELU:
-        return encoder_emit_gelu(m, x, "none");
+        return gelu(g, x, "none");
     case ENCODER_GELU_TANH:
-        return encoder_emit_gelu(m, x, "tanh");
+        return gelu(g, x, "tanh");
     case ENCODER_RELU:
-        return graph_unary(m->g, GRAPH_OP_RELU, x);
+        return graph_unary(g, GRAPH_OP_RELU, x);
     case ENCODER_SILU:
-        return encoder_emit_binary(m, GRAPH_OP_MUL, x, graph_unary(m->g, GRAPH_OP_SIGMOID, x));
+        return gated(g, x, x);
     case ENCODER_QUICK_GELU:
-        scaled = encoder_emit_binary(m, GRAPH_OP_MUL, x, graph_number(m->g, 1.702f));
-        return encoder_emit_binary(m, GRAPH_OP_MUL, x, graph_unary(m->g, GRAPH_OP_SIGMOID, scaled));
+        return gated(g, x, graph_binary(g, GRAPH_OP_MUL, x, graph_number(g, 1.702f)));
     case ENCODER_TANH:
-        return graph_unary(m->g, GRAPH_OP_TANH, x);
+        return graph_unary(g, GRAPH_OP_TANH, x);
     case ENCODER_SIGMOID:
-        return graph_unary(m->g, GRAPH_OP_SIGMOID, x);
+        return graph_unary(g, GRAPH_OP_SIGMOID, x);
     case ENCODER_MISH:
-        return graph_unary(m->g, GRAPH_OP_MISH, x);
+        return graph_unary(g, GRAPH_OP_MISH, x);
     case ENCODER_IDENTITY:
         return x;
     }
     abort();
 }
 
+graph_value_index encoder_activate_head(graph *g, encoder_head_activation a, graph_value_index x)
+{
+    switch (a) {
+    case ENCODER_HEAD_NONE:
+        return x;
+    case ENCODER_HEAD_TANH:
+        return graph_unary(g, GRAPH_OP_TANH, x);
+    case ENCODER_HEAD_RELU:
+        return graph_unary(g, GRAPH_OP_RELU, x);
+    case ENCODER_HEAD_GELU:
+        return gelu(g, x, "none");
+    case ENCODER_HEAD_GELU_TANH:
+        return gelu(g, x, "tanh");
+    case ENCODER_HEAD_SILU:
+        return gated(g, x, x);
+    case ENCODER_HEAD_SIGMOID:
+        return graph_unary(g, GRAPH_OP_SIGMOID, x);
+    }
+    abort();
+}
+
+/* --- layers --- */
+
 static graph_value_index feed_forward(const encoder_emitter *m, const encoder_layer *l,
                                       graph_value_index x)
 {
     graph_value_index up = encoder_emit_linear(m, &l->up, x);
     if (l->gate.weight == NULL)
-        return encoder_emit_linear(m, &l->down, activate(m, l->activation, up));
-    graph_value_index gate = activate(m, l->activation, encoder_emit_linear(m, &l->gate, x));
-    return encoder_emit_linear(m, &l->down, encoder_emit_binary(m, GRAPH_OP_MUL, gate, up));
+        return encoder_emit_linear(m, &l->down, encoder_activate(m->g, l->activation, up));
+    graph_value_index gate =
+        encoder_activate(m->g, l->activation, encoder_emit_linear(m, &l->gate, x));
+    return encoder_emit_linear(m, &l->down, graph_binary(m->g, GRAPH_OP_MUL, gate, up));
 }
 
 static graph_value_index layer(encoder_emitter *m, const encoder_layer *l, graph_value_index x)
 {
     if (m->e->is_pre_norm) {
         graph_value_index y = attention(m, l, encoder_emit_norm(m, &l->attention_norm, x));
-        x = encoder_emit_binary(m, GRAPH_OP_ADD, y, x);
+        x = graph_binary(m->g, GRAPH_OP_ADD, y, x);
         y = feed_forward(m, l, encoder_emit_norm(m, &l->output_norm, x));
-        return encoder_emit_binary(m, GRAPH_OP_ADD, y, x);
+        return graph_binary(m->g, GRAPH_OP_ADD, y, x);
     }
-    x = encoder_emit_binary(m, GRAPH_OP_ADD, attention(m, l, x), x);
+    x = graph_binary(m->g, GRAPH_OP_ADD, attention(m, l, x), x);
     x = encoder_emit_norm(m, &l->attention_norm, x);
-    x = encoder_emit_binary(m, GRAPH_OP_ADD, feed_forward(m, l, x), x);
+    x = graph_binary(m->g, GRAPH_OP_ADD, feed_forward(m, l, x), x);
     return encoder_emit_norm(m, &l->output_norm, x);
 }
 

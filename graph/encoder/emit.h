@@ -9,4 +9,8 @@
  * `e` in g->memory; what `e` points to must live as long as the graph. */
 status encoder_emit(const encoder *e, graph *g, const char *const *outputs);
 
+/* The nodes of an activation of `x`, for all that build encoders. */
+graph_value_index encoder_activate(graph *g, encoder_activation a, graph_value_index x);
+graph_value_index encoder_activate_head(graph *g, encoder_head_activation a, graph_value_index x);
+
 #endif

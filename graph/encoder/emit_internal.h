@@ -32,14 +32,10 @@ typedef struct encoder_emitter {
 
 /* The graph's constant with that tensor, added if need be. */
 graph_value_index encoder_emit_constant(const encoder_emitter *m, const tensor *t);
-graph_value_index encoder_emit_binary(const encoder_emitter *m, graph_op op, graph_value_index x,
-                                      graph_value_index y);
 graph_value_index encoder_emit_linear(const encoder_emitter *m, const encoder_linear *l,
                                       graph_value_index x);
 graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm *n,
                                     graph_value_index x);
-graph_value_index encoder_emit_gelu(const encoder_emitter *m, graph_value_index x,
-                                    const char *approximate);
 /* encoder_emit_output.c: from hidden states [B,S,hidden]. */
 graph_value_index encoder_emit_output(const encoder_emitter *m, const encoder_output *o,
                                       graph_value_index hidden);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "graph/build.h"
+#include "graph/encoder/emit.h"
 #include "graph/encoder/emit_internal.h"
 
 /* Pooling and heads. Rows without tokens give what sentence-transformers gives. */
@@ -19,14 +20,14 @@ static graph_value_index mask_column(const encoder_emitter *m, bool prompts)
     const int64_t last = -1, one = 1;
     graph_value_index mask = m->mask;
     if (mask == GRAPH_NO_VALUE) /* every token */
-        mask = encoder_emit_binary(m, GRAPH_OP_EQUAL, m->ids, m->ids);
+        mask = graph_binary(m->g, GRAPH_OP_EQUAL, m->ids, m->ids);
     else if (m->e->excludes_prompt && prompts)
         mask = graph_cast(m->g, mask, DTYPE_BOOL);
     else if (m->e->excludes_prompt)
-        mask = encoder_emit_binary(m, GRAPH_OP_EQUAL, mask,
-                                   graph_add_constant_i64(m->g, NULL, 0, NULL, &one));
-    return encoder_emit_binary(m, GRAPH_OP_UNSQUEEZE, graph_cast(m->g, mask, DTYPE_F32),
-                               graph_ints(m->g, 1, &last));
+        mask = graph_binary(m->g, GRAPH_OP_EQUAL, mask,
+                            graph_add_constant_i64(m->g, NULL, 0, NULL, &one));
+    return graph_binary(m->g, GRAPH_OP_UNSQUEEZE, graph_cast(m->g, mask, DTYPE_F32),
+                        graph_ints(m->g, 1, &last));
 }
 
 /* f32 [S,1]: 1, 2, 3, ... */
@@ -34,23 +35,23 @@ static graph_value_index ordinals(const encoder_emitter *m)
 {
     const int64_t last = -1;
     graph_value_index at = graph_cast(m->g, m->positions, DTYPE_F32);
-    at = encoder_emit_binary(m, GRAPH_OP_ADD, at, number(m, 1));
-    return encoder_emit_binary(m, GRAPH_OP_UNSQUEEZE, at, graph_ints(m->g, 1, &last));
+    at = graph_binary(m->g, GRAPH_OP_ADD, at, number(m, 1));
+    return graph_binary(m->g, GRAPH_OP_UNSQUEEZE, at, graph_ints(m->g, 1, &last));
 }
 
 /* Sum over tokens of x [B,S,n] times weights [B,S,1]. */
 static graph_value_index weighted_sum(const encoder_emitter *m, graph_value_index x,
                                       graph_value_index weights)
 {
-    return graph_reduce(m->g, GRAPH_OP_REDUCE_SUM, encoder_emit_binary(m, GRAPH_OP_MUL, x, weights),
-                        1, false);
+    return graph_reduce(m->g, GRAPH_OP_REDUCE_SUM, graph_binary(m->g, GRAPH_OP_MUL, x, weights), 1,
+                        false);
 }
 
 /* The sum of weights, [B,1], at least that of a row without tokens. */
 static graph_value_index total(const encoder_emitter *m, graph_value_index weights)
 {
     graph_value_index sum = graph_reduce(m->g, GRAPH_OP_REDUCE_SUM, weights, 1, false);
-    return encoder_emit_binary(m, GRAPH_OP_MAX, sum, number(m, COUNT_OF_NONE));
+    return graph_binary(m->g, GRAPH_OP_MAX, sum, number(m, COUNT_OF_NONE));
 }
 
 static graph_value_index first_token(const encoder_emitter *m, graph_value_index x)
@@ -63,23 +64,23 @@ static graph_value_index first_token(const encoder_emitter *m, graph_value_index
 static graph_value_index last_token(const encoder_emitter *m, graph_value_index x,
                                     graph_value_index mask)
 {
-    graph_value_index place = encoder_emit_binary(m, GRAPH_OP_MUL, mask, ordinals(m));
+    graph_value_index place = graph_binary(m->g, GRAPH_OP_MUL, mask, ordinals(m));
     graph_value_index top = graph_reduce(m->g, GRAPH_OP_REDUCE_MAX, place, 1, true);
     graph_value_index is_last =
-        graph_cast(m->g, encoder_emit_binary(m, GRAPH_OP_EQUAL, place, top), DTYPE_F32);
-    return weighted_sum(m, x, encoder_emit_binary(m, GRAPH_OP_MUL, is_last, mask));
+        graph_cast(m->g, graph_binary(m->g, GRAPH_OP_EQUAL, place, top), DTYPE_F32);
+    return weighted_sum(m, x, graph_binary(m->g, GRAPH_OP_MUL, is_last, mask));
 }
 
 /* 1, 2, 3, ... from the first token of `from` on, 0 for tokens that are not in `mask`. */
 static graph_value_index position_weights(const encoder_emitter *m, graph_value_index from,
                                           graph_value_index mask)
 {
-    graph_value_index backwards = encoder_emit_binary(m, GRAPH_OP_SUB, number(m, 1), ordinals(m));
+    graph_value_index backwards = graph_binary(m->g, GRAPH_OP_SUB, number(m, 1), ordinals(m));
     graph_value_index counts = graph_cast(m->g, from, DTYPE_BOOL);
     graph_value_index first = graph_reduce(
         m->g, GRAPH_OP_REDUCE_MAX, graph_where(m->g, counts, backwards, number(m, -1e9f)), 1, true);
-    return encoder_emit_binary(m, GRAPH_OP_MUL, mask,
-                               encoder_emit_binary(m, GRAPH_OP_ADD, ordinals(m), first));
+    return graph_binary(m->g, GRAPH_OP_MUL, mask,
+                        graph_binary(m->g, GRAPH_OP_ADD, ordinals(m), first));
 }
 
 /* The first token that counts. */
@@ -87,7 +88,7 @@ static graph_value_index first_counted(const encoder_emitter *m, graph_value_ind
                                        graph_value_index mask)
 {
     graph_value_index place = position_weights(m, mask, mask);
-    graph_value_index is_first = encoder_emit_binary(m, GRAPH_OP_EQUAL, place, number(m, 1));
+    graph_value_index is_first = graph_binary(m->g, GRAPH_OP_EQUAL, place, number(m, 1));
     return weighted_sum(m, x, graph_cast(m->g, is_first, DTYPE_F32));
 }
 
@@ -104,13 +105,13 @@ static graph_value_index pool(const encoder_emitter *m, encoder_pooling pooling,
         x = graph_where(m->g, graph_cast(m->g, mask, DTYPE_BOOL), x, number(m, MAXIMUM_OF_NONE));
         return graph_reduce(m->g, GRAPH_OP_REDUCE_MAX, x, 1, false);
     case ENCODER_POOLING_MEAN:
-        return encoder_emit_binary(m, GRAPH_OP_DIV, weighted_sum(m, x, mask), total(m, mask));
+        return graph_binary(m->g, GRAPH_OP_DIV, weighted_sum(m, x, mask), total(m, mask));
     case ENCODER_POOLING_MEAN_SQRT:
-        return encoder_emit_binary(m, GRAPH_OP_DIV, weighted_sum(m, x, mask),
-                                   graph_unary(m->g, GRAPH_OP_SQRT, total(m, mask)));
+        return graph_binary(m->g, GRAPH_OP_DIV, weighted_sum(m, x, mask),
+                            graph_unary(m->g, GRAPH_OP_SQRT, total(m, mask)));
     case ENCODER_POOLING_WEIGHTED_MEAN:
         weights = position_weights(m, mask_column(m, true), mask);
-        return encoder_emit_binary(m, GRAPH_OP_DIV, weighted_sum(m, x, weights), total(m, weights));
+        return graph_binary(m->g, GRAPH_OP_DIV, weighted_sum(m, x, weights), total(m, weights));
     case ENCODER_POOLING_LAST:
         return last_token(m, x, mask);
     }
@@ -121,30 +122,8 @@ static graph_value_index pool(const encoder_emitter *m, encoder_pooling pooling,
 static graph_value_index normalise(const encoder_emitter *m, graph_value_index x, float epsilon)
 {
     graph_value_index length = graph_reduce(m->g, GRAPH_OP_REDUCE_L2, x, -1, true);
-    return encoder_emit_binary(m, GRAPH_OP_DIV, x,
-                               encoder_emit_binary(m, GRAPH_OP_MAX, length, number(m, epsilon)));
-}
-
-static graph_value_index activate(const encoder_emitter *m, encoder_head_activation a,
-                                  graph_value_index x)
-{
-    switch (a) {
-    case ENCODER_HEAD_NONE:
-        return x;
-    case ENCODER_HEAD_TANH:
-        return graph_unary(m->g, GRAPH_OP_TANH, x);
-    case ENCODER_HEAD_RELU:
-        return graph_unary(m->g, GRAPH_OP_RELU, x);
-    case ENCODER_HEAD_GELU:
-        return encoder_emit_gelu(m, x, "none");
-    case ENCODER_HEAD_GELU_TANH:
-        return encoder_emit_gelu(m, x, "tanh");
-    case ENCODER_HEAD_SILU:
-        return encoder_emit_binary(m, GRAPH_OP_MUL, x, graph_unary(m->g, GRAPH_OP_SIGMOID, x));
-    case ENCODER_HEAD_SIGMOID:
-        return graph_unary(m->g, GRAPH_OP_SIGMOID, x);
-    }
-    abort();
+    return graph_binary(m->g, GRAPH_OP_DIV, x,
+                        graph_binary(m->g, GRAPH_OP_MAX, length, number(m, epsilon)));
 }
 
 graph_value_index encoder_emit_output(const encoder_emitter *m, const encoder_output *o,
@@ -162,13 +141,13 @@ graph_value_index encoder_emit_output(const encoder_emitter *m, const encoder_ou
         const encoder_head_layer *l = &o->head[i];
         if (l->linear.weight != NULL)
             x = encoder_emit_linear(m, &l->linear, x);
-        x = encoder_emit_norm(m, &l->norm, activate(m, l->activation, x));
+        x = encoder_emit_norm(m, &l->norm, encoder_activate_head(m->g, l->activation, x));
         if (l->is_normalised)
             x = normalise(m, x, l->norm_epsilon);
     }
     if (o->is_normalised)
         x = normalise(m, x, o->norm_epsilon);
     if (o->is_column)
-        x = encoder_emit_binary(m, GRAPH_OP_SQUEEZE, x, graph_ints(m->g, 1, &last));
+        x = graph_binary(m->g, GRAPH_OP_SQUEEZE, x, graph_ints(m->g, 1, &last));
     return x;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/build.h"
+#include "graph/encoder/emit.h"
 #include "graph/encoder/packer.h"
 
 /* Sequences shorter than this on average use up the sequences of a batch before its tokens. */
@@ -88,12 +89,6 @@ static graph_value_index norm(packer *p, const encoder_norm *n, bool is_product,
                                     graph_make_int("sums_by_product", 1)};
     return graph_add(p->g, GRAPH_OP_LAYER_NORMALIZATION, n->bias ? 3 : 2, inputs, 2 + is_product,
                      attributes);
-}
-
-graph_value_index packer_gelu(packer *p, graph_value_index x, const char *approximate)
-{
-    graph_attribute a = graph_make_string("approximate", approximate);
-    return graph_add(p->g, GRAPH_OP_GELU, 1, &x, 1, &a);
 }
 
 /* --- what depends on the sequence that a token belongs to --- */
@@ -293,38 +288,12 @@ static graph_value_index embeddings(packer *p, graph_value_index same)
 
 /* --- layers; x is as packer_tokens() has it --- */
 
-static graph_value_index activate(packer *p, encoder_activation a, graph_value_index x)
-{
-    graph_value_index scaled;
-    switch (a) {
-    case ENCODER_GELU:
-        return packer_gelu(p, x, "none");
-    case ENCODER_GELU_TANH:
-        return packer_gelu(p, x, "tanh");
-    case ENCODER_RELU:
-        return graph_unary(p->g, GRAPH_OP_RELU, x);
-    case ENCODER_SILU:
-        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, x));
-    case ENCODER_QUICK_GELU:
-        scaled = graph_binary(p->g, GRAPH_OP_MUL, x, graph_number(p->g, 1.702f));
-        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, scaled));
-    case ENCODER_TANH:
-        return graph_unary(p->g, GRAPH_OP_TANH, x);
-    case ENCODER_SIGMOID:
-        return graph_unary(p->g, GRAPH_OP_SIGMOID, x);
-    case ENCODER_MISH:
-        return graph_unary(p->g, GRAPH_OP_MISH, x);
-    case ENCODER_IDENTITY:
-        return x;
-    }
-    abort();
-}
-
 static graph_value_index layer(packer *p, const encoder_layer *l, graph_value_index x)
 {
     x = graph_binary(p->g, GRAPH_OP_ADD, packer_attention(p, l, x), x);
     x = norm(p, &l->attention_norm, false, x);
-    graph_value_index inner = activate(p, l->activation, packer_layer_linear(p, l, ENCODER_UP, x));
+    graph_value_index inner =
+        encoder_activate(p->g, l->activation, packer_layer_linear(p, l, ENCODER_UP, x));
     x = graph_binary(p->g, GRAPH_OP_ADD, packer_layer_linear(p, l, ENCODER_DOWN, inner), x);
     return norm(p, &l->output_norm, false, x);
 }
@@ -350,19 +319,6 @@ static graph_value_index counted_positions(packer *p)
     return packer_constant(p, &t);
 }
 
-/* i32 [rows, length]: 1, 1 ... of the first row, 2 of the second. */
-static graph_value_index rows_from_one(packer *p)
-{
-    int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->tokens * sizeof *numbers);
-    if (numbers == NULL)
-        return graph_lack_memory(p->g);
-    for (int64_t i = 0; i < p->tokens; i++)
-        numbers[i] = (int32_t)(i / p->size.length) + 1;
-    const tensor t = {
-        .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.rows, p->size.length}, .data = numbers};
-    return packer_constant(p, &t);
-}
-
 static void add_inputs(packer *p, const graph *source)
 {
     const encoder *e = p->e;
@@ -380,8 +336,7 @@ static void add_inputs(packer *p, const graph *source)
     }
     if (p->is_padded) {
         p->positions = counted_positions(p);
-        p->segments = p->form.is_mean_product ? rows_from_one(p) : GRAPH_NO_VALUE;
-        p->starts = GRAPH_NO_VALUE;
+        p->segments = p->starts = GRAPH_NO_VALUE;
         return;
     }
     p->positions = add_own_input(p, "packed_positions", 2, p->size.rows, p->size.length);

@@ -4,12 +4,26 @@
 #include <stdlib.h>
 
 #include "graph/build.h"
+#include "graph/encoder/emit.h"
 #include "graph/encoder/packer.h"
 
 /* Outputs of a packed or padded graph: pooling over the tokens of a sequence, and heads. */
 
 /* The maximum over no token, as in the ragged engine and in sentence-transformers. */
 #define MAXIMUM_OF_NONE (-1e9f)
+
+/* i32 [rows, length]: 1, 1 ... of the first row, 2 of the second. */
+static graph_value_index rows_from_one(packer *p)
+{
+    int32_t *numbers = arena_allocate(&p->g->memory, (size_t)p->tokens * sizeof *numbers);
+    if (numbers == NULL)
+        return graph_lack_memory(p->g);
+    for (int64_t i = 0; i < p->tokens; i++)
+        numbers[i] = (int32_t)(i / p->size.length) + 1;
+    const tensor t = {
+        .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.rows, p->size.length}, .data = numbers};
+    return packer_constant(p, &t);
+}
 
 /* p->members, made at the first call. */
 static graph_value_index members(packer *p)
@@ -24,8 +38,9 @@ static graph_value_index members(packer *p)
     const tensor t = {
         .dtype = DTYPE_I32, .rank = 2, .dims = {p->size.sequences, 1}, .data = numbers};
     const int64_t flat[] = {1, p->tokens};
+    graph_value_index segments = p->is_padded ? rows_from_one(p) : p->segments;
     p->members = graph_binary(p->g, GRAPH_OP_EQUAL, packer_constant(p, &t),
-                              graph_reshape(p->g, p->segments, 2, flat));
+                              graph_reshape(p->g, segments, 2, flat));
     if (p->mask != GRAPH_NO_VALUE)
         p->members = graph_binary(p->g, GRAPH_OP_AND, p->members,
                                   graph_reshape(p->g, packer_is_not_zero(p, p->mask), 2, flat));
@@ -137,27 +152,6 @@ static graph_value_index pool(packer *p, encoder_pooling pooling, graph_value_in
     }
 }
 
-static graph_value_index activate_head(packer *p, encoder_head_activation a, graph_value_index x)
-{
-    switch (a) {
-    case ENCODER_HEAD_NONE:
-        return x;
-    case ENCODER_HEAD_TANH:
-        return graph_unary(p->g, GRAPH_OP_TANH, x);
-    case ENCODER_HEAD_RELU:
-        return graph_unary(p->g, GRAPH_OP_RELU, x);
-    case ENCODER_HEAD_GELU:
-        return packer_gelu(p, x, "none");
-    case ENCODER_HEAD_GELU_TANH:
-        return packer_gelu(p, x, "tanh");
-    case ENCODER_HEAD_SILU:
-        return graph_binary(p->g, GRAPH_OP_MUL, x, graph_unary(p->g, GRAPH_OP_SIGMOID, x));
-    case ENCODER_HEAD_SIGMOID:
-        return graph_unary(p->g, GRAPH_OP_SIGMOID, x);
-    }
-    abort();
-}
-
 void packer_add_output(packer *p, const encoder_output *o, graph_value_index x, const char *name)
 {
     int64_t width = p->e->hidden;
@@ -165,7 +159,7 @@ void packer_add_output(packer *p, const encoder_output *o, graph_value_index x, 
     for (int i = 0; i < o->head_count; i++) {
         const encoder_linear *l = &o->head[i].linear;
         width = l->weight->dims[l->is_transposed ? 0 : 1];
-        x = activate_head(p, o->head[i].activation, packer_linear(p, l, x));
+        x = encoder_activate_head(p->g, o->head[i].activation, packer_linear(p, l, x));
     }
     if (o->is_normalised) {
         graph_value_index squares = graph_binary(p->g, GRAPH_OP_MUL, x, x);
@@ -223,8 +217,7 @@ static void show_ranges(packer *p, int64_t number, graph_value_index x, int64_t 
 {
     x = graph_reshape(p->g, x, 2, (int64_t[]){p->tokens, width});
     if (p->mask != GRAPH_NO_VALUE) {
-        graph_value_index is_real =
-            graph_cast(p->g, graph_cast(p->g, p->mask, DTYPE_BOOL), DTYPE_F32);
+        graph_value_index is_real = graph_cast(p->g, packer_is_not_zero(p, p->mask), DTYPE_F32);
         is_real = graph_reshape(p->g, is_real, 2, (int64_t[]){p->tokens, 1});
         x = graph_binary(p->g, GRAPH_OP_MUL, x, is_real);
     }

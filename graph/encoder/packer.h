@@ -65,7 +65,6 @@ graph_value_index packer_einsum(packer *p, const char *equation, graph_value_ind
 /* Attention of a layer with its four linear layers, of and to what packer_tokens() has. */
 graph_value_index packer_attention(packer *p, const encoder_layer *l, graph_value_index x);
 
-graph_value_index packer_gelu(packer *p, graph_value_index x, const char *approximate);
 /* A mask as bool. */
 graph_value_index packer_is_not_zero(packer *p, graph_value_index x);
 /* Adds the output of the model that `o` makes of the last layer's [tokens, hidden]. */

@@ -84,16 +84,19 @@ static void describe_embeddings(hf_builder *b)
 
 static void describe_layer(hf_builder *b, int64_t group, int64_t n, encoder_layer *l)
 {
-    int64_t hidden = b->config->hidden, wide = b->e->intermediate;
-    l->query = hf_linear(b, layer_name(b, group, n, "attention.query"), hidden, hidden);
-    l->key = hf_linear(b, layer_name(b, group, n, "attention.key"), hidden, hidden);
-    l->value = hf_linear(b, layer_name(b, group, n, "attention.value"), hidden, hidden);
-    l->attention_output = hf_linear(b, layer_name(b, group, n, "attention.dense"), hidden, hidden);
-    l->attention_norm = hf_norm(b, layer_name(b, group, n, "attention.LayerNorm"), hidden);
-    l->up = hf_linear(b, layer_name(b, group, n, "ffn"), wide > 0 ? wide : -1, hidden);
-    b->e->intermediate = hf_width(&l->up);
-    l->down = hf_linear(b, layer_name(b, group, n, "ffn_output"), hidden, b->e->intermediate);
-    l->output_norm = hf_norm(b, layer_name(b, group, n, "full_layer_layer_norm"), hidden);
+    char layers[80];
+    snprintf(layers, sizeof layers, "encoder.albert_layer_groups.%lld.albert_layers",
+             (long long)group);
+    const hf_layer_names names = {layers,
+                                  "attention.query",
+                                  "attention.key",
+                                  "attention.value",
+                                  "attention.dense",
+                                  "attention.LayerNorm",
+                                  "ffn",
+                                  "ffn_output",
+                                  "full_layer_layer_norm"};
+    hf_describe_bert_layer(b, &names, n, l);
 }
 
 void hf_describe_albert(hf_builder *b)

@@ -4,30 +4,25 @@
 
 /* BERT and those that differ from it in names, positions and heads. */
 
-/* The names of the tensors of a layer by family, below "<layers>.<number>.". */
-typedef struct layer_names {
-    const char *layers;
-    const char *query, *key, *value, *output, *output_norm, *up, *down, *down_norm;
-} layer_names;
-
-static const layer_names bert_names = {
+/* By family. */
+static const hf_layer_names bert_names = {
     "encoder.layer",        "attention.self.query",   "attention.self.key",
     "attention.self.value", "attention.output.dense", "attention.output.LayerNorm",
     "intermediate.dense",   "output.dense",           "output.LayerNorm",
 };
-static const layer_names distilbert_names = {
+static const hf_layer_names distilbert_names = {
     "transformer.layer", "attention.q_lin",   "attention.k_lin",
     "attention.v_lin",   "attention.out_lin", "sa_layer_norm",
     "ffn.lin1",          "ffn.lin2",          "output_layer_norm",
 };
-static const layer_names mpnet_names = {
+static const hf_layer_names mpnet_names = {
     "encoder.layer",      "attention.attn.q", "attention.attn.k",
     "attention.attn.v",   "attention.attn.o", "attention.LayerNorm",
     "intermediate.dense", "output.dense",     "output.LayerNorm",
 };
 
 /* Checks config.json against the tensors, so that an error names the key. */
-static void check_sizes(hf_builder *b, const layer_names *names)
+static void check_sizes(hf_builder *b, const hf_layer_names *names)
 {
     const hf_config *c = b->config;
     const hf_keys *keys = hf_keys_of(c->family);
@@ -75,19 +70,20 @@ static void describe_embeddings(hf_builder *b)
                         (long long)width, hf_keys_of(c->family)->hidden, (long long)c->hidden);
 }
 
-static encoder_linear part(hf_builder *b, const layer_names *names, int64_t layer, const char *name,
-                           int64_t out, int64_t in)
+static encoder_linear part(hf_builder *b, const hf_layer_names *names, int64_t layer,
+                           const char *name, int64_t out, int64_t in)
 {
     return hf_linear(b, hf_name(b, "%s.%lld.%s", names->layers, (long long)layer, name), out, in);
 }
 
-static encoder_norm norm(hf_builder *b, const layer_names *names, int64_t layer, const char *name)
+static encoder_norm norm(hf_builder *b, const hf_layer_names *names, int64_t layer,
+                         const char *name)
 {
     return hf_norm(b, hf_name(b, "%s.%lld.%s", names->layers, (long long)layer, name),
                    b->config->hidden);
 }
 
-static void describe_layer(hf_builder *b, const layer_names *names, int64_t n, encoder_layer *l)
+void hf_describe_bert_layer(hf_builder *b, const hf_layer_names *names, int64_t n, encoder_layer *l)
 {
     int64_t hidden = b->config->hidden, wide = b->e->intermediate;
     l->query = part(b, names, n, names->query, hidden, hidden);
@@ -106,9 +102,9 @@ void hf_describe_bert(hf_builder *b)
 {
     const hf_config *c = b->config;
     encoder *e = b->e;
-    const layer_names *names = c->family == HF_DISTILBERT ? &distilbert_names
-                               : c->family == HF_MPNET    ? &mpnet_names
-                                                          : &bert_names;
+    const hf_layer_names *names = c->family == HF_DISTILBERT ? &distilbert_names
+                                  : c->family == HF_MPNET    ? &mpnet_names
+                                                             : &bert_names;
     check_sizes(b, names);
     describe_embeddings(b);
     if (c->family == HF_MPNET) {
@@ -118,5 +114,5 @@ void hf_describe_bert(hf_builder *b)
     }
     e->layers[0].activation = hf_activation(b, hf_keys_of(c->family)->activation, c->activation);
     for (int64_t i = 0; i < c->layers && b->failed == STATUS_OK; i++)
-        describe_layer(b, names, i, &e->layers[i]);
+        hf_describe_bert_layer(b, names, i, &e->layers[i]);
 }

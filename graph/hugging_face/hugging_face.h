@@ -192,6 +192,14 @@ void hf_check_layer_count(hf_builder *b, const char *key, const char *format);
 
 /* Embeddings and layers of the families, and what config.json says of them: bert.c, ... */
 void hf_describe_bert(hf_builder *b);
+/* The names of the tensors of a layer like BERT's, below "<layers>.<number>.", and layer `n`. Its
+ * feed-forward size becomes encoder.intermediate where that is 0. */
+typedef struct hf_layer_names {
+    const char *layers;
+    const char *query, *key, *value, *output, *output_norm, *up, *down, *down_norm;
+} hf_layer_names;
+void hf_describe_bert_layer(hf_builder *b, const hf_layer_names *names, int64_t n,
+                            encoder_layer *l);
 status hf_read_modern_bert(const json_t *json, hf_config *c) MUST_CHECK;
 void hf_describe_modern_bert(hf_builder *b);
 status hf_read_decoder(const json_t *json, hf_config *c) MUST_CHECK;

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/hugging_face/hugging_face.h"
@@ -65,21 +66,21 @@ status hf_read_modern_bert(const json_t *json, hf_config *c)
 static void describe_layer(hf_builder *b, int64_t n, encoder_layer *l)
 {
     const hf_config *c = b->config;
-    const char *stem = hf_name(b, "layers.%lld", (long long)n);
-    const char *name = stem + strlen(b->weights->prefix);
+    char stem[40];
+    snprintf(stem, sizeof stem, "layers.%lld", (long long)n);
     int64_t hidden = c->hidden, wide = c->intermediate;
-    encoder_linear qkv = hf_fused(b, hf_name(b, "%s.attn.Wqkv", name), 3 * hidden, hidden);
-    encoder_linear wi = hf_fused(b, hf_name(b, "%s.mlp.Wi", name), 2 * wide, hidden);
+    encoder_linear qkv = hf_fused(b, hf_name(b, "%s.attn.Wqkv", stem), 3 * hidden, hidden);
+    encoder_linear wi = hf_fused(b, hf_name(b, "%s.mlp.Wi", stem), 2 * wide, hidden);
     if (n > 0)
-        l->attention_norm = hf_norm(b, hf_name(b, "%s.attn_norm", name), hidden);
-    l->query = hf_linear_rows(b, &qkv, hf_name(b, "%s.attn.query", name), 0, hidden);
-    l->key = hf_linear_rows(b, &qkv, hf_name(b, "%s.attn.key", name), hidden, hidden);
-    l->value = hf_linear_rows(b, &qkv, hf_name(b, "%s.attn.value", name), 2 * hidden, hidden);
-    l->attention_output = hf_linear(b, hf_name(b, "%s.attn.Wo", name), hidden, hidden);
-    l->output_norm = hf_norm(b, hf_name(b, "%s.mlp_norm", name), hidden);
-    l->gate = hf_linear_rows(b, &wi, hf_name(b, "%s.mlp.gate", name), 0, wide);
-    l->up = hf_linear_rows(b, &wi, hf_name(b, "%s.mlp.up", name), wide, wide);
-    l->down = hf_linear(b, hf_name(b, "%s.mlp.Wo", name), hidden, wide);
+        l->attention_norm = hf_norm(b, hf_name(b, "%s.attn_norm", stem), hidden);
+    l->query = hf_linear_rows(b, &qkv, hf_name(b, "%s.attn.query", stem), 0, hidden);
+    l->key = hf_linear_rows(b, &qkv, hf_name(b, "%s.attn.key", stem), hidden, hidden);
+    l->value = hf_linear_rows(b, &qkv, hf_name(b, "%s.attn.value", stem), 2 * hidden, hidden);
+    l->attention_output = hf_linear(b, hf_name(b, "%s.attn.Wo", stem), hidden, hidden);
+    l->output_norm = hf_norm(b, hf_name(b, "%s.mlp_norm", stem), hidden);
+    l->gate = hf_linear_rows(b, &wi, hf_name(b, "%s.mlp.gate", stem), 0, wide);
+    l->up = hf_linear_rows(b, &wi, hf_name(b, "%s.mlp.up", stem), wide, wide);
+    l->down = hf_linear(b, hf_name(b, "%s.mlp.Wo", stem), hidden, wide);
     l->activation = b->e->layers[0].activation;
     l->window = c->is_local[n] ? c->window : 0;
 }

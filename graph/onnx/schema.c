@@ -115,17 +115,18 @@ status onnx_check_schema(const onnx_node *n, graph_op op)
 /* `count`: supported operators of the ONNX domain. */
 static status reject_of_domain(const onnx_node *n, int count)
 {
-    char list[800];
+    char supported[800];
     if (strcmp(n->domain, "com.microsoft") == 0)
-        return onnx_fail(n, STATUS_UNSUPPORTED, "the operator is not supported; supported: %s",
-                         onnx_list_contrib(list, sizeof list));
-    if (strcmp(n->domain, "ai.onnx.ml") == 0)
-        return onnx_fail(n, STATUS_UNSUPPORTED, "the operator is not supported; supported: %s",
-                         onnx_list_ml(list, sizeof list));
-    return onnx_fail(n, STATUS_UNSUPPORTED,
-                     "the operator is not supported; supported: %d operators of the ONNX domain, "
-                     "opsets %d to %d, and some of com.microsoft and ai.onnx.ml (docs/models.md)",
-                     count, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+        onnx_list_contrib(supported, sizeof supported);
+    else if (strcmp(n->domain, "ai.onnx.ml") == 0)
+        onnx_list_ml(supported, sizeof supported);
+    else
+        snprintf(supported, sizeof supported,
+                 "%d operators of the ONNX domain, opsets %d to %d, and some of com.microsoft and "
+                 "ai.onnx.ml (docs/models.md)",
+                 count, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+    return onnx_fail(n, STATUS_UNSUPPORTED, "the operator is not supported; supported: %s",
+                     supported);
 }
 
 status onnx_reject_operator(const onnx_node *n)

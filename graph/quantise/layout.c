@@ -410,23 +410,13 @@ static status write_one(fusion *w, int32_t at)
     return STATUS_OK;
 }
 
-static void write_inputs(fusion *w)
-{
-    const graph *g = w->g;
-    for (int i = 0; i < g->input_count; i++) {
-        const graph_value *v = &g->values[g->inputs[i]];
-        graph_value_index at =
-            graph_add_input(w->made, v->name, v->dtype, v->shape.rank, v->shape.dims);
-        w->made->values[at].constant = v->constant;
-        w->made_values[g->inputs[i]][LAYOUT_FIRST] = at;
-    }
-}
-
 status fusion_emit(fusion *w)
 {
     const graph *g = w->g;
     status s = STATUS_OK;
-    write_inputs(w);
+    for (int i = 0; i < g->input_count; i++)
+        w->made_values[g->inputs[i]][LAYOUT_FIRST] =
+            graph_add_input_like(w->made, &g->values[g->inputs[i]]);
     for (int32_t n = 0; !s && n < g->node_count; n++)
         s = write_one(w, n);
     for (int i = 0; !s && i < g->output_count; i++)

@@ -355,13 +355,8 @@ static status open_lifting(lifting *w)
 static void write_all(lifting *w)
 {
     const graph *g = w->g;
-    for (int i = 0; i < g->input_count; i++) {
-        const graph_value *v = &g->values[g->inputs[i]];
-        graph_value_index at =
-            graph_add_input(w->made, v->name, v->dtype, v->shape.rank, v->shape.dims);
-        w->made->values[at].constant = v->constant;
-        w->line[g->inputs[i]] = at;
-    }
+    for (int i = 0; i < g->input_count; i++)
+        w->line[g->inputs[i]] = graph_add_input_like(w->made, &g->values[g->inputs[i]]);
     for (int32_t n = 0; n < g->node_count; n++)
         write_node(w, &g->nodes[n]);
     for (int i = 0; i < g->output_count; i++)

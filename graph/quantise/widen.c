@@ -194,12 +194,8 @@ static status write_all(widening *w)
     graph_value_index *operands = calloc((size_t)most, sizeof *operands);
     if (!operands)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to widen \"%s\"", g->name);
-    for (int i = 0; i < g->input_count; i++) {
-        const graph_value *v = &g->values[g->inputs[i]];
-        w->same[g->inputs[i]] =
-            graph_add_input(w->made, v->name, v->dtype, v->shape.rank, v->shape.dims);
-        w->made->values[w->same[g->inputs[i]]].constant = v->constant;
-    }
+    for (int i = 0; i < g->input_count; i++)
+        w->same[g->inputs[i]] = graph_add_input_like(w->made, &g->values[g->inputs[i]]);
     for (int32_t n = 0; n < g->node_count; n++)
         write_node(w, &g->nodes[n], operands);
     for (int i = 0; i < g->output_count; i++)

@@ -188,7 +188,7 @@ static status emit_activation(emitter *e, const graph_node *n)
     case GRAPH_OP_GELU:
         v = gelu(e, x, strcmp(graph_attribute_string(n, "approximate", "none"), "tanh") == 0);
         if (e->options.is_gelu_apart && v.dtype == DTYPE_F32)
-            v = hlo_convert(e, hlo_barrier(e, hlo_convert(e, v, DTYPE_BF16)), DTYPE_F32);
+            v = emit_rounded_apart(e, v);
         break;
     case GRAPH_OP_LEAKY_RELU:
         v = choose_positive(e, x, x, hlo_scalar_binary(e, "multiply", x, alpha));

@@ -170,6 +170,12 @@ ssa emit_rounded(emitter *e, ssa v)
     return v.dtype == DTYPE_F32 ? hlo_convert(e, hlo_convert(e, v, DTYPE_BF16), DTYPE_F32) : v;
 }
 
+ssa emit_rounded_apart(emitter *e, ssa v)
+{
+    assert(v.dtype == DTYPE_F32);
+    return hlo_convert(e, hlo_barrier(e, hlo_convert(e, v, DTYPE_BF16)), DTYPE_F32);
+}
+
 int emit_axis(const graph_node *n, const char *name, int64_t otherwise, int rank)
 {
     int64_t axis = graph_attribute_int(n, name, otherwise);

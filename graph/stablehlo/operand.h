@@ -35,6 +35,8 @@ ssa emit_weight_for(emitter *e, const tensor *constant, stablehlo_transform tran
                     const quantise_channels *channels);
 /* An f32 value rounded to bf16, which a device may then store so. */
 ssa emit_rounded(emitter *e, ssa v);
+/* The same, stored so before its readers are computed. */
+ssa emit_rounded_apart(emitter *e, ssa v);
 /* The axis attribute `name`; negative axes count from the end. */
 int emit_axis(const graph_node *n, const char *name, int64_t otherwise, int rank);
 

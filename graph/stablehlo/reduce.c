@@ -186,9 +186,8 @@ static bool has_layer_and_residual(const emitter *e, graph_value_index v)
 /* f32, computed before its readers; bf16 between them where the stream is. */
 static ssa kept(emitter *e, ssa v)
 {
-    if (!e->options.is_stream_bf16 || v.dtype != DTYPE_F32)
-        return hlo_barrier(e, v);
-    return hlo_convert(e, hlo_barrier(e, hlo_convert(e, v, DTYPE_BF16)), DTYPE_F32);
+    bool is_rounded = e->options.is_stream_bf16 && v.dtype == DTYPE_F32;
+    return is_rounded ? emit_rounded_apart(e, v) : hlo_barrier(e, v);
 }
 
 /* A sum of bf16 values loses what a variance needs where one is far larger than the others; the

@@ -219,9 +219,10 @@ status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory
     }
     for (int i = 0; !failure && i < out->count; i++) {
         out->sizes[i].step = -1;
-        if (!out->sizes[i].is_batch)
-            failure = find_step(&s, i);
-        if (!failure && !out->sizes[i].is_batch)
+        if (out->sizes[i].is_batch)
+            continue;
+        failure = find_step(&s, i);
+        if (!failure)
             failure = find_least(&s, i);
     }
     return failure ? failure : accept(&s, outputs);

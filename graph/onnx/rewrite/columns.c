@@ -111,9 +111,7 @@ status onnx_rewrite_label_encoder(onnx_node *n)
     graph_value_index is_found = graph_add(n->graph, GRAPH_OP_REDUCE_MAX, 2, reduced, 1, &along[1]);
     graph_value_index key = graph_add(n->graph, GRAPH_OP_ARG_MAX, 1, &is_key, 2, along);
     graph_value_index found[] = {values.value, key};
-    graph_value_index other = values.is_float
-                                  ? graph_add_constant_f32(n->graph, n->name, 0, NULL, &other_float)
-                                  : onnx_int(n, other_int);
+    graph_value_index other = values.is_float ? onnx_float(n, other_float) : onnx_int(n, other_int);
     graph_value_index inputs[] = {onnx_cast(n, is_found, dtype_to_onnx(DTYPE_BOOL)),
                                   graph_add(n->graph, GRAPH_OP_GATHER, 2, found, 0, NULL), other};
     onnx_finish(n, GRAPH_OP_WHERE, 3, inputs, 0, NULL);

@@ -64,11 +64,6 @@ static bool take_numbers(onnx_node *n, const char *prefix, const char *name, ten
     return true;
 }
 
-static double number_at(const tensor *t, int64_t i)
-{
-    return t->dtype == DTYPE_F64 ? ((const double *)t->data)[i] : ((const float *)t->data)[i];
-}
-
 static int compare_keys(const void *a, const void *b)
 {
     const node_key *x = a, *y = b;
@@ -273,7 +268,7 @@ static status list_weights(const node_list *l, const char *prefix, forest *f)
             continue;
         int64_t to = starts[leaf_of[i]] + next[leaf_of[i]]++;
         ((int32_t *)f->targets.data)[to] = (int32_t)ids[i];
-        tensor_set_number(&f->weights, to, number_at(&weights, i));
+        tensor_set_number(&f->weights, to, tensor_get_number(&weights, i));
     }
     return STATUS_OK;
 }
@@ -307,7 +302,7 @@ static status read_lists(node_list *l, const char *prefix, forest *f)
         if (at < 0)
             continue;
         s = add_branch(l, f, at, i, (forest_branch)read_mode(modes->strings[i]),
-                       number_at(&splits, i));
+                       tensor_get_number(&splits, i));
         for (int side = 0; !s && side < 2; side++)
             s = link_branch(
                 l, &node_at(f, at)[1 + side],
@@ -408,7 +403,7 @@ static status read_ensemble(node_list *l, forest *f)
             return onnx_fail(n, STATUS_UNSUPPORTED,
                              "mode %d; supported: 0 to %d (a set of members is not)", mode,
                              FOREST_BRANCHES - 1);
-        s = add_branch(l, f, i, i, (forest_branch)mode, number_at(splits->t, i));
+        s = add_branch(l, f, i, i, (forest_branch)mode, tensor_get_number(splits->t, i));
     }
     if (!s)
         s = list_leaves(n, l, f);

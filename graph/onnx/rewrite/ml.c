@@ -147,11 +147,9 @@ static status rewrite_normalizer(onnx_node *n)
     if (op == GRAPH_OP_REDUCE_MAX)
         return onnx_fail(n, STATUS_UNSUPPORTED, "norm '%s'; supported: L1, L2", norm);
     int64_t last = -1;
-    float least = 1e-30f;
     graph_value_index x = as_float(n, n->inputs[0]);
     graph_value_index size = onnx_binary(n, op, x, onnx_ints(n, 1, &last));
-    size = onnx_binary(n, GRAPH_OP_MAX, size,
-                       graph_add_constant_f32(n->graph, n->name, 0, NULL, &least));
+    size = onnx_binary(n, GRAPH_OP_MAX, size, onnx_float(n, 1e-30f));
     graph_value_index inputs[] = {x, size};
     onnx_finish(n, GRAPH_OP_DIV, 2, inputs, 0, NULL);
     return STATUS_OK;

@@ -311,8 +311,7 @@ static status normalise_rms_normalization(onnx_node *n)
     graph_value_index square = onnx_binary(n, GRAPH_OP_MUL, x, x);
     graph_value_index mean =
         onnx_binary(n, GRAPH_OP_REDUCE_MEAN, square, onnx_ints(n, -axis, axes));
-    graph_value_index sum = onnx_binary(
-        n, GRAPH_OP_ADD, mean, graph_add_constant_f32(n->graph, n->name, 0, NULL, &epsilon));
+    graph_value_index sum = onnx_binary(n, GRAPH_OP_ADD, mean, onnx_float(n, epsilon));
     graph_value_index normal = onnx_binary(n, GRAPH_OP_DIV, x, onnx_unary(n, GRAPH_OP_SQRT, sum));
     graph_value_index inputs[] = {onnx_binary(n, GRAPH_OP_CAST_LIKE, normal, n->inputs[1]),
                                   n->inputs[1]};

@@ -74,10 +74,14 @@ void onnx_ints_to_input(onnx_node *n, const char *name, int i)
         onnx_set_input(n, i, onnx_ints(n, (int64_t)a->count, a->ints));
 }
 
+graph_value_index onnx_float(onnx_node *n, float f)
+{
+    return graph_add_constant_f32(n->graph, n->name, 0, NULL, &f);
+}
+
 graph_value_index onnx_float_like(onnx_node *n, float f, graph_value_index like)
 {
-    graph_value_index x = graph_add_constant_f32(n->graph, n->name, 0, NULL, &f);
-    return onnx_binary(n, GRAPH_OP_CAST_LIKE, x, like);
+    return onnx_binary(n, GRAPH_OP_CAST_LIKE, onnx_float(n, f), like);
 }
 
 graph_value_index onnx_unary(onnx_node *n, graph_op op, graph_value_index x)

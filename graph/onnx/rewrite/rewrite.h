@@ -20,6 +20,7 @@ void onnx_ints_to_input(onnx_node *n, const char *name, int i);
 
 graph_value_index onnx_ints(onnx_node *n, int64_t count, const int64_t *ints);
 graph_value_index onnx_int(onnx_node *n, int64_t i);
+graph_value_index onnx_float(onnx_node *n, float f);
 /* A float scalar of the element type of `like`. */
 graph_value_index onnx_float_like(onnx_node *n, float f, graph_value_index like);
 

@@ -27,11 +27,6 @@ static status read_transform(onnx_node *n, transform *out)
                      "post_transform '%s'; supported: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO", name);
 }
 
-static graph_value_index number(onnx_node *n, float f)
-{
-    return graph_add_constant_f32(n->graph, n->name, 0, NULL, &f);
-}
-
 /* exp(x - max) / sum of each row, where elements at zero stay zero. */
 static graph_value_index softmax_zero(onnx_node *n, graph_value_index x)
 {
@@ -154,7 +149,7 @@ static graph_value_index is_above(onnx_node *n, graph_value_index scores, int64_
     graph_attribute axis = graph_make_int("axis", 1);
     graph_value_index inputs[] = {scores, onnx_int(n, column)};
     graph_value_index x = graph_add(n->graph, GRAPH_OP_GATHER, 2, inputs, 1, &axis);
-    return onnx_cast(n, onnx_binary(n, GRAPH_OP_GREATER, x, number(n, limit)),
+    return onnx_cast(n, onnx_binary(n, GRAPH_OP_GREATER, x, onnx_float(n, limit)),
                      dtype_to_onnx(DTYPE_I64));
 }
 
@@ -203,11 +198,12 @@ static status finish_binary(onnx_node *n, const class_facts *facts, const tensor
     finish_label(n, labels, is_above(n, s, 0, facts->is_positive ? 0.5f : 0));
     graph_value_index minus = onnx_unary(n, GRAPH_OP_NEG, s);
     if (facts->only == 1)
-        finish_scores(n, apply(n, t, join(n, onnx_binary(n, GRAPH_OP_MUL, s, number(n, 0)), s)));
+        finish_scores(n,
+                      apply(n, t, join(n, onnx_binary(n, GRAPH_OP_MUL, s, onnx_float(n, 0)), s)));
     else if (t == TRANSFORM_LOGISTIC)
         finish_scores(n, apply(n, t, join(n, minus, s)));
     else if (facts->is_positive)
-        finish_scores(n, join(n, onnx_binary(n, GRAPH_OP_SUB, number(n, 1), s), s));
+        finish_scores(n, join(n, onnx_binary(n, GRAPH_OP_SUB, onnx_float(n, 1), s), s));
     else
         finish_scores(n, join(n, minus, s));
     return STATUS_OK;
