@@ -42,6 +42,14 @@ static inline bool field_lacked_memory(const json_error_t *error)
     return error->text[0] == 0;
 }
 
+/* `made`, which is taken, or NULL where some of it found no memory. */
+static inline json_t *field_all_or_nothing(json_t *made, bool failed)
+{
+    if (failed)
+        json_decref(made);
+    return failed ? NULL : made;
+}
+
 /* Calls `read` for a component, and for each of a Sequence's members, which are in `members`,
  * however deep. */
 typedef status read_component(const json_t *component, const char *type, void *context);

@@ -63,14 +63,6 @@ static status read_json(const char *folder, const char *name, json_t **out)
     return STATUS_OK;
 }
 
-/* `made`, or NULL where some of it found no memory. */
-static json_t *all_or_nothing(json_t *made, bool failed)
-{
-    if (failed)
-        json_decref(made);
-    return failed ? NULL : made;
-}
-
 /* Each line is a token, its number the id. NULL: there is no memory. */
 static json_t *read_lines(const char *data, size_t bytes)
 {
@@ -85,7 +77,7 @@ static json_t *read_lines(const char *data, size_t bytes)
         failed |= json_object_setn_new(vocab, line, (size_t)(stop - line), json_integer(id)) != 0;
         line = next;
     }
-    return all_or_nothing(vocab, failed);
+    return field_all_or_nothing(vocab, failed);
 }
 
 /* Without the two tokens, nothing is put around a text. */
@@ -171,7 +163,7 @@ static json_t *read_merges(const char *data, size_t bytes)
             failed |= json_array_append_new(merges, json_stringn(line, (size_t)(stop - line))) != 0;
         line = next;
     }
-    return all_or_nothing(merges, failed);
+    return field_all_or_nothing(merges, failed);
 }
 
 static json_t *byte_level_processor(const special_files *files, const json_t *vocab,

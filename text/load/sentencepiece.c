@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "text/load/base64.h"
+#include "text/load/fields.h"
 #include "text/load/sentencepiece.pb-c.h"
 #include "text/load/sentencepiece_family.h"
 #include "text/unicode/utf8.h"
@@ -164,11 +165,7 @@ static json_t *make_merges(const conversion *c)
                                                 json_pack("[s#,s]", text, (int)at, text + at)) != 0;
         }
     }
-    if (failed) {
-        json_decref(merges);
-        merges = NULL;
-    }
-    return merges;
+    return field_all_or_nothing(merges, failed);
 }
 
 static json_t *make_model(const conversion *c)
@@ -190,11 +187,7 @@ static json_t *make_model(const conversion *c)
     if (model != NULL && c->family != FAMILY_LLAMA)
         failed |= json_object_set_new(model, "unk_token",
                                       json_string(c->model->pieces[c->trainer.unk_id]->piece)) != 0;
-    if (failed) {
-        json_decref(model);
-        model = NULL;
-    }
-    return model;
+    return field_all_or_nothing(model, failed);
 }
 
 static json_t *assemble(const conversion *c, const char *charsmap)

@@ -66,25 +66,19 @@ status special_add(json_t *added, const char *content, bool is_special, bool str
                                    "normalized", 0, "lstrip", strips_left));
 }
 
-/* Takes `value`. Without memory, *object is NULL from then on. */
-static void set(json_t **object, const char *name, json_t *value)
-{
-    if (json_object_set_new(*object, name, value) != 0) {
-        json_decref(*object);
-        *object = NULL;
-    }
-}
-
 /* An object with the fields of an added token. */
 static status append_object(json_t *added, const json_t *token, bool is_special)
 {
     json_t *copy = json_copy((json_t *)token);
-    if (copy != NULL && is_special)
-        set(&copy, "special", json_true());
+    bool failed = false;
+    if (is_special)
+        failed |= json_object_set_new(copy, "special", json_true()) != 0;
     /* Where the field is missing, a special token is looked for in the text as it comes. */
-    if (copy != NULL && json_object_get(copy, "normalized") == NULL)
-        set(&copy, "normalized", json_boolean(!json_is_true(json_object_get(copy, "special"))));
-    return append(added, copy);
+    if (json_object_get(copy, "normalized") == NULL) {
+        bool is_normalized = !json_is_true(json_object_get(copy, "special"));
+        failed |= json_object_set_new(copy, "normalized", json_boolean(is_normalized)) != 0;
+    }
+    return append(added, field_all_or_nothing(copy, failed));
 }
 
 /* A special token as a file has it: a string, or an object. */
