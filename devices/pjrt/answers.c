@@ -1,7 +1,6 @@
 #include "devices/pjrt/answers.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +28,6 @@ typedef struct reference {
 
 struct pjrt_answers {
     pjrt_session session;
-    char platform[130];
     reference reference; /* of the bucket that was compared last */
 };
 
@@ -42,8 +40,6 @@ status pjrt_answers_create(const pjrt_plugin *plugin, pjrt_answers **out)
         free(a);
         return s;
     }
-    snprintf(a->platform, sizeof a->platform, "%s (%s)", a->session.platform,
-             a->session.device_kind);
     *out = a;
     return STATUS_OK;
 }
@@ -55,11 +51,6 @@ void pjrt_answers_destroy(pjrt_answers *a)
     arena_dispose(&a->reference.memory);
     pjrt_session_close(&a->session);
     free(a);
-}
-
-const char *pjrt_answers_platform(const pjrt_answers *a)
-{
-    return a->platform;
 }
 
 /* --- running a program --- */
@@ -268,24 +259,32 @@ static int64_t limit_of(const pjrt_range *ranges, int count, int input)
     return 0;
 }
 
+/* Ids below the largest limit. */
+static status generate(reference *r, const pjrt_range *ranges, int count, device_samples *out)
+{
+    int64_t largest = 3;
+    for (int i = 0; i < count; i++)
+        largest = ranges[i].limit > largest ? ranges[i].limit : largest;
+    return device_samples_generate(largest, r->bucket.sequence, &r->memory, out);
+}
+
 static status fill(reference *r, const graph *g)
 {
     pjrt_range *ranges;
     device_samples generated;
+    const device_samples *samples = r->model->samples;
     uint64_t state = 7;
     int count = pjrt_ranges_find(g, &r->memory, &ranges), own = r->model->graph->input_count;
-    int64_t largest = 3;
-    for (int i = 0; i < count; i++)
-        largest = ranges[i].limit > largest ? ranges[i].limit : largest;
-    status s = device_samples_generate(largest, r->bucket.sequence, &r->memory, &generated);
-    if (s)
-        return s;
+    if (samples == NULL) {
+        status s = generate(r, ranges, count, &generated);
+        if (s)
+            return s;
+        samples = &generated;
+    }
     for (int i = 0; i < own; i++) {
         tensor *t = &r->inputs[i];
-        const filling f = {.model = r->model,
-                           .samples = r->model->samples ? r->model->samples : &generated,
-                           .limit = limit_of(ranges, count, i),
-                           .input = i};
+        const filling f = {
+            .model = r->model, .samples = samples, .limit = limit_of(ranges, count, i), .input = i};
         if (t->dtype == DTYPE_F32 && i != r->model->mask_input)
             fill_numbers(t, &state);
         else

@@ -15,8 +15,6 @@ typedef struct pjrt_answers pjrt_answers;
 /* Opens the devices of the plugin, which is borrowed. Errors: those of pjrt_session_open(). */
 status pjrt_answers_create(const pjrt_plugin *plugin, pjrt_answers **out) MUST_CHECK;
 void pjrt_answers_destroy(pjrt_answers *a); /* accepts NULL */
-/* What it runs on: "cpu (cpu)". */
-const char *pjrt_answers_platform(const pjrt_answers *a);
 
 /* Cosines to FP32, sequence by sequence, of the bucket, or of as many of its rows as hold
  * PJRT_ANSWERS_TOKENS_MAX tokens. `candidate`: with all that emitting it needs. Token ids are the

@@ -9,15 +9,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "devices/cpu/evaluate.h"
-#include "devices/cpu/plan/plan.h"
-#include "graph/encoder/packed.h"
+#include "devices/pjrt/cpu_run.h"
 #include "graph/quantise/smooth.h"
 
 #define ROOM "devices"
-#define LENGTH_MAX 64   /* tokens of a row; longer samples are cut */
-#define TOKENS_MAX 1024 /* of all rows */
-#define KINDS 16        /* sets of linear layers; 0: all, by row */
+#define KINDS 16 /* sets of linear layers; 0: all, by row */
 /* Changes with how channels are made of what was seen. */
 #define VERSION "calibration 3"
 /* SmoothQuant's: weights stand more than activations do. Found on MiniLM. */
@@ -143,167 +139,23 @@ const quantise_channels *pjrt_calibration_channels(const pjrt_calibration *c, in
     return &c->channels[number];
 }
 
-/* NULL: generated ones. */
-static const device_samples *samples_of(const device_model *model)
+quantise_channels *pjrt_calibration_select(const pjrt_calibration *c, unsigned linears)
 {
-    return model->samples != NULL ? model->samples : model->text_samples;
+    quantise_channels *channels = calloc((size_t)c->count + 1, sizeof *channels);
+    assert(channels != NULL);
+    for (int i = 0; i < c->count; i++)
+        if (linears & (1u << i % ENCODER_LINEARS))
+            channels[i] = c->channels[i];
+    return channels;
 }
 
 void pjrt_calibration_describe(const device_model *model, char *text, size_t bytes)
 {
-    const device_samples *samples = samples_of(model);
+    const device_samples *samples = pjrt_samples_of(model);
     snprintf(text, bytes, "%d %s", samples != NULL ? samples->count : DEVICE_SAMPLES_GENERATED,
              model->samples != NULL ? "warm-up"
              : samples != NULL      ? "text"
                                     : "generated");
-}
-
-/* --- running on the CPU --- */
-
-/* One run of the encoder in some form; memory from `memory`. */
-typedef struct run {
-    arena memory;
-    const device_model *model;
-    device_samples generated;
-    const device_samples *samples;
-    int64_t rows, length;
-    graph *graph;
-    cpu_plan *plan;
-    void *workspace;
-    tensor *inputs, *outputs;
-} run;
-
-static void dispose(run *r)
-{
-    cpu_plan_destroy(r->plan);
-    graph_destroy(r->graph);
-    free(r->workspace);
-    arena_dispose(&r->memory);
-}
-
-static status choose_rows(run *r)
-{
-    const encoder *e = r->model->encoder;
-    int64_t limit = r->model->graph->sequence_max, longest = 1;
-    int64_t most = limit > 0 && limit < LENGTH_MAX ? limit : LENGTH_MAX;
-    status s = STATUS_OK;
-    r->samples = samples_of(r->model);
-    if (r->samples == NULL) {
-        s = device_samples_generate(e->word_table->dims[0], most, &r->memory, &r->generated);
-        r->samples = &r->generated;
-    }
-    if (s)
-        return s;
-    for (int i = 0; i < r->samples->count; i++)
-        if (r->samples->samples[i].length > longest)
-            longest = r->samples->samples[i].length;
-    r->length = longest < most ? longest : most;
-    r->rows = r->samples->count;
-    if (r->rows * r->length > TOKENS_MAX)
-        r->rows = TOKENS_MAX / r->length;
-    return STATUS_OK;
-}
-
-/* Spread over the samples. */
-static const device_sample *sample_of(const run *r, int64_t row)
-{
-    return &r->samples->samples[row * r->samples->count / r->rows];
-}
-
-/* Models that pool a mean get one text, others two as well: as pairs, in every other row. */
-static bool is_pair(const encoder *e, int64_t row)
-{
-    bool takes_pairs = e->token_type_table != NULL && e->token_type_table->dims[0] > 1;
-    for (int i = 0; i < e->output_count; i++)
-        takes_pairs &= e->outputs[i].pooling != ENCODER_POOLING_MEAN;
-    return takes_pairs && row % 2 == 1;
-}
-
-/* A model without a mask sees its sequences again and again instead of padding. */
-static void fill_row(const run *r, int input, int64_t row, tensor *to)
-{
-    const encoder *e = r->model->encoder;
-    const device_sample *sample = sample_of(r, row);
-    for (int64_t i = 0; i < r->length; i++) {
-        bool is_real = i < sample->length || e->mask_input < 0;
-        int64_t id = is_real ? sample->ids[i % sample->length] : 0;
-        if (id >= e->word_table->dims[0])
-            id = 0;
-        bool is_second = is_pair(e, row) && is_real && i >= sample->length / 2;
-        int64_t number = input == e->ids_input          ? id
-                         : input == e->mask_input       ? is_real
-                         : input == e->token_type_input ? is_second
-                                                        : 0;
-        tensor_set_number(to, row * r->length + i, (double)number);
-    }
-}
-
-static status fill_inputs(run *r)
-{
-    const graph *g = r->graph;
-    r->inputs = arena_allocate_zeroed(&r->memory, (size_t)g->input_count + 1, sizeof *r->inputs);
-    const int64_t dims[] = {r->rows, r->length};
-    for (int i = 0; r->inputs != NULL && i < g->input_count; i++) {
-        dtype type = g->values[g->inputs[i]].dtype;
-        status s = tensor_allocate(&r->inputs[i], &r->memory, type, 2, dims);
-        if (s)
-            return s;
-        for (int64_t row = 0; row < r->rows; row++)
-            fill_row(r, i, row, &r->inputs[i]);
-    }
-    return r->inputs != NULL ? STATUS_OK
-                             : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a calibration");
-}
-
-static status allocate_outputs(run *r, arena *memory)
-{
-    const graph *g = r->graph;
-    r->outputs = arena_allocate_zeroed(memory, (size_t)g->output_count + 1, sizeof *r->outputs);
-    for (int i = 0; r->outputs != NULL && i < g->output_count; i++) {
-        const graph_value *v = &g->values[g->outputs[i]];
-        int64_t dims[TENSOR_RANK_MAX];
-        for (int d = 0; d < v->shape.rank; d++)
-            dims[d] = v->shape.dims[d].constant;
-        if (v->dtype != DTYPE_F32)
-            return status_fail(STATUS_UNSUPPORTED, "output \"%s\" is not in f32", v->name);
-        status s = tensor_allocate(&r->outputs[i], memory, v->dtype, v->shape.rank, dims);
-        if (s)
-            return s;
-    }
-    return r->outputs != NULL ? STATUS_OK
-                              : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a calibration");
-}
-
-/* Runs the encoder as `trial` has it. The caller disposes of `r`; the outputs are in `memory`. */
-static status start(run *r, const device_model *model, const encoder_trial *trial, arena *memory)
-{
-    const encoder_form form = {.trial = trial};
-    const kernels *table;
-    *r = (run){.model = model};
-    status s = choose_rows(r);
-    if (s == STATUS_OK)
-        s = encoder_pad(model->encoder, model->graph, model->budget, cpu_evaluate_node, r->rows,
-                        r->length, &form, &r->graph);
-    if (s == STATUS_OK)
-        s = kernels_select(NULL, &table);
-    if (s == STATUS_OK)
-        s = cpu_plan_create(r->graph, table, NULL, &r->plan);
-    if (s == STATUS_OK)
-        s = fill_inputs(r);
-    if (s == STATUS_OK)
-        s = allocate_outputs(r, memory);
-    if (s)
-        return s;
-    size_t bytes = cpu_plan_workspace_bytes(r->plan) + CPU_PLAN_WORKSPACE_ALIGNMENT;
-    r->workspace =
-        aligned_alloc(CPU_PLAN_WORKSPACE_ALIGNMENT,
-                      bytes / CPU_PLAN_WORKSPACE_ALIGNMENT * CPU_PLAN_WORKSPACE_ALIGNMENT);
-    if (r->workspace == NULL)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a calibration");
-    memset(r->workspace, 0, bytes / CPU_PLAN_WORKSPACE_ALIGNMENT * CPU_PLAN_WORKSPACE_ALIGNMENT);
-    kernels_prepare_thread();
-    return cpu_plan_run(r->plan, r->inputs, r->outputs, r->workspace,
-                        model->budget != NULL ? model->budget->cancel : NULL);
 }
 
 /* --- channels --- */
@@ -366,7 +218,7 @@ static void set_channels(pjrt_calibration *c, const device_model *model, int num
     quantise_smooth(halves, factors, width, ALPHA, factors);
     for (size_t k = 0; k < width; k++)
         largest = fmaxf(largest, halves[k] * factors[k]);
-    largest *= samples_of(model) == NULL ? GENERATED_ROOM : 1;
+    largest *= pjrt_samples_of(model) == NULL ? GENERATED_ROOM : 1;
     for (size_t k = 0; k < width; k++) {
         factors[k] *= largest > 0 ? 127 / largest : 1;
         if (offsets != NULL)
@@ -390,8 +242,8 @@ static status run_reference(pjrt_calibration *c, const device_model *model)
 {
     const encoder_trial trial = {.shows_ranges = true};
     uint64_t start_ns = clock_now_ns();
-    run r;
-    status s = start(&r, model, &trial, &c->memory);
+    pjrt_cpu_run r;
+    status s = pjrt_cpu_run_start(&r, model, &trial, &c->memory);
     int own = model->graph->output_count, scores = own + 2 * c->count;
     for (int i = 0; s == STATUS_OK && !c->is_measured && i < c->count; i++)
         set_channels(c, model, i, r.outputs[own + 2 * i].data, r.outputs[own + 2 * i + 1].data);
@@ -403,50 +255,28 @@ static status run_reference(pjrt_calibration *c, const device_model *model)
         c->reference = r.outputs;
         c->is_measured = true;
     }
-    dispose(&r);
+    pjrt_cpu_run_dispose(&r);
     return s;
 }
 
 /* --- accuracy --- */
 
-/* Of an output [rows, ...]: padding tokens, where it has tokens, do not count. */
-static device_accuracy compare(const run *r, const tensor *reference, const tensor *found)
-{
-    device_comparison c = {0};
-    size_t of_row = (size_t)(tensor_count(found) / r->rows);
-    bool has_tokens = found->rank >= 2 && found->dims[1] == r->length &&
-                      (found->rank > 2 || r->model->encoder->outputs[0].is_column);
-    size_t width = has_tokens ? of_row / (size_t)r->length : of_row;
-    for (int64_t row = 0; row < r->rows; row++) {
-        int64_t length = sample_of(r, row)->length;
-        bool is_cut = has_tokens && length < r->length && r->model->encoder->mask_input >= 0;
-        device_comparison_add(&c, (const float *)reference->data + (size_t)row * of_row,
-                              (const float *)found->data + (size_t)row * of_row,
-                              is_cut ? (size_t)length * width : of_row);
-    }
-    return device_comparison_read(&c, width);
-}
-
 static status run_imitation(pjrt_calibration *c, const device_model *model, unsigned linears,
                             device_accuracy *reached)
 {
-    quantise_channels *channels = calloc((size_t)c->count + 1, sizeof *channels);
-    assert(channels != NULL);
-    for (int i = 0; i < c->count; i++)
-        if (linears & (1u << i % ENCODER_LINEARS))
-            channels[i] = c->channels[i];
+    quantise_channels *channels = pjrt_calibration_select(c, linears);
     const encoder_trial trial = {.is_by_row = linears == 0, .channels = channels};
     device_accuracy worst = {1, 1};
     arena memory = {0};
-    run r;
-    status s = start(&r, model, &trial, &memory);
+    pjrt_cpu_run r;
+    status s = pjrt_cpu_run_start(&r, model, &trial, &memory);
     for (int i = 0; s == STATUS_OK && i < model->graph->output_count; i++) {
-        device_accuracy here = compare(&r, &c->reference[i], &r.outputs[i]);
-        worst = device_accuracy_worse(worst, here);
+        worst =
+            device_accuracy_worse(worst, pjrt_cpu_run_compare(&r, &c->reference[i], &r.outputs[i]));
     }
     if (s == STATUS_OK)
         *reached = worst;
-    dispose(&r);
+    pjrt_cpu_run_dispose(&r);
     arena_dispose(&memory);
     free(channels);
     return s;
@@ -457,7 +287,7 @@ static status run_imitation(pjrt_calibration *c, const device_model *model, unsi
 static compile_cache_key key_of(const device_model *model)
 {
     char program[120];
-    const device_samples *samples = samples_of(model);
+    const device_samples *samples = pjrt_samples_of(model);
     int bytes = snprintf(program, sizeof program, VERSION " of %016llx on %016llx",
                          (unsigned long long)model->model_key,
                          (unsigned long long)(samples != NULL ? samples->hash : 0));
@@ -510,10 +340,11 @@ static void read_summary(pjrt_calibration *c, const char *summary)
     }
 }
 
+/* Unless it is measured. */
 static void read_cache(pjrt_calibration *c, const device_model *model, compile_cache *cache)
 {
     compile_cache_entry entry;
-    if (cache == NULL || model->model_key == 0)
+    if (c->is_measured || cache == NULL || model->model_key == 0)
         return;
     compile_cache_key key = key_of(model);
     if (!compile_cache_has(cache, &key) || compile_cache_get(cache, &key, &entry))
@@ -551,7 +382,7 @@ static void write_cache(const pjrt_calibration *c, const device_model *model, co
 
 bool pjrt_calibration_has_samples(const device_model *model)
 {
-    return samples_of(model) != NULL;
+    return pjrt_samples_of(model) != NULL;
 }
 
 status pjrt_calibration_measure(pjrt_calibration *c, const device_model *model,
@@ -560,8 +391,7 @@ status pjrt_calibration_measure(pjrt_calibration *c, const device_model *model,
     assert(linears < KINDS);
     status s = STATUS_OK;
     pthread_mutex_lock(&c->lock);
-    if (!c->is_measured)
-        read_cache(c, model, cache);
+    read_cache(c, model, cache);
     if (!c->is_measured || !c->has_accuracy[linears]) {
         if (c->reference == NULL)
             s = run_reference(c, model);
@@ -583,8 +413,7 @@ status pjrt_calibration_measure_scores(pjrt_calibration *c, const device_model *
 {
     status s = STATUS_OK;
     pthread_mutex_lock(&c->lock);
-    if (!c->is_measured)
-        read_cache(c, model, cache);
+    read_cache(c, model, cache);
     if (!c->is_measured) {
         s = run_reference(c, model);
         if (s == STATUS_OK)

@@ -30,9 +30,12 @@ void pjrt_calibration_release(pjrt_calibrations *all, pjrt_calibration *c); /* a
  * calibration. */
 int pjrt_calibration_linears(const pjrt_calibration *c);
 const quantise_channels *pjrt_calibration_channels(const pjrt_calibration *c, int number);
+/* A list of all layers, which the caller frees: zeros for those that are not in `linears` (bits
+ * 1 << ENCODER_QKV ...). */
+quantise_channels *pjrt_calibration_select(const pjrt_calibration *c, unsigned linears);
 
 /* Sets the channels, and `*reached` to the accuracy of int8: with static scales in the linear
- * layers of `linears` (bits 1 << ENCODER_QKV ...), or 0: in all of them with a scale for each row.
+ * layers of `linears`, or 0: in all of them with a scale for each row.
  * Takes a second for a small encoder. `cache` may be NULL. Errors: those of running the model. */
 status pjrt_calibration_measure(pjrt_calibration *c, const device_model *model,
                                 compile_cache *cache, unsigned linears,

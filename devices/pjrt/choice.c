@@ -188,7 +188,8 @@ static pjrt_candidate *add(list *l, const char *name, stablehlo_precision precis
     return c;
 }
 
-/* bf16 with another form of attention; what the form does not use is not set in it. */
+/* bf16 with another form of attention, of the best one's other settings; what the form does not use
+ * is not set in it. */
 static void add_form(list *l, encoder_form form)
 {
     char name[64];
@@ -200,12 +201,8 @@ static void add_form(list *l, encoder_form form)
     snprintf(name, sizeof name, "bf16-%s%s%s%s", form.block_width > 0 ? "blocks" : "heads",
              form.is_softmax_late ? "-late" : "", form.are_values_first ? "-first" : "",
              form.is_qkv_joined ? "-joined" : "");
-    form.are_queries_scaled = true;
-    form.are_scores_clipped = own.are_scores_clipped && form.block_width > 0;
-    form.are_scores_kept = own.are_scores_kept && form.block_width > 0;
-    form.are_rows_apart = own.are_rows_apart;
-    form.is_mean_product = own.is_mean_product;
-    form.are_embedding_sums_products = own.are_embedding_sums_products;
+    form.are_scores_clipped &= form.block_width > 0;
+    form.are_scores_kept &= form.block_width > 0;
     add(l, name, STABLEHLO_BF16)->form = form;
 }
 
@@ -213,9 +210,11 @@ static void add_forms(list *l)
 {
     for (int joined = 0; joined < 2; joined++)
         for (int first = 0; first < 2; first++) {
-            encoder_form form = {.block_width = TPU_LANES,
-                                 .is_qkv_joined = joined != 0,
-                                 .are_values_first = first != 0};
+            encoder_form form = form_of(l);
+            form.is_qkv_joined = joined != 0;
+            form.are_values_first = first != 0;
+            form.is_softmax_late = false;
+            form.block_width = TPU_LANES;
             add_form(l, form);
             form.block_width = 0;
             add_form(l, form);

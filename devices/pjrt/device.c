@@ -294,6 +294,7 @@ static pjrt_group *create_group(const device_pjrt_options *options)
     pjrt_group *g = calloc(1, sizeof *g);
     assert(g != NULL);
     g->options = *options;
+    g->footprint.slots = options->slots ? options->slots : PJRT_SLOTS_MIN;
     g->calibrations = pjrt_calibrations_create();
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->changed, NULL);
@@ -326,7 +327,6 @@ static status open_group(pjrt_group *g)
         return s;
     g->weights = pjrt_weights_create(g->supervisor);
     pjrt_supervisor_facts(g->supervisor, &g->facts);
-    g->footprint.slots = o->slots ? o->slots : PJRT_SLOTS_MIN;
     g->footprint.memory_bytes = memory_of(o, &g->facts);
     pjrt_program_cache_kind(g->facts.platform, g->facts.device_kind, g->cache_kind);
     snprintf(g->compiler, sizeof g->compiler, "%s%s%s", g->facts.version,
@@ -359,8 +359,7 @@ static void add_devices(pjrt_group *g, int first_number, int count, device **out
                            .peak_per_s = pjrt_footprint_peak_of(g->facts.device_kind),
                            .slots = pjrt_supervisor_slots(g->options.slots),
                            .is_absent = !is_open};
-        pjrt_pipeline_init(&d->pipeline, g->options.slots ? g->options.slots : PJRT_SLOTS_MIN,
-                           d->base.slots);
+        pjrt_pipeline_init(&d->pipeline, g->footprint.slots, d->base.slots);
         d->base.depth = d->pipeline.depth;
         pthread_mutex_init(&d->pipeline_lock, NULL);
         d->group = g;

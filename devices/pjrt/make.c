@@ -81,19 +81,6 @@ static compile_cache_key key_of(const work *w, const stablehlo_program *program,
     return compile_cache_has(m->cache, &ahead) ? ahead : own;
 }
 
-/* Those of the linear layers that the candidate has in int8 with static scales, by number; the
- * caller frees them. */
-static quantise_channels *channels_of(const work *w, const pjrt_candidate *c, int *count)
-{
-    *count = c->static_linears != 0 ? pjrt_calibration_linears(w->calibration) : 0;
-    quantise_channels *channels = calloc((size_t)*count + 1, sizeof *channels);
-    assert(channels != NULL);
-    for (int i = 0; i < *count; i++)
-        if (c->static_linears & (1u << i % ENCODER_LINEARS))
-            channels[i] = *pjrt_calibration_channels(w->calibration, i);
-    return channels;
-}
-
 /* The candidate as StableHLO, and its key. */
 static status emit(const work *w, const pjrt_candidate *c, attempt *out)
 {
@@ -101,7 +88,11 @@ static status emit(const work *w, const pjrt_candidate *c, attempt *out)
     pjrt_candidate with = *c;
     status s = pjrt_program_specialise(w->model, w->bucket, c, &made.specialised);
     if (s == STATUS_OK) {
-        quantise_channels *channels = channels_of(w, c, &with.options.channels_count);
+        quantise_channels *channels = NULL;
+        if (c->static_linears != 0) {
+            channels = pjrt_calibration_select(w->calibration, c->static_linears);
+            with.options.channels_count = pjrt_calibration_linears(w->calibration);
+        }
         with.options.channels = channels;
         s = pjrt_program_emit(w->model, w->bucket, made.specialised, &with, &made.program);
         free(channels);
@@ -240,12 +231,13 @@ static compile_cache_key key_of_choice(const work *w, const stablehlo_program *f
     return key_of(w, first, name);
 }
 
-static int find_candidate(const work *w, const char *name)
+/* NULL: it is none of today's candidates. */
+static const pjrt_candidate *chosen_of(const work *w, const pjrt_choice *c)
 {
     for (int i = 0; i < w->count; i++)
-        if (strcmp(w->candidates[i].name, name) == 0)
-            return i;
-    return -1;
+        if (strcmp(w->candidates[i].name, c->trials[c->chosen].name) == 0)
+            return &w->candidates[i];
+    return NULL;
 }
 
 /* Static scales are calibrated on the CPU, and compared there only. */
@@ -275,12 +267,11 @@ static bool read_choice(const work *w, const compile_cache_key *key, int count, 
         return false;
     status s = pjrt_choice_read(entry.summary, &c);
     compile_cache_entry_dispose(&entry);
-    if (s || find_candidate(w, c.trials[c.chosen].name) < 0)
+    const pjrt_candidate *chosen = s ? NULL : chosen_of(w, &c);
+    if (chosen == NULL)
         return false;
-    const pjrt_trial *t = &c.trials[c.chosen];
-    if (w->maker->is_tuning
-            ? !c.is_tuned || needs_answers(w, &w->candidates[find_candidate(w, t->name)], t)
-            : !has_tried(w, &c, count))
+    if (w->maker->is_tuning ? !c.is_tuned || needs_answers(w, chosen, &c.trials[c.chosen])
+                            : !has_tried(w, &c, count))
         return false;
     *out = c;
     return true;
@@ -438,7 +429,7 @@ static status check_promise(const work *w, pjrt_choice *c, attempt *best)
     status s = STATUS_OK;
     while (c->count > 0 && !s) {
         pjrt_trial *t = &c->trials[c->chosen];
-        const pjrt_candidate *candidate = &w->candidates[find_candidate(w, t->name)];
+        const pjrt_candidate *candidate = chosen_of(w, c);
         if (needs_accuracy(w, candidate, t))
             s = check_accuracy(w, candidate, t);
         else if (needs_answers(w, candidate, t))
@@ -451,7 +442,7 @@ static status check_promise(const work *w, pjrt_choice *c, attempt *best)
         return STATUS_OK;
     dispose(best);
     if (!s)
-        s = obtain(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], best);
+        s = obtain(w, chosen_of(w, c), best);
     if (s)
         *best = (attempt){.binary = {.fd = -1}};
     return s;
@@ -480,7 +471,7 @@ static status choose_cached(const work *w, int count, pjrt_choice *c, attempt *b
                         t->name, t->accuracy.mean, t->accuracy.lowest);
     if (s)
         dispose(best);
-    else if (c->count == 1 && t->cycles == 0 && find_candidate(w, t->name) == 0)
+    else if (c->count == 1 && t->cycles == 0 && chosen_of(w, c) == w->candidates)
         c->count = 0; /* the default, and nothing to compare it by */
     return s;
 }
@@ -509,7 +500,7 @@ static status choose(work *w, int count, pjrt_choice *c, attempt *best)
     compile_cache_key key = key_of_choice(w, &first.program);
     dispose(&first);
     if (read_choice(w, &key, count, c)) {
-        const pjrt_candidate *chosen = &w->candidates[find_candidate(w, c->trials[c->chosen].name)];
+        const pjrt_candidate *chosen = chosen_of(w, c);
         bool is_kept;
         s = check_again(w, chosen, &is_kept);
         if (s || is_kept)
@@ -529,7 +520,7 @@ static status choose(work *w, int count, pjrt_choice *c, attempt *best)
     if (s == STATUS_OK)
         s = check_promise(w, c, best);
     if (s == STATUS_OK && c->count > 1) {
-        tell_scores(w, &w->candidates[find_candidate(w, c->trials[c->chosen].name)], c);
+        tell_scores(w, chosen_of(w, c), c);
         write_choice(w, &key, c, best);
     }
     return s;
@@ -554,9 +545,7 @@ static status make(work *w, pjrt_made *out)
         s = choose(w, tried, &out->choice, &best);
     if (s)
         return s;
-    int chosen =
-        out->choice.count > 0 ? find_candidate(w, out->choice.trials[out->choice.chosen].name) : 0;
-    out->candidate = w->candidates[chosen];
+    out->candidate = out->choice.count > 0 ? *chosen_of(w, &out->choice) : w->candidates[0];
     tell_scores(w, &out->candidate, &out->choice);
     out->specialised = best.specialised;
     out->program = best.program;

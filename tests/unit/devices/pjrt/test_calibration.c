@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "devices/cpu/evaluate.h"
@@ -78,6 +79,12 @@ Test(calibration, sets_channels_and_tells_how_accurate_forms_are, .timeout = 300
             cr_assert(isfinite(factors[k]) && factors[k] > 0);
         cr_assert_eq(channels->offsets != NULL, i % ENCODER_LINEARS == ENCODER_DOWN);
     }
+    quantise_channels *half = pjrt_calibration_select(c, FFN);
+    for (int i = 0; i < pjrt_calibration_linears(c); i++)
+        cr_assert_eq(half[i].factors, FFN & (1u << i % ENCODER_LINEARS)
+                                          ? pjrt_calibration_channels(c, i)->factors
+                                          : NULL);
+    free(half);
     /* Ranges that are much too small are seen. */
     float *factors = pjrt_calibration_channels(c, ENCODER_UP)->factors->data;
     for (int64_t k = 0; k < f.e.hidden; k++)
