@@ -402,8 +402,10 @@ static status import_model(model *m, const load_request *r, const manifest *file
     status failure = model_files_import(m, r->folder, file, r->options->copies_files, is_hf);
     if (failure)
         return failure;
-    m->on_device.model_key = fingerprint_model(r->folder, cache, clock_wall_ns());
-    kept_graph_name(m, r, file);
+    if (m->on_device.model_key == 0) {
+        m->on_device.model_key = fingerprint_model(r->folder, cache, clock_wall_ns());
+        kept_graph_name(m, r, file);
+    }
     return STATUS_OK;
 }
 
