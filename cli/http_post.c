@@ -1,7 +1,6 @@
 #include "cli/http_post.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +10,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "base/io/tcp.h"
 
 #define ANSWER_BYTES_MAX ((size_t)2 << 30)
 
@@ -62,29 +63,6 @@ static status connect_to_socket(const char *path, int *out)
     }
     *out = fd;
     return STATUS_OK;
-}
-
-/* The first of the host's addresses that answers. */
-static status connect_to_host(const http_target *to, int *out)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    int code = getaddrinfo(to->host, to->port, &hints, &found), fd = -1;
-    if (code != 0)
-        return status_fail(STATUS_UNAVAILABLE, "%s: %s", to->host, gai_strerror(code));
-    status s = status_fail(STATUS_UNAVAILABLE, "%s: no address", to->host);
-    for (struct addrinfo *a = found; a != NULL && s; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
-            s = STATUS_OK;
-            *out = fd;
-            continue;
-        }
-        s = status_fail(STATUS_UNAVAILABLE, "%s:%s: %m", to->host, to->port);
-        if (fd >= 0)
-            close(fd);
-    }
-    freeaddrinfo(found);
-    return s;
 }
 
 /* All that comes until the end of the connection, with a zero after it. */
@@ -170,7 +148,8 @@ status http_post(const http_target *to, const char *path, const char *key, const
                  http_answer *out)
 {
     int fd = -1;
-    status s = to->port[0] == 0 ? connect_to_socket(to->host, &fd) : connect_to_host(to, &fd);
+    status s = to->port[0] == 0 ? connect_to_socket(to->host, &fd)
+                                : tcp_connect(to->host, to->port, 0, &fd);
     if (s)
         return s;
     s = exchange(fd, to, path, key, json, out);

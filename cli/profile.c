@@ -1,14 +1,14 @@
 /* `penstock profile`: what an accelerator of a running server does, by its plugin's profiler, as
  * files that TensorBoard's profile plugin opens. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io/file_writer.h"
+#include "base/io/folders.h"
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/http_post.h"
@@ -35,37 +35,12 @@ static status read_key(const char *path, char key[512])
     return has_key ? STATUS_OK : status_fail(STATUS_INVALID_ARGUMENT, "%s: holds no key", path);
 }
 
-/* Each folder on the way to the last '/'. */
-static status make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        int failed = mkdir(path, 0777) != 0 && errno != EEXIST;
-        if (failed)
-            return status_fail(STATUS_IO, "%s: %m", path);
-        *slash = '/';
-    }
-    return STATUS_OK;
-}
-
-static status keep(const char *path, const http_answer *answer)
-{
-    FILE *file = fopen(path, "we");
-    if (file == NULL)
-        return status_fail(STATUS_IO, "%s: %m", path);
-    bool is_written = fwrite(answer->data, 1, answer->bytes, file) == answer->bytes;
-    if (fclose(file) != 0 || !is_written) {
-        unlink(path);
-        return status_fail(STATUS_IO, "%s: could not be written: %m", path);
-    }
-    return STATUS_OK;
-}
-
 /* As TensorBoard looks for it: OUT/plugins/profile/RUN/HOST.xplane.pb. */
 static status write_profile(const profile_options *o, const http_target *to,
                             const http_answer *answer)
 {
-    char path[4096], run[40], host[256];
+    char folder[4000], path[4096], run[40], host[256];
+    const file_part all = {answer->data, answer->bytes};
     time_t now = (time_t)(clock_wall_ns() / 1000000000u);
     struct tm local;
     localtime_r(&now, &local);
@@ -74,14 +49,17 @@ static status write_profile(const profile_options *o, const http_target *to,
     for (char *at = host; *at != 0; at++)
         if (strchr("/[]:", *at) != NULL)
             *at = '_';
-    int bytes =
-        snprintf(path, sizeof path, "%s/plugins/profile/%s/%s.xplane.pb", o->out, run, host);
-    if (bytes >= (int)sizeof path)
+    if (snprintf(folder, sizeof folder, "%s/plugins/profile/%s", o->out, run) >=
+            (int)sizeof folder ||
+        snprintf(path, sizeof path, "%s/%s.xplane.pb", folder, host) >= (int)sizeof path)
         return status_fail(STATUS_INVALID_ARGUMENT, "%s: too long", o->out);
-    status s = make_folders(path);
-    if (s == STATUS_OK)
-        s = keep(path, answer);
-    if (s == STATUS_OK)
+    status s = folders_make(folder, 0777);
+    if (s)
+        return s;
+    s = file_writer_write(path, &all, 1);
+    if (s)
+        unlink(path);
+    else
         printf("%s: %zu bytes\nopen it with: tensorboard --logdir %s\n", path, answer->bytes,
                o->out);
     return s;

@@ -15,6 +15,7 @@
 
 #include "base/io/file_reader.h"
 #include "base/io/file_writer.h"
+#include "base/io/folders.h"
 #include "base/log.h"
 
 #define ROOM "devices"
@@ -76,22 +77,6 @@ void compile_cache_file_name(const compile_cache_key *key, char out[80])
     strcpy(out + 32, ".program");
 }
 
-static status make_folders(char *path)
-{
-    for (char *slash = path + 1;; slash++) {
-        if (*slash != '/' && *slash != 0)
-            continue;
-        char was = *slash;
-        *slash = 0;
-        bool failed = mkdir(path, 0755) != 0 && errno != EEXIST;
-        *slash = was;
-        if (failed)
-            return status_fail(STATUS_IO, "%s: %m", path);
-        if (was == 0)
-            return STATUS_OK;
-    }
-}
-
 status compile_cache_open(const char *folder, compile_cache **out)
 {
     compile_cache *c = calloc(1, sizeof *c);
@@ -102,7 +87,7 @@ status compile_cache_open(const char *folder, compile_cache **out)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory, or no name, for the compile cache");
     }
     c->folder = copy;
-    if (make_folders(copy))
+    if (folders_make(copy, 0755))
         log_warning(ROOM, "the compile cache cannot be kept: %s; every start will compile again",
                     status_message());
     else if (access(copy, W_OK) != 0)

@@ -1,14 +1,14 @@
 #include "devices/notice.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
+
+#include "base/io/tcp.h"
 
 #define HTTP "http://"
 #define TIMEOUT_S 2 /* of connecting, and of each read and write */
@@ -30,32 +30,6 @@ static status read_file(const char *path, char text[DEVICE_NOTICE_BYTES])
 }
 
 /* --- HTTP --- */
-
-static status connect_to(const char *host, const char *port, int *out)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-    int failure = getaddrinfo(host, port, &hints, &found);
-    if (failure)
-        return status_fail(STATUS_UNAVAILABLE, "%s: %s", host, gai_strerror(failure));
-    int fd = -1;
-    struct timeval limit = {.tv_sec = TIMEOUT_S};
-    for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (fd < 0)
-            continue;
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        if (connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    freeaddrinfo(found);
-    if (fd < 0)
-        return status_fail(STATUS_UNAVAILABLE, "%s:%s: cannot be reached", host, port);
-    *out = fd;
-    return STATUS_OK;
-}
 
 /* The whole response, cut at `bytes` - 1. With HTTP/1.0 it ends with the connection. */
 static status exchange(int fd, const char *request, char *response, size_t bytes)
@@ -109,7 +83,7 @@ static status read_url(const char *url, char text[DEVICE_NOTICE_BYTES])
         port = colon + 1;
     }
     int fd = -1;
-    status s = connect_to(host, port, &fd);
+    status s = tcp_connect(host, port, TIMEOUT_S, &fd);
     if (s)
         return s;
     s = exchange(fd, request, response, sizeof response);
