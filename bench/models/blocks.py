@@ -10,6 +10,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 import blocks_images as images
+import blocks_layers as layers
 import blocks_sequences as sequences
 import operators
 from net import Net, block
@@ -273,4 +274,4 @@ def odds():
 
 
 if __name__ == "__main__":
-    operators.main((images.images, images.detectors, sequences.sequences, sequences.transformers, quantised, halves, odds), __doc__, "block")
+    operators.main((images.images, images.detectors, sequences.sequences, sequences.transformers, quantised, halves, odds, *layers.FAMILIES), __doc__, "block")

@@ -515,8 +515,8 @@ def measure(a, name, folder):
     return min(ratio, least)
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(families=FAMILIES, text=__doc__, kind="operator"):
+    p = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--program", default="build/release/bin/bench_models_run")
     p.add_argument("--only", default="")
     p.add_argument("--threads", type=int, default=1)
@@ -525,10 +525,10 @@ def main():
     p.add_argument("--all", action="store_true")
     p.add_argument("--check", action="store_true")
     a = p.parse_args()
-    for family in FAMILIES:
+    for family in families:
         family()
     ratios = {}
-    print("| operator | Penstock, us | ONNX Runtime, us | ratio | of shortest times |" + (" difference |" if a.check else ""))
+    print(f"| {kind} | Penstock, us | ONNX Runtime, us | ratio | of shortest times |" + (" difference |" if a.check else ""))
     print("| --- | --- | --- | --- | --- |" + (" --- |" if a.check else ""))
     for name in CASES:
         if re.search(a.only, name):
@@ -538,7 +538,7 @@ def main():
                 ratios[name] = ratio
     if ratios:
         mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
-        print(f"\n{len(ratios)} operators, geometric mean {mean:.2f}; above 1.3: {sum(r > 1.3 for r in ratios.values())}")
+        print(f"\n{len(ratios)} {kind}s, geometric mean {mean:.2f}; above 1.3: {sum(r > 1.3 for r in ratios.values())}")
 
 
 if __name__ == "__main__":
