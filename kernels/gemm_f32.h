@@ -22,19 +22,33 @@ typedef struct gemm_f32_epilogue {
     kernels_activation activation;
 } gemm_f32_epilogue;
 
+/* A piece of a row of A, and the rows of B that it meets. */
+typedef struct gemm_f32_segment {
+    size_t a, k; /* elements from the start of the row; the first row of B */
+} gemm_f32_segment;
+
 /* Strides count elements between the starts of rows. A and C must not overlap. A row of A may lie
- * in segments, such as the lines of a window in an image; rows may then overlap. */
+ * in segments, all alike, such as the lines of a window in an image, in ascending order of k; rows
+ * of B that none meets count as met by zeros. Rows may overlap, and lie in runs, such as the
+ * windows of a line of an image. */
 typedef struct gemm_f32 {
-    size_t m, n, k;
+    size_t m, n, k; /* k: rows of B */
     const float *a; /* [m, k] */
     size_t a_stride;
-    size_t a_segment; /* elements of a segment, of which k is a multiple; 0: k */
-    size_t a_segment_stride;
-    const float *b; /* packed by gemm_pack_f32; 64-byte aligned is fastest */
-    float *c;       /* [m, n] */
+    const gemm_f32_segment *a_segments; /* NULL: rows are whole */
+    size_t a_segment_count, a_segment;  /* how many, and the elements of each */
+    size_t a_run, a_run_stride;         /* rows of a run, and from run to run; 0: a single run */
+    const float *b;                     /* packed by gemm_pack_f32; 64-byte aligned is fastest */
+    float *c;                           /* [m, n] */
     size_t c_stride;
     gemm_f32_epilogue epilogue;
 } gemm_f32;
+
+/* Where row `m` of A starts. */
+static inline size_t gemm_f32_row_offset(const gemm_f32 *g, size_t m)
+{
+    return g->a_run ? m / g->a_run * g->a_run_stride + m % g->a_run * g->a_stride : m * g->a_stride;
+}
 
 /* The same with B unpacked: element (k, n) is b[k * b_row_stride + n * b_column_stride], so a
  * transposed B has the strides exchanged. For the product of two activations. */

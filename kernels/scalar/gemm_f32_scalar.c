@@ -31,6 +31,14 @@ static void finish_row(const gemm_f32_epilogue *e, size_t row, size_t column, si
     }
 }
 
+/* sum += `k` elements of a row of A by as many rows of a panel. */
+static void add_products(const float *a, const float *panel, size_t k, float *sum)
+{
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < PANEL; j++)
+            sum[j] += a[i] * panel[i * PANEL + j];
+}
+
 void gemm_f32_scalar(const struct gemm_f32 *g)
 {
     for (size_t n0 = 0; n0 < g->n; n0 += PANEL) {
@@ -38,13 +46,12 @@ void gemm_f32_scalar(const struct gemm_f32 *g)
         size_t count = g->n - n0 < PANEL ? g->n - n0 : PANEL;
         for (size_t m = 0; m < g->m; m++) {
             float sum[PANEL] = {0};
-            for (size_t k = 0; k < g->k; k++) {
-                size_t at =
-                    g->a_segment ? k / g->a_segment * g->a_segment_stride + k % g->a_segment : k;
-                float a = g->a[m * g->a_stride + at];
-                for (size_t j = 0; j < PANEL; j++)
-                    sum[j] += a * panel[k * PANEL + j];
-            }
+            const float *a = g->a + gemm_f32_row_offset(g, m);
+            if (!g->a_segments)
+                add_products(a, panel, g->k, sum);
+            for (size_t s = 0; g->a_segments && s < g->a_segment_count; s++)
+                add_products(a + g->a_segments[s].a, panel + g->a_segments[s].k * PANEL,
+                             g->a_segment, sum);
             finish_row(&g->epilogue, m, n0, count, sum, g->c + m * g->c_stride + n0);
         }
     }

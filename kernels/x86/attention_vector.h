@@ -61,7 +61,7 @@ static void attention_weights(const attention_head *h, size_t i, size_t rows, fl
     const float *q = a->q + (h->first + i) * a->qkv_stride + h->head * a->head_size;
     for (size_t j = 0; j < h->length; j += TILE_COLUMNS) {
         const float *panel = h->keys + j / PANEL * PANEL * a->head_size + j % PANEL;
-        tile_of(rows, h->length - j, &(tile_a){q, a->qkv_stride, a->head_size, a->head_size, 0},
+        tile_of(rows, h->length - j, &(tile_a){q, a->qkv_stride, a->head_size, 1, &whole_row},
                 panel, h->scores + j, h->scores_stride, 1);
     }
     const uint8_t *mask = a->mask ? a->mask + h->first : NULL;
@@ -84,8 +84,8 @@ static void attention_values(const attention_head *h, size_t i, size_t rows, con
     for (size_t x = 0; x < a->head_size; x += TILE_COLUMNS) {
         size_t width = a->head_size - x < TILE_COLUMNS ? a->head_size - x : TILE_COLUMNS;
         const float *panel = h->values + x / PANEL * PANEL * h->length + x % PANEL;
-        tile_of(rows, width, &(tile_a){h->scores, h->scores_stride, h->length, h->length, 0}, panel,
-                sums, TILE_COLUMNS, 1);
+        tile_of(rows, width, &(tile_a){h->scores, h->scores_stride, h->length, 1, &whole_row},
+                panel, sums, TILE_COLUMNS, 1);
         float *out = a->out + (h->first + i) * a->out_stride + h->head * a->head_size + x;
         for (size_t r = 0; r < rows; r++) {
             for (size_t y = 0; y < width; y += VEC_LANES) {

@@ -148,30 +148,64 @@ static void check_rows_alone(gemm_fn run, const gemm_f32 *g)
     }
 }
 
-/* A in segments must give the same bits as A in whole rows. */
-static void check_segments(gemm_fn run, const gemm_f32 *g)
+/* How A lies for check_segments: rows in runs, in segments that have gaps between them. */
+typedef struct arrangement {
+    size_t pieces, segment, run, left_out; /* left_out: of the pieces */
+} arrangement;
+
+/* Copies row `m` of `g` to where `other` has it; what is left out becomes zero in `g`. */
+static void arrange_row(const gemm_f32 *g, const gemm_f32 *other, const arrangement *is, size_t m,
+                        float *a)
 {
-    size_t pieces = g->k % 3 == 0 ? 3 : g->k % 2 == 0 ? 2 : 1, segment = g->k / pieces;
-    if (g->k == 0 || g->m == 0 || g->n == 0)
-        return;
+    float *from = (float *)(uintptr_t)g->a + m * g->a_stride;
+    for (size_t s = 0; s < other->a_segment_count; s++)
+        memcpy(a + gemm_f32_row_offset(other, m) + other->a_segments[s].a,
+               from + other->a_segments[s].k, is->segment * sizeof *a);
+    if (is->left_out < is->pieces)
+        memset(from + is->left_out * is->segment, 0, is->segment * sizeof *a);
+}
+
+/* A in runs and segments must give the same bits as A in whole rows. */
+static void check_segments(gemm_fn run, const gemm_f32 *g, const arrangement *is)
+{
+    gemm_f32_segment segments[3];
     gemm_f32 other = *g;
-    other.a_segment = segment;
-    other.a_stride = segment + 1;
-    other.a_segment_stride = g->m * other.a_stride;
-    float *a = check_floats((pieces * g->m - 1) * other.a_stride + segment);
+    size_t runs = (g->m + is->run - 1) / is->run, count = 0;
+    other.a_stride = is->segment + 1;
+    other.a_run = is->run;
+    other.a_run_stride = is->run * other.a_stride + 5;
+    for (size_t s = 0; s < is->pieces; s++)
+        if (s != is->left_out)
+            segments[count++] = (gemm_f32_segment){
+                .a = (is->pieces - s) * runs * other.a_run_stride, .k = s * is->segment};
+    other.a_segments = segments;
+    other.a_segment = is->segment;
+    other.a_segment_count = count;
+    float *a = check_floats((is->pieces + 1) * runs * other.a_run_stride);
     for (size_t m = 0; m < g->m; m++)
-        for (size_t s = 0; s < pieces; s++)
-            memcpy(a + s * other.a_segment_stride + m * other.a_stride,
-                   g->a + m * g->a_stride + s * segment, segment * sizeof *a);
+        arrange_row(g, &other, is, m, a);
     other.a = a;
     other.c = check_floats((g->m - 1) * g->c_stride + g->n);
+    run(g);
     run(&other);
     for (size_t m = 0; m < g->m; m++)
         if (memcmp(other.c + m * g->c_stride, g->c + m * g->c_stride, g->n * sizeof *a) != 0) {
-            check_fail("row %zu of %zu x %zu x %zu has other bits in %zu segments", m, g->m, g->n,
-                       g->k, pieces);
+            check_fail("row %zu of %zu x %zu x %zu has other bits in %zu segments without %zu", m,
+                       g->m, g->n, g->k, is->pieces, is->left_out);
             return;
         }
+}
+
+static void check_arrangements(gemm_fn run, const gemm_f32 *g, unsigned turn)
+{
+    size_t pieces = g->k % 3 == 0 ? 3 : g->k % 2 == 0 ? 2 : 1;
+    if (g->k == 0 || g->m == 0 || g->n == 0)
+        return;
+    const size_t runs[] = {g->m, 1, 7, 17};
+    arrangement is = {pieces, g->k / pieces, runs[turn % 4], pieces};
+    check_segments(run, g, &is);
+    is.left_out = turn % pieces;
+    check_segments(run, g, &is);
 }
 
 static void check_packed(const variant *v)
@@ -185,7 +219,7 @@ static void check_packed(const variant *v)
         compare(&u, residual);
         if (!residual) {
             check_rows_alone(run, &g);
-            check_segments(run, &g);
+            check_arrangements(run, &g, turn / 4);
         }
         check_reset();
     }

@@ -154,10 +154,11 @@ static status finish_prepare(cpu_prepare *p, conv_dense *s)
         return result;
     result = prepare_weights(p, s);
     bool is_wide = s->is_conv && !s->is_direct && !s->is_depthwise;
-    s->is_by_line =
-        is_wide && !s->is_u8 && cpu_conv_lines_init(&s->lines, &s->window, (size_t)s->groups, s->n);
+    if (!result && is_wide && !s->is_u8)
+        result = cpu_conv_lines_init(&s->lines, &s->window, (size_t)s->groups, s->n,
+                                     (size_t)s->images, p->memory, &s->is_by_line);
     if (s->is_by_line)
-        p->part_bytes = cpu_scratch_round(cpu_conv_lines_scratch(&s->lines) * sizeof(float));
+        p->part_bytes = cpu_scratch_round(cpu_conv_lines_scratch(&s->lines));
     else if (is_wide)
         p->part_bytes = cpu_scratch_round(s->rows_at_once * s->k * (s->is_u8 ? 1 : sizeof(float)));
     s->row_start_offset = p->part_bytes;

@@ -1,5 +1,7 @@
 #include "devices/cpu/fused/conv_dense.h"
 
+#include <assert.h>
+
 #include "devices/cpu/fused/fused.h"
 #include "devices/cpu/ops/split.h"
 #include "kernels/gemm_f32.h"
@@ -8,8 +10,9 @@
 #include "kernels/tensor_u8.h"
 
 /* penstock.Conv and penstock.Dense of graph/quantise/fuse.h: GEMMs with a fused epilogue. In a
- * convolution A is the image, a row per output pixel: unfolded (im2col) some rows at a time, so
- * that they stay in the L2 cache, or, where windows are single pixels, the image itself. Work is
+ * convolution A is the image, a row per output pixel: the image itself where windows are single
+ * pixels, windows of floats in place (conv_lines.h), others unfolded (im2col) some rows at a time,
+ * so that they stay in the L2 cache. Work is
  * split among threads by rows, or by columns where rows are few: then each reads a part of the
  * weights. */
 
@@ -25,9 +28,12 @@ typedef struct gemm_rows {
     size_t a_stride, count;
     size_t row; /* of the result, counted over all images */
     int64_t group;
-    void *memory;                   /* of the thread */
-    size_t segment, segment_stride; /* of a, in floats; 0: none */
-    size_t column, columns;         /* 0 columns are all of them */
+    void *memory;           /* of the thread */
+    size_t column, columns; /* 0 columns are all of them */
+    /* Of A in segments (kernels/gemm_f32.h): */
+    const gemm_f32_segment *segments;
+    size_t segment_count, segment;
+    size_t run, run_stride;
 } gemm_rows;
 
 static void multiply_f32(const cpu_call *c, const conv_dense *s, const gemm_rows *p)
@@ -43,8 +49,11 @@ static void multiply_f32(const cpu_call *c, const conv_dense *s, const gemm_rows
         .k = s->k,
         .a = p->a,
         .a_stride = p->a_stride,
+        .a_segments = p->segments,
+        .a_segment_count = p->segment_count,
         .a_segment = p->segment,
-        .a_segment_stride = p->segment_stride,
+        .a_run = p->run,
+        .a_run_stride = p->run_stride,
         .b = (const float *)s->packed[p->group] + gemm_f32_packed_offset(s->k, p->column),
         .c = (float *)c->outputs[0].data + at,
         .c_stride = stride,
@@ -232,39 +241,111 @@ static void convolve_block(const void *context, void *memory, size_t unit)
         finish_rows(r->call, r->s, first, count);
 }
 
+/* Some lines of the results of all images, or a piece of one. */
+typedef struct line_part {
+    size_t first, lines, pixel, count; /* lines: of one image; pixels [pixel, pixel + count) */
+    size_t column, columns;            /* 0 columns are all of them */
+} line_part;
+
+static const float *image_of(const fused_run *r, const line_part *p)
+{
+    const image_window *w = &r->s->window;
+    return (const float *)r->call->inputs[CONV_DENSE_X]->data +
+           p->first / w->out_height * w->height * w->width * r->s->lines.in_stride;
+}
+
+/* The windows of each line are a run of rows. */
+static void multiply_lines(const fused_run *r, const line_part *p, void *memory)
+{
+    const conv_dense *s = r->s;
+    const image_window *w = &s->window;
+    size_t step = w->stride_x * s->lines.in_stride;
+    assert(p->lines == 1 || p->count == w->out_width);
+    const float *a =
+        cpu_conv_lines_place(&s->lines, image_of(r, p), p->first % w->out_height, p->lines, memory);
+    gemm_rows rows = {.a_stride = step,
+                      .count = p->lines * p->count,
+                      .segments = s->lines.segments,
+                      .segment_count = s->lines.segment_count,
+                      .segment = s->lines.segment,
+                      .run = p->count,
+                      .run_stride = w->stride_y * s->lines.pixels * s->lines.in_stride,
+                      .row = p->first * w->out_width + p->pixel,
+                      .column = p->column,
+                      .columns = p->columns};
+    for (rows.group = 0; rows.group < s->groups; rows.group++) {
+        rows.a = a + p->pixel * step + (size_t)rows.group * w->channels;
+        multiply_f32(r->call, s, &rows);
+    }
+}
+
+/* One line whose taps are far apart. */
+static void multiply_apart(const fused_run *r, const line_part *p, void *memory)
+{
+    const conv_dense *s = r->s;
+    const image_window *w = &s->window;
+    const float *in = image_of(r, p);
+    gemm_rows rows = {.a_stride = w->stride_x * s->lines.in_stride,
+                      .segments = memory,
+                      .segment = s->lines.segment};
+    for (size_t x = p->pixel, end = p->pixel + p->count; x < end; x += rows.count) {
+        rows.count = end - x;
+        rows.segment_count =
+            cpu_conv_lines_segments(&s->lines, p->first % w->out_height, x, &rows.count, memory);
+        rows.row = p->first * w->out_width + x;
+        for (rows.group = 0; rows.group < s->groups; rows.group++) {
+            rows.a = in + (size_t)rows.group * w->channels;
+            multiply_f32(r->call, s, &rows);
+        }
+    }
+}
+
+/* How many of `left` lines from line `first` on are computed at a time. */
+static size_t lines_at_once(const conv_dense *s, size_t first, size_t left)
+{
+    size_t some = s->window.out_height - first % s->window.out_height;
+    some = some < left ? some : left;
+    return some < s->lines.at_once ? some : s->lines.at_once;
+}
+
 /* Items are lines of the results of all images, cut into pieces where they are few. */
 static void convolve_lines(const void *context, void *memory, size_t unit)
 {
     const fused_run *r = context;
     const conv_dense *s = r->s;
-    const image_window *w = &s->window;
-    size_t left, first = block_of(r, unit / r->pieces, &left), some;
-    size_t length = s->lines.pixels * w->channels, pixel = unit % r->pieces * r->piece;
-    size_t count = w->out_width - pixel < r->piece ? w->out_width - pixel : r->piece;
-    for (; left > 0 && first < r->total; first += some, left -= some) {
-        size_t y = first % w->out_height, row = first * w->out_width + pixel;
-        some = w->out_height - y < left ? w->out_height - y : left;
-        some = some < s->lines.at_once ? some : s->lines.at_once;
-        const float *in = (const float *)r->call->inputs[CONV_DENSE_X]->data +
-                          first / w->out_height * w->height * w->width * s->lines.in_stride;
-        for (int64_t g = 0; g < s->groups; g++) {
-            const float *a =
-                cpu_conv_lines_place(&s->lines, in + (size_t)g * w->channels, y, some, memory);
-            a += pixel * w->stride_x * w->channels;
-            for (size_t i = 0; i < some; i++, a += w->stride_y * length) {
-                multiply_f32(r->call, s,
-                             &(gemm_rows){.a = a,
-                                          .a_stride = w->stride_x * w->channels,
-                                          .segment = w->kernel_width * w->channels,
-                                          .segment_stride = w->dilation_y * length,
-                                          .count = count,
-                                          .row = row + i * w->out_width,
-                                          .group = g});
-                if (g + 1 == s->groups)
-                    finish_rows(r->call, s, row + i * w->out_width, count);
-            }
-        }
+    size_t left, width = s->window.out_width;
+    line_part p = {.first = block_of(r, unit / r->pieces, &left),
+                   .pixel = unit % r->pieces * r->piece};
+    p.count = width - p.pixel < r->piece ? width - p.pixel : r->piece;
+    for (; left > 0 && p.first < r->total; p.first += p.lines, left -= p.lines) {
+        p.lines = lines_at_once(s, p.first, left);
+        if (s->lines.is_apart)
+            multiply_apart(r, &p, memory);
+        else
+            multiply_lines(r, &p, memory);
+        finish_rows(r->call, s, p.first * width + p.pixel, p.lines * p.count);
     }
+}
+
+/* Items are columns: each thread reads a part of the weights, and all of the images. */
+static void convolve_columns(const void *context, void *memory, size_t unit)
+{
+    const fused_run *r = context;
+    const conv_dense *s = r->s;
+    size_t count, first = block_of(r, unit, &count);
+    size_t lines = (size_t)s->images * s->window.out_height;
+    line_part p = {.count = s->window.out_width, .column = first, .columns = count};
+    for (; first < r->total && p.first < lines; p.first += p.lines) {
+        p.lines = lines_at_once(s, p.first, lines - p.first);
+        multiply_lines(r, &p, memory);
+    }
+}
+
+static bool are_lines_by_columns(const cpu_call *c, const conv_dense *s)
+{
+    size_t image = s->window.height * s->window.width * s->window.channels;
+    return c->team && s->groups == 1 && !s->lines.is_apart && s->n >= 2 * GEMM_F32_PANEL_COLUMNS &&
+           s->k * s->n > (size_t)s->images * image;
 }
 
 static void run_lines(const cpu_call *c, const conv_dense *s, const conv_dense_factors *f)
@@ -276,13 +357,21 @@ static void run_lines(const cpu_call *c, const conv_dense *s, const conv_dense_f
                    .total = (size_t)s->images * s->window.out_height,
                    .piece = width,
                    .pieces = 1};
+    size_t rows = r.total * width;
+    double ns = estimate_ns(s, rows);
+    if (threads > 1 && are_lines_by_columns(c, s)) {
+        r.total = s->n;
+        r.items = cpu_split_items(c, s->n, s->n, GEMM_F32_PANEL_COLUMNS);
+        cpu_split(c, ns, convolve_columns, &r, (r.total + r.items - 1) / r.items);
+        finish_rows(c, s, 0, rows);
+        return;
+    }
     r.items = cpu_split_items(c, r.total, s->lines.at_once, 1);
     if (r.total < threads) {
         r.piece = cpu_split_items(c, width, width, 12);
         r.pieces = (width + r.piece - 1) / r.piece;
     }
-    cpu_split(c, estimate_ns(s, r.total * width), convolve_lines, &r,
-              (r.total + r.items - 1) / r.items * r.pieces);
+    cpu_split(c, ns, convolve_lines, &r, (r.total + r.items - 1) / r.items * r.pieces);
 }
 
 static void multiply_block(const void *context, void *memory, size_t unit)

@@ -21,11 +21,25 @@
 
 #define TILE_INLINE static inline __attribute__((always_inline))
 
-/* The rows of A of a tile: `k` elements in segments of `segment`. */
+/* The rows of A of a tile: `count` segments of `segment` elements. */
 typedef struct tile_a {
     const float *a;
-    size_t stride, k, segment, segment_stride;
+    size_t stride, segment, count;
+    const gemm_f32_segment *segments;
 } tile_a;
+
+static const gemm_f32_segment whole_row = {0, 0};
+
+static inline tile_a tile_a_of(const gemm_f32 *g)
+{
+    tile_a t = {.stride = g->a_stride, .segment = g->k, .count = 1, .segments = &whole_row};
+    if (g->a_segments) {
+        t.segment = g->a_segment;
+        t.count = g->a_segment_count;
+        t.segments = g->a_segments;
+    }
+    return t;
+}
 
 /* sums[rows][vectors * VEC_LANES] (+)= A[rows][k] * panel[k][..]; one accumulator per element, k
  * ascending. `rows` and `vectors` are constants at every call, so the loops over them unroll and
@@ -33,7 +47,6 @@ typedef struct tile_a {
 TILE_INLINE void tile(const int rows, const int vectors, const tile_a *t, const float *panel,
                       float *sums, size_t sums_stride, int is_first)
 {
-    const float *a = t->a;
     size_t a_stride = t->stride;
     vec c[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 16
@@ -42,13 +55,14 @@ TILE_INLINE void tile(const int rows, const int vectors, const tile_a *t, const 
         for (int j = 0; j < vectors; j++)
             c[i][j] = is_first ? vec_set(0) : vec_load(sums + i * sums_stride + j * VEC_LANES);
     }
-    for (size_t left = t->k; left > 0; left -= t->segment, a += t->segment_stride) {
+    for (size_t s = 0; s < t->count; s++) {
+        const float *a = t->a + t->segments[s].a, *row = panel + t->segments[s].k * PANEL;
         for (size_t p = 0; p < t->segment; p++) {
             vec b[TILE_VECTORS];
 #pragma GCC unroll 2
             for (int j = 0; j < vectors; j++)
-                b[j] = vec_load(panel + j * VEC_LANES);
-            panel += PANEL;
+                b[j] = vec_load(row + j * VEC_LANES);
+            row += PANEL;
 #pragma GCC unroll 16
             for (int i = 0; i < rows; i++) {
                 vec x = vec_set(a[i * a_stride + p]);
@@ -162,18 +176,17 @@ static inline void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0
     size_t columns = g->n - n0 < PANEL ? g->n - n0 : PANEL;
     size_t panel_bytes = n0 + PANEL < g->n ? g->k * PANEL * sizeof *panel : 0;
     const char *next = (const char *)(panel + g->k * PANEL);
-    tile_a t = {.stride = g->a_stride,
-                .k = g->k,
-                .segment = g->a_segment ? g->a_segment : g->k,
-                .segment_stride = g->a_segment_stride};
-    size_t tiles = (m1 - m0 + TILE_ROWS - 1) / TILE_ROWS, tile_index = 0;
+    tile_a t = tile_a_of(g);
+    size_t run = g->a_run && g->a_run < m1 - m0 ? g->a_run : m1 - m0, tile_index = 0;
+    size_t tiles = (m1 - m0 + run - 1) / run * ((run + TILE_ROWS - 1) / TILE_ROWS);
     for (size_t m = m0, rows; m < m1; m += rows, tile_index++) {
-        rows = tile_rows(m1 - m);
+        size_t left = g->a_run ? g->a_run - m % g->a_run : m1 - m; /* of the run */
+        rows = tile_rows(left < m1 - m ? left : m1 - m);
         prefetch_span(next, panel_bytes * tile_index / tiles & ~(size_t)63,
                       panel_bytes * (tile_index + 1) / tiles);
+        t.a = g->a + gemm_f32_row_offset(g, m);
         for (size_t j = 0; j < columns; j += TILE_COLUMNS) {
             size_t width = columns - j < TILE_COLUMNS ? columns - j : TILE_COLUMNS;
-            t.a = g->a + m * g->a_stride;
             tile_of(rows, width, &t, panel + j, sums, TILE_COLUMNS, 1);
             finish_of(&g->epilogue, m, n0 + j, rows, width, sums, g->c + m * g->c_stride + n0 + j,
                       g->c_stride);
@@ -191,7 +204,6 @@ static inline void panel_rows(const gemm_f32 *g, size_t m0, size_t m1, size_t n0
 TILE_INLINE void wide_tile(const int rows, const int vectors, const tile_a *t, const float *panel,
                            size_t panel_stride, float sums[][WIDE_ROWS * TILE_COLUMNS])
 {
-    const float *a = t->a;
     vec c[WIDE_ROWS][WIDE_VECTORS];
 #pragma GCC unroll 2
     for (int i = 0; i < rows; i++) {
@@ -199,11 +211,12 @@ TILE_INLINE void wide_tile(const int rows, const int vectors, const tile_a *t, c
         for (int j = 0; j < vectors; j++)
             c[i][j] = vec_set(0);
     }
-    for (size_t left = t->k; left > 0; left -= t->segment, a += t->segment_stride) {
-        for (size_t p = 0; p < t->segment; p++, panel += PANEL) {
+    for (size_t s = 0; s < t->count; s++) {
+        const float *a = t->a + t->segments[s].a, *row = panel + t->segments[s].k * PANEL;
+        for (size_t p = 0; p < t->segment; p++, row += PANEL) {
 #pragma GCC unroll 8
             for (int j = 0; j < vectors; j++) {
-                vec b = vec_load(panel + (size_t)(j / PANEL_VECTORS) * panel_stride +
+                vec b = vec_load(row + (size_t)(j / PANEL_VECTORS) * panel_stride +
                                  j % PANEL_VECTORS * VEC_LANES);
 #pragma GCC unroll 2
                 for (int i = 0; i < rows; i++)
@@ -225,11 +238,9 @@ TILE_INLINE void wide_rows(const gemm_f32 *g, const int vectors, size_t n0)
 {
     float sums[WIDE_VECTORS / TILE_VECTORS][WIDE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
     const float *panel = g->b + gemm_f32_packed_offset(g->k, n0);
-    tile_a t = {.a = g->a,
-                .stride = g->a_stride,
-                .k = g->k,
-                .segment = g->a_segment ? g->a_segment : g->k,
-                .segment_stride = g->a_segment_stride};
+    tile_a t = tile_a_of(g);
+    t.a = g->a;
+    t.stride = g->a_run == 1 ? g->a_run_stride : g->a_stride;
     if (g->m == 1)
         wide_tile(1, vectors, &t, panel, g->k * PANEL, sums);
     else
@@ -252,8 +263,11 @@ static inline void gemm_rows(const gemm_f32 *g)
     }
 
     /* Rows in blocks whose part of A stays in the L2 cache while all panels pass. */
-    size_t block = g->k ? 65536 / g->k / TILE_ROWS * TILE_ROWS : g->m;
+    size_t width = g->a_run ? g->a_stride + 1 : g->k; /* windows of neighbours overlap */
+    size_t block = width ? 65536 / width / TILE_ROWS * TILE_ROWS : g->m;
     block = block < ROW_BLOCK ? ROW_BLOCK : block;
+    if (g->a_run && g->a_run < block)
+        block = block / g->a_run * g->a_run;
     for (size_t m0 = 0; m0 < g->m; m0 += block) {
         size_t m1 = g->m - m0 < block ? g->m : m0 + block;
         for (size_t n0 = wide; n0 < g->n; n0 += PANEL)
@@ -278,8 +292,9 @@ static inline void unpacked_block(const gemm_f32_unpacked *g, size_t m0, size_t 
             rows = tile_rows(m1 - m);
             for (size_t j = 0; j < columns; j += TILE_COLUMNS)
                 tile_of(rows, columns - j,
-                        &(tile_a){g->a + m * g->a_stride + k0, g->a_stride, k, k, 0}, packed + j,
-                        sums[j / TILE_COLUMNS] + (m - m0) * TILE_COLUMNS, TILE_COLUMNS, k0 == 0);
+                        &(tile_a){g->a + m * g->a_stride + k0, g->a_stride, k, 1, &whole_row},
+                        packed + j, sums[j / TILE_COLUMNS] + (m - m0) * TILE_COLUMNS, TILE_COLUMNS,
+                        k0 == 0);
         }
         k0 += k;
     } while (k0 < g->k);

@@ -147,19 +147,32 @@ static void add_rows(graph *g, graph_value_index y)
     graph_add_output(g, graph_add(g, GRAPH_OP_MATMUL, 2, gram, 0, NULL), "gram");
 }
 
-/* Both directions of a recurrent layer, a convolution of few pixels, and what is quantised, of
- * [1,40,96,96]. */
+/* Convolutions of few pixels, by many weights, and with taps far apart, of [1,40,96,96]. */
+static void add_convolutions(graph *g, graph_value_index y)
+{
+    const int64_t many[] = {128, 40, 3, 3}, late[] = {128, 128, 3, 3}, few[] = {8, 40, 3, 3};
+    graph_attribute stride = graph_make_ints(g, "strides", 2, (int64_t[]){16, 16});
+    graph_attribute around[] = {graph_make_ints(g, "pads", 4, (int64_t[]){1, 1, 1, 1})};
+    graph_attribute apart[] = {graph_make_ints(g, "pads", 4, (int64_t[]){8, 8, 8, 8}),
+                               graph_make_ints(g, "dilations", 2, (int64_t[]){8, 8})};
+    graph_value_index in[] = {y, random_floats(g, 4, many)};
+    graph_value_index small = graph_add(g, GRAPH_OP_CONV, 2, in, 1, &stride);
+    graph_add_output(g, small, "few_pixels");
+    graph_value_index last[] = {small, random_floats(g, 4, late)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_CONV, 2, last, 1, around), "late");
+    graph_value_index wide[] = {y, random_floats(g, 4, few)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_CONV, 2, wide, 2, apart), "apart");
+}
+
+/* Both directions of a recurrent layer, and what is quantised, of [1,40,96,96]. */
 static void add_layers(graph *g, graph_value_index y)
 {
-    const int64_t w[] = {2, 64, 40}, r[] = {2, 64, 16}, many[] = {128, 40, 3, 3};
+    const int64_t w[] = {2, 64, 40}, r[] = {2, 64, 16};
     graph_attribute lstm[] = {graph_make_int("hidden_size", 16),
                               graph_make_string("direction", "bidirectional")};
-    graph_attribute apart = graph_make_ints(g, "strides", 2, (int64_t[]){16, 16});
     graph_value_index steps[] = {graph_reshape(g, y, 3, (int64_t[]){96, 96, 40}),
                                  random_floats(g, 3, w), random_floats(g, 3, r)};
     graph_add_output(g, graph_add(g, GRAPH_OP_LSTM, 3, steps, 2, lstm), "directions");
-    graph_value_index few[] = {y, random_floats(g, 4, many)};
-    graph_add_output(g, graph_add(g, GRAPH_OP_CONV, 2, few, 1, &apart), "few_pixels");
     graph_add_output(g, graph_add(g, GRAPH_OP_DYNAMIC_QUANTIZE_LINEAR, 1, &y, 0, NULL), "bytes");
 }
 
@@ -202,6 +215,7 @@ static graph *make_graph(void)
                      "columns");
     add_rows(g, y);
     add_layers(g, y);
+    add_convolutions(g, y);
     return g;
 }
 
