@@ -7,11 +7,11 @@ Prints one JSON object with the medians in microseconds, of all threads and proc
 and calls per second. --triton names a Python with nvidia-pytriton, which runs triton.py.
 Usage: run.py PENSTOCK BARE [--triton PYTHON] [--requests N] [--pairs N] [--clients N]
 """
-import argparse, json, os, pathlib, platform, signal, statistics, struct, subprocess, sys, tempfile, time
+import json, os, pathlib, platform, signal, statistics, struct, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "http"))
-from run import cpu_seconds, field, free_port, identity_model
+from run import cpu_seconds, field, free_port, identity_model, in_turn, make_parser
 
 
 def call_body():
@@ -61,27 +61,20 @@ def wait(name, port, body, options):
 
 def measure(servers, ports, requests, body, options):
     spent, rate = {name: [] for name in servers}, {name: [] for name in servers}
-    for pair in range(options.pairs):
-        for name in sorted(servers, key=lambda name: (list(servers).index(name) + pair) % len(servers)):
-            before, started = cpu_of(servers[name].pid), time.monotonic()
-            if not load(ports[name], body, requests[name], options):
-                sys.exit("calls of %s failed" % name)
-            if not is_served(ports[name], body):
-                sys.exit("%s has stopped to serve" % name)
-            rate[name].append(requests[name] / (time.monotonic() - started))
-            spent[name].append((cpu_of(servers[name].pid) - before) / requests[name] * 1e6)
+    for name in in_turn(servers, options.pairs):
+        before, started = cpu_of(servers[name].pid), time.monotonic()
+        if not load(ports[name], body, requests[name], options):
+            sys.exit("calls of %s failed" % name)
+        if not is_served(ports[name], body):
+            sys.exit("%s has stopped to serve" % name)
+        rate[name].append(requests[name] / (time.monotonic() - started))
+        spent[name].append((cpu_of(servers[name].pid) - before) / requests[name] * 1e6)
     return spent, rate
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("penstock")
-    parser.add_argument("bare")
+    parser = make_parser()
     parser.add_argument("--triton", help="a Python with nvidia-pytriton")
-    parser.add_argument("--requests", type=int, default=60000)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--streams", type=int, default=8)
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="penstock-bench-")
     model, body = folder + "/identity.onnx", folder + "/body"

@@ -67,15 +67,28 @@ def load(port, body, head_bytes, protocol, options):
         sys.exit("requests failed:\n" + out)
 
 
-def main():
+def make_parser():
+    """What the gRPC bench takes, too."""
     parser = argparse.ArgumentParser()
     parser.add_argument("penstock")
     parser.add_argument("bare")
-    parser.add_argument("--old", help="another penstock to compare with")
     parser.add_argument("--requests", type=int, default=60000)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--streams", type=int, default=8)
+    return parser
+
+
+def in_turn(servers, pairs):
+    """Each server once a pair, in another order each time."""
+    names = list(servers)
+    for pair in range(pairs):
+        yield from sorted(names, key=lambda name: (names.index(name) + pair) % len(names))
+
+
+def main():
+    parser = make_parser()
+    parser.add_argument("--old", help="another penstock to compare with")
     options = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="penstock-bench-")
     model, body = folder + "/identity.onnx", folder + "/body"
@@ -97,12 +110,11 @@ def main():
             wait(ports[name], "/v2/health/ready")
         for protocol in ("h2c", "h1"):
             spent, rate = {name: [] for name in servers}, {name: [] for name in servers}
-            for pair in range(options.pairs):
-                for name in sorted(servers, key=lambda name: (list(servers).index(name) + pair) % len(servers)):
-                    before, started = cpu_seconds(servers[name].pid), time.monotonic()
-                    load(ports[name], body, len(head), protocol, options)
-                    rate[name].append(options.requests / (time.monotonic() - started))
-                    spent[name].append((cpu_seconds(servers[name].pid) - before) / options.requests * 1e6)
+            for name in in_turn(servers, options.pairs):
+                before, started = cpu_seconds(servers[name].pid), time.monotonic()
+                load(ports[name], body, len(head), protocol, options)
+                rate[name].append(options.requests / (time.monotonic() - started))
+                spent[name].append((cpu_seconds(servers[name].pid) - before) / options.requests * 1e6)
             result[protocol] = {"bare_us": round(statistics.median(spent["bare"]), 2)}
             for name in binaries:
                 added = [p - b for b, p in zip(spent["bare"], spent[name])]

@@ -122,8 +122,6 @@ def measure(o):
             for one, program in zip(tried, programs):
                 if case[2] == "int8" and one["candidate"] != "int8":
                     continue  # what else was tried for int8 has rows of its own
-                if flags and one["candidate"] == "bf16":
-                    one = dict(one, candidate="bf16")
                 row = row_of(case, one["candidate"], one["estimated_cycles"], line, program, o.commit)
                 rows[name_of(row)] = row
                 print(name_of(row), row["estimated_cycles"], row["estimates_read"], row["scheduled_cycles"], round(row["scheduled_cycles"] / row["estimated_cycles"], 3), flush=True)
@@ -272,7 +270,7 @@ def main():
         page([json.loads(line) for line in o.table.open()])
     if o.write:
         o.plugin = compare.find_plugin()
-        o.commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+        o.commit = compare.commit()
         o.folder.mkdir(parents=True, exist_ok=True)
         measure(o)
 

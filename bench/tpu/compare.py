@@ -296,6 +296,10 @@ def find_plugin():
     return pathlib.Path(libtpu.__file__).with_name("libtpu.so")
 
 
+def commit():
+    return subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--folder", type=pathlib.Path, help="models and compile cache; made if missing")
@@ -317,7 +321,7 @@ def main():
         sys.exit(check(read(o.check)))
     if o.write:
         o.plugin = find_plugin()
-        o.commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        o.commit = commit()
         o.folder.mkdir(parents=True, exist_ok=True)
         measure(o)
 

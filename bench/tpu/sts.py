@@ -10,7 +10,6 @@ import argparse
 import csv
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/pjrt"), str(ROOT / "tests/http")]
 
+import compare  # noqa: E402
 import devices  # noqa: E402
 import numpy  # noqa: E402
 import serving  # noqa: E402
@@ -99,9 +99,8 @@ def copy_of(model, folder, rows, lengths):
 
 
 def add(o, case, result):
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     with o.write.open("a") as file:
-        file.write(json.dumps(dict(case=case, model=o.model.name, commit=commit) | result) + "\n")
+        file.write(json.dumps(dict(case=case, model=o.model.name, commit=compare.commit()) | result) + "\n")
 
 
 def main():
