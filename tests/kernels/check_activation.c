@@ -33,11 +33,35 @@ static double exact_hard_sigmoid(double x, double a, double b)
     return limit(a * x + b, 0, 1);
 }
 
-static double exact_hard_swish(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return x * limit(x / 6 + 0.5, 0, 1);
-}
+/* A function without parameters. */
+#define EXACT(name, value)                                                                         \
+    static double name(double x, double a, double b)                                               \
+    {                                                                                              \
+        (void)a, (void)b;                                                                          \
+        return value;                                                                              \
+    }
+
+EXACT(exact_hard_swish, limit(x / 6 + 0.5, 0, 1) * x)
+EXACT(exact_softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
+/* A denormal may count as zero, which is as far as can be: the check leaves them out. */
+EXACT(exact_log, log(x))
+EXACT(exact_sqrt, sqrt(x))
+EXACT(exact_abs, fabs(x))
+EXACT(exact_negate, -x)
+EXACT(exact_atan, atan(x))
+EXACT(exact_floor, floor(x))
+EXACT(exact_ceil, ceil(x))
+EXACT(exact_round, nearbyint(x))
+EXACT(exact_sin, sin(x))
+EXACT(exact_cos, cos(x))
+EXACT(exact_tan, tan(x))
+EXACT(exact_asin, asin(x))
+EXACT(exact_acos, acos(x))
+EXACT(exact_sinh, sinh(x))
+EXACT(exact_cosh, cosh(x))
+EXACT(exact_asinh, asinh(x))
+EXACT(exact_acosh, acosh(x))
+EXACT(exact_atanh, atanh(x))
 
 static double exact_elu(double x, double a, double b)
 {
@@ -45,40 +69,9 @@ static double exact_elu(double x, double a, double b)
     return x < 0 ? a * expm1(x) : x;
 }
 
-static double exact_softplus(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-}
-
 static double exact_mish(double x, double a, double b)
 {
     return x == -INFINITY ? 0 : x * tanh(exact_softplus(x, a, b));
-}
-
-/* A denormal may count as zero, which is as far as can be: the check leaves them out. */
-static double exact_log(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return log(x);
-}
-
-static double exact_sqrt(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return sqrt(x);
-}
-
-static double exact_abs(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return fabs(x);
-}
-
-static double exact_negate(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return -x;
 }
 
 static double exact_selu(double x, double a, double b)
@@ -90,90 +83,6 @@ static double exact_celu(double x, double a, double b)
 {
     (void)b;
     return x > 0 ? x : a * expm1(x / a);
-}
-
-static double exact_atan(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return atan(x);
-}
-
-static double exact_floor(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return floor(x);
-}
-
-static double exact_ceil(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return ceil(x);
-}
-
-static double exact_round(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return nearbyint(x);
-}
-
-static double exact_sin(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return sin(x);
-}
-
-static double exact_cos(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return cos(x);
-}
-
-static double exact_tan(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return tan(x);
-}
-
-static double exact_asin(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return asin(x);
-}
-
-static double exact_acos(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return acos(x);
-}
-
-static double exact_sinh(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return sinh(x);
-}
-
-static double exact_cosh(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return cosh(x);
-}
-
-static double exact_asinh(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return asinh(x);
-}
-
-static double exact_acosh(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return acosh(x);
-}
-
-static double exact_atanh(double x, double a, double b)
-{
-    (void)a, (void)b;
-    return atanh(x);
 }
 
 static const expectation expectations[ACTIVATION_COUNT] = {

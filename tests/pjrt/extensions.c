@@ -44,18 +44,13 @@ static pjrt_error *is_compatible(pjrt_runtime_abi_compare_args *a)
                    : NULL;
 }
 
-static void no_deleter(void *holder)
-{
-    free(holder);
-}
-
 static pjrt_error *to_proto(pjrt_runtime_abi_to_proto_args *a)
 {
     char *text = strdup(fault_order("ABI"));
     a->serialized = text;
     a->serialized_bytes = strlen(text);
     a->holder = text;
-    a->deleter = no_deleter;
+    a->deleter = free;
     return NULL;
 }
 

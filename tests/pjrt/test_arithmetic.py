@@ -108,20 +108,15 @@ def test_inspect_tells_no_program_where_none_was_chosen(tmp_path):
     assert missing.returncode == 1 and "missing: No such file" in missing.stderr and not (tmp_path / "missing").exists()
 
 
-def test_int8_that_is_not_accurate_is_told_and_not_chosen(tmp_path):
+def never_active(tensors):
     """Weights of a unit that is never active are a thousand times the others: 8 bits for both leave nothing of the others."""
-    hugging_face(tmp_path / "m")
-    path = tmp_path / "m/model.safetensors"
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(data[8:start]).items():
-        first, last = entry["data_offsets"]
-        tensors[name] = numpy.frombuffer(data[start + first : start + last], numpy.float32).reshape(entry["shape"]).copy()
     for layer in range(LAYERS):
         tensors[f"encoder.layer.{layer}.intermediate.dense.bias"][0] = -50
         tensors[f"encoder.layer.{layer}.output.dense.weight"][:, 0] = 300
-    safetensors(path, tensors)
+
+
+def test_int8_that_is_not_accurate_is_told_and_not_chosen(tmp_path):
+    hugging_face(tmp_path / "m", change=never_active)
     (tmp_path / "m/model.json").write_text(json.dumps(dict(packing="never", buckets=dict(batch=[2], sequence=[16]))))
     (line,) = devices.lines_of(devices.compile_for(tmp_path, tmp_path / "m", "--json", "--precision", "int8", cycles="xi8>:500,:900"))
     tried = {t["candidate"]: t for t in line["tried"]}

@@ -4,17 +4,15 @@ import json
 import devices
 import pytest
 import test_arithmetic
+import test_forms
 from conftest import NO_PLUGIN, PLUGIN
 
 FEWEST = "the fewest estimated cycles"
 
 
 def model(tmp_path, change=lambda tensors: None, packing="never"):
-    folder = tmp_path / "m"
     tmp_path.mkdir(exist_ok=True)
-    test_arithmetic.hugging_face(folder, hidden=256, heads=8, change=change)
-    (folder / "model.json").write_text(json.dumps(dict(packing=packing, buckets=dict(batch=[4], sequence=[16]))))
-    return folder
+    return test_forms.model(tmp_path, packing, change=change)
 
 
 def outlier(tensors):

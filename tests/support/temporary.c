@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io/folders.h"
+
 static void must(int done, const char *what)
 {
     if (done)
@@ -37,6 +39,10 @@ void temporary_write(const char *folder, const char *name, const void *data, siz
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    must(folders_make(path, 0777) == STATUS_OK, path);
+    *slash = '/';
     FILE *f = fopen(path, "wb");
     must(f != NULL, path);
     must(fwrite(data, 1, bytes, f) == bytes, path);

@@ -9,7 +9,7 @@
 void temporary_make(char folder[TEMPORARY_FOLDER_BYTES]);
 /* With all that is in it. */
 void temporary_remove(const char *folder);
-/* Writes `bytes` of `data` to folder/name, whose folders must be there. */
+/* Writes `bytes` of `data` to folder/name; makes the folders on the way to it. */
 void temporary_write(const char *folder, const char *name, const void *data, size_t bytes);
 /* The same with a text. */
 void temporary_write_text(const char *folder, const char *name, const char *text);

@@ -1,41 +1,25 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/io/cores.h"
+#include "tests/support/temporary.h"
 
-static char root[] = "/tmp/penstock-cores-XXXXXX";
-static char groups[64];
+static char root[TEMPORARY_FOLDER_BYTES], groups[TEMPORARY_FOLDER_BYTES + 10];
 
 static void put(const char *path, const char *text)
 {
-    char at[256];
-    snprintf(at, sizeof at, "%s/%s", root, path);
-    FILE *file = fopen(at, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void folder(const char *path)
-{
-    char at[256];
-    snprintf(at, sizeof at, "%s/%s", root, path);
-    cr_assert_eq(mkdir(at, 0700), 0);
+    temporary_write_text(root, path, text);
 }
 
 static void begin(void)
 {
-    cr_assert_not_null(mkdtemp(root));
+    temporary_make(root);
     snprintf(groups, sizeof groups, "%s/groups", root);
 }
 
 static void end(void)
 {
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(root);
 }
 
 TestSuite(cores, .init = begin, .fini = end);
@@ -44,8 +28,6 @@ Test(cores, version_2_the_least_of_a_group_and_those_above)
 {
     put("groups", "0::/a/b\n");
     cr_assert_eq(cores_of_groups(root, groups), 0);
-    folder("a");
-    folder("a/b");
     put("a/b/cpu.max", "max 100000\n");
     cr_assert_eq(cores_of_groups(root, groups), 0);
     put("a/cpu.max", "200000 100000\n");
@@ -58,7 +40,6 @@ Test(cores, version_2_the_least_of_a_group_and_those_above)
 Test(cores, version_1)
 {
     put("groups", "7:cpuset:/x\n5:cpu,cpuacct:/pod/c\n4:memory:/pod/c\n");
-    folder("cpu");
     put("cpu/cpu.cfs_quota_us", "-1\n");
     put("cpu/cpu.cfs_period_us", "100000\n");
     cr_assert_eq(cores_of_groups(root, groups), 0);

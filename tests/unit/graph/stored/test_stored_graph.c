@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/identity/content_hash.h"
+#include "base/io/file_reader.h"
 #include "base/xorshift.h"
 #include "graph/import.h"
 #include "graph/stored/stored_graph.h"
@@ -28,13 +29,9 @@ static void begin(void)
 
 static char *read_file(const char *from, size_t *bytes)
 {
-    FILE *f = fopen(from, "rb");
-    cr_assert(f != NULL && fseek(f, 0, SEEK_END) == 0);
-    *bytes = (size_t)ftell(f);
-    rewind(f);
-    char *data = malloc(*bytes + 1);
-    cr_assert(data != NULL && fread(data, 1, *bytes, f) == *bytes);
-    fclose(f);
+    void *data;
+    cr_assert_eq(file_reader_read_whole(from, BYTES_MAX, &data, bytes), STATUS_OK, "%s",
+                 status_message());
     return data;
 }
 

@@ -1,44 +1,27 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "server/budget/memory.h"
+#include "tests/support/temporary.h"
 
-static char root[] = "/tmp/penstock-groups-XXXXXX";
-static char groups[64];
+static char root[TEMPORARY_FOLDER_BYTES], groups[TEMPORARY_FOLDER_BYTES + 10];
 
 static void put(const char *path, const char *text)
 {
-    char at[256];
-    snprintf(at, sizeof at, "%s/%s", root, path);
-    FILE *file = fopen(at, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void folder(const char *path)
-{
-    char at[256];
-    snprintf(at, sizeof at, "%s/%s", root, path);
-    cr_assert_eq(mkdir(at, 0700), 0);
+    temporary_write_text(root, path, text);
 }
 
 static void begin(void)
 {
-    cr_assert_not_null(mkdtemp(root));
+    temporary_make(root);
     snprintf(groups, sizeof groups, "%s/groups", root);
 }
 
 static void end(void)
 {
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    cr_assert_eq(system(command), 0);
+    temporary_remove(root);
 }
 
 TestSuite(memory, .init = begin, .fini = end);
@@ -47,8 +30,6 @@ Test(memory, version_2_the_least_of_a_group_and_those_above)
 {
     put("groups", "0::/a/b\n");
     cr_assert_eq(memory_of_groups(root, groups), SIZE_MAX);
-    folder("a");
-    folder("a/b");
     put("a/b/memory.max", "max\n");
     cr_assert_eq(memory_of_groups(root, groups), SIZE_MAX);
     put("a/memory.max", "3000000\n");
@@ -61,7 +42,6 @@ Test(memory, version_2_the_least_of_a_group_and_those_above)
 Test(memory, version_1)
 {
     put("groups", "5:cpu:/x\n4:memory:/pod/c\n");
-    folder("memory");
     put("memory/memory.limit_in_bytes", "5000000\n");
     cr_assert_eq(memory_of_groups(root, groups), 5000000, "the group is not visible from inside");
 }

@@ -6,13 +6,6 @@
 
 #define NODES 5
 
-static void set_floats(Onnx__Node *n, const char *name, size_t count, float *floats)
-{
-    Onnx__Attribute *a = onnx_set(n, name, ONNX__ATTRIBUTE__TYPE__FLOATS);
-    a->n_floats = count;
-    a->floats = floats;
-}
-
 static void set_modes(Onnx__Node *n, ProtobufCBinaryData *modes, const char *root)
 {
     const char *names[NODES] = {root, "LEAF", "BRANCH_LT", "LEAF", "LEAF"};
@@ -28,14 +21,13 @@ static void set_modes(Onnx__Node *n, ProtobufCBinaryData *modes, const char *roo
 static onnx_builder *begin(const char *root, int64_t second, Onnx__Node **made)
 {
     static ProtobufCBinaryData modes[NODES];
-    static float splits[] = {1.5f, 0, 2.5f, 0, 0}, weights[] = {30, 10, 20};
     onnx_builder *b = onnx_begin(17);
     onnx_import_domain(b, "ai.onnx.ml", 3);
     onnx_add_input(b, "x", NAMES("batch", "4"));
     Onnx__Node *n = onnx_add(b, "TreeEnsembleRegressor", NAMES("x"), NAMES("y"));
     n->domain = "ai.onnx.ml";
     set_modes(n, modes, root);
-    set_floats(n, "nodes_values", NODES, splits);
+    onnx_set_floats(n, "nodes_values", NODES, (float[]){1.5f, 0, 2.5f, 0, 0});
     onnx_set_ints(n, "nodes_treeids", NODES, (int64_t[]){8, 8, 8, 8, 8});
     onnx_set_ints(n, "nodes_nodeids", NODES, (int64_t[]){3, 4, 5, 6, 7});
     onnx_set_ints(n, "nodes_featureids", NODES, (int64_t[]){0, 0, 3, 0, 0});
@@ -44,7 +36,7 @@ static onnx_builder *begin(const char *root, int64_t second, Onnx__Node **made)
     onnx_set_ints(n, "target_treeids", 3, (int64_t[]){8, 8, 8});
     onnx_set_ints(n, "target_nodeids", 3, (int64_t[]){7, 4, 6});
     onnx_set_ints(n, "target_ids", 3, (int64_t[]){0, 0, 0});
-    set_floats(n, "target_weights", 3, weights);
+    onnx_set_floats(n, "target_weights", 3, (float[]){30, 10, 20});
     onnx_add_output(b, "y");
     *made = n;
     return b;
