@@ -57,4 +57,26 @@ typedef struct pool_f32 {
     float *out; /* [count, channels] */
 } pool_f32;
 
+/* Pooling with the channels first, each plane by itself: the largest (padding is -inf, NaN wins),
+ * or the sum (padding is 0), of the columns in a row of the window, then of these row by row. Sums
+ * are divided by `divisors` ([out_height, out_width] or NULL). The bits are those of every level.
+ * Vectors where pool_planes_is_fast(); dilations are 1, `window.channels` is not read. */
+typedef struct pool_planes_f32 {
+    image_window window;
+    bool is_max;
+    size_t planes;
+    const float *in; /* [planes, height, width] */
+    const float *divisors;
+    float *out; /* [planes, out_height, out_width], not `in` */
+} pool_planes_f32;
+
+/* Square windows of 2, 3 or 5, and steps of 1 or 2, of which the rows are kept from one result to
+ * the next. */
+static inline bool pool_planes_is_fast(const image_window *w)
+{
+    size_t size = w->kernel_height, step = w->stride_y;
+    return size == w->kernel_width && step == w->stride_x && w->dilation_y == 1 &&
+           w->dilation_x == 1 && (size == 2 || size == 3 || size == 5) && (step == 1 || step == 2);
+}
+
 #endif

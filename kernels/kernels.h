@@ -54,6 +54,7 @@ struct embedding_sum_f32;   /* kernels/embedding.h */
 struct image_rows;          /* kernels/convolution.h */
 struct depthwise_f32;       /* kernels/convolution.h */
 struct pool_f32;            /* kernels/convolution.h */
+struct pool_planes_f32;     /* kernels/convolution.h */
 struct attention_f32;       /* kernels/attention.h */
 struct quantise_u8;         /* kernels/quantise.h */
 struct quantise_s16;        /* kernels/quantise.h */
@@ -128,6 +129,7 @@ typedef struct kernels {
     void (*image_rows)(const struct image_rows *r);
     void (*depthwise_f32)(const struct depthwise_f32 *d);
     void (*pool_f32)(const struct pool_f32 *p);
+    void (*pool_planes_f32)(const struct pool_planes_f32 *p);
 
     /* uint8 and int8 tensors with one scale, kernels/tensor_u8.h. */
     void (*quantise_tensor_u8)(const struct quantise_tensor_u8 *q);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Single operators, and what exporters make of one, on Penstock's CPU engine beside ONNX Runtime, in alternating pairs.
 
-    operators.py [--program BUILD/bin/bench_models_run] [--only REGEX] [--threads 1] [--pairs 9] [--all] [--check]
+    operators.py [--program BUILD/bin/bench_models_run] [--only REGEX] [--family REGEX] [--threads 1] [--pairs 9] [--all] [--check]
 
 Writes the rows above 1.3, or all with --all. Sizes are those of small models: OCR, detection, speech, voice activity, embeddings.
 Needs numpy, onnx and onnxruntime.
@@ -17,39 +17,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import run
-
-RANDOM = np.random.default_rng(0)
-IMAGE = [1, 64, 56, 56]
-CASES = {}
-
-
-def floats(*shape):
-    return (RANDOM.standard_normal(shape) * .2).astype(np.float32)
-
-
-def ints(*values):
-    return np.array(values, np.int64)
-
-
-def number(x, dtype=np.float32):
-    return np.array(x, dtype)
-
-
-def case(name, x, nodes, constants=None, opset=17, dtype=np.float32, positive=False):
-    """Input "x" of shape `x`, output "y"."""
-    assert name not in CASES, name
-    CASES[name] = (x, nodes, constants or {}, opset, dtype, positive)
-
-
-def one(name, op, x, constants=(), opset=17, dtype=np.float32, positive=False, **attributes):
-    """One node: "x", then constants (None: absent)."""
-    names = ["" if c is None else f"c{i}" for i, c in enumerate(constants)]
-    case(name, x, [helper.make_node(op, ["x", *names], ["y"], **attributes)],
-         {f"c{i}": c for i, c in enumerate(constants) if c is not None}, opset, dtype, positive)
-
-
-def node(op, inputs, outputs, **attributes):
-    return helper.make_node(op, inputs.split(","), outputs.split(","), **attributes)
+from cases import CASES, IMAGE, RANDOM, case, floats, ints, node, number, one
+from operators_types import TYPES_AND_SHAPES
 
 
 def convolutions():
@@ -467,10 +436,11 @@ def more_layers():
 
 
 FAMILIES = (convolutions, pools, elementwise, reductions, normalisations, moves, products, quantised, halves, more_pairs, more_moves,
-            more_layers)
+            more_layers, *TYPES_AND_SHAPES)
 ELEMENT = {np.dtype(t): o for t, o in ((np.float32, TensorProto.FLOAT), (np.float16, TensorProto.FLOAT16), (np.float64, TensorProto.DOUBLE),
                                        (np.int64, TensorProto.INT64), (np.int32, TensorProto.INT32), (np.uint8, TensorProto.UINT8),
-                                       (np.int8, TensorProto.INT8), (np.bool_, TensorProto.BOOL))}
+                                       (np.int8, TensorProto.INT8), (np.bool_, TensorProto.BOOL),
+                                       (np.uint32, TensorProto.UINT32), (np.uint64, TensorProto.UINT64))}
 
 
 def make_model(shape, nodes, constants, opset, dtype):
@@ -519,6 +489,7 @@ def main(families=FAMILIES, text=__doc__, kind="operator"):
     p = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--program", default="build/release/bin/bench_models_run")
     p.add_argument("--only", default="")
+    p.add_argument("--family", default="", help="of functions in operators*.py")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--pairs", type=int, default=9)
     p.add_argument("--seconds", type=float, default=.01)
@@ -526,7 +497,8 @@ def main(families=FAMILIES, text=__doc__, kind="operator"):
     p.add_argument("--check", action="store_true")
     a = p.parse_args()
     for family in families:
-        family()
+        if re.search(a.family, family.__name__):
+            family()
     ratios = {}
     print(f"| {kind} | Penstock, us | ONNX Runtime, us | ratio | of shortest times |" + (" difference |" if a.check else ""))
     print("| --- | --- | --- | --- | --- |" + (" --- |" if a.check else ""))

@@ -73,3 +73,40 @@ void pool_f32_scalar(const struct pool_f32 *p)
             out[c] = divisor ? out[c] / (float)divisor : 0;
     }
 }
+
+static float pool_pair(bool is_max, float a, float b)
+{
+    if (!is_max)
+        return a + b;
+    return b > a || isnan(b) ? b : a;
+}
+
+/* One result of a plane. */
+static float pool_place(const struct pool_planes_f32 *p, const float *plane, size_t index)
+{
+    const image_window *w = &p->window;
+    float none = p->is_max ? -INFINITY : 0, result = 0;
+    for (size_t ky = 0; ky < w->kernel_height; ky++) {
+        float row = 0;
+        for (size_t kx = 0; kx < w->kernel_width; kx++) {
+            size_t pixel;
+            float x = pixel_at(w, index, ky, kx, &pixel) ? plane[pixel] : none;
+            row = kx > 0 ? pool_pair(p->is_max, row, x) : x;
+        }
+        result = ky > 0 ? pool_pair(p->is_max, result, row) : row;
+    }
+    return result;
+}
+
+void pool_planes_f32_scalar(const struct pool_planes_f32 *p)
+{
+    const image_window *w = &p->window;
+    size_t count = w->out_height * w->out_width;
+    for (size_t plane = 0; plane < p->planes; plane++) {
+        const float *in = p->in + plane * w->height * w->width;
+        for (size_t i = 0; i < count; i++) {
+            float x = pool_place(p, in, i);
+            p->out[plane * count + i] = p->divisors ? x / p->divisors[i] : x;
+        }
+    }
+}

@@ -136,6 +136,70 @@ static void check_pool(const variant *v)
     }
 }
 
+/* Windows that vectors take, mostly; some are not square. */
+static image_window make_plane_window(unsigned turn)
+{
+    static const size_t sizes[] = {2, 3, 3, 5};
+    image_window w = {.height = 1 + check_random_below(turn % 3 ? 24 : 80),
+                      .width = 1 + check_random_below(turn % 5 ? 24 : 80),
+                      .channels = 1,
+                      .dilation_y = 1,
+                      .dilation_x = 1};
+    w.kernel_height = sizes[check_random_below(4)];
+    w.kernel_width = turn % 9 ? w.kernel_height : 1 + check_random_below(6);
+    w.stride_y = 1 + check_random_below(2);
+    w.stride_x = turn % 9 ? w.stride_y : 1 + check_random_below(3);
+    w.pad_top = check_random_below(w.kernel_height + 1);
+    w.pad_left = check_random_below(w.kernel_width + 1);
+    w.out_height = 1 + (w.height + w.pad_top) / w.stride_y;
+    w.out_width = 1 + (w.width + w.pad_left) / w.stride_x;
+    return w;
+}
+
+/* By the definition, in its order. */
+static float pooled_plane(const pool_planes_f32 *p, const float *in, size_t pixel)
+{
+    const image_window *w = &p->window;
+    float result = 0;
+    for (size_t ky = 0; ky < w->kernel_height; ky++) {
+        float row = 0;
+        for (size_t kx = 0; kx < w->kernel_width; kx++) {
+            float x = value_at(w, in, pixel, ky, kx, 0, p->is_max ? -INFINITY : 0);
+            row = kx == 0 ? x : !p->is_max ? row + x : x > row || isnan(x) ? x : row;
+        }
+        result = ky == 0                      ? row
+                 : !p->is_max                 ? result + row
+                 : row > result || isnan(row) ? row
+                                              : result;
+    }
+    return p->divisors ? result / p->divisors[pixel] : result;
+}
+
+static void check_pool_planes(const variant *v)
+{
+    __typeof__(((kernels *)0)->pool_planes_f32) run =
+        (__typeof__(((kernels *)0)->pool_planes_f32))v->function;
+    for (unsigned turn = 0; turn < 300; turn++) {
+        pool_planes_f32 p = {.window = make_plane_window(turn), .is_max = turn % 2};
+        const image_window *w = &p.window;
+        size_t plane = w->height * w->width, count = w->out_height * w->out_width;
+        p.planes = turn % 4;
+        float *in = check_floats(p.planes * plane), *divisors = check_floats(count);
+        check_fill_floats(in, p.planes * plane, -1, 1);
+        check_fill_floats(divisors, count, 1, 9);
+        for (size_t i = 0; turn % 5 == 0 && i < p.planes * plane; i += 1 + check_random_below(40))
+            in[i] = turn % 2 ? NAN : INFINITY;
+        p.in = in;
+        p.divisors = turn % 4 < 2 ? divisors : NULL;
+        p.out = check_floats(p.planes * count);
+        run(&p);
+        for (size_t i = 0; i < p.planes * count; i++)
+            check_close("place", i, p.out[i], pooled_plane(&p, in + i / count * plane, i % count),
+                        0);
+        check_reset();
+    }
+}
+
 static void check_embedding(const variant *v)
 {
     embedding_fn run = (embedding_fn)v->function;
@@ -167,6 +231,7 @@ const check checks_image[] = {
     {"image_rows", check_rows, NULL},
     {"depthwise_f32", check_depthwise, NULL},
     {"pool_f32", check_pool, NULL},
+    {"pool_planes_f32", check_pool_planes, NULL},
     {"embedding_sum_f32", check_embedding, NULL},
     {NULL, NULL, NULL},
 };

@@ -4,23 +4,26 @@
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/window.h"
+#include "kernels/convolution.h"
 #include "kernels/lines.h"
 
-/* Pooling in F32; int8, uint8 and the other floats widen. Maxima and averages are folded by lines:
- * the rows of a window into one line with its padding, that line into the results. Norms, and
- * maxima with their places, go output by output. */
+/* Pooling in F32; int8, uint8 and the other floats widen. Maxima and averages of small windows are
+ * computed by planes, others are folded by lines: the rows of a window into one line with its
+ * padding, that line into the results. Norms, and maxima with their places, go output by output. */
 
 #define CANCEL_OUTPUTS 256 /* between checks for cancellation */
+#define CANCEL_PLANES 64
 
 typedef struct pool_state {
     cpu_window window;
     bool counts_padding;
     int64_t p; /* of LpPool */
-    bool is_by_line;
-    int64_t line;   /* floats that the windows of a line of results reach */
-    int64_t lines;  /* of results at a time */
-    int64_t folded; /* where in a thread's part the planes of a window are folded into one */
-    float *counts;  /* of averages: the elements that count, for each result of a plane */
+    bool is_by_line, is_by_plane;
+    image_window plane; /* the window within a plane */
+    int64_t line;       /* floats that the windows of a line of results reach */
+    int64_t lines;      /* of results at a time */
+    int64_t folded;     /* where in a thread's part the planes of a window are folded into one */
+    float *counts;      /* of averages: the elements that count, for each result of a plane */
 } pool_state;
 
 static status prepare_lines(cpu_prepare *p, pool_state *s);
@@ -177,6 +180,23 @@ static int64_t rows_under(const cpu_window *w, int64_t lines)
     return (lines - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
 }
 
+static image_window window_of(const cpu_window *w)
+{
+    return (image_window){.height = (size_t)w->in[1],
+                          .width = (size_t)w->in[2],
+                          .channels = 1,
+                          .out_height = (size_t)w->out[1],
+                          .out_width = (size_t)w->out[2],
+                          .kernel_height = (size_t)w->kernel[1],
+                          .kernel_width = (size_t)w->kernel[2],
+                          .stride_y = (size_t)w->stride[1],
+                          .stride_x = (size_t)w->stride[2],
+                          .dilation_y = (size_t)w->dilation[1],
+                          .dilation_x = (size_t)w->dilation[2],
+                          .pad_top = (size_t)w->pad_begin[1],
+                          .pad_left = (size_t)w->pad_begin[2]};
+}
+
 static status prepare_lines(cpu_prepare *p, pool_state *s)
 {
     const cpu_window *w = &s->window;
@@ -199,6 +219,8 @@ static status prepare_lines(cpu_prepare *p, pool_state *s)
                     counted(s, 1, i / w->out[2] % w->out[1] * w->stride[1] - w->pad_begin[1]) *
                     counted(s, 2, i % w->out[2] * w->stride[2] - w->pad_begin[2]));
     s->is_by_line = true;
+    s->plane = window_of(w);
+    s->is_by_plane = pool_planes_is_fast(&s->plane) && w->pad_begin[1] >= 0 && w->out_plane > 1;
     s->folded = rows_under(w, s->lines) * s->line + s->lines * widest;
     int64_t folded = w->kernel[0] > 1 ? w->in[1] * w->in[2] : 0;
     p->part_bytes = (size_t)(s->folded + folded) * sizeof(float);
@@ -303,6 +325,18 @@ static const float *fold_planes(const cpu_call *c, const float *x, int64_t z, fl
     return folded;
 }
 
+static void pool_planes(const cpu_call *c, const float *in, size_t planes, const float *divisors,
+                        float *out)
+{
+    const pool_state *s = c->state;
+    c->kernels->pool_planes_f32(&(pool_planes_f32){.window = s->plane,
+                                                   .is_max = c->node->op == GRAPH_OP_MAX_POOL,
+                                                   .planes = planes,
+                                                   .in = in,
+                                                   .divisors = divisors,
+                                                   .out = out});
+}
+
 /* Result plane z of channel `x`. */
 static void pool_plane(const cpu_call *c, const float *x, int64_t z, float *memory, float *out)
 {
@@ -312,6 +346,10 @@ static void pool_plane(const cpu_call *c, const float *x, int64_t z, float *memo
     x = fold_planes(c, x, z, memory + s->folded);
     if (!x) {
         fill(out, count, c->node->op == GRAPH_OP_MAX_POOL ? -INFINITY : 0);
+        return;
+    }
+    if (s->is_by_plane) {
+        pool_planes(c, x, 1, s->counts ? s->counts + z * count : NULL, out);
         return;
     }
     for (int64_t line = 0, some; line < w->out[1]; line += some) {
@@ -357,10 +395,17 @@ static void pool_channels(const cpu_call *c, void *memory, size_t first, size_t 
         fold_whole_planes(c, first, count);
         return;
     }
-    for (size_t i = first; i < first + count; i++) {
+    bool is_flat = s->is_by_plane && w->in[0] == 1 && w->out[0] == 1 && w->kernel[0] == 1;
+    for (size_t i = first, some; i < first + count && !cancel_check(c->cancel); i += some) {
         const float *x = (const float *)c->inputs[0]->data + (int64_t)i * w->in_plane;
         float *out = (float *)c->outputs[0].data + (int64_t)i * w->out_plane;
-        for (int64_t z = 0; z < w->out[0] && !cancel_check(c->cancel); z++)
+        size_t left = first + count - i;
+        some = !is_flat ? 1 : left < CANCEL_PLANES ? left : CANCEL_PLANES;
+        if (is_flat) {
+            pool_planes(c, x, some, s->counts, out);
+            continue;
+        }
+        for (int64_t z = 0; z < w->out[0]; z++)
             pool_plane(c, x, z, memory, out + z * w->out[1] * w->out[2]);
     }
 }

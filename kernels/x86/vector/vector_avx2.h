@@ -20,6 +20,18 @@ static inline vec_mask vec_first(size_t n)
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
 }
 
+/* Lanes first .. end - 1; none where end <= first. */
+static inline vec_mask vec_between(size_t first, size_t end)
+{
+    return _mm256_andnot_ps(vec_first(first), vec_first(end));
+}
+
+/* The lanes of the mask from `p`, of which only these are read; `other` in the others. */
+static inline vec vec_load_where(vec_mask where, const float *p, vec other)
+{
+    return _mm256_blendv_ps(other, _mm256_maskload_ps(p, _mm256_castps_si256(where)), where);
+}
+
 static inline vec vec_set(float x)
 {
     return _mm256_set1_ps(x);
@@ -138,6 +150,13 @@ static inline vec vec_round(vec a)
 static inline vec vec_even(vec low, vec high)
 {
     __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
+}
+
+/* The odd lanes of `low`, then those of `high`. */
+static inline vec vec_odd(vec low, vec high)
+{
+    __m256d mixed = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0xdd));
     return _mm256_castpd_ps(_mm256_permute4x64_pd(mixed, 0xd8));
 }
 

@@ -19,6 +19,18 @@ static inline vec_mask vec_first(size_t n)
     return (vec_mask)((1u << n) - 1);
 }
 
+/* Lanes first .. end - 1; none where end <= first. */
+static inline vec_mask vec_between(size_t first, size_t end)
+{
+    return vec_first(end) & (vec_mask)~vec_first(first);
+}
+
+/* The lanes of the mask from `p`, of which only these are read; `other` in the others. */
+static inline vec vec_load_where(vec_mask where, const float *p, vec other)
+{
+    return _mm512_mask_loadu_ps(other, where, p);
+}
+
 static inline vec vec_set(float x)
 {
     return _mm512_set1_ps(x);
@@ -140,6 +152,13 @@ static inline vec vec_even(vec low, vec high)
 {
     __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(low, even, high);
+}
+
+/* The odd lanes of `low`, then those of `high`. */
+static inline vec vec_odd(vec low, vec high)
+{
+    __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(low, odd, high);
 }
 
 static inline vec vec_floor(vec a)
