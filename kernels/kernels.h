@@ -74,7 +74,7 @@ struct cumulate_f32;        /* kernels/lines.h */
 struct arg_rows_f32;        /* kernels/lines.h */
 struct fold_each_f32;       /* kernels/lines.h */
 struct transpose_plane;     /* kernels/lines.h */
-struct repeat_f32;          /* kernels/lines.h */
+struct repeat_plane;        /* kernels/lines.h */
 
 /* out[i] = f(in[i]); `out` may be `in`. */
 typedef void (*kernels_unary_f32)(const float *in, float *out, size_t count);
@@ -160,7 +160,7 @@ typedef struct kernels {
     void (*arg_rows_f32)(const struct arg_rows_f32 *p);
     void (*fold_each_f32)(const struct fold_each_f32 *p);
     void (*transpose_plane)(const struct transpose_plane *p);
-    void (*repeat_f32)(const struct repeat_f32 *p);
+    void (*repeat_plane)(const struct repeat_plane *p);
 
     /* Conversions: exact, or round to nearest with ties to even; NaN stays NaN, quiet. */
     void (*convert_f16_f32)(const uint16_t *in, float *out, size_t count);

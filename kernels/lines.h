@@ -135,12 +135,14 @@ typedef struct gather_sum_f32 {
     float *out; /* not `row` */
 } gather_sum_f32;
 
-/* out[i * times + t] = in[i] for i < count and t < times. */
-typedef struct repeat_f32 {
-    size_t count, times;
-    const float *in;
-    float *out; /* [count * times], not `in` */
-} repeat_f32;
+/* Each element of [rows, columns] `times` times, then each row `row_times` times (at least 1):
+ * out[(r * row_times + s) * columns * times + c * times + t] = in[r * columns + c]. */
+typedef struct repeat_plane {
+    size_t element_bytes; /* 1, 2, 4 or 8 */
+    size_t rows, row_times, columns, times;
+    const void *in;
+    void *out; /* not `in` */
+} repeat_plane;
 
 /* out[i * out_stride + j] = in[i + j * in_stride] for i < rows and j < columns. */
 typedef struct transpose_plane {

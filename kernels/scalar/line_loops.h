@@ -2,6 +2,7 @@
 #define KERNELS_SCALAR_LINE_LOOPS_H
 
 #include <assert.h>
+#include <string.h>
 
 #include "kernels/lines.h"
 
@@ -158,24 +159,60 @@ static inline void line_gather_sum(const gather_sum_f32 *p)
             out[i] += line_weigh(weights[i], row[index[i]]);
 }
 
-static inline __attribute__((always_inline)) void
-line_repeat_times(const size_t times, size_t count, const float *restrict in, float *restrict out)
+/* `rows` is 1 or 2: so many rows of the result are written at once. */
+#define REPEAT_ROW(type, times, rows)                                                              \
+    do {                                                                                           \
+        const type *restrict x = in;                                                               \
+        type *restrict to = out, *restrict below = to + p->columns * (times);                      \
+        for (size_t c = 0; c < columns; c++)                                                       \
+            for (size_t t = 0; t < (times); t++) {                                                 \
+                to[c * (times) + t] = x[c];                                                        \
+                if ((rows) == 2)                                                                   \
+                    below[c * (times) + t] = x[c];                                                 \
+            }                                                                                      \
+    } while (0)
+
+#define REPEAT_TYPE(type)                                                                          \
+    do {                                                                                           \
+        if (times == 2 && is_double)                                                               \
+            REPEAT_ROW(type, 2, 2);                                                                \
+        else if (times == 2)                                                                       \
+            REPEAT_ROW(type, 2, 1);                                                                \
+        else if (times == 3)                                                                       \
+            REPEAT_ROW(type, 3, 1);                                                                \
+        else if (times == 4)                                                                       \
+            REPEAT_ROW(type, 4, 1);                                                                \
+        else                                                                                       \
+            REPEAT_ROW(type, times, 1);                                                            \
+    } while (0)
+
+static inline void line_repeat_row(const repeat_plane *p, const void *in, void *out, bool is_double)
 {
-    for (size_t i = 0; i < count; i++)
-        for (size_t t = 0; t < times; t++)
-            out[i * times + t] = in[i];
+    size_t columns = p->columns, times = p->times;
+    if (p->element_bytes == sizeof(uint8_t))
+        REPEAT_TYPE(uint8_t);
+    else if (p->element_bytes == sizeof(uint16_t))
+        REPEAT_TYPE(uint16_t);
+    else if (p->element_bytes == sizeof(uint32_t))
+        REPEAT_TYPE(uint32_t);
+    else
+        REPEAT_TYPE(uint64_t);
 }
 
-static inline void line_repeat(const repeat_f32 *p)
+static inline void line_repeat(const repeat_plane *p)
 {
-    if (p->times == 2)
-        line_repeat_times(2, p->count, p->in, p->out);
-    else if (p->times == 3)
-        line_repeat_times(3, p->count, p->in, p->out);
-    else if (p->times == 4)
-        line_repeat_times(4, p->count, p->in, p->out);
-    else
-        line_repeat_times(p->times, p->count, p->in, p->out);
+    size_t in_row = p->columns * p->element_bytes, row = in_row * p->times;
+    bool is_double = p->times == 2 && p->row_times >= 2;
+    const char *in = p->in;
+    char *out = p->out;
+    for (size_t r = 0; r < p->rows && row > 0; r++, in += in_row, out += p->row_times * row) {
+        line_repeat_row(p, in, out, is_double);
+        for (size_t s = is_double ? 2 : 1; s < p->row_times; s++)
+            memcpy(out + s * row, out, row);
+    }
 }
+
+#undef REPEAT_ROW
+#undef REPEAT_TYPE
 
 #endif

@@ -34,7 +34,7 @@ void gather_sum_f32_scalar(const struct gather_sum_f32 *p)
     line_gather_sum(p);
 }
 
-void repeat_f32_scalar(const struct repeat_f32 *p)
+void repeat_plane_scalar(const struct repeat_plane *p)
 {
     line_repeat(p);
 }

@@ -457,15 +457,29 @@ static void check_gather_sum(const variant *v)
 
 static void check_repeat(const variant *v)
 {
-    for (size_t turn = 0; turn < 160; turn++) {
-        repeat_f32 p = {.count = turn < 80 ? turn : check_random_below(300), .times = 1 + turn % 6};
-        float *in = check_floats(p.count);
-        check_fill_floats(in, p.count, -2, 2);
+    for (size_t turn = 0; turn < 240; turn++) {
+        size_t bytes = (size_t)1 << turn % 4;
+        repeat_plane p = {.element_bytes = bytes,
+                          .rows = check_random_below(4),
+                          .row_times = 1 + check_random_below(4),
+                          .columns = turn < 80 ? turn : check_random_below(90),
+                          .times = turn % 16 ? 1 + check_random_below(6) : 150};
+        size_t in_count = p.rows * p.columns, row = p.columns * p.times;
+        size_t out_count = p.rows * p.row_times * row;
+        char *in = check_buffer(in_count * bytes, bytes),
+             *out = check_buffer(out_count * bytes, bytes);
+        check_fill_bytes(in, in_count * bytes);
         p.in = in;
-        p.out = check_floats(p.count * p.times);
-        FUNCTION(repeat_f32)(&p);
-        for (size_t i = 0; i < p.count * p.times; i++)
-            check_close("repeated", i, (double)p.out[i], (double)in[i / p.times], 0);
+        p.out = out;
+        FUNCTION(repeat_plane)(&p);
+        for (size_t i = 0; i < out_count; i++) {
+            size_t from = i / row / p.row_times * p.columns + i % row / p.times;
+            if (memcmp(out + i * bytes, in + from * bytes, bytes)) {
+                check_fail("%zu rows %zu times, %zu columns %zu times, of %zu bytes: wrong at %zu",
+                           p.rows, p.row_times, p.columns, p.times, bytes, i);
+                break;
+            }
+        }
         check_reset();
     }
 }
@@ -508,7 +522,7 @@ const check checks_lines[] = {
     {"combine_line", check_combine, NULL},    {"choose_line", check_choose, NULL},
     {"convert_line", check_convert, NULL},    {"fold_windows_f32", check_fold_line, NULL},
     {"fold_rows_f32", check_fold_rows, NULL}, {"gather_sum_f32", check_gather_sum, NULL},
-    {"repeat_f32", check_repeat, NULL},       {"transpose_plane", check_transpose, NULL},
+    {"repeat_plane", check_repeat, NULL},     {"transpose_plane", check_transpose, NULL},
     {"fold_each_f32", check_fold_each, NULL}, {"arg_rows_f32", check_arg_rows, NULL},
     {"cumulate_f32", check_cumulate, NULL},   {NULL, NULL, NULL},
 };

@@ -473,8 +473,13 @@ static void run_depthwise(const cpu_call *c, const conv_dense *s, const conv_den
     fused_run r = {.call = c, .s = s, .f = f, .total = (size_t)s->images * s->rows};
     const tensor *x = c->inputs[CONV_DENSE_X];
     if (s->multiplier > 1)
-        c->kernels->repeat_f32(
-            &(repeat_f32){(size_t)tensor_count(x), s->multiplier, x->data, c->scratch});
+        c->kernels->repeat_plane(&(repeat_plane){.element_bytes = sizeof(float),
+                                                 .rows = 1,
+                                                 .row_times = 1,
+                                                 .columns = (size_t)tensor_count(x),
+                                                 .times = s->multiplier,
+                                                 .in = x->data,
+                                                 .out = c->scratch});
     r.items = cpu_split_items(c, r.total, r.total, 1);
     cpu_split(c, estimate_ns(s, r.total), depthwise_block, &r, (r.total + r.items - 1) / r.items);
 }

@@ -207,6 +207,8 @@ static int64_t pad_source(pad_mode mode, int64_t j, int64_t n)
     return -1;
 }
 
+#define PAD_FEW 8
+
 /* How a tensor is padded. The last dim is copied in runs, the others go through tables. */
 typedef struct padding {
     pad_mode mode;
@@ -216,12 +218,26 @@ typedef struct padding {
     const void *fill;
 } padding;
 
+/* Mostly few elements: without calls. */
+static void fill_edge(const padding *p, int64_t count, char *to)
+{
+    if (p->bytes != sizeof(uint32_t) || count > PAD_FEW) {
+        if (count > 0)
+            cpu_fill(p->bytes, p->fill, to, count);
+        return;
+    }
+    uint32_t x;
+    memcpy(&x, p->fill, sizeof x);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * (int64_t)sizeof x, &x, sizeof x);
+}
+
 /* Elements j .. end - 1 of a padded line, whose unpadded elements are at `from`. */
 static void pad_edge(const padding *p, const char *from, int64_t j, int64_t end, char *to)
 {
     to += j * (int64_t)p->bytes;
-    if (p->mode == PAD_CONSTANT && j < end) {
-        cpu_fill(p->bytes, p->fill, to, end - j);
+    if (p->mode == PAD_CONSTANT) {
+        fill_edge(p, end - j, to);
         return;
     }
     for (; j < end; j++, to += p->bytes) {
@@ -270,6 +286,47 @@ static void pad_lines(const padding *p, int rank, const int64_t *dims, int64_t *
     }
 }
 
+typedef struct pad_dims {
+    int rank;
+    int64_t begin[TENSOR_RANK_MAX], in[TENSOR_RANK_MAX], out[TENSOR_RANK_MAX];
+} pad_dims;
+
+/* Inner dims that are not padded become part of the last one that is: as more of its elements where
+ * these are filled with a constant, else as larger elements. */
+static void merge_inner(padding *p, pad_dims *d)
+{
+    int64_t inner = 1;
+    while (d->rank > 1 && d->begin[d->rank - 1] == 0 && d->in[d->rank - 1] == d->out[d->rank - 1])
+        inner *= d->in[--d->rank];
+    if (p->mode != PAD_CONSTANT) {
+        p->bytes *= (size_t)inner;
+        return;
+    }
+    d->begin[d->rank - 1] *= inner;
+    d->in[d->rank - 1] *= inner;
+    d->out[d->rank - 1] *= inner;
+}
+
+/* Of the last dim only what is outside is looked up, and no constants. */
+static void fill_maps(const padding *p, const pad_dims *d, int64_t *maps[TENSOR_RANK_MAX])
+{
+    int64_t dense[TENSOR_RANK_MAX];
+    cpu_dense_strides(d->rank, d->in, dense);
+    for (int i = 0; i < d->rank; i++) {
+        bool is_last = i + 1 == d->rank;
+        for (int64_t j = 0; j < d->out[i] && !(is_last && p->mode == PAD_CONSTANT); j++) {
+            int64_t from = j - d->begin[i];
+            if (is_last && from >= 0 && from < d->in[i]) {
+                j = d->begin[i] + d->in[i] - 1;
+                continue;
+            }
+            if (from < 0 || from >= d->in[i])
+                from = d->in[i] ? pad_source(p->mode, from, d->in[i]) : -1;
+            maps[i][j] = from < 0 ? -1 : from * dense[i];
+        }
+    }
+}
+
 static status run_pad(const cpu_call *c)
 {
     static const uint8_t zeros[16];
@@ -283,8 +340,8 @@ static status run_pad(const cpu_call *c)
                                           : PAD_CONSTANT,
                  .bytes = dtype_bytes(in->dtype),
                  .fill = value ? value->data : zeros};
-    int64_t begin[TENSOR_RANK_MAX] = {0}, dense[TENSOR_RANK_MAX];
-    int64_t padded = tensor_count(pads) / 2;
+    int64_t begin[TENSOR_RANK_MAX] = {0}, padded = tensor_count(pads) / 2;
+    pad_dims d = {.rank = out->rank};
     if (tensor_count(out) == 0)
         return STATUS_OK;
     if (out->rank == 0) {
@@ -294,25 +351,19 @@ static status run_pad(const cpu_call *c)
     for (int64_t i = 0; i < padded; i++)
         begin[cpu_axis(axes ? tensor_get_integer(axes, i) : i, in->rank)] =
             tensor_get_integer(pads, i);
+    for (int i = 0; i < out->rank; i++) {
+        d.begin[i] = begin[i];
+        d.in[i] = in->dims[i];
+        d.out[i] = out->dims[i];
+    }
+    merge_inner(&p, &d);
     int64_t *maps[TENSOR_RANK_MAX];
     place_maps(c, maps);
-    cpu_dense_strides(in->rank, in->dims, dense);
-    dense[out->rank - 1] = 1;
-    for (int i = 0; i < out->rank; i++)
-        for (int64_t j = 0; j < out->dims[i]; j++) {
-            int64_t from = j - begin[i]; /* inside, or: */
-            if (i + 1 == out->rank && from >= 0 && from < in->dims[i]) {
-                j = begin[i] + in->dims[i] - 1; /* only the edges of lines are looked up */
-                continue;
-            }
-            if (from < 0 || from >= in->dims[i])
-                from = in->dims[i] ? pad_source(p.mode, from, in->dims[i]) : -1;
-            maps[i][j] = from < 0 ? -1 : from * dense[i];
-        }
-    p.begin = begin[out->rank - 1];
-    p.in = in->dims[out->rank - 1];
-    p.map = maps[out->rank - 1];
-    pad_lines(&p, out->rank, out->dims, maps, in->data, out->data);
+    fill_maps(&p, &d, maps);
+    p.begin = d.begin[d.rank - 1];
+    p.in = d.in[d.rank - 1];
+    p.map = maps[d.rank - 1];
+    pad_lines(&p, d.rank, d.out, maps, in->data, out->data);
     return STATUS_OK;
 }
 

@@ -131,9 +131,33 @@ static void scale_planes(const cpu_call *c, void *memory, size_t first, size_t c
     }
 }
 
+/* The same of rows of channels: their factors are found once. */
+static void scale_rows(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    const tensor *x = c->inputs[0];
+    const float *scale = c->inputs[1]->data, *bias = c->inputs[2]->data;
+    const float *mean = c->inputs[3]->data, *variance = c->inputs[4]->data;
+    float epsilon = graph_attribute_float(c->node, "epsilon", 1e-5f);
+    size_t channels = (size_t)x->dims[1];
+    float *factors = memory, *shifts = factors + channels;
+    for (size_t i = 0; i < channels; i++) {
+        factors[i] = scale[i] / sqrtf(variance[i] + epsilon);
+        shifts[i] = bias[i] - mean[i] * factors[i];
+    }
+    for (size_t r = first; r < first + count; r++) {
+        float *out = (float *)c->outputs[0].data + r * channels;
+        c->kernels->mul_f32((const float *)x->data + r * channels, 1, factors, 1, out, channels);
+        c->kernels->add_f32(out, 1, shifts, 1, out, channels);
+    }
+}
+
 static status run_batch_normalization(const cpu_call *c)
 {
     const tensor *x = c->inputs[0];
+    if (x->rank > 1 && cpu_dims_product(x->dims, 2, x->rank) == 1) {
+        cpu_split_rows(c, (double)tensor_count(x) / 2, scale_rows, (size_t)x->dims[0]);
+        return STATUS_OK;
+    }
     size_t channels = x->rank > 1 ? (size_t)x->dims[1] : 1;
     cpu_split_rows(c, (double)tensor_count(x) / 2, scale_planes, (size_t)x->dims[0] * channels);
     return STATUS_OK;
@@ -143,6 +167,8 @@ static status prepare_batch_normalization(cpu_prepare *p)
 {
     if (graph_attribute_int(p->node, "training_mode", 0))
         return status_fail(STATUS_UNSUPPORTED, "training_mode 1 is not supported");
+    if (p->inputs[0]->rank > 1)
+        p->part_bytes = 2 * (size_t)p->inputs[0]->dims[1] * sizeof(float);
     return prepare_f32(p);
 }
 

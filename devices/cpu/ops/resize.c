@@ -35,6 +35,8 @@ typedef struct resize_state {
     int64_t inner, in_row, out_row;
     int64_t tap_count; /* of all axes before row_axis */
     int64_t times;     /* each element of a row, one after the other; 0: row_index says which */
+    int64_t row_times; /* the same of the rows of a plane, where they are copied */
+    bool has_outside;  /* some elements of a row are */
     /* Of row_axis, for gather_sum_f32: [tap][out_row]; no weights: all are 1. */
     int32_t *row_index;
     float *row_weights;
@@ -229,15 +231,15 @@ static status fill_row_taps(cpu_prepare *p, resize_state *s)
     return STATUS_OK;
 }
 
-/* How often row_axis repeats each element, or 0. */
-static int64_t times_of(const resize_state *s)
+/* How often an axis repeats each index, or 0. */
+static int64_t times_of(const resize_axis *a)
 {
-    const resize_axis *a = &s->axes[s->row_axis];
-    if (s->inner != 1 || a->tap_count != 1 || a->out % a->in != 0)
+    if (a->tap_count != 1 || a->in == 0 || a->out % a->in != 0)
         return 0;
     int64_t times = a->out / a->in;
     for (int64_t x = 0; x < a->out; x++)
-        if (a->is_outside[x] || a->taps[x].weight != 1 || a->taps[x].offset != x / times)
+        if (a->is_outside[x] || a->taps[x].weight != 1 ||
+            a->taps[x].offset != x / times * a->stride)
             return 0;
     return times;
 }
@@ -269,10 +271,14 @@ static status prepare_rows(cpu_prepare *p, resize_state *s)
 {
     if (s->in_row > INT32_MAX)
         return status_fail(STATUS_UNSUPPORTED, "rows of %lld elements", (long long)s->in_row);
-    s->times = times_of(s);
+    const resize_axis *x = &s->axes[s->row_axis];
+    s->times = s->inner == 1 ? times_of(x) : 0;
+    for (int64_t i = 0; i < x->out; i++)
+        s->has_outside |= x->is_outside[i];
     status result = s->times ? STATUS_OK : fill_row_taps(p, s);
     s->are_rows_first = !result && find_order(s);
     s->are_rows_copied = s->are_rows_first && is_nearest(&s->axes[s->row_axis - 1]);
+    s->row_times = s->are_rows_copied && s->times ? times_of(&s->axes[s->row_axis - 1]) : 0;
     p->part_bytes += (size_t)s->in_row * sizeof(float);
     if (s->are_rows_first && !s->are_rows_copied)
         p->part_bytes += (size_t)(s->axes[s->row_axis - 1].in * s->out_row) * sizeof(float);
@@ -344,13 +350,27 @@ static size_t collect_rows(const resize_state *s, const int64_t *at, const float
     return kept;
 }
 
+/* Rows whose elements repeat, each `row_times` times. */
+static void repeat_rows(const cpu_call *c, const float *in, size_t rows, size_t row_times,
+                        float *out)
+{
+    const resize_state *s = c->state;
+    c->kernels->repeat_plane(&(repeat_plane){.element_bytes = sizeof *in,
+                                             .rows = rows,
+                                             .row_times = row_times,
+                                             .columns = (size_t)s->axes[s->row_axis].in,
+                                             .times = (size_t)s->times,
+                                             .in = in,
+                                             .out = out});
+}
+
 /* Axis row_axis of one row. */
 static void resize_row(const cpu_call *c, const float *row, float extrapolation, float *out)
 {
     const resize_state *s = c->state;
     const resize_axis *a = &s->axes[s->row_axis];
     if (s->times) {
-        c->kernels->repeat_f32(&(repeat_f32){(size_t)a->in, (size_t)s->times, row, out});
+        repeat_rows(c, row, 1, 1, out);
         return;
     }
     c->kernels->gather_sum_f32(&(gather_sum_f32){.taps = (size_t)a->tap_count,
@@ -359,7 +379,7 @@ static void resize_row(const cpu_call *c, const float *row, float extrapolation,
                                                  .weights = s->row_weights,
                                                  .row = row,
                                                  .out = out});
-    for (int64_t x = 0; x < a->out; x++)
+    for (int64_t x = 0; s->has_outside && x < a->out; x++)
         for (int64_t i = 0; a->is_outside[x] && i < s->inner; i++)
             out[x * s->inner + i] = extrapolation;
 }
@@ -480,6 +500,10 @@ static void run_planes(const cpu_call *c, void *memory, size_t first, size_t cou
     for (size_t i = first; i < first + count && !cancel_check(c->cancel); i++) {
         const float *in = (const float *)c->inputs[0]->data + (int64_t)i * a->in * s->in_row;
         float *out = (float *)c->outputs[0].data + (int64_t)i * a->out * s->out_row;
+        if (s->row_times) {
+            repeat_rows(c, in, (size_t)a->in, (size_t)s->row_times, out);
+            continue;
+        }
         if (s->are_rows_copied) {
             copy_plane_rows(c, in, extrapolation, out);
             continue;

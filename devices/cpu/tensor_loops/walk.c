@@ -119,11 +119,21 @@ typedef struct bytes16 {
             t[i * to_stride] = f[i * from_stride];                                                 \
     } while (0)
 
-static void copy_run(size_t element_bytes, int64_t count, const void *from, int64_t from_stride,
-                     void *to, int64_t to_stride)
+static void copy_run(const kernels *k, size_t element_bytes, int64_t count, const void *from,
+                     int64_t from_stride, void *to, int64_t to_stride)
 {
     if (from_stride == 1 && to_stride == 1) {
         memcpy(to, from, (size_t)count * element_bytes);
+        return;
+    }
+    if (from_stride == 0 && to_stride == 1 && element_bytes > 1 && element_bytes <= 8) {
+        k->repeat_plane(&(repeat_plane){.element_bytes = element_bytes,
+                                        .rows = 1,
+                                        .row_times = 1,
+                                        .columns = 1,
+                                        .times = (size_t)count,
+                                        .in = from,
+                                        .out = to});
         return;
     }
     if (from_stride == 0 && to_stride == 1) {
@@ -172,7 +182,7 @@ static void copy_plane(const kernels *k, size_t bytes, const cpu_walk *w, const 
         for (int64_t j0 = 0; j0 < w->dims[b]; j0 += TILE) {
             int64_t n = j0 + TILE < w->dims[b] ? TILE : w->dims[b] - j0;
             for (int64_t i = i0; i < i1; i++)
-                copy_run(bytes, n,
+                copy_run(k, bytes, n,
                          from + (i * w->strides[1][a] + j0 * w->strides[1][b]) * (int64_t)bytes,
                          w->strides[1][b],
                          to + (i * w->strides[0][a] + j0 * w->strides[0][b]) * (int64_t)bytes,
@@ -195,6 +205,75 @@ static void move_dim(cpu_walk *w, int from, int to)
     w->strides[1][to] = stride1;
 }
 
+/* Whether copies of dim d of the result lie one after the other, and are all the same. */
+static bool is_repeated(const cpu_walk *w, int d)
+{
+    int64_t block = 1;
+    for (int i = w->rank - 1; i > d; i--)
+        block *= w->strides[0][i] == block ? w->dims[i] : 0;
+    return w->strides[1][d] == 0 && w->dims[d] > 1 && w->strides[0][d] == block;
+}
+
+/* Elements that are repeated one by one. */
+static bool are_elements_repeated(const cpu_walk *w, int d, size_t element_bytes)
+{
+    return d >= 0 && d == w->rank - 2 && w->strides[1][d] == 1 && w->strides[1][d + 1] == 0 &&
+           w->strides[0][d + 1] == 1 && w->strides[0][d] == w->dims[d + 1] &&
+           element_bytes <= sizeof(uint64_t);
+}
+
+static bool has_repeats(const cpu_walk *w)
+{
+    if (w->strides[1][w->rank - 1] == 0)
+        return true;
+    if (w->strides[1][w->rank - 1] != 1)
+        return false;
+    for (int d = 0; d < w->rank - 1; d++)
+        if (is_repeated(w, d))
+            return true;
+    return false;
+}
+
+#define AGAIN_BYTES 16384 /* copied at a time: they stay in the L1 cache */
+
+/* The block of `bytes` bytes that lies at `to`, `times` times in all. */
+static void copy_again(char *to, int64_t bytes, int64_t times)
+{
+    int64_t most = AGAIN_BYTES / bytes > 1 ? AGAIN_BYTES / bytes : 1;
+    for (int64_t done = 1, more; done < times; done += more) {
+        more = times - done < done ? times - done : done;
+        more = more < most ? more : most;
+        memcpy(to + done * bytes, to, (size_t)(more * bytes));
+    }
+}
+
+/* Dims d and later of a walk: what repeats is read once. */
+static void copy_repeats(const kernels *k, size_t element_bytes, const cpu_walk *w, int d,
+                         const char *from, char *to)
+{
+    int64_t bytes = (int64_t)element_bytes, apart = w->strides[0][d] * bytes;
+    if (d == w->rank - 1) {
+        copy_run(k, element_bytes, w->dims[d], from, w->strides[1][d], to, w->strides[0][d]);
+        return;
+    }
+    if (are_elements_repeated(w, d, element_bytes)) {
+        k->repeat_plane(&(repeat_plane){.element_bytes = element_bytes,
+                                        .rows = 1,
+                                        .row_times = 1,
+                                        .columns = (size_t)w->dims[d],
+                                        .times = (size_t)w->dims[d + 1],
+                                        .in = from,
+                                        .out = to});
+        return;
+    }
+    bool is_again = is_repeated(w, d);
+    for (int64_t i = 0; i < (is_again ? 1 : w->dims[d]); i++)
+        copy_repeats(k, element_bytes, w, d + 1, from + i * w->strides[1][d] * bytes,
+                     to + i * apart);
+    if (is_again)
+        copy_again(to, apart, w->dims[d]);
+}
+
 void cpu_copy_strided(const kernels *k, size_t element_bytes, int rank, const int64_t *dims,
                       const void *from, const int64_t *from_strides, void *to,
                       const int64_t *to_strides)
@@ -204,6 +283,10 @@ void cpu_copy_strided(const kernels *k, size_t element_bytes, int rank, const in
     cpu_cursor c;
     if (!cpu_walk_start(&w, &c))
         return;
+    if (has_repeats(&w)) {
+        copy_repeats(k, element_bytes, &w, 0, from, to);
+        return;
+    }
     int64_t bytes = (int64_t)element_bytes;
     int unit = -1; /* the dim along which the source is contiguous, when it is not the last */
     if (cpu_walk_step(&w, 1) != 1)
@@ -212,7 +295,7 @@ void cpu_copy_strided(const kernels *k, size_t element_bytes, int rank, const in
                 unit = i;
     if (unit < 0) {
         do
-            copy_run(element_bytes, cpu_walk_run(&w), (const char *)from + c.offsets[1] * bytes,
+            copy_run(k, element_bytes, cpu_walk_run(&w), (const char *)from + c.offsets[1] * bytes,
                      cpu_walk_step(&w, 1), (char *)to + c.offsets[0] * bytes, cpu_walk_step(&w, 0));
         while (cpu_walk_next(&w, &c));
         return;

@@ -35,7 +35,7 @@ void gather_sum_f32_avx2(const struct gather_sum_f32 *p)
     line_gather_sum(p);
 }
 
-void repeat_f32_avx2(const struct repeat_f32 *p)
+void repeat_plane_avx2(const struct repeat_plane *p)
 {
     line_repeat(p);
 }

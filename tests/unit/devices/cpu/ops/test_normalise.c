@@ -93,3 +93,27 @@ Test(cpu_normalise, mean_and_variance_over_any_axes)
         cpu_case_dispose(&c);
     }
 }
+
+/* Rows of channels, and planes. */
+Test(cpu_normalise, batch_normalization_of_rows_and_planes)
+{
+    for (int64_t plane = 1; plane < 4; plane++) {
+        cpu_case c = {0};
+        tensor *x = plane == 1 ? cpu_case_random(&c, DTYPE_F32, DIMS(5, 7))
+                               : cpu_case_random(&c, DTYPE_F32, DIMS(5, 7, plane));
+        tensor *p[4];
+        for (int i = 0; i < 4; i++)
+            p[i] = cpu_case_random(&c, DTYPE_F32, DIMS(7));
+        for (int i = 0; i < 7; i++)
+            ((float *)p[3]->data)[i] += 3;
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_BATCH_NORMALIZATION, 1), STATUS_OK);
+        for (int64_t i = 0; i < 35 * plane; i++) {
+            int64_t at = i / plane % 7;
+            double want = (cpu_case_get(x, i) - cpu_case_get(p[2], at)) /
+                              sqrt(cpu_case_get(p[3], at) + 1e-5) * cpu_case_get(p[0], at) +
+                          cpu_case_get(p[1], at);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), want, 1e-5, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}

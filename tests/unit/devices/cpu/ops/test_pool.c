@@ -15,13 +15,15 @@ static int64_t below(uint64_t *seed, int64_t n)
     return (int64_t)(xorshift_next(seed) % (uint64_t)n);
 }
 
+/* Half of the windows are square and dense, as models have them. */
 static setting make_setting(uint64_t *seed)
 {
     setting s = {.counts_padding = below(seed, 2)};
+    bool is_square = below(seed, 2);
     for (int d = 0; d < 2; d++) {
-        s.kernel[d] = 1 + below(seed, 4);
-        s.dilations[d] = 1 + below(seed, 2);
-        s.strides[d] = 1 + below(seed, 3);
+        s.kernel[d] = is_square && d ? s.kernel[0] : 1 + below(seed, 5);
+        s.dilations[d] = is_square ? 1 : 1 + below(seed, 2);
+        s.strides[d] = is_square && d ? s.strides[0] : 1 + below(seed, 3);
         s.size[d] = s.kernel[d] * s.dilations[d] + below(seed, 40);
         s.pads[d] = below(seed, s.kernel[d]);
         s.pads[d + 2] = below(seed, s.kernel[d]);
