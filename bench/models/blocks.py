@@ -7,14 +7,14 @@ Each is a few layers of an architecture that people serve, at its usual sizes, w
 all with --all. Needs numpy, onnx and onnxruntime.
 """
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import blocks_images as images
 import blocks_layers as layers
 import blocks_sequences as sequences
 import operators
+from cases import RANDOM, ints, number
 from net import Net, block
-from operators import RANDOM, ints, number
 
 
 def quantised():
@@ -24,7 +24,7 @@ def quantised():
     def dequantise(n, x, scale, zero):
         return n.op("DequantizeLinear", x, number(scale), zero)
 
-    def bytes_(n, *shape):
+    def bytes_(*shape):
         return RANDOM.integers(-127, 128, shape).astype(np.int8)
 
     def qdq(n, x, zero, scale=.03):
@@ -32,7 +32,7 @@ def quantised():
 
     def qdq_conv(n, x, cin, cout, k, group=1):
         scales = np.full(cout, .3 / (127 * (cin // group * k * k) ** .5), np.float32)
-        w = n.op("DequantizeLinear", bytes_(n, cout, cin // group, k, k), scales, np.zeros(cout, np.int8), axis=0)
+        w = n.op("DequantizeLinear", bytes_(cout, cin // group, k, k), scales, np.zeros(cout, np.int8), axis=0)
         b = n.op("DequantizeLinear", RANDOM.integers(-99, 99, cout).astype(np.int32), scales * .03, np.zeros(cout, np.int32), axis=0)
         return n.op("Conv", x, w, b, group=group, pads=[k // 2] * 4, kernel_shape=[k, k])
 
@@ -57,7 +57,7 @@ def quantised():
         def _(n, x, zero=zero):
             y = quantise(n, x, .03, zero)
             for cin, cout in ((3, 32), (32, 64)):
-                w = (y, number(.03), zero, bytes_(n, cout, cin, 3, 3), np.full(cout, .002, np.float32), np.zeros(cout, np.int8), number(.03), zero,
+                w = (y, number(.03), zero, bytes_(cout, cin, 3, 3), np.full(cout, .002, np.float32), np.zeros(cout, np.int8), number(.03), zero,
                      RANDOM.integers(-99, 99, cout).astype(np.int32))
                 y = n.op("QLinearConv", *w, pads=[1] * 4, strides=[2, 2], kernel_shape=[3, 3])
             return dequantise(n, y, .03, zero)
@@ -65,7 +65,7 @@ def quantised():
         @block(f"QDQ MLP {kind}", [16, 256])
         def _(n, x, zero=zero):
             for c, d in ((256, 512), (512, 256)):
-                w = dequantise(n, bytes_(n, c, d), .3 / (127 * c ** .5), number(0, np.int8))
+                w = dequantise(n, bytes_(c, d), .3 / (127 * c ** .5), number(0, np.int8))
                 x = n.act(n.op("Add", n.op("MatMul", qdq(n, x, zero), w), n.weights(d)), "Relu")
             return qdq(n, x, zero)
 
@@ -73,7 +73,7 @@ def quantised():
     def _(n, x):
         for c, d in ((256, 1024), (1024, 256)):
             q, s, z = n.op("DynamicQuantizeLinear", x, outputs=3)
-            y = n.op("Cast", n.op("MatMulInteger", q, bytes_(n, c, d), z, number(0, np.int8)), to=TensorProto.FLOAT)
+            y = n.op("Cast", n.op("MatMulInteger", q, bytes_(c, d), z, number(0, np.int8)), to=TensorProto.FLOAT)
             x = n.act(n.op("Add", n.op("Mul", y, n.op("Mul", s, number(.01))), n.weights(d)), "Relu")
         return x
 
@@ -85,11 +85,7 @@ def halves():
             return super().keep(array.astype(np.float16) if array.dtype in (np.float32, np.float64) else array)
 
     def block16(name, shape):
-        def add(build):
-            net = Half()
-            net.end(name, shape, build(net, "x"), dtype=np.float16)
-            return build
-        return add
+        return block(name, shape, Half, dtype=np.float16)
 
     @block16("f16 ResNet stage", [1, 64, 28, 28])
     def _(n, x):
@@ -241,13 +237,13 @@ def odds():
         y = n.op("Div", n.op("Sub", y, n.weights(1, 3, 1, 1)), np.abs(n.weights(1, 3, 1, 1)) + .2)
         return n.act(n.conv(y, 3, 16, 3, 2), "Relu")
 
-    def branches(n, x, condition, then, otherwise):
+    def branches(n, condition, then, otherwise):
         graphs = []
         for build in (then, otherwise):
             b = Net()
             y = build(b)
             graphs.append(helper.make_graph(b.nodes, f"b{len(graphs)}", [], [helper.make_tensor_value_info(y, TensorProto.FLOAT, None)],
-                                            [operators.numpy_helper.from_array(a, k) for k, a in b.constants.items()]))
+                                            [numpy_helper.from_array(a, k) for k, a in b.constants.items()]))
         for g, letter in zip(graphs, "pq"):  # names of all graphs are different
             names = {o for node in g.node for o in node.output} | {i.name for i in g.initializer}
             for node in g.node:
@@ -260,7 +256,7 @@ def odds():
     @block("If before a network", [1, 3, 64, 64])
     def _(n, x):
         above = n.op("Greater", n.op("ReduceMax", x, keepdims=0), number(1))
-        y = branches(n, x, above, lambda b: b.op("Div", "x", number(255)), lambda b: b.op("Identity", "x"))
+        y = branches(n, above, lambda b: b.op("Div", "x", number(255)), lambda b: b.op("Identity", "x"))
         for cin, cout in ((3, 16), (16, 32)):
             y = n.act(n.conv(y, cin, cout, 3, 2), "Relu")
         return n.gemm(n.op("Flatten", n.op("GlobalAveragePool", y)), 32, 10)
@@ -270,7 +266,7 @@ def odds():
         y = n.act(n.conv(x, 3, 16, 3, 2), "Relu")
         n.nodes.append(helper.make_node("GlobalAveragePool", [y], ["pooled"]))
         above = n.op("Greater", n.op("ReduceMax", y, keepdims=0), number(1))
-        return branches(n, x, above, lambda b: b.op("Flatten", "pooled"), lambda b: b.op("Identity", "pooled"))
+        return branches(n, above, lambda b: b.op("Flatten", "pooled"), lambda b: b.op("Identity", "pooled"))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 import numpy as np
 
 from net import block
-from operators import ints, number
+from cases import ints, number
 
 
 def images():

@@ -2,8 +2,9 @@
 import numpy as np
 from onnx import helper
 
+from cases import case, floats, node, number, one
 from net import block
-from operators import RANDOM, bytes_of, case, floats, node, number, one
+from operators import bytes_of
 
 
 def convolution_layers():

@@ -1,10 +1,9 @@
 """Blocks of blocks.py: speech, recurrent layers, transformers."""
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-import operators
+from cases import RANDOM, ints, number
 from net import Net, block
-from operators import RANDOM, ints, number
 
 
 def sequences():
@@ -104,7 +103,7 @@ def loop_cell(n, x, steps, c, h, is_scan=False):
     state, floats = [value("h", TensorProto.FLOAT, [1, h])], TensorProto.FLOAT
     made = [value("kept", floats, [1, h]), value("step", floats, [1, h])]
     start = np.zeros((1, h), np.float32)
-    initial = [operators.numpy_helper.from_array(a, name) for name, a in body.constants.items()]
+    initial = [numpy_helper.from_array(a, name) for name, a in body.constants.items()]
     if is_scan:
         graph = helper.make_graph(body.nodes, "body", state + [value("row", floats, [c])], made, initial)
         return n.op("Scan", start, x, outputs=2, body=graph, num_scan_inputs=1)[1]

@@ -2,7 +2,7 @@
 import numpy as np
 from onnx import helper
 
-from operators import RANDOM, case, ints, number
+from cases import RANDOM, case, ints, number
 
 
 class Net:
@@ -94,10 +94,10 @@ class Net:
         case(name, x, self.nodes, self.constants, **more)
 
 
-def block(name, shape, **more):
-    """Decorates a function (net, "x") -> output."""
+def block(name, shape, kind=Net, **more):
+    """Decorates a function (net, "x") -> output; the net is of that class."""
     def add(build):
-        net = Net()
+        net = kind()
         net.end(name, shape, build(net, "x"), **more)
         return build
     return add

@@ -449,8 +449,7 @@ def make_model(shape, nodes, constants, opset, dtype):
     made = [numpy_helper.from_array(np.asarray(c), name) for name, c in constants.items()]
     graph = helper.make_graph(nodes, "g", [x], [onnx.ValueInfoProto(name="y")], made)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
-    found = onnx.shape_inference.infer_shapes(model)
-    return found
+    return onnx.shape_inference.infer_shapes(model)
 
 
 def make_input(shape, dtype, positive):

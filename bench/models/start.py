@@ -12,7 +12,6 @@ memory; a second start that takes more than half of the first one's time, or of 
 """
 import http.client
 import json
-import os
 import pathlib
 import re
 import socket
