@@ -4,7 +4,6 @@ import socket
 import threading
 
 import numpy
-import pytest
 
 import frames
 import serving

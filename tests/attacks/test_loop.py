@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-import serving
 import wire
 
 ONE_LOOP = ("--set", "server.loops=1")

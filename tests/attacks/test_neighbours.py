@@ -5,7 +5,6 @@ import ssl
 import threading
 
 import numpy
-import pytest
 
 import frames
 import serving

@@ -12,7 +12,7 @@ import zlib
 
 import torch
 import transformers as T
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from sentence_transformers.base.modules.dense import Dense
 from sentence_transformers.sentence_transformer.modules.layer_norm import LayerNorm
 from sentence_transformers.sentence_transformer.modules.pooling import Pooling

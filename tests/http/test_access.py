@@ -2,7 +2,6 @@
 import contextlib
 import http.client
 import json
-import pathlib
 import re
 import select
 import shutil

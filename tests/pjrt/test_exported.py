@@ -8,13 +8,12 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 
 import devices
 import numpy
 import pytest
 import serving
-from conftest import FAULT, PLUGIN
+from conftest import PLUGIN
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax = pytest.importorskip("jax", reason="jax (tests/pjrt/requirements.txt) is not installed")

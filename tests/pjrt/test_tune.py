@@ -1,5 +1,4 @@
 """`penstock compile --tune`: every form is tried by its estimate, and what would be chosen runs on a real plugin, beside FP32."""
-import json
 
 import devices
 import pytest

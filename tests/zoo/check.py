@@ -174,7 +174,7 @@ def load_cases(folder):
     return cases, meta
 
 
-def check_model(port, result, cases, meta, rounds, threads):
+def check_model(port, result, cases, meta, rounds):
     limit = max(tolerance(result.name), 1.5 * meta.get("noise", 0))
     worst, slow = 0.0, 0.0
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -227,14 +227,14 @@ def serve_group(binary, folder, results, flags):
     try:
         for name, r in alive.items():
             cases, meta = loaded[name]
-            judge(r, *check_model(server.port, r, cases, meta, 3, 1), meta)
+            judge(r, *check_model(server.port, r, cases, meta, 3), meta)
             if server.process.poll() is not None:
                 r.verdict, r.reason = "CRASH", f"the server ended with {server.process.returncode}: {server.text()[-300:]}"
                 return
         served = [r for r in alive.values() if r.verdict in ("served", "SLOW")]
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             def again(r):
-                return r, check_model(server.port, r, *loaded[r.name], 4, 1)
+                return r, check_model(server.port, r, *loaded[r.name], 4)
             for r, (verdict, reason, worst, _) in pool.map(again, served * 3):
                 r.error = max(r.error, worst)
                 if verdict != "served":

@@ -2,7 +2,6 @@
 import re
 import warnings
 
-import numpy
 
 from export import write_cases
 

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import sys
 import time
 import traceback
 import warnings
@@ -39,7 +38,7 @@ def unzip(answers):
     return [numpy.array([list(v.values()) for v in a], "f4") if isinstance(a, list) else a for a in answers]
 
 
-def write_cases(folder, sizes, make, batched=None):
+def write_cases(folder, sizes, make):
     """cases.npz and meta.json: inputs of every size, the answers, and how long ONNX Runtime takes for the last one."""
     run = session(folder / "model.onnx")
     from check import difference, tolerance

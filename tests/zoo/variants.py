@@ -2,7 +2,6 @@
 external data; and graphs written by hand in the way of tf2onnx."""
 import pathlib
 import re
-import shutil
 import tempfile
 
 import numpy
