@@ -121,6 +121,17 @@ graph_value_index graph_find_value(const graph *g, const char *name)
     return value;
 }
 
+tensor graph_value_tensor(const graph_value *v)
+{
+    assert(v->has_dtype && v->shape.rank >= 0);
+    tensor t = {.dtype = v->dtype, .rank = v->shape.rank};
+    for (int i = 0; i < t.rank; i++) {
+        assert(graph_dim_is_constant(v->shape.dims[i]));
+        t.dims[i] = v->shape.dims[i].constant;
+    }
+    return t;
+}
+
 /* NULL: out of memory. */
 static const char *fresh_name(graph *g, const char *wish, graph_value_index value)
 {

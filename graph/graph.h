@@ -149,6 +149,8 @@ int32_t graph_add_node_to(graph *g, graph_op op, const char *name, int input_cou
 /* A node of one output: returns that output. */
 graph_value_index graph_add(graph *g, graph_op op, int input_count, const graph_value_index *inputs,
                             int attribute_count, const graph_attribute *attributes);
+/* The dtype and shape of a value whose dims are all constant, as a tensor without data. */
+tensor graph_value_tensor(const graph_value *v);
 /* Appends an output. With a name (NULL: that of the value) the output has exactly that name: a
  * computed value is renamed; an input, a constant or a value that is an output already gets an
  * Identity node. */

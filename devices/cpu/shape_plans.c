@@ -189,10 +189,7 @@ size_t cpu_shape_plan_output_bytes(const cpu_shape_plan *plan)
     const graph *g = plan->specialised;
     size_t bytes = 0;
     for (int i = 0; i < g->output_count; i++) {
-        const graph_value *v = &g->values[g->outputs[i]];
-        tensor t = {.dtype = v->dtype, .rank = v->shape.rank};
-        for (int d = 0; d < v->shape.rank; d++)
-            t.dims[d] = v->shape.dims[d].constant;
+        tensor t = graph_value_tensor(&g->values[g->outputs[i]]);
         bytes += tensor_bytes(&t);
     }
     return bytes;
@@ -203,11 +200,8 @@ status cpu_shape_plan_allocate(const cpu_shape_plan *plan, tensor *outputs, aren
     const graph *g = plan->specialised;
     for (int i = 0; i < g->output_count; i++) {
         const graph_value *v = &g->values[g->outputs[i]];
-        int64_t dims[TENSOR_RANK_MAX];
-        tensor made;
-        for (int d = 0; d < v->shape.rank; d++)
-            dims[d] = v->shape.dims[d].constant;
-        status s = tensor_set_shape(&made, v->dtype, v->shape.rank, dims);
+        tensor made = graph_value_tensor(v);
+        status s = tensor_set_shape(&made, made.dtype, made.rank, made.dims);
         if (s)
             return s;
         size_t bytes = tensor_bytes(&made);

@@ -55,12 +55,8 @@ static status probe(const graph *g, const graph_budget *budget, graph_evaluate_f
     status s = bind_at(g, batch, sequence, unrelated, inputs);
     if (s == STATUS_OK)
         s = graph_specialise(g, &(graph_binding){inputs, budget}, evaluate, &made);
-    for (int i = 0; s == STATUS_OK && i < g->output_count; i++) {
-        const graph_value *v = &made->values[made->outputs[i]];
-        found[i] = (tensor){.dtype = v->dtype, .rank = v->shape.rank};
-        for (int d = 0; d < v->shape.rank; d++)
-            found[i].dims[d] = v->shape.dims[d].constant;
-    }
+    for (int i = 0; s == STATUS_OK && i < g->output_count; i++)
+        found[i] = graph_value_tensor(&made->values[made->outputs[i]]);
     free(inputs);
     graph_destroy(made);
     return s;

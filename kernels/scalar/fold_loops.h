@@ -22,6 +22,7 @@ static inline __attribute__((always_inline)) float line_fold(fold_kind kind, flo
     case FOLD_MIN:
         return (x < sum) | (x != x) ? x : sum;
     case FOLD_SUM_ABS:
+        return sum + fabsf(x);
     case FOLD_PRODUCT:
         break;
     }
@@ -129,7 +130,7 @@ static inline void line_fold_each(const fold_each_f32 *p)
         }
         sum = p->kind == FOLD_SUM_SQUARE ? sum * sum : p->kind == FOLD_SUM_ABS ? fabsf(sum) : sum;
         for (size_t i = 1; i < p->width; i++)
-            sum = p->kind == FOLD_SUM_ABS ? sum + fabsf(in[i]) : line_fold(p->kind, sum, in[i]);
+            sum = line_fold(p->kind, sum, in[i]);
         p->out[r] = sum;
     }
 }

@@ -11,7 +11,6 @@ typedef struct maker {
     dynamic_form *form;
     const graph *g;
     int32_t *island_of;
-    int32_t island_count;
     bool *is_outer; /* by value: read outside of the island that makes it, or an output */
     graph_value_index *moved, *back; /* to the graph of the island that is being made, and back */
     int32_t *slots;
@@ -144,7 +143,7 @@ static status make_islands(maker *m)
     }
     graph_value_index *places = calloc((size_t)widest, sizeof places[0]);
     status s = places ? STATUS_OK : fail_memory(m->g);
-    for (int32_t k = 0; !s && k < m->island_count; k++)
+    for (int32_t k = 0; !s && k < m->form->island_count; k++)
         s = make_island(m, k, places);
     free(places);
     return s;
@@ -250,8 +249,7 @@ static status make(dynamic_form *f, const graph *g, const cpu_dynamic_options *o
 {
     maker m = {.options = options, .form = f, .g = g};
     status s = open_maker(&m);
-    if (!s && options && !(s = dynamic_find_islands(g, m.island_of, &m.island_count))) {
-        f->island_count = m.island_count;
+    if (!s && options && !(s = dynamic_find_islands(g, m.island_of, &f->island_count))) {
         mark_outer(&m);
         s = make_islands(&m);
     }

@@ -134,10 +134,7 @@ static status run_island(dynamic_run *r, const dynamic_unit *unit, const item *i
     for (int i = 0; !s && i < unit->input_count; i++)
         in[i] = inputs[i].tensor;
     for (int i = 0; !s && i < unit->output_count; i++) {
-        const graph_value *v = &g->values[g->outputs[i]];
-        tensor shape = {.dtype = v->dtype, .rank = v->shape.rank};
-        for (int d = 0; d < shape.rank; d++)
-            shape.dims[d] = v->shape.dims[d].constant;
+        const tensor shape = graph_value_tensor(&g->values[g->outputs[i]]);
         s = item_allocate(&r->memory, &shape, &outputs[i]);
         out[i] = outputs[i].tensor;
     }

@@ -282,7 +282,8 @@ static mean_variance plan_mean_variance(const graph_node *node, const tensor *x)
 /* (x - mean) / (sqrt(E[(x - mean)^2]) + 1e-9) over `axes`; scratch holds two doubles per mean. */
 static status prepare_mean_variance(cpu_prepare *p)
 {
-    p->scratch_bytes = (size_t)tensor_count(p->inputs[0]) * 2 * sizeof(double);
+    mean_variance m = plan_mean_variance(p->node, p->inputs[0]);
+    p->scratch_bytes = (size_t)m.kept * 2 * sizeof(double);
     return prepare_f32(p);
 }
 

@@ -46,6 +46,12 @@ status cpu_op_fail_dtype(const graph_node *node, dtype type)
                        graph_op_name(node->op), dtype_name(type));
 }
 
+status cpu_op_prepare_numbers(cpu_prepare *p)
+{
+    dtype type = p->inputs[0]->dtype;
+    return type < DTYPE_BYTES ? STATUS_OK : cpu_op_fail_dtype(p->node, type);
+}
+
 static bool is_widened(unsigned widen, dtype type)
 {
     switch (type) {

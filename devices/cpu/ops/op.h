@@ -85,6 +85,9 @@ status cpu_op_run(const cpu_call *c) MUST_CHECK;
 /* For the rows: fails because the dtype of an input is not supported; names dtype and operator. */
 status cpu_op_fail_dtype(const graph_node *node, dtype type) MUST_CHECK;
 
+/* For the rows: a `prepare` that takes any numbers as its first input, and needs nothing. */
+status cpu_op_prepare_numbers(cpu_prepare *p) MUST_CHECK;
+
 /* Rounds scratch up, so that several pieces can follow each other, each aligned. */
 static inline size_t cpu_scratch_round(size_t bytes)
 {

@@ -534,23 +534,17 @@ static status run_reduce(const cpu_call *c)
     return STATUS_OK;
 }
 
-static status prepare_reduce(cpu_prepare *p)
-{
-    return p->inputs[0]->dtype < DTYPE_BYTES ? STATUS_OK
-                                             : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
-}
-
 static const cpu_op table[] = {
-    {GRAPH_OP_REDUCE_L1, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_L2, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_LOG_SUM, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_LOG_SUM_EXP, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_MAX, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_MEAN, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_MIN, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_PROD, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_SUM, prepare_reduce, run_reduce, 0, false},
-    {GRAPH_OP_REDUCE_SUM_SQUARE, prepare_reduce, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_L1, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_L2, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_LOG_SUM, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_LOG_SUM_EXP, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_MAX, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_MEAN, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_MIN, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_PROD, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_SUM, cpu_op_prepare_numbers, run_reduce, 0, false},
+    {GRAPH_OP_REDUCE_SUM_SQUARE, cpu_op_prepare_numbers, run_reduce, 0, false},
 };
 
 const cpu_op_family cpu_ops_reduce = {table, sizeof table / sizeof table[0]};

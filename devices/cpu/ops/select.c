@@ -405,12 +405,6 @@ static status run_unique(const cpu_call *c)
     return STATUS_OK;
 }
 
-static status prepare_arg(cpu_prepare *p)
-{
-    return p->inputs[0]->dtype < DTYPE_BYTES ? STATUS_OK
-                                             : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
-}
-
 /* Whether x comes before the best so far. The first NaN wins, as in NumPy. */
 #define IS_BETTER(x, best)                                                                         \
     ((x) != (x)         ? (best) == (best)                                                         \
@@ -512,8 +506,8 @@ static status run_arg(const cpu_call *c)
 }
 
 static const cpu_op table[] = {
-    {GRAPH_OP_ARG_MAX, prepare_arg, run_arg, 0, false},
-    {GRAPH_OP_ARG_MIN, prepare_arg, run_arg, 0, false},
+    {GRAPH_OP_ARG_MAX, cpu_op_prepare_numbers, run_arg, 0, false},
+    {GRAPH_OP_ARG_MIN, cpu_op_prepare_numbers, run_arg, 0, false},
     {GRAPH_OP_COMPRESS, NULL, run_compress, 0, false},
     {GRAPH_OP_NON_ZERO, NULL, run_non_zero, 0, false},
     {GRAPH_OP_TOP_K, prepare_top_k, run_top_k, 0, false},

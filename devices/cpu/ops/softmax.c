@@ -187,11 +187,12 @@ static status prepare_softmax(cpu_prepare *p)
     return prepare_rows(p);
 }
 
-static void run_f32(const cpu_call *c, const axis_rows *r)
+static void run_f32(const cpu_call *c)
 {
-    size_t outer = (size_t)r->outer, inner = (size_t)r->inner;
+    axis_rows r = rows_of(c->node, c->inputs[0]);
+    size_t outer = (size_t)r.outer, inner = (size_t)r.inner;
     double ns = (double)tensor_count(c->inputs[0]) * NS_PER_ELEMENT;
-    if (r->n == 0)
+    if (r.n == 0)
         return;
     if (is_along_last(c))
         cpu_split_rows(c, ns, softmax_along, outer);
@@ -201,27 +202,15 @@ static void run_f32(const cpu_call *c, const axis_rows *r)
         cpu_split_rows(c, ns, softmax_beside, outer * ((inner + BESIDE - 1) / BESIDE));
 }
 
+/* Softmax and LogSoftmax. */
 static status run_softmax(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
-    if (in->dtype == DTYPE_F32 && in->rank > 0) {
-        axis_rows r = rows_of(c->node, in);
-        run_f32(c, &r);
-    } else {
-        each_row(c, change_softmax);
-    }
-    return STATUS_OK;
-}
-
-static status run_log_softmax(const cpu_call *c)
-{
-    const tensor *in = c->inputs[0];
-    if (in->dtype == DTYPE_F32 && in->rank > 0) {
-        axis_rows r = rows_of(c->node, in);
-        run_f32(c, &r);
-    } else {
-        each_row(c, change_log_softmax);
-    }
+    bool is_log = c->node->op == GRAPH_OP_LOG_SOFTMAX;
+    if (in->dtype == DTYPE_F32 && in->rank > 0)
+        run_f32(c);
+    else
+        each_row(c, is_log ? change_log_softmax : change_softmax);
     return STATUS_OK;
 }
 
@@ -268,12 +257,6 @@ static status run_lp_normalization(const cpu_call *c)
     }
     each_row(c, change_lp_normalization);
     return STATUS_OK;
-}
-
-static status prepare_cumulate(cpu_prepare *p)
-{
-    return p->inputs[0]->dtype < DTYPE_BYTES ? STATUS_OK
-                                             : cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
 }
 
 /* CumSum and CumProd; floats accumulate in double. */
@@ -332,11 +315,11 @@ static status run_cum_sum(const cpu_call *c)
 
 static const cpu_op table[] = {
     {GRAPH_OP_SOFTMAX, prepare_softmax, run_softmax, 0, false},
-    {GRAPH_OP_LOG_SOFTMAX, prepare_softmax, run_log_softmax, 0, false},
+    {GRAPH_OP_LOG_SOFTMAX, prepare_softmax, run_softmax, 0, false},
     {GRAPH_OP_HARDMAX, prepare_rows, run_hardmax, 0, false},
     {GRAPH_OP_LP_NORMALIZATION, prepare_rows, run_lp_normalization, 0, false},
-    {GRAPH_OP_CUM_PROD, prepare_cumulate, run_cum_sum, 0, false},
-    {GRAPH_OP_CUM_SUM, prepare_cumulate, run_cum_sum, 0, false},
+    {GRAPH_OP_CUM_PROD, cpu_op_prepare_numbers, run_cum_sum, 0, false},
+    {GRAPH_OP_CUM_SUM, cpu_op_prepare_numbers, run_cum_sum, 0, false},
 };
 
 const cpu_op_family cpu_ops_softmax = {table, sizeof table / sizeof table[0]};

@@ -61,17 +61,6 @@ struct cpu_plan {
     cpu_plan_facts facts;
 };
 
-static tensor shape_of(const graph_value *v)
-{
-    tensor t = {.dtype = v->dtype, .rank = v->shape.rank};
-    assert(v->has_dtype && v->shape.rank >= 0);
-    for (int i = 0; i < t.rank; i++) {
-        assert(graph_dim_is_constant(v->shape.dims[i]));
-        t.dims[i] = v->shape.dims[i].constant;
-    }
-    return t;
-}
-
 static bool is_view(const cpu_plan *p, const graph_node *node)
 {
     const cpu_op *op = cpu_op_find(node->op);
@@ -96,7 +85,7 @@ static void place_values(cpu_plan *p)
     for (int i = 0; i < g->input_count; i++) {
         plan_value *value = &p->values[g->inputs[i]];
         if (value->place == PLACE_NONE) {
-            value->shape = shape_of(&g->values[g->inputs[i]]);
+            value->shape = graph_value_tensor(&g->values[g->inputs[i]]);
             value->place = PLACE_INPUT;
             value->index = i;
         }
@@ -107,7 +96,7 @@ static void place_values(cpu_plan *p)
             if (node->outputs[o] == GRAPH_NO_VALUE)
                 continue;
             plan_value *value = &p->values[node->outputs[o]];
-            value->shape = shape_of(&g->values[node->outputs[o]]);
+            value->shape = graph_value_tensor(&g->values[node->outputs[o]]);
             value->place = PLACE_WORKSPACE;
         }
         if (is_view(p, node))

@@ -127,11 +127,11 @@ static const float *states_for_step(const recurrent_run *r)
     float low = fminf(0, k->reduce_min_f32(r->hidden, count));
     float high = fmaxf(0, k->reduce_max_f32(r->hidden, count));
     float scale = high == low ? 1 : (high - low) / 255;
-    float zero = fminf(fmaxf(nearbyintf(-low / scale), 0), 255);
+    int32_t zero = (int32_t)fminf(fmaxf(nearbyintf(-low / scale), 0), 255);
     k->quantise_tensor_u8(&(quantise_tensor_u8){
-        .x = r->hidden, .count = count, .scale = scale, .zero = (int32_t)zero, .out = r->bytes});
-    for (size_t i = 0; i < count; i++)
-        r->spare[i] = ((float)r->bytes[i] - zero) * scale;
+        .x = r->hidden, .count = count, .scale = scale, .zero = zero, .out = r->bytes});
+    k->dequantise_u8(&(dequantise_u8){
+        .in = r->bytes, .count = count, .scale = scale, .zero = zero, .out = r->spare});
     return r->spare;
 }
 
