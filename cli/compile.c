@@ -18,11 +18,13 @@
 #include "devices/pjrt/plugin/ahead_of_time.h"
 #include "devices/pjrt/protocol/protocol.h"
 #include "devices/pjrt/protocol/signature.h"
+#include "devices/pjrt/schedule/dump.h"
 
 typedef struct target_facts {
     const char *prefix;          /* of the topology */
     double clock_hz;             /* of the tensor core, to turn cycles into seconds; 0: not known */
     double bf16_flops, int8_ops; /* published peaks per device */
+    double hbm_bytes_per_s;      /* published, per device */
     const char *generation;
 } target_facts;
 
@@ -30,18 +32,20 @@ typedef struct target_facts {
  * for tpu7x, whose chips are two devices, none is published. The clock turns the compiler's
  * estimated cycles into seconds. */
 static const target_facts targets[] = {
-    {"v4", 1.05e9, 275e12, 275e12, "v4"},        {"v5e", 1.5e9, 197e12, 394e12, "v5e"},
-    {"v5p", 1.75e9, 459e12, 918e12, "v5p"},      {"v6e", 1.75e9, 918e12, 1836e12, "v6e"},
-    {"tpu7x", 0, 1153.5e12, 1153.5e12, "tpu7x"},
+    {"v4", 1.05e9, 275e12, 275e12, 1228e9, "v4"},
+    {"v5e", 1.5e9, 197e12, 394e12, 819e9, "v5e"},
+    {"v5p", 1.75e9, 459e12, 918e12, 2765e9, "v5p"},
+    {"v6e", 1.75e9, 918e12, 1836e12, 1640e9, "v6e"},
+    {"tpu7x", 0, 1153.5e12, 1153.5e12, 3690e9, "tpu7x"},
 };
 
 #define SIZE_LARGEST 1000000 /* of a batch or a sequence */
 
 typedef struct compile_options {
-    const char *model, *target, *cache, *plugin, *check_plugin;
+    const char *model, *target, *cache, *plugin, *check_plugin, *rank;
     device_precision precision;
     flag_list batch, sequence; /* empty: the model's own */
-    bool is_json, is_tuning;
+    bool is_json, is_tuning, is_by_schedule;
     double tune_seconds; /* of a bucket; 0: no limit */
 } compile_options;
 
@@ -64,13 +68,16 @@ static void print_json(const compile_options *o, const device_model *what, devic
 {
     const hlo_summary *hlo = &made->facts.hlo;
     text_buffer choice = {0};
+    char scheduled[24] = "null";
+    if (made->facts.scheduled_cycles > 0)
+        snprintf(scheduled, sizeof scheduled, "%lld", (long long)made->facts.scheduled_cycles);
     choice_json_put(&made->choice, made->candidate.name, &choice);
     printf("{\"target\":\"%s\",\"precision\":\"%s\",\"batch\":%lld,\"sequence\":%lld,"
            "\"packed\":%s,\"arithmetic\":\"%s\",\"scales\":\"%s\",%s,\"state\":\"%s\",\"compile_"
            "seconds\":%.3f,"
            "\"code_bytes\":%lld,"
            "\"temporary_bytes\":%lld,\"peak_bytes\":%lld,\"program_bytes\":%zu,"
-           "\"estimated_cycles\":%lld,\"unestimated_instructions\":%d,"
+           "\"estimated_cycles\":%lld,\"scheduled_cycles\":%s,\"unestimated_instructions\":%d,"
            "\"estimated_tokens_per_s\":%.0f,\"estimated_mfu\":%s,\"dense_layers\":%d,"
            "\"dense_layers_int8\":%d,\"products\":%d,\"products_s8\":%d,"
            "\"products_bf16\":%d,\"products_f32\":%d}\n",
@@ -81,8 +88,9 @@ static void print_json(const compile_options *o, const device_model *what, devic
            text_buffer_string(&choice), state, made->facts.seconds,
            (long long)made->facts.code_bytes, (long long)made->facts.temporary_bytes,
            (long long)made->facts.peak_bytes, made->binary.bytes, (long long)hlo->estimated_cycles,
-           hlo->unestimated, rate, mfu, made->program.dense_count, made->program.dense_int8_count,
-           hlo->products, hlo->products_s8, hlo->products_bf16, hlo->products_f32);
+           scheduled, hlo->unestimated, rate, mfu, made->program.dense_count,
+           made->program.dense_int8_count, hlo->products, hlo->products_s8, hlo->products_bf16,
+           hlo->products_f32);
     text_buffer_dispose(&choice);
 }
 
@@ -147,6 +155,7 @@ typedef struct compiler {
     pjrt_footprint footprint; /* of a server with these programs */
     pjrt_answers *answers;    /* NULL: results are not checked */
     pjrt_calibrations *calibrations;
+    char schedules[256]; /* where the plugin writes them; "": nowhere */
 } compiler;
 
 /* Checks an exported program against what model.json declares. */
@@ -162,6 +171,22 @@ static status check_given(const device_model *what, device_bucket bucket,
     return s;
 }
 
+/* Of the program that was compiled last: the cycles that its bundles take, or what its operands
+ * take to come from memory, if that is more. 0: there is no schedule. */
+static int64_t count_schedule(const compiler *c)
+{
+    const target_facts *facts = facts_of(c->topology);
+    schedule_facts found;
+    if (*c->schedules == 0)
+        return 0;
+    if (schedule_dump_read(c->schedules, &found)) {
+        log_warning("server", "a schedule cannot be counted: %s", status_message());
+        return 0;
+    }
+    int64_t memory = (int64_t)((double)found.hbm_bytes * facts->clock_hz / facts->hbm_bytes_per_s);
+    return found.cycles > memory ? found.cycles : memory;
+}
+
 /* Of pjrt_maker; `context` is the compiler. */
 static status compile_program(void *context, const device_model *what, device_bucket bucket,
                               const stablehlo_program *program, pjrt_compiled *out,
@@ -169,6 +194,8 @@ static status compile_program(void *context, const device_model *what, device_bu
 {
     compiler *c = context;
     pjrt_ahead_of_time made = {0};
+    if (*c->schedules != 0)
+        schedule_dump_discard(c->schedules);
     uint64_t start_ns = clock_now_ns();
     status s = pjrt_compile_ahead(c->plugin, c->topology, program->text, program->bytes, &made);
     *out = (pjrt_compiled){.seconds = (double)(clock_now_ns() - start_ns) * 1e-9,
@@ -181,6 +208,7 @@ static status compile_program(void *context, const device_model *what, device_bu
     if (s == STATUS_OK) {
         c->compiled++;
         c->seconds += out->seconds;
+        out->scheduled_cycles = count_schedule(c);
         if (made.optimized_hlo.bytes > 0 &&
             hlo_summarise(made.optimized_hlo.data, made.optimized_hlo.bytes, &out->hlo))
             log_warning("server", "%s", status_message());
@@ -215,6 +243,7 @@ static status compile_bucket(const compile_options *o, compiler *c, const device
     const pjrt_maker maker = {.cache = c->cache,
                               .is_tuning = o->is_tuning,
                               .tune_seconds = o->tune_seconds,
+                              .is_by_schedule = o->is_by_schedule,
                               .device_kind = c->device_kind,
                               .compiler = c->plugin->version_text,
                               .calibrations = c->calibrations,
@@ -328,7 +357,8 @@ static int run(const compile_options *o)
     /* libtpu: do not ask the metadata server for a chip; allow several processes. */
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
-    if (pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &c.cache) ||
+    if ((o->is_by_schedule && schedule_dump_start(c.schedules)) ||
+        pjrt_plugin_open(o->plugin, &plugin) || compile_cache_open(o->cache, &c.cache) ||
         pjrt_topology_kind(&plugin, c.topology, c.device_kind) ||
         open_answers(o, &plugin, &check_plugin, &c.answers) || loaded_model_open(&what, &opened))
         fprintf(stderr, "penstock compile: %s\n", status_message());
@@ -338,11 +368,17 @@ static int run(const compile_options *o)
     pjrt_calibrations_destroy(c.calibrations);
     loaded_model_close(&opened);
     compile_cache_close(c.cache);
+    if (*c.schedules != 0)
+        schedule_dump_end(c.schedules);
     return code;
 }
 
-static status check_options(const compile_options *o)
+static status check_options(compile_options *o)
 {
+    o->is_by_schedule = strcmp(o->rank, "schedule") == 0;
+    if (!o->is_by_schedule && strcmp(o->rank, "estimate") != 0)
+        return status_fail(STATUS_INVALID_ARGUMENT, "--rank: \"%s\" is not estimate or schedule",
+                           o->rank);
     if (o->plugin == NULL)
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "--plugin FILE is missing: libtpu.so of the PyPI package libtpu");
@@ -356,7 +392,8 @@ static status check_options(const compile_options *o)
 
 int command_compile(int argc, char **argv)
 {
-    compile_options o = {.precision = DEVICE_BF16, .plugin = getenv("TPU_LIBRARY_PATH")};
+    compile_options o = {
+        .precision = DEVICE_BF16, .plugin = getenv("TPU_LIBRARY_PATH"), .rank = "estimate"};
     const flag flags[] = {
         flag_required(flag_text("--model", "DIR",
                                 "A model as `penstock inspect` takes it, or NAME=DIR.", &o.model)),
@@ -381,6 +418,10 @@ int command_compile(int argc, char **argv)
                     "With --tune: start no compilation of a bucket after so many seconds; 0 "
                     "(default): no limit.",
                     &o.tune_seconds, 0, 1e6),
+        flag_text("--rank", "BY",
+                  "What the best program has fewest of: cycles of the compiler's \"estimate\" "
+                  "(default), or of the \"schedule\" that libtpu writes.",
+                  &o.rank),
         flag_text("--check-plugin", "FILE",
                   "With --tune: a PJRT plugin with a device, on which what would be chosen runs "
                   "beside FP32; default: libtpu.so, if it finds a TPU.",

@@ -114,14 +114,14 @@ def parse_function(text):
 
 
 def delay_slots(functions):
-    """Bundles that still run behind a taken branch: the usual distance from a branch to the end of its region."""
+    """Bundles that still run behind a taken branch: the usual distance from a branch to the end of the region behind it."""
     distances = {}
     for bundles in functions:
         for i, bundle in enumerate(bundles):
             if bundle.branch:
-                behind = next((k - i for k in range(i, len(bundles)) if bundles[k].ends_region), 0)
+                behind = next((k - i for k in range(i + 1, len(bundles)) if bundles[k].ends_region), 0)
                 distances[behind] = distances.get(behind, 0) + 1
-    return max(distances, key=distances.get) if distances else 0
+    return max(distances, key=lambda n: (distances[n], n)) if distances else 0
 
 
 def signed(value):

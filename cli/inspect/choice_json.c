@@ -12,8 +12,11 @@ static void put_answers(const pjrt_trial *t, text_buffer *out)
 
 static void put_trial(const pjrt_trial *t, text_buffer *out)
 {
-    text_buffer_format(out, "{\"candidate\":\"%s\",\"estimated_cycles\":%lld,\"answers\":", t->name,
+    text_buffer_format(out, "{\"candidate\":\"%s\",\"estimated_cycles\":%lld,", t->name,
                        (long long)t->cycles);
+    if (t->scheduled > 0)
+        text_buffer_format(out, "\"scheduled_cycles\":%lld,", (long long)t->scheduled);
+    text_buffer_put(out, "\"answers\":");
     put_answers(t, out);
     if (t->is_checked)
         text_buffer_format(out, ",\"cosine_mean\":%.6f,\"cosine_lowest\":%.6f,\"is_rejected\":%s",

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/identity/content_hash.h"
+
 /* The columns of a TPU's vector registers. */
 #define TPU_LANES 128
 #define LARGE_TOKENS 1024
@@ -39,7 +41,8 @@ static generation generation_of(const char *device_kind)
 
 /* Whether heads are multiplied in blocks (encoder_form): not where tokens are few. This and what
  * follows are the forms with the fewest estimated cycles of MiniLM and BERT-base at 1, 8 and 32
- * rows of 32 and 128 tokens. */
+ * rows of 32 and 128 tokens; but blocks of short rows on v5e: those with the fewest scheduled ones
+ * (bench/tpu/README.md), whose estimate is up to 10% larger. */
 static bool is_in_blocks(const list *l)
 {
     bool is_narrow = l->encoder->head_dim < 64;
@@ -49,8 +52,6 @@ static bool is_in_blocks(const list *l)
     if (l->bucket.sequence >= 64)
         return true;
     switch (l->generation) {
-    case TPU_V5E:
-        return false;
     case TPU_V6E:
         return !is_narrow || !is_small;
     case TPU_7X:
@@ -309,6 +310,11 @@ int pjrt_candidates(const device_model *model, device_bucket bucket, const char 
     return l.count;
 }
 
+bool pjrt_candidate_is_int8(const pjrt_candidate *c)
+{
+    return c->options.precision == STABLEHLO_INT8 || c->static_linears != 0;
+}
+
 int pjrt_candidates_without_clipping(pjrt_candidate *candidates, int count)
 {
     int kept = 0;
@@ -323,9 +329,55 @@ int pjrt_candidates_without_clipping(pjrt_candidate *candidates, int count)
     return kept;
 }
 
-/* A sum that leaves more out says less: it does not win by that. */
-static bool is_better(const pjrt_trial *t, const pjrt_trial *than)
+uint64_t pjrt_candidates_hash(const pjrt_candidate *candidates, int count)
 {
+    uint64_t hash = 0;
+    for (int i = 0; i < count; i++) {
+        const stablehlo_options *o = &candidates[i].options;
+        const encoder_form *f = &candidates[i].form;
+        const int64_t all[] = {candidates[i].static_linears,
+                               candidates[i].is_rebuilt,
+                               o->precision,
+                               o->gelu,
+                               o->is_norm_one_pass,
+                               o->is_softmax_late,
+                               o->is_stream_bf16,
+                               o->is_gelu_apart,
+                               o->is_norm_apart,
+                               o->is_norm_kept,
+                               o->are_sums_bf16,
+                               o->are_weights_turned,
+                               o->are_scores_bf16,
+                               f->block_width,
+                               f->are_heads_transposed,
+                               f->is_qkv_joined,
+                               f->are_values_first,
+                               f->is_softmax_late,
+                               f->are_queries_scaled,
+                               f->are_scores_clipped,
+                               f->are_scores_kept,
+                               f->are_rows_apart,
+                               f->is_mean_product,
+                               f->are_embedding_sums_products};
+        hash = content_hash(hash, candidates[i].name, strlen(candidates[i].name));
+        hash = content_hash(hash, all, sizeof all);
+    }
+    return hash;
+}
+
+static bool is_scheduled_shorter(const pjrt_trial *t, const pjrt_trial *than)
+{
+    return (double)t->scheduled < (1 - PJRT_SCHEDULE_MARGIN) * (double)than->scheduled;
+}
+
+/* A sum that leaves more out says less: it does not win by that. */
+static bool is_better(const pjrt_choice *c, const pjrt_trial *t, const pjrt_trial *than)
+{
+    if (c->is_by_schedule && (t->scheduled > 0) != (than->scheduled > 0))
+        return t->scheduled > 0;
+    if (c->is_by_schedule && t->scheduled > 0 && than->scheduled > 0 &&
+        (is_scheduled_shorter(t, than) || is_scheduled_shorter(than, t)))
+        return is_scheduled_shorter(t, than);
     return t->cycles > 0 && t->unestimated <= than->unestimated && t->cycles < than->cycles;
 }
 
@@ -339,25 +391,41 @@ void pjrt_choice_decide(pjrt_choice *c)
 {
     int chosen = -1;
     for (int i = 0; i < c->count; i++)
-        if (!is_out(&c->trials[i]) && (chosen < 0 || is_better(&c->trials[i], &c->trials[chosen])))
+        if (!is_out(&c->trials[i]) &&
+            (chosen < 0 || is_better(c, &c->trials[i], &c->trials[chosen])))
             chosen = i;
     c->chosen = chosen < 0 ? 0 : chosen;
 }
 
+int pjrt_choice_count(const pjrt_choice *c, const pjrt_candidate *candidates, int count)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < c->count; k++)
+            found += strcmp(candidates[i].name, c->trials[k].name) == 0;
+    return found;
+}
+
 const char *pjrt_choice_reason(const pjrt_choice *c)
 {
+    static const char *const best[2][3] = {
+        {"the fewest estimated cycles",
+         "the fewest estimated cycles of those whose results are as near to FP32 as promised",
+         "the fewest estimated cycles of those that keep the accuracy"},
+        {"the fewest scheduled cycles",
+         "the fewest scheduled cycles of those whose results are as near to FP32 as promised",
+         "the fewest scheduled cycles of those that keep the accuracy"}};
     if (c->count > 0 && c->trials[c->chosen].is_apart)
         return "the default: no result is as near to FP32 as promised";
     if (c->count > 0 && c->trials[c->chosen].is_rejected)
         return "the default: nothing that was tried keeps the accuracy";
     for (int i = 0; i < c->count; i++)
         if (c->trials[i].is_executed)
-            return "the fewest estimated cycles of those whose results are as near to FP32 as "
-                   "promised";
+            return best[c->is_by_schedule][1];
     for (int i = 0; i < c->count; i++)
         if (c->trials[i].is_rejected)
-            return "the fewest estimated cycles of those that keep the accuracy";
-    return c->count == 0 ? "the default" : "the fewest estimated cycles";
+            return best[c->is_by_schedule][2];
+    return c->count == 0 ? "the default" : best[c->is_by_schedule][0];
 }
 
 const char *pjrt_choice_explain(const pjrt_choice *c, char text[300])
@@ -373,6 +441,8 @@ const char *pjrt_choice_explain(const pjrt_choice *c, char text[300])
 const char *pjrt_trial_describe(const pjrt_trial *t, char text[120])
 {
     int n = snprintf(text, 120, "%lld", (long long)t->cycles);
+    if (t->scheduled > 0)
+        n += snprintf(text + n, 120 - (size_t)n, " (%lld scheduled)", (long long)t->scheduled);
     if (t->is_checked)
         snprintf(text + n, 120 - (size_t)n, " (cosine to FP32: mean %.5f, lowest %.5f%s)",
                  t->accuracy.mean, t->accuracy.lowest, t->is_rejected ? ", too low" : "");
@@ -393,16 +463,17 @@ static void write_checks(const pjrt_trial *t, char out[PJRT_CHOICE_BYTES], int *
 
 int pjrt_choice_write(const pjrt_choice *c, char out[PJRT_CHOICE_BYTES])
 {
-    int bytes =
-        snprintf(out, PJRT_CHOICE_BYTES, "chosen %s\nreason %s\nleft_out %d\nis_tuned %d\n",
-                 c->trials[c->chosen].name, pjrt_choice_reason(c), c->left_out, c->is_tuned);
+    int bytes = snprintf(out, PJRT_CHOICE_BYTES,
+                         "chosen %s\nreason %s\nleft_out %d\nis_tuned %d\nis_by_schedule %d\n",
+                         c->trials[c->chosen].name, pjrt_choice_reason(c), c->left_out, c->is_tuned,
+                         c->is_by_schedule);
     if (*c->scores != 0)
         bytes += snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes,
                           "scores %s\nscores_reason %s\n", c->scores, c->scores_reason);
     for (int i = 0; i < c->count && bytes < PJRT_CHOICE_BYTES; i++)
-        bytes +=
-            snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes, "tried %s %lld %d\n",
-                     c->trials[i].name, (long long)c->trials[i].cycles, c->trials[i].unestimated);
+        bytes += snprintf(out + bytes, PJRT_CHOICE_BYTES - (size_t)bytes, "tried %s %lld %d %lld\n",
+                          c->trials[i].name, (long long)c->trials[i].cycles,
+                          c->trials[i].unestimated, (long long)c->trials[i].scheduled);
     for (int i = 0; i < c->count && bytes < PJRT_CHOICE_BYTES; i++)
         write_checks(&c->trials[i], out, &bytes);
     assert(bytes < PJRT_CHOICE_BYTES);
@@ -442,18 +513,22 @@ status pjrt_choice_read(const char *text, pjrt_choice *out)
     char chosen[64] = "";
     for (const char *line = text; *line != 0; line += strcspn(line, "\n"), line += *line == '\n') {
         pjrt_trial t = {0};
-        long long cycles;
-        int is_tuned;
+        long long cycles, scheduled = 0;
+        int is_set;
         read_checks(line, &c);
         (void)sscanf(line, "scores %11s", c.scores);
         (void)sscanf(line, "scores_reason %119[^\n]", c.scores_reason);
-        if (sscanf(line, "is_tuned %d", &is_tuned) == 1)
-            c.is_tuned = is_tuned != 0;
+        if (sscanf(line, "is_tuned %d", &is_set) == 1)
+            c.is_tuned = is_set != 0;
+        if (sscanf(line, "is_by_schedule %d", &is_set) == 1)
+            c.is_by_schedule = is_set != 0;
         if (sscanf(line, "chosen %63s", chosen) == 1 ||
             sscanf(line, "left_out %d", &c.left_out) == 1 ||
-            sscanf(line, "tried %63s %lld %d", t.name, &cycles, &t.unestimated) != 3)
+            sscanf(line, "tried %63s %lld %d %lld", t.name, &cycles, &t.unestimated, &scheduled) <
+                3)
             continue;
         t.cycles = cycles;
+        t.scheduled = scheduled;
         if (c.count == PJRT_CANDIDATES_MAX)
             return status_fail(STATUS_CORRUPT, "a choice of too many programs");
         if (strcmp(t.name, chosen) == 0)

@@ -29,6 +29,7 @@ typedef struct work {
     pjrt_candidate candidates[PJRT_CANDIDATES_MAX];
     int count;
     pjrt_calibration *calibration; /* NULL: no candidate has static scales */
+    uint64_t forms;                /* a hash of all candidates, clipped ones too */
     bool is_clipping_decided, may_clip;
     char scores_reason[120]; /* why so */
     uint64_t start_ns;
@@ -138,7 +139,13 @@ static status obtain(const work *w, const pjrt_candidate *c, attempt *out)
     status s = emit(w, c, &made);
     if (s)
         return s;
-    if (!find_cached(w, &made))
+    bool is_found = find_cached(w, &made);
+    if (is_found && m->is_by_schedule && !m->is_cache_only && made.facts.scheduled_cycles == 0) {
+        pjrt_binary_dispose(&made.binary); /* its schedule was not counted */
+        made.is_cached = is_found = false;
+        made.facts = (pjrt_compiled){0};
+    }
+    if (!is_found)
         s = m->is_cache_only ? reject_missing(w, &made)
                              : m->compile(m->context, w->model, w->bucket, &made.program,
                                           &made.facts, &made.binary);
@@ -223,11 +230,12 @@ static status leave_clipped_out(work *w, int *tried)
 /* --- the choice --- */
 
 /* Of what was chosen: by the default program, which changes with the model and with what is
- * emitted for it. */
+ * emitted for it, and by the forms of all candidates: a choice among others says nothing. */
 static compile_cache_key key_of_choice(const work *w, const stablehlo_program *first)
 {
     char name[80];
-    snprintf(name, sizeof name, "choice for %s", device_precision_names[w->model->precision]);
+    snprintf(name, sizeof name, "choice for %s among %016llx",
+             device_precision_names[w->model->precision], (unsigned long long)w->forms);
     return key_of(w, first, name);
 }
 
@@ -247,16 +255,6 @@ static bool needs_answers(const work *w, const pjrt_candidate *c, const pjrt_tri
            !t->is_executed && !t->is_rejected;
 }
 
-/* Whether the choice was made among the first `count` candidates at least. */
-static bool has_tried(const work *w, const pjrt_choice *c, int count)
-{
-    int found = c->left_out;
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < c->count; k++)
-            found += strcmp(w->candidates[i].name, c->trials[k].name) == 0;
-    return found >= count;
-}
-
 /* What an earlier process has chosen among at least the first `count` candidates. */
 static bool read_choice(const work *w, const compile_cache_key *key, int count, pjrt_choice *out)
 {
@@ -270,8 +268,10 @@ static bool read_choice(const work *w, const compile_cache_key *key, int count, 
     const pjrt_candidate *chosen = s ? NULL : chosen_of(w, &c);
     if (chosen == NULL)
         return false;
+    if (w->maker->is_by_schedule && !c.is_by_schedule)
+        return false;
     if (w->maker->is_tuning ? !c.is_tuned || needs_answers(w, chosen, &c.trials[c.chosen])
-                            : !has_tried(w, &c, count))
+                            : c.left_out + pjrt_choice_count(&c, w->candidates, count) < count)
         return false;
     *out = c;
     return true;
@@ -337,7 +337,10 @@ static status try_candidate(const work *w, int index, pjrt_choice *c, attempt *b
     }
     pjrt_trial *t = &c->trials[c->count++];
     *t = (pjrt_trial){.cycles = a.facts.hlo.estimated_cycles,
-                      .unestimated = a.facts.hlo.unestimated};
+                      .unestimated = a.facts.hlo.unestimated,
+                      .scheduled = a.facts.scheduled_cycles};
+    if (c->count == 1)
+        c->is_by_schedule = w->maker->is_by_schedule && t->scheduled > 0;
     snprintf(t->name, sizeof t->name, "%s", candidate->name);
     pjrt_choice_decide(c);
     if (c->chosen == c->count - 1) {
@@ -391,11 +394,6 @@ static void check_answers_of(const work *w, const pjrt_candidate *candidate, pjr
 
 /* --- the accuracy of int8 --- */
 
-static bool is_int8(const pjrt_candidate *c)
-{
-    return c->options.precision == STABLEHLO_INT8 || c->static_linears != 0;
-}
-
 /* Whether int8 so computed keeps its promise; `*t` tells. */
 static status check_accuracy(const work *w, const pjrt_candidate *c, pjrt_trial *t)
 {
@@ -417,7 +415,20 @@ static status check_accuracy(const work *w, const pjrt_candidate *c, pjrt_trial 
 
 static bool needs_accuracy(const work *w, const pjrt_candidate *c, const pjrt_trial *t)
 {
-    return is_int8(c) && w->calibration != NULL && !t->is_checked;
+    return pjrt_candidate_is_int8(c) && w->calibration != NULL && !t->is_checked;
+}
+
+/* Where all of int8 that the budget has reached breaks the promise: bf16, whatever that takes. */
+static status try_bf16(const work *w, pjrt_choice *c, attempt *best)
+{
+    int bf16 = find_candidate(w, "bf16"), before = c->count;
+    const pjrt_trial *t = &c->trials[c->chosen];
+    if (!(t->is_apart || t->is_rejected) || bf16 < 0 || w->maker->is_cache_only ||
+        pjrt_choice_count(c, &w->candidates[bf16], 1) > 0)
+        return STATUS_OK;
+    status s = try_candidate(w, bf16, c, best);
+    c->left_out -= c->count > before;
+    return s;
 }
 
 /* Checks what was chosen, and what is chosen in its place, until one keeps the promise. Checked are
@@ -425,7 +436,7 @@ static bool needs_accuracy(const work *w, const pjrt_candidate *c, const pjrt_tr
  */
 static status check_promise(const work *w, pjrt_choice *c, attempt *best)
 {
-    int first = c->chosen;
+    int held = c->chosen; /* what `best` is of */
     status s = STATUS_OK;
     while (c->count > 0 && !s) {
         pjrt_trial *t = &c->trials[c->chosen];
@@ -437,8 +448,11 @@ static status check_promise(const work *w, pjrt_choice *c, attempt *best)
         else
             break;
         pjrt_choice_decide(c);
+        int before = c->count;
+        s = s ? s : try_bf16(w, c, best);
+        held = c->count > before ? c->chosen : held;
     }
-    if (!s && c->chosen == first)
+    if (!s && c->chosen == held)
         return STATUS_OK;
     dispose(best);
     if (!s)
@@ -483,7 +497,7 @@ static status check_again(work *w, const pjrt_candidate *c, bool *is_kept)
     pjrt_trial t = {0};
     status s = clips(w, c) ? decide_clipping(w) : STATUS_OK;
     *is_kept = !clips(w, c) || w->may_clip;
-    if (s || !*is_kept || !is_int8(c) || w->calibration == NULL)
+    if (s || !*is_kept || !pjrt_candidate_is_int8(c) || w->calibration == NULL)
         return s;
     s = check_accuracy(w, c, &t);
     *is_kept = !t.is_rejected;
@@ -532,6 +546,7 @@ static status make(work *w, pjrt_made *out)
     attempt best;
     /* All that may have been chosen; the first `tried` of them are tried now. */
     w->count = pjrt_candidates(w->model, w->bucket, kind, true, w->candidates);
+    w->forms = pjrt_candidates_hash(w->candidates, w->count);
     int tried = w->maker->is_tuning ? w->count
                                     : pjrt_candidates(w->model, w->bucket, kind, false,
                                                       (pjrt_candidate[PJRT_CANDIDATES_MAX]){0});

@@ -23,6 +23,7 @@ typedef struct pjrt_maker {
     bool is_cache_only;   /* compiles nothing */
     bool is_tuning;       /* tries everything, unless that has been done */
     double tune_seconds;  /* starts no compilation of a bucket after so many; 0: no limit */
+    bool is_by_schedule;  /* chooses by schedules, which `compile` counts */
     const char *device_kind, *compiler;
     /* The same compiler where it ran ahead of time, without a device: entries of it are used where
      * there is none of `compiler`. NULL: there is no difference. */

@@ -155,14 +155,15 @@ int pjrt_program_summary(char out[PJRT_SUMMARY_BYTES], const device_model *model
         "code_bytes %lld\noutput_bytes %lld\ntemporary_bytes %lld\npeak_bytes "
         "%lld\nestimated_cycles %lld\n"
         "products %d\nproducts_s8 %d\nproducts_bf16 %d\nproducts_f32 %d\n"
-        "unestimated_instructions %d\n",
+        "unestimated_instructions %d\nscheduled_cycles %lld\n",
         model->name, (unsigned long long)model->model_key, device_precision_names[model->precision],
         candidate, (long long)bucket.batch, (long long)bucket.sequence,
         model->packed_encoder != NULL, device_kind, compiler, made->seconds, program->flops,
         program->dense_count, program->dense_int8_count, (long long)made->code_bytes,
         (long long)made->output_bytes, (long long)made->temporary_bytes,
         (long long)made->peak_bytes, (long long)hlo->estimated_cycles, hlo->products,
-        hlo->products_s8, hlo->products_bf16, hlo->products_f32, hlo->unestimated);
+        hlo->products_s8, hlo->products_bf16, hlo->products_f32, hlo->unestimated,
+        (long long)made->scheduled_cycles);
     return bytes < PJRT_SUMMARY_BYTES ? bytes : PJRT_SUMMARY_BYTES - 1;
 }
 
@@ -185,6 +186,7 @@ void pjrt_program_figures(const char *summary, pjrt_compiled *out)
     out->output_bytes = (int64_t)figure(summary, "output_bytes", -1);
     out->temporary_bytes = (int64_t)figure(summary, "temporary_bytes", -1);
     out->peak_bytes = (int64_t)figure(summary, "peak_bytes", -1);
+    out->scheduled_cycles = (int64_t)figure(summary, "scheduled_cycles", 0);
     out->hlo = (hlo_summary){.estimated_cycles = (int64_t)figure(summary, "estimated_cycles", 0),
                              .unestimated = (int)figure(summary, "unestimated_instructions", 0),
                              .products = (int)figure(summary, "products", 0),

@@ -30,6 +30,7 @@ typedef struct pjrt_compiled {
     hlo_summary hlo;
     double seconds;                                                /* that compiling took */
     int64_t code_bytes, output_bytes, temporary_bytes, peak_bytes; /* -1: not known */
+    int64_t scheduled_cycles; /* schedule/dump.h; 0: not counted */
 } pjrt_compiled;
 
 #define PJRT_SUMMARY_BYTES 2560

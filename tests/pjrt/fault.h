@@ -24,6 +24,9 @@ void fault_profile(pjrt_api *outer);
 /* timed.c: notes how long calls last, if it is ordered to. */
 void fault_time(pjrt_api *outer);
 
+/* schedules.c: writes what libtpu would of a program's schedule, if it is ordered to. */
+void fault_schedule(pjrt_api *outer);
+
 /* extensions.c: what else it offers, if it is ordered to. */
 void fault_extend(pjrt_api *outer);
 

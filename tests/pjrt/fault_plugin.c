@@ -46,6 +46,8 @@
  *   PENSTOCK_FAULT_PLATFORM        and their platform so
  *   PENSTOCK_FAULT_CYCLES          "WORD:N,WORD:N,...": optimized programs tell N estimated cycles,
  *                                  of the first WORD in the text of the program compiled last
+ *   PENSTOCK_FAULT_SCHEDULES       "WORD:N,...": such a program has a schedule of N bundles, which
+ * is written where libtpu would (schedules.c)
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -508,6 +510,7 @@ const pjrt_api *GetPjrtApi(void)
         offer_topologies();
     fault_simulate(&outer);
     fault_extend(&outer);
+    fault_schedule(&outer);
     fault_time(&outer);
     fault_profile(&outer);
     if (fault_order("MAJOR") != NULL)

@@ -3,7 +3,7 @@ import devices
 import pytest
 from conftest import PLUGIN
 
-FIGURES = ("compile_seconds code_bytes temporary_bytes peak_bytes program_bytes estimated_cycles unestimated_instructions estimated_tokens_per_s"
+FIGURES = ("compile_seconds code_bytes temporary_bytes peak_bytes program_bytes estimated_cycles scheduled_cycles unestimated_instructions estimated_tokens_per_s"
            " estimated_mfu dense_layers dense_layers_int8 products products_s8 products_bf16 products_f32").split()  # fmt: skip
 
 CHOICE = ["candidate", "reason", "attention_scores", "tried"]

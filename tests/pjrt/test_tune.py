@@ -81,7 +81,30 @@ def test_without_a_device_it_says_that_nothing_is_checked(tmp_path):
     assert "not checked" not in said and not answers(line)[line["candidate"]]["is_kept"]
     # int8 is imitated on the CPU, without a device too.
     (line,), said = tune(tmp_path, model(tmp_path / "int8", outlier), "--precision", "int8", *flags, cycles="xi8>:300,:500", create_fails=9)
-    assert line["reason"] == "the default: nothing that was tried keeps the accuracy"
+    # Where the budget reaches only int8, which breaks the promise, bf16 is taken all the same.
+    assert (line["candidate"], line["arithmetic"], len(line["tried"])) == ("bf16", "bf16", 2)
+    assert line["reason"] == FEWEST + " of those that keep the accuracy"
+
+
+def test_by_schedule_the_shortest_one_is_kept_and_served(tmp_path):
+    """The plugin writes schedules as libtpu does. A form whose estimate is larger and whose schedule is shorter is chosen, when asked for."""
+    folder = model(tmp_path)
+    orders = dict(cycles="xi8>:500,:900", create_fails=9, schedules="xi8>:400,:200")
+    flags = ("--json", "--precision", "int8")
+    (line,) = devices.lines_of(devices.compile_for(tmp_path, folder, *flags, **orders))
+    assert line["candidate"] == "int8" and line["scheduled_cycles"] is None and "scheduled_cycles" not in line["tried"][0]
+    (line,) = devices.lines_of(devices.compile_for(tmp_path, folder, *flags, "--rank", "schedule", **orders))
+    tried = {t["candidate"]: t for t in line["tried"]}
+    assert (line["candidate"], line["reason"], line["estimated_cycles"], line["scheduled_cycles"]) == ("bf16", "the fewest scheduled cycles", 900, 200)
+    assert (tried["int8"]["estimated_cycles"], tried["int8"]["scheduled_cycles"]) == (500, 400)
+    # What was chosen so is taken by who does not ask.
+    (line,) = devices.lines_of(devices.compile_for(tmp_path, folder, *flags, cycles=orders["cycles"], compile_fails=1))
+    assert (line["candidate"], line["reason"], line["state"]) == ("bf16", "the fewest scheduled cycles", "in the cache")
+    # A plugin that writes none: by estimate, and it is said.
+    done = devices.compile_for(tmp_path / "other", folder, *flags, "--rank", "schedule", cycles=orders["cycles"])
+    assert devices.lines_of(done)[0]["candidate"] == "int8" and "a schedule cannot be counted: the plugin writes no schedules" in done.stderr
+    done = devices.compile_for(tmp_path, folder, "--rank", "guess")
+    assert done.returncode == 2 and '--rank: "guess" is not estimate or schedule' in done.stderr
 
 
 @pytest.mark.parametrize("plugin", ["/nowhere/plugin.so", str(NO_PLUGIN)])

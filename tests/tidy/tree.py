@@ -16,7 +16,7 @@ FOLDERS = """
     kernels kernels/scalar kernels/x86/vector kernels/x86/gemm kernels/x86 kernels/x86/lines
     graph graph/shapes graph/cost graph/specialise graph/independence graph/quantise graph/encoder graph/hugging_face graph/stored graph/onnx graph/onnx/rewrite graph/stablehlo
     devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/cache devices/cpu/ops devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/plan devices/cpu/dynamic devices/cpu/encoder devices/cpu
-    devices/pjrt/protocol devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
+    devices/pjrt/protocol devices/pjrt/schedule devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
     models models/manifest models/start models/text models/batching models/whole models/loading models/repository
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher
     server/options server/budget server/protocol/text server/protocol server/access server/protocol/rows server/protocol/language server/protocol/grpc server/telemetry server/offload server/watchdog server/service server/request server/call

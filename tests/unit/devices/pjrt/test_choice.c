@@ -51,6 +51,68 @@ Test(choice, is_read_as_it_was_written)
     cr_assert_eq(pjrt_choice_read("tried int8 900 0\n", &back), STATUS_CORRUPT);
 }
 
+static pjrt_choice by_schedule(int count, const pjrt_trial *trials)
+{
+    pjrt_choice c = choice_of(count, trials);
+    c.is_by_schedule = true;
+    pjrt_choice_decide(&c);
+    return c;
+}
+
+Test(choice, by_schedule_takes_the_shortest_schedule_and_says_so)
+{
+    const pjrt_trial trials[] = {{.name = "bf16", .cycles = 83665, .scheduled = 35564},
+                                 {.name = "bf16-heads", .cycles = 70000},
+                                 {.name = "bf16-blocks", .cycles = 91895, .scheduled = 21370}};
+    pjrt_choice c = choice_of(3, trials), back;
+    cr_assert_eq(c.chosen, 1);
+    c = by_schedule(3, trials);
+    cr_assert_eq(c.chosen, 2);
+    cr_assert_str_eq(pjrt_choice_reason(&c), "the fewest scheduled cycles");
+    char text[PJRT_CHOICE_BYTES], trial[120];
+    pjrt_choice_write(&c, text);
+    cr_assert_eq(pjrt_choice_read(text, &back), STATUS_OK);
+    cr_assert(back.is_by_schedule);
+    cr_assert_eq(back.trials[2].scheduled, 21370);
+    cr_assert_eq(back.trials[1].scheduled, 0);
+    cr_assert_str_eq(pjrt_trial_describe(&back.trials[2], trial), "91895 (21370 scheduled)");
+    /* What another release of Penstock wrote. */
+    cr_assert_eq(pjrt_choice_read("chosen bf16\ntried bf16 500 0\n", &back), STATUS_OK);
+    cr_assert_not(back.is_by_schedule);
+}
+
+Test(choice, schedules_that_hardly_differ_leave_it_to_the_estimate)
+{
+    pjrt_choice c =
+        by_schedule(2, (pjrt_trial[]){{.name = "bf16", .cycles = 500, .scheduled = 1000},
+                                      {.name = "bf16-heads", .cycles = 600, .scheduled = 985}});
+    cr_assert_eq(c.chosen, 0);
+    c = by_schedule(2, (pjrt_trial[]){{.name = "bf16", .cycles = 600, .scheduled = 985},
+                                      {.name = "bf16-heads", .cycles = 500, .scheduled = 1000}});
+    cr_assert_eq(c.chosen, 1);
+    c = by_schedule(2, (pjrt_trial[]){{.name = "bf16", .cycles = 500, .scheduled = 1000},
+                                      {.name = "bf16-heads", .cycles = 600, .scheduled = 970}});
+    cr_assert_eq(c.chosen, 1);
+}
+
+/* A choice among other forms than today's says nothing. */
+Test(choice, other_forms_of_a_candidate_are_other_candidates)
+{
+    pjrt_candidate own[PJRT_CANDIDATES_MAX], other[PJRT_CANDIDATES_MAX];
+    const encoder e = {.hidden = 384, .heads = 12, .head_dim = 32};
+    device_model m = {.precision = DEVICE_INT8, .encoder = &e};
+    int count = pjrt_candidates(&m, (device_bucket){8, 32}, "TPU v5 lite", true, own);
+    cr_assert_eq(pjrt_candidates(&m, (device_bucket){8, 32}, "TPU v5 lite", true, other), count);
+    uint64_t hash = pjrt_candidates_hash(own, count);
+    cr_assert_eq(pjrt_candidates_hash(other, count), hash);
+    other[1].form.are_rows_apart ^= true;
+    cr_assert_neq(pjrt_candidates_hash(other, count), hash);
+    other[1] = own[1];
+    other[1].options.gelu = STABLEHLO_GELU_TANH;
+    cr_assert_neq(pjrt_candidates_hash(other, count), hash);
+    cr_assert_neq(pjrt_candidates_hash(own, count - 1), hash);
+}
+
 Test(choice, tells_what_became_of_attention_scores)
 {
     pjrt_choice c = choice_of(1, (pjrt_trial[]){{.name = "bf16", .cycles = 500}}), back;
@@ -180,6 +242,14 @@ Test(choice, the_default_form_depends_on_the_tokens_of_a_bucket)
     cr_assert_eq(default_at("TPU v6 lite", 1, 128).form.block_width, 128);
     cr_assert_eq(default_at("TPU v4", 1, 128).form.block_width, 0);
     cr_assert_not(default_at("cpu", 32, 128).is_rebuilt);
+}
+
+/* By the schedule: 21,398 cycles beside 35,564 for two layers of MiniLM at 8 x 32. */
+Test(choice, short_rows_are_in_blocks_on_v5e)
+{
+    cr_assert_eq(default_at("TPU v5 lite", 8, 32).form.block_width, 128);
+    cr_assert_eq(default_at("TPU v5 lite", 32, 32).form.block_width, 128);
+    cr_assert_eq(default_at("TPU v6 lite", 8, 32).form.block_width, 0);
 }
 
 Test(choice, many_tokens_have_forms_of_their_own)
