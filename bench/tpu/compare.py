@@ -11,9 +11,10 @@ one was, and after a change of Penstock compiles only what changed. --layers giv
 --batch and --sequence leave other buckets as they are in the results.
 
 With --check, ends with code 1 unless in every cell int8 has at most the cycles of bf16, bf16 at most those of tuned JAX, and
-bf16 at most 0.9 of tuned JAX in geometric mean.
+bf16 at most 0.9 of tuned JAX in geometric mean; and unless the whole models of MiniLM and BERT-base have all of their cells.
 """
 import argparse
+import itertools
 import json
 import math
 import os
@@ -273,9 +274,20 @@ def sts_table(path):
         print(f"| {r['model']} | {r['pairs']:,} | {r['buckets']} | {r['case']} | {r['arithmetic']} | {figures} | {r['commit']} |")
 
 
+def missing(cells):
+    """What is not there of the cells that must be."""
+    import jax_encoder
+
+    for target, model, batch, length in itertools.product(TARGETS, ("minilm", "bert_base"), BATCHES, LENGTHS):
+        where = (target, model, batch, length, jax_encoder.SHAPES[model][3])
+        for program in ("bf16", "int8", "jax tuned"):
+            if program not in cells.get(where, {}):
+                yield f"{where}: {program} is missing"
+
+
 def check(rows):
     cells = cells_of(rows)
-    failures = []
+    failures = list(missing(cells))
     for where, cell in cells.items():
         share = ratio(cell, "int8", "bf16")
         failures += [f"{where}: int8 / bf16 {share:.3f}"] if share is not None and share > 1 else []
