@@ -421,9 +421,11 @@ static bool needs_accuracy(const work *w, const pjrt_candidate *c, const pjrt_tr
 /* Where all of int8 that the budget has reached breaks the promise: bf16, whatever that takes. */
 static status try_bf16(const work *w, pjrt_choice *c, attempt *best)
 {
-    int bf16 = find_candidate(w, "bf16"), before = c->count;
+    int bf16 = 0, before = c->count;
+    while (bf16 < w->count && strcmp(w->candidates[bf16].name, "bf16") != 0)
+        bf16++;
     const pjrt_trial *t = &c->trials[c->chosen];
-    if (!(t->is_apart || t->is_rejected) || bf16 < 0 || w->maker->is_cache_only ||
+    if (!(t->is_apart || t->is_rejected) || bf16 == w->count || w->maker->is_cache_only ||
         pjrt_choice_count(c, &w->candidates[bf16], 1) > 0)
         return STATUS_OK;
     status s = try_candidate(w, bf16, c, best);
