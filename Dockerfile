@@ -13,14 +13,15 @@ RUN cmake --preset release -DPENSTOCK_TESTS=OFF \
  && cmake --build build/release --target penstock penstock-load \
  && strip --strip-debug build/release/bin/penstock build/release/bin/penstock-load
 
-# What the programs need, and nothing else: no shell, no package manager.
+# What the programs need, and the C++ library for plugins of accelerators; nothing else: no shell, no package manager.
 RUN mkdir -p /root-of-image/usr/local/bin /root-of-image/usr/share/penstock /root-of-image/etc /root-of-image/tmp \
  && chmod 1777 /root-of-image/tmp \
  && cp build/release/bin/penstock build/release/bin/penstock-load /root-of-image/usr/local/bin/ \
  && cp -r examples/models /root-of-image/usr/share/penstock/models \
  && echo 'penstock:x:65532:65532::/:/usr/sbin/nologin' >/root-of-image/etc/passwd \
  && echo 'penstock:x:65532:' >/root-of-image/etc/group \
- && ldd build/release/bin/penstock build/release/bin/penstock-load | sed -n 's|.* => \(/[^ ]*\) .*|\1|p; s|^[[:space:]]*\(/[^ :]*\) (.*|\1|p' \
+ && { ldd build/release/bin/penstock build/release/bin/penstock-load /usr/lib/*/libstdc++.so.6; \
+      printf ' => %s (\n' /usr/lib/*/libstdc++.so.6; } | sed -n 's|.* => \(/[^ ]*\) .*|\1|p; s|^[[:space:]]*\(/[^ :]*\) (.*|\1|p' \
       | sort -u | while read -r library; do mkdir -p "/root-of-image${library%/*}" && cp -L "$library" "/root-of-image$library"; done
 
 FROM scratch

@@ -173,8 +173,8 @@ def suites():
     found.append(pytest("interop", "tests/interop", prepared=("test_python", "interop_programs")))
     found.append(program("netsim_http2"))
     found.append(pytest("netsim-http1", "tests/netsim"))
-    found.append(pytest("torture", "tests/torture", targets=["penstock", "fail_calls"]))
-    found.append(pytest("steady", "tests/steady", targets=["penstock", "count_allocations", "send_requests"]))
+    found.append(pytest("torture", "tests/torture", targets=["penstock", "penstock_preloadable", "fail_calls"]))
+    found.append(pytest("steady", "tests/steady", targets=["penstock", "penstock_preloadable", "count_allocations", "send_requests"]))
     # The longest of those that need a sanitizer begin first: the others fill the end.
     # The server itself: the same clients, without those that only measure the protocol library.
     found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))

@@ -71,6 +71,18 @@ ssize_t read(int fd, void *to, size_t bytes)
 
 #ifndef KEEPS_MALLOC
 
+/* jemalloc's, in the program that has it inside (cli/CMakeLists.txt); elsewhere those of the next
+ * library are behind ours. */
+void *jemalloc_malloc(size_t bytes) __attribute__((weak));
+void *jemalloc_calloc(size_t count, size_t bytes) __attribute__((weak));
+void *jemalloc_realloc(void *old, size_t bytes) __attribute__((weak));
+
+/* The allocator's function behind ours, as NEXT() says. */
+#define BEHIND(name)                                                                               \
+    static __typeof__(&name) next;                                                                 \
+    if (__builtin_expect(next == NULL, 0))                                                         \
+    *(void **)&next = jemalloc_##name != NULL ? (void *)jemalloc_##name : dlsym(RTLD_NEXT, #name)
+
 /* A call got nothing: shall it be tried again? */
 static bool may_try_again(const void *caller, size_t bytes)
 {
@@ -79,7 +91,7 @@ static bool may_try_again(const void *caller, size_t bytes)
 
 void *malloc(size_t bytes)
 {
-    NEXT(malloc);
+    BEHIND(malloc);
     void *p = next(bytes);
     while (__builtin_expect(p == NULL, 0) && may_try_again(__builtin_return_address(0), bytes))
         p = next(bytes);
@@ -88,7 +100,7 @@ void *malloc(size_t bytes)
 
 void *calloc(size_t count, size_t bytes)
 {
-    NEXT(calloc);
+    BEHIND(calloc);
     void *p = next(count, bytes);
     while (__builtin_expect(p == NULL, 0) &&
            may_try_again(__builtin_return_address(0), count * bytes))
@@ -98,7 +110,7 @@ void *calloc(size_t count, size_t bytes)
 
 void *realloc(void *old, size_t bytes)
 {
-    NEXT(realloc);
+    BEHIND(realloc);
     void *p = next(old, bytes);
     while (__builtin_expect(p == NULL, 0) && may_try_again(__builtin_return_address(0), bytes))
         p = next(old, bytes);

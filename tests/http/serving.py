@@ -20,6 +20,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("PENSTOCK_BINARY", ROOT / "build/release/bin/penstock"))
+# The same program; a preloaded library may take the place of its allocator, which is shared.
+PRELOADABLE = BINARY.with_name("penstock_preloadable")
 DIGITS = ROOT / "examples/models/digits"
 # Whoever reaches the server may load and unload models.
 CONTROL = ("--set", "server.repository_control=true")
@@ -62,10 +64,10 @@ class Answer:
 class Server:
     """`penstock serve` on free ports of the loopback. A context manager: stopped by SIGTERM, which must end it with code 0."""
 
-    def __init__(self, log, models, *flags, tls=None, delay_ms=0, listen=True, environment=None, wrap=()):
+    def __init__(self, log, models, *flags, tls=None, delay_ms=0, listen=True, environment=None, wrap=(), binary=BINARY):
         self.log_path = pathlib.Path(log)
         self.environment = dict(os.environ, **(environment or {}))
-        arguments = [*wrap, str(BINARY), "serve", "--log-format", "json", "--set", f"drain.delay_ms={delay_ms}"]
+        arguments = [*wrap, str(binary), "serve", "--log-format", "json", "--set", f"drain.delay_ms={delay_ms}"]
         for name, path in models.items():
             arguments += ["--model", f"{name}={path}"]
         if listen:

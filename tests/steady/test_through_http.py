@@ -155,7 +155,7 @@ def resident_kib(pid):
 def test_requests_through_http_allocate_nothing(protocol, tmp_path):
     counter = Counter(tmp_path / "count")
     environment = {"LD_PRELOAD": str(COUNTER), "COUNT_ALLOCATIONS_SOCKET": counter.path}
-    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, environment=environment) as server:
+    with serving.Server(tmp_path / "log", {"digits": serving.DIGITS}, environment=environment, binary=serving.PRELOADABLE) as server:
         clients = clients_of(tmp_path, server, protocol)
         try:
             begun = time.monotonic()

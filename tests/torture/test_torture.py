@@ -16,7 +16,7 @@ START_S, END_S = 30, 30
 TRIALS = {"memory": 40, "write": 5, "poll": 2}  # of a kind while serving, in ./test; some wait for a time limit
 START_TRIALS = 4
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists() or not serving.BINARY.exists(), reason="build/release is not built")
+pytestmark = pytest.mark.skipif(not LIBRARY.exists() or not serving.PRELOADABLE.exists(), reason="build/release is not built")
 
 
 def first_word(log):

@@ -56,7 +56,7 @@ class Server(serving.Server):
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
         flags = ("--listen", f"127.0.0.1:{port}", *flags)
-        super().__init__(folder / "server.log", models or {"digits": serving.DIGITS}, *flags, listen=False, environment=environment)
+        super().__init__(folder / "server.log", models or {"digits": serving.DIGITS}, *flags, listen=False, environment=environment, binary=serving.PRELOADABLE)
         self.port = port
 
     def is_alive(self):
