@@ -198,9 +198,9 @@ static void exit_with_failure(const char *what)
     _exit(1);
 }
 
-static void *start_all(void *context)
+/* Devices, models that begin to load, scheduler; then the edge serves. */
+static void open_all(serve_backend *b)
 {
-    serve_backend *b = context;
     if (start_devices(b))
         exit_with_failure("device");
     set_prices(b);
@@ -220,11 +220,27 @@ static void *start_all(void *context)
                                            .device_count = b->device_count});
     if (start_watch(b))
         exit_with_failure("devices");
+}
+
+static void *start_all(void *context)
+{
+    serve_backend *b = context;
+    if (!server_is_open(b->edge))
+        open_all(b);
     status failure = repository_wait(b->models);
     if (failure && failure != STATUS_CANCELLED && /* that is serve_backend_stop() */
         repository_must_exit(b->models))
         exit_with_failure("models");
     return NULL;
+}
+
+static bool has_plugins(const config *c)
+{
+    for (int i = 0; i < c->device_count; i++) {
+        if (strcmp(c->devices[i], "cpu") != 0)
+            return true;
+    }
+    return false;
 }
 
 status serve_backend_start(const config *c, server *edge, serve_backend **out)
@@ -233,9 +249,16 @@ status serve_backend_start(const config *c, server *edge, serve_backend **out)
     assert(b != NULL);
     b->config = c;
     b->edge = edge;
+    /* A plugin may take minutes, and signals are waited for on this thread; the CPU takes none. */
+    if (!has_plugins(c))
+        open_all(b);
     if (pthread_create(&b->thread, NULL, start_all, b) != 0) {
+        status failure =
+            status_fail(STATUS_IO, "cannot create the thread that starts devices and models");
+        if (server_is_open(edge))
+            exit_with_failure("devices and models");
         free(b);
-        return status_fail(STATUS_IO, "cannot create the thread that starts devices and models");
+        return failure;
     }
     *out = b;
     return STATUS_OK;

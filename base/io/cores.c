@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,11 +87,19 @@ double cores_of_groups(const char *root, const char *groups)
     return least;
 }
 
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
+static double our_quota;
+
+static void read_our_quota(void)
+{
+    our_quota = cores_of_groups("/sys/fs/cgroup", "/proc/self/cgroup");
+}
+
 int cores_there_are(void)
 {
+    pthread_once(&read_once, read_our_quota);
     cpu_set_t set;
     int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    double quota = cores_of_groups("/sys/fs/cgroup", "/proc/self/cgroup");
-    int allowed = quota > 0 && quota < cores ? (int)ceil(quota - 0.01) : cores;
+    int allowed = our_quota > 0 && our_quota < cores ? (int)ceil(our_quota - 0.01) : cores;
     return allowed > 0 ? allowed : 1;
 }

@@ -16,6 +16,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 #define PIECES_IN_FLIGHT 32
+#define RING_BYTES_MIN ((size_t)1 << 20) /* below, a ring takes longer to make than it saves */
 
 static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
 static file_reader_way chosen_way;
@@ -199,7 +200,12 @@ status file_reader_read_by(file_reader_way way, const file_range *ranges, size_t
 
 status file_reader_read(const file_range *ranges, size_t range_count)
 {
-    return file_reader_read_by(file_reader_chosen_way(), ranges, range_count);
+    size_t bytes = 0;
+    for (size_t i = 0; i < range_count && bytes < RING_BYTES_MIN; i++)
+        bytes += ranges[i].bytes;
+    bool is_small = bytes < RING_BYTES_MIN;
+    return file_reader_read_by(is_small ? FILE_READER_PREAD : file_reader_chosen_way(), ranges,
+                               range_count);
 }
 
 status file_reader_open(const char *path, int *descriptor, uint64_t *bytes)

@@ -6,8 +6,9 @@
 
 #include "base/status.h"
 
-/* Reads files through io_uring with many reads in flight, or through pread where the kernel or the
- * seccomp profile of a container forbids io_uring. The first call decides and logs the decision;
+/* Reads files through io_uring with many reads in flight, or through pread where they are smaller
+ * than 1 MiB, or where the kernel or the seccomp profile of a container forbids io_uring. The first
+ * call of 1 MiB and more decides and logs the decision;
  * PENSTOCK_IO=pread in the environment forces pread. Any thread may call; each call blocks until
  * all is read. */
 

@@ -1,6 +1,7 @@
 #include "server/budget/memory.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,11 +81,19 @@ static size_t address_space_left(void)
     return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
 }
 
+static pthread_once_t read_once = PTHREAD_ONCE_INIT;
+static size_t limit_of_groups;
+
+static void read_our_limit(void)
+{
+    limit_of_groups = memory_of_groups("/sys/fs/cgroup", "/proc/self/cgroup");
+}
+
 size_t memory_there_is(void)
 {
+    pthread_once(&read_once, read_our_limit);
     size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-    size_t groups = memory_of_groups("/sys/fs/cgroup", "/proc/self/cgroup");
     size_t space = address_space_left();
-    size_t least = machine < groups ? machine : groups;
+    size_t least = machine < limit_of_groups ? machine : limit_of_groups;
     return least < space ? least : space;
 }

@@ -4,7 +4,8 @@
 #include <stddef.h>
 
 /* Bytes of memory that this process may use: the least of what the machine has, what its control
- * groups allow, and what is left of its address space (RLIMIT_AS). */
+ * groups allow, and what is left of its address space (RLIMIT_AS). What the groups allow is read
+ * once, by the first call. Any thread. */
 size_t memory_there_is(void);
 
 /* The same with the files of control groups at `root` ("/sys/fs/cgroup") and the process's groups

@@ -8,6 +8,7 @@
 #include "server/connection/relief.h"
 #include "server/http1/overrides/decode_chunked.h"
 #include "server/http1/overrides/input_buffer.h"
+#include "server/http1/overrides/media_types.h"
 #include "server/http1/overrides/parse_request.h"
 #include "server/http1/overrides/socket_close.h"
 #include "server/http1/overrides/socket_write.h"
@@ -197,5 +198,6 @@ void http1_install_hooks(size_t body_bytes_max)
     decode_chunked_install(body_bytes_max, on_refused_body);
     parse_request_install(on_refused_head, on_body_ahead);
     socket_close_install(before_close);
+    media_types_install();
     socket_write_install(&(socket_write_hooks){half_close_bytes_sent, tls_parts_take_over});
 }

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unwind.h>
 
 #include "base/clock.h"
 
@@ -31,13 +31,23 @@ static int signal_number(void)
     return SIGRTMIN + 2;
 }
 
-/* Async-signal-safe: backtrace() was called before, so it loads nothing any more. */
+static _Unwind_Reason_Code on_frame(struct _Unwind_Context *frame, void *context)
+{
+    (void)context;
+    if (asked.count == FRAMES_MAX)
+        return _URC_END_OF_STACK;
+    asked.frames[asked.count++] = (void *)_Unwind_GetIP(frame);
+    return _URC_NO_REASON;
+}
+
+/* Async-signal-safe: it unwinds by what is inside the program. backtrace() would load libgcc_s. */
 static void on_signal(int number)
 {
     int before = errno;
     (void)number;
     if (pthread_equal(asked.thread, pthread_self()) && atomic_exchange(&asked.is_wanted, false)) {
-        asked.count = backtrace(asked.frames, FRAMES_MAX);
+        asked.count = 0;
+        _Unwind_Backtrace(on_frame, NULL);
         sem_post(&asked.is_there);
     }
     errno = before;
@@ -46,7 +56,6 @@ static void on_signal(int number)
 void stack_install(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    backtrace(asked.frames, FRAMES_MAX);
     sem_init(&asked.is_there, 0, 0);
     sigaction(signal_number(), &action, NULL);
 }
