@@ -273,7 +273,7 @@ static bool is_plain_transpose(const graph_node *n)
 /* The weights of a ConvTranspose, [C,M,h,w], as [C,h,w,M]. */
 static bool make_transposed_weights(fusion *w, fused_layer *l)
 {
-    const tensor *t = fusion_constant(w, l->weights);
+    const tensor *t = l->weights_made ? l->weights_made : fusion_constant(w, l->weights);
     if (!t)
         return false;
     const tensor *made =

@@ -60,19 +60,32 @@ static int weights_input(graph_op op)
     return op == GRAPH_OP_QLINEAR_CONV ? 3 : 1;
 }
 
-/* A convolution by constant weights, of floats or of a quantised tensor; not one of dequantised
- * numbers. */
+/* A QuantizeLinear or DequantizeLinear of three dims. */
+static bool is_scaling(const lifting *w, const graph_node *n)
+{
+    return (n->op == GRAPH_OP_QUANTIZE_LINEAR || n->op == GRAPH_OP_DEQUANTIZE_LINEAR) &&
+           rank_of(w, n->inputs[0]) == 3 && graph_attribute_int(n, "block_size", 0) == 0;
+}
+
+/* Constants, or dequantised ones. */
+static bool are_weights(const lifting *w, graph_value_index v, bool is_float)
+{
+    const graph_node *from = producer_of(w, v);
+    const tensor *t = constant_of(w, v);
+    if (is_float && from && from->op == GRAPH_OP_DEQUANTIZE_LINEAR && is_floats(w, v))
+        return is_scaling(w, from) && constant_of(w, from->inputs[0]);
+    return t && t->rank == 3 && (!is_float || t->dtype == DTYPE_F32);
+}
+
+/* A convolution by constant weights, of floats or of a quantised tensor. */
 static bool is_convolution(const lifting *w, const graph_node *n)
 {
     if (!is_convolving(n->op) || n->output_count != 1 || !is_line(w, n->inputs[0]) ||
         graph_find_attribute(n, "output_shape"))
         return false;
-    const tensor *weights = constant_of(w, n->inputs[weights_input(n->op)]);
-    const graph_node *from = producer_of(w, n->inputs[0]);
-    if (!weights || weights->rank != 3 || (from && from->op == GRAPH_OP_DEQUANTIZE_LINEAR))
-        return false;
-    return n->op == GRAPH_OP_CONV_INTEGER || n->op == GRAPH_OP_QLINEAR_CONV ||
-           (is_floats(w, n->inputs[0]) && weights->dtype == DTYPE_F32);
+    bool is_float = n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_TRANSPOSE;
+    return are_weights(w, n->inputs[weights_input(n->op)], is_float) &&
+           (!is_float || is_floats(w, n->inputs[0]));
 }
 
 static bool is_pooling(const lifting *w, const graph_node *n)
@@ -127,13 +140,23 @@ static bool is_exchange(const lifting *w, const graph_node *n)
            perm->ints[0] == 0 && perm->ints[1] == 2 && perm->ints[2] == 1;
 }
 
+/* As the input, or as weights. */
 static bool feeds_convolution(const lifting *w, graph_value_index v)
 {
-    for (int32_t i = 0; i < w->g->node_count; i++)
-        if (w->g->nodes[i].input_count > 0 && w->g->nodes[i].inputs[0] == v &&
-            is_convolution(w, &w->g->nodes[i]))
+    for (int32_t i = 0; i < w->g->node_count; i++) {
+        const graph_node *n = &w->g->nodes[i];
+        if (n->input_count > 0 && is_convolution(w, n) &&
+            (n->inputs[0] == v || n->inputs[weights_input(n->op)] == v))
             return true;
+    }
     return false;
+}
+
+/* Scales beside a convolution are found where they lie beside it as an image. */
+static bool is_scaling_of_image(const lifting *w, const graph_node *n)
+{
+    return is_scaling(w, n) &&
+           (is_only_image(w, n->inputs[0]) || feeds_convolution(w, n->outputs[0]));
 }
 
 /* Dims of [N,C,L] as an image: `order` says which of them follow N; -1 is the new one. */
@@ -219,7 +242,7 @@ static int write_attributes(lifting *w, const graph_node *n, graph_attribute *to
         for (size_t j = 0; j < sizeof lists / sizeof lists[0]; j++)
             if (strcmp(a->name, lists[j]) == 0 && (a->count == 1 || a->count == 2))
                 to[count] = widen_list(w, a, otherwise[j]);
-        if (n->op == GRAPH_OP_CONCAT && strcmp(a->name, "axis") == 0) {
+        if ((n->op == GRAPH_OP_CONCAT || is_scaling(w, n)) && strcmp(a->name, "axis") == 0) {
             int64_t axis = a->i < 0 ? a->i + 3 : a->i;
             to[count].i = axis == 2 ? 3 : axis;
         }
@@ -241,12 +264,11 @@ static void write_image(lifting *w, const graph_node *n)
     graph_attribute attributes[24];
     assert(n->attribute_count <= 24);
     int count = write_attributes(w, n, attributes);
-    bool has_parameters = is_convolving(n->op);
-    for (int i = 0; i < n->input_count; i++)
-        w->operands[i] = has_parameters && i > 0 && i != weights_input(n->op)
-                             ? get_line(w, n->inputs[i])
-                         : n->op == GRAPH_OP_PAD && i > 0 ? get_line(w, n->inputs[i])
-                                                          : get_image(w, n->inputs[i]);
+    bool is_conv = is_convolving(n->op), has_parameters = n->op == GRAPH_OP_PAD || is_scaling(w, n);
+    for (int i = 0; i < n->input_count; i++) {
+        bool is_parameter = i > 0 && (has_parameters || (is_conv && i != weights_input(n->op)));
+        w->operands[i] = is_parameter ? get_line(w, n->inputs[i]) : get_image(w, n->inputs[i]);
+    }
     if (n->op == GRAPH_OP_PAD)
         w->operands[1] = write_pads(w, constant_of(w, n->inputs[1]));
     graph_value_index out = graph_add_value(w->made, NULL);
@@ -314,6 +336,7 @@ static void write_plain(lifting *w, const graph_node *n)
 static void write_node(lifting *w, const graph_node *n)
 {
     if (is_convolution(w, n) || is_pooling(w, n) || is_pad(w, n) || is_concat(w, n) ||
+        is_scaling_of_image(w, n) ||
         ((fusion_is_elementwise(n->op) || n->op == GRAPH_OP_CAST) && can_broadcast(w, n)))
         write_image(w, n);
     else if (is_exchange(w, n) && is_only_image(w, n->inputs[0]))

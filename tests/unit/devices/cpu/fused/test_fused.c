@@ -402,30 +402,37 @@ Test(cpu_fused, convolutions_of_any_geometry)
     }
 }
 
-/* Taps in the padding, and where a line is cut among those that are inside. */
-Test(cpu_fused, convolutions_with_distant_taps)
+/* Scales of three dims, beside convolutions that become images: of activations, and one for each
+ * channel of the weights. */
+Test(cpu_fused, quantised_lines)
 {
-    seed = 17;
-    for (int turn = 0; turn < 40; turn++) {
-        static const int64_t groups[] = {1, 2, 4};
-        int64_t g = groups[random_below(3)], c = g * (1 + random_below(6)), far = 1 + turn % 8;
-        int64_t out = g * (1 + random_below(40)), kernel = 2 + random_below(3);
-        int64_t w[] = {out, c / g, kernel, kernel}, span = far * (kernel - 1), pads[4];
-        int64_t dims[] = {1 + turn % 2, c, span + 5, span + 1 + random_below(30)};
-        for (int i = 0; i < 4; i++)
-            pads[i] = span - random_below(turn % 3 ? 3 : span + 1) * (span > 2);
+    seed = 19;
+    for (int turn = 0; turn < 16; turn++) {
+        int64_t c = 4 + random_below(20), out = 5 + random_below(20), length = 90;
+        int64_t dims[] = {1 + turn % 2, c, length}, w[] = {out, c, 3}, last[] = {7, out, 1};
+        graph_value_index x;
+        net n = open_net(turn, 3, dims, &x);
+        x = NODE(&n, GRAPH_OP_CONV, requantise(&n, x, 0.02, 128), weights(&n, 3, w, 0),
+                 constant(&n, DTYPE_F32, 1, &out, 0.3));
+        x = turn & 2 ? NODE(&n, GRAPH_OP_RELU, x) : x;
+        x = NODE(&n, GRAPH_OP_CONV, requantise(&n, x, 0.05, 128), weights(&n, 3, last, 0));
+        cpu_plan_facts facts = check(&n, turn & 4 ? requantise(&n, x, 0.02, 128) : x, 0.06);
+        cr_expect_eq(facts.quantised_layer_count, 2, "turn %d", turn);
+    }
+}
+
+/* Of a ConvTranspose only the weights are dequantised beforehand. */
+Test(cpu_fused, transposed_convolutions_by_dequantised_weights)
+{
+    seed = 23;
+    for (int turn = 0; turn < 8; turn++) {
+        int64_t dims[] = {1, 6, 5, 7}, w[] = {6, 4, 2, 2}, two[] = {2, 2};
         graph_value_index x;
         net n = open_net(turn, 4, dims, &x);
-        graph_value_index in[] = {x, constant(&n, DTYPE_F32, 4, w, 0.3),
-                                  constant(&n, DTYPE_F32, 1, &out, 0.5)};
-        int64_t strides[] = {1 + random_below(2), 1 + random_below(2)};
-        graph_attribute a[] = {graph_make_ints(n.g, "pads", 4, pads),
-                               graph_make_ints(n.g, "strides", 2, strides),
-                               graph_make_ints(n.g, "dilations", 2, (int64_t[]){far, far}),
-                               graph_make_int("group", g)};
-        x = node(&n, GRAPH_OP_CONV, turn % 4 ? 3 : 2, in, 4, a);
-        x = turn % 5 ? NODE(&n, GRAPH_OP_RELU, x) : NODE(&n, GRAPH_OP_ADD, x, x);
-        cpu_plan_facts facts = check(&n, x, 0);
+        graph_value_index in[] = {requantise(&n, x, 0.02, 128), weights(&n, 4, w, 1)};
+        graph_attribute stride = graph_make_ints(n.g, "strides", 2, two);
+        x = node(&n, GRAPH_OP_CONV_TRANSPOSE, 2, in, 1, &stride);
+        cpu_plan_facts facts = check(&n, turn & 2 ? requantise(&n, x, 0.05, 128) : x, 0.05);
         cr_expect_eq(facts.fused_layer_count, 1, "turn %d", turn);
     }
 }
