@@ -87,6 +87,8 @@ status fusion_match_qlinear_layer(fusion *w, int32_t at) MUST_CHECK;
 
 /* The output channels of the layer at `n`. */
 int64_t fusion_layer_width(const fusion *w, const graph_node *n);
+/* The floats of a constant, or of a constant behind DequantizeLinear; NULL otherwise. */
+const tensor *fusion_float_constant(fusion *w, graph_value_index v);
 /* False when `v` is no constant that can be the layer's bias. */
 bool fusion_set_bias(fusion *w, fused_layer *l, graph_value_index v);
 

@@ -167,8 +167,7 @@ int64_t fusion_layer_width(const fusion *w, const graph_node *n)
     return fusion_dim(w, n->inputs[1], output_axis(n));
 }
 
-/* The floats of a constant, or of a constant behind DequantizeLinear; NULL otherwise. */
-static const tensor *float_constant(fusion *w, graph_value_index v)
+const tensor *fusion_float_constant(fusion *w, graph_value_index v)
 {
     const tensor *t = fusion_constant(w, v);
     if (t)
@@ -221,7 +220,7 @@ bool fusion_set_bias(fusion *w, fused_layer *l, graph_value_index v)
 {
     int64_t n = fusion_layer_width(w, l->anchor);
     const tensor *t = l->is_quantised ? integer_bias(w, l, v) : NULL;
-    t = t ? t : float_constant(w, v);
+    t = t ? t : fusion_float_constant(w, v);
     if (!t || tensor_count(t) != n)
         return false;
     l->bias_made = t;
@@ -258,7 +257,8 @@ static bool match_float_operands(fusion *w, fused_layer *l)
     l->is_quantised = false;
     l->x = n->inputs[0];
     l->weights = n->inputs[1];
-    l->weights_made = fusion_constant(w, n->inputs[1]) ? NULL : float_constant(w, n->inputs[1]);
+    l->weights_made =
+        fusion_constant(w, n->inputs[1]) ? NULL : fusion_float_constant(w, n->inputs[1]);
     const tensor *t = fusion_constant(w, n->inputs[1]);
     return l->weights_made || (t && t->dtype == DTYPE_F32);
 }

@@ -338,6 +338,15 @@ static void write_quantise(fusion *w, const graph_node *n)
                       w->is_shifted[out] ? 0 : n->attribute_count, n->attributes);
 }
 
+/* Weights of a convolution that is no layer are dequantised here, and packed: not in every run. */
+static graph_value_index get_plain(fusion *w, const graph_node *n, int input, graph_value_index v)
+{
+    bool is_conv = n->op == GRAPH_OP_CONV || n->op == GRAPH_OP_CONV_TRANSPOSE;
+    const tensor *made =
+        is_conv && input > 0 && !fusion_constant(w, v) ? fusion_float_constant(w, v) : NULL;
+    return made ? write_constant(w, made) : fusion_get_value(w, v, LAYOUT_FIRST);
+}
+
 /* Copies the node, in the model's own layout. `first_input` replaces input 0. */
 static status write_plain(fusion *w, const graph_node *n, graph_value_index first_input,
                           const graph_value_index *outputs)
@@ -348,7 +357,7 @@ static status write_plain(fusion *w, const graph_node *n, graph_value_index firs
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to fuse \"%s\"", w->g->name);
     graph_value_index *out = places + n->input_count;
     for (int i = 0; i < n->input_count; i++)
-        places[i] = fusion_get_value(w, i == 0 ? first_input : n->inputs[i], LAYOUT_FIRST);
+        places[i] = get_plain(w, n, i, i == 0 ? first_input : n->inputs[i]);
     for (int i = 0; i < n->output_count; i++) {
         out[i] = GRAPH_NO_VALUE;
         if (outputs[i] == GRAPH_NO_VALUE)

@@ -1,27 +1,35 @@
 #include <assert.h>
 #include <string.h>
 
+#include "devices/cpu/ops/conv_volume.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/lines.h"
 
 /* Convolution in F32, channels first, of what is no image of two dimensions. The weights [channels
  * out, channels in * taps] are the A of a GEMM whose B is the input unfolded (im2col), some hundred
  * outputs at a time and directly into the GEMM's packed panels; so an output's bits depend on its
  * own window only. Depthwise convolutions need no GEMM. Small planes would fill few columns: there
- * the windows of all images are the rows of A, and the weights, packed, are B. */
+ * the windows of all images are the rows of A, and the weights, packed, are B; volumes have a way
+ * of their own (conv_volume.h). */
 
 #define GEMM_COLUMNS 256 /* outputs per GEMM; a multiple of the panel width */
 
 #define SMALL_PLANE 96 /* outputs of a plane: fewer are rows of A */
 #define ROWS_AT_ONCE 96
 
+/* ConvTranspose: sums of channels and taps at a time; channels that make up for a GEMM. */
+#define SPREAD_ROWS 192
+#define SPREAD_CHANNELS_MIN 4
+
 typedef struct conv_state {
     cpu_window window;
     int64_t batch, groups, in_channels, out_channels; /* channels per group */
-    bool is_depthwise, is_pointwise;
+    bool is_depthwise, is_pointwise, is_by_gemm;      /* the last: of a ConvTranspose */
     const float *packed; /* of small planes: [channels in * taps, channels out]; else NULL */
+    const cpu_conv_volume *volume; /* runs the whole convolution; or NULL */
 } conv_state;
 
 static status prepare_rows(cpu_prepare *p, conv_state *s)
@@ -37,7 +45,6 @@ static status prepare_rows(cpu_prepare *p, conv_state *s)
     if (!s->packed)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
     p->part_bytes = (k + n) * ROWS_AT_ONCE * sizeof(float);
-    p->state = s;
     return STATUS_OK;
 }
 
@@ -61,12 +68,17 @@ static status prepare_conv(cpu_prepare *p)
     s->is_pointwise = w->taps == 1 && w->in_plane == w->out_plane;
     for (int d = 0; d < CPU_WINDOW_DIMS; d++)
         s->is_pointwise &= w->stride[d] == 1 && w->pad_begin[d] == 0;
+    p->state = s;
+    if (s->groups == 1 && !s->is_pointwise && x->rank == 5) {
+        result = cpu_conv_volume_prepare(p, w, &s->volume);
+        if (result || s->volume)
+            return result;
+    }
     if (s->groups == 1 && w->out_plane < SMALL_PLANE && w->out_plane > 0 && s->in_channels > 0 &&
         p->weights && weights->data)
         return prepare_rows(p, s);
     if (!s->is_depthwise)
         p->part_bytes = (size_t)(s->in_channels * w->taps * GEMM_COLUMNS) * sizeof(float);
-    p->state = s;
     return STATUS_OK;
 }
 
@@ -261,6 +273,8 @@ static status run_conv(const cpu_call *c)
     float *out = c->outputs[0].data;
     if (w->out_plane == 0)
         return STATUS_OK;
+    if (s->volume)
+        return cpu_conv_volume_run(s->volume, c);
     if (s->packed) {
         size_t rows = (size_t)(s->batch * w->out_plane);
         double steps = (double)rows * (double)(s->in_channels * w->taps * s->out_channels);
@@ -325,6 +339,13 @@ static status prepare_conv_transpose(cpu_prepare *p)
         w->pad_begin[d] = strcmp(auto_pad, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
     }
     p->state = s;
+    s->is_by_gemm = s->in_channels >= SPREAD_CHANNELS_MIN && w->out_plane > 0;
+    if (s->is_by_gemm) {
+        size_t rows = (size_t)(s->out_channels * w->taps);
+        p->scratch_bytes = rows * (size_t)s->in_channels * sizeof(float);
+        rows = rows < SPREAD_ROWS ? rows : SPREAD_ROWS;
+        p->part_bytes = ((size_t)s->in_channels + rows) * GEMM_COLUMNS * sizeof(float);
+    }
     return STATUS_OK;
 }
 
@@ -337,10 +358,131 @@ static inline void scatter_run(void *context, const cpu_window_run *r)
         out[i * r->stride] += weight * x[i];
 }
 
-/* The reverse: out shifted += weight * x. */
-static void spread_plane(const cpu_window *w, const float *x, const float *weights, float *out)
+/* One channel by one tap after another: out shifted += weight * x. */
+static status spread_channels(const conv_state *s, const cpu_call *c, const float *x,
+                              const float *weights, float *out)
 {
-    cpu_window_each_run(w, scatter_run, &(plane){x, weights, out});
+    for (int64_t ch = 0; ch < s->in_channels; ch++) {
+        status end = cancel_check(c->cancel);
+        if (end)
+            return end;
+        cpu_window_each_run(&s->window, scatter_run,
+                            &(plane){x + ch * s->window.out_plane,
+                                     weights + ch * s->out_channels * s->window.taps, out});
+    }
+    return STATUS_OK;
+}
+
+/* Of one image and group: pixels [x0, x1) of `count` lines of the input. */
+typedef struct spread_block {
+    int64_t line, count, x0, x1;
+} spread_block;
+
+static spread_block block_of_unit(const cpu_window *w, int64_t unit)
+{
+    int64_t width = w->out[2], lines = w->out[0] * w->out[1];
+    if (width >= GEMM_COLUMNS) {
+        int64_t pieces = (width + GEMM_COLUMNS - 1) / GEMM_COLUMNS, x = unit % pieces;
+        int64_t end = (x + 1) * GEMM_COLUMNS;
+        return (spread_block){unit / pieces, 1, x * GEMM_COLUMNS, end < width ? end : width};
+    }
+    int64_t some = GEMM_COLUMNS / width, first = unit * some;
+    return (spread_block){first, lines - first < some ? lines - first : some, 0, width};
+}
+
+static int64_t block_count(const cpu_window *w)
+{
+    int64_t width = w->out[2], lines = w->out[0] * w->out[1];
+    if (width >= GEMM_COLUMNS)
+        return lines * ((width + GEMM_COLUMNS - 1) / GEMM_COLUMNS);
+    return (lines + GEMM_COLUMNS / width - 1) / (GEMM_COLUMNS / width);
+}
+
+/* Adds what tap `tap` gives, a sum for each pixel of the block, to a plane of the output. */
+static void spread_tap(const conv_state *s, const kernels *k, const spread_block *b,
+                       const int64_t tap[CPU_WINDOW_DIMS], const float *sums, float *out)
+{
+    const cpu_window *w = &s->window;
+    int64_t first, end, stride = w->stride[2];
+    cpu_window_range(w, 2, tap[2], &first, &end);
+    first = first > b->x0 ? first : b->x0;
+    end = end < b->x1 ? end : b->x1;
+    for (int64_t i = b->line; i < b->line + b->count; i++, sums += b->x1 - b->x0) {
+        int64_t z = i / w->out[1] * w->stride[0] + tap[0] * w->dilation[0] - w->pad_begin[0];
+        int64_t y = i % w->out[1] * w->stride[1] + tap[1] * w->dilation[1] - w->pad_begin[1];
+        if (z < 0 || z >= w->in[0] || y < 0 || y >= w->in[1] || first >= end)
+            continue;
+        float *to = out + (z * w->in[1] + y) * w->in[2] + first * stride + tap[2] * w->dilation[2] -
+                    w->pad_begin[2];
+        const float *from = sums + first - b->x0;
+        if (stride == 1)
+            k->add_f32(to, 1, from, 1, to, (size_t)(end - first));
+        for (int64_t x = 0; stride != 1 && x < end - first; x++)
+            to[x * stride] += from[x];
+    }
+}
+
+/* Some channels of the output of one image and group. */
+typedef struct spread_run {
+    const conv_state *s;
+    const cpu_call *call;
+    const float *x, *weights; /* [channels out * taps][channels in] */
+    float *out;
+    int64_t channels; /* of a unit */
+} spread_run;
+
+/* The sums of all taps by GEMMs, SPREAD_ROWS of them at a time, are added where they belong. */
+static void spread_unit(const void *context, void *memory, size_t unit)
+{
+    const spread_run *r = context;
+    const conv_state *s = r->s;
+    const cpu_window *w = &s->window;
+    const kernels *k = r->call->kernels;
+    int64_t first = (int64_t)unit * r->channels, left = s->out_channels - first;
+    int64_t end = first + (left < r->channels ? left : r->channels);
+    float *packed = memory, *sums = packed + s->in_channels * GEMM_COLUMNS;
+    int64_t blocks = block_count(w), rows = end * w->taps;
+    for (int64_t i = 0; i < blocks && !cancel_check(r->call->cancel); i++) {
+        spread_block b = block_of_unit(w, i);
+        int64_t n = b.count * (b.x1 - b.x0), some;
+        k->gemm_pack_f32(r->x + b.line * w->out[2] + b.x0, (size_t)w->out_plane, 1,
+                         (size_t)s->in_channels, (size_t)n, packed);
+        for (int64_t row = first * w->taps; row < rows; row += some) {
+            some = rows - row < SPREAD_ROWS ? rows - row : SPREAD_ROWS;
+            k->gemm_f32(&(gemm_f32){.m = (size_t)some,
+                                    .n = (size_t)n,
+                                    .k = (size_t)s->in_channels,
+                                    .a = r->weights + row * s->in_channels,
+                                    .a_stride = (size_t)s->in_channels,
+                                    .b = packed,
+                                    .c = sums,
+                                    .c_stride = (size_t)n});
+            for (int64_t t = row; t < row + some; t++) {
+                int64_t at = t % w->taps, face = w->kernel[1] * w->kernel[2];
+                int64_t tap[] = {at / face, at % face / w->kernel[2], at % w->kernel[2]};
+                spread_tap(s, k, &b, tap, sums + (t - row) * n, r->out + t / w->taps * w->in_plane);
+            }
+        }
+    }
+}
+
+/* Channels of one image and group; `out` holds the bias already. */
+static status spread_by_gemm(const conv_state *s, const cpu_call *c, const float *x,
+                             const float *weights, float *out)
+{
+    size_t rows = (size_t)(s->out_channels * s->window.taps);
+    size_t items = cpu_split_items(c, (size_t)s->out_channels, (size_t)s->out_channels, 1);
+    spread_run r = {s, c, x, c->scratch, out, (int64_t)items};
+    c->kernels->transpose_plane(&(transpose_plane){.element_bytes = sizeof(float),
+                                                   .rows = rows,
+                                                   .columns = (size_t)s->in_channels,
+                                                   .in = weights,
+                                                   .in_stride = rows,
+                                                   .out_stride = (size_t)s->in_channels,
+                                                   .out = c->scratch});
+    double steps = (double)rows * (double)s->in_channels * (double)s->window.out_plane;
+    cpu_split(c, steps / 16, spread_unit, &r, ((size_t)s->out_channels + items - 1) / items);
+    return cancel_check(c->cancel);
 }
 
 static status run_conv_transpose(const cpu_call *c)
@@ -350,24 +492,23 @@ static status run_conv_transpose(const cpu_call *c)
     const float *x = c->inputs[0]->data, *weights = c->inputs[1]->data;
     const tensor *bias = cpu_input(c->inputs, c->node, 2);
     float *out = c->outputs[0].data;
-    for (int64_t i = 0; i < s->batch * s->groups; i++) {
+    status end = STATUS_OK;
+    for (int64_t i = 0; i < s->batch * s->groups && !end; i++) {
         int64_t group = i % s->groups;
+        const float *from = x + i * s->in_channels * w->out_plane;
+        const float *by = weights + group * s->in_channels * s->out_channels * w->taps;
+        float *to = out + i * s->out_channels * w->in_plane;
         for (int64_t o = 0; o < s->out_channels; o++) {
-            float *to = out + (i * s->out_channels + o) * w->in_plane;
             float start = bias ? ((const float *)bias->data)[group * s->out_channels + o] : 0;
             for (int64_t j = 0; j < w->in_plane; j++)
-                to[j] = start;
-            for (int64_t ch = 0; ch < s->in_channels; ch++) {
-                status end = cancel_check(c->cancel);
-                if (end)
-                    return end;
-                spread_plane(
-                    w, x + (i * s->in_channels + ch) * w->out_plane,
-                    weights + ((group * s->in_channels + ch) * s->out_channels + o) * w->taps, to);
-            }
+                to[o * w->in_plane + j] = start;
         }
+        if (s->is_by_gemm)
+            end = spread_by_gemm(s, c, from, by, to);
+        for (int64_t o = 0; !s->is_by_gemm && o < s->out_channels && !end; o++)
+            end = spread_channels(s, c, from, by + o * w->taps, to + o * w->in_plane);
     }
-    return STATUS_OK;
+    return end;
 }
 
 static const cpu_op table[] = {

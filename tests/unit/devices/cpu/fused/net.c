@@ -180,7 +180,7 @@ cpu_plan_facts check(net *n, graph_value_index out, double step)
 net open_net(int turn, int rank, const int64_t *dims, graph_value_index *input)
 {
     net n = {.g = graph_create("net"), .activations = turn % 2 ? DTYPE_I8 : DTYPE_U8};
-    graph_dim shape[4];
+    graph_dim shape[TENSOR_RANK_MAX];
     for (int i = 0; i < rank; i++)
         shape[i] = graph_dim_constant(dims[i]);
     *input = graph_add_input(n.g, "x", DTYPE_F32, rank, shape);

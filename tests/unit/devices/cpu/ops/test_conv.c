@@ -1,5 +1,6 @@
 /* Conv and ConvTranspose against plain loops. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "tests/unit/devices/cpu/case.h"
 
@@ -95,4 +96,65 @@ Test(cpu_conv, transposed_with_strides_and_pads)
     for (int64_t i = 0; i < tensor_count(out); i++)
         cpu_case_expect_near(cpu_case_get(out, i), expected[i], 1e-5, i);
     cpu_case_dispose(&c);
+}
+
+/* What ConvTranspose adds to each output: [groups * out][in[0] * ...], of one image. */
+static double *expect_transposed(const cpu_case *c, const int64_t *strides, const int64_t *pads,
+                                 int64_t groups)
+{
+    const tensor *x = &c->inputs[0], *w = &c->inputs[1], *y = &c->outputs[0];
+    int64_t inputs = x->dims[1] / groups, outs = w->dims[1],
+            taps = w->dims[2] * w->dims[3] * w->dims[4];
+    int64_t pixels = x->dims[2] * x->dims[3] * x->dims[4];
+    double *sums = calloc((size_t)tensor_count(y), sizeof *sums);
+    for (int64_t i = 0; i < x->dims[1] * pixels * outs * taps; i++) {
+        int64_t t = i % taps, o = i / taps % outs, p = i / taps / outs % pixels;
+        int64_t ch = i / taps / outs / pixels, at[3], left = p, tap = t;
+        bool is_inside = true;
+        for (int d = 2; d >= 0; d--) {
+            at[d] = left % x->dims[2 + d] * strides[d] + tap % w->dims[2 + d] - pads[d];
+            left /= x->dims[2 + d];
+            tap /= w->dims[2 + d];
+            is_inside &= at[d] >= 0 && at[d] < y->dims[2 + d];
+        }
+        int64_t plane = ch / inputs * outs + o;
+        if (is_inside)
+            sums[((plane * y->dims[2] + at[0]) * y->dims[3] + at[1]) * y->dims[4] + at[2]] +=
+                cpu_case_get(x, ch * pixels + p) * cpu_case_get(w, (ch * outs + o) * taps + t);
+    }
+    return sums;
+}
+
+/* Sums of GEMMs, over more pixels than one has, in whole lines and in pieces of lines. */
+Test(cpu_conv, transposed_volumes_in_blocks)
+{
+    static const struct {
+        int64_t groups, x[5], w[5], strides[3], pads[6];
+    } cases[] = {
+        {1, {1, 5, 3, 9, 20}, {5, 7, 2, 2, 2}, {2, 2, 2}, {0}},
+        {1, {1, 4, 2, 3, 300}, {4, 3, 1, 2, 3}, {1, 2, 1}, {0, 1, 1, 0, 0, 1}},
+        {2, {1, 8, 1, 17, 16}, {8, 40, 1, 3, 3}, {1, 2, 3}, {0, 1, 2, 0, 1, 1}},
+        {2, {1, 6, 2, 4, 5}, {6, 2, 2, 3, 3}, {1, 2, 1}, {1, 0, 1, 0, 0, 0}}, /* few channels */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cpu_case c = {.attributes = {{.name = "strides",
+                                      .kind = GRAPH_ATTRIBUTE_INTS,
+                                      .count = 3,
+                                      .ints = cases[i].strides},
+                                     {.name = "pads",
+                                      .kind = GRAPH_ATTRIBUTE_INTS,
+                                      .count = 6,
+                                      .ints = cases[i].pads},
+                                     graph_make_int("group", cases[i].groups)},
+                      .attribute_count = 3};
+        const int64_t *x = cases[i].x, *w = cases[i].w;
+        cpu_case_random(&c, DTYPE_F32, DIMS(x[0], x[1], x[2], x[3], x[4]));
+        cpu_case_random(&c, DTYPE_F32, DIMS(w[0], w[1], w[2], w[3], w[4]));
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_CONV_TRANSPOSE, 1), STATUS_OK);
+        double *expected = expect_transposed(&c, cases[i].strides, cases[i].pads, cases[i].groups);
+        for (int64_t j = 0; j < tensor_count(&c.outputs[0]); j++)
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], j), expected[j], 1e-4, j);
+        free(expected);
+        cpu_case_dispose(&c);
+    }
 }
