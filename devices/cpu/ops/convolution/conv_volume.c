@@ -1,4 +1,4 @@
-#include "devices/cpu/ops/conv_volume.h"
+#include "devices/cpu/ops/convolution/conv_volume.h"
 
 #include <string.h>
 

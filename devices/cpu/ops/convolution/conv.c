@@ -1,7 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "devices/cpu/ops/conv_volume.h"
+#include "devices/cpu/ops/convolution/conv_volume.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"

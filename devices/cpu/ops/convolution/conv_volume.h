@@ -1,5 +1,5 @@
-#ifndef DEVICES_CPU_OPS_CONV_VOLUME_H
-#define DEVICES_CPU_OPS_CONV_VOLUME_H
+#ifndef DEVICES_CPU_OPS_CONVOLUTION_CONV_VOLUME_H
+#define DEVICES_CPU_OPS_CONVOLUTION_CONV_VOLUME_H
 
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/tensor_loops/window.h"
