@@ -63,8 +63,8 @@ static status probe(const graph *g, const graph_budget *budget, graph_evaluate_f
 }
 
 /* Probe points: (b, s) in {batch, batch + 1} x {sequence, sequence + step} for the fit, a fifth to
- * check it, and a sixth with other unrelated dims. Several sets, because a model may allow only
- * some sizes (a multiple of its patch size, at most its position table, one row). */
+ * check it, and a sixth of one row with other unrelated dims. Several sets, because a model may
+ * allow only some sizes (a multiple of its patch size, at most its position table, one row). */
 typedef struct probe_set {
     int64_t batch, sequence, step;
 } probe_set;
@@ -78,7 +78,7 @@ static status probe_all(const graph *g, const graph_budget *budget, graph_evalua
         int64_t batch = set->batch + (k == 4 ? 3 : k & 1);
         int64_t sequence = set->sequence + (k == 4 ? 3 : k >> 1 & 1) * set->step;
         if (k == 5) {
-            batch = set->batch;
+            batch = 1; /* where Squeeze drops the rows' axis, or the first two rows are one */
             sequence = set->sequence;
         }
         status s =
@@ -95,14 +95,16 @@ static graph_dim fit(const int64_t at[PROBES], const probe_set *set)
     graph_dim dim = {0};
     /* at[]: (b,s) (b+1,s) (b,s+step) (b+1,s+step) check unrelated */
     int64_t mixed = at[3] - at[2] - at[1] + at[0], along = at[2] - at[0];
-    dim.is_unknown = at[5] != at[0] || mixed % set->step != 0 || along % set->step != 0;
+    dim.is_unknown = mixed % set->step != 0 || along % set->step != 0;
     dim.batch_sequence = mixed / set->step;
     dim.batch = at[1] - at[0] - dim.batch_sequence * set->sequence;
     dim.sequence = along / set->step - dim.batch_sequence * set->batch;
     dim.constant = at[0] - dim.batch * set->batch - dim.sequence * set->sequence -
                    dim.batch_sequence * set->batch * set->sequence;
     if (!dim.is_unknown)
-        dim.is_unknown = graph_dim_at(dim, set->batch + 3, set->sequence + 3 * set->step) != at[4];
+        dim.is_unknown =
+            graph_dim_at(dim, set->batch + 3, set->sequence + 3 * set->step) != at[4] ||
+            graph_dim_at(dim, 1, set->sequence) != at[5];
     return dim.is_unknown ? (graph_dim){.is_unknown = true} : dim;
 }
 

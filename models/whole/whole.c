@@ -13,10 +13,13 @@
 #include "models/whole/free_sizes.h"
 #include "models/whole/own_sizes.h"
 
+/* Or an unknown rank. */
 static bool has_unknown_dims(const graph *g, const graph_value_index *values, int count)
 {
     for (int i = 0; i < count; i++) {
         const graph_shape *shape = &g->values[values[i]].shape;
+        if (shape->rank < 0)
+            return true;
         for (int d = 0; d < shape->rank; d++)
             if (shape->dims[d].is_unknown)
                 return true;

@@ -56,10 +56,21 @@ def save_sums(folder):
                               [value("signal", ["batch", "n"])], [value("sums", ["batch", "n"])], weights)
 
 
+def save_squeezed(folder):
+    """Without axes Squeeze drops the rows' axis too where there is one row."""
+    return serving.save_model(folder, "squeezed", [helper.make_node("Squeeze", ["x"], ["y"])], [value("x", ["n", 3, 1])], [value("y", ["n", 3])])
+
+
+def save_best_two(folder):
+    """Takes two rows or more."""
+    nodes = [helper.make_node("TopK", ["x", "two"], ["y", "places"], axis=0)]
+    return serving.save_model(folder, "best_two", nodes, [value("x", ["n", 3])], [value("y", [2, 3])], [numpy_helper.from_array(numpy.array([2]), "two")])
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder), "sums": save_sums(folder), "seconds": save_seconds(folder)}) as server:
+    with serving.Server(folder / "log", {"pooled": save_pooled(folder), "frames": save_frames(folder), "sums": save_sums(folder), "seconds": save_seconds(folder), "squeezed": save_squeezed(folder), "best_two": save_best_two(folder)}) as server:
         yield server
 
 
@@ -104,6 +115,23 @@ def test_an_output_that_grows_in_steps(server, length):
     assert answer.status == 200, answer
     output = answer.json()["outputs"][0]
     assert output["shape"] == [2, length // 160 + 1]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_one_row_gives_another_rank(server, rows):
+    x = numpy.arange(3 * rows, dtype=numpy.float32).reshape(rows, 3, 1)
+    answer = server.post("/v2/models/squeezed/infer", {"inputs": [tensor("x", x)]})
+    assert answer.status == 200, answer
+    output = answer.json()["outputs"][0]
+    assert output["shape"] == list(x.squeeze().shape) and output["data"] == x.ravel().tolist()
+
+
+def test_a_model_that_takes_no_lone_row(server):
+    x = numpy.array([[1, 5, 2], [3, 1, 4], [2, 6, 0]], numpy.float32)
+    answer = server.post("/v2/models/best_two/infer", {"inputs": [tensor("x", x)]})
+    assert answer.status == 200 and answer.json()["outputs"][0]["data"] == [3, 6, 4, 2, 5, 2], answer
+    answer = server.post("/v2/models/best_two/infer", {"inputs": [tensor("x", x[:1])]})
+    assert answer.status == 400 and "TopK" in answer.json()["error"], answer
 
 
 @pytest.mark.parametrize("length", [5, 20000, 70000])

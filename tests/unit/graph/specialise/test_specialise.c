@@ -280,6 +280,22 @@ Test(specialise, symbolic_shapes_are_unknown_where_no_polynomial_fits)
     graph_destroy(g);
 }
 
+/* What more rows tell does not hold for one. */
+Test(specialise, symbolic_shapes_are_unknown_where_one_row_has_others)
+{
+    graph *g = graph_create("one row");
+    const graph_dim dims[] = {batch, graph_dim_constant(8)};
+    graph_value_index x = graph_add_input(g, "x", DTYPE_F32, 2, dims);
+    graph_value_index first[] = {x, list(g, 0), list(g, 2)};
+    graph_add_output(g, graph_add(g, GRAPH_OP_SLICE, 3, first, 0, NULL), "first two");
+    graph_add_output(g, apply(g, GRAPH_OP_SQUEEZE, x, GRAPH_NO_VALUE), "squeezed");
+    cr_assert_eq(graph_infer_symbolic(g, NULL, evaluate), STATUS_OK, "%s", status_message());
+    const graph_shape *two = &g->values[g->outputs[0]].shape;
+    cr_expect(two->rank == 2 && two->dims[0].is_unknown && !two->dims[1].is_unknown);
+    cr_expect_eq(g->values[g->outputs[1]].shape.rank, -1);
+    graph_destroy(g);
+}
+
 Test(specialise, binding_rejects_what_it_cannot_fill)
 {
     graph *g = graph_create("bind");
