@@ -32,6 +32,8 @@ SQUARE = "384x384xi8>"  # a weight of MiniLM's attention
 CASES = {
     "bf16, v5e": ("bf16", "TPU v5 lite", ""),
     "bf16, v6e": ("bf16", "TPU v6 lite", ""),
+    "bf16, v5p": ("bf16", "TPU v5", ""),
+    "bf16, v4": ("bf16", "TPU v4", ""),
     "int8, v5e, the cheapest is bf16": ("int8", "TPU v5 lite", "xi8>:900,:500"),
     "int8, v5e, the cheapest has dynamic scales": ("int8", "TPU v5 lite", "stablehlo.abs:500,:900"),
     "int8, v5e, the cheapest has static scales": ("int8", "TPU v5 lite", f"stablehlo.abs:900,{SQUARE}:500,:900"),

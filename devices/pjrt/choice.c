@@ -105,10 +105,35 @@ static bool has_products(const list *l)
     return l->generation == TPU_7X && is_large(l) && l->encoder->hidden < WIDE;
 }
 
-/* Whether the scores of blocks are clipped: a maximum over scores costs more than exponentials. */
-static bool is_clipped(const list *l, bool is_blocked)
+/* Whether the softmax is divided late without blocks. */
+static bool is_late(const list *l)
 {
-    return is_large(l) && is_blocked && (l->generation == TPU_V5E || l->generation == TPU_V6E);
+    bool is_wanted = l->bucket.batch == 1 ? l->bucket.sequence < 64 : l->generation == TPU_V6E;
+    return is_wanted && !is_in_blocks(l);
+}
+
+/* Whether scores are clipped: a maximum over scores costs more than exponentials. Not where both,
+ * estimates and schedules, gain less than a measurement of scores is worth, or one of them loses.
+ */
+static bool is_clipped(const list *l)
+{
+    bool is_one = l->bucket.batch == 1;
+    if (is_late(l))
+        return l->generation != TPU_V5E;
+    if (!is_in_blocks(l))
+        return false;
+    switch (l->generation) {
+    case TPU_V4:
+        return true;
+    case TPU_V5P:
+        return l->encoder->head_dim < 64;
+    case TPU_V5E:
+        return is_large(l);
+    case TPU_V6E:
+        return is_large(l) || is_one;
+    default:
+        return false;
+    }
 }
 
 /* Whether GELU and the normalisation before it are computed apart from the layers that read them:
@@ -153,15 +178,14 @@ static bool are_rows_apart(const list *l)
 
 static encoder_form form_of(const list *l)
 {
-    bool is_one = l->bucket.batch == 1, is_blocked = is_in_blocks(l);
-    bool is_late = is_one ? l->bucket.sequence < 64 : l->generation == TPU_V6E;
+    bool is_blocked = is_in_blocks(l);
     return (encoder_form){.block_width = is_blocked ? TPU_LANES : 0,
                           .are_queries_scaled = true,
                           .is_qkv_joined = is_joined(l),
                           .are_values_first = is_first(l, is_blocked),
-                          .is_softmax_late = is_late && !is_blocked,
-                          .are_scores_clipped = is_clipped(l, is_blocked),
-                          .are_scores_kept = is_clipped(l, is_blocked) && l->generation == TPU_V5E,
+                          .is_softmax_late = is_late(l),
+                          .are_scores_clipped = is_clipped(l),
+                          .are_scores_kept = is_clipped(l) && l->generation == TPU_V5E,
                           .are_rows_apart = are_rows_apart(l),
                           .is_mean_product = has_products(l),
                           .are_embedding_sums_products = has_products(l)};
@@ -202,7 +226,7 @@ static void add_form(list *l, encoder_form form)
     snprintf(name, sizeof name, "bf16-%s%s%s%s", form.block_width > 0 ? "blocks" : "heads",
              form.is_softmax_late ? "-late" : "", form.are_values_first ? "-first" : "",
              form.is_qkv_joined ? "-joined" : "");
-    form.are_scores_clipped &= form.block_width > 0;
+    form.are_scores_clipped &= form.block_width > 0 || form.is_softmax_late;
     form.are_scores_kept &= form.block_width > 0;
     add(l, name, STABLEHLO_BF16)->form = form;
 }

@@ -264,10 +264,25 @@ Test(choice, many_tokens_have_forms_of_their_own)
     static const char *const kinds[] = {"TPU v4", "TPU v5 lite", "TPU v5", "TPU v6 lite", "TPU7x"};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         pjrt_candidate few = default_at(kinds[k], 8, 32);
-        cr_assert_not(few.form.are_scores_clipped);
         cr_assert_eq(few.form.is_mean_product, k == 1 || k == 3);
         cr_assert_not(few.options.is_gelu_apart || few.options.is_norm_kept);
     }
+}
+
+/* By generation: where heads are narrow or tokens many. One short row: everywhere but on v5e. */
+Test(choice, scores_are_clipped_where_that_takes_fewer_cycles)
+{
+    static const char *const kinds[] = {"TPU v4", "TPU v5 lite", "TPU v5", "TPU v6 lite", "TPU7x"};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        cr_assert_eq(default_at(kinds[k], 1, 32).form.are_scores_clipped, k != 1, "%s", kinds[k]);
+        cr_assert_eq(default_at(kinds[k], 8, 32).form.are_scores_clipped, k != 1 && k != 4);
+        cr_assert_eq(default_at(kinds[k], 8, 128).form.are_scores_clipped, k != 4);
+    }
+    cr_assert(default_at("TPU v6 lite", 1, 128).form.are_scores_clipped);
+    cr_assert_not(default_at("TPU v5", 1, 128).form.are_scores_clipped);
+    cr_assert(default_of(DEVICE_BF16, 64, "TPU v4", 8, 32).form.are_scores_clipped);
+    cr_assert_not(default_of(DEVICE_BF16, 64, "TPU v5", 8, 32).form.are_scores_clipped);
+    cr_assert_not(default_of(DEVICE_BF16, 64, "TPU v6 lite", 8, 32).form.are_scores_clipped);
 }
 
 Test(choice, rows_are_kept_apart_and_of_one_row_on_v5p_the_normalisation)
