@@ -15,6 +15,17 @@ const char *graph_op_name(graph_op op)
     return names[op];
 }
 
+const char *graph_op_title(graph_op op)
+{
+    static const char ours[] = "penstock.";
+    const char *name = graph_op_name(op);
+    if (op == GRAPH_OP_ROUNDED_LSTM)
+        return "DynamicQuantizeLSTM";
+    if (op == GRAPH_OP_TREES)
+        return "TreeEnsemble";
+    return strncmp(name, ours, strlen(ours)) == 0 ? name + strlen(ours) : name;
+}
+
 bool graph_op_from_name(const char *name, graph_op *out)
 {
     for (int i = 0; i < GRAPH_OP_COUNT; i++) {

@@ -12,6 +12,9 @@ typedef enum graph_op {
 
 /* The operator's ONNX name. Static. */
 const char *graph_op_name(graph_op op);
+/* What people know it as: without "penstock.", or the operator of the file that it stands for.
+ * Static. */
+const char *graph_op_title(graph_op op);
 bool graph_op_from_name(const char *name, graph_op *out);
 
 #endif

@@ -96,7 +96,7 @@ void inspect_print_json(const model *m, const char *programs)
     for (int op = 0; op < GRAPH_OP_COUNT; op++) {
         if (counts[op] > 0) {
             text_buffer_format(&out, "%s\"%s\":%d", is_first ? "" : ",",
-                               graph_op_name((graph_op)op), counts[op]);
+                               graph_op_title((graph_op)op), counts[op]);
             is_first = false;
         }
     }

@@ -164,7 +164,7 @@ static void print_operators(const model *m, const int counts[GRAPH_OP_COUNT])
     for (int op = 0; op < GRAPH_OP_COUNT; op++)
         if (counts[op] > 0)
             text_buffer_format(&line, "%s%d %s", line.bytes ? ", " : "", counts[op],
-                               graph_op_name((graph_op)op));
+                               graph_op_title((graph_op)op));
     text_buffer_format(&line, " (%d nodes)", m->graph->node_count);
     print_titled("operators ", text_buffer_string(&line));
     text_buffer_dispose(&line);

@@ -31,7 +31,7 @@ static status fail_bytes(const graph_node *node, const char *what, int64_t bytes
 {
     char cost[32], most[32];
     return status_fail(STATUS_TOO_LARGE, "node \"%s\" (%s): %s %s; the limit is %s", node->name,
-                       graph_op_name(node->op), graph_cost_bytes_text(cost, bytes), what,
+                       graph_op_title(node->op), graph_cost_bytes_text(cost, bytes), what,
                        graph_cost_bytes_text(most, limit));
 }
 
@@ -40,7 +40,7 @@ static status fail_operations(const graph_node *node, int64_t operations, int64_
     return status_fail(STATUS_TOO_LARGE,
                        "node \"%s\" (%s): with it, one run takes %.3g operations; the limit is "
                        "%.3g",
-                       node->name, graph_op_name(node->op), (double)operations, (double)limit);
+                       node->name, graph_op_title(node->op), (double)operations, (double)limit);
 }
 
 status graph_cost_charge(const graph_budget *budget, const graph_node *node,

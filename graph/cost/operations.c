@@ -8,6 +8,7 @@
 /* Of one element, where a kernel sorts or evaluates polynomials. */
 #define SORT_OPERATIONS 64
 #define TREE_OPERATIONS 64
+#define COUPLE_STEPS 100
 #define CURVE_OPERATIONS 16
 
 static int64_t times(int64_t a, int64_t b)
@@ -207,6 +208,10 @@ int64_t graph_operations(const graph_node *node, const tensor *const *in, const 
     case GRAPH_OP_RNN:
     case GRAPH_OP_ROUNDED_LSTM:
         return of_recurrent(in);
+    case GRAPH_OP_SQUARED_DISTANCE:
+        return times(times(2, outputs), in[0]->dims[1]);
+    case GRAPH_OP_COUPLE: /* steps over all pairs */
+        return times(times(outputs, graph_attribute_int(node, "classes", 1)), COUPLE_STEPS);
     case GRAPH_OP_TREES: /* steps from root to leaf */
         return times(times(in[0]->dims[0], tensor_count(in[5])), TREE_OPERATIONS);
     case GRAPH_OP_AVERAGE_POOL:

@@ -77,7 +77,7 @@ status recogniser_reject(const encoder_recogniser *r, graph_value_index v, const
         return status_fail(STATUS_UNSUPPORTED, "value \"%.200s\": %.700s", g->values[v].name, why);
     const graph_node *n = &g->nodes[g->values[v].producer];
     return status_fail(STATUS_UNSUPPORTED, "node \"%.200s\" (%s): %.700s", n->name,
-                       graph_op_name(n->op), why);
+                       graph_op_title(n->op), why);
 }
 
 status recogniser_set_mask(encoder_recogniser *r, uint32_t inputs, graph_value_index reader)
@@ -123,7 +123,7 @@ static status reject_quantised(const graph *g)
             return status_fail(STATUS_UNSUPPORTED,
                                "node \"%.200s\" (%s): the dense layers are quantised by the model "
                                "itself",
-                               g->nodes[i].name, graph_op_name(g->nodes[i].op));
+                               g->nodes[i].name, graph_op_title(g->nodes[i].op));
         default:
             break;
         }

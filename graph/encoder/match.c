@@ -200,7 +200,7 @@ static status run_node(const match *m, arena *memory, const graph_node *n, tenso
             shape_of(m, n->outputs[k], &out[k]);
     status s = evaluate(m, memory, n, in, out, spent);
     if (s)
-        return status_prefix(s, "node \"%s\" (%s)", n->name, graph_op_name(n->op));
+        return status_prefix(s, "node \"%s\" (%s)", n->name, graph_op_title(n->op));
     for (int k = 0; k < n->output_count; k++)
         if (n->outputs[k] != GRAPH_NO_VALUE)
             values[n->outputs[k]] = out[k];

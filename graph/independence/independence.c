@@ -166,10 +166,13 @@ static row_relation relate_output(const walk *w, const row_call *call, const row
 }
 
 /* Moves the inputs that add elements to a Concat, in one run at least, to the front; returns how
- * many those are. */
+ * many those are. What nothing reads has no shapes, and is left as it is. */
 static int drop_empty(walk *w, int count)
 {
     int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (w->in[i]->one.rank < 0 || w->in[i]->many.rank < 0)
+            return count;
     for (int i = 0; i < count; i++)
         if (tensor_count(&w->in[i]->one) > 0 || tensor_count(&w->in[i]->many) > 0)
             w->in[kept++] = w->in[i];
@@ -317,7 +320,7 @@ const char *graph_independence_text(char text[512], const graph_independence *fo
     if (found->verdict == GRAPH_INDEPENDENT)
         return text;
     if (found->node != NULL)
-        snprintf(text, 512, "node \"%.300s\" (%s) ", found->node, graph_op_name(found->op));
+        snprintf(text, 512, "node \"%.300s\" (%s) ", found->node, graph_op_title(found->op));
     put_reason(text, 512, found);
     return text;
 }

@@ -63,7 +63,7 @@ ROW_RULE(recurrent);
 ROW_RULE(dft);
 ROW_RULE(stft);
 ROW_RULE(made_table);
-ROW_RULE(trees);
+ROW_RULE(columns);
 /* window.c */
 ROW_RULE(conv);
 ROW_RULE(pool);

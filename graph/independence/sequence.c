@@ -52,8 +52,8 @@ row_relation independence_made_table(const row_call *c, int output)
     return rows_mixed(rows_reason_parameter);
 }
 
-/* Each row walks the trees by its own columns. */
-row_relation independence_trees(const row_call *c, int output)
+/* Operators of ai.onnx.ml that compute each row from its own columns. */
+row_relation independence_columns(const row_call *c, int output)
 {
     if (!rows_others_same(c, 1))
         return rows_mixed(rows_reason_parameter);

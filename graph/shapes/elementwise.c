@@ -82,10 +82,8 @@ status infer_prelu(const graph_node *node, const tensor *const *in, tensor *out)
 status infer_where(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;
-    status s = infer_expect_type(in[1], 1, INFER_NO_STRINGS);
+    status s = infer_expect_same_type(in[1], in[2]);
     if (s)
-        return s;
-    if ((s = infer_expect_same_type(in[1], in[2])))
         return s;
     return broadcast_to_type(in, 3, in[1]->dtype, out);
 }

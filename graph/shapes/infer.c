@@ -53,7 +53,7 @@ static const infer_rule rules[GRAPH_OP_COUNT] = {
                                           INFER_TYPE(DTYPE_F32)},
     [GRAPH_OP_EINSUM] = {infer_einsum, 1, INFER_VARIADIC, 1, INFER_NUMBERS},
     [GRAPH_OP_ELU] = {infer_same, 1, 1, 1, INFER_FLOATS},
-    [GRAPH_OP_EQUAL] = {infer_compare, 2, 2, 1, INFER_NO_STRINGS},
+    [GRAPH_OP_EQUAL] = {infer_compare, 2, 2, 1, INFER_ALL},
     [GRAPH_OP_ERF] = {infer_same, 1, 1, 1, INFER_NUMBERS},
     [GRAPH_OP_EXP] = {infer_same, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_EXPAND] = {infer_expand, 2, 2, 1, INFER_NO_STRINGS},
@@ -148,12 +148,12 @@ static const infer_rule rules[GRAPH_OP_COUNT] = {
     [GRAPH_OP_SIN] = {infer_same, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_SINH] = {infer_same, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_SIZE] = {infer_size, 1, 1, 1, INFER_ALL},
-    [GRAPH_OP_SLICE] = {infer_slice, 3, 5, 1, INFER_NO_STRINGS},
+    [GRAPH_OP_SLICE] = {infer_slice, 3, 5, 1, INFER_ALL},
     [GRAPH_OP_SOFTMAX] = {infer_along_axis, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_SOFTPLUS] = {infer_same, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_SOFTSIGN] = {infer_same, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_SPACE_TO_DEPTH] = {infer_space_to_depth, 1, 1, 1, INFER_NO_STRINGS},
-    [GRAPH_OP_SPLIT] = {infer_split, 1, 2, INFER_VARIADIC, INFER_NO_STRINGS},
+    [GRAPH_OP_SPLIT] = {infer_split, 1, 2, INFER_VARIADIC, INFER_ALL},
     [GRAPH_OP_SQRT] = {infer_same, 1, 1, 1, INFER_FLOATS},
     [GRAPH_OP_SQUEEZE] = {infer_squeeze, 1, 2, 1, INFER_ALL},
     [GRAPH_OP_SUB] = {infer_broadcast, 2, 2, 1, INFER_NUMBERS},
@@ -164,6 +164,9 @@ static const infer_rule rules[GRAPH_OP_COUNT] = {
     [GRAPH_OP_TILE] = {infer_tile, 2, 2, 1, INFER_NO_STRINGS},
     [GRAPH_OP_TOP_K] = {infer_top_k, 2, 2, 2, INFER_NUMBERS},
     [GRAPH_OP_TRANSPOSE] = {infer_transpose, 1, 1, 1, INFER_NO_STRINGS},
+    [GRAPH_OP_SQUARED_DISTANCE] = {infer_squared_distance, 2, 2, 1,
+                                   INFER_TYPE(DTYPE_F32) | INFER_TYPE(DTYPE_F64)},
+    [GRAPH_OP_COUPLE] = {infer_couple, 1, 1, 1, INFER_TYPE(DTYPE_F32)},
     [GRAPH_OP_TREES] = {infer_trees, 6, 6, 1, INFER_FLOATS | INFER_SIGNED},
     [GRAPH_OP_TRILU] = {infer_trilu, 1, 2, 1, INFER_NO_STRINGS},
     [GRAPH_OP_UNIQUE] = {infer_unique, 1, 1, 4, INFER_NO_STRINGS},
@@ -232,5 +235,5 @@ status graph_infer_node(const graph_node *node, const tensor *const *inputs, ten
 {
     assert((unsigned)node->op < GRAPH_OP_COUNT);
     status s = infer(node, inputs, outputs);
-    return s ? status_prefix(s, "node \"%s\" (%s)", node->name, graph_op_name(node->op)) : s;
+    return s ? status_prefix(s, "node \"%s\" (%s)", node->name, graph_op_title(node->op)) : s;
 }

@@ -138,6 +138,8 @@ INFER_RULE(scatter_nd);
 /* select.c */
 INFER_RULE(top_k);
 INFER_RULE(trees);
+INFER_RULE(squared_distance);
+INFER_RULE(couple);
 INFER_RULE(non_zero);
 INFER_RULE(compress);
 INFER_RULE(unique);

@@ -41,6 +41,31 @@ status infer_trees(const graph_node *node, const tensor *const *in, tensor *out)
     return infer_set(&out[0], is_wide ? DTYPE_F64 : DTYPE_F32, 2, dims);
 }
 
+status infer_squared_distance(const graph_node *node, const tensor *const *in, tensor *out)
+{
+    (void)node;
+    const tensor *x = in[0], *y = in[1];
+    status s = infer_expect_same_type(x, y);
+    if (s)
+        return s;
+    if (x->rank != 2 || y->rank != 2 || x->dims[1] != y->dims[1])
+        return status_fail(STATUS_INVALID_ARGUMENT,
+                           "%s and %s are not rows of equally many columns", infer_text(x),
+                           infer_text(y));
+    return infer_set(&out[0], x->dtype, 2, (int64_t[]){x->dims[0], y->dims[0]});
+}
+
+status infer_couple(const graph_node *node, const tensor *const *in, tensor *out)
+{
+    const tensor *x = in[0];
+    int64_t classes = graph_attribute_int(node, "classes", 0);
+    if (classes < 2 || classes > INT32_MAX || x->rank != 2 ||
+        x->dims[1] != classes * (classes - 1) / 2)
+        return status_fail(STATUS_INVALID_ARGUMENT, "%s is not rows of the pairs of %lld classes",
+                           infer_text(x), (long long)classes);
+    return infer_set(&out[0], DTYPE_F32, 2, (int64_t[]){x->dims[0], classes});
+}
+
 status infer_non_zero(const graph_node *node, const tensor *const *in, tensor *out)
 {
     (void)node;

@@ -92,7 +92,7 @@ status graph_emit_stablehlo(const graph *g, const stablehlo_options *options,
         const graph_node *n = &g->nodes[i];
         s = emit_node(&e, n);
         if (s) {
-            s = status_prefix(s, "node \"%s\" (%s)", n->name, graph_op_name(n->op));
+            s = status_prefix(s, "node \"%s\" (%s)", n->name, graph_op_title(n->op));
             goto done;
         }
     }

@@ -209,7 +209,8 @@ DATATYPES = {
     "INT8": numpy.int8, "INT16": numpy.int16, "INT32": numpy.int32, "INT64": numpy.int64,
     "FP16": numpy.float16, "FP32": numpy.float32, "FP64": numpy.float64,
 }  # fmt: skip
-NAMES = {numpy.dtype(v): k for k, v in DATATYPES.items()}
+WITH_STRINGS = DATATYPES | {"BYTES": object}
+NAMES = {numpy.dtype(v): k for k, v in WITH_STRINGS.items()}
 
 
 def json_input(name, array):
@@ -217,7 +218,7 @@ def json_input(name, array):
 
 
 def json_array(output):
-    return numpy.array(output["data"], DATATYPES[output["datatype"]]).reshape(output["shape"])
+    return numpy.array(output["data"], WITH_STRINGS[output["datatype"]]).reshape(output["shape"])
 
 
 def binary_request(inputs, outputs=None):

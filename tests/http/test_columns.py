@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml that prepare columns of numbers: missing values, categories, thresholds, labels."""
+"""Operators of ai.onnx.ml that prepare columns of numbers and strings: missing values, categories, thresholds, labels."""
 import json
 import math
 import subprocess
@@ -24,11 +24,25 @@ CASES = {
                [[5, 6], [7, 5]], [[.5, .25], [4, .5]]),
     "labels-of-floats": ("LabelEncoder", {"keys_floats": [1.5, 2.5], "values_int64s": [30, 40]}, "FP32", "INT64", [[1.5, 2.5], [0, 1.5]],
                          [[30, 40], [-1, 30]]),
+    "names": ("LabelEncoder", {"keys_strings": ["red", "grün"], "values_int64s": [7, 8]}, "BYTES", "INT64", [["grün", "red"], ["", "redd"]],
+              [[8, 7], [-1, -1]]),
+    "other-names": ("LabelEncoder", {"keys_strings": ["a", "b"], "values_strings": ["x", "y"]}, "BYTES", "BYTES", [["b", "c"], ["a", "b"]],
+                    [["y", "_Unused"], ["x", "y"]]),
+    "numbers-named": ("LabelEncoder", {"keys_int64s": [1, 2], "values_strings": ["x", "y"], "default_string": "?"}, "INT64", "BYTES", [[2, 1], [3, 2]],
+                      [["y", "x"], ["?", "y"]]),
+    "colours": ("OneHotEncoder", {"cats_strings": ["red", "blue"], "zeros": 1}, "BYTES", "FP32", [["blue", "red"], ["green", "red"]],
+                [[[0, 1], [1, 0]], [[0, 0], [1, 0]]]),
+    "mapped": ("CategoryMapper", {"cats_strings": ["a", "b"], "cats_int64s": [4, 7], "default_int64": -3}, "BYTES", "INT64", [["b", "z"], ["a", "b"]],
+               [[7, -3], [4, 7]]),
+    "mapped-back": ("CategoryMapper", {"cats_strings": ["a", "b"], "cats_int64s": [4, 7]}, "INT64", "BYTES", [[7, 5], [4, 7]], [["b", "_Unused"], ["a", "b"]]),
+    "largest": ("Normalizer", {"norm": "MAX"}, "FP32", "FP32", [[1, -4], [0, 0], [-1, -2]], [[1, -4], [0, 0], [1, 2]]),
+    "beside": ("FeatureVectorizer", {"inputdimensions": [2]}, "INT64", "FP32", [[1, 2], [3, 4]], [[1, 2], [3, 4]]),
 }  # fmt: skip
-TYPES = {"FP32": (TensorProto.FLOAT, "f4"), "INT64": (TensorProto.INT64, "i8")}
+TYPES = {"FP32": (TensorProto.FLOAT, "f4"), "INT64": (TensorProto.INT64, "i8"), "BYTES": (TensorProto.STRING, object)}
 REFUSED = {
-    "strings": ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "lists of numbers"),
-    "cities": ("OneHotEncoder", {"cats_strings": ["a"]}, "cats_int64s"),
+    "no-number": ("LabelEncoder", {"keys_floats": [NAN], "values_int64s": [1]}, "other than NaN"),
+    "no-categories": ("OneHotEncoder", {"zeros": 1}, "categories are missing"),
+    "uneven-names": ("CategoryMapper", {"cats_strings": ["a"], "cats_int64s": [1, 2]}, "2 integers and 1 strings"),
     "uneven": ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "2 keys and 1 values"),
     "newer": ("Binarizer", {"threshold": 1.0, "colour": 3}, "colour"),
 }
@@ -58,8 +72,26 @@ def server(tmp_path_factory):
 @pytest.mark.parametrize("name", CASES)
 def test_values(server, name):
     _, _, source, result, rows, expected = CASES[name]
-    found = server.infer_binary(name, {"x": numpy.array(rows, TYPES[source][1])})["y"]
-    assert found.dtype == TYPES[result][1] and numpy.array_equal(found, expected)
+    strings = "BYTES" in (source, result)
+    ask = server.infer if strings else server.infer_binary
+    found = ask(name, {"x": numpy.array(rows, TYPES[source][1])})["y"]
+    assert (strings or found.dtype == TYPES[result][1]) and found.tolist() == expected
+
+
+def test_strings_over_other_protocols(server):
+    """TensorFlow's JSON, by row and by column; KServe's binary form: a length before each string."""
+    answer = server.post("/v1/models/colours:predict", {"instances": [["blue", "red"], ["green", "red"]]})
+    assert answer.json() == {"predictions": CASES["colours"][5]}
+    assert server.post("/v1/models/names:predict", {"inputs": [["grün", "no"]]}).json() == {"outputs": [[8, -1]]}
+    raw = b"".join(len(s).to_bytes(4, "little") + s for s in (b"red", "grün".encode()))
+    head = json.dumps({"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1, 2], "parameters": {"binary_data_size": len(raw)}}]}).encode()
+    answer = server.post("/v2/models/names/infer", head + raw, {"Inference-Header-Content-Length": str(len(head))})
+    assert answer.json()["outputs"][0]["data"] == [7, 8]
+
+
+def test_numbers_where_strings_belong(server):
+    answer = server.post("/v2/models/colours/infer", {"inputs": [{"name": "x", "datatype": "BYTES", "shape": [1, 2], "data": [1, 2]}]})
+    assert answer.status == 400 and "string" in answer.json()["error"]
 
 
 def test_rows_share_batches(tmp_path):

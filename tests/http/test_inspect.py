@@ -160,7 +160,7 @@ why       shapes depend on values (node "y" (If): its condition "c" depends on t
           request)
 cpu       runs as plans where shapes tell, else node by node, in fp32
 buckets   none: requests run at shapes of their own
-operators 1 Greater, 1 Neg, 1 ReduceMax, 1 Relu, 1 penstock.If (5 nodes)
+operators 1 Greater, 1 Neg, 1 ReduceMax, 1 Relu, 1 If (5 nodes)
 """),
 }  # fmt: skip
 

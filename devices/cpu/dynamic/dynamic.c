@@ -190,7 +190,7 @@ status cpu_dynamic_check(const graph *g)
         else if (node->op != GRAPH_OP_IF && !dynamic_find_sequence(node->op) &&
                  !cpu_op_find(node->op))
             s = status_fail(STATUS_UNSUPPORTED, "node \"%s\": the CPU has no operator %s",
-                            node->name, graph_op_name(node->op));
+                            node->name, graph_op_title(node->op));
     }
     return s;
 }

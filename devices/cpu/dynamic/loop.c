@@ -49,11 +49,11 @@ static status stack(dynamic_run *r, const graph_node *node, const collected *c, 
             !tensor_same_shape(&c->items[i].tensor, &shape))
             return status_fail(STATUS_INVALID_ARGUMENT,
                                "node \"%s\" (%s): steps have outputs of different shapes",
-                               node->name, graph_op_name(node->op));
+                               node->name, graph_op_title(node->op));
     axis = axis < 0 ? axis + shape.rank + 1 : axis;
     if (axis < 0 || axis > shape.rank || shape.rank == TENSOR_RANK_MAX)
         return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\" (%s): axis %d of rank %d",
-                           node->name, graph_op_name(node->op), axis, shape.rank);
+                           node->name, graph_op_title(node->op), axis, shape.rank);
     tensor whole = shape;
     size_t bytes = dtype_bytes(shape.dtype);
     memmove(&whole.dims[axis + 1], &shape.dims[axis],
@@ -171,7 +171,7 @@ static status fail_counts(const graph_node *node, const graph *body)
 {
     return status_fail(STATUS_INVALID_ARGUMENT,
                        "node \"%s\" (%s): %d inputs and %d outputs do not fit a body of %d and %d",
-                       node->name, graph_op_name(node->op), node->input_count, node->output_count,
+                       node->name, graph_op_title(node->op), node->input_count, node->output_count,
                        body->input_count, body->output_count);
 }
 

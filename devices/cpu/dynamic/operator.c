@@ -17,7 +17,7 @@ status dynamic_expect_tensor(const graph_node *node, const item *inputs, int i)
     if (inputs[i].kind == ITEM_TENSOR)
         return STATUS_OK;
     return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\" (%s): input %d is no tensor",
-                       node->name, graph_op_name(node->op), i);
+                       node->name, graph_op_title(node->op), i);
 }
 
 status dynamic_read_integer(const graph_node *node, const item *inputs, int i, int64_t *out)
@@ -29,7 +29,7 @@ status dynamic_read_integer(const graph_node *node, const item *inputs, int i, i
     if (tensor_count(t) != 1 || t->dtype == DTYPE_BYTES || dtype_is_float(t->dtype))
         return status_fail(STATUS_INVALID_ARGUMENT,
                            "node \"%s\" (%s): input %d is not one integer or truth value",
-                           node->name, graph_op_name(node->op), i);
+                           node->name, graph_op_title(node->op), i);
     *out = tensor_get_integer(t, 0);
     return STATUS_OK;
 }
@@ -126,7 +126,7 @@ static status select_boxes(dynamic_run *r, const graph_node *node, item *made, c
     if (o->inputs[1] && o->inputs[1]->rank == 3)
         s = graph_cost_charge(&r->budget, node, o->inputs, o->outputs, &r->spent);
     if (!s && (s = graph_select_boxes(node, o->inputs, &rows, &count)))
-        s = status_prefix(s, "node \"%s\" (%s)", node->name, graph_op_name(node->op));
+        s = status_prefix(s, "node \"%s\" (%s)", node->name, graph_op_title(node->op));
     if (s)
         return s;
     shape.dims[0] = count;
@@ -182,7 +182,7 @@ status dynamic_run_made(dynamic_run *r, graph_op op, int input_count, const item
 {
     graph_value_index *numbers = calloc((size_t)input_count + 1, sizeof numbers[0]), made = 0;
     if (!numbers)
-        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to run %s", graph_op_name(op));
+        return status_fail(STATUS_OUT_OF_MEMORY, "no memory to run %s", graph_op_title(op));
     for (int i = 0; i < input_count; i++)
         numbers[i] = i;
     graph_node node = {.op = op,

@@ -9,7 +9,7 @@ static status fail_position(const graph_node *node, int64_t position, int64_t co
 {
     return status_fail(STATUS_INVALID_ARGUMENT,
                        "node \"%s\" (%s): position %lld of a sequence of %lld", node->name,
-                       graph_op_name(node->op), (long long)position, (long long)count);
+                       graph_op_title(node->op), (long long)position, (long long)count);
 }
 
 static status expect_sequence(const graph_node *node, const item *inputs)
@@ -17,7 +17,7 @@ static status expect_sequence(const graph_node *node, const item *inputs)
     if (inputs[0].kind == ITEM_SEQUENCE)
         return STATUS_OK;
     return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\" (%s): input 0 is no sequence",
-                       node->name, graph_op_name(node->op));
+                       node->name, graph_op_title(node->op));
 }
 
 /* Input `i` as a position below `limit`, counted from the end where negative; `otherwise` where it
@@ -160,7 +160,7 @@ static status check_lengths(const graph_node *node, const tensor *lengths, int64
     int64_t left = whole;
     if (!dtype_is_integer(lengths->dtype))
         return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\" (%s): lengths of type %s",
-                           node->name, graph_op_name(node->op), dtype_name(lengths->dtype));
+                           node->name, graph_op_title(node->op), dtype_name(lengths->dtype));
     *count = tensor_count(lengths);
     for (int64_t i = 0; i < *count; i++) {
         int64_t length = tensor_get_integer(lengths, i);
@@ -240,7 +240,7 @@ static status run_get(dynamic_run *r, const graph_node *node, const item *inputs
     (void)r;
     if (inputs[0].kind != ITEM_TENSOR && inputs[0].kind != ITEM_SEQUENCE)
         return status_fail(STATUS_INVALID_ARGUMENT, "node \"%s\" (%s): the optional is empty",
-                           node->name, graph_op_name(node->op));
+                           node->name, graph_op_title(node->op));
     outputs[0] = item_retain(&inputs[0]);
     return STATUS_OK;
 }

@@ -17,7 +17,7 @@ static const cpu_op_family *const families[] = {
     &cpu_ops_einsum,         &cpu_ops_conv,        &cpu_ops_pool,       &cpu_ops_quantise,
     &cpu_ops_integer,        &cpu_ops_resize,      &cpu_ops_conv_dense, &cpu_ops_pool_add,
     &cpu_ops_recurrent,      &cpu_ops_fourier,     &cpu_ops_windows,    &cpu_ops_detect,
-    &cpu_ops_conv_transpose, &cpu_ops_grid_sample, &cpu_ops_trees,
+    &cpu_ops_conv_transpose, &cpu_ops_grid_sample, &cpu_ops_trees,      &cpu_ops_vectors,
 };
 
 static const cpu_op *rows[GRAPH_OP_COUNT];
@@ -43,7 +43,7 @@ const cpu_op *cpu_op_find(graph_op op)
 status cpu_op_fail_dtype(const graph_node *node, dtype type)
 {
     return status_fail(STATUS_UNSUPPORTED, "%s of %s is not supported on the CPU",
-                       graph_op_name(node->op), dtype_name(type));
+                       graph_op_title(node->op), dtype_name(type));
 }
 
 status cpu_op_prepare_numbers(cpu_prepare *p)
@@ -194,7 +194,7 @@ static status run_widened(const cpu_op *op, const cpu_call *c)
 
 static status name_node(status s, const graph_node *node)
 {
-    return status_prefix(s, "%s node \"%s\"", graph_op_name(node->op),
+    return status_prefix(s, "%s node \"%s\"", graph_op_title(node->op),
                          node->name ? node->name : "");
 }
 

@@ -71,7 +71,7 @@ extern const cpu_op_family cpu_ops_unary, cpu_ops_binary, cpu_ops_cast, cpu_ops_
     cpu_ops_softmax, cpu_ops_normalise, cpu_ops_matmul, cpu_ops_einsum, cpu_ops_conv, cpu_ops_pool,
     cpu_ops_quantise, cpu_ops_integer, cpu_ops_resize, cpu_ops_grid_sample, cpu_ops_conv_dense,
     cpu_ops_pool_add, cpu_ops_recurrent, cpu_ops_fourier, cpu_ops_windows, cpu_ops_detect,
-    cpu_ops_conv_transpose, cpu_ops_trees;
+    cpu_ops_conv_transpose, cpu_ops_trees, cpu_ops_vectors;
 
 /* The row of an operator, or NULL when the CPU does not know it. */
 const cpu_op *cpu_op_find(graph_op op);

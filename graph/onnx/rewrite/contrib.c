@@ -305,9 +305,26 @@ static status rewrite_fused_gemm(onnx_node *n)
     return s ? s : finish_with_activation(n, GRAPH_OP_GEMM, GRAPH_NO_VALUE);
 }
 
+/* The distance of each row of x and each row of y. */
+static status rewrite_cdist(onnx_node *n)
+{
+    const char *metric = onnx_pop_string(n, "metric", "sqeuclidean");
+    bool is_root = strcmp(metric, "euclidean") == 0;
+    status s = onnx_check_inputs(n, 2, 2);
+    if (s)
+        return s;
+    if (!is_root && strcmp(metric, "sqeuclidean") != 0)
+        return onnx_fail(n, STATUS_UNSUPPORTED, "metric '%s'; supported: euclidean, sqeuclidean",
+                         metric);
+    graph_value_index d = onnx_binary(n, GRAPH_OP_SQUARED_DISTANCE, n->inputs[0], n->inputs[1]);
+    onnx_finish_as(n, is_root ? onnx_unary(n, GRAPH_OP_SQRT, d) : d);
+    return onnx_check_no_attributes(n);
+}
+
 static const onnx_rewriting rewritings[] = {
     {"Attention", onnx_rewrite_attention},
     {"BiasGelu", rewrite_bias_gelu},
+    {"CDist", rewrite_cdist},
     {"DequantizeLinear", become_standard},
     {"DynamicQuantizeLSTM", onnx_rewrite_dynamic_quantize_lstm},
     {"DynamicQuantizeMatMul", onnx_rewrite_dynamic_quantize_matmul},

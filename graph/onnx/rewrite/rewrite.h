@@ -58,14 +58,45 @@ status onnx_rewrite_rotary_embedding(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_swiglu(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_tensor_scatter(onnx_node *n) MUST_CHECK;
 
-/* ml.c, trees.c, columns.c: domain ai.onnx.ml. The labels of a classifier as a constant list. */
+/* transform.c: what follows the scores of ai.onnx.ml. The values are rows of scores in FP32. */
+typedef enum onnx_transform {
+    ONNX_TRANSFORM_NONE,
+    ONNX_TRANSFORM_SOFTMAX,
+    ONNX_TRANSFORM_LOGISTIC,
+    ONNX_TRANSFORM_SOFTMAX_ZERO
+} onnx_transform;
+
+status onnx_read_transform(onnx_node *n, onnx_transform *out) MUST_CHECK;
+/* Of rows of two scores and more. */
+graph_value_index onnx_apply_transform(onnx_node *n, onnx_transform t, graph_value_index x);
+graph_value_index onnx_join_columns(onnx_node *n, graph_value_index a, graph_value_index b);
+/* 1 where column `column` of the scores is above `limit`, else 0. */
+graph_value_index onnx_is_above(onnx_node *n, graph_value_index scores, int64_t column,
+                                float limit);
+/* The column of each row's largest score; the first one of equals. */
+graph_value_index onnx_best_column(onnx_node *n, graph_value_index scores);
+/* Output 0: labels[index]; output 1: the scores, transformed; those that the node has. */
+void onnx_finish_classes(onnx_node *n, graph_value_index labels, graph_value_index index,
+                         onnx_transform t, graph_value_index scores);
+
+/* ml.c, trees.c, columns.c, svm.c: domain ai.onnx.ml. A list of FP32, or NULL. The labels of a
+ * classifier as a constant list. */
+const graph_attribute *onnx_take_floats(onnx_node *n, const char *name);
+/* A list of strings as a constant of rank 1; the strings themselves are not copied. */
+status onnx_add_strings(onnx_node *n, const graph_attribute *strings,
+                        graph_value_index *out) MUST_CHECK;
 status onnx_take_class_labels(onnx_node *n, graph_value_index *out, int64_t *count) MUST_CHECK;
 status onnx_rewrite_tree_classifier(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_tree_regressor(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_tree_ensemble(onnx_node *n) MUST_CHECK;
 
+/* svm.c */
+status onnx_rewrite_svm_classifier(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_svm_regressor(onnx_node *n) MUST_CHECK;
+
 /* columns.c */
 status onnx_rewrite_binarizer(onnx_node *n) MUST_CHECK;
+status onnx_rewrite_category_mapper(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_imputer(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_label_encoder(onnx_node *n) MUST_CHECK;
 status onnx_rewrite_one_hot_encoder(onnx_node *n) MUST_CHECK;

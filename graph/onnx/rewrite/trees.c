@@ -7,56 +7,6 @@
  * silent (two classes, one target) they do what ONNX Runtime does. Source:
  * onnx/docs/Operators-ml.md. */
 
-typedef enum transform {
-    TRANSFORM_NONE,
-    TRANSFORM_SOFTMAX,
-    TRANSFORM_LOGISTIC,
-    TRANSFORM_SOFTMAX_ZERO
-} transform;
-
-static status read_transform(onnx_node *n, transform *out)
-{
-    static const char *const names[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"};
-    const char *name = onnx_pop_string(n, "post_transform", "NONE");
-    for (int i = 0; i < 4; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (transform)i;
-            return STATUS_OK;
-        }
-    return onnx_fail(n, STATUS_UNSUPPORTED,
-                     "post_transform '%s'; supported: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO", name);
-}
-
-/* exp(x - max) / sum of each row, where elements at zero stay zero. */
-static graph_value_index softmax_zero(onnx_node *n, graph_value_index x)
-{
-    int64_t last = -1;
-    graph_value_index axis = onnx_ints(n, 1, &last), least = onnx_float_like(n, 1e-7f, x);
-    graph_value_index high = onnx_binary(n, GRAPH_OP_REDUCE_MAX, x, axis);
-    graph_value_index e = onnx_unary(n, GRAPH_OP_EXP, onnx_binary(n, GRAPH_OP_SUB, x, high));
-    graph_value_index is_there =
-        onnx_binary(n, GRAPH_OP_GREATER, onnx_unary(n, GRAPH_OP_ABS, x), least);
-    graph_value_index choose[] = {is_there, e, onnx_float_like(n, 0, x)};
-    e = graph_add(n->graph, GRAPH_OP_WHERE, 3, choose, 0, NULL);
-    return onnx_binary(n, GRAPH_OP_DIV, e, onnx_binary(n, GRAPH_OP_REDUCE_SUM, e, axis));
-}
-
-/* Of rows of two scores and more. */
-static graph_value_index apply(onnx_node *n, transform t, graph_value_index x)
-{
-    graph_attribute axis = graph_make_int("axis", -1);
-    switch (t) {
-    case TRANSFORM_SOFTMAX:
-        return graph_add(n->graph, GRAPH_OP_SOFTMAX, 1, &x, 1, &axis);
-    case TRANSFORM_LOGISTIC:
-        return onnx_unary(n, GRAPH_OP_SIGMOID, x);
-    case TRANSFORM_SOFTMAX_ZERO:
-        return softmax_zero(n, x);
-    default:
-        return x;
-    }
-}
-
 static graph_value_index constant_of(onnx_node *n, const tensor *t)
 {
     return graph_add_constant(n->graph, n->name, t);
@@ -125,41 +75,6 @@ static status take_base(onnx_node *n, const tensor **out)
     return STATUS_OK;
 }
 
-/* One label for each row: labels[index]. */
-static void finish_label(onnx_node *n, graph_value_index labels, graph_value_index index)
-{
-    graph_value_index inputs[] = {labels, index};
-    if (onnx_has_output(n, 0))
-        graph_add_node_to(n->graph, GRAPH_OP_GATHER, n->name, 2, inputs, 1, &n->outputs[0], 0,
-                          NULL);
-}
-
-static void finish_scores(onnx_node *n, graph_value_index scores)
-{
-    if (onnx_has_output(n, 1))
-        graph_add_node_to(n->graph, GRAPH_OP_IDENTITY, n->name, 1, &scores, 1, &n->outputs[1], 0,
-                          NULL);
-    n->is_emitted = true;
-}
-
-/* 1 where column `column` of the scores is above `limit`, else 0. */
-static graph_value_index is_above(onnx_node *n, graph_value_index scores, int64_t column,
-                                  float limit)
-{
-    graph_attribute axis = graph_make_int("axis", 1);
-    graph_value_index inputs[] = {scores, onnx_int(n, column)};
-    graph_value_index x = graph_add(n->graph, GRAPH_OP_GATHER, 2, inputs, 1, &axis);
-    return onnx_cast(n, onnx_binary(n, GRAPH_OP_GREATER, x, onnx_float(n, limit)),
-                     dtype_to_onnx(DTYPE_I64));
-}
-
-static graph_value_index join(onnx_node *n, graph_value_index a, graph_value_index b)
-{
-    graph_attribute axis = graph_make_int("axis", 1);
-    graph_value_index inputs[] = {a, b};
-    return graph_add(n->graph, GRAPH_OP_CONCAT, 2, inputs, 1, &axis);
-}
-
 /* What the leaves say about the classes. */
 typedef struct class_facts {
     bool is_positive; /* no weight is negative */
@@ -180,8 +95,8 @@ static class_facts find_facts(const forest *f)
 }
 
 /* Two classes and weights of one of them alone, that of `facts->only`. */
-static status finish_binary(onnx_node *n, const class_facts *facts, const tensor *base, transform t,
-                            graph_value_index labels, graph_value_index scores)
+static status finish_binary(onnx_node *n, const class_facts *facts, const tensor *base,
+                            onnx_transform t, graph_value_index labels, graph_value_index scores)
 {
     if (base != NULL && (facts->only != 0 || base->dims[0] != 1))
         return onnx_fail(n, STATUS_UNSUPPORTED,
@@ -195,17 +110,18 @@ static status finish_binary(onnx_node *n, const class_facts *facts, const tensor
     graph_value_index s = graph_add(n->graph, GRAPH_OP_GATHER, 2, inputs, 1, &axis);
     if (base != NULL)
         s = onnx_binary(n, GRAPH_OP_ADD, s, constant_of(n, base));
-    finish_label(n, labels, is_above(n, s, 0, facts->is_positive ? 0.5f : 0));
-    graph_value_index minus = onnx_unary(n, GRAPH_OP_NEG, s);
+    graph_value_index label = onnx_is_above(n, s, 0, facts->is_positive ? 0.5f : 0);
+    graph_value_index minus = onnx_unary(n, GRAPH_OP_NEG, s), both;
     if (facts->only == 1)
-        finish_scores(n,
-                      apply(n, t, join(n, onnx_binary(n, GRAPH_OP_MUL, s, onnx_float(n, 0)), s)));
-    else if (t == TRANSFORM_LOGISTIC)
-        finish_scores(n, apply(n, t, join(n, minus, s)));
+        both = onnx_apply_transform(
+            n, t, onnx_join_columns(n, onnx_binary(n, GRAPH_OP_MUL, s, onnx_float(n, 0)), s));
+    else if (t == ONNX_TRANSFORM_LOGISTIC)
+        both = onnx_apply_transform(n, t, onnx_join_columns(n, minus, s));
     else if (facts->is_positive)
-        finish_scores(n, join(n, onnx_binary(n, GRAPH_OP_SUB, onnx_float(n, 1), s), s));
+        both = onnx_join_columns(n, onnx_binary(n, GRAPH_OP_SUB, onnx_float(n, 1), s), s);
     else
-        finish_scores(n, join(n, minus, s));
+        both = onnx_join_columns(n, minus, s);
+    onnx_finish_classes(n, labels, label, ONNX_TRANSFORM_NONE, both);
     return STATUS_OK;
 }
 
@@ -254,8 +170,8 @@ static bool scores_all(const forest *f, int64_t classes, bool *is_out_of_memory)
 }
 
 /* Two classes and weights of both. ONNX Runtime's label is the sign of the second score. */
-static status finish_two(onnx_node *n, const tensor *base, transform t, graph_value_index labels,
-                         graph_value_index scores)
+static status finish_two(onnx_node *n, const tensor *base, onnx_transform t,
+                         graph_value_index labels, graph_value_index scores)
 {
     if (base != NULL && base->dims[0] != 1)
         return onnx_fail(n, STATUS_UNSUPPORTED,
@@ -267,32 +183,29 @@ static status finish_two(onnx_node *n, const tensor *base, transform t, graph_va
         scores = onnx_binary(n, GRAPH_OP_ADD, scores,
                              graph_add_constant_f32(n->graph, n->name, 1, &two, both));
     }
-    finish_label(n, labels, is_above(n, scores, 1, 0));
-    finish_scores(n, apply(n, t, scores));
+    onnx_finish_classes(n, labels, onnx_is_above(n, scores, 1, 0), t, scores);
     return STATUS_OK;
 }
 
-static status finish_many(onnx_node *n, const tensor *base, int64_t classes, transform t,
+static status finish_many(onnx_node *n, const tensor *base, int64_t classes, onnx_transform t,
                           graph_value_index labels, graph_value_index scores)
 {
-    graph_attribute along[] = {graph_make_int("axis", 1), graph_make_int("keepdims", 0)};
     if (base != NULL && base->dims[0] != classes)
         return onnx_fail(n, STATUS_UNSUPPORTED, "%lld base values for %lld classes",
                          (long long)base->dims[0], (long long)classes);
     if (base != NULL)
         scores = onnx_binary(n, GRAPH_OP_ADD, scores, constant_of(n, base));
-    finish_label(n, labels, graph_add(n->graph, GRAPH_OP_ARG_MAX, 1, &scores, 2, along));
-    finish_scores(n, apply(n, t, scores));
+    onnx_finish_classes(n, labels, onnx_best_column(n, scores), t, scores);
     return STATUS_OK;
 }
 
 status onnx_rewrite_tree_classifier(onnx_node *n)
 {
     forest f;
-    transform t = TRANSFORM_NONE;
+    onnx_transform t = ONNX_TRANSFORM_NONE;
     graph_value_index labels = GRAPH_NO_VALUE, scores = GRAPH_NO_VALUE;
     int64_t classes = 0;
-    status s = read_transform(n, &t);
+    status s = onnx_read_transform(n, &t);
     if (!s)
         s = onnx_take_class_labels(n, &labels, &classes);
     if (!s)
@@ -328,11 +241,11 @@ status onnx_rewrite_tree_classifier(onnx_node *n)
 status onnx_rewrite_tree_regressor(onnx_node *n)
 {
     forest f;
-    transform t = TRANSFORM_NONE;
+    onnx_transform t = ONNX_TRANSFORM_NONE;
     graph_value_index scores = GRAPH_NO_VALUE;
     int64_t targets = onnx_pop_int(n, "n_targets", 1);
     const char *aggregate = onnx_pop_string(n, "aggregate_function", "SUM");
-    status s = read_transform(n, &t);
+    status s = onnx_read_transform(n, &t);
     if (!s)
         s = forest_read_lists(n, "target", &f);
     const tensor *base = NULL;
@@ -350,7 +263,7 @@ status onnx_rewrite_tree_regressor(onnx_node *n)
     scores = onnx_cast(n, scores, dtype_to_onnx(DTYPE_F32));
     if (base != NULL)
         scores = onnx_binary(n, GRAPH_OP_ADD, scores, constant_of(n, base));
-    onnx_finish_as(n, targets > 1 ? apply(n, t, scores) : scores);
+    onnx_finish_as(n, targets > 1 ? onnx_apply_transform(n, t, scores) : scores);
     return STATUS_OK;
 }
 
@@ -375,8 +288,9 @@ status onnx_rewrite_tree_ensemble(onnx_node *n)
         s = add_trees(n, &f, targets, aggregates[aggregate], &scores);
     if (s)
         return s;
-    static const transform transforms[] = {TRANSFORM_NONE, TRANSFORM_LOGISTIC, TRANSFORM_SOFTMAX,
-                                           TRANSFORM_SOFTMAX_ZERO};
-    onnx_finish_as(n, targets > 1 ? apply(n, transforms[t], scores) : scores);
+    static const onnx_transform transforms[] = {ONNX_TRANSFORM_NONE, ONNX_TRANSFORM_LOGISTIC,
+                                                ONNX_TRANSFORM_SOFTMAX,
+                                                ONNX_TRANSFORM_SOFTMAX_ZERO};
+    onnx_finish_as(n, targets > 1 ? onnx_apply_transform(n, transforms[t], scores) : scores);
     return STATUS_OK;
 }

@@ -61,6 +61,19 @@ Test(independence, what_no_output_needs_does_not_count)
     graph_destroy(g);
 }
 
+/* scikit-learn's converter leaves such remains. */
+Test(independence, what_no_output_needs_may_lack_shapes)
+{
+    graph *g = graph_create("test");
+    graph_value_index x = add_x(g), shape = apply(g, GRAPH_OP_SHAPE, x, GRAPH_NO_VALUE);
+    graph_value_index rows = apply(g, GRAPH_OP_GATHER, shape, list(g, 0));
+    graph_attribute first = graph_make_int("axis", 0);
+    graph_add(g, GRAPH_OP_CONCAT, 2, (graph_value_index[]){rows, list(g, -1)}, 1, &first);
+    graph_add_output(g, apply(g, GRAPH_OP_RELU, x, GRAPH_NO_VALUE), "y");
+    cr_expect_eq(examine(g, 3).verdict, GRAPH_INDEPENDENT);
+    graph_destroy(g);
+}
+
 Test(independence, an_output_must_be_rows)
 {
     graph *g = graph_create("test");

@@ -472,8 +472,8 @@ Test(import_onnx_normalise, rejects_linear_models_it_does_not_know)
     onnx_set_int(n, "targets", 2);
     onnx_set_string(n, "post_transform", "PROBIT");
     onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("PROBIT", "LOGISTIC"));
-    onnx_expect_failure(begin_ml("SVMRegressor", &n), STATUS_UNSUPPORTED,
-                        NAMES("SVMRegressor", "ai.onnx.ml"));
+    onnx_expect_failure(begin_ml("TfIdfThing", &n), STATUS_UNSUPPORTED,
+                        NAMES("TfIdfThing", "ai.onnx.ml"));
 }
 
 Test(import_onnx_normalise, rejects_outputs_that_the_operator_does_not_have)
