@@ -498,7 +498,9 @@ status load_model(const load_request *r, model **out)
     m->batching_note = m->packing_note = m->text_note = "";
     start_budget start = {.operations_max = r->options->start_operations_max};
     m->start = start.operations_max > 0 ? &start : NULL;
-    failure = make(m, r, &file);
+    failure = m->name != NULL && m->folder != NULL
+                  ? make(m, r, &file)
+                  : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     /* They belong to the load. */
     m->start = NULL;
     m->budget.cancel = NULL;
