@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Builds what test suites need, runs them and adds them up: the body of ./test.
 
-Three suites run at once, and a suite begins as soon as what it needs is built: sanitizer builds go on beside suites, at a lower priority. The whole
-output of a suite goes to build/logs/NAME.log, one line about it to the terminal. What cannot run here is counted as skipped, with the reason.
+Several suites run at once, and a suite begins as soon as what it needs is built: sanitizer builds go on beside suites. Suites that wait for clocks
+and sockets most of the time have places of their own, so that they hold up none that computes. The whole output of a suite goes to
+build/logs/NAME.log, one line about it to the terminal. What cannot run here is counted as skipped, with the reason.
 """
 import concurrent.futures
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -17,7 +19,10 @@ import time
 from suites import COMPILED, FUZZ_S, LOGS, ROOT, Counts, suites
 
 TIMEOUT_S = 900
-AT_ONCE = 3  # suites, on two cores: they wait for clocks and sockets much of the time
+# Suites at once: of those that compute, and of those that wait (Suite.waits).
+COMPUTING, WAITING = 2, 6
+# How much they and the sanitizer builds give way (nice). The longest suites wait for the build of asan.
+COMPUTING_NICE, BUILD_NICE = 5, dict(release=0, asan=0, tsan=5, fuzz=5)
 
 # Criterion does not fail a run for these, so they are looked for in every log.
 SANITIZER_WORDS = ("LeakSanitizer", "ERROR: AddressSanitizer", "ThreadSanitizer", "runtime error:")
@@ -27,6 +32,22 @@ CONFIGURE = {"release": "configure release -DPENSTOCK_TESTS=ON", "asan": "config
 def shell(command, nice=0):
     """Runs functions of tools/setup.sh; they say what they do. Returns whether they succeeded."""
     return subprocess.run(["nice", "-n", str(nice), "bash", "-euo", "pipefail", "-c", f". tools/setup.sh; {command}"], cwd=ROOT).returncode == 0
+
+
+def computed_s(usage):
+    """Processor seconds of processes that have ended. Unlike the time on the clock, they say the same beside other work."""
+    return usage.ru_utime + usage.ru_stime
+
+
+def finish(process, timeout_s):
+    """Waits for it, at most that long. Returns its exit code (None: not done by then, and killed) and the processor seconds of it and its children."""
+    late = threading.Event()
+    clock = threading.Timer(timeout_s, lambda: (late.set(), process.kill()))
+    clock.start()
+    _, code, usage = os.wait4(process.pid, 0)
+    clock.cancel()
+    process.returncode = os.waitstatus_to_exitcode(code)
+    return None if late.is_set() else process.returncode, computed_s(usage)
 
 
 class Preparation:
@@ -55,7 +76,7 @@ class Preparation:
     def build(preset, targets, before):
         if before is not None:
             before.result()
-        return shell(f"{CONFIGURE[preset]}; build {preset} {shlex.join(targets)}", nice=0 if preset == "release" else 10)
+        return shell(f"{CONFIGURE[preset]}; build {preset} {shlex.join(targets)}", BUILD_NICE[preset])
 
     def is_ready(self, suite):
         return all(self.done[need].done() for need in (*suite.targets, *suite.prepared))
@@ -73,16 +94,17 @@ def run(suite, preparation):
         return Counts(skipped=1, why="not there: " + ", ".join(missing))
     log = LOGS / f"{suite.name}.log"
     (LOGS / f"{suite.name}.xml").unlink(missing_ok=True)
+    limit_s = TIMEOUT_S + (FUZZ_S if suite.is_extra else 0)
     with open(log, "wb") as out:
-        try:
-            code = subprocess.run(
-                list(map(str, suite.command)), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                env=dict(os.environ, **suite.environment), timeout=TIMEOUT_S + (FUZZ_S if suite.is_extra else 0),
-            ).returncode  # fmt: skip
-        except subprocess.TimeoutExpired as late:
-            return Counts(failed=1, why=f"not done after {late.timeout} s")
+        process = subprocess.Popen(
+            ["nice", "-n", str(0 if suite.waits else COMPUTING_NICE), *map(str, suite.command)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=dict(os.environ, **suite.environment)
+        )  # fmt: skip
+        code, seconds = finish(process, limit_s)
+    if code is None:
+        return Counts(failed=1, why=f"not done after {limit_s} s", computed_s=seconds)
     text = log.read_text(errors="replace")
     counts = suite.read(text, code)
+    counts.computed_s = seconds
     if any(word in text for word in SANITIZER_WORDS) and (suite.preset != "release" or suite.name.startswith("unit")):
         counts.failed = max(1, counts.failed)
         counts.why = "a sanitizer has found something"
@@ -96,18 +118,19 @@ class Runner:
         self.preparation = Preparation(chosen)
         self.lock = threading.Lock()
 
-    def take(self):
-        """The next suite that can begin, None when none is left; False when those that are left must wait."""
+    def take(self, waits):
+        """The next suite of that kind that can begin, None when none is left; False when those that are left must wait."""
         with self.lock:
-            for suite in self.waiting:
+            of_kind = [suite for suite in self.waiting if suite.waits == waits]
+            for suite in of_kind:
                 is_its_turn = suite.after in self.ended or suite.after not in self.names
                 if is_its_turn and self.preparation.is_ready(suite):
                     self.waiting.remove(suite)
                     return suite
-            return False if self.waiting else None
+            return False if of_kind else None
 
-    def work(self):
-        while (suite := self.take()) is not None:
+    def work(self, waits):
+        while (suite := self.take(waits)) is not None:
             if suite is False:
                 time.sleep(0.1)
                 continue
@@ -118,11 +141,18 @@ class Runner:
                 self.total.add(counts)
                 show(suite, counts, time.monotonic() - started)
 
+    def work_all(self):
+        workers = [threading.Thread(target=self.work, args=[waits]) for waits in [False] * COMPUTING + [True] * WAITING]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
 
 def show(suite, counts, seconds):
     mark = "FAILED" if counts.failed else "ok" if counts.passed else "skipped"
     line = f"{suite.name:<24} {mark:<8} {counts.passed:>5} passed {counts.failed:>4} failed {counts.skipped:>4} skipped"
-    print(f"{line} {seconds:7.1f} s  {counts.why}".rstrip(), flush=True)
+    print(f"{line} {seconds:7.1f} s {counts.computed_s:7.1f} s computed  {counts.why}".rstrip(), flush=True)
     log = LOGS / f"{suite.name}.log"
     if counts.failed and log.exists():
         print(f"    see build/logs/{suite.name}.log", flush=True)
@@ -147,13 +177,12 @@ def main(arguments):
         chosen = [s for s in chosen if not s.is_extra]
     LOGS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(COMPILED, ignore_errors=True)
+    started = time.monotonic()
     runner = Runner(chosen)
-    workers = [threading.Thread(target=runner.work) for _ in range(AT_ONCE)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    total = runner.total
+    runner.work_all()
+    total, all_s = runner.total, computed_s(resource.getrusage(resource.RUSAGE_CHILDREN))
+    seconds = time.monotonic() - started
+    print(f"{seconds:.0f} s; computed {all_s:.0f} s, of which {all_s - total.computed_s:.0f} s building; {os.cpu_count()} processors", flush=True)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
     return 1 if total.failed or not total.passed else 0
 

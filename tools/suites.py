@@ -27,11 +27,13 @@ class Counts:
     failed: int = 0
     skipped: int = 0
     why: str = ""
+    computed_s: float = 0  # by the processors
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.computed_s += other.computed_s
 
 
 @dataclasses.dataclass
@@ -44,6 +46,7 @@ class Suite:
     environment: dict = dataclasses.field(default_factory=dict)
     prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, text_python, pjrt_python, h2spec, interop_programs
     after: str = ""  # the suite that must have ended before this one begins
+    waits: bool = False  # for clocks and sockets, most of the time
     is_extra: bool = False  # runs only when it is named
 
     @property
@@ -107,12 +110,12 @@ def criterion(target, preset="release"):
     return program(target, preset, read_criterion, ["--verbose", *(["--jobs", "2"] if preset != "release" else [])])
 
 
-def pytest(name, folder, preset="release", targets=("penstock",), prepared=("test_python",), arguments=(), after=""):
+def pytest(name, folder, preset="release", targets=("penstock",), prepared=("test_python",), arguments=(), after="", waits=True):
     command = [PYTHON, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--junit-xml={LOGS / name}.xml", *arguments, ROOT / folder]
     environment = dict(ENVIRONMENTS[preset], PENSTOCK_TEST_COMPILED=str(COMPILED))
     if preset != "release":
         environment["PENSTOCK_BINARY"] = str(built(preset, "penstock"))
-    return Suite(name, command, read_junit(name), {preset: list(targets)}, [PYTHON, built(preset, "penstock")], environment, prepared, after)
+    return Suite(name, command, read_junit(name), {preset: list(targets)}, [PYTHON, built(preset, "penstock")], environment, prepared, after, waits)
 
 
 def fuzzer(target):
@@ -151,31 +154,21 @@ def torture_tokenizers():
 
 
 def suites():
-    """In the order they begin: what is quick and basic first, then what takes long, then sanitizers."""
+    """In the order they begin, each as soon as what it needs is built. Of those that compute: what is quick and basic first, then sanitizers. Of
+    those that wait, the longest first."""
     units, checks, threads = programs_named(r"unit_\w+"), programs_named(r"check\w+"), programs_named(r"check_\w+")
     plugins = ["fault_plugin", "not_a_plugin", "pjrt_golden", "pjrt_host"]
     found = [criterion(name) for name in units]
     found += [program(name) for name in checks]
-    found.append(pytest("load", "tests/load", targets=["penstock", "penstock-load", "load_test_server", "without_io_uring"]))
-    found.append(pytest("text", "tests/text", prepared=("test_python", "text_python")))
+    found.append(pytest("text", "tests/text", prepared=("test_python", "text_python"), waits=False))
     found.append(program("specialise_models"))
     # The onnx package's node tests; what Penstock refuses with a reason is skipped.
     conformance = built("release", "conformance")
     found.append(Suite("conformance", [PYTHON, ROOT / "tests/conformance/run.py", conformance], read_counts_line, {"release": ["conformance"]},
                        [PYTHON, conformance], {}, ("test_python",)))  # fmt: skip
     found.append(program("batcher_allocations"))
-    found.append(pytest("tidy", "tests/tidy"))
-    found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
-    found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
-    found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
-    found.append(pytest("grpc", "tests/grpc"))
-    found.append(pytest("attacks", "tests/attacks"))
-    found.append(pytest("interop", "tests/interop", prepared=("test_python", "interop_programs")))
     found.append(program("netsim_http2"))
-    found.append(pytest("netsim-http1", "tests/netsim"))
-    found.append(pytest("torture", "tests/torture", targets=["penstock", "penstock_preloadable", "fail_calls"]))
-    found.append(pytest("steady", "tests/steady", targets=["penstock", "penstock_preloadable", "count_allocations", "send_requests"]))
-    # The longest of those that need a sanitizer begin first: the others fill the end.
+    found.append(pytest("tidy", "tests/tidy", waits=False))
     # The server itself: the same clients, without those that only measure the protocol library.
     found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
     # The server's side of the device path under the sanitizers. The plugin's process is the same program; it ends without exit handlers, so what
@@ -183,6 +176,16 @@ def suites():
     # none of the server's code that the others do not.
     found.append(pytest("asan-pjrt", "tests/pjrt", "asan", ["penstock", *plugins], ("test_python", "pjrt_python"),
                         ["-k", "not answers_are_those_of and not models_give_their and not full_queue"], after="pjrt"))  # fmt: skip
+    found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
+    found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
+    found.append(pytest("attacks", "tests/attacks"))
+    found.append(pytest("load", "tests/load", targets=["penstock", "penstock-load", "load_test_server", "without_io_uring"]))
+    found.append(pytest("interop", "tests/interop", prepared=("test_python", "interop_programs")))
+    found.append(pytest("docs", "tests/docs", targets=["penstock", "penstock-load"]))
+    found.append(pytest("torture", "tests/torture", targets=["penstock", "penstock_preloadable", "fail_calls"]))
+    found.append(pytest("grpc", "tests/grpc"))
+    found.append(pytest("netsim-http1", "tests/netsim"))
+    found.append(pytest("steady", "tests/steady", targets=["penstock", "penstock_preloadable", "count_allocations", "send_requests"]))
     found += [program(name, "asan") for name in checks]
     found += [criterion(name, "asan") for name in units]
     found += [program(name, "asan") for name in ("fuzz_replay", "netsim_http2")]

@@ -1,3 +1,4 @@
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -16,6 +17,7 @@ from pages import ROOT
 
 PORT = 8080
 START_S, STOP_S, COMMAND_S = 120, 30, 120
+SAME_SIGNAL_S = 1.1  # within a second, a second signal is the first one (docs/lifecycle.md)
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
@@ -101,7 +103,10 @@ class Page:
     def stop(self):
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGINT)
-            os.killpg(self.process.pid, signal.SIGINT)  # the second one ends the drain
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(SAME_SIGNAL_S)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGINT)  # the second one ends the drain
             try:
                 self.process.wait(STOP_S)
             except subprocess.TimeoutExpired:

@@ -40,7 +40,9 @@ def root(tmp_path_factory):
         shutil.copy(os.path.realpath(library), place)
     for folder in ("tmp", "etc", "dev", "opt/ml", "mnt", "gcs/bucket"):
         (root / folder).mkdir(parents=True)
-    return root
+    yield root
+    for container in Container.told:
+        assert container.process.wait(serving.STOP_S) == 0, container.log.read_text()
 
 
 def free_port():
@@ -49,7 +51,10 @@ def free_port():
 
 
 class Container:
-    """ENTRYPOINT and arguments, with the environment of the Dockerfile and the platform's."""
+    """ENTRYPOINT and arguments, with the environment of the Dockerfile and the platform's. Told to end at the end of its block; it drains for the
+    seconds of the default beside what is tested next, and must have ended with 0 at last (see root)."""
+
+    told = []  # to end
 
     def __init__(self, root, log, arguments=(), environment=None):
         image = dict(re.findall(r"^ENV (\w+)=(\S+)$", DOCKERFILE, re.M))
@@ -65,7 +70,7 @@ class Container:
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(serving.STOP_S) == 0, self.log.read_text()
+        self.told.append(self)
 
     def ask(self, method, path, body=None, **headers):
         """Status, headers and body; 0: nobody listens yet."""
@@ -108,6 +113,7 @@ def test_plain(root, tmp_path):
         assert is_zero(c.ask("POST", "/v1/models/digits:predict", json.dumps(ZERO).encode())[2])
         found = subprocess.run([CHROOT, root, "/usr/local/bin/penstock", "health"], env={"PORT": str(c.port)}, capture_output=True, text=True)
         assert found.returncode == 0, found.stderr
+    assert c.process.wait(serving.STOP_S) == 0
     found = subprocess.run([CHROOT, root, "/usr/local/bin/penstock", "health"], env={"PORT": str(c.port)}, capture_output=True, text=True)
     assert found.returncode == 1
 
