@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("PENSTOCK_BINARY", ROOT / "build/release/bin/penstock"))
 # The same program; a preloaded library may take the place of its allocator, which is shared.
 PRELOADABLE = BINARY.with_name("penstock_preloadable")
+# Layers of slow_model() that take tens of milliseconds for a batch. Kernels under a sanitizer take 50 times as long.
+SLOW_LAYERS = 5 if BINARY.parent.parent.name in ("asan", "tsan") else 40
 DIGITS = ROOT / "examples/models/digits"
 # Whoever reaches the server may load and unload models.
 CONTROL = ("--set", "server.repository_control=true")
@@ -265,8 +267,8 @@ def identity_model(folder, onnx_type, name):
     return save_model(folder, name, [helper.make_node("Identity", ["in"], ["out"])], [value("in")], [value("out")])
 
 
-def slow_model(folder, name="slow", width=1024, layers=40):
-    """About 42 million multiplications a row: tens of milliseconds for a batch of 16."""
+def slow_model(folder, name="slow", width=1024, layers=SLOW_LAYERS):
+    """About a million multiplications a row and layer: tens of milliseconds for a batch of 16."""
     weight = (numpy.eye(width) * 0.5).astype(numpy.float32)
     nodes = [helper.make_node("MatMul", [f"h{i}" if i else "in", "weight"], [f"h{i + 1}" if i + 1 < layers else "out"]) for i in range(layers)]
     value = lambda n: helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", width])

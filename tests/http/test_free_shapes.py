@@ -218,10 +218,10 @@ def test_where_no_size_fits_the_message_says_what_to_do(tmp_path):
 
 def save_wide(folder):
     """A step that holds 64 numbers for each pixel of an image of any size, and one number at the end."""
-    weights = [numpy_helper.from_array(numpy.full((64, 1, 3, 3), 0.1, numpy.float32), "w"), numpy_helper.from_array(numpy.full((64, 64, 3, 3), 0.01, numpy.float32), "w2")]
+    weights = [numpy_helper.from_array(numpy.full((64, 1, 3, 3), 0.1, numpy.float32), "w"), numpy_helper.from_array(numpy.full((64, 64, 1, 1), 0.1, numpy.float32), "w2")]
     nodes = [
         helper.make_node("Conv", ["image", "w"], ["wide"], pads=[1, 1, 1, 1]),
-        helper.make_node("Conv", ["wide", "w2"], ["wider"], pads=[1, 1, 1, 1], name="wider"),
+        helper.make_node("Conv", ["wide", "w2"], ["wider"], name="wider"),
         helper.make_node("GlobalMaxPool", ["wider"], ["top"]),
         helper.make_node("Flatten", ["top"], ["out"]),
     ]

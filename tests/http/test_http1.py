@@ -207,7 +207,7 @@ class Crowd:
         self.wire, self.server, self.wires = wire, server, []
 
     def come(self):
-        while len(self.wires) < 12 or queued(self.server) < 256:
+        while len(self.wires) < 4 or queued(self.server) < 256:
             self.wires.append(self.wire())
             self.wires[-1].send(heavy(128))
 

@@ -159,7 +159,7 @@ def test_reloads_do_not_grow(load_server):
 
 def test_batches_form(tmp_path):
     """Requests that wait together run together: 48 at once, four times. Each row costs milliseconds, so that they do wait."""
-    with serving.Server(tmp_path / "log", {"slow": serving.slow_model(tmp_path, layers=80)}) as server:
+    with serving.Server(tmp_path / "log", {"slow": serving.slow_model(tmp_path, layers=serving.SLOW_LAYERS * 2)}) as server:
         body, headers = serving.binary_request({"in": numpy.zeros((1, 1024), numpy.float32)})
         connections = [server.connect() for _ in range(48)]
         for _ in range(4):

@@ -160,7 +160,7 @@ REFUSED = {
 def strict(tmp_path_factory):
     """Small limits, a tenant without any quota left, and an objective that no request meets."""
     folder = tmp_path_factory.mktemp("strict")
-    models = {"digits": serving.DIGITS, "slow": serving.slow_model(folder, layers=30)}
+    models = {"digits": serving.DIGITS, "slow": serving.slow_model(folder, layers=serving.SLOW_LAYERS * 3 // 4)}
     tenants = json.dumps({"poor": {"requests_per_s": 1}, "default": {}})
     flags = ("--set", f"tenants={tenants}", "--set", "limits.body_bytes_max=65536", "--set", "batching.queue_rows_max=8", "--threads", "1")
     with serving.Server(folder / "log", models, *flags) as s:

@@ -13,7 +13,7 @@ ROWS = 64
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("overload")
-    model = serving.slow_model(folder, layers=16)
+    model = serving.slow_model(folder, layers=serving.SLOW_LAYERS * 2 // 5)
     with serving.Server(folder / "server.log", {"slow": model}, "--set", f"batching.queue_rows_max={12 * ROWS}") as s:
         yield s
 

@@ -93,7 +93,7 @@ def test_the_default_tenant_can_be_given(tmp_path):
 def test_a_full_queue_of_one_tenant_is_not_anothers(tmp_path):
     """A crowd asks again as soon as it is refused; the other tenant is never refused."""
     rows = 64
-    model = serving.slow_model(tmp_path, layers=16)
+    model = serving.slow_model(tmp_path, layers=serving.SLOW_LAYERS * 2 // 5)
     large, headers = serving.binary_request({"in": numpy.ones((rows, 1024), numpy.float32)})
     small, small_headers = serving.binary_request({"in": numpy.ones((1, 1024), numpy.float32)})
     with start(tmp_path / "log", {"slow": model}, {"gold": {"key": "s3cret"}}, "--set", f"batching.queue_rows_max={2 * rows}") as s:
