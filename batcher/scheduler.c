@@ -158,27 +158,6 @@ void scheduler_nudge(scheduler *s)
     sleepers_wake_one(&s->sleepers, 0, -1);
 }
 
-int scheduler_describe(scheduler *s, scheduler_worker_status *out, int capacity)
-{
-    for (int i = 0; i < s->worker_count && i < capacity; i++) {
-        worker *w = &s->workers[i].worker;
-        uint64_t computed = atomic_load_explicit(&w->computed_tokens, memory_order_relaxed);
-        uint64_t real = atomic_load_explicit(&w->real_tokens, memory_order_relaxed);
-        out[i] = (scheduler_worker_status){
-            .device = s->executor.devices[w->device_index],
-            .batches = atomic_load_explicit(&w->batches, memory_order_relaxed),
-            .rows = atomic_load_explicit(&w->rows, memory_order_relaxed),
-            .busy_ns = atomic_load_explicit(&w->busy_ns, memory_order_relaxed),
-            .padded_tokens = computed > real ? computed - real : 0,
-            .real_tokens = real,
-            .failures = atomic_load_explicit(&w->failures, memory_order_relaxed),
-        };
-        for (int k = 0; k < MODEL_FALLBACK_COUNT; k++)
-            out[i].fallbacks[k] = atomic_load_explicit(&w->fallbacks[k], memory_order_relaxed);
-    }
-    return s->worker_count;
-}
-
 uint64_t scheduler_tenant_ns(const scheduler *s, int tenant)
 {
     assert(tenant >= 0 && tenant < FAIR_TENANTS_MAX);

@@ -52,20 +52,6 @@ void scheduler_submit(scheduler *s, job *j);
 /* Wakes a worker so that cancelled and overdue jobs come back soon. */
 void scheduler_nudge(scheduler *s);
 
-typedef struct scheduler_worker_status {
-    const device *device;
-    uint64_t batches, rows, busy_ns;
-    uint64_t padded_tokens; /* computed for nothing; rows where there is no sequence */
-    uint64_t real_tokens;
-    uint64_t failures; /* executions that returned an error */
-    uint64_t
-        fallbacks[MODEL_FALLBACK_COUNT]; /* batches of this worker that ran on the CPU instead */
-} scheduler_worker_status;
-
-/* Counters since start, per worker; returns how many workers there are, writes at most `capacity`.
- * Any thread. */
-int scheduler_describe(scheduler *s, scheduler_worker_status *out, int capacity);
-
 /* Device time that tenant `tenant` received since start: of each batch, by the tokens of its
  * members, also where it failed. Any thread. */
 uint64_t scheduler_tenant_ns(const scheduler *s, int tenant);

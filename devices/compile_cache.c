@@ -293,8 +293,3 @@ compile_cache_counts compile_cache_count(const compile_cache *c)
                                   .stored = atomic_load(&c->stored),
                                   .store_failures = atomic_load(&c->store_failures)};
 }
-
-const char *compile_cache_folder(const compile_cache *c)
-{
-    return c->folder;
-}

@@ -73,7 +73,6 @@ status compile_cache_visit(const compile_cache *c, size_t bytes_max,
 void compile_cache_entry_dispose(compile_cache_entry *e);
 
 compile_cache_counts compile_cache_count(const compile_cache *c);
-const char *compile_cache_folder(const compile_cache *c);
 /* "<first 32 hex digits of the key>.program" */
 void compile_cache_file_name(const compile_cache_key *key, char out[80]);
 

@@ -22,18 +22,6 @@ status json_file_read(const char *path, json_t **out)
     return STATUS_OK;
 }
 
-int64_t json_file_int(const json_t *object, const char *key, int64_t otherwise)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_integer(value) ? json_integer_value(value) : otherwise;
-}
-
-double json_file_real(const json_t *object, const char *key, double otherwise)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : otherwise;
-}
-
 bool json_file_bool(const json_t *object, const char *key, bool otherwise)
 {
     const json_t *value = json_object_get(object, key);

@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/status.h"
 
@@ -13,8 +12,6 @@
 status json_file_read(const char *path, json_t **out) MUST_CHECK;
 
 /* A member of an object; where it is missing, null or of another type, `otherwise`. */
-int64_t json_file_int(const json_t *object, const char *key, int64_t otherwise);
-double json_file_real(const json_t *object, const char *key, double otherwise);
 bool json_file_bool(const json_t *object, const char *key, bool otherwise);
 /* Borrowed from the object. */
 const char *json_file_string(const json_t *object, const char *key, const char *otherwise);

@@ -135,11 +135,6 @@ void server_count_start_failure(server *s)
     atomic_fetch_add(&s->service->start_failures, 1);
 }
 
-uint16_t server_port(const server *s, int index)
-{
-    return edge_port(s->edge, index);
-}
-
 static sigset_t our_signals(void)
 {
     sigset_t set;

@@ -53,7 +53,4 @@ void server_collect(server *s);
  * share, until the process ends. */
 void server_release(server *s);
 
-/* The port that listener `index` got. */
-uint16_t server_port(const server *s, int index);
-
 #endif

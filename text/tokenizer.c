@@ -13,10 +13,13 @@
 #include "text/scratch.h"
 #include "text/unicode/properties.h"
 
-static status read_truncation(const json_t *file, tokenizer *t)
+/* It is not applied. */
+static status check_truncation(const json_t *file, tokenizer *t)
 {
+    size_t tokens_max;
     const json_t *c = json_object_get(file, "truncation");
-    status s = field_is_there(c) ? field_size(c, "max_length", &t->file_tokens_max) : STATUS_OK;
+    status s = field_is_there(c) ? field_size(c, "max_length", &tokens_max) : STATUS_OK;
+    (void)t;
     return s ? status_prefix(s, "\"truncation\"") : STATUS_OK;
 }
 
@@ -24,7 +27,7 @@ static status load_parts(const json_t *file, tokenizer *t)
 {
     static status (*const loaders[])(const json_t *, struct tokenizer *) = {
         text_load_normalizers, text_load_splitters, text_load_model, text_load_added_tokens,
-        text_load_processor,   text_load_decoders,  read_truncation};
+        text_load_processor,   text_load_decoders,  check_truncation};
     if (!json_is_object(file))
         return status_fail(STATUS_CORRUPT, "expected an object");
     for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++) {
@@ -158,20 +161,6 @@ const char *tokenizer_token(const tokenizer *t, uint32_t id, size_t *bytes)
     return (const char *)vocabulary_token(&t->model.vocabulary, id, bytes);
 }
 
-bool tokenizer_find(const tokenizer *t, const char *token, size_t bytes, uint32_t *id)
-{
-    uint32_t found = vocabulary_find(&t->model.vocabulary, token, bytes);
-    for (size_t i = 0; i < t->added.count && found == TRIE_NONE; i++) {
-        const added_token *a = t->added.items + i;
-        if (a->content_bytes == bytes && memcmp(a->content, token, bytes) == 0)
-            found = a->id;
-    }
-    if (found == TRIE_NONE)
-        return false;
-    *id = found;
-    return true;
-}
-
 uint32_t tokenizer_id_count(const tokenizer *t)
 {
     uint32_t own = t->model.vocabulary.id_count, added = t->added.id_count;
@@ -181,9 +170,4 @@ uint32_t tokenizer_id_count(const tokenizer *t)
 size_t tokenizer_special_count(const tokenizer *t, bool is_pair)
 {
     return is_pair ? t->processor.pair.special_count : t->processor.single.special_count;
-}
-
-size_t tokenizer_file_tokens_max(const tokenizer *t)
-{
-    return t->file_tokens_max;
 }

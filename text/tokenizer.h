@@ -74,7 +74,8 @@ typedef struct tokenizer_tokens {
     bool is_truncated;
 } tokenizer_tokens;
 
-/* Encodes a text, or a pair where `second` is not NULL. Errors, which leave *out untouched:
+/* Encodes a text, or a pair where `second` is not NULL. The file's own truncation and padding are
+ * not applied. Errors, which leave *out untouched:
  * STATUS_INVALID_ARGUMENT (not UTF-8: the message has the position; tokens_max has no room for the
  * special tokens; the strategy cannot shorten as much; a word that the vocabulary lacks, without an
  * unknown token), STATUS_TOO_LARGE (over TOKENIZER_TEXT_BYTES_MAX), STATUS_UNSUPPORTED (a regular
@@ -92,13 +93,9 @@ status tokenizer_decode(const tokenizer *t, const uint32_t *ids, size_t count,
 /* A token's text as the vocabulary has it; NULL: no such id. Borrowed from `t`; not
  * zero-terminated. */
 const char *tokenizer_token(const tokenizer *t, uint32_t id, size_t *bytes);
-/* False: no such token. */
-bool tokenizer_find(const tokenizer *t, const char *token, size_t bytes, uint32_t *id);
 /* One more than the largest id. */
 uint32_t tokenizer_id_count(const tokenizer *t);
 /* How many special tokens a text or a pair gets. */
 size_t tokenizer_special_count(const tokenizer *t, bool is_pair);
-/* truncation.max_length of the file; 0: none. The file's truncation and padding are not applied. */
-size_t tokenizer_file_tokens_max(const tokenizer *t);
 
 #endif

@@ -7,9 +7,6 @@ void complete_batch(worker *w)
         if (b->stage_ns[i] < b->stage_ns[i - 1])
             b->stage_ns[i] = b->stage_ns[i - 1];
     model_counters *of_model = b->model->counters;
-    counter_add(&w->batches, 1);
-    counter_add(&w->rows, (uint64_t)b->rows);
-    counter_add(&w->real_tokens, (uint64_t)b->tokens);
     counter_add(&of_model->batches, 1);
     counter_add(&of_model->batch_rows, (uint64_t)b->rows);
     counter_add(&of_model->real_tokens, (uint64_t)b->tokens);

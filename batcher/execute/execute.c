@@ -92,7 +92,6 @@ static uint64_t count_tokens(worker *w, const device_program *program)
     /* A ragged program computes nothing but what it was given. */
     bool is_ragged = program->layout == DEVICE_RAGGED;
     uint64_t computed = is_ragged ? (uint64_t)b->tokens : (uint64_t)b->shape.batch * tokens;
-    counter_add(&w->computed_tokens, computed);
     counter_add(&b->model->counters->computed_tokens, computed);
     if (program->layout == DEVICE_PACKED)
         counter_add(&b->model->counters->packed_batches, 1);
@@ -111,13 +110,10 @@ static status run_in(worker *w, place *p, int first, int count)
     b->device_index = p->device_index;
     uint64_t took_ns;
     failure = compute(w, p, &inputs.work, &took_ns);
-    counter_add(&w->busy_ns, took_ns);
     b->device_ns += took_ns;
     count_tenants(w->executor, &b->members[first], count, took_ns);
-    if (failure) {
-        counter_add(&w->failures, 1);
+    if (failure)
         return failure;
-    }
     learn(w, p, first, count, took_ns);
     slice_members(w, p->program, first, count, &inputs);
     count_usage(w, p, count_tokens(w, p->program), took_ns);

@@ -11,7 +11,6 @@
 void retry_count_fallback(worker *w, model_fallback reason)
 {
     w->batch.fell_back = true;
-    counter_add(&w->fallbacks[reason], 1);
     counter_add(&w->batch.model->counters->fallbacks[reason], 1);
 }
 

@@ -47,15 +47,13 @@ typedef struct executor {
     void *context;
 } executor;
 
-/* The part of a worker that runs batches. One thread uses it; others read the counters. */
+/* The part of a worker that runs batches. One thread uses it. */
 typedef struct worker {
     executor *executor;
     int device_index, number; /* of that device's workers */
     staging staging;
     arena views; /* of segments that are parts of jobs; emptied for each batch */
     batch batch;
-    _Atomic uint64_t batches, rows, busy_ns, real_tokens, computed_tokens, failures;
-    _Atomic uint64_t fallbacks[MODEL_FALLBACK_COUNT];
 } worker;
 
 static inline int executor_cpu(const executor *e)

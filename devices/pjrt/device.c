@@ -417,14 +417,3 @@ const char *device_pjrt_version(const device *d)
     assert(d->interface == &pjrt_interface);
     return ((const pjrt_device *)d)->group->version;
 }
-
-void device_pjrt_count_cache(const device *d, device_pjrt_cache_counts *out)
-{
-    assert(d->interface == &pjrt_interface);
-    const pjrt_group *g = ((const pjrt_device *)d)->group;
-    *out = (device_pjrt_cache_counts){0};
-    if (g->cache == NULL)
-        return;
-    compile_cache_counts c = compile_cache_count(g->cache);
-    *out = (device_pjrt_cache_counts){c.hits, c.misses, c.corrupt, c.stored, c.store_failures};
-}

@@ -43,9 +43,4 @@ status device_pjrt_open(device *reserved, int *count) MUST_CHECK;
  * --device`. */
 const char *device_pjrt_version(const device *d);
 
-typedef struct device_pjrt_cache_counts {
-    uint64_t hits, misses, corrupt, stored, store_failures;
-} device_pjrt_cache_counts;
-void device_pjrt_count_cache(const device *d, device_pjrt_cache_counts *out);
-
 #endif

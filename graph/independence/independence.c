@@ -294,13 +294,6 @@ status graph_examine_tokens(const graph *g, int64_t sequence, const graph_budget
     return examine(&w, (int64_t[]){1, 1}, (int64_t[]){1, sequence}, budget, evaluate, out);
 }
 
-const char *graph_independence_name(graph_independence_verdict verdict)
-{
-    static const char *const names[] = {"independent", "mixed", "undecided"};
-    assert((unsigned)verdict < sizeof names / sizeof names[0]);
-    return names[verdict];
-}
-
 /* The reason, with "tokens" for "rows". */
 static void put_reason(char *text, size_t bytes, const graph_independence *found)
 {

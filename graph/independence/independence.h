@@ -37,8 +37,6 @@ status graph_examine_independence(const graph *g, int64_t batch, int64_t sequenc
 status graph_examine_tokens(const graph *g, int64_t sequence, const graph_budget *budget,
                             graph_evaluate_fn evaluate, graph_independence *out) MUST_CHECK;
 
-/* "independent", "mixed", "undecided". Static. */
-const char *graph_independence_name(graph_independence_verdict verdict);
 /* "node "max" (ReduceMax) reduces over the rows"; returns `text`. For notes; "" where it is
  * independent. */
 const char *graph_independence_text(char text[512], const graph_independence *found);

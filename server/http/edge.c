@@ -152,11 +152,6 @@ status edge_start(service *s, const request_routes *routes, const request_routes
     return STATUS_OK;
 }
 
-uint16_t edge_port(const edge *e, int index)
-{
-    return e->ports[index];
-}
-
 static void command_all(edge *e, int loops, unsigned command)
 {
     for (int i = 0; i < loops; i++)

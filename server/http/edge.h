@@ -17,9 +17,6 @@ typedef struct edge edge;
 status edge_start(service *s, const request_routes *routes, const request_routes *health_routes,
                   edge **out) MUST_CHECK;
 
-/* The port that listener `index` got. */
-uint16_t edge_port(const edge *e, int index);
-
 /* Reads the TLS files again, for new connections; on failure the old ones stay. Nothing happens
  * without TLS. */
 status edge_reload_tls(edge *e, bool *has_tls) MUST_CHECK;

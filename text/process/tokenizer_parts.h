@@ -25,7 +25,6 @@ struct tokenizer {
     decoder decoders[TOKENIZER_STEPS_MAX];
     size_t decoder_count;
     bool has_decoder;
-    size_t file_tokens_max;
 };
 
 #endif
