@@ -60,7 +60,8 @@ graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_
     return add_gemm(p, l, l->weight, -1, x);
 }
 
-int64_t packer_linear_number(const packer *p, const encoder_layer *of, int linear)
+/* Of a linear layer of a transformer layer, for the attribute of its product. */
+static int64_t linear_number(const packer *p, const encoder_layer *of, int linear)
 {
     return (of - p->e->layers) * ENCODER_LINEARS + linear;
 }
@@ -101,7 +102,7 @@ graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int li
                               : linear == ENCODER_DOWN ? &of->down
                                                        : &of->attention_output;
     assert(linear != ENCODER_QKV);
-    int64_t number = packer_linear_number(p, of, linear);
+    int64_t number = linear_number(p, of, linear);
     x = packer_read(p, number, x);
     if (p->form.are_rows_apart)
         return multiply_by(p, number, l, x);
@@ -200,7 +201,7 @@ static projections project_joined(packer *p, int64_t number,
 static projections project(packer *p, const encoder_layer *l, graph_value_index x)
 {
     const encoder_linear *const three[] = {&l->query, &l->key, &l->value};
-    int64_t number = packer_linear_number(p, l, ENCODER_QKV);
+    int64_t number = linear_number(p, l, ENCODER_QKV);
     /* Of one row compilers find better layouts for heads where it is a dimension of its own. */
     if (p->size.rows == 1)
         x = graph_reshape(p->g, x, 3, (int64_t[]){1, p->size.length, p->e->hidden});

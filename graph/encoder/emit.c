@@ -10,7 +10,8 @@
 
 /* From a description to nodes. The ids are [B,S]; hidden states are [B,S,hidden]. */
 
-graph_value_index encoder_emit_constant(const encoder_emitter *m, const tensor *t)
+/* The graph's constant with that tensor, added if need be. */
+static graph_value_index constant(const encoder_emitter *m, const tensor *t)
 {
     const graph *g = m->g;
     for (int32_t v = 0; v < g->value_count; v++)
@@ -42,14 +43,14 @@ static const char *stem_of(const encoder_emitter *m, graph_value_index weight)
 graph_value_index encoder_emit_linear(const encoder_emitter *m, const encoder_linear *l,
                                       graph_value_index x)
 {
-    graph_value_index weight = encoder_emit_constant(m, l->weight);
+    graph_value_index weight = constant(m, l->weight);
     const char *name = stem_of(m, weight);
     if (l->is_transposed)
         weight = graph_unary(m->g, GRAPH_OP_TRANSPOSE, weight);
     graph_value_index inputs[] = {x, weight};
     int32_t node = graph_add_node(m->g, GRAPH_OP_MATMUL, name, 2, inputs, 1, 0, NULL);
     x = m->g->nodes[node].outputs[0];
-    return l->bias ? graph_binary(m->g, GRAPH_OP_ADD, x, encoder_emit_constant(m, l->bias)) : x;
+    return l->bias ? graph_binary(m->g, GRAPH_OP_ADD, x, constant(m, l->bias)) : x;
 }
 
 static graph_value_index rms_norm(const encoder_emitter *m, const encoder_norm *n,
@@ -59,7 +60,7 @@ static graph_value_index rms_norm(const encoder_emitter *m, const encoder_norm *
     graph_value_index mean = graph_reduce(m->g, GRAPH_OP_REDUCE_MEAN, squares, -1, true);
     mean = graph_binary(m->g, GRAPH_OP_ADD, mean, graph_number(m->g, n->epsilon));
     x = graph_binary(m->g, GRAPH_OP_DIV, x, graph_unary(m->g, GRAPH_OP_SQRT, mean));
-    return graph_binary(m->g, GRAPH_OP_MUL, x, encoder_emit_constant(m, n->scale));
+    return graph_binary(m->g, GRAPH_OP_MUL, x, constant(m, n->scale));
 }
 
 graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm *n,
@@ -69,8 +70,8 @@ graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm
         return x;
     if (n->is_rms)
         return rms_norm(m, n, x);
-    graph_value_index inputs[] = {x, encoder_emit_constant(m, n->scale),
-                                  n->bias ? encoder_emit_constant(m, n->bias) : GRAPH_NO_VALUE};
+    graph_value_index inputs[] = {x, constant(m, n->scale),
+                                  n->bias ? constant(m, n->bias) : GRAPH_NO_VALUE};
     graph_attribute attributes[] = {graph_make_int("axis", -1),
                                     graph_make_float("epsilon", n->epsilon)};
     int32_t node = graph_add_node(m->g, GRAPH_OP_LAYER_NORMALIZATION, stem_of(m, inputs[1]),
@@ -104,12 +105,11 @@ static graph_value_index number_tokens(const encoder_emitter *m)
 static graph_value_index embeddings(encoder_emitter *m)
 {
     const encoder *e = m->e;
-    graph_value_index x = graph_gather(m->g, encoder_emit_constant(m, e->word_table), m->ids, 0);
+    graph_value_index x = graph_gather(m->g, constant(m, e->word_table), m->ids, 0);
     if (e->token_type_table != NULL) {
         graph_value_index types = m->types != GRAPH_NO_VALUE ? m->types : integer(m, 0);
-        x = graph_binary(
-            m->g, GRAPH_OP_ADD, x,
-            graph_gather(m->g, encoder_emit_constant(m, e->token_type_table), types, 0));
+        x = graph_binary(m->g, GRAPH_OP_ADD, x,
+                         graph_gather(m->g, constant(m, e->token_type_table), types, 0));
     }
     if (e->positions != ENCODER_POSITIONS_NONE) {
         graph_value_index at =
@@ -117,7 +117,7 @@ static graph_value_index embeddings(encoder_emitter *m)
         if (e->positions == ENCODER_POSITIONS_COUNTED && e->position_offset != 0)
             at = graph_binary(m->g, GRAPH_OP_ADD, at, integer(m, e->position_offset));
         x = graph_binary(m->g, GRAPH_OP_ADD, x,
-                         graph_gather(m->g, encoder_emit_constant(m, e->position_table), at, 0));
+                         graph_gather(m->g, constant(m, e->position_table), at, 0));
     }
     x = encoder_emit_norm(m, &e->embedding_norm, x);
     return e->embedding_projection.weight ? encoder_emit_linear(m, &e->embedding_projection, x) : x;
@@ -177,8 +177,7 @@ static graph_value_index relative_bias(const encoder_emitter *m)
     graph_value_index distance =
         graph_binary(m->g, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
     graph_value_index bucket = graph_gather(m->g, bucket_table(m, reach), distance, 0);
-    graph_value_index bias =
-        graph_gather(m->g, encoder_emit_constant(m, e->relative_table), bucket, 0);
+    graph_value_index bias = graph_gather(m->g, constant(m, e->relative_table), bucket, 0);
     return unsqueeze(m, graph_transpose(m->g, bias, 3, order), 1, &zero);
 }
 
@@ -332,8 +331,7 @@ static void make_distances(encoder_emitter *m)
     graph_value_index at = graph_binary(m->g, GRAPH_OP_ADD, distances(m), integer(m, reach - 1));
     m->distance_rows = graph_gather(m->g, graph_ints(m->g, (int)count, rows), at, 0);
     free(rows);
-    m->distance_states =
-        encoder_emit_norm(m, &e->distance_norm, encoder_emit_constant(m, e->distance_table));
+    m->distance_states = encoder_emit_norm(m, &e->distance_norm, constant(m, e->distance_table));
 }
 
 /* x [B,heads,S,size] times what `l` makes of the table, [B,heads,S,2*span]; of these the numbers

@@ -30,8 +30,6 @@ typedef struct encoder_emitter {
     int rotary_count;
 } encoder_emitter;
 
-/* The graph's constant with that tensor, added if need be. */
-graph_value_index encoder_emit_constant(const encoder_emitter *m, const tensor *t);
 graph_value_index encoder_emit_linear(const encoder_emitter *m, const encoder_linear *l,
                                       graph_value_index x);
 graph_value_index encoder_emit_norm(const encoder_emitter *m, const encoder_norm *n,

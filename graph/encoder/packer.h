@@ -46,8 +46,6 @@ graph_value_index packer_linear(packer *p, const encoder_linear *l, graph_value_
 /* The same for a linear layer of a transformer layer, but ENCODER_QKV; x as packer_tokens(). */
 graph_value_index packer_layer_linear(packer *p, const encoder_layer *of, int linear,
                                       graph_value_index x);
-/* Its number, for the attribute of its product. */
-int64_t packer_linear_number(const packer *p, const encoder_layer *of, int linear);
 
 /* Adds the outputs of the trial. */
 void packer_end_trial(packer *p);

@@ -65,7 +65,7 @@ ssa ssa_of(dtype type, int rank, const int64_t *dims)
     return v;
 }
 
-ssa ssa_like(const ssa *v, dtype type)
+static ssa ssa_like(const ssa *v, dtype type)
 {
     return ssa_of(type, v->rank, v->dims);
 }

@@ -44,7 +44,6 @@ void stablehlo_append(emitter *e, const char *format, ...) __attribute__((format
 /* "tensor<2x3xf32>" of that type. */
 void stablehlo_append_type(emitter *e, const ssa *v);
 
-ssa ssa_like(const ssa *v, dtype type);
 ssa ssa_of(dtype type, int rank, const int64_t *dims);
 int64_t ssa_count(const ssa *v);
 

@@ -89,7 +89,8 @@ status field_required(const json_t *object, const char *name, json_type type, co
     return STATUS_OK;
 }
 
-status field_type(const json_t *object, const char **type)
+/* The object's "type". STATUS_CORRUPT: it is no object, or has none. */
+static status read_type(const json_t *object, const char **type)
 {
     const json_t *value = NULL;
     if (!json_is_object(object))
@@ -111,7 +112,7 @@ static status each(const json_t *component, const char *members, read_component 
 {
     const char *type = NULL;
     const json_t *list = NULL;
-    status s = field_type(component, &type);
+    status s = read_type(component, &type);
     if (s || strcmp(type, "Sequence") != 0)
         return s ? s : read(component, type, context);
     if (depth == SEQUENCE_DEPTH_MAX)

@@ -23,9 +23,6 @@ status field_character(const json_t *object, const char *name, uint32_t *out) MU
 status field_required(const json_t *object, const char *name, json_type type,
                       const json_t **out) MUST_CHECK;
 
-/* The object's "type". STATUS_CORRUPT: it is no object, or has none. */
-status field_type(const json_t *object, const char **type) MUST_CHECK;
-
 /* STATUS_UNSUPPORTED: `what` "type" is not supported; supported are ... */
 status field_unknown_type(const char *what, const char *type, const char *supported);
 

@@ -17,7 +17,4 @@ status text_load_added_tokens(const json_t *file,
 status text_load_processor(const json_t *file, struct tokenizer *t) MUST_CHECK;
 status text_load_decoders(const json_t *file, struct tokenizer *t) MUST_CHECK;
 
-/* Of "pattern": {"String": ...} or {"Regex": ...}. */
-status text_load_pattern(const json_t *component, pattern **out) MUST_CHECK;
-
 #endif

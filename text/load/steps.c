@@ -29,7 +29,8 @@ static status too_long_content(size_t bytes)
                        bytes, CONTENT_BYTES_MAX);
 }
 
-status text_load_pattern(const json_t *component, pattern **out)
+/* Of "pattern": {"String": ...} or {"Regex": ...}. */
+static status load_pattern(const json_t *component, pattern **out)
 {
     const json_t *object = NULL;
     status s = field_required(component, "pattern", JSON_OBJECT, &object);
@@ -97,7 +98,7 @@ static status read_normalizer_fields(const json_t *c, normalizer *n)
         s = field_bool(c, "strip_left", &n->strips_left);
         return s ? s : field_bool(c, "strip_right", &n->strips_right);
     case NORMALIZER_REPLACE:
-        s = text_load_pattern(c, &n->pattern);
+        s = load_pattern(c, &n->pattern);
         return s ? s : field_text(c, "content", &n->content, &n->content_bytes);
     case NORMALIZER_PREPEND:
         return field_text(c, "prepend", &n->content, &n->content_bytes);
@@ -194,7 +195,7 @@ static status read_metaspace(const json_t *c, splitter *p)
 
 static status read_split(const json_t *c, splitter *p)
 {
-    status s = text_load_pattern(c, &p->pattern);
+    status s = load_pattern(c, &p->pattern);
     if (!s)
         s = read_behavior(c, &p->behavior);
     return s ? s : field_bool(c, "invert", &p->is_inverted);
@@ -322,7 +323,7 @@ static status read_decoder_fields(const json_t *c, const char *type, decoder *d)
         return read_strip(c, d);
     if (strcmp(type, "Replace") == 0) {
         d->kind = DECODER_REPLACE;
-        status s = text_load_pattern(c, &d->pattern);
+        status s = load_pattern(c, &d->pattern);
         return s ? s : field_text(c, "content", &d->text, &d->text_bytes);
     }
     if (strcmp(type, "ByteLevel") == 0)

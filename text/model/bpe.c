@@ -34,7 +34,8 @@ status bpe_create_merges(model *m, size_t count)
     return STATUS_OK;
 }
 
-const bpe_merge *bpe_find_merge(const model *m, uint32_t left, uint32_t right)
+/* Where a pair is, or would be, in the table. */
+static const bpe_merge *find_merge(const model *m, uint32_t left, uint32_t right)
 {
     uint64_t pair = (uint64_t)left << 32 | right;
     for (uint32_t at = (uint32_t)mix(pair) & m->merge_mask;; at = (at + 1) & m->merge_mask) {
@@ -45,7 +46,7 @@ const bpe_merge *bpe_find_merge(const model *m, uint32_t left, uint32_t right)
 
 void bpe_add_merge(model *m, uint32_t left, uint32_t right, uint32_t rank, uint32_t joined)
 {
-    bpe_merge *place = m->merges + (bpe_find_merge(m, left, right) - m->merges);
+    bpe_merge *place = m->merges + (find_merge(m, left, right) - m->merges);
     *place = (bpe_merge){(uint64_t)left << 32 | right, rank, joined};
 }
 
@@ -162,7 +163,7 @@ static status spell(const model *m, const uint8_t *data, size_t bytes, word *w)
 
 static uint32_t pair_rank(const model *m, const symbol *left, const symbol *right, uint32_t *joined)
 {
-    const bpe_merge *merge = bpe_find_merge(m, left->id, right->id);
+    const bpe_merge *merge = find_merge(m, left->id, right->id);
     if (merge->pair == BPE_NO_PAIR)
         return NO_RANK;
     *joined = merge->joined;

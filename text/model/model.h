@@ -85,8 +85,6 @@ status model_bpe(const model *m, const uint8_t *data, size_t bytes,
 status model_unigram(const model *m, const uint8_t *data, size_t bytes,
                      model_memory *memory) MUST_CHECK;
 
-/* Where a pair is, or would be, in the table. */
-const bpe_merge *bpe_find_merge(const model *m, uint32_t left, uint32_t right);
 /* Makes room for `count` merges. */
 status bpe_create_merges(model *m, size_t count) MUST_CHECK;
 /* Adds one; of equal pairs the last counts. */

@@ -184,8 +184,8 @@ static void replace_part(counted_edit *c, size_t before, const uint8_t *with, si
         c->change -= (int)(before - index);
 }
 
-void normalize_charsmap(const charsmap *map, const aligned_text *from, size_t begin, size_t end,
-                        aligned_text *to)
+static void normalize_charsmap(const charsmap *map, const aligned_text *from, size_t begin,
+                               size_t end, aligned_text *to)
 {
     counted_edit c = {.e = edit_begin(from, begin, end, to)};
     if (!aligned_text_reserve(to, end - begin + UTF8_BYTES_MAX))
@@ -238,7 +238,8 @@ static void normalize_charsmap_longest(const charsmap *map, const aligned_text *
         edit_put(&c.e, c.last, c.change);
 }
 
-void normalize_byte_level(const aligned_text *from, size_t begin, size_t end, aligned_text *to)
+static void normalize_byte_level(const aligned_text *from, size_t begin, size_t end,
+                                 aligned_text *to)
 {
     if (!aligned_text_reserve(to, 2 * (end - begin)))
         return;

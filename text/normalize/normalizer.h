@@ -58,8 +58,5 @@ void normalize_decompose(const aligned_text *from, size_t begin, size_t end, boo
                          aligned_text *to);
 void normalize_compose(const aligned_text *from, size_t begin, size_t end, bool is_compatible,
                        aligned_text *to);
-void normalize_charsmap(const charsmap *map, const aligned_text *from, size_t begin, size_t end,
-                        aligned_text *to);
-void normalize_byte_level(const aligned_text *from, size_t begin, size_t end, aligned_text *to);
 
 #endif

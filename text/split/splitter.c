@@ -12,6 +12,14 @@ void splitter_dispose(splitter *s)
     *s = (splitter){0};
 }
 
+/* What a text is cut into: matches of a delimiter, and what lies between them, in order. */
+typedef struct split_sink {
+    pieces *out;
+    split_behavior behavior;
+    size_t begin, end; /* the piece that is still open */
+    bool has_open, was_match;
+} split_sink;
+
 static void flush(split_sink *sink)
 {
     if (sink->has_open)
@@ -19,7 +27,7 @@ static void flush(split_sink *sink)
     sink->has_open = false;
 }
 
-void split_sink_add(split_sink *sink, size_t begin, size_t end, bool is_match)
+static void put(split_sink *sink, size_t begin, size_t end, bool is_match)
 {
     bool joins = false;
     switch (sink->behavior) {
@@ -49,11 +57,6 @@ void split_sink_add(split_sink *sink, size_t begin, size_t end, bool is_match)
     sink->was_match = is_match;
 }
 
-void split_sink_end(split_sink *sink)
-{
-    flush(sink);
-}
-
 static bool is_delimiter(const splitter *s, uint32_t code)
 {
     return s->kind == SPLITTER_PROPERTY ? unicode_properties(code) & s->properties
@@ -69,15 +72,15 @@ static void split_by_character(const splitter *s, const aligned_text *text, piec
         unsigned length = utf8_length(text->data[at]);
         if (is_delimiter(s, utf8_decode(text->data + at))) {
             if (begin < at)
-                split_sink_add(&sink, begin, at, false);
-            split_sink_add(&sink, at, at + length, true);
+                put(&sink, begin, at, false);
+            put(&sink, at, at + length, true);
             begin = at + length;
         }
         at += length;
     }
     if (begin < p.end)
-        split_sink_add(&sink, begin, p.end, false);
-    split_sink_end(&sink);
+        put(&sink, begin, p.end, false);
+    flush(&sink);
 }
 
 static void split_bert(const aligned_text *text, piece p, pieces *out)
@@ -131,13 +134,13 @@ static status split_by_pattern(const splitter *s, const split_state *state, piec
         if (!found)
             break;
         if (copied != p.begin + begin)
-            split_sink_add(&sink, copied, p.begin + begin, s->is_inverted);
-        split_sink_add(&sink, p.begin + begin, p.begin + end, !s->is_inverted);
+            put(&sink, copied, p.begin + begin, s->is_inverted);
+        put(&sink, p.begin + begin, p.begin + end, !s->is_inverted);
         copied = p.begin + end;
     }
     if (copied != p.end)
-        split_sink_add(&sink, copied, p.end, s->is_inverted);
-    split_sink_end(&sink);
+        put(&sink, copied, p.end, s->is_inverted);
+    flush(&sink);
     return STATUS_OK;
 }
 

@@ -66,17 +66,6 @@ status split_check(const split_state *state) MUST_CHECK;
  * thread. */
 status splitter_apply(const splitter *s, split_state *state) MUST_CHECK;
 
-/* What a text is cut into: matches of a delimiter, and what lies between them, in order. */
-typedef struct split_sink {
-    pieces *out;
-    split_behavior behavior;
-    size_t begin, end; /* the piece that is still open */
-    bool has_open, was_match;
-} split_sink;
-
-void split_sink_add(split_sink *sink, size_t begin, size_t end, bool is_match);
-void split_sink_end(split_sink *sink);
-
 /* The parts. */
 void split_byte_level(const splitter *s, split_state *state);
 void split_metaspace(const splitter *s, split_state *state);

@@ -5,7 +5,8 @@
 #include "base/log.h"
 #include "devices/pjrt/plugin/internal.h"
 
-pjrt_type pjrt_type_of(dtype type)
+/* PJRT_TYPE_INVALID for strings. */
+static pjrt_type type_of(dtype type)
 {
     static const pjrt_type types[DTYPE_COUNT] = {
         [DTYPE_BOOL] = PJRT_TYPE_PRED, [DTYPE_U8] = PJRT_TYPE_U8,
@@ -124,7 +125,7 @@ status pjrt_session_upload(const pjrt_session *s, int device, const tensor *t, p
     PJRT_ARGS(pjrt_client_buffer_from_host_args, upload);
     upload.client = s->client;
     upload.data = t->data;
-    upload.type = pjrt_type_of(t->dtype);
+    upload.type = type_of(t->dtype);
     upload.dims = t->dims;
     upload.num_dims = (size_t)t->rank;
     upload.host_buffer_semantics = PJRT_IMMUTABLE_UNTIL_TRANSFER_COMPLETES;

@@ -65,7 +65,4 @@ status pjrt_session_pin(const pjrt_session *s, void *data, size_t bytes) MUST_CH
 /* Memory that was pinned, from its first byte; no transfer may use it. */
 void pjrt_session_unpin(const pjrt_session *s, void *data);
 
-/* PJRT_TYPE_INVALID for strings. */
-pjrt_type pjrt_type_of(dtype type);
-
 #endif
