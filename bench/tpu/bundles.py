@@ -140,8 +140,9 @@ of each model, random weights.
 **Nothing here was measured on a TPU.** libtpu writes the VLIW bundles of each fusion; a core issues one a cycle.
 [llo.py](llo.py) runs their counters and branches, and so counts loops as often as they run.
 
-- `estimate`: the sum of `estimated_cycles`, which chooses programs ([../tpu.md](../tpu.md)). `schedule`: bundles that
-  the same fusions issue, or what their matrix units take to read their rows, if that is more.
+- `estimate`: the sum of `estimated_cycles`, which chooses programs ([../tpu.md](../tpu.md)) unless `penstock compile
+  --rank schedule` asks for the schedule; some defaults trust the schedule, too ([README.md](README.md)). `schedule`:
+  bundles that the same fusions issue, or what their matrix units take to read their rows, if that is more.
 - `HBM`: bytes that operands, results and asynchronous copies move, at the published bandwidth. Most of it overlaps with
   computing. Not in it: the prefetch for the next execution (on v5e and v6e the whole table of embeddings, if it fits).
 - `at least`: the larger of the two. Waiting for memory, launch and transfers are in neither.
