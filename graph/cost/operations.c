@@ -229,9 +229,8 @@ int64_t graph_operations(const graph_node *node, const tensor *const *in, const 
     case GRAPH_OP_GRID_SAMPLE:
         return times(outputs, CURVE_OPERATIONS);
     case GRAPH_OP_TOP_K:
+    case GRAPH_OP_UNIQUE:
         return times(tensor_count(in[0]), SORT_OPERATIONS);
-    case GRAPH_OP_UNIQUE: /* compares each with each */
-        return times(tensor_count(in[0]), tensor_count(in[0]));
     default:
         return of_elements(node, in, outputs);
     }

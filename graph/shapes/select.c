@@ -115,11 +115,12 @@ typedef struct slice_order {
     int64_t outer, length, inner; /* x seen as [outer, length, inner] */
 } slice_order;
 
+/* NaN is the largest, and equals itself. */
 static int compare_number(const tensor *x, int64_t i, int64_t j)
 {
     if (dtype_is_float(x->dtype)) {
         double a = tensor_get_number(x, i), b = tensor_get_number(x, j);
-        return a < b ? -1 : a > b ? 1 : 0;
+        return a != a || b != b ? (a != a) - (b != b) : a < b ? -1 : a > b ? 1 : 0;
     }
     int64_t a = tensor_get_integer(x, i), b = tensor_get_integer(x, j);
     return a < b ? -1 : a > b ? 1 : 0;

@@ -315,13 +315,21 @@ typedef struct unique_items {
     int64_t outer, n, inner;
 } unique_items;
 
+/* NaN is the largest, and equals itself. */
+static int compare_elements(const tensor *t, int64_t a, int64_t b)
+{
+    if (dtype_is_float(t->dtype))
+        return order_doubles(tensor_get_number(t, a), tensor_get_number(t, b));
+    int64_t x = tensor_get_integer(t, a), y = tensor_get_integer(t, b);
+    return t->dtype == DTYPE_U64 ? ORDER((uint64_t)x, (uint64_t)y) : ORDER(x, y);
+}
+
 static int compare_items(const unique_items *u, int64_t a, int64_t b)
 {
     for (int64_t o = 0; o < u->outer; o++)
         for (int64_t i = 0; i < u->inner; i++) {
-            double x = tensor_get_number(u->in, (o * u->n + a) * u->inner + i);
-            double y = tensor_get_number(u->in, (o * u->n + b) * u->inner + i);
-            int order = order_doubles(x, y);
+            int order = compare_elements(u->in, (o * u->n + a) * u->inner + i,
+                                         (o * u->n + b) * u->inner + i);
             if (order)
                 return order;
         }
@@ -343,37 +351,64 @@ static status prepare_unique(cpu_prepare *p)
     if (p->inputs[0]->dtype >= DTYPE_BYTES)
         return cpu_op_fail_dtype(p->node, p->inputs[0]->dtype);
     unique_items u = items_of(p->node, p->inputs[0]);
-    p->scratch_bytes = (size_t)u.n * 2 * sizeof(int64_t);
+    p->scratch_bytes = (size_t)u.n * 3 * sizeof(int64_t);
     return STATUS_OK;
 }
 
-/* Finds the distinct items (first occurrences) in the requested order; returns how many. */
-static int64_t find_distinct(const unique_items *u, bool is_sorted, int64_t *firsts)
+/* to[a..end) = the sorted from[a..b) and from[b..end); of equal ones the former come first. */
+static void merge_places(const unique_items *u, const int64_t *from, int64_t a, int64_t b,
+                         int64_t end, int64_t *to)
 {
-    int64_t found = 0;
-    for (int64_t i = 0; i < u->n; i++) {
-        int64_t place = 0;
-        bool is_known = false;
-        for (; place < found && !is_known; place++) {
-            int order = compare_items(u, i, firsts[place]);
-            is_known = order == 0;
-            if (is_sorted && order < 0)
-                break;
-        }
-        if (is_known)
-            continue;
-        memmove(&firsts[place + 1], &firsts[place], (size_t)(found - place) * sizeof firsts[0]);
-        firsts[place] = i;
-        found++;
+    int64_t middle = b;
+    for (int64_t i = a; i < end; i++) {
+        bool is_second = a == middle || (b < end && compare_items(u, from[a], from[b]) > 0);
+        to[i] = from[is_second ? b++ : a++];
     }
+}
+
+/* All places, by what lies there, then by place. */
+static void sort_places(const unique_items *u, int64_t *places, int64_t *spare)
+{
+    for (int64_t i = 0; i < u->n; i++)
+        places[i] = i;
+    for (int64_t run = 1; run < u->n; run *= 2) {
+        for (int64_t a = 0; a < u->n; a += 2 * run) {
+            int64_t b = u->n - a < run ? u->n : a + run, end = u->n - b < run ? u->n : b + run;
+            merge_places(u, places, a, b, end, spare);
+        }
+        memcpy(places, spare, (size_t)u->n * sizeof places[0]);
+    }
+}
+
+/* Numbers the distinct items in the requested order: `numbers` of the items, `firsts` of the
+ * distinct ones. Returns how many those are. `spare`: room for as many. */
+static int64_t find_distinct(const unique_items *u, bool is_sorted, int64_t *firsts,
+                             int64_t *numbers, int64_t *spare)
+{
+    int64_t found = 0, next = 0;
+    sort_places(u, spare, numbers);
+    for (int64_t i = 0; i < u->n; i++) {
+        if (i == 0 || compare_items(u, spare[i - 1], spare[i]) != 0)
+            firsts[found++] = spare[i];
+        numbers[spare[i]] = found - 1;
+    }
+    for (int64_t i = 0; !is_sorted && i < u->n; i++) { /* spare: their numbers as they appear */
+        if (firsts[numbers[i]] == i)
+            spare[numbers[i]] = next++;
+        numbers[i] = spare[numbers[i]];
+    }
+    for (int64_t i = 0, number = 0; !is_sorted && i < u->n; i++)
+        if (numbers[i] == number)
+            firsts[number++] = i;
     return found;
 }
 
 static status run_unique(const cpu_call *c)
 {
     unique_items u = items_of(c->node, c->inputs[0]);
-    int64_t *firsts = c->scratch;
-    int64_t found = find_distinct(&u, graph_attribute_int(c->node, "sorted", 1) != 0, firsts);
+    int64_t *firsts = c->scratch, *numbers = firsts + u.n;
+    bool is_sorted = graph_attribute_int(c->node, "sorted", 1) != 0;
+    int64_t found = find_distinct(&u, is_sorted, firsts, numbers, numbers + u.n);
     tensor *out = &c->outputs[0];
     int64_t item = u.outer * u.inner, capacity = tensor_count(out) / (item > 0 ? item : 1);
     if (found != capacity && item > 0)
@@ -394,13 +429,10 @@ static status run_unique(const cpu_call *c)
             side[2][i] = 0;
     }
     for (int64_t i = 0; i < u.n; i++) {
-        int64_t place = 0;
-        while (compare_items(&u, i, firsts[place]) != 0)
-            place++;
         if (side[1])
-            side[1][i] = place;
+            side[1][i] = numbers[i];
         if (side[2])
-            side[2][place]++;
+            side[2][numbers[i]]++;
     }
     return STATUS_OK;
 }
