@@ -36,7 +36,7 @@ TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(float16
 def find_archive(folder, name, version):
     stem = name.split(":")[-1].replace("@", "").replace("/", "-")
     for path in sorted(folder.glob("*")):
-        if path.name.startswith((f"{stem}-{version}", f"{stem.replace('-', '_')}-{version}")):
+        if path.name.lower().startswith((f"{stem}-{version}", f"{stem.replace('-', '_')}-{version}")):
             return path
     return None
 

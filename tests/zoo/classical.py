@@ -9,7 +9,7 @@ SIZES = ((1, 1), (3, 1), (5, 1))
 
 
 def estimators():
-    from sklearn import cluster, decomposition, ensemble, impute, linear_model, neighbors, neural_network, pipeline, preprocessing, svm, tree
+    from sklearn import cluster, decomposition, ensemble, impute, linear_model, multiclass, neighbors, neural_network, pipeline, preprocessing, svm, tree
     scaled = lambda e: pipeline.make_pipeline(preprocessing.StandardScaler(), e)
     yield "sk-mlp-classifier", scaled(neural_network.MLPClassifier(hidden_layer_sizes=(16,), max_iter=30))
     yield "sk-mlp-regressor", scaled(neural_network.MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=30))
@@ -18,6 +18,11 @@ def estimators():
     yield "sk-pca", decomposition.PCA(3)
     yield "sk-k-means", cluster.KMeans(3, n_init=1)
     yield "sk-svc", svm.SVC(probability=True)
+    yield "sk-svc-polynomial", svm.SVC(kernel="poly")
+    yield "sk-nu-svc-linear", svm.NuSVC(kernel="linear", nu=.3, probability=True)
+    yield "sk-svr-sigmoid", svm.SVR(kernel="sigmoid")
+    yield "sk-one-class-svm", svm.OneClassSVM()
+    yield "sk-one-versus-one", multiclass.OneVsOneClassifier(linear_model.LogisticRegression(max_iter=50))
     yield "sk-random-forest", ensemble.RandomForestClassifier(5, max_depth=3)
     yield "sk-gradient-boosting", ensemble.GradientBoostingClassifier(n_estimators=3)
     yield "sk-decision-tree", tree.DecisionTreeRegressor(max_depth=3)
