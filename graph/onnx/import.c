@@ -32,6 +32,8 @@ static void parser_free(void *context, void *p)
 
 static status parse(graph *g, const uint8_t *data, size_t bytes, const Onnx__Model **out)
 {
+    if (bytes == 0)
+        return status_fail(STATUS_CORRUPT, "the file is empty");
     status s = onnx_check_nesting(data, bytes);
     if (s)
         return s;

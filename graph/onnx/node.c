@@ -256,8 +256,10 @@ status onnx_emit_nodes(onnx_scope *scope, Onnx__Node *const *nodes, size_t count
     int32_t *order;
     int64_t opset = onnx_scope_opset(scope, "");
     if (opset != 0 && (opset < ONNX_OPSET_MIN || opset > ONNX_OPSET_MAX))
-        return status_fail(STATUS_UNSUPPORTED, "opset %lld; supported: %d to %d", (long long)opset,
-                           ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+        return status_fail(STATUS_UNSUPPORTED,
+                           "opset %lld; supported: %d to %d: export the model again with one of "
+                           "these (opset_version)",
+                           (long long)opset, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
     status s = onnx_order_nodes(&scope->importer->scratch, nodes, count, &order);
     for (size_t i = 0; s == STATUS_OK && i < count; i++) {
         s = emit_node(scope, nodes[order[i]]);

@@ -253,7 +253,7 @@ Test(import_onnx, rejects_versions_it_does_not_know)
     b->opset.version = 6;
     onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("opset 6"));
     b->opset.version = 99;
-    onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("opset 99"));
+    onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("opset 99", "export the model again"));
     b->opset.version = 17;
     b->model.ir_version = 2;
     onnx_expect_failure(b, STATUS_UNSUPPORTED, NAMES("IR version 2"));
@@ -263,6 +263,13 @@ Test(import_onnx, rejects_versions_it_does_not_know)
     b->model.n_opset_import = 1;
     b->model.graph = NULL;
     onnx_expect_failure(b, STATUS_CORRUPT, NAMES("without a graph"));
+}
+
+Test(import_onnx, an_empty_file_is_called_that)
+{
+    graph *g = NULL;
+    cr_assert_eq(graph_import_onnx_bytes((const uint8_t *)"", 0, NULL, NULL, &g), STATUS_CORRUPT);
+    cr_assert_not_null(strstr(status_message(), "the file is empty"), "%s", status_message());
 }
 
 Test(import_onnx, rejects_inputs_that_are_no_tensors)
