@@ -7,11 +7,13 @@
 #include "devices/cpu/ops/weights.h"
 #include "devices/cpu/tensor_loops/window.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/lines.h"
 
 /* penstock.ConvTranspose of graph/quantise/fuse.h: a GEMM gives what each input pixel adds to the
  * output, [taps][channels], some rows of pixels at a time; it is added there in the order of the
  * pixels, so an output's bits depend on its own inputs only. Where windows lie side by side, each
- * line of the output is one GEMM, written at once. */
+ * line of the output is one GEMM, written at once; lines of windows that are as short as an element
+ * of transpose_plane are computed together and then drawn apart. */
 
 enum { X, WEIGHTS, BIAS, RESIDUAL };
 
@@ -24,8 +26,9 @@ typedef struct transpose_state {
     size_t taps, pixels_at_once;
     const float *packed;
     bool is_side_by_side;          /* windows: then */
+    bool is_drawn_apart;           /* `packed` and `bias` have all lines of a window */
     const float *const *by_line;   /* the weights of each line of a window */
-    const float *bias;             /* [kernel_width][channels], or NULL */
+    const float *bias;             /* [columns of a GEMM], or NULL */
     kernels_activation activation; /* of the GEMM */
     fused_epilogue after;
 } transpose_state;
@@ -37,16 +40,18 @@ static bool are_side_by_side(const image_window *w)
            w->height == w->out_height * w->stride_y && w->width == w->out_width * w->stride_x;
 }
 
-/* One packed matrix and one bias for each line of a window. */
+/* One packed matrix and one bias for each line of a window, or for all together. */
 static status prepare_side_by_side(cpu_prepare *p, transpose_state *s)
 {
-    size_t columns = s->taps * s->channels, line = s->window.kernel_width * s->channels;
+    size_t columns = s->taps * s->channels, step = s->window.kernel_width * s->channels;
+    s->is_drawn_apart = step <= 2;
+    size_t line = s->is_drawn_apart ? columns : step, matrices = columns / line;
     const tensor *bias = cpu_input(p->inputs, p->node, BIAS);
-    const float **packed = arena_allocate(p->memory, s->window.kernel_height * sizeof *packed);
+    const float **packed = arena_allocate(p->memory, matrices * sizeof *packed);
     float *wide = arena_allocate(p->memory, line * sizeof *wide);
     if (!packed || !wide)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a plan");
-    for (size_t y = 0; y < s->window.kernel_height; y++) {
+    for (size_t y = 0; y < matrices; y++) {
         packed[y] = cpu_weights_find(p->weights, p->kernels,
                                      &(cpu_weights_key){.constant = p->inputs[WEIGHTS],
                                                         .format = CPU_WEIGHTS_GEMM_F32,
@@ -63,7 +68,9 @@ static status prepare_side_by_side(cpu_prepare *p, transpose_state *s)
     s->is_side_by_side = true;
     s->by_line = packed;
     s->bias = bias ? wide : NULL;
-    fused_epilogue_prepare(p->node, true, &s->activation, &s->after);
+    if (s->is_drawn_apart)
+        p->part_bytes = s->window.out_width * columns * sizeof(float);
+    fused_epilogue_prepare(p->node, true, s->is_drawn_apart ? NULL : &s->activation, &s->after);
     return STATUS_OK;
 }
 
@@ -149,10 +156,40 @@ static void fill_bias(const transpose_state *s, const tensor *bias, float *out, 
         memcpy(out + i * s->channels, bias->data, s->channels * sizeof *out);
 }
 
+/* A line of input pixels by a matrix, with the bias. */
+static void multiply_line(const transpose_state *s, const kernels *k, const float *in,
+                          size_t matrix, size_t columns, float *out)
+{
+    k->gemm_f32(&(gemm_f32){.m = s->window.out_width,
+                            .n = columns,
+                            .k = s->in_channels,
+                            .a = in,
+                            .a_stride = s->in_channels,
+                            .b = s->by_line[matrix],
+                            .c = out,
+                            .c_stride = columns,
+                            .epilogue = {.bias = s->bias, .activation = s->activation}});
+}
+
+/* All lines of the windows of a line of input pixels, by way of `sums`. */
+static void draw_apart(const transpose_state *s, const kernels *k, const float *in, float *sums,
+                       float *out)
+{
+    const image_window *w = &s->window;
+    size_t step = w->kernel_width * s->channels;
+    multiply_line(s, k, in, 0, w->kernel_height * step, sums);
+    k->transpose_plane(&(transpose_plane){.element_bytes = step * sizeof(float),
+                                          .rows = w->kernel_height,
+                                          .columns = w->out_width,
+                                          .in = sums,
+                                          .in_stride = w->kernel_height,
+                                          .out_stride = w->out_width,
+                                          .out = out});
+}
+
 /* The windows of lines first .. first + count - 1 of the input, counted over all images. */
 static void write_lines(const cpu_call *c, void *memory, size_t first, size_t count)
 {
-    (void)memory;
     const transpose_state *s = c->state;
     const image_window *w = &s->window;
     const tensor *residual = cpu_input(c->inputs, c->node, RESIDUAL);
@@ -161,17 +198,10 @@ static void write_lines(const cpu_call *c, void *memory, size_t first, size_t co
         const float *in = (const float *)c->inputs[X]->data + i * w->out_width * s->in_channels;
         size_t at = i * w->kernel_height * line;
         float *out = (float *)c->outputs[0].data + at;
-        for (size_t y = 0; y < w->kernel_height; y++)
-            c->kernels->gemm_f32(
-                &(gemm_f32){.m = w->out_width,
-                            .n = step,
-                            .k = s->in_channels,
-                            .a = in,
-                            .a_stride = s->in_channels,
-                            .b = s->by_line[y],
-                            .c = out + y * line,
-                            .c_stride = step,
-                            .epilogue = {.bias = s->bias, .activation = s->activation}});
+        if (s->is_drawn_apart)
+            draw_apart(s, c->kernels, in, memory, out);
+        for (size_t y = 0; !s->is_drawn_apart && y < w->kernel_height; y++)
+            multiply_line(s, c->kernels, in, y, step, out + y * line);
         fused_epilogue_run(&s->after, c->kernels,
                            residual ? (const float *)residual->data + at : NULL, out,
                            w->kernel_height * line);
