@@ -229,9 +229,9 @@ static void multiply_vectors(ucontext_t *u, const instruction *i)
     write_ymm(u, i->reg, sums);
 }
 
-bool emulate_instruction(void *context)
+/* The one that comes next; false: it is none of those. */
+static bool emulate_next(ucontext_t *u)
 {
-    ucontext_t *u = context;
     instruction i;
     if (!decode(u, &i))
         return false;
@@ -251,6 +251,16 @@ bool emulate_instruction(void *context)
         return false;
     u->uc_mcontext.gregs[REG_RIP] += (greg_t)i.bytes;
     count++;
+    return true;
+}
+
+/* Tile instructions come in runs, and a signal costs more than an instruction. */
+bool emulate_instruction(void *context)
+{
+    if (!emulate_next(context))
+        return false;
+    while (emulate_next(context))
+        ;
     return true;
 }
 
