@@ -19,7 +19,10 @@ typedef enum combine_kind {
     COMBINE_BIT_AND,
     COMBINE_BIT_OR,
     COMBINE_BIT_XOR,
-    COMBINE_TRUTH, /* from here on the result is a byte, 0 or 1 */
+    COMBINE_SHIFT_LEFT, /* by b bits, 0 where that is all of them or more */
+    COMBINE_SHIFT_RIGHT,
+    COMBINE_DIVIDE, /* toward zero; 0 where b is 0; the least by -1 is the least */
+    COMBINE_TRUTH,  /* from here on the result is a byte, 0 or 1 */
     COMBINE_AND = COMBINE_TRUTH,
     COMBINE_OR,
     COMBINE_XOR,
@@ -45,20 +48,25 @@ typedef struct combine_line {
     size_t count;
 } combine_line;
 
-/* Comparisons of floats, truth of BOOL, everything else of the integers that models use. */
+/* Comparisons of floats, arithmetic of F64 (NaN if one is NaN), truth of BOOL, everything else of
+ * the integers that models use, but for shifts of signed ones and quotients of 64 bits. */
 static inline bool combine_line_has(combine_kind kind, dtype type)
 {
+    bool is_compare = kind >= COMBINE_EQUAL && kind < COMBINE_COUNT;
     switch (type) {
     case DTYPE_F32:
+        return is_compare;
     case DTYPE_F64:
-        return kind >= COMBINE_EQUAL && kind < COMBINE_COUNT;
+        return is_compare || kind <= COMBINE_MIN;
     case DTYPE_BOOL:
-        return kind >= COMBINE_AND && kind <= COMBINE_XOR;
+        return kind >= COMBINE_AND && kind <= COMBINE_NOT_EQUAL;
     case DTYPE_U8:
+        return is_compare || kind < COMBINE_TRUTH;
     case DTYPE_I8:
     case DTYPE_I32:
+        return is_compare || kind < COMBINE_SHIFT_LEFT || kind == COMBINE_DIVIDE;
     case DTYPE_I64:
-        return kind < COMBINE_COUNT && (kind < COMBINE_TRUTH || kind >= COMBINE_EQUAL);
+        return is_compare || kind < COMBINE_SHIFT_LEFT;
     default:
         return false;
     }
@@ -85,15 +93,16 @@ typedef struct convert_line {
     size_t count;
 } convert_line;
 
-/* F32 to and from the integers that models use; I64 to and from I32. */
+/* Between the floats and integers that models use, but halves. */
+static inline bool convert_line_is(dtype type)
+{
+    return type == DTYPE_BOOL || type == DTYPE_U8 || type == DTYPE_I8 || type == DTYPE_I32 ||
+           type == DTYPE_I64 || type == DTYPE_F64 || type == DTYPE_F32;
+}
+
 static inline bool convert_line_has(dtype from, dtype to)
 {
-    dtype other = from == DTYPE_F32 ? to : from;
-    if ((from == DTYPE_I32 && to == DTYPE_I64) || (from == DTYPE_I64 && to == DTYPE_I32))
-        return true;
-    return (from == DTYPE_F32) != (to == DTYPE_F32) &&
-           (other == DTYPE_BOOL || other == DTYPE_U8 || other == DTYPE_I8 || other == DTYPE_I32 ||
-            other == DTYPE_I64 || other == DTYPE_F64);
+    return from != to && convert_line_is(from) && convert_line_is(to);
 }
 
 /* MAX and MIN: NaN if one is NaN. SUM_ABS and PRODUCT: fold_each_f32 only. */

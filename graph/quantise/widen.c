@@ -76,6 +76,26 @@ static bool is_generic(graph_op op)
     case GRAPH_OP_CLIP:
     case GRAPH_OP_ERF:
     case GRAPH_OP_EXP:
+    case GRAPH_OP_LOG:
+    case GRAPH_OP_FLOOR:
+    case GRAPH_OP_CEIL:
+    case GRAPH_OP_ROUND:
+    case GRAPH_OP_RECIPROCAL:
+    case GRAPH_OP_THRESHOLDED_RELU:
+    case GRAPH_OP_SELU:
+    case GRAPH_OP_CELU:
+    case GRAPH_OP_SOFTSIGN:
+    case GRAPH_OP_SIN:
+    case GRAPH_OP_COS:
+    case GRAPH_OP_MAX:
+    case GRAPH_OP_MIN:
+    case GRAPH_OP_EQUAL:
+    case GRAPH_OP_LESS:
+    case GRAPH_OP_LESS_OR_EQUAL:
+    case GRAPH_OP_GREATER:
+    case GRAPH_OP_GREATER_OR_EQUAL:
+    case GRAPH_OP_ARG_MAX:
+    case GRAPH_OP_ARG_MIN:
     case GRAPH_OP_SQRT:
     case GRAPH_OP_ABS:
     case GRAPH_OP_NEG:
@@ -208,8 +228,8 @@ static status write_all(widening *w)
 static bool has_halves(const graph *g)
 {
     for (int32_t n = 0; n < g->node_count; n++)
-        for (int i = 0; is_generic(g->nodes[n].op) && i < g->nodes[n].output_count; i++)
-            if (is_half(g, g->nodes[n].outputs[i]))
+        for (int i = 0; is_generic(g->nodes[n].op) && i < g->nodes[n].input_count; i++)
+            if (is_half(g, g->nodes[n].inputs[i]))
                 return true;
     return false;
 }

@@ -91,6 +91,8 @@ static inline void combine_truths(combine_kind kind, const void *a, const void *
         COMBINE_EACH(uint8_t, uint8_t, (x[i] != 0) & (y[i] != 0));
     else if (kind == COMBINE_OR)
         COMBINE_EACH(uint8_t, uint8_t, (x[i] | y[i]) != 0);
+    else if (kind == COMBINE_EQUAL)
+        COMBINE_EACH(uint8_t, uint8_t, (x[i] != 0) ^ (y[i] == 0));
     else
         COMBINE_EACH(uint8_t, uint8_t, (x[i] != 0) ^ (y[i] != 0));
 }
@@ -108,17 +110,68 @@ static inline void combine_extremes(combine_kind kind, dtype type, const void *a
         COMBINE_EXTREMES(int64_t);
 }
 
+static inline void combine_doubles(combine_kind kind, const void *a, const void *b, void *out,
+                                   size_t n)
+{
+    switch (kind) {
+    case COMBINE_ADD:
+        COMBINE_EACH(double, double, x[i] + y[i]);
+        break;
+    case COMBINE_SUB:
+        COMBINE_EACH(double, double, x[i] - y[i]);
+        break;
+    case COMBINE_MUL:
+        COMBINE_EACH(double, double, x[i] * y[i]);
+        break;
+    case COMBINE_MAX:
+        COMBINE_EACH(double, double, (x[i] > y[i]) | (x[i] != x[i]) ? x[i] : y[i]);
+        break;
+    default:
+        assert(kind == COMBINE_MIN);
+        COMBINE_EACH(double, double, (x[i] < y[i]) | (x[i] != x[i]) ? x[i] : y[i]);
+    }
+}
+
+/* Quotients of floats, cut off, are those of the integers: where 1 / b is more than the rounding.
+ */
+static inline void combine_quotients(dtype type, const void *a, const void *b, void *out, size_t n)
+{
+    if (type == DTYPE_U8) {
+        COMBINE_EACH(uint8_t, uint8_t,
+                     y[i] ? (int32_t)((float)x[i] / (float)(y[i] ? y[i] : 1)) : 0);
+    } else if (type == DTYPE_I8) {
+        COMBINE_EACH(int8_t, int8_t, y[i] ? (int32_t)((float)x[i] / (float)(y[i] ? y[i] : 1)) : 0);
+    } else {
+        const int32_t *restrict x = a, *restrict y = b;
+        int32_t *restrict to = out;
+        for (size_t i = 0; i < n; i++) {
+            double quotient = (double)x[i] / (double)(y[i] ? y[i] : 1);
+            int32_t cut = (int32_t)(quotient < 0x1p31 ? quotient : 0x1p31 - 1);
+            cut = quotient == 0x1p31 ? INT32_MIN : cut;
+            to[i] = y[i] ? cut : 0;
+        }
+    }
+}
+
 static inline void combine_block(combine_kind kind, dtype type, const void *a, const void *b,
                                  void *out, size_t n)
 {
-    if (kind == COMBINE_GREATER)
+    if (type == DTYPE_BOOL)
+        combine_truths(kind, a, b, out, n);
+    else if (kind == COMBINE_GREATER)
         combine_compare(COMBINE_LESS, type, b, a, out, n);
     else if (kind == COMBINE_GREATER_OR_EQUAL)
         combine_compare(COMBINE_LESS_OR_EQUAL, type, b, a, out, n);
     else if (kind >= COMBINE_EQUAL)
         combine_compare(kind, type, a, b, out, n);
-    else if (kind >= COMBINE_TRUTH)
-        combine_truths(kind, a, b, out, n);
+    else if (type == DTYPE_F64)
+        combine_doubles(kind, a, b, out, n);
+    else if (kind == COMBINE_DIVIDE)
+        combine_quotients(type, a, b, out, n);
+    else if (kind == COMBINE_SHIFT_LEFT)
+        COMBINE_EACH(uint8_t, uint8_t, y[i] < 8 ? (uint32_t)x[i] << (y[i] & 7) : 0);
+    else if (kind == COMBINE_SHIFT_RIGHT)
+        COMBINE_EACH(uint8_t, uint8_t, y[i] < 8 ? x[i] >> (y[i] & 7) : 0);
     else if (kind == COMBINE_MAX || kind == COMBINE_MIN)
         combine_extremes(kind, type, a, b, out, n);
     else if (dtype_bytes(type) == sizeof(uint8_t))

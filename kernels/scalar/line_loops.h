@@ -110,23 +110,93 @@ static inline void line_floats_of(dtype from, const void *in, float *restrict ou
     }
 }
 
+/* The largest double below 2^63. */
+#define LINE_DOUBLE_BELOW_2_63 9223372036854774784.0
+
+static inline double line_limit_double(double x, double low, double high)
+{
+    x = x == x ? x : 0;
+    x = x > low ? x : low;
+    return x < high ? x : high;
+}
+
+static inline void line_doubles_to(dtype to, const double *restrict in, void *out, size_t count)
+{
+    if (to == DTYPE_BOOL) {
+        for (size_t i = 0; i < count; i++)
+            ((uint8_t *)out)[i] = in[i] != 0;
+    } else if (to == DTYPE_I64) {
+        int64_t *restrict x = out;
+        for (size_t i = 0; i < count; i++) {
+            int64_t cut = (int64_t)line_limit_double(in[i], -0x1p63, LINE_DOUBLE_BELOW_2_63);
+            x[i] = in[i] >= 0x1p63 ? INT64_MAX : cut;
+        }
+    } else if (to == DTYPE_I32) {
+        int32_t *restrict x = out;
+        for (size_t i = 0; i < count; i++)
+            x[i] = (int32_t)line_limit_double(in[i], INT32_MIN, INT32_MAX);
+    } else {
+        double low = to == DTYPE_I8 ? INT8_MIN : 0, high = to == DTYPE_I8 ? INT8_MAX : UINT8_MAX;
+        uint8_t *restrict x = out;
+        for (size_t i = 0; i < count; i++)
+            x[i] = (uint8_t)(int32_t)line_limit_double(in[i], low, high);
+    }
+}
+
+#define CONVERT_EACH(type, result, expression)                                                     \
+    do {                                                                                           \
+        const type *restrict x = in;                                                               \
+        result *restrict y = out;                                                                  \
+        for (size_t i = 0; i < count; i++)                                                         \
+            y[i] = (result)(expression);                                                           \
+    } while (0)
+
+#define CONVERT_TO(type)                                                                           \
+    switch (to) {                                                                                  \
+    case DTYPE_BOOL:                                                                               \
+        CONVERT_EACH(type, uint8_t, x[i] != 0);                                                    \
+        break;                                                                                     \
+    case DTYPE_U8:                                                                                 \
+    case DTYPE_I8:                                                                                 \
+        CONVERT_EACH(type, uint8_t, x[i]);                                                         \
+        break;                                                                                     \
+    case DTYPE_I32:                                                                                \
+        CONVERT_EACH(type, uint32_t, x[i]);                                                        \
+        break;                                                                                     \
+    case DTYPE_I64:                                                                                \
+        CONVERT_EACH(type, uint64_t, x[i]);                                                        \
+        break;                                                                                     \
+    default:                                                                                       \
+        assert(to == DTYPE_F64);                                                                   \
+        CONVERT_EACH(type, double, x[i]);                                                          \
+    }
+
+static inline void line_integers_to(dtype from, dtype to, const void *in, void *out, size_t count)
+{
+    if (from == DTYPE_BOOL || from == DTYPE_U8)
+        CONVERT_TO(uint8_t)
+    else if (from == DTYPE_I8)
+        CONVERT_TO(int8_t)
+    else if (from == DTYPE_I32)
+        CONVERT_TO(int32_t)
+    else
+        CONVERT_TO(int64_t)
+}
+
+#undef CONVERT_EACH
+#undef CONVERT_TO
+
 static inline void line_convert(const convert_line *p)
 {
-    if (p->from == DTYPE_F32) {
+    assert(convert_line_has(p->from, p->to));
+    if (p->from == DTYPE_F32)
         line_floats_to(p->to, p->in, p->out, p->count);
-    } else if (p->to == DTYPE_F32) {
+    else if (p->to == DTYPE_F32)
         line_floats_of(p->from, p->in, p->out, p->count);
-    } else if (p->from == DTYPE_I32) {
-        const int32_t *restrict in = p->in;
-        int64_t *restrict out = p->out;
-        for (size_t i = 0, count = p->count; i < count; i++)
-            out[i] = in[i];
-    } else {
-        const uint64_t *restrict in = p->in;
-        uint32_t *restrict out = p->out;
-        for (size_t i = 0, count = p->count; i < count; i++)
-            out[i] = (uint32_t)in[i];
-    }
+    else if (p->from == DTYPE_F64)
+        line_doubles_to(p->to, p->in, p->out, p->count);
+    else
+        line_integers_to(p->from, p->to, p->in, p->out, p->count);
 }
 
 static inline float line_weigh(float weight, float x)

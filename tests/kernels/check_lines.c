@@ -38,6 +38,8 @@ static bool is_less(dtype type, const void *a, const void *b)
 
 static bool is_equal(dtype type, const void *a, const void *b)
 {
+    if (type == DTYPE_BOOL)
+        return !*(const uint8_t *)a == !*(const uint8_t *)b;
     return type == DTYPE_F32   ? *(const float *)a == *(const float *)b
            : type == DTYPE_F64 ? *(const double *)a == *(const double *)b
                                : integer_at(type, a, 0) == integer_at(type, b, 0);
@@ -87,8 +89,30 @@ static uint64_t combined(combine_kind kind, int64_t a, int64_t b)
         return x & y;
     case COMBINE_BIT_OR:
         return x | y;
+    case COMBINE_SHIFT_LEFT: /* of bytes */
+        return y < 64 ? x << y : 0;
+    case COMBINE_SHIFT_RIGHT:
+        return y < 64 ? x >> y : 0;
+    case COMBINE_DIVIDE: /* of 32 bits at most */
+        return b ? (uint64_t)(a / b) : 0;
     default:
         return x ^ y;
+    }
+}
+
+static double combined_doubles(combine_kind kind, double a, double b)
+{
+    switch (kind) {
+    case COMBINE_ADD:
+        return a + b;
+    case COMBINE_SUB:
+        return a - b;
+    case COMBINE_MUL:
+        return a * b;
+    case COMBINE_MAX:
+        return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
+    default:
+        return isnan(a) || isnan(b) ? (double)NAN : fmin(a, b);
     }
 }
 
@@ -99,6 +123,22 @@ static void fill_type(dtype type, void *x, size_t count)
         ((double *)x)[i] = i % 9 ? (double)check_random_float(-2, 2) : NAN;
     if (type == DTYPE_F32)
         fill_any(x, count);
+}
+
+/* Counts of bits; divisors that are 0, -1 and small, numbers that are the least. */
+static void fill_small(dtype type, combine_kind kind, char *a, size_t a_count, char *b,
+                       size_t b_count)
+{
+    size_t bytes = dtype_bytes(type);
+    for (size_t i = 0; i < b_count; i++) {
+        int32_t x = (int32_t)check_random_below(12) - (kind == COMBINE_DIVIDE ? 3 : 0);
+        if (i % 3)
+            memcpy(b + i * bytes, &x, bytes);
+    }
+    for (size_t i = 0; kind == COMBINE_DIVIDE && i < a_count; i += 5) {
+        int32_t least = bytes == 1 ? -128 : INT32_MIN;
+        memcpy(a + i * bytes, &least, bytes);
+    }
 }
 
 static void check_combine_kind(const variant *v, combine_kind kind, dtype type, size_t turn)
@@ -112,6 +152,8 @@ static void check_combine_kind(const variant *v, combine_kind kind, dtype type, 
     uint8_t *out = check_buffer(count * out_bytes, out_bytes);
     fill_type(type, a, a_count);
     fill_type(type, b, b_count);
+    if (kind >= COMBINE_SHIFT_LEFT && kind <= COMBINE_DIVIDE)
+        fill_small(type, kind, a, a_count, b, b_count);
     for (size_t i = 0; i < a_count && i < b_count; i += 3)
         memcpy(b + i * bytes, a + i * bytes, bytes);
     p.a = a;
@@ -120,6 +162,11 @@ static void check_combine_kind(const variant *v, combine_kind kind, dtype type, 
     FUNCTION(combine_line)(&p);
     for (size_t i = 0; i < count; i++) {
         const char *x = a + i * bytes * p.a_step, *y = b + i * bytes * p.b_step;
+        if (type == DTYPE_F64 && kind < COMBINE_TRUTH) {
+            check_close("f64", i, ((double *)out)[i],
+                        combined_doubles(kind, *(const double *)x, *(const double *)y), 0);
+            continue;
+        }
         uint64_t want = kind >= COMBINE_TRUTH
                             ? truth(kind, type, x, y)
                             : combined(kind, integer_at(type, x, 0), integer_at(type, y, 0));
@@ -221,6 +268,53 @@ static void check_floats_of(const variant *v, dtype from, size_t count)
     check_reset();
 }
 
+static void check_integers_to(const variant *v, dtype from, dtype to, size_t count)
+{
+    void *in = check_buffer(count * dtype_bytes(from), dtype_bytes(from));
+    char *out = check_buffer(count * dtype_bytes(to), dtype_bytes(to));
+    check_fill_bytes(in, count * dtype_bytes(from));
+    FUNCTION(convert_line)(&(convert_line){from, to, in, out, count});
+    for (size_t i = 0; i < count; i++) {
+        int64_t x = integer_at(from, in, i);
+        double wide = (double)x;
+        x = to == DTYPE_BOOL ? x != 0 : x;
+        if (memcmp(out + i * dtype_bytes(to), to == DTYPE_F64 ? (void *)&wide : (void *)&x,
+                   dtype_bytes(to)))
+            check_fail("%s %lld becomes another %s", dtype_name(from), (long long)x,
+                       dtype_name(to));
+    }
+    check_reset();
+}
+
+static void check_doubles_to(const variant *v, dtype to, size_t count)
+{
+    static const double special[] = {
+        0x1p63, -0x1p63, 9223372036854774784.0, 0x1p31, 2147483647.5, -2147483648.5, 1e300, -1e300};
+    double *in = check_buffer(count * sizeof *in, sizeof *in);
+    void *out = check_buffer(count * dtype_bytes(to), dtype_bytes(to));
+    for (size_t i = 0; i < count; i++)
+        in[i] = i % 7 == 0   ? (double)NAN
+                : i % 5 == 0 ? special[check_random_below(8)]
+                             : (double)check_random_float(-300, 300);
+    FUNCTION(convert_line)(&(convert_line){DTYPE_F64, to, in, out, count});
+    for (size_t i = 0; i < count; i++) {
+        double low = to == DTYPE_U8    ? 0
+                     : to == DTYPE_I8  ? -128
+                     : to == DTYPE_I32 ? -0x1p31
+                                       : -0x1p63;
+        double high = to == DTYPE_U8    ? 255
+                      : to == DTYPE_I8  ? 127
+                      : to == DTYPE_I32 ? 0x1p31 - 1
+                                        : 0x1p63;
+        double x = in[i] != in[i] ? 0 : fmin(fmax(in[i], low), high);
+        int64_t want = to == DTYPE_BOOL ? in[i] != 0 : x >= 0x1p63 ? INT64_MAX : (int64_t)x;
+        if (integer_at(to, out, i) != want)
+            check_fail("%g to %s gives %lld", in[i], dtype_name(to),
+                       (long long)integer_at(to, out, i));
+    }
+    check_reset();
+}
+
 static void check_convert(const variant *v)
 {
     static const dtype types[] = {DTYPE_BOOL, DTYPE_U8, DTYPE_I8, DTYPE_I32, DTYPE_I64, DTYPE_F64};
@@ -230,6 +324,14 @@ static void check_convert(const variant *v)
             check_floats_to(v, types[t], count);
             check_floats_of(v, types[t], count);
         }
+    static const dtype integers[] = {DTYPE_BOOL, DTYPE_U8, DTYPE_I8, DTYPE_I32, DTYPE_I64};
+    for (size_t turn = 0; turn < 600; turn++) {
+        dtype from = integers[turn % 5], to = types[turn / 5 % 6];
+        if (from != to)
+            check_integers_to(v, from, to, turn < 400 ? turn / 10 : check_random_below(600));
+        if (turn / 5 % 6 < 5)
+            check_doubles_to(v, to, turn < 400 ? turn / 10 : check_random_below(600));
+    }
     for (size_t count = 0; count < 80; count++) {
         int64_t *wide = check_buffer(count * 8, 8), *back = check_buffer(count * 8, 8);
         int32_t *narrow = check_buffer(count * 4, 4);

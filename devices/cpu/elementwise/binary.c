@@ -112,7 +112,7 @@ static combine_kind combine_of(cpu_binary binary, dtype type)
         [CPU_BINARY_ADD] = COMBINE_ADD,
         [CPU_BINARY_SUB] = COMBINE_SUB,
         [CPU_BINARY_MUL] = COMBINE_MUL,
-        [CPU_BINARY_DIV] = COMBINE_COUNT,
+        [CPU_BINARY_DIV] = COMBINE_DIVIDE,
         [CPU_BINARY_MAX] = COMBINE_MAX,
         [CPU_BINARY_MIN] = COMBINE_MIN,
         [CPU_BINARY_PRELU] = COMBINE_COUNT,
@@ -122,8 +122,8 @@ static combine_kind combine_of(cpu_binary binary, dtype type)
         [CPU_BINARY_BITWISE_AND] = COMBINE_BIT_AND,
         [CPU_BINARY_BITWISE_OR] = COMBINE_BIT_OR,
         [CPU_BINARY_BITWISE_XOR] = COMBINE_BIT_XOR,
-        [CPU_BINARY_SHIFT_LEFT] = COMBINE_COUNT,
-        [CPU_BINARY_SHIFT_RIGHT] = COMBINE_COUNT,
+        [CPU_BINARY_SHIFT_LEFT] = COMBINE_SHIFT_LEFT,
+        [CPU_BINARY_SHIFT_RIGHT] = COMBINE_SHIFT_RIGHT,
         [CPU_BINARY_AND] = COMBINE_AND,
         [CPU_BINARY_OR] = COMBINE_OR,
         [CPU_BINARY_XOR] = COMBINE_XOR,
@@ -208,8 +208,8 @@ static void combine_run(const pair_walk *r, const char *a, size_t a_step, const 
 
 /* Rows too short for a kernel, of which one operand has the same row again and again (the factors
  * of three colours): several rows at a time, with that row repeated. */
-#define REPEATED_RUN_MAX 32
-#define REPEATED_ELEMENTS_MAX 256
+#define REPEATED_RUN_MAX 64
+#define REPEATED_ELEMENTS_MAX 512
 
 /* The operand, 1 or 2, whose row is the same along the last dim but one, while the other's follow
  * each other; 0: none. */
@@ -364,27 +364,46 @@ static status prepare_equal(cpu_prepare *p)
     return p->inputs[0]->dtype == DTYPE_BYTES ? STATUS_OK : prepare_binary(p);
 }
 
-/* The power that normalisations are written with. */
-static bool is_square(const cpu_call *c)
+/* The power of Pow where it is a product: 2, and 3 of F32 (normalisations, and GELU by its tanh);
+ * else 0. */
+static int product_of(const cpu_call *c)
 {
     const tensor *a = c->inputs[0], *b = c->inputs[1];
-    return c->node->op == GRAPH_OP_POW && a->dtype == DTYPE_F32 && b->dtype == DTYPE_F32 &&
-           tensor_count(b) == 1 && *(const float *)b->data == 2 &&
-           tensor_count(a) == tensor_count(&c->outputs[0]);
+    if (c->node->op != GRAPH_OP_POW || tensor_count(b) != 1 ||
+        tensor_count(a) != tensor_count(&c->outputs[0]))
+        return 0;
+    double power = tensor_get_number(b, 0);
+    if (power == 3 && a->dtype == DTYPE_F32)
+        return 3;
+    return power == 2 && (a->dtype == DTYPE_F32 || combine_line_has(COMBINE_MUL, a->dtype)) ? 2 : 0;
 }
 
-static void square_some(const cpu_call *c, void *memory, size_t first, size_t count)
+static void multiply_some(const cpu_call *c, void *memory, size_t first, size_t count)
 {
     (void)memory;
-    const float *x = (const float *)c->inputs[0]->data + first;
-    c->kernels->mul_f32(x, 1, x, 1, (float *)c->outputs[0].data + first, count);
+    dtype type = c->inputs[0]->dtype;
+    const char *x = (const char *)c->inputs[0]->data + first * dtype_bytes(type);
+    char *out = (char *)c->outputs[0].data + first * dtype_bytes(type);
+    if (type != DTYPE_F32) {
+        c->kernels->combine_line(&(combine_line){COMBINE_MUL, type, x, 1, x, 1, out, count});
+        return;
+    }
+    const float *from = (const float *)x;
+    float *to = (float *)out;
+    bool is_cube = product_of(c) == 3;
+    for (size_t i = 0, n; i < count; i += n) { /* in pieces that stay in the L1 cache */
+        n = count - i < CPU_BLOCK_ELEMENTS || !is_cube ? count - i : CPU_BLOCK_ELEMENTS;
+        c->kernels->mul_f32(from + i, 1, from + i, 1, to + i, n);
+        if (is_cube)
+            c->kernels->mul_f32(to + i, 1, from + i, 1, to + i, n);
+    }
 }
 
 static status run_binary(const cpu_call *c)
 {
     size_t count = (size_t)tensor_count(c->inputs[0]);
-    if (count > 0 && is_square(c)) {
-        cpu_split_rows(c, (double)count / 4, square_some, count);
+    if (count > 0 && product_of(c)) {
+        cpu_split_rows(c, (double)count / 4, multiply_some, count);
         return STATUS_OK;
     }
     if (c->inputs[0]->dtype == DTYPE_BYTES)
@@ -488,6 +507,35 @@ static void clip_some(const cpu_call *c, void *memory, size_t first, size_t coun
     c->kernels->activation_f32(&p);
 }
 
+/* Integers, by lines. */
+static void clip_integers(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *in = c->inputs[0], *low = cpu_input(c->inputs, c->node, 1),
+                 *high = cpu_input(c->inputs, c->node, 2);
+    size_t bytes = dtype_bytes(in->dtype);
+    const char *from = (const char *)in->data + first * bytes;
+    char *out = (char *)c->outputs[0].data + first * bytes;
+    cpu_block some;
+    const size_t most = sizeof some / bytes;
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i < most ? count - i : most;
+        const void *x = from + i * bytes;
+        void *raised = high ? (void *)&some : out + i * bytes;
+        combine_line raise = {COMBINE_MAX, in->dtype, x, 1, NULL, 0, raised, n};
+        combine_line lower = {COMBINE_MIN, in->dtype, low ? raised : x, 1,
+                              NULL,        0,         out + i * bytes,  n};
+        raise.b = low ? low->data : NULL;
+        lower.b = high ? high->data : NULL;
+        if (low)
+            c->kernels->combine_line(&raise);
+        if (high)
+            c->kernels->combine_line(&lower);
+        if (!low && !high)
+            memcpy(out + i * bytes, x, n * bytes);
+    }
+}
+
 static status run_clip(const cpu_call *c)
 {
     const tensor *in = c->inputs[0],
@@ -496,6 +544,11 @@ static status run_clip(const cpu_call *c)
     if (in->dtype == DTYPE_F32) {
         size_t count = (size_t)tensor_count(in);
         cpu_split_rows(c, (double)count / 4, clip_some, count);
+        return STATUS_OK;
+    }
+    if (in->dtype != DTYPE_F64 && combine_line_has(COMBINE_MAX, in->dtype)) {
+        size_t count = (size_t)tensor_count(in);
+        cpu_split_rows(c, (double)count / 8, clip_integers, count);
         return STATUS_OK;
     }
     cpu_compute compute = cpu_compute_of(in->dtype);

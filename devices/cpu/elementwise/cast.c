@@ -26,6 +26,38 @@ static void convert_some(const cpu_call *c, void *memory, size_t first, size_t c
                         .count = count});
 }
 
+/* Halves and what is no float, by way of F32: what halves hold is exact there, and integers that
+ * F32 rounds are beyond them. */
+static void convert_halves(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *in = c->inputs[0], *out = &c->outputs[0];
+    const char *from = (const char *)in->data + first * dtype_bytes(in->dtype);
+    char *to = (char *)out->data + first * dtype_bytes(out->dtype);
+    bool is_of_half = in->dtype == DTYPE_F16;
+    float some[CPU_BLOCK_ELEMENTS];
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i < CPU_BLOCK_ELEMENTS ? count - i : CPU_BLOCK_ELEMENTS;
+        const void *x = from + i * dtype_bytes(in->dtype);
+        void *y = to + i * dtype_bytes(out->dtype);
+        if (is_of_half)
+            c->kernels->convert_f16_f32(x, some, n);
+        convert_line line = {in->dtype, DTYPE_F32, x, some, n};
+        if (is_of_half)
+            line = (convert_line){DTYPE_F32, out->dtype, some, y, n};
+        c->kernels->convert_line(&line);
+        if (!is_of_half)
+            c->kernels->convert_f32_f16(some, y, n);
+    }
+}
+
+/* Not from F64, which would be rounded twice. */
+static bool is_half_and_number(dtype from, dtype to)
+{
+    return (from == DTYPE_F16 && convert_line_has(DTYPE_F32, to)) ||
+           (to == DTYPE_F16 && from != DTYPE_F64 && convert_line_has(from, DTYPE_F32));
+}
+
 /* Floats become integers toward zero, saturated; integers wrap; anything but zero is true. */
 static status run_cast(const cpu_call *c)
 {
@@ -48,6 +80,10 @@ static status run_cast(const cpu_call *c)
         return k->convert_f32_bf16(in->data, out->data, (size_t)count), STATUS_OK;
     if (convert_line_has(in->dtype, out->dtype)) {
         cpu_split_rows(c, (double)count / 4, convert_some, (size_t)count);
+        return STATUS_OK;
+    }
+    if (is_half_and_number(in->dtype, out->dtype)) {
+        cpu_split_rows(c, (double)count / 4, convert_halves, (size_t)count);
         return STATUS_OK;
     }
     cpu_compute compute = cpu_compute_of(in->dtype);

@@ -241,6 +241,53 @@ static void run_piece(const void *context, void *memory, size_t unit)
     run_f32(r->state, r->in + first, r->out + first, count);
 }
 
+/* Whether Abs, Neg, Relu or Sign of the type are made of pairs with a number. */
+static bool is_of_pairs(graph_op op, dtype type)
+{
+    return type != DTYPE_F64 && combine_line_has(COMBINE_MAX, type) &&
+           (op == GRAPH_OP_ABS || op == GRAPH_OP_NEG || op == GRAPH_OP_RELU || op == GRAPH_OP_SIGN);
+}
+
+static void run_pairs(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    dtype type = c->inputs[0]->dtype;
+    size_t bytes = dtype_bytes(type);
+    const int64_t none = 0, one = 1, minus_one = -1; /* little-endian: of any width */
+    const char *in = (const char *)c->inputs[0]->data + first * bytes;
+    char *out = (char *)c->outputs[0].data + first * bytes;
+    cpu_block some;
+    const size_t most = sizeof some / bytes;
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i < most ? count - i : most;
+        const void *x = in + i * bytes;
+        void *y = out + i * bytes;
+        combine_line max = {COMBINE_MAX, type, x, 1, &none, 0, y, n};
+        combine_line negate = {COMBINE_SUB, type, &none, 0, x, 1, y, n};
+        combine_line least = {COMBINE_MIN, type, x, 1, &one, 0, y, n};
+        if (c->node->op == GRAPH_OP_NEG) {
+            c->kernels->combine_line(&negate);
+        } else if (c->node->op == GRAPH_OP_RELU ||
+                   (c->node->op == GRAPH_OP_ABS && type == DTYPE_U8)) {
+            c->kernels->combine_line(&max);
+        } else if (c->node->op == GRAPH_OP_ABS) {
+            negate.out = &some;
+            c->kernels->combine_line(&negate);
+            max.b = &some;
+            max.b_step = 1;
+            c->kernels->combine_line(&max);
+        } else if (type == DTYPE_U8) {
+            c->kernels->combine_line(&least);
+        } else {
+            least.out = &some;
+            c->kernels->combine_line(&least);
+            max.a = &some;
+            max.b = &minus_one;
+            c->kernels->combine_line(&max);
+        }
+    }
+}
+
 static status run_unary(const cpu_call *c)
 {
     const unary_state *state = c->state;
@@ -249,6 +296,10 @@ static status run_unary(const cpu_call *c)
     if (in->dtype == DTYPE_F32) {
         f32_run r = {state, in->data, out->data, count};
         cpu_split(c, (double)count / 2, run_piece, &r, (count + PIECE - 1) / PIECE);
+        return STATUS_OK;
+    }
+    if (is_of_pairs(c->node->op, in->dtype)) {
+        cpu_split_rows(c, (double)count / 8, run_pairs, count);
         return STATUS_OK;
     }
     /* Every other operator on U64 is the identity: Abs, Relu, Ceil ... */
