@@ -222,6 +222,16 @@ static inline void line_gather_sum(const gather_sum_f32 *p)
                 0 + line_weigh(weights[i], row[index[i]]) + line_weigh(other[i], row[second[i]]);
         return;
     }
+    if (p->taps == 4) { /* linear in planes */
+        const int32_t *restrict third = second + count, *restrict fourth = third + count;
+        for (size_t i = 0; i < count; i++) {
+            float sum = 0 + line_weigh(weights[i], row[index[i]]);
+            sum += line_weigh(weights[i + count], row[second[i]]);
+            sum += line_weigh(weights[i + 2 * count], row[third[i]]);
+            out[i] = sum + line_weigh(weights[i + 3 * count], row[fourth[i]]);
+        }
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         out[i] = 0;
     for (size_t t = 0; t < p->taps; t++, index += count, weights += count)

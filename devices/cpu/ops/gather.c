@@ -28,28 +28,67 @@ static status run_gather(const cpu_call *c)
     return STATUS_OK;
 }
 
-/* Indices of the shape of the data, but for the axis, and elements of 4 bytes. */
-static status gather_words(const tensor *data, const tensor *indices, int axis, uint32_t *to)
+/* Places of a tensor along an axis: [outer, n, inner], of which [outer, count, inner] are named. */
+typedef struct places {
+    int64_t outer, n, count, inner;
+} places;
+
+/* Without branches: an index that is out of range reads the first place, and is told of. */
+#define GATHER_PLACES(type)                                                                        \
+    do {                                                                                           \
+        const type *from = data;                                                                   \
+        type *to = out;                                                                            \
+        for (int64_t o = 0; o < p->outer; o++, from += p->n * inner)                               \
+            for (int64_t a = 0; a < rows; a++)                                                     \
+                for (int64_t b = 0; b < run; b++) {                                                \
+                    int64_t at = *index + (p->n & -(int64_t)(*index < 0));                         \
+                    bool is_out = (uint64_t)at >= (uint64_t)p->n;                                  \
+                    is_wrong |= is_out;                                                            \
+                    *to++ = from[(is_out ? 0 : at) * inner + (b & beside)];                        \
+                    index++;                                                                       \
+                }                                                                                  \
+    } while (0)
+
+/* False where an index is out of range. */
+static bool gather_places(const places *p, size_t bytes, const int64_t *index, const void *data,
+                          void *out)
 {
-    int64_t inner = cpu_dims_product(data->dims, axis + 1, data->rank), n = data->dims[axis];
-    int64_t outer = cpu_dims_product(data->dims, 0, axis), count = indices->dims[axis];
-    const int64_t *index = indices->data;
-    for (int64_t o = 0; o < outer; o++) {
-        const uint32_t *from = (const uint32_t *)data->data + o * n * inner;
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t j = 0; j < inner; j++, index++) {
-                int64_t at = *index < 0 ? *index + n : *index;
-                if (at < 0 || at >= n)
-                    return cpu_index_at(indices, index - (const int64_t *)indices->data, n, &at);
-                *to++ = from[at * inner + j];
-            }
+    int64_t inner = p->inner,
+            beside = inner == 1 ? 0 : -1; /* one long loop, or many over `inner` */
+    int64_t rows = inner == 1 ? 1 : p->count, run = inner == 1 ? p->count : inner;
+    bool is_wrong = false;
+    if (bytes == sizeof(uint8_t))
+        GATHER_PLACES(uint8_t);
+    else if (bytes == sizeof(uint16_t))
+        GATHER_PLACES(uint16_t);
+    else if (bytes == sizeof(uint32_t))
+        GATHER_PLACES(uint32_t);
+    else
+        GATHER_PLACES(uint64_t);
+    return !is_wrong;
+}
+
+static status gather_beside(const tensor *data, const tensor *indices, int axis, void *out)
+{
+    places p = {.outer = cpu_dims_product(data->dims, 0, axis),
+                .n = data->dims[axis],
+                .count = indices->dims[axis],
+                .inner = cpu_dims_product(data->dims, axis + 1, data->rank)};
+    int64_t count = p.n > 0 ? 0 : tensor_count(indices), at; /* no place: none is read */
+    if (p.n > 0 && !gather_places(&p, dtype_bytes(data->dtype), indices->data, data->data, out))
+        count = tensor_count(indices);
+    for (int64_t i = 0; i < count; i++) { /* which one it is */
+        status s = cpu_index_at(indices, i, p.n, &at);
+        if (s)
+            return s;
     }
     return STATUS_OK;
 }
 
+/* Indices of the shape of the data, but for the axis. */
 static bool is_beside(const tensor *data, const tensor *indices, int axis)
 {
-    bool is_same = indices->dtype == DTYPE_I64 && dtype_bytes(data->dtype) == sizeof(uint32_t);
+    bool is_same = indices->dtype == DTYPE_I64 && dtype_bytes(data->dtype) <= sizeof(uint64_t);
     for (int d = 0; d < data->rank; d++)
         is_same &= d == axis || data->dims[d] == indices->dims[d];
     return is_same;
@@ -61,7 +100,7 @@ static status run_gather_elements(const cpu_call *c)
     tensor *out = &c->outputs[0];
     int axis = cpu_axis(graph_attribute_int(c->node, "axis", 0), data->rank);
     if (is_beside(data, indices, axis))
-        return gather_words(data, indices, axis, out->data);
+        return gather_beside(data, indices, axis, out->data);
     int64_t strides[TENSOR_RANK_MAX], at[TENSOR_RANK_MAX] = {0}, count = tensor_count(out);
     size_t bytes = dtype_bytes(data->dtype);
     cpu_dense_strides(data->rank, data->dims, strides);

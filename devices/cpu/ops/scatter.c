@@ -73,6 +73,46 @@ static status prepare_scatter(cpu_prepare *p)
     return STATUS_OK;
 }
 
+#define SCATTER_PLACES(type)                                                                       \
+    do {                                                                                           \
+        type *to = out->data;                                                                      \
+        const type *from = updates->data;                                                          \
+        for (int64_t o = 0; o < outer; o++, to += n * inner)                                       \
+            for (int64_t i = 0; i < count; i++)                                                    \
+                for (int64_t j = 0; j < inner; j++, done++) {                                      \
+                    int64_t at = index[done] < 0 ? index[done] + n : index[done];                  \
+                    if (at < 0 || at >= n)                                                         \
+                        return cpu_index_at(indices, done, n, &at);                                \
+                    to[at * inner + j] = from[done];                                               \
+                }                                                                                  \
+    } while (0)
+
+/* Indices of the shape of the data, but for the axis; elements replace what was there. */
+static status scatter_beside(const tensor *indices, const tensor *updates, int axis, tensor *out)
+{
+    const int64_t *index = indices->data;
+    int64_t outer = cpu_dims_product(out->dims, 0, axis), n = out->dims[axis], done = 0;
+    int64_t inner = cpu_dims_product(out->dims, axis + 1, out->rank), count = indices->dims[axis];
+    size_t bytes = dtype_bytes(out->dtype);
+    if (bytes == sizeof(uint8_t))
+        SCATTER_PLACES(uint8_t);
+    else if (bytes == sizeof(uint16_t))
+        SCATTER_PLACES(uint16_t);
+    else if (bytes == sizeof(uint32_t))
+        SCATTER_PLACES(uint32_t);
+    else
+        SCATTER_PLACES(uint64_t);
+    return STATUS_OK;
+}
+
+static bool is_beside(const tensor *out, const tensor *indices, int axis)
+{
+    bool is_same = indices->dtype == DTYPE_I64 && dtype_bytes(out->dtype) <= sizeof(uint64_t);
+    for (int d = 0; d < out->rank; d++)
+        is_same &= d == axis || out->dims[d] == indices->dims[d];
+    return is_same;
+}
+
 static status run_scatter_elements(const cpu_call *c)
 {
     const tensor *data = c->inputs[0], *indices = c->inputs[1], *updates = c->inputs[2];
@@ -82,6 +122,8 @@ static status run_scatter_elements(const cpu_call *c)
     int64_t strides[TENSOR_RANK_MAX], at[TENSOR_RANK_MAX] = {0}, count = tensor_count(indices);
     if (tensor_count(data))
         memcpy(out->data, data->data, tensor_bytes(data));
+    if (reduction == SCATTER_NONE && is_beside(out, indices, axis))
+        return scatter_beside(indices, updates, axis, out);
     cpu_dense_strides(data->rank, data->dims, strides);
     for (int64_t i = 0; i < count; i++) {
         int64_t index = 0, to = 0;

@@ -32,7 +32,7 @@ void fold_rows_f32_avx2(const struct fold_rows_f32 *p)
 
 void gather_sum_f32_avx2(const struct gather_sum_f32 *p)
 {
-    line_gather_sum(p);
+    gather_sum(p);
 }
 
 void repeat_plane_avx2(const struct repeat_plane *p)

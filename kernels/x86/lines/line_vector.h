@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/scalar/fold_loops.h"
+#include "kernels/scalar/line_loops.h"
 #include "kernels/x86/elementwise_vector.h"
 
 #ifdef VEC_LANES
@@ -67,6 +68,44 @@ static inline void fold_windows(const fold_windows_f32 *p)
         fold_all(FOLD_MIN, 1, p);
     else
         fold_all(FOLD_MIN, 2, p);
+}
+
+/* `n` results from the i-th on; lanes beyond them read the first place of the row. */
+static inline __attribute__((always_inline)) void gather_some(const gather_sum_f32 *p,
+                                                              const size_t taps, size_t i, size_t n)
+{
+    vec sum = vec_set(0);
+    const int32_t *index = p->index + i;
+    const float *weights = p->weights + i;
+    for (size_t t = 0; t < taps; t++, index += p->count, weights += p->count) {
+        vec_i at = n == VEC_LANES ? vec_i_load(index) : vec_i_load_first(index, n);
+        vec weight = vec_load_first(weights, n);
+        sum = vec_add(sum, vec_keep(vec_is_not_zero(weight),
+                                    vec_mul(weight, vec_gather(p->row, at))));
+    }
+    vec_store_first(p->out + i, n, sum);
+}
+
+static inline __attribute__((always_inline)) void gather_all(const gather_sum_f32 *p,
+                                                             const size_t taps)
+{
+    size_t i = 0;
+    for (; i + VEC_LANES <= p->count; i += VEC_LANES)
+        gather_some(p, taps, i, VEC_LANES);
+    if (i < p->count)
+        gather_some(p, taps, i, p->count - i);
+}
+
+static inline void gather_sum(const gather_sum_f32 *p)
+{
+    if (!p->weights)
+        line_gather_sum(p);
+    else if (p->taps == 2)
+        gather_all(p, 2);
+    else if (p->taps == 4)
+        gather_all(p, 4);
+    else
+        gather_all(p, p->taps);
 }
 
 static inline __attribute__((always_inline)) vec fold_step(const fold_kind kind, vec sum, vec x)

@@ -175,6 +175,11 @@ static inline vec_mask vec_is_less(vec a, vec b)
     return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
 }
 
+static inline vec_mask vec_is_not_zero(vec a)
+{
+    return _mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+}
+
 static inline vec_mask vec_is_nan(vec a)
 {
     return _mm256_cmp_ps(a, a, _CMP_UNORD_Q);
@@ -269,6 +274,12 @@ static inline void vec_i_store_first(int32_t *p, size_t n, vec_i x)
         _mm256_storeu_si256((__m256i *)p, x);
     else
         _mm256_maskstore_epi32(p, _mm256_castps_si256(vec_first(n)), x);
+}
+
+/* row[index] of each lane. */
+static inline vec vec_gather(const float *row, vec_i index)
+{
+    return _mm256_i32gather_ps(row, index, sizeof *row);
 }
 
 static inline vec_i vec_i_add(vec_i a, vec_i b)

@@ -176,6 +176,11 @@ static inline vec_mask vec_is_less(vec a, vec b)
     return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
 }
 
+static inline vec_mask vec_is_not_zero(vec a)
+{
+    return _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+}
+
 static inline vec_mask vec_is_nan(vec a)
 {
     return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
@@ -266,6 +271,12 @@ static inline vec_i vec_i_load_first(const int32_t *p, size_t n)
 static inline void vec_i_store_first(int32_t *p, size_t n, vec_i x)
 {
     _mm512_mask_storeu_epi32(p, vec_first(n), x);
+}
+
+/* row[index] of each lane. */
+static inline vec vec_gather(const float *row, vec_i index)
+{
+    return _mm512_i32gather_ps(index, row, sizeof *row);
 }
 
 static inline vec_i vec_i_add(vec_i a, vec_i b)
