@@ -76,10 +76,11 @@ static bool is_computed_image(const fusion *w, graph_value_index v)
     return !w->g->values[v].constant && fusion_rank(w, v) == 4;
 }
 
-/* Whether an elementwise node runs with the channels last, because its inputs are there. */
+/* Whether an elementwise node runs with the channels last, because its inputs are there: the large
+ * ones, where others are repeated (the factors of channels). */
 static bool is_elementwise_last(const fusion *w, const graph_node *n)
 {
-    bool has_last = false;
+    bool has_last = false, has_part_last = false, has_first = false;
     int rank;
     int64_t dims[4];
     if (!fusion_is_elementwise(n->op) || n->output_count != 1 || fusion_rank(w, n->outputs[0]) != 4)
@@ -88,12 +89,15 @@ static bool is_elementwise_last(const fusion *w, const graph_node *n)
         graph_value_index v = n->inputs[i];
         if (v == GRAPH_NO_VALUE)
             continue;
-        has_last |= fusion_is_only_last(w, v);
+        bool is_whole = fusion_count(w, v) == fusion_count(w, n->outputs[0]);
+        has_last |= is_whole && fusion_is_only_last(w, v);
+        has_part_last |= !is_whole && fusion_is_only_last(w, v);
+        has_first |= is_whole && w->made_values[v][LAYOUT_LAST] == GRAPH_NO_VALUE;
         if (!is_computed_image(w, v) &&
             !(w->g->values[v].constant && moves_along(w, v, &rank, dims)))
             return false;
     }
-    return has_last && n->input_count <= OPERANDS_MAX;
+    return (has_last || (has_part_last && !has_first)) && n->input_count <= OPERANDS_MAX;
 }
 
 static void write_elementwise(fusion *w, const graph_node *n)

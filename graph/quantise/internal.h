@@ -54,6 +54,7 @@ typedef struct fusion_role {
     fused_sum *sum;
     graph_value_index moved; /* of a QuantizeLinear that keeps the scale of what the node before it
                                 moves: the uint8 value that is moved, or GRAPH_NO_VALUE */
+    bool is_silu;            /* the product of x * Sigmoid(x), where x is of no layer */
 } fusion_role;
 
 typedef struct fusion {

@@ -393,6 +393,17 @@ static bool write_exchange(fusion *w, const graph_node *n)
     return true;
 }
 
+/* With the channels where x has them. */
+static void write_silu(fusion *w, const graph_node *n)
+{
+    const graph_node *gate = fusion_producer(w, n->inputs[0]);
+    bool is_gate = gate && gate->op == GRAPH_OP_SIGMOID && gate->inputs[0] == n->inputs[1];
+    graph_value_index x = n->inputs[is_gate];
+    channel_layout layout = fusion_is_only_last(w, x) ? LAYOUT_LAST : LAYOUT_FIRST;
+    graph_value_index in = fusion_get_value(w, x, layout);
+    fusion_write_node(w, GRAPH_OP_FUSED_SILU, n->name, 1, &in, n->outputs[0], layout, 0, NULL);
+}
+
 static status write_one(fusion *w, int32_t at)
 {
     const graph_node *n = &w->g->nodes[at];
@@ -403,6 +414,8 @@ static status write_one(fusion *w, int32_t at)
         write_layer(w, role->layer);
     else if (role->sum)
         write_sum(w, n, role->sum);
+    else if (role->is_silu)
+        write_silu(w, n);
     else if (role->moved != GRAPH_NO_VALUE) {
         const graph_node *move = fusion_producer(w, n->inputs[0]);
         if (!is_image_pool(w, move, role->moved))

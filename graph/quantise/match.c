@@ -87,6 +87,24 @@ static void match_move(fusion *w, int32_t at)
     w->roles[w->g->values[move->outputs[0]].producer].is_absorbed = true;
 }
 
+/* x * Sigmoid(x) where no layer makes x. */
+static void match_silu(fusion *w, int32_t at)
+{
+    const graph_node *n = &w->g->nodes[at];
+    graph_value_index v = n->inputs[0], gate = n->outputs[0];
+    int32_t next = w->uses[gate] == 1 ? w->reader[gate] : -1;
+    if (w->roles[at].is_absorbed || next < 0 || w->g->values[v].constant ||
+        fusion_type(w, v) != DTYPE_F32)
+        return;
+    const graph_node *product = &w->g->nodes[next];
+    bool is_silu = product->op == GRAPH_OP_MUL && product->input_count == 2 &&
+                   product->inputs[product->inputs[0] == gate] == v;
+    if (!is_silu || w->roles[next].is_absorbed || w->roles[next].layer || w->roles[next].sum)
+        return;
+    w->roles[at].is_absorbed = true;
+    w->roles[next].is_silu = true;
+}
+
 status fusion_match(fusion *w)
 {
     const graph *g = w->g;
@@ -110,6 +128,9 @@ status fusion_match(fusion *w)
         case GRAPH_OP_QLINEAR_CONV:
         case GRAPH_OP_QLINEAR_MATMUL:
             s = fusion_match_qlinear_layer(w, n);
+            break;
+        case GRAPH_OP_SIGMOID:
+            match_silu(w, n);
             break;
         case GRAPH_OP_QUANTIZE_LINEAR:
             if (!w->roles[n].layer && !w->roles[n].is_absorbed) {

@@ -93,6 +93,8 @@ static kernels_unary_f32 kernel_of(const kernels *k, graph_op op, bool is_tanh_g
         return k->sigmoid_f32;
     case GRAPH_OP_RELU:
         return k->relu_f32;
+    case GRAPH_OP_FUSED_SILU:
+        return k->silu_f32;
     case GRAPH_OP_GELU:
         return is_tanh_gelu ? k->gelu_tanh_f32 : k->gelu_f32;
     default:
@@ -460,6 +462,7 @@ static const cpu_op table[] = {
     {GRAPH_OP_TAN, prepare_unary, run_unary, 0, false},
     {GRAPH_OP_TANH, prepare_unary, run_unary, 0, false},
     {GRAPH_OP_THRESHOLDED_RELU, prepare_unary, run_unary, 0, false},
+    {GRAPH_OP_FUSED_SILU, prepare_unary, run_unary, 0, false},
     {GRAPH_OP_NOT, NULL, run_not, 0, false},
     {GRAPH_OP_BITWISE_NOT, NULL, run_bitwise_not, 0, false},
     {GRAPH_OP_IS_INF, NULL, run_is_special, 0, false},

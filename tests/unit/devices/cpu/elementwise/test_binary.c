@@ -1,5 +1,6 @@
 /* Operators on pairs, in each type that they compute in. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "tests/unit/devices/cpu/case.h"
 
@@ -167,6 +168,47 @@ Test(cpu_binary, where_repeats_each_of_its_operands)
                               : cpu_case_get(&c.inputs[2], at[2]);
             cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), want, 0, i);
         }
+        cpu_case_dispose(&c);
+    }
+}
+
+/* Clip with both bounds, one, none; Pow as products. */
+Test(cpu_binary, clips_and_powers_in_long_lines)
+{
+    static const dtype types[] = {DTYPE_U8, DTYPE_I8, DTYPE_I32, DTYPE_I64, DTYPE_F32, DTYPE_F64};
+    for (int turn = 0; turn < 24; turn++) {
+        dtype type = types[turn % 6];
+        double low = 3, high = 60;
+        cpu_case c = {0};
+        tensor *x = cpu_case_random(&c, type, DIMS(3, 1001));
+        for (int64_t i = 0; i < 3003; i++)
+            tensor_set_number(x, i, (double)(i * 7 % 127));
+        c.is_absent[1] = turn / 6 % 2;
+        c.is_absent[2] = turn / 12 % 2;
+        cpu_case_input(&c, type, DIMS(1), &low)->rank = 0;
+        cpu_case_input(&c, type, DIMS(1), &high)->rank = 0;
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_CLIP, 1), STATUS_OK);
+        for (int64_t i = 0; i < 3003; i++) {
+            double want = cpu_case_get(x, i);
+            want = !c.is_absent[1] && want < low ? low : want;
+            want = !c.is_absent[2] && want > high ? high : want;
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), want, 0, i);
+        }
+        cpu_case_dispose(&c);
+    }
+    for (int turn = 0; turn < 8; turn++) {
+        dtype type = types[2 + turn % 4];
+        double power = 2 + turn / 4;
+        cpu_case c = {0};
+        tensor *x = cpu_case_random(&c, type, DIMS(3, 401));
+        for (int64_t i = 0; i < 1203; i++)
+            tensor_set_number(x, i, (double)(i * 7 % 127 - 60));
+        cpu_case_input(&c, type, DIMS(1), &power)->rank = 0;
+        cr_assert_eq(cpu_case_run(&c, GRAPH_OP_POW, 1), STATUS_OK);
+        for (int64_t i = 0; i < 1203; i++)
+            cpu_case_expect_near(
+                cpu_case_get(&c.outputs[0], i),
+                power == 2 ? pow(cpu_case_get(x, i), 2) : pow(cpu_case_get(x, i), 3), 0, i);
         cpu_case_dispose(&c);
     }
 }

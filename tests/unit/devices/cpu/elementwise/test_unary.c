@@ -42,6 +42,33 @@ Test(cpu_unary, integers)
     expect_each(GRAPH_OP_SIGN, DTYPE_U64, NULL, 0, in + 1, (double[]){0, 1}, 2);
 }
 
+/* Every width, longer than a block. */
+Test(cpu_unary, integers_in_long_lines)
+{
+    static const dtype types[] = {DTYPE_U8, DTYPE_I8, DTYPE_I32, DTYPE_I64};
+    static const graph_op ops[] = {GRAPH_OP_ABS, GRAPH_OP_NEG, GRAPH_OP_RELU, GRAPH_OP_SIGN};
+    for (int turn = 0; turn < 16; turn++) {
+        dtype type = types[turn % 4];
+        graph_op op = ops[turn / 4];
+        if (type == DTYPE_U8 && (op == GRAPH_OP_NEG || op == GRAPH_OP_RELU))
+            continue;
+        cpu_case c = {0};
+        tensor *x = cpu_case_random(&c, type, DIMS(3, 1001));
+        for (int64_t i = 0; i < 3003; i++)
+            tensor_set_number(x, i, (double)(i * 7 % 250 - (type == DTYPE_U8 ? 0 : 125)));
+        cr_assert_eq(cpu_case_run(&c, op, 1), STATUS_OK);
+        for (int64_t i = 0; i < 3003; i++) {
+            double v = cpu_case_get(x, i);
+            double want = op == GRAPH_OP_ABS    ? fabs(v)
+                          : op == GRAPH_OP_NEG  ? -v
+                          : op == GRAPH_OP_RELU ? fmax(v, 0)
+                                                : (v > 0) - (v < 0);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), want, 0, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
 Test(cpu_unary, gelu_by_its_two_formulas)
 {
     static const double in[] = {1}, exact[] = {0.841344746}, by_tanh[] = {0.841191990};

@@ -264,3 +264,35 @@ Test(cpu_epilogue, lines_and_volumes_with_small_planes)
         check(&n, node(&n, GRAPH_OP_CONV, has_bias ? 3 : 2, in, 3, a), 0);
     }
 }
+
+/* x * Sigmoid(x) of no layer is one step, unless others read the gate. */
+Test(cpu_epilogue, a_gated_value_of_no_layer)
+{
+    seed = 19;
+    for (int turn = 0; turn < 6; turn++) {
+        int64_t dims[] = {2, 8, 7, 9};
+        graph_value_index x;
+        net n = open_net(turn, 4, dims, &x);
+        graph_value_index gate = NODE(&n, GRAPH_OP_SIGMOID, x);
+        graph_value_index y =
+            turn % 2 ? NODE(&n, GRAPH_OP_MUL, x, gate) : NODE(&n, GRAPH_OP_MUL, gate, x);
+        if (turn > 3)
+            y = NODE(&n, GRAPH_OP_ADD, y, gate);
+        cpu_plan_facts facts = check(&n, y, 0);
+        cr_expect_eq(facts.step_count, turn > 3 ? 3 : 1, "turn %d: %d steps", turn,
+                     facts.step_count);
+    }
+}
+
+/* Factors of channels that a convolution makes follow the image, which is not transposed. */
+Test(cpu_epilogue, factors_of_channels_follow_the_image)
+{
+    seed = 20;
+    int64_t dims[] = {1, 8, 7, 9}, w[] = {8, 8, 1, 1};
+    graph_value_index x;
+    net n = open_net(0, 4, dims, &x);
+    graph_value_index mean = NODE(&n, GRAPH_OP_GLOBAL_AVERAGE_POOL, x);
+    graph_value_index factors = NODE(&n, GRAPH_OP_CONV, mean, constant(&n, DTYPE_F32, 4, w, 0.4));
+    cpu_plan_facts facts = check(&n, NODE(&n, GRAPH_OP_MUL, x, factors), 0);
+    cr_expect_eq(facts.step_count, 3, "%d steps", facts.step_count);
+}
