@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) void gather_some(const gather_sum_f
     for (size_t t = 0; t < taps; t++, index += p->count, weights += p->count) {
         vec_i at = n == VEC_LANES ? vec_i_load(index) : vec_i_load_first(index, n);
         vec weight = vec_load_first(weights, n);
-        sum = vec_add(sum, vec_keep(vec_is_not_zero(weight),
-                                    vec_mul(weight, vec_gather(p->row, at))));
+        sum = vec_add(sum,
+                      vec_keep(vec_is_not_zero(weight), vec_mul(weight, vec_gather(p->row, at))));
     }
     vec_store_first(p->out + i, n, sum);
 }
