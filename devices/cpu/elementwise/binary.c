@@ -364,8 +364,7 @@ static status prepare_equal(cpu_prepare *p)
     return p->inputs[0]->dtype == DTYPE_BYTES ? STATUS_OK : prepare_binary(p);
 }
 
-/* The power of Pow where it is a product: 2, and 3 of F32 (normalisations, and GELU by its tanh);
- * else 0. */
+/* The power where it is a product: 2, and 3 of F32 (normalisations, GELU by tanh); else 0. */
 static int product_of(const cpu_call *c)
 {
     const tensor *a = c->inputs[0], *b = c->inputs[1];
@@ -388,14 +387,14 @@ static void multiply_some(const cpu_call *c, void *memory, size_t first, size_t 
         c->kernels->combine_line(&(combine_line){COMBINE_MUL, type, x, 1, x, 1, out, count});
         return;
     }
-    const float *from = (const float *)x;
-    float *to = (float *)out;
     bool is_cube = product_of(c) == 3;
     for (size_t i = 0, n; i < count; i += n) { /* in pieces that stay in the L1 cache */
         n = count - i < CPU_BLOCK_ELEMENTS || !is_cube ? count - i : CPU_BLOCK_ELEMENTS;
-        c->kernels->mul_f32(from + i, 1, from + i, 1, to + i, n);
+        const float *from = (const float *)x + i;
+        float *to = (float *)out + i;
+        c->kernels->mul_f32(from, 1, from, 1, to, n);
         if (is_cube)
-            c->kernels->mul_f32(to + i, 1, from + i, 1, to + i, n);
+            c->kernels->mul_f32(to, 1, from, 1, to, n);
     }
 }
 
@@ -541,14 +540,10 @@ static status run_clip(const cpu_call *c)
     const tensor *in = c->inputs[0],
                  *bounds[2] = {cpu_input(c->inputs, c->node, 1), cpu_input(c->inputs, c->node, 2)};
     tensor *out = &c->outputs[0];
-    if (in->dtype == DTYPE_F32) {
+    bool is_f32 = in->dtype == DTYPE_F32;
+    if (is_f32 || (in->dtype != DTYPE_F64 && combine_line_has(COMBINE_MAX, in->dtype))) {
         size_t count = (size_t)tensor_count(in);
-        cpu_split_rows(c, (double)count / 4, clip_some, count);
-        return STATUS_OK;
-    }
-    if (in->dtype != DTYPE_F64 && combine_line_has(COMBINE_MAX, in->dtype)) {
-        size_t count = (size_t)tensor_count(in);
-        cpu_split_rows(c, (double)count / 8, clip_integers, count);
+        cpu_split_rows(c, (double)count / 8, is_f32 ? clip_some : clip_integers, count);
         return STATUS_OK;
     }
     cpu_compute compute = cpu_compute_of(in->dtype);
