@@ -15,7 +15,7 @@ FOLDERS = """
     text/unicode text/aligned text/pattern text/normalize text/split text/vocabulary text/model text/decode text/process text/load text
     kernels kernels/scalar kernels/x86/vector kernels/x86/gemm kernels/x86 kernels/x86/lines kernels/x86/bytes
     graph graph/shapes graph/cost graph/specialise graph/independence graph/quantise graph/encoder graph/hugging_face graph/stored graph/onnx graph/onnx/rewrite graph/stablehlo
-    devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/cache devices/cpu/ops devices/cpu/ops/convolution devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/classical devices/cpu/plan devices/cpu/dynamic devices/cpu/encoder devices/cpu
+    devices devices/cpu/threads devices/cpu/tensor_loops devices/cpu/cache devices/cpu/ops devices/cpu/ops/convolution devices/cpu/ops/integer devices/cpu/elementwise devices/cpu/fused devices/cpu/recurrent devices/cpu/signal devices/cpu/classical devices/cpu/plan devices/cpu/dynamic devices/cpu/encoder devices/cpu
     devices/pjrt/protocol devices/pjrt/schedule devices/pjrt/plugin devices/pjrt/host devices/pjrt/supervisor devices/pjrt
     models models/manifest models/start models/text models/batching models/whole models/loading models/repository
     batcher/policy batcher/job batcher/admission batcher/queue batcher/execute batcher

@@ -208,15 +208,25 @@ static void *allocate(size_t bytes)
     return large_memory_allocate(bytes ? bytes : 64);
 }
 
+#define TRANSPOSED_ROWS ((size_t)16) /* read side by side: their lines stay in the L1 cache */
+
 /* out[tap][channel][n] = from[n][channel][tap]: one row per item of an unfolded window. */
 static void transpose_taps(const cpu_weights_key *key, size_t item_bytes, const char *from,
                            char *out)
 {
-    size_t channels = key->k / key->taps;
-    for (size_t j = 0; j < key->n; j++)
+    size_t channels = key->k / key->taps, row = key->k * item_bytes;
+    for (size_t first = 0; first < key->n; first += TRANSPOSED_ROWS) {
+        size_t left = key->n - first, count = left < TRANSPOSED_ROWS ? left : TRANSPOSED_ROWS;
+        const char *in = from + first * row;
         for (size_t c = 0; c < channels; c++)
-            for (size_t t = 0; t < key->taps; t++, from += item_bytes)
-                memcpy(out + ((t * channels + c) * key->n + j) * item_bytes, from, item_bytes);
+            for (size_t t = 0; t < key->taps; t++, in += item_bytes) {
+                char *to = out + ((t * channels + c) * key->n + first) * item_bytes;
+                for (size_t j = 0; item_bytes == 1 && j < count; j++)
+                    to[j] = in[j * row];
+                for (size_t j = 0; item_bytes != 1 && j < count; j++)
+                    memcpy(to + j * sizeof(float), in + j * row, sizeof(float));
+            }
+    }
 }
 
 /* A copy of the matrix with rows of n, as packing needs it; NULL when memory is out. */

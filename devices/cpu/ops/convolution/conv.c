@@ -29,6 +29,8 @@ typedef struct conv_state {
     int64_t batch, groups, in_channels, out_channels; /* channels per group */
     bool is_depthwise, is_pointwise, is_by_gemm;      /* the last: of a ConvTranspose */
     const float *packed; /* of small planes: [channels in * taps, channels out]; else NULL */
+    /* Of a ConvTranspose by GEMMs: [channels out * taps][channels in]; NULL: turned in each run. */
+    const float *turned;
     const cpu_conv_volume *volume; /* runs the whole convolution; or NULL */
 } conv_state;
 
@@ -307,6 +309,24 @@ static status run_conv(const cpu_call *c)
 
 /* ConvTranspose is the gradient of a convolution: each input element adds its weighted kernel to
  * the output. The window is that of the convolution, with input and output exchanged. */
+static status prepare_spread(cpu_prepare *p, conv_state *s)
+{
+    const tensor *weights = p->inputs[1];
+    size_t rows = (size_t)(s->out_channels * s->window.taps);
+    size_t some = rows < SPREAD_ROWS ? rows : SPREAD_ROWS;
+    p->part_bytes = ((size_t)s->in_channels + some) * GEMM_COLUMNS * sizeof(float);
+    if (s->groups > 1 || !p->weights || !weights->data || weights->dtype != DTYPE_F32) {
+        p->scratch_bytes = rows * (size_t)s->in_channels * sizeof(float);
+        return STATUS_OK;
+    }
+    s->turned = cpu_weights_find(p->weights, p->kernels,
+                                 &(cpu_weights_key){.constant = weights,
+                                                    .format = CPU_WEIGHTS_TAPS,
+                                                    .k = rows,
+                                                    .n = (size_t)s->in_channels});
+    return s->turned ? STATUS_OK : status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
+}
+
 static status prepare_conv_transpose(cpu_prepare *p)
 {
     const tensor *x = p->inputs[0], *weights = p->inputs[1], *out = &p->outputs[0];
@@ -340,13 +360,7 @@ static status prepare_conv_transpose(cpu_prepare *p)
     }
     p->state = s;
     s->is_by_gemm = s->in_channels >= SPREAD_CHANNELS_MIN && w->out_plane > 0;
-    if (s->is_by_gemm) {
-        size_t rows = (size_t)(s->out_channels * w->taps);
-        p->scratch_bytes = rows * (size_t)s->in_channels * sizeof(float);
-        rows = rows < SPREAD_ROWS ? rows : SPREAD_ROWS;
-        p->part_bytes = ((size_t)s->in_channels + rows) * GEMM_COLUMNS * sizeof(float);
-    }
-    return STATUS_OK;
+    return s->is_by_gemm ? prepare_spread(p, s) : STATUS_OK;
 }
 
 static inline void scatter_run(void *context, const cpu_window_run *r)
@@ -472,14 +486,15 @@ static status spread_by_gemm(const conv_state *s, const cpu_call *c, const float
 {
     size_t rows = (size_t)(s->out_channels * s->window.taps);
     size_t items = cpu_split_items(c, (size_t)s->out_channels, (size_t)s->out_channels, 1);
-    spread_run r = {s, c, x, c->scratch, out, (int64_t)items};
-    c->kernels->transpose_plane(&(transpose_plane){.element_bytes = sizeof(float),
-                                                   .rows = rows,
-                                                   .columns = (size_t)s->in_channels,
-                                                   .in = weights,
-                                                   .in_stride = rows,
-                                                   .out_stride = (size_t)s->in_channels,
-                                                   .out = c->scratch});
+    spread_run r = {s, c, x, s->turned ? s->turned : c->scratch, out, (int64_t)items};
+    if (!s->turned)
+        c->kernels->transpose_plane(&(transpose_plane){.element_bytes = sizeof(float),
+                                                       .rows = rows,
+                                                       .columns = (size_t)s->in_channels,
+                                                       .in = weights,
+                                                       .in_stride = rows,
+                                                       .out_stride = (size_t)s->in_channels,
+                                                       .out = c->scratch});
     double steps = (double)rows * (double)s->in_channels * (double)s->window.out_plane;
     cpu_split(c, steps / 16, spread_unit, &r, ((size_t)s->out_channels + items - 1) / items);
     return cancel_check(c->cancel);

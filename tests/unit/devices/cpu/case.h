@@ -6,7 +6,7 @@
 
 /* One node with its tensors, evaluated by itself: inferred by graph_infer_node, computed by
  * cpu_evaluate_node. */
-#define CPU_CASE_OPERANDS 8
+#define CPU_CASE_OPERANDS 9
 
 typedef struct cpu_case {
     arena memory;
@@ -27,6 +27,11 @@ tensor *cpu_case_random(cpu_case *c, dtype type, const int64_t *dims);
 
 /* Runs; asserts that inference succeeds. */
 status cpu_case_run(cpu_case *c, graph_op op, int output_count);
+/* Runs again as a plan does: with the kernels of this machine, inputs of the bits `constants` known
+ * when it is prepared and packed in `weights`. Takes the place of c->outputs. */
+struct cpu_weights;
+status cpu_case_run_packed(cpu_case *c, graph_op op, int output_count, unsigned constants,
+                           struct cpu_weights *weights);
 void cpu_case_dispose(cpu_case *c);
 
 /* Element i of a tensor as a number. */

@@ -3,6 +3,7 @@
 
 #include "devices/cpu/dynamic/dynamic.h"
 #include "devices/cpu/evaluate.h"
+#include "kernels/gemm_scaled.h"
 
 static graph *begin(dtype type, int64_t size)
 {
@@ -367,5 +368,58 @@ Test(cpu_dynamic, a_program_takes_shapes_in_any_order)
     }
     cpu_dynamic_memory_trim(&workspace, 0);
     cpu_dynamic_destroy(program);
+    graph_destroy(g);
+}
+
+/* ConvInteger of the positions of what is not zero: [1, 20, their count - 2]. */
+static graph *make_conv_behind_non_zero(void)
+{
+    graph *g = begin(DTYPE_F32, 64);
+    graph_value_index axis = graph_add_constant_i64(g, "axis", 1, (int64_t[]){1}, &(int64_t){0});
+    graph_value_index found = unary(g, GRAPH_OP_NON_ZERO, g->inputs[0]);
+    graph_attribute to_u8 = graph_make_int("to", 2);
+    graph_value_index x = binary(g, GRAPH_OP_UNSQUEEZE, found, axis);
+    x = graph_add(g, GRAPH_OP_CAST, 1, &x, 1, &to_u8);
+    static int8_t numbers[20 * 3];
+    for (int i = 0; i < 20 * 3; i++)
+        numbers[i] = (int8_t)(i * 37 - 128);
+    tensor weights = {.dtype = DTYPE_I8, .rank = 3, .dims = {20, 1, 3}, .data = numbers};
+    x = binary(g, GRAPH_OP_CONV_INTEGER, x, graph_add_constant(g, "weights", &weights));
+    graph_add_output(g, x, "y");
+    return g;
+}
+
+Test(cpu_dynamic, weights_behind_values_are_packed_once)
+{
+    graph *g = make_conv_behind_non_zero();
+    cpu_dynamic_options options = {.graph = g, .threads = 1, .evaluate = cpu_evaluate_node};
+    cpu_dynamic_memory workspace = {0};
+    cpu_dynamic *program;
+    cr_assert_eq(kernels_select(NULL, &options.kernels), STATUS_OK);
+    options.weights = cpu_weights_create(g);
+    const int8_t *weights = g->values[g->nodes[g->node_count - 1].inputs[1]].constant->data;
+    cr_assert_eq(cpu_dynamic_create(&options, &program), STATUS_OK);
+    for (int64_t zeros = 0; zeros <= 50; zeros += 25) {
+        float x[64];
+        for (int64_t i = 0; i < 64; i++)
+            x[i] = i >= zeros;
+        tensor y, input = {.dtype = DTYPE_F32, .rank = 1, .dims = {64}, .data = x};
+        arena memory = {0};
+        cr_assert_eq(cpu_dynamic_run(program, &input, &y, &memory,
+                                     &(cpu_dynamic_caller){.memory = &workspace}),
+                     STATUS_OK, "%s", status_message());
+        int64_t width = 64 - zeros - 2;
+        cr_assert_eq(y.dims[2], width);
+        for (int64_t i = 0; i < 20 * width; i++) {
+            const int8_t *w = weights + i / width * 3;
+            int64_t at = zeros + i % width;
+            cr_assert_eq(((int32_t *)y.data)[i], w[0] * at + w[1] * (at + 1) + w[2] * (at + 2));
+        }
+        cr_assert_eq(cpu_weights_bytes(options.weights), gemm_u8s8_packed_bytes(3, 20));
+        arena_dispose(&memory);
+    }
+    cpu_dynamic_memory_trim(&workspace, 0);
+    cpu_dynamic_destroy(program);
+    cpu_weights_release(options.weights);
     graph_destroy(g);
 }

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "devices/cpu/ops/weights.h"
 #include "tests/unit/devices/cpu/case.h"
 
 /* Conv of [1, groups * 2, 9, 8] by [6, 2, 3, 2], strides 2 and 1, dilations 1 and 2. */
@@ -125,6 +126,20 @@ static double *expect_transposed(const cpu_case *c, const int64_t *strides, cons
     return sums;
 }
 
+/* The same with known weights: they are turned at the first run only. */
+static void expect_turned_once(cpu_case *c, const double *expected, bool is_turned)
+{
+    cpu_weights *weights = cpu_weights_create(NULL);
+    for (int run = 0; run < 2; run++) {
+        cr_assert_eq(cpu_case_run_packed(c, GRAPH_OP_CONV_TRANSPOSE, 1, 2, weights), STATUS_OK);
+        for (int64_t j = 0; j < tensor_count(&c->outputs[0]); j++)
+            cpu_case_expect_near(cpu_case_get(&c->outputs[0], j), expected[j], 1e-4, j);
+        cr_assert_eq(cpu_weights_bytes(weights),
+                     is_turned ? tensor_bytes(&c->inputs[1]) : (size_t)0);
+    }
+    cpu_weights_release(weights);
+}
+
 /* Sums of GEMMs, over more pixels than one has, in whole lines and in pieces of lines. */
 Test(cpu_conv, transposed_volumes_in_blocks)
 {
@@ -154,6 +169,7 @@ Test(cpu_conv, transposed_volumes_in_blocks)
         double *expected = expect_transposed(&c, cases[i].strides, cases[i].pads, cases[i].groups);
         for (int64_t j = 0; j < tensor_count(&c.outputs[0]); j++)
             cpu_case_expect_near(cpu_case_get(&c.outputs[0], j), expected[j], 1e-4, j);
+        expect_turned_once(&c, expected, cases[i].groups == 1 && w[0] >= 4);
         free(expected);
         cpu_case_dispose(&c);
     }

@@ -1,0 +1,97 @@
+#include <string.h>
+
+#include "devices/cpu/ops/integer/integer.h"
+#include "kernels/gemm_scaled.h"
+
+integer_roles integer_roles_of(graph_op op)
+{
+    if (op == GRAPH_OP_MATMUL_INTEGER || op == GRAPH_OP_CONV_INTEGER)
+        return (integer_roles){0, -1, 2, 1, -1, 3, -1, -1, -1};
+    return (integer_roles){0, 1, 2, 3, 4, 5, 6, 7, op == GRAPH_OP_QLINEAR_CONV ? 8 : -1};
+}
+
+int32_t integer_zero_at(const tensor *zero, int64_t i)
+{
+    return zero ? (int32_t)tensor_get_integer(zero, tensor_count(zero) == 1 ? 0 : i) : 0;
+}
+
+float integer_scale_at(const tensor *scale, int64_t i)
+{
+    return scale ? (float)tensor_get_number(scale, tensor_count(scale) == 1 ? 0 : i) : 1;
+}
+
+bool integer_gemm_is_fit(const cpu_prepare *p)
+{
+    integer_roles r = integer_roles_of(p->node->op);
+    const tensor *zero = integer_role(p->inputs, p->node, r.b_zero);
+    const tensor *scale = integer_role(p->inputs, p->node, r.a_scale);
+    int64_t zeros = zero ? tensor_count(zero) : 1;
+    if (!p->weights || (zeros != 1 && !zero->data) || (scale && tensor_count(scale) != 1))
+        return false;
+    for (int64_t i = 1; i < zeros; i++)
+        if (tensor_get_integer(zero, i) != tensor_get_integer(zero, 0))
+            return false;
+    return true;
+}
+
+void integer_gemm_init(integer_gemm *g, const cpu_call *c, const void *packed, size_t k, size_t n,
+                       size_t column, float *scales)
+{
+    integer_roles r = integer_roles_of(c->node->op);
+    const tensor *b = c->inputs[r.b], *bias = integer_role(c->inputs, c->node, r.bias);
+    const tensor *y_scale = integer_role(c->inputs, c->node, r.y_scale);
+    *g = (integer_gemm){.kernels = c->kernels, .n = n, .k = k, .packed = packed};
+    g->b_shift = (b->dtype == DTYPE_U8 ? 128 : 0) -
+                 integer_zero_at(integer_role(c->inputs, c->node, r.b_zero), 0);
+    g->start = bias ? (const int32_t *)bias->data + column : NULL;
+    if (!y_scale)
+        return;
+    const tensor *b_scale = integer_role(c->inputs, c->node, r.b_scale);
+    dtype type = c->outputs[0].dtype;
+    float a = integer_scale_at(integer_role(c->inputs, c->node, r.a_scale), 0),
+          y = integer_scale_at(y_scale, 0);
+    for (size_t j = 0; j < n; j++)
+        scales[j] = a * integer_scale_at(b_scale, (int64_t)(column + j)) / y;
+    g->scale = scales;
+    g->is_y_signed = type == DTYPE_I8;
+    g->y_zero =
+        integer_zero_at(integer_role(c->inputs, c->node, r.y_zero), 0) + integer_flip_zero(type);
+}
+
+void integer_flip(uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bytes[i] ^= 0x80;
+}
+
+/* What a shift of all of B adds to the sums of a row: shift * sum of (a - zero). */
+static int32_t shifted_sum(const uint8_t *a, size_t k, int32_t zero, int32_t shift)
+{
+    uint32_t sum = 0 - (uint32_t)k * (uint32_t)zero;
+    for (size_t i = 0; i < k; i++)
+        sum += a[i];
+    return (int32_t)(sum * (uint32_t)shift);
+}
+
+void integer_gemm_rows(const integer_gemm *g, const uint8_t *a, size_t a_stride, size_t rows,
+                       const int32_t *a_zero, int32_t *row_start, void *out)
+{
+    for (size_t i = 0; g->b_shift && i < rows; i++)
+        row_start[i] = shifted_sum(a + i * a_stride, g->k, a_zero[i], g->b_shift);
+    g->kernels->gemm_u8s8(&(gemm_u8s8){.m = rows,
+                                       .n = g->n,
+                                       .k = g->k,
+                                       .a = a,
+                                       .a_stride = a_stride,
+                                       .a_zero = a_zero,
+                                       .b = g->packed,
+                                       .start = g->start,
+                                       .row_start = g->b_shift ? row_start : NULL,
+                                       .output = g->scale ? GEMM_U8 : GEMM_S32,
+                                       .c = out,
+                                       .c_stride = g->n,
+                                       .c_zero = g->y_zero,
+                                       .epilogue = {.column_scale = g->scale}});
+    if (g->is_y_signed)
+        integer_flip(out, rows * g->n);
+}
