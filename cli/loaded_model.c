@@ -7,6 +7,16 @@
 
 #define BATCH_MAX_DEFAULT 16
 
+/* The messages of loading name the model; a name that nobody gave only puzzles. */
+static status without_name(status failure)
+{
+    static const char *const prefixes[] = {"model \"model\" version 1: ", "model \"model\": "};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(status_message(), prefixes[i], strlen(prefixes[i])) == 0)
+            return status_fail(failure, "%s", status_message() + strlen(prefixes[i]));
+    return failure;
+}
+
 status loaded_model_open(const loaded_model_options *o, loaded_model *out)
 {
     *out = (loaded_model){.name = "model"};
@@ -34,7 +44,7 @@ status loaded_model_open(const loaded_model_options *o, loaded_model *out)
         s = repository_wait(out->models);
     if (!s)
         s = repository_find(out->models, out->name, strlen(out->name), 0, &out->model);
-    return s;
+    return s != STATUS_OK && equals == NULL ? without_name(s) : s;
 }
 
 void loaded_model_close(loaded_model *c)

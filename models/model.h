@@ -162,6 +162,9 @@ struct model {
      * which the model was tried; NULL where it is not tried. */
     const char *whole_note;
     const tensor *whole_inputs;
+    /* models/whole/free_sizes.h: what was found of their sizes; NULL: nothing was tried, or the
+     * graph is from the cache. */
+    const struct free_sizes *whole_sizes;
     model_packing packing;
     /* Buckets that a device has no memory for are left out there; else it runs none of them. */
     bool fits;

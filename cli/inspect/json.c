@@ -2,11 +2,13 @@
 #include <string.h>
 
 #include "base/text/text_buffer.h"
+#include "cli/inspect/axes.h"
 #include "cli/inspect/facts.h"
 #include "cli/inspect/mxu.h"
 #include "cli/inspect/print.h"
 #include "models/start/deferred_buckets.h"
 #include "models/text/model_text.h"
+#include "models/whole/free_sizes.h"
 #include "server/protocol/infer.h"
 #include "server/protocol/text/text_write.h"
 
@@ -62,6 +64,20 @@ static void json_packing(text_buffer *out, const model *m)
     text_buffer_put(out, "]}");
 }
 
+/* What people read in two places of the text. */
+static void json_findings(text_buffer *out, const model *m)
+{
+    arena memory = {0};
+    const char *sizes = m->whole_sizes != NULL ? free_sizes_text(m->whole_sizes, &memory) : NULL;
+    text_buffer all = {0};
+    text_buffer_put(&all, m->batching_note);
+    if (sizes != NULL && sizes[0] != 0)
+        text_buffer_format(&all, "; sizes accepted: %s", sizes);
+    put_string(out, text_buffer_string(&all));
+    text_buffer_dispose(&all);
+    arena_dispose(&memory);
+}
+
 void inspect_print_json(const model *m, const char *programs)
 {
     text_buffer out = {0};
@@ -74,6 +90,7 @@ void inspect_print_json(const model *m, const char *programs)
     put_string(&out, m->graph->source);
     json_tensors(&out, "inputs", m->inputs, m->input_count, true);
     json_tensors(&out, "outputs", m->outputs, m->output_count, false);
+    inspect_axes_json(m, &out);
     json_text(&out, m);
     text_buffer_format(
         &out,
@@ -83,7 +100,7 @@ void inspect_print_json(const model *m, const char *programs)
         m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
         model_basis_name(m->batching.batch_basis), model_basis_name(m->batching.pad_basis),
         (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
-    put_string(&out, m->batching_note);
+    json_findings(&out, m);
     text_buffer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < inspect_padded_buckets(m); i++)
         text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld,\"is_deferred\":%s}",

@@ -3,6 +3,7 @@
 
 #include "base/text/text_buffer.h"
 #include "base/text/wrap.h"
+#include "cli/inspect/axes.h"
 #include "cli/inspect/facts.h"
 #include "cli/inspect/print.h"
 #include "models/loading/load.h"
@@ -62,11 +63,11 @@ static const char *rows_of_length(const bucket_range *r, int64_t sequence, text_
         if (is_in(r, i) && r->m->buckets[i].shape.sequence == sequence)
             text_buffer_format(out, "%s%lld", out->bytes > 0 ? ", " : "",
                                (long long)r->m->buckets[i].shape.batch);
-    text_buffer_put(out, " rows");
+    text_buffer_put(out, strcmp(text_buffer_string(out), "1") == 0 ? " row" : " rows");
     return text_buffer_string(out);
 }
 
-/* Adds "1, 2 rows of 16, 32 tokens; 1 rows of 64 tokens": lengths with the same rows together. */
+/* Adds "1, 2 rows of 16, 32 tokens; 1 row of 64 tokens": lengths with the same rows together. */
 static void put_buckets(text_buffer *line, const bucket_range *r)
 {
     text_buffer rows = {0}, previous = {0};
@@ -107,8 +108,9 @@ static void print_buckets(const model *m)
     print_titled("buckets   ", text_buffer_string(&line));
     text_buffer_clear(&line);
     if (m->deferred != NULL) {
+        text_buffer_put(&line, "of these, ");
         put_buckets(&line, &(bucket_range){.m = m, .to = padded, .is_deferred = true});
-        text_buffer_put(&line, ": made after ready, when traffic wants them; before ready they "
+        text_buffer_put(&line, " are made after ready, when traffic wants them: before ready they "
                                "would cost more than limits.start_operations_max allows, or take "
                                "too much memory");
         print_titled("deferred  ", text_buffer_string(&line));
@@ -165,7 +167,8 @@ static void print_operators(const model *m, const int counts[GRAPH_OP_COUNT])
         if (counts[op] > 0)
             text_buffer_format(&line, "%s%d %s", line.bytes ? ", " : "", counts[op],
                                graph_op_title((graph_op)op));
-    text_buffer_format(&line, " (%d nodes)", m->graph->node_count);
+    text_buffer_format(&line, " (%d node%s)", m->graph->node_count,
+                       m->graph->node_count == 1 ? "" : "s");
     print_titled("operators ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -198,7 +201,7 @@ static void print_batching(const model *m)
     text_buffer_format(&line, "%s%s",
                        b->can_batch ? "rows are independent" : "each request runs alone",
                        basis_text(b->batch_basis));
-    if (b->sequence_max > 0)
+    if (b->sequence_max > 0 && b->can_batch)
         text_buffer_format(&line, ", rows %s%s",
                            b->can_pad ? "can be padded" : "run at their own length",
                            basis_text(b->pad_basis));
@@ -206,9 +209,11 @@ static void print_batching(const model *m)
         text_buffer_format(&line, "; at most %lld row%s a batch", (long long)b->batch_max,
                            b->batch_max == 1 ? "" : "s");
     if (b->sequence_max >= LOAD_ROW_MAX)
-        text_buffer_put(&line, "; rows of any length");
+        text_buffer_put(&line, b->can_batch ? "; rows of any length" : ", at its own length (any)");
     else if (b->sequence_max > 0)
-        text_buffer_format(&line, "; rows of at most %lld tokens", (long long)b->sequence_max);
+        text_buffer_format(&line, "%sat most %lld tokens%s",
+                           b->can_batch ? "; rows of " : ", at its own length (",
+                           (long long)b->sequence_max, b->can_batch ? "" : ")");
     print_titled("batching  ", text_buffer_string(&line));
     text_buffer_dispose(&line);
 }
@@ -217,14 +222,24 @@ static void print_batching(const model *m)
  * above says already is left out. */
 static void print_note(const model *m)
 {
-    static const char *const known[] = {"each request runs alone, at its own shape: ",
-                                        "each request runs alone: ", "rows are independent: "};
+    static const struct {
+        const char *note, *text;
+    } known[] = {
+        {"each request runs alone, at its own shape: ", ""},
+        {"each request runs alone: ", ""},
+        {"rows influence each other, so each request runs alone: ", "rows influence each other: "},
+        {"rows are independent: proved from the graph", "no operator combines rows"},
+        {"rows are independent: ", ""},
+    };
     const char *note = m->batching_note ? m->batching_note : "", *how = cpu_note(m);
     const char *end = how != NULL ? how - strlen("; on the CPU: ") : note + strlen(note);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strncmp(note, known[i], strlen(known[i])) == 0)
-            note += strlen(known[i]);
     text_buffer line = {0};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(note, known[i].note, strlen(known[i].note)) == 0) {
+            note += strlen(known[i].note);
+            text_buffer_put(&line, known[i].text);
+            break;
+        }
     text_buffer_format(&line, "%.*s", (int)(end - note), note);
     if (line.bytes > 0)
         print_titled("why       ", text_buffer_string(&line));
@@ -255,6 +270,7 @@ void inspect_print_text(const model *m)
     printf("platform  %s\nsource    %s\n", m->platform, m->graph->source ? m->graph->source : "");
     print_tensors("inputs", m->inputs, m->input_count);
     print_tensors("outputs", m->outputs, m->output_count);
+    inspect_axes_print(m);
     print_text_input(m);
     print_batching(m);
     print_note(m);

@@ -70,7 +70,10 @@ static status resolve(const onnx_importer *m, const char *location, char real[PA
         return status_fail(STATUS_CORRUPT, "external data has a path longer than %d", PATH_MAX);
     if (realpath(path, real) == NULL)
         return status_fail(errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
-                           "external data file %s: %s", path, strerror(errno));
+                           "external data file %s: %s%s", path, strerror(errno),
+                           errno == ENOENT ? "; the model's weights are in files beside it: copy "
+                                             "them with it"
+                                           : "");
     if (!is_inside(real, m->folder) && !is_inside(real, m->real_folder))
         return status_fail(STATUS_CORRUPT,
                            "external data at '%s', a link that leaves the model's folder",

@@ -30,19 +30,34 @@ static void parser_free(void *context, void *p)
     (void)p;
 }
 
+/* A page instead of a download, a list of weights: no ONNX file begins with a line of text. */
+static status explain_text(status failure, const uint8_t *data, size_t bytes)
+{
+    size_t line = 0;
+    while (line < bytes && line < 40 && data[line] >= ' ' && data[line] < 127)
+        line++;
+    bool is_line = line == bytes || line == 40 || data[line] == '\n' || data[line] == '\r';
+    if (failure != STATUS_CORRUPT || line < 2 || !is_line)
+        return failure;
+    return status_fail(failure, "a text, not an ONNX model: it begins with '%.*s'", (int)line,
+                       (const char *)data);
+}
+
 static status parse(graph *g, const uint8_t *data, size_t bytes, const Onnx__Model **out)
 {
     if (bytes == 0)
         return status_fail(STATUS_CORRUPT, "the file is empty");
     status s = onnx_check_nesting(data, bytes);
     if (s)
-        return s;
+        return explain_text(s, data, bytes);
     ProtobufCAllocator allocator = {parser_allocate, parser_free, g};
     const Onnx__Model *model = onnx__model__unpack(&allocator, bytes, data);
     if (model == NULL && (s = graph_check_memory(g)))
         return s;
-    if (model == NULL)
-        return status_fail(STATUS_CORRUPT, "not an ONNX model, or truncated");
+    if (model == NULL) {
+        s = status_fail(STATUS_CORRUPT, "not an ONNX model, or cut off: fetch or export it again");
+        return explain_text(s, data, bytes);
+    }
     if (model->graph == NULL)
         return status_fail(STATUS_CORRUPT, "an ONNX model without a graph");
     if (model->ir_version < IR_VERSION_MIN)

@@ -4,6 +4,12 @@
 #include "base/text/nearest.h"
 #include "graph/onnx/importer.h"
 
+/* One input as the file declares it. */
+typedef struct declared {
+    const char *input;
+    const Onnx__Shape *shape;
+} declared;
+
 /* Which symbols of the inputs' dims are batch and sequence. Exporters name them freely ("batch",
  * "N", "unk__1", "s0") or not at all, so the axis decides: the symbol of a first dim is the batch;
  * the first other symbol of a second dim is the sequence. */
@@ -17,9 +23,12 @@ static bool is_symbol(const Onnx__Shape__Dimension *d)
     return !d->has_dim_value || d->dim_value < 0 || (d->dim_value == 0 && d->dim_param != NULL);
 }
 
+/* "?" is of no size in particular: two of them are two sizes. */
 static const char *symbol_name(const Onnx__Shape__Dimension *d)
 {
-    return d->dim_param != NULL && d->dim_param[0] != 0 ? d->dim_param : NULL;
+    return d->dim_param != NULL && d->dim_param[0] != 0 && strcmp(d->dim_param, "?") != 0
+               ? d->dim_param
+               : NULL;
 }
 
 static bool is_same(const char *a, const char *b)
@@ -27,9 +36,23 @@ static bool is_same(const char *a, const char *b)
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-static bool find_fixed(const onnx_importer *m, const char *name, int64_t *size)
+#define PLACE_BYTES_MAX 300
+
+/* What a dim is called in "dims": its symbol, or without one its place, as "x[2]". */
+static const char *fixing_name(const declared *d, size_t axis, char place[PLACE_BYTES_MAX])
 {
-    for (int i = 0; name != NULL && i < m->options.fixed_dim_count; i++) {
+    const char *name = symbol_name(d->shape->dim[axis]);
+    if (name != NULL)
+        return name;
+    snprintf(place, PLACE_BYTES_MAX, "%.250s[%zu]", d->input, axis);
+    return place;
+}
+
+static bool find_fixed(const onnx_importer *m, const declared *d, size_t axis, int64_t *size)
+{
+    char place[PLACE_BYTES_MAX];
+    const char *name = fixing_name(d, axis, place);
+    for (int i = 0; i < m->options.fixed_dim_count; i++) {
         if (strcmp(m->options.fixed_dims[i].symbol, name) == 0) {
             *size = m->options.fixed_dims[i].size;
             return true;
@@ -38,39 +61,40 @@ static bool find_fixed(const onnx_importer *m, const char *name, int64_t *size)
     return false;
 }
 
-static bool is_free_symbol(const onnx_importer *m, const Onnx__Shape__Dimension *d)
+static bool is_free_symbol(const onnx_importer *m, const declared *d, size_t axis)
 {
     int64_t size;
-    return is_symbol(d) && !find_fixed(m, symbol_name(d), &size);
+    return is_symbol(d->shape->dim[axis]) && !find_fixed(m, d, axis, &size);
 }
 
-static symbols find_symbols(const onnx_importer *m, const Onnx__Shape *const *shapes, size_t count)
+static symbols find_symbols(const onnx_importer *m, const declared *inputs, size_t count)
 {
     symbols found = {0};
     for (size_t i = 0; i < count && found.batch == NULL; i++)
-        if (shapes[i]->n_dim >= 2 && is_free_symbol(m, shapes[i]->dim[0]))
-            found.batch = symbol_name(shapes[i]->dim[0]);
+        if (inputs[i].shape->n_dim >= 2 && is_free_symbol(m, &inputs[i], 0))
+            found.batch = symbol_name(inputs[i].shape->dim[0]);
     for (size_t i = 0; i < count && found.batch == NULL; i++)
-        if (shapes[i]->n_dim >= 1 && is_free_symbol(m, shapes[i]->dim[0]))
-            found.batch = symbol_name(shapes[i]->dim[0]);
+        if (inputs[i].shape->n_dim >= 1 && is_free_symbol(m, &inputs[i], 0))
+            found.batch = symbol_name(inputs[i].shape->dim[0]);
     for (size_t i = 0; i < count; i++) {
-        if (shapes[i]->n_dim < 2 || !is_free_symbol(m, shapes[i]->dim[1]))
+        if (inputs[i].shape->n_dim < 2 || !is_free_symbol(m, &inputs[i], 1))
             continue;
-        const char *name = symbol_name(shapes[i]->dim[1]);
+        const char *name = symbol_name(inputs[i].shape->dim[1]);
         if (name != NULL && found.sequence == NULL && !is_same(name, found.batch))
             found.sequence = name;
     }
     return found;
 }
 
-static graph_dim read_dim(const onnx_importer *m, const symbols *known,
-                          const Onnx__Shape__Dimension *d, size_t axis)
+static graph_dim read_dim(const onnx_importer *m, const symbols *known, const declared *input,
+                          size_t axis)
 {
+    const Onnx__Shape__Dimension *d = input->shape->dim[axis];
     if (!is_symbol(d))
         return graph_dim_constant(d->dim_value);
     const char *name = symbol_name(d);
     int64_t size;
-    if (find_fixed(m, name, &size))
+    if (find_fixed(m, input, axis, &size))
         return graph_dim_constant(size);
     if (is_same(name, known->sequence))
         return (graph_dim){.sequence = 1};
@@ -83,16 +107,39 @@ static graph_dim read_dim(const onnx_importer *m, const symbols *known,
 
 #define NAMES_MAX 64
 
+/* What "dims" may fix, each name once. From `scratch`. */
+static status list_names(const declared *inputs, size_t count, arena *scratch,
+                         const char *names[NAMES_MAX], size_t *name_count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < inputs[i].shape->n_dim && *name_count < NAMES_MAX; j++) {
+            char place[PLACE_BYTES_MAX];
+            if (!is_symbol(inputs[i].shape->dim[j]))
+                continue;
+            const char *name = fixing_name(&inputs[i], j, place);
+            size_t k = 0;
+            while (k < *name_count && strcmp(names[k], name) != 0)
+                k++;
+            if (k < *name_count)
+                continue;
+            if ((names[k] = arena_copy_string(scratch, name, strlen(name))) == NULL)
+                return onnx_fail_memory();
+            *name_count += 1;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* A fixed dim that no input has is a typing error, or meant for another model. */
-static status check_fixed_dims(const onnx_importer *m, const Onnx__Shape *const *shapes,
-                               size_t count)
+static status check_fixed_dims(onnx_importer *m, const declared *inputs, size_t count)
 {
     const char *names[NAMES_MAX];
     size_t name_count = 0;
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < shapes[i]->n_dim && name_count < NAMES_MAX; j++)
-            if (is_symbol(shapes[i]->dim[j]) && symbol_name(shapes[i]->dim[j]) != NULL)
-                names[name_count++] = symbol_name(shapes[i]->dim[j]);
+    status failure = STATUS_OK;
+    if (m->options.fixed_dim_count > 0)
+        failure = list_names(inputs, count, &m->scratch, names, &name_count);
+    if (failure)
+        return failure;
     for (int i = 0; i < m->options.fixed_dim_count; i++) {
         const char *name = m->options.fixed_dims[i].symbol;
         size_t k = 0;
@@ -103,22 +150,21 @@ static status check_fixed_dims(const onnx_importer *m, const Onnx__Shape *const 
         const char *nearest = nearest_find(name, names, name_count);
         const char *all = "";
         for (k = 0; all != NULL && k < name_count; k++)
-            if (k == 0 || strcmp(names[k], names[k - 1]) != 0)
-                all = arena_format(&m->graph->memory, "%s%s\"%s\"", all, all[0] != 0 ? ", " : "",
-                                   names[k]);
+            all = arena_format(&m->scratch, "%s%s\"%s\"", all, k > 0 ? ", " : "", names[k]);
         if (all == NULL)
             return onnx_fail_memory();
         return status_fail(STATUS_INVALID_ARGUMENT,
-                           "dims: no input has a dim named \"%s\"%s%s%s; dims with names: %s", name,
+                           "dims: no input has an open dim named \"%s\"%s%s%s; open dims: %s", name,
                            nearest ? " (did you mean \"" : "", nearest ? nearest : "",
-                           nearest ? "\"?)" : "", all[0] != 0 ? all : "none");
+                           nearest ? "\"?)" : "", name_count > 0 ? all : "none");
     }
     return STATUS_OK;
 }
 
 /* Keeps the names of an input's dims, for people; constant dims have none. */
-static status keep_names(const onnx_importer *m, graph_value *v, const Onnx__Shape *shape)
+static status keep_names(const onnx_importer *m, graph_value *v, const declared *input)
 {
+    const Onnx__Shape *shape = input->shape;
     bool has_any = false;
     const char **names =
         arena_allocate_zeroed(&m->graph->memory, shape->n_dim + 1, sizeof names[0]);
@@ -127,7 +173,7 @@ static status keep_names(const onnx_importer *m, graph_value *v, const Onnx__Sha
     for (size_t j = 0; j < shape->n_dim; j++) {
         int64_t size;
         const char *name = is_symbol(shape->dim[j]) ? symbol_name(shape->dim[j]) : NULL;
-        if (name == NULL || find_fixed(m, name, &size))
+        if (name == NULL || find_fixed(m, input, j, &size))
             continue;
         if ((names[j] = arena_copy_string(&m->graph->memory, name, strlen(name))) == NULL)
             return onnx_fail_memory();
@@ -141,11 +187,10 @@ status onnx_add_inputs(onnx_scope *scope)
 {
     onnx_importer *m = scope->importer;
     const Onnx__Graph *proto = m->model->graph;
-    const Onnx__Shape **shapes =
-        arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof shapes[0]);
+    declared *inputs = arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof inputs[0]);
     const Onnx__ValueInfo **infos =
         arena_allocate_zeroed(&m->scratch, proto->n_input + 1, sizeof infos[0]);
-    if (shapes == NULL || infos == NULL)
+    if (inputs == NULL || infos == NULL)
         return onnx_fail_memory();
     size_t count = 0;
     for (size_t i = 0; i < proto->n_input; i++) {
@@ -163,14 +208,15 @@ status onnx_add_inputs(onnx_scope *scope)
         if (info->type->tensor_type->shape == NULL)
             return status_fail(STATUS_UNSUPPORTED, "input '%s' is declared without a shape",
                                info->name);
-        shapes[count] = info->type->tensor_type->shape;
-        if (shapes[count]->n_dim > TENSOR_RANK_MAX)
+        const Onnx__Shape *shape = info->type->tensor_type->shape;
+        if (shape->n_dim > TENSOR_RANK_MAX)
             return status_fail(STATUS_UNSUPPORTED, "input '%s' has rank %zu; the limit is %d",
-                               info->name, shapes[count]->n_dim, TENSOR_RANK_MAX);
+                               info->name, shape->n_dim, TENSOR_RANK_MAX);
+        inputs[count] = (declared){.input = info->name, .shape = shape};
         infos[count++] = info;
     }
-    symbols known = find_symbols(m, shapes, count);
-    status failure = check_fixed_dims(m, shapes, count);
+    symbols known = find_symbols(m, inputs, count);
+    status failure = check_fixed_dims(m, inputs, count);
     if (failure)
         return failure;
     for (size_t i = 0; i < count; i++) {
@@ -181,11 +227,11 @@ status onnx_add_inputs(onnx_scope *scope)
         status s = onnx_read_dtype(infos[i]->type->tensor_type->elem_type, where, &type);
         if (s)
             return s;
-        for (size_t j = 0; j < shapes[i]->n_dim; j++)
-            dims[j] = read_dim(m, &known, shapes[i]->dim[j], j);
-        graph_value_index value =
-            graph_add_input(m->graph, infos[i]->name, type, (int)shapes[i]->n_dim, dims);
-        s = keep_names(m, &m->graph->values[value], shapes[i]);
+        size_t rank = inputs[i].shape->n_dim;
+        for (size_t j = 0; j < rank; j++)
+            dims[j] = read_dim(m, &known, &inputs[i], j);
+        graph_value_index value = graph_add_input(m->graph, infos[i]->name, type, (int)rank, dims);
+        s = keep_names(m, &m->graph->values[value], &inputs[i]);
         if (s)
             return s;
         s = onnx_scope_define(scope, infos[i]->name, value);

@@ -40,7 +40,7 @@ static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 
 static status fail_broken(void)
 {
-    return status_fail(STATUS_CORRUPT, "not an ONNX model, or truncated");
+    return status_fail(STATUS_CORRUPT, "not an ONNX model, or cut off: fetch or export it again");
 }
 
 static status check(const uint8_t *at, const uint8_t *end, message_kind kind, int depth)

@@ -232,13 +232,29 @@ static bool has_rows(const model *m)
     return false;
 }
 
+/* The dim, other than the first, that grows with the rows; -1: none does. */
+static int find_rows(const model *m, const model_tensor *t)
+{
+    bool is_input = t >= m->inputs && t < m->inputs + m->input_count;
+    if (m->graph == NULL)
+        return -1;
+    const graph *g = m->graph;
+    const graph_shape *shape =
+        &g->values[is_input ? g->inputs[t - m->inputs] : g->outputs[t - m->outputs]].shape;
+    for (int d = 1; d < t->rank && d < shape->rank; d++)
+        if (!shape->dims[d].is_unknown && shape->dims[d].batch != 0)
+            return d;
+    return -1;
+}
+
 /* What would give a tensor a batch axis, or "". Beside inputs with free rows, a first dim of 1 is
  * something else: layers of a state. */
 static const char *advise_batch_axis(const model *m, const model_tensor *t)
 {
     bool is_input = t >= m->inputs && t < m->inputs + m->input_count;
-    if (t->batch_axis > 0)
-        return ": its rows are on another axis than the first";
+    if (find_rows(m, t) > 0)
+        return ": its rows are on another axis than the first; exported with rows first, requests "
+               "may share batches";
     if (!is_input || t->rank == 0 || t->dims[0] != 1)
         return "";
     return has_rows(m) ? ": the file fixes its first dim to 1"

@@ -239,9 +239,9 @@ static status drop_useless(model *m, const manifest *file)
         return failure;
     add_note(m, "; ",
              arena_format(&m->memory,
-                          "at most %lld rows a batch: a core gains nothing "
+                          "at most %lld row%s a batch: a core gains nothing "
                           "from larger ones",
-                          (long long)m->batching.batch_max));
+                          (long long)m->batching.batch_max, m->batching.batch_max == 1 ? "" : "s"));
     return STATUS_OK;
 }
 

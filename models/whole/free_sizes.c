@@ -1,5 +1,6 @@
 #include "models/whole/free_sizes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "devices/cpu/evaluate.h"
@@ -23,6 +24,7 @@ typedef struct search {
     free_sizes *found;
     int8_t *size_of; /* [input][dim]: index of its size, -1 where it is constant */
     tensor *inputs;
+    arena *memory;
 } search;
 
 static int8_t *size_at(const search *s, int input, int dim)
@@ -40,40 +42,60 @@ static int find_size(const free_sizes *sizes, const char *name, bool is_batch)
     return -1;
 }
 
-/* Dims that follow B are one size, dims of one name another. */
-static status list_sizes(search *s, arena *memory)
+/* Dims that follow B are one size, dims of one name another. -1: too many, or no memory. */
+static int add_dim(free_sizes *found, const graph *g, const graph_value *v, int d, arena *memory)
 {
-    for (int i = 0; i < s->g->input_count; i++) {
-        const graph_value *v = &s->g->values[s->g->inputs[i]];
+    graph_dim dim = v->shape.dims[d];
+    const char *name = v->dim_names ? v->dim_names[d] : NULL;
+    bool is_batch = !dim.is_unknown && dim.batch == 1, is_named = name != NULL;
+    bool is_sequence = !dim.is_unknown && dim.sequence == 1;
+    if (is_sequence && name == NULL && !g->is_dynamic) /* any dim of those may have any size */
+        name = "sequence";
+    int index = find_size(found, name, is_batch);
+    const char *place = arena_format(memory, "%s[%d]", v->name, d);
+    if (place == NULL || (index < 0 && found->count == FREE_SIZES_MAX))
+        return -1;
+    if (index >= 0) {
+        free_size *known = &found->sizes[index];
+        known->places = arena_format(memory, "%s, %s", known->places, place);
+        return known->places != NULL ? index : -1;
+    }
+    found->sizes[found->count] = (free_size){.name = name != NULL ? name : place,
+                                             .places = place,
+                                             .is_named = is_named,
+                                             .is_batch = is_batch,
+                                             .is_sequence = is_sequence,
+                                             .at = 1,
+                                             .step = -1};
+    return found->count++;
+}
+
+/* `size_of`: of the search, or NULL. */
+static status list_sizes(const graph *g, arena *memory, free_sizes *found, int8_t *size_of)
+{
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_value *v = &g->values[g->inputs[i]];
         for (int d = 0; d < v->shape.rank; d++) {
-            graph_dim dim = v->shape.dims[d];
-            const char *name = v->dim_names ? v->dim_names[d] : NULL;
-            bool is_batch = !dim.is_unknown && dim.batch == 1;
-            if (name != NULL && strcmp(name, "?") == 0)
-                name = NULL; /* of no size in particular */
-            bool is_named = name != NULL;
-            *size_at(s, i, d) = -1;
-            if (graph_dim_is_constant(dim))
-                continue;
-            if (!dim.is_unknown && dim.sequence == 1 && name == NULL)
-                name = "sequence";
-            int index = find_size(s->found, name, is_batch);
-            if (index < 0 && s->found->count == FREE_SIZES_MAX)
-                return status_fail(STATUS_UNSUPPORTED, "inputs with over %d free sizes",
-                                   FREE_SIZES_MAX);
-            if (index < 0) {
-                index = s->found->count++;
-                if (name == NULL)
-                    name = arena_format(memory, "%s[%d]", v->name, d);
-                if (name == NULL)
+            int index = -1;
+            if (!graph_dim_is_constant(v->shape.dims[d])) {
+                index = add_dim(found, g, v, d, memory);
+                if (index < 0 && found->count == FREE_SIZES_MAX)
+                    return status_fail(STATUS_UNSUPPORTED, "inputs with over %d free sizes",
+                                       FREE_SIZES_MAX);
+                if (index < 0)
                     return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
-                s->found->sizes[index] =
-                    (free_size){.name = name, .is_named = is_named, .is_batch = is_batch, .at = 1};
             }
-            *size_at(s, i, d) = (int8_t)index;
+            if (size_of != NULL)
+                size_of[i * TENSOR_RANK_MAX + d] = (int8_t)index;
         }
     }
     return STATUS_OK;
+}
+
+status free_sizes_list(const graph *g, arena *memory, free_sizes *out)
+{
+    *out = (free_sizes){0};
+    return list_sizes(g, memory, out, NULL);
 }
 
 /* Whether the graph accepts the sizes as they are. */
@@ -144,6 +166,12 @@ static status try_pairs(const search *s)
     return STATUS_INVALID_ARGUMENT;
 }
 
+/* Than the size that was refused before. */
+static bool is_farther(const free_size *size, int64_t other)
+{
+    return llabs(other - size->at) > llabs(size->refused - size->at);
+}
+
 static status try_size(const search *s, int index, int64_t size, bool *is_accepted)
 {
     int64_t before = s->found->sizes[index].at;
@@ -151,7 +179,15 @@ static status try_size(const search *s, int index, int64_t size, bool *is_accept
     status failure = accept(s, NULL);
     s->found->sizes[index].at = before;
     *is_accepted = failure == STATUS_OK;
-    return cancel_is_end(failure) || failure == STATUS_OUT_OF_MEMORY ? failure : STATUS_OK;
+    if (cancel_is_end(failure) || failure == STATUS_OUT_OF_MEMORY)
+        return failure;
+    free_size *tried = &s->found->sizes[index];
+    if (failure == STATUS_OK || (tried->refusal != NULL && is_farther(tried, size)))
+        return STATUS_OK;
+    tried->refused = size;
+    tried->refusal = arena_format(s->memory, "%s", status_message());
+    return tried->refusal != NULL ? STATUS_OK
+                                  : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
 }
 
 /* The smallest power of two by which the size may grow, up to 64. */
@@ -160,6 +196,7 @@ static status find_step(const search *s, int index)
     free_size *size = &s->found->sizes[index];
     bool is_accepted = false;
     size->step = 0;
+    size->least = size->at;
     for (int64_t step = 1; step <= 64; step *= 2) {
         status failure = try_size(s, index, size->at + step, &is_accepted);
         if (failure)
@@ -176,7 +213,6 @@ static status find_step(const search *s, int index)
 static status find_least(const search *s, int index)
 {
     free_size *size = &s->found->sizes[index];
-    size->least = size->at;
     if (size->step < 1)
         return STATUS_OK;
     int64_t step = size->step, refused = -1, taken = (size->at - 1) / step;
@@ -201,11 +237,11 @@ status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory
 {
     char message[STATUS_MESSAGE_BYTES_MAX];
     *out = (free_sizes){0};
-    search s = {.g = g, .budget = budget, .found = out, .inputs = inputs};
+    search s = {.g = g, .budget = budget, .found = out, .inputs = inputs, .memory = memory};
     s.size_of = arena_allocate(memory, (size_t)(g->input_count + 1) * TENSOR_RANK_MAX);
     if (s.size_of == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
-    status failure = list_sizes(&s, memory);
+    status failure = list_sizes(g, memory, out, s.size_of);
     if (failure)
         return failure;
     failure = try_equal(&s, 1, candidates, COUNT(candidates));
@@ -218,39 +254,54 @@ status free_sizes_find(const graph *g, const graph_budget *budget, arena *memory
             return status_fail(failure, "%s", message);
     }
     for (int i = 0; !failure && i < out->count; i++) {
-        out->sizes[i].step = -1;
-        if (out->sizes[i].is_batch)
-            continue;
         failure = find_step(&s, i);
-        if (!failure)
+        if (!failure && !out->sizes[i].is_batch)
             failure = find_least(&s, i);
     }
     return failure ? failure : accept(&s, outputs);
 }
 
-static const char *size_text(const free_size *size, arena *memory)
+const char *free_size_text(const free_size *size, arena *memory)
 {
+    if (size->step < 0)
+        return "";
     if (size->step == 1 && size->least == 1)
-        return arena_format(memory, "%s: any", size->name);
+        return "any";
     if (size->step == 1)
-        return arena_format(memory, "%s: %lld or more", size->name, (long long)size->least);
+        return arena_format(memory, "%lld or more", (long long)size->least);
     if (size->step > 1 && size->least == size->step)
-        return arena_format(memory, "%s: multiples of %lld", size->name, (long long)size->step);
+        return arena_format(memory, "multiples of %lld", (long long)size->step);
     if (size->step > 1)
-        return arena_format(memory, "%s: %lld, and more in steps of %lld", size->name,
-                            (long long)size->least, (long long)size->step);
-    return arena_format(memory, "%s: %lld", size->name, (long long)size->at);
+        return arena_format(memory, "%lld, and more in steps of %lld", (long long)size->least,
+                            (long long)size->step);
+    return arena_format(memory, "%lld", (long long)size->at);
 }
 
 const char *free_sizes_text(const free_sizes *sizes, arena *memory)
 {
     const char *text = "";
     for (int i = 0; i < sizes->count && text != NULL; i++) {
-        if (sizes->sizes[i].is_batch)
+        const free_size *size = &sizes->sizes[i];
+        if (size->is_batch)
             continue;
-        const char *own = size_text(&sizes->sizes[i], memory);
-        text = own != NULL ? arena_format(memory, "%s%s%s", text, text[0] != 0 ? "; " : "", own)
+        const char *own = free_size_text(size, memory);
+        text = own != NULL ? arena_format(memory, "%s%s%s: %s", text, text[0] != 0 ? "; " : "",
+                                          size->name, own)
                            : NULL;
+    }
+    return text;
+}
+
+/* Dims without a name go by their places, each for itself. */
+static const char *add_keys(const char *text, const free_size *size, arena *memory)
+{
+    const char *at = size->is_named ? size->name : size->places;
+    while (text != NULL && *at != 0) {
+        const char *end = size->is_named ? NULL : strstr(at, "], ");
+        size_t bytes = end != NULL ? (size_t)(end + 1 - at) : strlen(at);
+        text = arena_format(memory, "%s%s\"%.*s\": SIZE", text, text[0] != 0 ? ", " : "",
+                            (int)bytes, at);
+        at += end != NULL ? bytes + 2 : bytes;
     }
     return text;
 }
@@ -258,13 +309,8 @@ const char *free_sizes_text(const free_sizes *sizes, arena *memory)
 const char *free_sizes_dims(const free_sizes *sizes, arena *memory)
 {
     const char *text = "";
-    for (int i = 0; i < sizes->count && text != NULL; i++) {
-        const free_size *size = &sizes->sizes[i];
-        if (size->is_batch)
-            continue;
-        if (!size->is_named)
-            return "";
-        text = arena_format(memory, "%s%s\"%s\": SIZE", text, text[0] != 0 ? ", " : "", size->name);
-    }
+    for (int i = 0; i < sizes->count && text != NULL; i++)
+        if (!sizes->sizes[i].is_batch)
+            text = add_keys(text, &sizes->sizes[i], memory);
     return text;
 }

@@ -23,8 +23,7 @@ static bool has_tokens(graph_dim d)
 
 static const char *name_of(const graph_value *v, int d)
 {
-    const char *name = v->dim_names != NULL ? v->dim_names[d] : NULL;
-    return name != NULL && strcmp(name, "?") != 0 ? name : NULL;
+    return v->dim_names != NULL ? v->dim_names[d] : NULL;
 }
 
 /* Where `name` is in the list, or -1. */

@@ -59,51 +59,95 @@ static void set_output(graph_value *v, const tensor *seen)
             v->shape.dims[d] = (graph_dim){.is_unknown = true};
 }
 
-/* Whether rows remain where all other sizes are fixed. */
-static bool has_rows(const free_sizes *found)
+static bool can_fix(const free_sizes *found)
 {
     for (int i = 0; i < found->count; i++)
-        if (found->sizes[i].is_batch)
+        if (!found->sizes[i].is_batch)
             return true;
     return false;
+}
+
+/* Whether rows, of any number and first in every input, remain where all other sizes are fixed. */
+static bool has_rows(const graph *g, const free_sizes *found)
+{
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_shape *shape = &g->values[g->inputs[i]].shape;
+        if (shape->rank < 1 || shape->dims[0].is_unknown || shape->dims[0].batch != 1)
+            return false;
+    }
+    for (int i = 0; i < found->count; i++)
+        if (found->sizes[i].is_batch)
+            return found->sizes[i].step == 1;
+    return false;
+}
+
+/* Whether each input has a first dim of 1 and sizes after it. */
+static bool has_fixed_rows(const graph *g, const free_sizes *found)
+{
+    bool is_fixed = found->count > 0;
+    for (int i = 0; i < g->input_count; i++) {
+        const graph_shape *shape = &g->values[g->inputs[i]].shape;
+        is_fixed &= shape->rank > 1 && graph_dim_is_constant(shape->dims[0]) &&
+                    shape->dims[0].constant == 1;
+    }
+    return is_fixed;
+}
+
+/* Adds what to do to the message. */
+static status fail_to_find(const free_sizes *found, arena *memory)
+{
+    const char *dims = free_sizes_dims(found, memory);
+    return status_fail(STATUS_INVALID_ARGUMENT,
+                       "%s; no sizes were found that the model accepts: if you know some, give "
+                       "them in model.json: \"dims\": {%s}",
+                       status_message(), dims != NULL ? dims : "");
 }
 
 /* Finds shapes that the graph accepts; `why`: it has sizes beyond rows and tokens, or another
  * reason in words. */
 static status find_shapes(model *m, graph *g, const char *why)
 {
-    free_sizes found;
+    free_sizes *found = arena_allocate(&m->memory, sizeof *found);
     tensor *inputs = arena_allocate_zeroed(&m->memory, (size_t)g->input_count + 1, sizeof *inputs);
     tensor *outputs = calloc((size_t)g->output_count + 1, sizeof *outputs);
-    status failure = inputs != NULL && outputs != NULL
-                         ? free_sizes_find(g, &m->budget, &m->memory, &found, inputs, outputs)
+    status failure = found != NULL && inputs != NULL && outputs != NULL
+                         ? free_sizes_find(g, &m->budget, &m->memory, found, inputs, outputs)
                          : status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
-    if (failure == STATUS_INVALID_ARGUMENT && found.count > 0)
-        failure = status_fail(failure,
-                              "%s; no sizes were found that the model accepts: if you know some, "
-                              "give them in model.json: \"dims\": {\"NAME\": SIZE}",
-                              status_message());
+    if (failure == STATUS_INVALID_ARGUMENT && can_fix(found))
+        failure = fail_to_find(found, &m->memory);
     if (!failure) {
-        const char *sizes = free_sizes_text(&found, &m->memory);
         for (int i = 0; i < g->output_count; i++)
             set_output(&g->values[g->outputs[i]], &outputs[i]);
         m->on_device.is_whole = true;
         m->whole_inputs = inputs;
-        const char *dims = free_sizes_dims(&found, &m->memory);
+        m->whole_sizes = found;
+        const char *dims = free_sizes_dims(found, &m->memory);
         m->whole_note = why;
-        if (sizes != NULL && sizes[0] != 0)
-            m->whole_note = arena_format(&m->memory, "%s (sizes accepted: %s)", why, sizes);
-        if (m->whole_note != NULL && dims != NULL && dims[0] != 0 && has_rows(&found))
+        if (dims != NULL && dims[0] != 0 && has_rows(g, found))
             m->whole_note =
                 arena_format(&m->memory,
-                             "%s; requests of one size may share batches where model.json fixes "
-                             "it: \"dims\": {%s}",
-                             m->whole_note, dims);
-        if (m->whole_note == NULL)
+                             "%s; to let requests of one size share batches, fix the size in "
+                             "model.json: \"dims\": {%s}",
+                             why, dims);
+        else if (has_fixed_rows(g, found))
+            m->whole_note = arena_format(
+                &m->memory,
+                "%s; their first dim is 1 in the file: exported with a free one, requests of one "
+                "size may share batches",
+                why);
+        if (m->whole_note == NULL || dims == NULL)
             failure = status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
     free(outputs);
     return failure;
+}
+
+/* The message of the last failure says which node refused those that were tried. */
+static const char *without_formula(model *m)
+{
+    const char *why = status_message(), *end = strstr(why, "; ");
+    return arena_format(&m->memory, "it does not take every number of rows and tokens (%.*s)",
+                        end == NULL ? (int)strlen(why) : (int)(end - why), why);
 }
 
 status whole_examine(model *m)
@@ -125,8 +169,10 @@ status whole_examine(model *m)
         failure = graph_infer_symbolic(g, &m->budget, cpu_evaluate_node);
         if (!failure && !has_unknown_dims(g, g->outputs, g->output_count))
             return STATUS_OK;
-        why = failure ? "it takes some sizes only"
+        why = failure ? without_formula(m)
                       : "the shapes of its outputs are no simple function of rows and tokens";
+        if (why == NULL)
+            return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     }
     if (!failure || failure == STATUS_INVALID_ARGUMENT)
         failure = find_shapes(m, g, why);
@@ -164,7 +210,10 @@ status whole_try(model *m, bool is_known)
     if (note == NULL)
         return status_fail(STATUS_OUT_OF_MEMORY, "no memory for a model");
     m->batching_note = note;
-    log_info("models", "%s: %s", m->name, note);
+    const char *sizes = m->whole_sizes != NULL ? free_sizes_text(m->whole_sizes, &m->memory) : NULL;
+    bool has_sizes = sizes != NULL && sizes[0] != 0;
+    log_info("models", "%s: %s%s%s", m->name, note, has_sizes ? "; sizes accepted: " : "",
+             has_sizes ? sizes : "");
     if (is_dynamic)
         return STATUS_OK;
     if (!is_known)

@@ -88,6 +88,25 @@ Test(import_onnx, fixes_named_dims_when_asked)
     graph_destroy(g);
 }
 
+Test(import_onnx, fixes_dims_without_a_name_by_their_place)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_add_input(b, "x", NAMES("N", "3", "?", "W"));
+    onnx_add_input(b, "z", NAMES("N", "3", "?", "W"));
+    onnx_set_int(onnx_add(b, "Concat", NAMES("x", "z"), NAMES("y")), "axis", 2);
+    onnx_add_output(b, "y");
+    graph_fixed_dim fixed[] = {{"x[2]", 20}, {"W", 30}};
+    graph_import_options options = {.fixed_dims = fixed, .fixed_dim_count = 2};
+    size_t bytes;
+    uint8_t *data = onnx_pack(b, &bytes);
+    graph *g;
+    cr_assert_eq(graph_import_onnx_bytes(data, bytes, NULL, &options, &g), STATUS_OK, "%s",
+                 status_message());
+    check_dims(g, 0, "batch 3 20 30");
+    check_dims(g, 1, "batch 3 ? 30");
+    graph_destroy(g);
+}
+
 Test(import_onnx, fixed_dims_that_no_input_has_are_refused)
 {
     onnx_builder *b = onnx_begin(17);
@@ -102,8 +121,8 @@ Test(import_onnx, fixed_dims_that_no_input_has_are_refused)
     cr_assert_eq(graph_import_onnx_bytes(data, bytes, NULL, &options, &g), STATUS_INVALID_ARGUMENT);
     cr_assert_null(g);
     cr_assert_str_eq(status_message(),
-                     "dims: no input has a dim named \"hieght\" (did you mean \"height\"?); dims "
-                     "with names: \"N\", \"height\", \"width\"");
+                     "dims: no input has an open dim named \"hieght\" (did you mean \"height\"?); "
+                     "open dims: \"N\", \"height\", \"width\"");
 }
 
 Test(import_onnx, sorts_nodes_and_keeps_a_sorted_order)

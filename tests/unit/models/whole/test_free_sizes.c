@@ -96,6 +96,67 @@ Test(free_sizes, dims_without_a_name_are_named_by_input_and_place)
     arena_dispose(&memory);
 }
 
+static const free_size *find_all(graph *g, arena *memory, free_sizes *found)
+{
+    tensor shapes[2];
+    cr_assert_eq(free_sizes_find(g, NULL, memory, found, shapes, NULL), STATUS_OK, "%s",
+                 status_message());
+    return found->sizes;
+}
+
+Test(free_sizes, the_nearest_refusal_is_kept)
+{
+    const char *names[] = {"batch", NULL, "samples"};
+    graph *g = begin(3, (graph_dim[]){rows, graph_dim_constant(1), any}, names);
+    graph_attribute window = graph_make_ints(g, "kernel_shape", 1, (int64_t[]){20});
+    graph_add_output(g, graph_add(g, GRAPH_OP_MAX_POOL, 1, g->inputs, 1, &window), "y");
+    arena memory = {0};
+    free_sizes found;
+    const free_size *sizes = find_all(g, &memory, &found);
+    cr_assert_eq(sizes[0].step, 1);
+    cr_assert_null(sizes[0].refusal);
+    cr_assert_eq(sizes[1].refused, 19);
+    cr_assert_not_null(strstr(sizes[1].refusal, "a window of 20 does not fit axis 2"));
+    graph_destroy(g);
+    arena_dispose(&memory);
+}
+
+Test(free_sizes, dims_go_by_their_names_or_each_by_its_place)
+{
+    const char *names[] = {"height", NULL, "height"};
+    graph *g = begin(3, (graph_dim[]){any, any, any}, names);
+    graph_add_output(g, graph_add(g, GRAPH_OP_RELU, 1, g->inputs, 0, NULL), "y");
+    arena memory = {0};
+    free_sizes found;
+    const free_size *sizes = find_all(g, &memory, &found);
+    cr_assert_eq(found.count, 2);
+    cr_assert_str_eq(sizes[0].places, "x[0], x[2]");
+    cr_assert_str_eq(free_sizes_dims(&found, &memory), "\"height\": SIZE, \"x[1]\": SIZE");
+    graph_destroy(g);
+    arena_dispose(&memory);
+}
+
+/* Tokens without a name are one size, unless any dim may have any size. */
+Test(free_sizes, tokens_without_a_name)
+{
+    graph_dim dims[] = {rows, {.sequence = 1}};
+    graph *g = begin(2, dims, NULL);
+    (void)graph_add_input(g, "z", DTYPE_F32, 2, dims);
+    arena memory = {0};
+    free_sizes found;
+    cr_assert_eq(free_sizes_list(g, &memory, &found), STATUS_OK);
+    cr_assert_eq(found.count, 2);
+    cr_assert_str_eq(found.sizes[1].places, "x[1], z[1]");
+    cr_assert(found.sizes[1].is_sequence);
+    cr_assert_str_eq(free_sizes_dims(&found, &memory), "\"x[1]\": SIZE, \"z[1]\": SIZE");
+    cr_assert_str_eq(free_size_text(&found.sizes[1], &memory), "");
+    g->is_dynamic = true;
+    cr_assert_eq(free_sizes_list(g, &memory, &found), STATUS_OK);
+    cr_assert_eq(found.count, 3);
+    graph_destroy(g);
+    arena_dispose(&memory);
+}
+
 /* The largest five of the rows. */
 Test(free_sizes, several_rows_are_tried_where_one_is_refused)
 {
