@@ -215,7 +215,9 @@ def words(done):
 def test_axes_that_share_a_name(tmp_path):
     types = "float[N, 2, T] x, float[2, N, T] z) => (float[N, 2, T] y"
     body = "t = Transpose<perm=[1, 0, 2]>(z)\ny = Add(x, t)"
-    text = words(run(save(tmp_path, "shared", (types, body))))
+    folder = save(tmp_path, "shared", (types, body))
+    assert [a["dims"] for a in json.loads(run(folder, "--json").stdout)["axes"]] == [["x[0]", "z[1]"], ["x[2]", "z[2]"]]
+    text = words(run(folder))
     assert "N x[0], z[1]: rows (an open first dim, elsewhere by its name) T x[2], z[2]: any size, one size by its name" in text
     assert '"dims"' not in text  # "z" has its rows on another axis: requests would still run alone
 
