@@ -498,7 +498,8 @@ static void cpu_explain(device *base, const device_program *program, char *text,
         snprintf(text, bytes, "runs as a plan per shape, in fp32; the last %d shapes are kept",
                  CPU_SHAPE_PLANS_MAX);
     else if (p->base.layout == DEVICE_WHOLE)
-        snprintf(text, bytes, "runs node by node where shapes depend on values, else as plans, in fp32");
+        snprintf(text, bytes,
+                 "runs node by node where shapes depend on values, else as plans, in fp32");
     else if (!p->plan)
         snprintf(text, bytes, "%s", p->model->encoder->report);
     else
