@@ -65,7 +65,7 @@ static void json_packing(text_buffer *out, const model *m)
 }
 
 /* What people read in two places of the text. */
-static void json_findings(text_buffer *out, const model *m)
+static void json_batching_note(text_buffer *out, const model *m)
 {
     arena memory = {0};
     const char *sizes = m->whole_sizes != NULL ? free_sizes_text(m->whole_sizes, &memory) : NULL;
@@ -100,7 +100,7 @@ void inspect_print_json(const model *m, const char *programs)
         m->batching.can_batch ? "true" : "false", m->batching.can_pad ? "true" : "false",
         model_basis_name(m->batching.batch_basis), model_basis_name(m->batching.pad_basis),
         (long long)m->batching.batch_max, (long long)m->batching.sequence_max);
-    json_findings(&out, m);
+    json_batching_note(&out, m);
     text_buffer_put(&out, ",\"buckets\":[");
     for (int i = 0; i < inspect_padded_buckets(m); i++)
         text_buffer_format(&out, "%s{\"batch\":%lld,\"sequence\":%lld,\"is_deferred\":%s}",
