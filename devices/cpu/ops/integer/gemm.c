@@ -20,36 +20,54 @@ float integer_scale_at(const tensor *scale, int64_t i)
     return scale ? (float)tensor_get_number(scale, tensor_count(scale) == 1 ? 0 : i) : 1;
 }
 
+/* False where it cannot be known. */
+static bool is_one_number(const tensor *t)
+{
+    int64_t count = t ? tensor_count(t) : 1;
+    for (int64_t i = 1; i < count && t->data; i++)
+        if (tensor_get_integer(t, i) != tensor_get_integer(t, 0))
+            return false;
+    return count == 1 || t->data;
+}
+
 bool integer_gemm_is_fit(const cpu_prepare *p)
 {
     integer_roles r = integer_roles_of(p->node->op);
-    const tensor *zero = integer_role(p->inputs, p->node, r.b_zero);
     const tensor *scale = integer_role(p->inputs, p->node, r.a_scale);
-    int64_t zeros = zero ? tensor_count(zero) : 1;
-    if (!p->weights || (zeros != 1 && !zero->data) || (scale && tensor_count(scale) != 1))
+    if (!p->weights || (scale && tensor_count(scale) != 1))
         return false;
-    for (int64_t i = 1; i < zeros; i++)
-        if (tensor_get_integer(zero, i) != tensor_get_integer(zero, 0))
-            return false;
-    return true;
+    return r.y_scale < 0 || is_one_number(integer_role(p->inputs, p->node, r.b_zero));
+}
+
+/* What the elements of each column lack, or of all. */
+static void find_shifts(integer_gemm *g, const tensor *b, const tensor *zero, size_t column,
+                        int32_t *shifts)
+{
+    int32_t more = b->dtype == DTYPE_U8 ? 128 : 0;
+    g->b_shift = more - integer_zero_at(zero, (int64_t)column);
+    if (is_one_number(zero))
+        return;
+    for (size_t j = 0; j < g->n; j++)
+        shifts[j] = more - integer_zero_at(zero, (int64_t)(column + j));
+    g->b_shift = 0;
+    g->b_shifts = shifts;
 }
 
 void integer_gemm_init(integer_gemm *g, const cpu_call *c, const void *packed, size_t k, size_t n,
-                       size_t column, float *scales)
+                       size_t column, void *memory)
 {
     integer_roles r = integer_roles_of(c->node->op);
-    const tensor *b = c->inputs[r.b], *bias = integer_role(c->inputs, c->node, r.bias);
+    const tensor *bias = integer_role(c->inputs, c->node, r.bias);
     const tensor *y_scale = integer_role(c->inputs, c->node, r.y_scale);
     *g = (integer_gemm){.kernels = c->kernels, .n = n, .k = k, .packed = packed};
-    g->b_shift = (b->dtype == DTYPE_U8 ? 128 : 0) -
-                 integer_zero_at(integer_role(c->inputs, c->node, r.b_zero), 0);
+    find_shifts(g, c->inputs[r.b], integer_role(c->inputs, c->node, r.b_zero), column, memory);
     g->start = bias ? (const int32_t *)bias->data + column : NULL;
     if (!y_scale)
         return;
     const tensor *b_scale = integer_role(c->inputs, c->node, r.b_scale);
     dtype type = c->outputs[0].dtype;
-    float a = integer_scale_at(integer_role(c->inputs, c->node, r.a_scale), 0),
-          y = integer_scale_at(y_scale, 0);
+    float *scales = memory, y = integer_scale_at(y_scale, 0);
+    float a = integer_scale_at(integer_role(c->inputs, c->node, r.a_scale), 0);
     for (size_t j = 0; j < n; j++)
         scales[j] = a * integer_scale_at(b_scale, (int64_t)(column + j)) / y;
     g->scale = scales;
@@ -64,20 +82,30 @@ void integer_flip(uint8_t *bytes, size_t count)
         bytes[i] ^= 0x80;
 }
 
-/* What a shift of all of B adds to the sums of a row: shift * sum of (a - zero). */
-static int32_t shifted_sum(const uint8_t *a, size_t k, int32_t zero, int32_t shift)
+/* The sum of (a - zero): a shift of B adds it times that shift to the sums of a row. */
+static uint32_t sum_row(const uint8_t *a, size_t k, int32_t zero)
 {
     uint32_t sum = 0 - (uint32_t)k * (uint32_t)zero;
     for (size_t i = 0; i < k; i++)
         sum += a[i];
-    return (int32_t)(sum * (uint32_t)shift);
+    return sum;
+}
+
+static void add_shifts(const integer_gemm *g, const uint8_t *a, size_t a_stride, size_t rows,
+                       const int32_t *a_zero, int32_t *sums)
+{
+    for (size_t i = 0; i < rows; i++, sums += g->n) {
+        uint32_t row = sum_row(a + i * a_stride, g->k, a_zero[i]);
+        for (size_t j = 0; j < g->n; j++)
+            sums[j] = (int32_t)((uint32_t)sums[j] + row * (uint32_t)g->b_shifts[j]);
+    }
 }
 
 void integer_gemm_rows(const integer_gemm *g, const uint8_t *a, size_t a_stride, size_t rows,
                        const int32_t *a_zero, int32_t *row_start, void *out)
 {
     for (size_t i = 0; g->b_shift && i < rows; i++)
-        row_start[i] = shifted_sum(a + i * a_stride, g->k, a_zero[i], g->b_shift);
+        row_start[i] = (int32_t)(sum_row(a + i * a_stride, g->k, a_zero[i]) * (uint32_t)g->b_shift);
     g->kernels->gemm_u8s8(&(gemm_u8s8){.m = rows,
                                        .n = g->n,
                                        .k = g->k,
@@ -92,6 +120,8 @@ void integer_gemm_rows(const integer_gemm *g, const uint8_t *a, size_t a_stride,
                                        .c_stride = g->n,
                                        .c_zero = g->y_zero,
                                        .epilogue = {.column_scale = g->scale}});
+    if (g->b_shifts)
+        add_shifts(g, a, a_stride, rows, a_zero, out);
     if (g->is_y_signed)
         integer_flip(out, rows * g->n);
 }

@@ -6,9 +6,9 @@
 #include "devices/cpu/tensor_loops/window.h"
 
 /* MatMulInteger, ConvInteger, QLinearMatMul and QLinearConv by the kernels' u8 x s8 GEMM: exact, as
- * the plain loops of integer.c are, which run where no weights may be packed or where B has several
- * zero points. Signed A and signed results have their upper bit flipped, zero points 128 added; B
- * of uint8 is packed less 128. */
+ * the plain loops of integer.c are, which run where no weights may be packed or where B of
+ * quantised results has several zero points. Signed A and signed results have their upper bit
+ * flipped, zero points 128 added; B of uint8 is packed less 128. */
 
 /* Which input each operand is; -1: none. */
 typedef struct integer_roles {
@@ -28,19 +28,20 @@ static inline const tensor *integer_role(const tensor *const *inputs, const grap
 int32_t integer_zero_at(const tensor *zero, int64_t i);
 float integer_scale_at(const tensor *scale, int64_t i);
 
-/* Whether integer_gemm can compute the node: B has one zero point, which may be unknown; one scale
- * of A. */
+/* Whether integer_gemm can compute the node: one scale of A, and where results are quantised, one
+ * zero point of B. */
 bool integer_gemm_is_fit(const cpu_prepare *p);
 
 /* Matrices A [rows, k] by B [k, n]. */
 typedef struct integer_gemm {
     const kernels *kernels;
     size_t n, k;
-    const void *packed;   /* B, by gemm_pack_u8s8; */
-    int32_t b_shift;      /* and what its elements lack */
-    const int32_t *start; /* [n], added to the sums; NULL: 0 */
-    const float *scale;   /* [n]: results are quantised; NULL: they are the sums, int32 */
-    int32_t y_zero;       /* 0 to 255 */
+    const void *packed;      /* B, by gemm_pack_u8s8; */
+    int32_t b_shift;         /* and what its elements lack, */
+    const int32_t *b_shifts; /* or [n] of them; NULL: all the same */
+    const int32_t *start;    /* [n], added to the sums; NULL: 0 */
+    const float *scale;      /* [n]: results are quantised; NULL: they are the sums, int32 */
+    int32_t y_zero;          /* 0 to 255 */
     bool is_y_signed;
 } integer_gemm;
 
@@ -50,10 +51,10 @@ static inline size_t integer_gemm_item_bytes(const integer_gemm *g)
     return g->scale ? 1 : sizeof(int32_t);
 }
 
-/* B and what becomes of the sums, of one run. `scales` holds n floats, which are set where
- * results are quantised; the columns are those from `column` on of all n of the node. */
+/* B and what becomes of the sums, of one run. `memory` holds n numbers, which it keeps; the columns
+ * are those from `column` on of all n of the node. */
 void integer_gemm_init(integer_gemm *g, const cpu_call *c, const void *packed, size_t k, size_t n,
-                       size_t column, float *scales);
+                       size_t column, void *memory);
 
 /* Rows of A, uint8 or flipped, with their zero points; `row_start` holds `rows` integers. Results
  * are [rows, n], dense. */
