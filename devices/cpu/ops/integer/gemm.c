@@ -12,12 +12,14 @@ integer_roles integer_roles_of(graph_op op)
 
 int32_t integer_zero_at(const tensor *zero, int64_t i)
 {
-    return zero ? (int32_t)tensor_get_integer(zero, tensor_count(zero) == 1 ? 0 : i) : 0;
+    int64_t count = zero ? tensor_count(zero) : 0;
+    return count > 0 ? (int32_t)tensor_get_integer(zero, i % count) : 0;
 }
 
 float integer_scale_at(const tensor *scale, int64_t i)
 {
-    return scale ? (float)tensor_get_number(scale, tensor_count(scale) == 1 ? 0 : i) : 1;
+    int64_t count = scale ? tensor_count(scale) : 0;
+    return count > 0 ? (float)tensor_get_number(scale, i % count) : 1;
 }
 
 /* False where it cannot be known. */

@@ -99,24 +99,25 @@ static status multiply(const plain_gemm *p, int64_t a_at, int64_t b_at, int64_t 
     const tensor *b_zero = role(c, p->roles.b_zero);
     int32_t *sums = c->scratch;
     int32_t *row = (int32_t *)((char *)c->scratch + cpu_scratch_round((size_t)p->n * sizeof *row));
+    int64_t row0 = p->k ? a_at / p->k : 0, column0 = p->k ? b_at / p->k : 0;
     bool is_per_column = b_zero && tensor_count(b_zero) > 1;
     for (int64_t i = 0; i < p->m; i++) {
         status end = cancel_check(c->cancel);
         if (end)
             return end;
-        int32_t a_zero = integer_zero_at(role(c, p->roles.a_zero), i);
+        int32_t a_zero = integer_zero_at(role(c, p->roles.a_zero), row0 + i);
         memset(sums, 0, (size_t)p->n * sizeof *sums);
         for (int64_t k = 0; k < p->k; k++) {
             int32_t x;
             load_i32(a, a_at + i * p->k + k, 1, a_zero, &x);
             load_i32(b, b_at + k * p->n, p->n, is_per_column ? 0 : integer_zero_at(b_zero, 0), row);
             for (int64_t j = 0; is_per_column && j < p->n; j++)
-                row[j] -= integer_zero_at(b_zero, j);
+                row[j] -= integer_zero_at(b_zero, column0 + j);
             for (int64_t j = 0; j < p->n; j++)
                 sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)(x * row[j]));
         }
         if (p->roles.y_scale >= 0)
-            requantise(c, &p->roles, sums, out_at + i * p->n, p->n, i, 0, 1);
+            requantise(c, &p->roles, sums, out_at + i * p->n, p->n, row0 + i, column0, 1);
         else
             memcpy((int32_t *)c->outputs[0].data + out_at + i * p->n, sums,
                    (size_t)p->n * sizeof *sums);

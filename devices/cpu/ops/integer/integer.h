@@ -24,7 +24,8 @@ static inline const tensor *integer_role(const tensor *const *inputs, const grap
     return role < 0 ? NULL : cpu_input(inputs, node, role);
 }
 
-/* The zero point or scale of row or column i: one for all, or one each. Absent: 0, and 1. */
+/* The zero point or scale of row or column i, counted over all matrices: one for all, one for each
+ * of a matrix, or of all of them. Absent: 0, and 1. */
 int32_t integer_zero_at(const tensor *zero, int64_t i);
 float integer_scale_at(const tensor *scale, int64_t i);
 

@@ -12,10 +12,9 @@
 #define ROWS_MAX ((size_t)384) /* of A, at a time */
 
 struct matmul_integer {
-    size_t m, n, k; /* m: of all matrices A where there is one B */
-    size_t a_matrix_rows;
-    const void *packed;                               /* NULL: in each run: */
-    size_t packed_offset, copy_offset;                /* in the scratch */
+    size_t m, n, k;                    /* m: of all matrices A where there is one B */
+    const void *packed;                /* NULL: in each run: */
+    size_t packed_offset, copy_offset; /* in the scratch */
     size_t rows_at_once, zeros_offset, starts_offset; /* in the part of each thread */
 };
 
@@ -32,8 +31,8 @@ status matmul_integer_prepare(cpu_prepare *p, const matmul_integer **out)
     s->k = (size_t)a->dims[a->rank - 1];
     s->n = b->rank > 1 ? (size_t)b->dims[b->rank - 1] : 1;
     bool is_one = (size_t)tensor_count(b) == s->k * s->n;
-    s->a_matrix_rows = a->rank > 1 ? (size_t)a->dims[a->rank - 2] : 1;
-    s->m = is_one ? (size_t)tensor_count(a) / s->k : s->a_matrix_rows;
+    size_t rows = a->rank > 1 ? (size_t)a->dims[a->rank - 2] : 1;
+    s->m = is_one ? (size_t)tensor_count(a) / s->k : rows;
     s->rows_at_once = s->m < ROWS_MAX ? s->m : ROWS_MAX;
     s->packed_offset = cpu_scratch_round(s->n * sizeof(float));
     s->zeros_offset = a->dtype == DTYPE_I8 ? cpu_scratch_round(s->rows_at_once * s->k) : 0;
@@ -62,6 +61,7 @@ typedef struct matmul_run {
     const cpu_call *call;
     integer_gemm gemm;
     const uint8_t *a;
+    size_t row; /* of A, counted over all matrices */
     char *out;
 } matmul_run;
 
@@ -85,8 +85,7 @@ static void multiply_rows(const void *context, void *memory, size_t unit)
         a = memory;
     }
     for (size_t i = 0; i < count; i++)
-        zeros[i] = integer_zero_at(zero, (int64_t)((first + i) % s->a_matrix_rows)) +
-                   integer_flip_zero(type);
+        zeros[i] = integer_zero_at(zero, (int64_t)(r->row + first + i)) + integer_flip_zero(type);
     integer_gemm_rows(&r->gemm, a, s->k, count, zeros, starts,
                       r->out + first * s->n * integer_gemm_item_bytes(&r->gemm));
 }
@@ -110,10 +109,10 @@ static status multiply(const matmul_integer *s, const cpu_call *c, size_t a_at, 
 {
     integer_roles roles = integer_roles_of(c->node->op);
     const tensor *a = c->inputs[roles.a], *b = c->inputs[roles.b];
-    matmul_run r = {.s = s, .call = c, .a = (const uint8_t *)a->data + a_at};
+    matmul_run r = {.s = s, .call = c, .a = (const uint8_t *)a->data + a_at, .row = a_at / s->k};
     const void *packed =
         s->packed ? s->packed : pack(s, c, (const uint8_t *)b->data + b_at, b->dtype);
-    integer_gemm_init(&r.gemm, c, packed, s->k, s->n, 0, c->scratch);
+    integer_gemm_init(&r.gemm, c, packed, s->k, s->n, b_at / s->k, c->scratch);
     r.out = (char *)c->outputs[0].data + out_at * integer_gemm_item_bytes(&r.gemm);
     cpu_split(c, (double)s->m * (double)(s->k * s->n) / 100, multiply_rows, &r,
               (s->m + s->rows_at_once - 1) / s->rows_at_once);

@@ -212,3 +212,27 @@ Test(cpu_integer, packed_matmuls_requantise_the_same)
         expect_same(&c, GRAPH_OP_QLINEAR_MATMUL, WEIGHTS_KNOWN, i < 2);
     }
 }
+
+/* Zero points of rows and columns that each matrix has of its own: (a - row) * (b - column). */
+Test(cpu_integer, matrices_may_have_their_own_zero_points)
+{
+    for (int is_packed = 0; is_packed < 2; is_packed++) {
+        cpu_case c = {0};
+        double numbers[] = {1, 2, 3, 4, 5, 6, 7, 8};
+        cpu_case_input(&c, DTYPE_U8, DIMS(2, 2, 1), (double[]){10, 20, 30, 40});
+        cpu_case_input(&c, DTYPE_I8, DIMS(2, 1, 2), (double[]){-1, -2, -3, -4});
+        cpu_case_input(&c, DTYPE_U8, DIMS(2, 2, 1), numbers);
+        cpu_case_input(&c, DTYPE_I8, DIMS(2, 1, 2), numbers + 4);
+        cpu_weights *weights = cpu_weights_create(NULL);
+        status s = is_packed ? cpu_case_run_packed(&c, GRAPH_OP_MATMUL_INTEGER, 1, 0, weights)
+                             : cpu_case_run(&c, GRAPH_OP_MATMUL_INTEGER, 1);
+        cr_assert_eq(s, STATUS_OK);
+        for (int i = 0; i < 8; i++) {
+            int row = i / 2, column = i / 4 * 2 + i % 2;
+            double a = 10 * (row + 1) - (row + 1), b = -(column + 1) - (column + 5);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i), a * b, 0, i);
+        }
+        cpu_weights_release(weights);
+        cpu_case_dispose(&c);
+    }
+}
