@@ -71,6 +71,9 @@ struct fold_windows_f32;    /* kernels/lines.h */
 struct fold_rows_f32;       /* kernels/lines.h */
 struct gather_sum_f32;      /* kernels/lines.h */
 struct cumulate_f32;        /* kernels/lines.h */
+struct fold_line;           /* kernels/lines.h */
+struct place_line;          /* kernels/lines.h */
+struct plain_product;       /* kernels/lines.h */
 struct arg_rows_f32;        /* kernels/lines.h */
 struct fold_each_f32;       /* kernels/lines.h */
 struct transpose_plane;     /* kernels/lines.h */
@@ -157,6 +160,9 @@ typedef struct kernels {
     void (*fold_rows_f32)(const struct fold_rows_f32 *p);
     void (*gather_sum_f32)(const struct gather_sum_f32 *p);
     void (*cumulate_f32)(const struct cumulate_f32 *p);
+    void (*fold_line)(const struct fold_line *p);
+    size_t (*place_line)(const struct place_line *p);
+    void (*plain_product)(const struct plain_product *p);
     void (*arg_rows_f32)(const struct arg_rows_f32 *p);
     void (*fold_each_f32)(const struct fold_each_f32 *p);
     void (*transpose_plane)(const struct transpose_plane *p);

@@ -193,4 +193,41 @@ typedef struct cumulate_f32 {
     float *out;
 } cumulate_f32;
 
+/* Integers and doubles, one at a time or in lines, where floats have kernels of their own. */
+static inline bool plain_line_has(dtype type)
+{
+    return type == DTYPE_U8 || type == DTYPE_I8 || type == DTYPE_I32 || type == DTYPE_I64 ||
+           type == DTYPE_F64;
+}
+
+/* *out = FOLD_MAX or FOLD_MIN of in[0 .. count), `count` at least 1, where plain_line_has(type); or
+ * FOLD_SUM of F64, with element i in sum i % 8, and these added in order. */
+typedef struct fold_line {
+    fold_kind kind;
+    dtype type;
+    const void *in;
+    size_t count;
+    void *out; /* one element */
+} fold_line;
+
+/* Of the largest or least of in[0 .. count): the first or the last; the first NaN comes before all.
+ * Where plain_line_has(type); `count` is at least 1. */
+typedef struct place_line {
+    bool is_max, is_last;
+    dtype type;
+    const void *in;
+    size_t count;
+} place_line;
+
+/* c[m][n] = sum over k, ascending, of a[m][k] * b[k][n], each product and each sum rounded, or
+ * wrapping. I32, U32, I64, U64 or F64. Strides are in elements. */
+typedef struct plain_product {
+    dtype type;
+    size_t m, n, k;
+    const void *a, *b;
+    size_t a_stride, b_stride;
+    void *c; /* neither `a` nor `b` */
+    size_t c_stride;
+} plain_product;
+
 #endif

@@ -2,6 +2,7 @@
 #include "kernels/scalar/combine_loops.h"
 #include "kernels/scalar/fold_loops.h"
 #include "kernels/scalar/line_loops.h"
+#include "kernels/scalar/plain_loops.h"
 #include "kernels/scalar/transpose_loops.h"
 
 void combine_line_scalar(const struct combine_line *p)
@@ -57,4 +58,19 @@ void arg_rows_f32_scalar(const struct arg_rows_f32 *p)
 void cumulate_f32_scalar(const struct cumulate_f32 *p)
 {
     line_cumulate(p);
+}
+
+void fold_line_scalar(const struct fold_line *p)
+{
+    line_fold_plain(p);
+}
+
+size_t place_line_scalar(const struct place_line *p)
+{
+    return line_place(p);
+}
+
+void plain_product_scalar(const struct plain_product *p)
+{
+    line_product_plain(p);
 }

@@ -27,10 +27,10 @@ static const variant variants[] = {
 #undef KERNEL
 };
 
-static const check *const check_lists[] = {checks_gemm_f32,    checks_rows,     checks_elementwise,
-                                           checks_gemm_scaled, checks_quantise, checks_attention,
-                                           checks_image,       checks_bytes,    checks_conv,
-                                           checks_activation,  checks_lines,    checks_line_moves};
+static const check *const check_lists[] = {
+    checks_gemm_f32,  checks_rows,       checks_elementwise, checks_gemm_scaled, checks_quantise,
+    checks_attention, checks_image,      checks_bytes,       checks_conv,        checks_activation,
+    checks_lines,     checks_line_moves, checks_plain};
 
 static struct guarded {
     uint8_t *map, *data;

@@ -33,7 +33,7 @@ typedef struct check {
 /* Each check_*.c exports its list, ended by a NULL entry. */
 extern const check checks_gemm_f32[], checks_rows[], checks_elementwise[], checks_gemm_scaled[],
     checks_quantise[], checks_attention[], checks_image[], checks_bytes[], checks_conv[],
-    checks_activation[], checks_lines[], checks_line_moves[];
+    checks_activation[], checks_lines[], checks_line_moves[], checks_plain[];
 
 /* The current variant is wrong; the message says on what input. Only the first is printed. */
 void check_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -8,9 +8,10 @@
 #include "devices/cpu/tensor_loops/block.h"
 #include "devices/cpu/tensor_loops/walk.h"
 #include "kernels/gemm_f32.h"
+#include "kernels/lines.h"
 
-/* Matrix multiplication. F32 goes to the GEMM kernels, with B packed once when it is constant; the
- * other types take a plain loop. */
+/* Matrix multiplication. F32 goes to the GEMM kernels, with B packed once when it is constant; F64
+ * and integers to a plain kernel. */
 
 /* Multiplications and additions between two checks for cancellation: at most seconds. */
 #define CANCEL_STEPS (INT64_C(1) << 35)
@@ -73,7 +74,8 @@ static bool is_one_matrix(const matmul_state *s)
 static status prepare_matmul(cpu_prepare *p)
 {
     const tensor *a = p->inputs[0], *b = p->inputs[1];
-    if (a->dtype >= DTYPE_BYTES || a->dtype == DTYPE_BOOL)
+    if (a->dtype != DTYPE_F32 && a->dtype != DTYPE_F64 && a->dtype != DTYPE_I32 &&
+        a->dtype != DTYPE_U32 && a->dtype != DTYPE_I64 && a->dtype != DTYPE_U64)
         return cpu_op_fail_dtype(p->node, a->dtype);
     matmul_state *s = arena_allocate_zeroed(p->memory, 1, sizeof *s);
     if (!s)
@@ -91,39 +93,6 @@ static status prepare_matmul(cpu_prepare *p)
             return status_fail(STATUS_OUT_OF_MEMORY, "no memory to pack weights");
     }
     p->state = s;
-    return STATUS_OK;
-}
-
-/* F64 and integers, one result after another. */
-static status multiply_plain(const matmul_state *s, const cpu_call *c, int64_t a_at, int64_t b_at,
-                             int64_t out_at)
-{
-    const tensor *a = c->inputs[0], *b = c->inputs[1], *out = &c->outputs[0];
-    cpu_compute compute = a->dtype == DTYPE_F64 ? CPU_COMPUTE_F64 : CPU_COMPUTE_U64;
-    if (compute == CPU_COMPUTE_U64 && a->dtype != DTYPE_U64)
-        compute = CPU_COMPUTE_I64; /* the loads sign-extend; sums wrap */
-    cpu_block x, y;
-    for (int64_t row = 0; row < s->m; row++) {
-        status end = cancel_check(c->cancel);
-        if (end)
-            return end;
-        for (int64_t column = 0; column < s->n; column++) {
-            union {
-                double f64;
-                uint64_t u64;
-            } sum = {.u64 = 0};
-            for (int64_t k = 0; k < s->k; k += CPU_BLOCK_ELEMENTS) {
-                size_t n = (size_t)(s->k - k < CPU_BLOCK_ELEMENTS ? s->k - k : CPU_BLOCK_ELEMENTS);
-                cpu_load(compute, a->dtype, a->data, a_at + row * s->k + k, 1, n, &x);
-                cpu_load(compute, b->dtype, b->data, b_at + k * s->n + column, s->n, n, &y);
-                for (size_t i = 0; compute == CPU_COMPUTE_F64 && i < n; i++)
-                    sum.f64 += x.f64[i] * y.f64[i];
-                for (size_t i = 0; compute != CPU_COMPUTE_F64 && i < n; i++)
-                    sum.u64 += x.u64[i] * y.u64[i];
-            }
-            cpu_store(compute, out->dtype, &sum, out->data, out_at + row * s->n + column, 1, 1);
-        }
-    }
     return STATUS_OK;
 }
 
@@ -160,16 +129,34 @@ static void multiply_piece(const matmul_state *s, const kernels *k, const piece 
                                                   .c_stride = (size_t)s->n});
 }
 
-/* All products of F32, in pieces of `rows` x `columns`. */
-typedef struct f32_run {
+static void multiply_plain(const cpu_call *c, const matmul_state *s, const piece *p,
+                           const int64_t *at)
+{
+    const tensor *a = c->inputs[0], *b = c->inputs[1];
+    int64_t bytes = (int64_t)dtype_bytes(a->dtype);
+    c->kernels->plain_product(&(plain_product){
+        .type = a->dtype,
+        .m = (size_t)p->rows,
+        .n = (size_t)p->columns,
+        .k = (size_t)s->k,
+        .a = (const char *)a->data + (at[1] + p->row * s->k) * bytes,
+        .b = (const char *)b->data + (at[2] + p->column) * bytes,
+        .a_stride = (size_t)s->k,
+        .b_stride = (size_t)s->n,
+        .c = (char *)c->outputs[0].data + (at[0] + p->row * s->n + p->column) * bytes,
+        .c_stride = (size_t)s->n});
+}
+
+/* All products, in pieces of `rows` x `columns`. */
+typedef struct pieces_run {
     const cpu_call *call;
     int64_t rows, columns, row_pieces, column_pieces;
-} f32_run;
+} pieces_run;
 
-static void multiply_f32(const void *context, void *memory, size_t unit)
+static void multiply_unit(const void *context, void *memory, size_t unit)
 {
     (void)memory;
-    const f32_run *r = context;
+    const pieces_run *r = context;
     const matmul_state *s = r->call->state;
     int64_t at[CPU_WALK_OPERANDS_MAX], index = (int64_t)unit;
     piece p = {.column = index % r->column_pieces * r->columns};
@@ -178,13 +165,18 @@ static void multiply_f32(const void *context, void *memory, size_t unit)
     cpu_walk_find(&s->batches, index / r->row_pieces, at);
     p.rows = s->m - p.row < r->rows ? s->m - p.row : r->rows;
     p.columns = s->n - p.column < r->columns ? s->n - p.column : r->columns;
-    if (!cancel_check(r->call->cancel))
+    if (cancel_check(r->call->cancel))
+        return;
+    if (r->call->inputs[0]->dtype == DTYPE_F32)
         multiply_piece(s, r->call->kernels, &p, (const float *)r->call->inputs[0]->data + at[1],
                        (const float *)r->call->inputs[1]->data + at[2],
                        (float *)r->call->outputs[0].data + at[0]);
+    else
+        multiply_plain(r->call, s, &p, at);
 }
 
 #define STEPS_PER_NS 32 /* multiplications and additions, at a usual speed of the kernels */
+#define PLAIN_STEPS_PER_NS 8
 #define SPLIT_STEPS_MIN ((double)(1 << 18)) /* smaller products are one piece */
 #define FEW_ROWS 48                         /* are split by columns */
 
@@ -195,10 +187,10 @@ static int64_t divide_up(int64_t a, int64_t b)
 
 /* A multiplication of many seconds goes in pieces of rows, with a check between them; others in as
  * many as threads want. */
-static status run_f32(const cpu_call *c)
+static status run_pieces(const cpu_call *c)
 {
     const matmul_state *s = c->state;
-    f32_run r = {c, cancel_rows(s->m, s->n, s->k), s->n, 1, 1};
+    pieces_run r = {c, cancel_rows(s->m, s->n, s->k), s->n, 1, 1};
     double steps = (double)s->m * (double)s->n * (double)s->k;
     int64_t matrices = cpu_dims_product(s->batches.dims, 0, s->batches.rank);
     size_t threads = cpu_split_threads(c);
@@ -211,26 +203,15 @@ static status run_f32(const cpu_call *c)
     }
     r.row_pieces = divide_up(s->m, r.rows);
     r.column_pieces = divide_up(s->n, r.columns);
-    cpu_split(c, steps * (double)matrices / STEPS_PER_NS, multiply_f32, &r,
+    int steps_per_ns = c->inputs[0]->dtype == DTYPE_F32 ? STEPS_PER_NS : PLAIN_STEPS_PER_NS;
+    cpu_split(c, steps * (double)matrices / steps_per_ns, multiply_unit, &r,
               (size_t)(matrices * r.row_pieces * r.column_pieces));
     return cancel_check(c->cancel);
 }
 
 static status run_matmul(const cpu_call *c)
 {
-    const matmul_state *s = c->state;
-    cpu_cursor at;
-    status end = STATUS_OK;
-    if (tensor_count(&c->outputs[0]) == 0)
-        return STATUS_OK;
-    if (c->inputs[0]->dtype == DTYPE_F32)
-        return run_f32(c);
-    for (bool more = cpu_walk_start(&s->batches, &at); more; more = cpu_walk_next(&s->batches, &at))
-        for (int64_t i = 0; !end && i < cpu_walk_run(&s->batches); i++)
-            end = multiply_plain(s, c, at.offsets[1] + i * cpu_walk_step(&s->batches, 1),
-                                 at.offsets[2] + i * cpu_walk_step(&s->batches, 2),
-                                 at.offsets[0] + i * cpu_walk_step(&s->batches, 0));
-    return end;
+    return tensor_count(&c->outputs[0]) > 0 ? run_pieces(c) : STATUS_OK;
 }
 
 /* Gemm: alpha * A' B' + beta * C, where C broadcasts to [m, n]. */

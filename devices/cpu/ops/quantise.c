@@ -3,6 +3,7 @@
 #include "devices/cpu/ops/op.h"
 #include "devices/cpu/ops/split.h"
 #include "devices/cpu/tensor_loops/block.h"
+#include "kernels/lines.h"
 #include "kernels/tensor_u8.h"
 
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear. Round half to even, then saturate. */
@@ -156,6 +157,27 @@ static void dequantise_block(const cpu_call *c, int64_t at, int64_t n, int64_t f
     cpu_store(CPU_COMPUTE_F32, out->dtype, &y, out->data, at, 1, (size_t)n);
 }
 
+/* I32 of one scale, as sums of products are: its zero point is 0. */
+static bool is_scaled_i32(const cpu_call *c)
+{
+    const tensor *zero = cpu_input(c->inputs, c->node, 2);
+    return c->inputs[0]->dtype == DTYPE_I32 && c->outputs[0].dtype == DTYPE_F32 &&
+           c->inputs[1]->dtype == DTYPE_F32 && tensor_count(c->inputs[1]) == 1 &&
+           (!zero || (tensor_count(zero) == 1 && tensor_get_integer(zero, 0) == 0));
+}
+
+static void dequantise_i32(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const int32_t *in = (const int32_t *)c->inputs[0]->data + first;
+    float *out = (float *)c->outputs[0].data + first, wide[CPU_BLOCK_ELEMENTS];
+    for (size_t i = 0, n; i < count; i += n) {
+        n = count - i < CPU_BLOCK_ELEMENTS ? count - i : CPU_BLOCK_ELEMENTS;
+        c->kernels->convert_line(&(convert_line){DTYPE_I32, DTYPE_F32, in + i, wide, n});
+        c->kernels->mul_f32(wide, 1, c->inputs[1]->data, 0, out + i, n);
+    }
+}
+
 static status prepare_quantise(cpu_prepare *p)
 {
     return dtype_is_integer(p->outputs[0].dtype) ? STATUS_OK
@@ -181,6 +203,9 @@ static status run_dequantise(const cpu_call *c)
 {
     if (has_row_kernel(c, &c->outputs[0], c->inputs[0]))
         dequantise_rows(c);
+    else if (is_scaled_i32(c))
+        cpu_split_rows(c, (double)tensor_count(c->inputs[0]) / 8, dequantise_i32,
+                       (size_t)tensor_count(c->inputs[0]));
     else
         each_block(c, dequantise_block);
     return STATUS_OK;

@@ -449,6 +449,31 @@ static void reduce_rows_f32(const cpu_call *c, const reduce_plan *p, const float
     }
 }
 
+/* Extremes of integers and doubles, sums of doubles. */
+static bool is_plain(graph_op op, dtype type, const reduce_plan *p)
+{
+    bool is_extreme = op == GRAPH_OP_REDUCE_MAX || op == GRAPH_OP_REDUCE_MIN;
+    bool is_sum = op == GRAPH_OP_REDUCE_SUM || op == GRAPH_OP_REDUCE_MEAN;
+    return p->has_last && p->reduced.rank == 1 && p->reduced_count > 0 && plain_line_has(type) &&
+           (is_extreme || (is_sum && type == DTYPE_F64));
+}
+
+/* `rows` rows of neighbours, `step` elements apart; elements from `from` on to those from `to` on.
+ */
+static void reduce_rows_plain(const cpu_call *c, const reduce_plan *p, int64_t from, int64_t rows,
+                              int64_t step, int64_t to)
+{
+    int64_t bytes = (int64_t)dtype_bytes(p->type);
+    fold_line fold = {.kind = fold_of(p->kind), .type = p->type, .count = (size_t)p->reduced_count};
+    for (int64_t i = 0; i < rows; i++) {
+        fold.in = (const char *)c->inputs[0]->data + (from + i * step) * bytes;
+        fold.out = (char *)c->outputs[0].data + (to + i) * bytes;
+        c->kernels->fold_line(&fold);
+        if (c->node->op == GRAPH_OP_REDUCE_MEAN)
+            *(double *)fold.out /= (double)p->reduced_count;
+    }
+}
+
 static bool is_by_rows(graph_op op, dtype type, const reduce_plan *p)
 {
     return type == DTYPE_F32 && p->reduced.rank == 1 && p->reduced_count > 0 &&
@@ -459,7 +484,7 @@ static bool is_by_rows(graph_op op, dtype type, const reduce_plan *p)
 typedef struct reduce_run_of {
     const cpu_call *call;
     const reduce_plan *plan;
-    bool is_along, has_kernel;
+    bool is_along, has_kernel, is_plain;
     int axis;
     int64_t items; /* of that dim in a piece */
 } reduce_run_of;
@@ -500,6 +525,10 @@ static void reduce_piece(const void *context, void *memory, size_t unit)
     bool is_fast = r->is_along && is_by_rows(r->call->node->op, r->call->inputs[0]->dtype, p);
     for (bool more = cpu_walk_start(&kept, &at); more; more = cpu_walk_next(&kept, &at))
         for (int64_t i = 0; i < run; i += group) {
+            if (r->is_plain) {
+                reduce_rows_plain(r->call, p, from + at.offsets[0], run, step, to + at.offsets[1]);
+                break;
+            }
             if (is_fast) {
                 reduce_rows_f32(r->call, p,
                                 (const float *)r->call->inputs[0]->data + from + at.offsets[0],
@@ -522,7 +551,9 @@ static status run_reduce(const cpu_call *c)
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
     bool is_along = p.has_last && cpu_walk_run(&p.reduced) >= ALONG_MIN;
     bool is_one_pass = c->node->op != GRAPH_OP_REDUCE_LOG_SUM_EXP;
-    reduce_run_of r = {c, &p, is_along, is_one_pass && has_kernel(&p, in->dtype, is_along), 0, 0};
+    reduce_run_of r = {.call = c, .plan = &p, .is_along = is_along};
+    r.has_kernel = is_one_pass && has_kernel(&p, in->dtype, is_along);
+    r.is_plain = is_along && is_plain(op, in->dtype, &p);
     for (int i = 1; i < p.kept.rank; i++)
         r.axis = p.kept.dims[i] > p.kept.dims[r.axis] ? i : r.axis;
     size_t count = (size_t)p.kept.dims[r.axis];

@@ -501,6 +501,22 @@ static void arg_f32(const cpu_call *c, void *memory, size_t first, size_t count)
     }
 }
 
+/* Rows of neighbours, of integers or doubles. */
+static void arg_plain(const cpu_call *c, void *memory, size_t first, size_t count)
+{
+    (void)memory;
+    const tensor *in = c->inputs[0];
+    size_t n = (size_t)in->dims[cpu_axis(graph_attribute_int(c->node, "axis", 0), in->rank)];
+    place_line p = {.is_max = c->node->op == GRAPH_OP_ARG_MAX,
+                    .is_last = graph_attribute_int(c->node, "select_last_index", 0) != 0,
+                    .type = in->dtype,
+                    .count = n};
+    for (size_t row = first; row < first + count; row++) {
+        p.in = (const char *)in->data + row * n * dtype_bytes(in->dtype);
+        ((int64_t *)c->outputs[0].data)[row] = (int64_t)c->kernels->place_line(&p);
+    }
+}
+
 static status run_arg(const cpu_call *c)
 {
     const tensor *in = c->inputs[0];
@@ -513,6 +529,10 @@ static status run_arg(const cpu_call *c)
     cpu_compute compute = cpu_compute_of(in->dtype);
     if (in->dtype == DTYPE_F32 && n > 0 && n <= INT32_MAX) {
         cpu_split_rows(c, (double)tensor_count(in) / 2, arg_f32, (size_t)outer);
+        return STATUS_OK;
+    }
+    if (inner == 1 && n > 0 && plain_line_has(in->dtype)) {
+        cpu_split_rows(c, (double)tensor_count(in) / 4, arg_plain, (size_t)outer);
         return STATUS_OK;
     }
     compute = compute == CPU_COMPUTE_F32 ? CPU_COMPUTE_F64 : compute;

@@ -2,6 +2,7 @@
 #include "kernels/scalar/combine_loops.h"
 #include "kernels/scalar/fold_loops.h"
 #include "kernels/scalar/line_loops.h"
+#include "kernels/scalar/plain_loops.h"
 #include "kernels/scalar/transpose_loops.h"
 #include "kernels/x86/lines/line_vector.h"
 
@@ -58,4 +59,19 @@ void arg_rows_f32_avx512(const struct arg_rows_f32 *p)
 void cumulate_f32_avx512(const struct cumulate_f32 *p)
 {
     line_cumulate(p);
+}
+
+void fold_line_avx512(const struct fold_line *p)
+{
+    line_fold_plain(p);
+}
+
+size_t place_line_avx512(const struct place_line *p)
+{
+    return line_place(p);
+}
+
+void plain_product_avx512(const struct plain_product *p)
+{
+    line_product_plain(p);
 }

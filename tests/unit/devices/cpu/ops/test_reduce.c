@@ -171,3 +171,64 @@ Test(cpu_reduce, the_first_few_in_order)
         cpu_case_dispose(&c);
     }
 }
+
+/* Rows of neighbours of integers and doubles have kernels; other axes and short rows have not. */
+Test(cpu_reduce, extremes_and_their_places_of_every_type)
+{
+    static const dtype types[] = {DTYPE_U8,  DTYPE_I8,  DTYPE_U16, DTYPE_I16,
+                                  DTYPE_I32, DTYPE_U32, DTYPE_I64, DTYPE_F64};
+    for (int turn = 0; turn < 96; turn++) {
+        bool is_max = turn & 1, is_along = turn & 2, is_arg = turn & 4;
+        int64_t n = turn / 8 % 3 == 1 ? 5 : 70 + turn, rows = 6;
+        cpu_case c = {.attributes = {graph_make_int("keepdims", 0)}, .attribute_count = 1};
+        if (is_arg)
+            c.attributes[c.attribute_count++] = graph_make_int("axis", is_along);
+        tensor *x = is_along ? cpu_case_random(&c, types[turn / 8 % 8], DIMS(rows, n))
+                             : cpu_case_random(&c, types[turn / 8 % 8], DIMS(n, rows));
+        if (dtype_is_integer(x->dtype))
+            for (size_t i = 0; i < tensor_bytes(x); i++)
+                ((uint8_t *)x->data)[i] = (uint8_t)(i * 197 + i * i * 11);
+        if (!is_arg)
+            cpu_case_input(&c, DTYPE_I64, DIMS(1), (double[]){(double)is_along});
+        cr_assert_eq(cpu_case_run(&c,
+                                  is_arg   ? is_max ? GRAPH_OP_ARG_MAX : GRAPH_OP_ARG_MIN
+                                  : is_max ? GRAPH_OP_REDUCE_MAX
+                                           : GRAPH_OP_REDUCE_MIN,
+                                  1),
+                     STATUS_OK);
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t best = 0;
+            for (int64_t i = 1; i < n; i++) {
+                double one = cpu_case_get(x, is_along ? row * n + i : i * rows + row);
+                double other = cpu_case_get(x, is_along ? row * n + best : best * rows + row);
+                best = (is_max ? one > other : one < other) ? i : best;
+            }
+            double want = cpu_case_get(x, is_along ? row * n + best : best * rows + row);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], row), is_arg ? (double)best : want, 0,
+                                 turn);
+        }
+        cpu_case_dispose(&c);
+    }
+}
+
+/* Of rows that lie apart, too: the axis between is kept. */
+Test(cpu_reduce, sums_and_means_of_doubles)
+{
+    for (int turn = 0; turn < 4; turn++) {
+        bool is_mean = turn & 1;
+        cpu_case c = {.attributes = {graph_make_int("keepdims", 0)}, .attribute_count = 1};
+        tensor *x = cpu_case_random(&c, DTYPE_F64, DIMS(3, 4, 50));
+        cpu_case_input(&c, DTYPE_I64, turn & 2 ? DIMS(2) : DIMS(1), (double[]){2, 0});
+        cr_assert_eq(cpu_case_run(&c, is_mean ? GRAPH_OP_REDUCE_MEAN : GRAPH_OP_REDUCE_SUM, 1),
+                     STATUS_OK);
+        int64_t outer = turn & 2 ? 3 : 1, outputs = turn & 2 ? 4 : 12;
+        for (int64_t i = 0; i < outputs; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < outer * 50; j++)
+                sum += cpu_case_get(x, (j / 50 * 4 + i) * 50 + j % 50);
+            cpu_case_expect_near(cpu_case_get(&c.outputs[0], i),
+                                 is_mean ? sum / (double)(outer * 50) : sum, 1e-13, i);
+        }
+        cpu_case_dispose(&c);
+    }
+}
