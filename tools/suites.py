@@ -18,6 +18,9 @@ ASAN = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:exitcode=99:allocator_m
         "LSAN_OPTIONS": f"suppressions={ROOT / 'tools/lsan.supp'}:print_suppressions=0"}  # fmt: skip
 TSAN = {"TSAN_OPTIONS": "halt_on_error=0 exitcode=66 second_deadlock_stack=1"}
 ENVIRONMENTS = {"release": {}, "asan": ASAN, "tsan": TSAN, "fuzz": ASAN}
+# Of tests/pjrt, minutes under the sanitizers that run none of the server's code that the others do not: programs of every precision and encoder, a
+# full queue, what JAX exports (test_exported has smaller ones), forms and scales that test_forms and the first of test_tune have, too.
+SLOW_UNDER_SANITIZERS = ("answers_are_those_of", "models_give_their", "full_queue", "as_jax_computes_it", "static_scales_are_in", "far_from_fp32")
 FUZZ_S = int(os.environ.get("FUZZ_SECONDS", 30))  # for each target
 
 
@@ -172,10 +175,9 @@ def suites():
     # The server itself: the same clients, without those that only measure the protocol library.
     found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
     # The server's side of the device path under the sanitizers. The plugin's process is the same program; it ends without exit handlers, so what
-    # a plugin leaks is not looked for. Not here: programs of every precision and encoder and a full queue, minutes under the sanitizers that run
-    # none of the server's code that the others do not.
+    # a plugin leaks is not looked for.
     found.append(pytest("asan-pjrt", "tests/pjrt", "asan", ["penstock", *plugins], ("test_python", "pjrt_python"),
-                        ["-k", "not answers_are_those_of and not models_give_their and not full_queue"], after="pjrt"))  # fmt: skip
+                        ["-k", " and ".join(f"not {name}" for name in SLOW_UNDER_SANITIZERS)], after="pjrt"))
     # The compiler of the plugin allocates all the time: stacks of ten frames take a tenth less of the whole than the usual thirty.
     found[-1].environment["ASAN_OPTIONS"] += ":malloc_context_size=10"
     found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
