@@ -549,7 +549,8 @@ static status run_reduce(const cpu_call *c)
     if (p.compute == CPU_COMPUTE_F32 || op == GRAPH_OP_REDUCE_LOG_SUM_EXP)
         p.compute = CPU_COMPUTE_F64;
     plan_axes(&p, c->node, in, cpu_input(c->inputs, c->node, 1));
-    bool is_along = p.has_last && cpu_walk_run(&p.reduced) >= ALONG_MIN;
+    bool is_along =
+        p.has_last && (cpu_walk_run(&p.reduced) >= ALONG_MIN || is_by_rows(op, in->dtype, &p));
     bool is_one_pass = c->node->op != GRAPH_OP_REDUCE_LOG_SUM_EXP;
     reduce_run_of r = {.call = c, .plan = &p, .is_along = is_along};
     r.has_kernel = is_one_pass && has_kernel(&p, in->dtype, is_along);

@@ -146,9 +146,55 @@ static inline __attribute__((always_inline)) float fold_row(const fold_kind kind
     return kind == FOLD_MAX ? vec_top(sum) : -vec_top(vec_negate(sum));
 }
 
+/* Rows of a few elements: scalar steps of rows that follow each other overlap, and take less time
+ * than one vector across its lanes. */
+static inline __attribute__((always_inline)) void
+fold_short(const fold_kind kind, const size_t width, const fold_each_f32 *p)
+{
+    for (size_t r = 0; r < p->rows; r++) {
+        const float *in = p->in + r * p->stride;
+        float sum = kind == FOLD_SUM_SQUARE ? in[0] * in[0]
+                    : kind == FOLD_SUM_ABS  ? fabsf(in[0])
+                                            : in[0];
+#pragma GCC unroll 8
+        for (size_t i = 1; i < width; i++)
+            sum = line_fold(kind, sum, in[i]);
+        p->out[r] = sum;
+    }
+}
+
+static inline __attribute__((always_inline)) bool fold_if_short(const fold_kind kind,
+                                                                const fold_each_f32 *p)
+{
+    switch (p->width) {
+    case 2:
+        fold_short(kind, 2, p);
+        return true;
+    case 3:
+        fold_short(kind, 3, p);
+        return true;
+    case 4:
+        fold_short(kind, 4, p);
+        return true;
+    case 5:
+        fold_short(kind, 5, p);
+        return true;
+    case 6:
+        fold_short(kind, 6, p);
+        return true;
+    case 7:
+        fold_short(kind, 7, p);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static inline __attribute__((always_inline)) void fold_each_kind(const fold_kind kind,
                                                                  const fold_each_f32 *p)
 {
+    if (fold_if_short(kind, p))
+        return;
     for (size_t r = 0; r < p->rows; r++)
         p->out[r] = fold_row(kind, p->in + r * p->stride, p->width);
 }
