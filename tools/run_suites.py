@@ -21,8 +21,8 @@ from suites import COMPILED, FUZZ_S, LOGS, ROOT, Counts, suites
 TIMEOUT_S = 900
 # Suites at once: of those that compute, and of those that wait (Suite.waits).
 COMPUTING, WAITING = 2, 6
-# How much they and the sanitizer builds give way (nice). The longest suites wait for the build of asan.
-COMPUTING_NICE, BUILD_NICE = 5, dict(release=0, asan=0, tsan=5, fuzz=5)
+# How much they and the sanitizer builds give way (nice) to the suites that others wait for (Suite.is_awaited).
+WAITING_NICE, COMPUTING_NICE, BUILD_NICE = 4, 6, dict(release=0, asan=2, tsan=6, fuzz=6)
 
 # Criterion does not fail a run for these, so they are looked for in every log.
 SANITIZER_WORDS = ("LeakSanitizer", "ERROR: AddressSanitizer", "ThreadSanitizer", "runtime error:")
@@ -96,8 +96,9 @@ def run(suite, preparation):
     (LOGS / f"{suite.name}.xml").unlink(missing_ok=True)
     limit_s = TIMEOUT_S + (FUZZ_S if suite.is_extra else 0)
     with open(log, "wb") as out:
+        nice = 0 if suite.is_awaited else WAITING_NICE if suite.waits else COMPUTING_NICE
         process = subprocess.Popen(
-            ["nice", "-n", str(0 if suite.waits else COMPUTING_NICE), *map(str, suite.command)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=dict(os.environ, **suite.environment)
+            ["nice", "-n", str(nice), *map(str, suite.command)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=dict(os.environ, **suite.environment)
         )  # fmt: skip
         code, seconds = finish(process, limit_s)
     if code is None:

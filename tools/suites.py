@@ -21,6 +21,8 @@ ENVIRONMENTS = {"release": {}, "asan": ASAN, "tsan": TSAN, "fuzz": ASAN}
 # Of tests/pjrt, minutes under the sanitizers that run none of the server's code that the others do not: programs of every precision and encoder, a
 # full queue, what JAX exports (test_exported has smaller ones), forms and scales that test_forms and the first of test_tune have, too.
 SLOW_UNDER_SANITIZERS = ("answers_are_those_of", "models_give_their", "full_queue", "as_jax_computes_it", "static_scales_are_in", "far_from_fp32")
+# The files of tests/pjrt about a server with devices; the others are about programs.
+PJRT_SERVING = ("test_faults", "test_serving", "test_start", "test_transfers", "test_profile", "test_joining", "test_memory")
 FUZZ_S = int(os.environ.get("FUZZ_SECONDS", 30))  # for each target
 
 
@@ -50,6 +52,7 @@ class Suite:
     prepared: tuple = ()  # steps of tools/setup.sh that it needs: test_python, text_python, pjrt_python, h2spec, interop_programs
     after: str = ""  # the suite that must have ended before this one begins
     waits: bool = False  # for clocks and sockets, most of the time
+    is_awaited: bool = False  # of the longest line of suites that come one after the other: it goes before all else
     is_extra: bool = False  # runs only when it is named
 
     @property
@@ -113,12 +116,12 @@ def criterion(target, preset="release"):
     return program(target, preset, read_criterion, ["--verbose", *(["--jobs", "2"] if preset != "release" else [])])
 
 
-def pytest(name, folder, preset="release", targets=("penstock",), prepared=("test_python",), arguments=(), after="", waits=True):
+def pytest(name, folder, preset="release", targets=("penstock",), prepared=("test_python",), arguments=(), after="", waits=True, is_awaited=False):
     command = [PYTHON, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--junit-xml={LOGS / name}.xml", *arguments, ROOT / folder]
     environment = dict(ENVIRONMENTS[preset], PENSTOCK_TEST_COMPILED=str(COMPILED))
     if preset != "release":
         environment["PENSTOCK_BINARY"] = str(built(preset, "penstock"))
-    return Suite(name, command, read_junit(name), {preset: list(targets)}, [PYTHON, built(preset, "penstock")], environment, prepared, after, waits)
+    return Suite(name, command, read_junit(name), {preset: list(targets)}, [PYTHON, built(preset, "penstock")], environment, prepared, after, waits, is_awaited)
 
 
 def fuzzer(target):
@@ -176,11 +179,14 @@ def suites():
     found.append(pytest("asan-http", "tests/http", "asan", prepared=("test_python", "h2spec"), arguments=["-m", "not slow"]))
     # The server's side of the device path under the sanitizers. The plugin's process is the same program; it ends without exit handlers, so what
     # a plugin leaks is not looked for.
-    found.append(pytest("asan-pjrt", "tests/pjrt", "asan", ["penstock", *plugins], ("test_python", "pjrt_python"),
-                        ["-k", " and ".join(f"not {name}" for name in SLOW_UNDER_SANITIZERS)], after="pjrt"))
-    # The compiler of the plugin allocates all the time: stacks of ten frames take a tenth less of the whole than the usual thirty.
-    found[-1].environment["ASAN_OPTIONS"] += ":malloc_context_size=10"
-    found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python")))
+    # In two halves, as it is the last to end. The compiler of the plugin allocates all the time: stacks of ten frames take a tenth less of the whole
+    # than the usual thirty.
+    fast, half = " and ".join(f"not {name}" for name in SLOW_UNDER_SANITIZERS), " or ".join(PJRT_SERVING)
+    for name, chosen in (("asan-pjrt-serving", half), ("asan-pjrt-programs", f"not ({half})")):
+        found.append(pytest(name, "tests/pjrt", "asan", ["penstock", *plugins], ("test_python", "pjrt_python"),
+                            ["-k", f"({chosen}) and {fast}"], after="pjrt", is_awaited=True))  # fmt: skip
+        found[-1].environment["ASAN_OPTIONS"] += ":malloc_context_size=10"
+    found.append(pytest("pjrt", "tests/pjrt", targets=["penstock", *plugins], prepared=("test_python", "pjrt_python"), is_awaited=True))
     found.append(pytest("http", "tests/http", prepared=("test_python", "h2spec")))
     found.append(pytest("attacks", "tests/attacks"))
     found.append(pytest("load", "tests/load", targets=["penstock", "penstock-load", "load_test_server", "without_io_uring"]))
