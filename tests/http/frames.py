@@ -1,5 +1,6 @@
 """An HTTP/2 client that goes on after GOAWAY, as RFC 9113 section 6.8 has it: streams up to the last one named are finished, the rest
 may be asked again elsewhere. (The h2 package ends a connection at its first GOAWAY.)"""
+import collections
 import socket
 import ssl
 
@@ -18,6 +19,7 @@ class Client:
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.next_stream, self.waiting, self.buffer = 1, {}, b""
         self.last_stream = None  # of the latest GOAWAY
+        self.windows = collections.defaultdict(lambda: 65535)  # by stream: bytes of a body that it may have sent by now
         window = SettingsFrame(0, {SettingsFrame.INITIAL_WINDOW_SIZE: 1 << 24})
         self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + window.serialize() + WindowUpdateFrame(0, 1 << 30).serialize())
 
@@ -59,6 +61,8 @@ class Client:
                 state[0] = int(fields[":status"])
         elif isinstance(frame, DataFrame) and state:
             state[1] += frame.data
+        elif isinstance(frame, WindowUpdateFrame):
+            self.windows[frame.stream_id] += frame.window_increment
         elif isinstance(frame, GoAwayFrame):
             self.last_stream = frame.last_stream_id
         elif isinstance(frame, SettingsFrame) and "ACK" not in frame.flags:

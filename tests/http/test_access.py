@@ -151,10 +151,13 @@ def test_a_strangers_body_over_http2(server, keys, length):
         client.waiting[1] = [None, b""]
         fields = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/v2/models/digits/infer"), *length, *key]
         client.socket.sendall(HeadersFrame(1, client.encoder.encode(fields), flags=["END_HEADERS"]).serialize())
-        for _ in range(8):
-            client.socket.sendall(DataFrame(1, bytes(16000)).serialize())
         done = []
         with contextlib.suppress(TimeoutError):
+            for sent in range(16000, 8 * 16000 + 1, 16000):
+                while not done and sent > client.windows[1]:
+                    done = client.receive()
+                if not done:
+                    client.socket.sendall(DataFrame(1, bytes(16000)).serialize())
             while not done:
                 done = client.receive()
         assert [status for _, status, _ in done] == expected, (length, key)
